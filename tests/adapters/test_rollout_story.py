@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.rollouts.advancing import Advancing, AwaitOperator, Bake, NotSucceeded, RunStage, Succeeded
-from orchestrator.rollouts.control import Rollouts, Underway
-from orchestrator.rollouts.gate import Admitted, Gate, Settled
+from orchestrator.rollouts.advancing import AwaitOperator, Bake, NotSucceeded, RunStage, Succeeded
+from orchestrator.rollouts.control import Underway
+from orchestrator.rollouts.gate import Admitted, Settled
 from orchestrator.rollouts.ports import RolloutLedger
 from orchestrator.rollouts.records import Result, RolloutStatus, Share, Spec, StageSpec, Turn
 from orchestrator.tenants.records import Operation
@@ -18,11 +18,7 @@ from tests.fakes import (
     NEXT_VERSION,
     QUEUE_TABOO,
     FakeAlarms,
-    FakeClock,
-    FakeExecutions,
-    FakeRolloutExecutions,
-    FakeThrottling,
-    InMemoryManifests,
+    World,
     a_release,
     a_run,
     execution_arn,
@@ -38,32 +34,8 @@ STAGES = (
 )
 
 
-@dataclass
-class World:
+class Story(World):
     """The use cases, all with the same table."""
-
-    table: Table
-    ledger: RolloutLedger
-
-    def __post_init__(self) -> None:
-        self.clock, self.manifests, self.alarms = FakeClock(), InMemoryManifests(), FakeAlarms()
-        self.executions, throttling = FakeRolloutExecutions(), FakeThrottling()
-        self.rollouts = Rollouts(
-            self.ledger,
-            self.table,
-            self.table,
-            self.table,
-            self.manifests,
-            self.alarms,
-            self.executions,
-            self.clock,
-            NEXT_VERSION,
-            FakeExecutions(),
-        )
-        self.advancing = Advancing(
-            self.ledger, self.table, self.manifests, self.alarms, throttling, self.executions, self.clock
-        )
-        self.gate = Gate(self.ledger, self.table, throttling, self.clock)
 
     def run(self, rollout: str, failing: frozenset[str] = frozenset()) -> list[object]:
         """Run the rollout until it ends, and approve its stages. Returns its steps."""
@@ -77,7 +49,7 @@ class World:
                         turn = Turn(rollout, stage, item, execution_arn(f"child-of-{item.tenant}"))
                         self.take_turn(turn, fails=item.tenant.value in failing)
                 case AwaitOperator():
-                    waiting = self.ledger.rollout(rollout)
+                    waiting = self.rollout_table.rollout(rollout)
                     assert waiting
                     assert isinstance(self.rollouts.approve(rollout, waiting.current_stage, "ada"), Underway)
                 case Bake():
@@ -100,47 +72,47 @@ class World:
 
 
 @pytest.fixture
-def world(table: Table, ledger: RolloutLedger) -> World:
+def world(table: Table, ledger: RolloutLedger) -> Story:
     table.record_release(a_release(NEXT_VERSION))
     for name in NAMES:
         create(table, TenantId.parse(name))
-    return World(table, ledger)
+    return Story(version=NEXT_VERSION, published=(), table=table, rollout_table=ledger, alarms=FakeAlarms())
 
 
 NAMES = ("a", "b", "c", "d", "e")
 
 
-def started(world: World, spec: Spec) -> str:
+def started(world: Story, spec: Spec) -> str:
     underway = world.rollouts.start(spec, "ada")
     assert isinstance(underway, Underway)
     return underway.rollout.id
 
 
-def test_every_tenant_is_moved_and_the_rollout_has_succeeded(world: World) -> None:
+def test_every_tenant_is_moved_and_the_rollout_has_succeeded(world: Story) -> None:
     rollout = started(world, Spec(None, STAGES))
     assert world.run(rollout) == [AwaitOperator, RunStage, RunStage, Succeeded]
     assert world.table.versions_in_use().keys() == {NEXT_VERSION}
-    assert {outcome.result for outcome in world.ledger.outcomes(rollout)} == {Result.SUCCEEDED}
-    assert [stage.succeeded for stage in world.ledger.stages(rollout)] == [1, 4]
-    assert world.ledger.registry().active == frozenset()
+    assert {outcome.result for outcome in world.rollout_table.outcomes(rollout)} == {Result.SUCCEEDED}
+    assert [stage.succeeded for stage in world.rollout_table.stages(rollout)] == [1, 4]
+    assert world.rollout_table.registry().active == frozenset()
 
 
-def test_too_many_failures_halt_the_rollout_and_failed_tenants_can_be_retried(world: World) -> None:
+def test_too_many_failures_halt_the_rollout_and_failed_tenants_can_be_retried(world: Story) -> None:
     spec = Spec(NEXT_VERSION, (replace(STAGES[0], approval=False), STAGES[1]))
     rollout = started(world, spec)
-    items = world.manifests.read(world.ledger.stages(rollout)[1].manifest)
+    items = world.manifests.read(world.rollout_table.stages(rollout)[1].manifest)
     failing = frozenset(item.tenant.value for item in items[:2])
     assert world.run(rollout, failing) == [RunStage, RunStage, NotSucceeded]
-    halted = world.ledger.rollout(rollout)
+    halted = world.rollout_table.rollout(rollout)
     assert halted is not None
     assert halted.status is RolloutStatus.HALTED
     assert "2 of 4 tenants failed, 1 were tolerated." in halted.reason
-    assert {outcome.item.tenant.value for outcome in world.ledger.failures(rollout)} == failing
+    assert {outcome.item.tenant.value for outcome in world.rollout_table.failures(rollout)} == failing
     assert isinstance(world.rollouts.retry(rollout, "ada"), Underway)
 
 
-def test_two_active_rollouts_never_have_the_same_tenants(world: World) -> None:
+def test_two_active_rollouts_never_have_the_same_tenants(world: Story) -> None:
     first = started(world, Spec(None, STAGES))
     refused = world.rollouts.start(Spec(None, STAGES, tenants=(TenantId.parse("a"),)), "eve")
     assert not isinstance(refused, Underway)
-    assert world.ledger.registry().active == {first}
+    assert world.rollout_table.registry().active == {first}

@@ -36,11 +36,12 @@ from tests.fakes.rollouts import (
 )
 from tests.fakes.stacks import FakeStack, FakeStacks
 from tests.fakes.table import InMemoryTable
-from tests.fakes.world import World
+from tests.fakes.world import DONE, TASK_TOKEN, Operations, Orders, OwnedTenant, World
 
 __all__ = [
     "ACME",
     "A_KEY",
+    "DONE",
     "EXPLICIT",
     "LOCATION",
     "NAMES",
@@ -49,6 +50,7 @@ __all__ = [
     "OTHER_QUEUE",
     "QUEUE",
     "QUEUE_TABOO",
+    "TASK_TOKEN",
     "VERSION",
     "FakeAlarms",
     "FakeClock",
@@ -67,6 +69,9 @@ __all__ = [
     "InMemoryManifests",
     "InMemoryRollouts",
     "InMemoryTable",
+    "Operations",
+    "Orders",
+    "OwnedTenant",
     "World",
     "a_drafting",
     "a_release",

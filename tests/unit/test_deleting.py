@@ -11,27 +11,22 @@ import pytest
 from orchestrator.common.errors import LostOwnership, StackNotOurs, Throttled
 from orchestrator.tenants import deleting
 from orchestrator.tenants.deadlines import DEADLINE
-from orchestrator.tenants.deleting import check_messages, messages_of
+from orchestrator.tenants.deleting import messages_of
 from orchestrator.tenants.names import Names
-from orchestrator.tenants.operations import record_failure
-from orchestrator.tenants.outcomes import Again, Done, Draining, Empty, GaveUp, Gone, NotReady, Start, Started, Working
+from orchestrator.tenants.outcomes import Again, Draining, Empty, GaveUp, Gone, Started, Working
 from orchestrator.tenants.ports import Stack
 from orchestrator.tenants.records import Messages, Metadata, Operation, Queue, Request, RootCause
 from orchestrator.tenants.stack_status import StackCondition
-from orchestrator.tenants.tenant_stack import inspect_stack, start_stack
 from tests.fakes import (
     ACME,
     NAMES,
     NOON,
     OTHER_QUEUE,
     QUEUE,
-    VERSION,
-    FakeClock,
-    FakeExecutions,
     FakeQueues,
+    FakeSettings,
     FakeStacks,
-    InMemoryTable,
-    a_drafting,
+    OwnedTenant,
     a_run,
     some_metadata,
     take,
@@ -42,46 +37,24 @@ RUN = a_run(operation=Operation.DELETE)
 TOKEN = f"{RUN.attempt.client_token}-delete"
 DEAD_LETTERS = "https://sqs.eu-west-1.amazonaws.com/0/acme-dead-letters"
 DRAIN = timedelta(minutes=10)
-EMPTY_FOR = timedelta(seconds=60)
+EMPTY_FOR = FakeSettings().empty_for
 A_MOMENT = timedelta(milliseconds=1)
 SOME_TIME = timedelta(minutes=10)
-MAX_ROUNDS = 40
 NONE_HELD = Messages(0, 0, 0)
 
-Inspected = Done | Gone | NotReady | Working | Again | GaveUp
 
-
-class World:
+class Deleting(OwnedTenant):
     """One tenant, owned by a run that is to delete it."""
 
-    def __init__(
-        self,
-        stacks: FakeStacks | None = None,
-        queues: FakeQueues | None = None,
-        *,
-        request: Request = RUN.request,
-    ) -> None:
-        self.table, self.clock = InMemoryTable(), FakeClock()
-        self.queues, self.stacks = queues or FakeQueues(), stacks or FakeStacks()
+    def __init__(self, *, request: Request = RUN.request, **fakes: Any) -> None:
+        super().__init__(replace(RUN, request=request), metadata=some_metadata(outbound_queue=OTHER_QUEUE), **fakes)
         self.queues.dead_letter_queues[QUEUE.url] = DEAD_LETTERS
-        self.table.plant_metadata(some_metadata(outbound_queue=OTHER_QUEUE))
-        self.run = replace(RUN, request=request)
-        self.empty_since: datetime | None = None
-        self.looked_at: datetime | None = self.clock.now()
-        take(self.table, self.run)
+        self.looked_at = self.clock.now()
 
-    def check(self, **specs: object) -> Empty | Draining | GaveUp:
+    def check(self, **specs: Any) -> Empty | Draining | GaveUp:
         """The next look, as the machine takes it: it keeps since when the queues have looked empty."""
-        run = replace(self.run, request=Request(**specs))  # type: ignore[arg-type]
-        outcome = check_messages(
-            run,
-            empty_since=self.empty_since,
-            empty_for=EMPTY_FOR,
-            reader=self.table,
-            stacks=self.stacks,
-            queues=self.queues,
-            clock=self.clock,
-        )
+        run = replace(self.run, request=Request(**specs))
+        outcome = self.check_messages(run, empty_since=self.empty_since)
         if not isinstance(outcome, GaveUp):
             self.empty_since = outcome.empty_since
         return outcome
@@ -92,49 +65,10 @@ class World:
         self.clock.advance(EMPTY_FOR)
         return isinstance(self.check(**specs), Empty)
 
-    def plant(self, status: str = "CREATE_COMPLETE", *, tenant_id: str = "acme", reason: str = "") -> str:
-        """The stack as an earlier operation left it, some time ago."""
-        self.stacks.now = NOON - SOME_TIME
-        stack = Stack(self.stacks.stack_id(ACME), status, reason, tenant_id, QUEUE, VERSION, ours=True)
-        self.stacks.plant(stack, "an earlier request")
-        self.stacks.now = NOON
-        return stack.stack_id
-
-    def start(self) -> Start:
-        return start_stack(
-            self.run,
-            reader=self.table,
-            releases=self.table,
-            stacks=self.stacks,
-            queues=self.queues,
-            drafting=a_drafting(self.table),
-            clock=self.clock,
-            empty_for=EMPTY_FOR,
-            looked_at=self.looked_at,
-        )
-
-    def inspect(self, started: Start) -> Inspected:
-        return inspect_stack(
-            self.run, started=started, reader=self.table, stacks=self.stacks, queues=self.queues, clock=self.clock
-        )
-
-    def drive(self) -> Inspected:
-        """As the machine does it, with CloudFormation settling whenever it is waited for."""
-        outcome: Inspected = Again("nothing was started yet")
-        for _ in range(MAX_ROUNDS):
-            if isinstance(outcome, Working):
-                self.stacks.settle()
-            else:
-                started = self.start()
-            outcome = self.inspect(started)
-            if not isinstance(outcome, Again | Working):
-                return outcome
-        raise AssertionError(f"Not settled in {MAX_ROUNDS} rounds: {outcome}")
-
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> Deleting:
+    return Deleting()
 
 
 def failure(outcome: object) -> GaveUp:
@@ -159,7 +93,7 @@ HELD = [
 
 @pytest.mark.parametrize(("url", "name", "held"), HELD)
 def test_a_tenant_with_messages_is_not_deleted_and_the_counts_are_told(
-    world: World, url: str, name: str, held: Messages
+    world: Deleting, url: str, name: str, held: Messages
 ) -> None:
     world.queues.held[url] = held
     refused = failure(world.check())
@@ -168,7 +102,7 @@ def test_a_tenant_with_messages_is_not_deleted_and_the_counts_are_told(
     assert refused.failed_stack is None
 
 
-def test_a_stack_that_a_failed_delete_has_let_go_of_its_metadata_is_asked_for_its_queue(world: World) -> None:
+def test_a_stack_that_a_failed_delete_has_let_go_of_its_metadata_is_asked_for_its_queue(world: Deleting) -> None:
     world.plant("DELETE_FAILED")
     world.table.plant_metadata(some_metadata(queue=None, withdrawn_by="an earlier delete"))
     world.queues.held[QUEUE.url] = Messages(1, 0, 0)
@@ -177,7 +111,7 @@ def test_a_stack_that_a_failed_delete_has_let_go_of_its_metadata_is_asked_for_it
     assert world.looks_empty()
 
 
-def test_all_queues_that_hold_messages_are_told_and_no_others(world: World) -> None:
+def test_all_queues_that_hold_messages_are_told_and_no_others(world: Deleting) -> None:
     world.queues.held = {QUEUE.url: Messages(1, 2, 3), DEAD_LETTERS: NONE_HELD, OTHER_QUEUE.url: Messages(0, 0, 7)}
     reason = failure(world.check()).reason
     assert "inbound queue: 1 visible, 2 in flight, 3 delayed" in reason
@@ -186,7 +120,7 @@ def test_all_queues_that_hold_messages_are_told_and_no_others(world: World) -> N
 
 
 @pytest.mark.parametrize("drain_seconds", [0, 60, 1200])
-def test_a_tenant_without_messages_may_go_once_none_were_seen_for_a_minute(world: World, drain_seconds: int) -> None:
+def test_a_tenant_without_messages_may_go_once_none_were_seen_for_a_minute(world: Deleting, drain_seconds: int) -> None:
     """SQS may take a minute to count what was sent last, so that one zero proves nothing."""
     assert world.check(drain_seconds=drain_seconds) == Draining("none were seen", NOON, 60)
     world.clock.advance(EMPTY_FOR - A_MOMENT)
@@ -195,7 +129,7 @@ def test_a_tenant_without_messages_may_go_once_none_were_seen_for_a_minute(world
     assert world.check(drain_seconds=drain_seconds) == Empty(NOON, world.clock.now())
 
 
-def test_messages_that_are_counted_late_begin_the_minute_anew(world: World) -> None:
+def test_messages_that_are_counted_late_begin_the_minute_anew(world: Deleting) -> None:
     world.check(drain_seconds=600)
     world.clock.advance(EMPTY_FOR / 2)
     world.queues.held[QUEUE.url] = Messages(1, 0, 0)
@@ -205,14 +139,14 @@ def test_messages_that_are_counted_late_begin_the_minute_anew(world: World) -> N
     assert world.check(drain_seconds=600) == Draining("none were seen", world.clock.now(), 60)
 
 
-def test_messages_that_are_counted_late_are_refused_where_nobody_drains(world: World) -> None:
+def test_messages_that_are_counted_late_are_refused_where_nobody_drains(world: Deleting) -> None:
     world.check()
     world.clock.advance(EMPTY_FOR)
     world.queues.held[QUEUE.url] = Messages(1, 0, 0)
     failure(world.check())
 
 
-def test_once_a_queue_was_seen_empty_long_enough_one_more_look_is_enough_before_the_next_try(world: World) -> None:
+def test_once_a_queue_was_seen_empty_long_enough_one_more_look_is_enough_before_the_next_try(world: Deleting) -> None:
     assert world.looks_empty()
     world.clock.advance(SOME_TIME)
     assert isinstance(world.check(), Empty)
@@ -220,7 +154,7 @@ def test_once_a_queue_was_seen_empty_long_enough_one_more_look_is_enough_before_
     failure(world.check())
 
 
-def test_the_queue_is_counted_although_the_delete_has_withdrawn_it(world: World) -> None:
+def test_the_queue_is_counted_although_the_delete_has_withdrawn_it(world: Deleting) -> None:
     metadata = world.table.metadata(ACME)
     assert metadata is not None
     assert not metadata.published
@@ -228,14 +162,14 @@ def test_the_queue_is_counted_although_the_delete_has_withdrawn_it(world: World)
     failure(world.check())
 
 
-def test_a_queue_that_was_never_published_is_counted_too(world: World) -> None:
+def test_a_queue_that_was_never_published_is_counted_too(world: Deleting) -> None:
     world.table.plant_metadata(some_metadata(version=None))
     world.queues.held[QUEUE.url] = Messages(1, 0, 0)
     failure(world.check())
 
 
 @pytest.mark.parametrize("url", [QUEUE.url, DEAD_LETTERS, OTHER_QUEUE.url])
-def test_a_queue_that_no_longer_exists_is_empty(world: World, url: str) -> None:
+def test_a_queue_that_no_longer_exists_is_empty(world: Deleting, url: str) -> None:
     world.queues.held[url] = Messages(1, 1, 1)
     world.queues.gone.add(url)
     assert world.looks_empty()
@@ -245,8 +179,8 @@ def test_a_queue_that_no_longer_exists_is_empty(world: World, url: str) -> None:
 
 
 @pytest.mark.parametrize("logical_id", ["OutboundQueue", "DeadLettersOfOutbound"])
-def test_all_queues_of_an_adopted_stack_are_counted_whatever_its_row_names(world: World, logical_id: str) -> None:
-    world.stacks.names = Names("Berth", ("old-",))
+def test_all_queues_of_an_adopted_stack_are_counted_whatever_its_row_names(world: Deleting, logical_id: str) -> None:
+    world.settings.names = world.stacks.names = Names("Berth", ("old-",))
     stack_id = "arn:aws:cloudformation:eu-west-1:0:stack/old-acme/1"
     world.stacks.plant(Stack(stack_id, "CREATE_COMPLETE", "", None, None, None, ours=False))
     world.stacks.resources[stack_id] = OLD_QUEUE
@@ -265,39 +199,30 @@ UNADOPTED = replace(some_metadata(queue=OLD_QUEUE, version="0.0.9"), stack_id=No
 
 
 @pytest.mark.parametrize("specs", [{}, {"force": True}, {"drain_seconds": 600}], ids=str)
-def test_a_tenant_is_not_forgotten_while_its_stack_is_not_known(world: World, specs: dict[str, Any]) -> None:
+def test_a_tenant_is_not_forgotten_while_its_stack_is_not_known(world: Deleting, specs: dict[str, Any]) -> None:
     """The stack would be left behind, and nobody would know of it any more."""
     world.table.plant_metadata(UNADOPTED)
     assert "berth adopt" in failure(world.check(**specs)).reason
 
 
-def test_a_delete_that_is_refused_for_that_leaves_the_tenant_in_service(world: World) -> None:
+def test_a_delete_that_is_refused_for_that_leaves_the_tenant_in_service(world: Deleting) -> None:
     world.table.plant_metadata(replace(UNADOPTED, withdrawn_by=world.run.execution))
     reason = failure(world.check()).reason
-    record_failure(
-        world.run,
-        failure=RootCause("delete", "Berth", reason),
-        failed_stack=None,
-        reader=world.table,
-        ledger=world.table,
-        stacks=world.stacks,
-        executions=FakeExecutions(),
-        clock=world.clock,
-    )
+    world.fail("delete", reason)
     metadata = world.table.metadata(ACME)
     assert metadata is not None
     assert metadata.published
 
 
-def test_once_its_queue_was_deleted_by_hand_it_can_be_deleted(world: World) -> None:
-    world.stacks.names = Names("Berth", ("old-",))
+def test_once_its_queue_was_deleted_by_hand_it_can_be_deleted(world: Deleting) -> None:
+    world.settings.names = world.stacks.names = Names("Berth", ("old-",))
     world.table.plant_metadata(UNADOPTED)
     assert isinstance(world.check(), GaveUp)
     world.queues.gone.add(OLD_QUEUE.url)
     assert isinstance(world.check(), Empty)
 
 
-def test_a_queue_out_of_reach_is_not_asked_for(world: World) -> None:
+def test_a_queue_out_of_reach_is_not_asked_for(world: Deleting) -> None:
     world.table.plant_metadata(UNADOPTED)
     world.queues.gone.add(OLD_QUEUE.url)
     reason = failure(world.check()).reason
@@ -313,8 +238,8 @@ def test_a_queue_out_of_reach_is_not_asked_for(world: World) -> None:
     ],
     ids=["its stack is on record", "its stack has the tenant's name"],
 )
-def test_others_are_deleted_as_ever(world: World, row: Metadata) -> None:
-    world.stacks.names = Names("Berth", ("old-",))
+def test_others_are_deleted_as_ever(world: Deleting, row: Metadata) -> None:
+    world.settings.names = world.stacks.names = Names("Berth", ("old-",))
     world.table.plant_metadata(row)
     assert world.looks_empty()
 
@@ -323,7 +248,7 @@ DEAD_LETTER_QUEUE = Queue("arn:aws:sqs:eu-west-1:0:acme-dead-letters", DEAD_LETT
 SOME_QUEUE = Queue("arn:aws:sqs:eu-west-1:0:some", "https://sqs.eu-west-1.amazonaws.com/0/some")
 
 
-def test_the_dead_letter_queue_is_counted_also_if_somebody_deleted_the_inbound_queue_by_hand(world: World) -> None:
+def test_the_dead_letter_queue_is_counted_also_if_somebody_deleted_the_inbound_queue_by_hand(world: Deleting) -> None:
     world.stacks.other_queues[world.plant()] = {"DeadLetterQueue": DEAD_LETTER_QUEUE}
     world.queues.gone.add(QUEUE.url)
     world.queues.held[DEAD_LETTERS] = Messages(4, 0, 0)
@@ -333,7 +258,7 @@ def test_the_dead_letter_queue_is_counted_also_if_somebody_deleted_the_inbound_q
 
 
 def test_the_dead_letter_queue_is_counted_also_if_a_delete_that_failed_has_taken_the_inbound_queue(
-    world: World,
+    world: Deleting,
 ) -> None:
     world.stacks.other_queues[world.plant("DELETE_FAILED")] = {"DeadLetterQueue": DEAD_LETTER_QUEUE}
     world.table.plant_metadata(some_metadata(queue=None, withdrawn_by="an earlier delete"))
@@ -342,25 +267,25 @@ def test_the_dead_letter_queue_is_counted_also_if_a_delete_that_failed_has_taken
     assert "dead-letter queue: 4 visible" in failure(world.check()).reason
 
 
-def test_a_queue_that_no_release_has_is_told_by_the_name_that_its_template_gives_it(world: World) -> None:
+def test_a_queue_that_no_release_has_is_told_by_the_name_that_its_template_gives_it(world: Deleting) -> None:
     world.stacks.other_queues[world.plant()] = {"Rejected": SOME_QUEUE}
     world.queues.gone |= {QUEUE.url, OTHER_QUEUE.url}
     world.queues.held[SOME_QUEUE.url] = Messages(0, 1, 0)
     assert "Rejected: 0 visible, 1 in flight" in failure(world.check()).reason
 
 
-def test_cloudformation_is_not_asked_for_queues_while_the_inbound_queue_is_there(world: World) -> None:
+def test_cloudformation_is_not_asked_for_queues_while_the_inbound_queue_is_there(world: Deleting) -> None:
     world.plant()
     world.check()
     assert world.stacks.calls == []
 
 
-def test_a_tenant_whose_queues_are_all_gone_is_not_waited_for(world: World) -> None:
+def test_a_tenant_whose_queues_are_all_gone_is_not_waited_for(world: Deleting) -> None:
     world.queues.gone |= {QUEUE.url, DEAD_LETTERS, OTHER_QUEUE.url}
     assert world.check() == Empty(None, NOON)
 
 
-def test_a_queue_that_no_longer_exists_does_not_hide_what_is_in_another(world: World) -> None:
+def test_a_queue_that_no_longer_exists_does_not_hide_what_is_in_another(world: Deleting) -> None:
     world.queues.gone.add(QUEUE.url)
     world.queues.held[OTHER_QUEUE.url] = Messages(1, 0, 0)
     assert "outbound queue" in failure(world.check()).reason
@@ -383,7 +308,7 @@ def test_an_outbound_queue_counts_where_there_is_no_inbound_queue() -> None:
 
 @pytest.mark.parametrize(("url", "name", "held"), HELD)
 def test_a_drain_waits_until_its_time_is_over_and_refuses_then(
-    world: World, url: str, name: str, held: Messages
+    world: Deleting, url: str, name: str, held: Messages
 ) -> None:
     world.queues.held[url] = held
     seconds = int(DRAIN.total_seconds())
@@ -394,7 +319,7 @@ def test_a_drain_waits_until_its_time_is_over_and_refuses_then(
     assert f"{name}: {held}" in failure(world.check(drain_seconds=seconds)).reason
 
 
-def test_a_drain_ends_a_minute_after_the_queue_has_become_empty(world: World) -> None:
+def test_a_drain_ends_a_minute_after_the_queue_has_become_empty(world: Deleting) -> None:
     world.queues.held[QUEUE.url] = Messages(1, 0, 0)
     assert isinstance(world.check(drain_seconds=60), Draining)
     world.queues.held[QUEUE.url] = Messages(0, 1, 0)
@@ -405,12 +330,12 @@ def test_a_drain_ends_a_minute_after_the_queue_has_become_empty(world: World) ->
     assert isinstance(world.check(drain_seconds=60), Empty)
 
 
-def test_a_queue_that_is_empty_when_the_time_is_over_may_go(world: World) -> None:
+def test_a_queue_that_is_empty_when_the_time_is_over_may_go(world: Deleting) -> None:
     world.clock.advance(DRAIN * 2)
     assert world.looks_empty(drain_seconds=60)
 
 
-def test_a_stack_is_not_deleted_long_after_the_messages_were_counted(world: World) -> None:
+def test_a_stack_is_not_deleted_long_after_the_messages_were_counted(world: Deleting) -> None:
     """Lambda may throttle for minutes between the two steps, and senders go on."""
     world.plant()
     world.clock.advance(deleting.A_LOOK_IS_GOOD_FOR + A_MOMENT)
@@ -420,7 +345,7 @@ def test_a_stack_is_not_deleted_long_after_the_messages_were_counted(world: Worl
     assert isinstance(world.start(), Started)
 
 
-def test_a_stack_is_not_deleted_before_the_messages_were_counted(world: World) -> None:
+def test_a_stack_is_not_deleted_before_the_messages_were_counted(world: Deleting) -> None:
     world.plant()
     world.looked_at = None
     assert isinstance(world.start(), Again)
@@ -429,7 +354,7 @@ def test_a_stack_is_not_deleted_before_the_messages_were_counted(world: World) -
 
 @pytest.mark.parametrize("looked_at", [NOON, None])
 def test_a_forced_delete_needs_no_count_to_go_on(looked_at: datetime | None) -> None:
-    world = World(request=Request(force=True))
+    world = Deleting(request=Request(force=True))
     world.plant()
     world.looked_at = looked_at
     world.clock.advance(timedelta(minutes=10))
@@ -437,7 +362,7 @@ def test_a_forced_delete_needs_no_count_to_go_on(looked_at: datetime | None) -> 
 
 
 @pytest.mark.parametrize("drain_seconds", [0, 60])
-def test_force_asks_no_queue(world: World, drain_seconds: int) -> None:
+def test_force_asks_no_queue(world: Deleting, drain_seconds: int) -> None:
     class Unasked(FakeQueues):
         def messages(self, url: str) -> Messages | None:
             raise AssertionError(url)
@@ -447,7 +372,7 @@ def test_force_asks_no_queue(world: World, drain_seconds: int) -> None:
 
 
 @pytest.mark.parametrize("spec", ["allow_replacement", "allow_downgrade", "explicit"])
-def test_nothing_else_that_is_asked_for_lets_messages_go(world: World, spec: str) -> None:
+def test_nothing_else_that_is_asked_for_lets_messages_go(world: Deleting, spec: str) -> None:
     world.queues.held[QUEUE.url] = Messages(1, 0, 0)
     failure(world.check(**{spec: True}))
 
@@ -458,14 +383,14 @@ def test_a_throttled_count_is_never_taken_for_empty() -> None:
             raise Throttled(f"{url}: Rate exceeded")
 
     with pytest.raises(Throttled):
-        World(queues=Busy()).check()
+        Deleting(queues=Busy()).check()
 
 
 # The stack
 
 
 @pytest.mark.parametrize("status", sorted({*statuses(*SORTED), "SOMETHING_NOBODY_KNOWS"}))
-def test_whatever_the_stack_is_in_the_end_it_is_gone(world: World, status: str) -> None:
+def test_whatever_the_stack_is_in_the_end_it_is_gone(world: Deleting, status: str) -> None:
     stack_id = world.plant(status)
     if status in statuses(StackCondition.WORKING) and status != "DELETE_IN_PROGRESS":
         started = world.start()
@@ -477,26 +402,26 @@ def test_whatever_the_stack_is_in_the_end_it_is_gone(world: World, status: str) 
     assert not world.stacks.living
 
 
-def test_an_operation_that_did_not_exist_yet_is_waited_for_too(world: World) -> None:
+def test_an_operation_that_did_not_exist_yet_is_waited_for_too(world: Deleting) -> None:
     world.plant("SOMETHING_NEW_IN_PROGRESS")
     assert isinstance(world.start(), Again)
     assert "delete" not in world.stacks.calls
 
 
-def test_a_tenant_without_a_stack_is_done_at_once(world: World) -> None:
+def test_a_tenant_without_a_stack_is_done_at_once(world: Deleting) -> None:
     assert world.start() == Gone()
     assert world.inspect(Gone()) == Gone()
     assert world.stacks.calls == ["find"]
 
 
-def test_starting_twice_deletes_once(world: World) -> None:
+def test_starting_twice_deletes_once(world: Deleting) -> None:
     stack_id = world.plant()
     assert world.start() == world.start() == Started(stack_id)
     assert world.stacks.calls.count("delete") == 1
     assert world.stacks.all[stack_id].client_token == f"{TOKEN}-1"
 
 
-def test_starting_again_when_it_is_over_finds_it_gone(world: World) -> None:
+def test_starting_again_when_it_is_over_finds_it_gone(world: Deleting) -> None:
     world.plant()
     world.start()
     world.stacks.settle()
@@ -505,14 +430,14 @@ def test_starting_again_when_it_is_over_finds_it_gone(world: World) -> None:
 
 
 @pytest.mark.parametrize("failures", [1, 2])
-def test_a_deletion_that_is_blocked_is_tried_again_as_a_new_request(world: World, failures: int) -> None:
+def test_a_deletion_that_is_blocked_is_tried_again_as_a_new_request(world: Deleting, failures: int) -> None:
     stack_id = world.plant()
     world.stacks.delete_failures.extend(["in use"] * failures)
     assert world.drive() == Gone()
     assert deletions(world, stack_id) == [f"{TOKEN}-{number + 1}" for number in range(failures + 1)]
 
 
-def test_a_deletion_that_is_blocked_three_times_is_reported_with_what_blocks_it(world: World) -> None:
+def test_a_deletion_that_is_blocked_three_times_is_reported_with_what_blocks_it(world: Deleting) -> None:
     stack_id = world.plant()
     world.stacks.delete_failures.extend(["in use"] * 10)
     refused = failure(world.drive())
@@ -520,23 +445,14 @@ def test_a_deletion_that_is_blocked_three_times_is_reported_with_what_blocks_it(
     assert refused.failed_stack == stack_id
     assert world.stacks.calls.count("delete") == deleting.MAX_DELETES == 3
     assert len(set(deletions(world, stack_id))) == 3
-    cause = record_failure(
-        world.run,
-        failure=RootCause("a stack", "AWS::CloudFormation::Stack", refused.reason),
-        failed_stack=refused.failed_stack,
-        reader=world.table,
-        ledger=world.table,
-        stacks=world.stacks,
-        executions=FakeExecutions(),
-        clock=world.clock,
-    )
+    cause = world.fail("a stack", refused.reason, refused.failed_stack)
     assert cause == RootCause("InboundQueue", "AWS::SQS::Queue", "in use")
     metadata = world.table.metadata(ACME)
     assert metadata is not None
     assert not metadata.published, "What is half deleted is not served again"
 
 
-def test_what_blocked_an_earlier_deletion_does_not_count_for_this_one(world: World) -> None:
+def test_what_blocked_an_earlier_deletion_does_not_count_for_this_one(world: Deleting) -> None:
     stack_id = world.plant()
     world.stacks.delete_failures.extend(["in use"] * 5)
     failure(world.drive())
@@ -547,7 +463,7 @@ def test_what_blocked_an_earlier_deletion_does_not_count_for_this_one(world: Wor
     assert deletions(world, stack_id)[3:] == [f"{second}-1", f"{second}-2", f"{second}-3"]
 
 
-def test_a_blocked_deletion_whose_event_is_not_visible_yet_is_not_counted_and_not_forgotten(world: World) -> None:
+def test_a_blocked_deletion_whose_event_is_not_visible_yet_is_not_counted_and_not_forgotten(world: Deleting) -> None:
     stack_id = world.plant()
     world.start()
     events = world.stacks.all[stack_id].events
@@ -563,18 +479,18 @@ def test_a_blocked_deletion_whose_event_is_not_visible_yet_is_not_counted_and_no
 
 
 @pytest.mark.parametrize("status", ["DELETE_FAILED", "CREATE_COMPLETE"])
-def test_a_deletion_that_is_not_visible_yet_is_looked_at_again(world: World, status: str) -> None:
+def test_a_deletion_that_is_not_visible_yet_is_looked_at_again(world: Deleting, status: str) -> None:
     stack_id = world.plant(status)
     outcome = world.inspect(Started(stack_id))
     assert outcome == Again(f"the stack is {status}")
 
 
 @pytest.mark.parametrize("status", statuses(StackCondition.WORKING))
-def test_a_stack_that_is_at_it_is_waited_for(world: World, status: str) -> None:
+def test_a_stack_that_is_at_it_is_waited_for(world: Deleting, status: str) -> None:
     assert world.inspect(Started(world.plant(status))) == Working()
 
 
-def test_a_stack_that_is_no_longer_described_is_gone(world: World) -> None:
+def test_a_stack_that_is_no_longer_described_is_gone(world: Deleting) -> None:
     stack_id = world.plant()
     world.start()
     del world.stacks.all[stack_id]
@@ -582,14 +498,14 @@ def test_a_stack_that_is_no_longer_described_is_gone(world: World) -> None:
 
 
 @pytest.mark.parametrize("call", [1, 2])
-def test_a_throttled_start_never_counts_as_gone(world: World, call: int) -> None:
+def test_a_throttled_start_never_counts_as_gone(world: Deleting, call: int) -> None:
     class ThrottlesOnce(FakeStacks):
         def _called(self, method: str) -> None:
             super()._called(method)
             if len(self.calls) == call:
                 raise Throttled(f"{method}: Rate exceeded")
 
-    world = World(ThrottlesOnce())
+    world = Deleting(stacks=ThrottlesOnce())
     world.plant()
     started = world.start()
     assert isinstance(started, Again)
@@ -598,7 +514,7 @@ def test_a_throttled_start_never_counts_as_gone(world: World, call: int) -> None
     assert world.drive() == Gone()
 
 
-def test_a_throttled_look_never_counts_as_gone(world: World) -> None:
+def test_a_throttled_look_never_counts_as_gone(world: Deleting) -> None:
     stack_id = world.plant()
     started = world.start()
     world.stacks.throttled_calls = 1
@@ -606,20 +522,20 @@ def test_a_throttled_look_never_counts_as_gone(world: World) -> None:
     assert started == Started(stack_id)
 
 
-def test_throttled_events_do_not_count_as_no_failures(world: World) -> None:
+def test_throttled_events_do_not_count_as_no_failures(world: Deleting) -> None:
     class HidesEvents(FakeStacks):
         def _called(self, method: str) -> None:
             super()._called(method)
             if method == "events":
                 raise Throttled("events: Rate exceeded")
 
-    world = World(HidesEvents())
+    world = Deleting(stacks=HidesEvents())
     world.plant("DELETE_FAILED")
     assert isinstance(world.start(), Again)
     assert "delete" not in world.stacks.calls
 
 
-def test_a_stack_that_will_not_go_is_given_up_at_the_deadline_and_never_taken_for_gone(world: World) -> None:
+def test_a_stack_that_will_not_go_is_given_up_at_the_deadline_and_never_taken_for_gone(world: Deleting) -> None:
     stack_id = world.plant("DELETE_IN_PROGRESS")
     world.clock.advance(DEADLINE)
     assert world.inspect(Started(stack_id)) == Working()
@@ -629,20 +545,20 @@ def test_a_stack_that_will_not_go_is_given_up_at_the_deadline_and_never_taken_fo
     assert "could not be looked at" in failure(world.inspect(Started(stack_id))).reason
 
 
-def test_a_stack_that_is_gone_at_the_deadline_is_gone(world: World) -> None:
+def test_a_stack_that_is_gone_at_the_deadline_is_gone(world: Deleting) -> None:
     world.clock.advance(DEADLINE * 2)
     assert world.inspect(Started(world.plant("DELETE_COMPLETE"))) == Gone()
 
 
 @pytest.mark.parametrize("tenant_id", ["Acme", ""])
-def test_a_stack_that_was_made_for_someone_else_is_not_deleted(world: World, tenant_id: str) -> None:
+def test_a_stack_that_was_made_for_someone_else_is_not_deleted(world: Deleting, tenant_id: str) -> None:
     world.plant(tenant_id=tenant_id)
     with pytest.raises(StackNotOurs):
         world.start()
     assert world.stacks.calls == ["find"]
 
 
-def test_a_run_that_no_longer_owns_the_tenant_deletes_nothing(world: World) -> None:
+def test_a_run_that_no_longer_owns_the_tenant_deletes_nothing(world: Deleting) -> None:
     world.plant()
     take(world.table, a_run(2, operation=Operation.DELETE), instead_of=world.table.lock(ACME))
     with pytest.raises(LostOwnership):
@@ -650,7 +566,7 @@ def test_a_run_that_no_longer_owns_the_tenant_deletes_nothing(world: World) -> N
     assert not world.stacks.calls
 
 
-def test_other_tenants_queues_are_not_asked_about(world: World) -> None:
+def test_other_tenants_queues_are_not_asked_about(world: Deleting) -> None:
     asked: list[str] = []
 
     class Noted(FakeQueues):
@@ -665,7 +581,7 @@ def test_other_tenants_queues_are_not_asked_about(world: World) -> None:
     assert sorted(asked) == sorted([QUEUE.url, DEAD_LETTERS, OTHER_QUEUE.url])
 
 
-def deletions(world: World, stack_id: str) -> list[str]:
+def deletions(world: Deleting, stack_id: str) -> list[str]:
     """The tokens of the requests to delete the stack, oldest first."""
     return [
         event.client_token

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -12,9 +13,7 @@ from orchestrator.common.errors import Unsettled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.deadlines import MAY_STILL_RUN
 from orchestrator.tenants.decisions import BeingDeleted, Deleted, Failed, NotProvisioned, Ready, Unknown
-from orchestrator.tenants.get_queue import SUSPECT_AFTER, GetQueue, Provisioning
-from orchestrator.tenants.limits import Unlimited
-from orchestrator.tenants.operations import begin
+from orchestrator.tenants.get_queue import SUSPECT_AFTER, Provisioning
 from orchestrator.tenants.outcomes import Begun, GaveUp
 from orchestrator.tenants.ports import Pin, Publication
 from orchestrator.tenants.records import ACCEPTED_FOR, Attempt, Audit, Metadata, Operation, Request, Status
@@ -25,16 +24,14 @@ from tests.fakes import (
     QUEUE,
     QUEUE_TABOO,
     VERSION,
-    FakeClock,
     FakeExecutions,
-    FakeStacks,
     InMemoryTable,
+    World,
     a_release,
     a_run,
     an_attempt,
     an_audit,
     execution_arn,
-    parameters_of,
     some_metadata,
     take,
 )
@@ -46,11 +43,11 @@ THIRD = execution_arn(an_attempt(3).name)
 A_MOMENT = timedelta(milliseconds=1)
 
 
-class World:
-    def __init__(self) -> None:
-        self.table, self.executions, self.clock = InMemoryTable(), FakeExecutions(), FakeClock()
-        self.table.record_release(a_release())
-        self.get_queue = GetQueue(self.table, self.executions, self.clock, VERSION, Unlimited, self.table)
+class Asking(World):
+    """getQueue, where one release is published."""
+
+    def __init__(self, **fakes: Any) -> None:
+        super().__init__(published=[VERSION], **fakes)
 
     def publish(self) -> None:
         self.table.plant_metadata(some_metadata())
@@ -58,23 +55,15 @@ class World:
     def begin_what_was_started(self) -> Begun | GaveUp:
         """The first step of the execution that was started last."""
         attempt, request = self.executions.started[-1]
-        began = begin(
-            a_run(attempt.number, version=attempt.version, request=request, started_at=self.clock.now()),
-            reader=self.table,
-            ledger=self.table,
-            releases=self.table,
-            stacks=FakeStacks(),
-            executions=self.executions,
-            parameters=parameters_of,
-            clock=self.clock,
-        )
+        run = a_run(attempt.number, version=attempt.version, request=request, started_at=self.clock.now())
+        began = self.begin(run)
         assert isinstance(began, Begun | GaveUp)
         return began
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> Asking:
+    return Asking()
 
 
 class CountingReader(InMemoryTable):
@@ -95,7 +84,7 @@ def test_a_ready_tenant_costs_one_read_of_its_metadata_and_nothing_else() -> Non
     table, executions = CountingReader(), FakeExecutions()
     table.plant_metadata(some_metadata())
 
-    answer = GetQueue(table, executions, FakeClock(), VERSION, Unlimited, table)(ACME)
+    answer = Asking(table=table, executions=executions).get_queue(ACME)
 
     assert answer == Ready(QUEUE, VERSION)
     assert table.reads == ["metadata"]
@@ -113,16 +102,16 @@ def test_audits_are_read_before_metadata_so_that_a_create_finishing_in_between_i
     table, executions, run = FinishesInBetween(), FakeExecutions(), a_run()
     take(table, run)
 
-    assert isinstance(GetQueue(table, executions, FakeClock(), VERSION, Unlimited, table)(ACME), Ready)
+    assert isinstance(Asking(table=table, executions=executions).get_queue(ACME), Ready)
     assert not executions.inputs
 
 
-def test_an_unknown_tenant_is_started_as_the_first_attempt_at_the_current_version(world: World) -> None:
+def test_an_unknown_tenant_is_started_as_the_first_attempt_at_the_current_version(world: Asking) -> None:
     assert world.get_queue(ACME) == Provisioning(FIRST)
     assert world.executions.started == [(an_attempt(1), Request())]
 
 
-def test_a_tenant_that_is_pinned_is_started_at_the_version_of_its_pin(world: World) -> None:
+def test_a_tenant_that_is_pinned_is_started_at_the_version_of_its_pin(world: Asking) -> None:
     world.table.plant_metadata(some_metadata(queue=None, version=None, pinned_version="0.0.7"))
     world.get_queue(ACME)
     assert world.executions.started == [(an_attempt(1, version="0.0.7"), Request())]
@@ -132,7 +121,7 @@ def vanished(version: str) -> Metadata:
     return replace(some_metadata(queue=None, version=None, last_version=version), stack_id=None)
 
 
-def test_a_tenant_whose_queue_has_vanished_is_started_at_the_version_that_it_had(world: World) -> None:
+def test_a_tenant_whose_queue_has_vanished_is_started_at_the_version_that_it_had(world: Asking) -> None:
     world.table.record_release(a_release("0.0.7"))
     world.table.plant_metadata(vanished("0.0.7"))
     world.get_queue(ACME)
@@ -140,7 +129,7 @@ def test_a_tenant_whose_queue_has_vanished_is_started_at_the_version_that_it_had
 
 
 def test_a_create_at_the_version_that_a_tenant_had_is_told_if_it_failed_and_not_tried_at_the_current_one(
-    world: World,
+    world: Asking,
 ) -> None:
     world.table.record_release(a_release("0.0.7"))
     world.table.plant_metadata(vanished("0.0.7"))
@@ -149,49 +138,49 @@ def test_a_create_at_the_version_that_a_tenant_had_is_told_if_it_failed_and_not_
     assert world.get_queue(ACME) == Failed(failed)
 
 
-def test_a_tenant_comes_back_at_the_current_version_if_the_one_that_it_had_was_never_published(world: World) -> None:
+def test_a_tenant_comes_back_at_the_current_version_if_the_one_that_it_had_was_never_published(world: Asking) -> None:
     world.table.plant_metadata(vanished("0.0.7"))
     world.get_queue(ACME)
     assert world.executions.started == [(an_attempt(1), Request())]
 
 
-def test_a_pinned_create_that_failed_is_told_and_not_tried_at_the_current_version(world: World) -> None:
+def test_a_pinned_create_that_failed_is_told_and_not_tried_at_the_current_version(world: Asking) -> None:
     world.table.plant_metadata(some_metadata(queue=None, version=None, pinned_version="0.0.7"))
     world.table.plant_audit(an_audit(Status.FAILURE, version="0.0.7"))
     assert isinstance(world.get_queue(ACME), Failed)
     assert not world.executions.started
 
 
-def test_who_asked_is_told_to_the_execution_and_that_nobody_asked_for_the_tenant_itself(world: World) -> None:
+def test_who_asked_is_told_to_the_execution_and_that_nobody_asked_for_the_tenant_itself(world: Asking) -> None:
     world.get_queue(ACME, by="arn:aws:sts::000000000000:assumed-role/platform")
     ((_, request),) = world.executions.started
     assert request == Request(by="arn:aws:sts::000000000000:assumed-role/platform", explicit=False)
 
 
-def test_starting_writes_nothing(world: World) -> None:
+def test_starting_writes_nothing(world: Asking) -> None:
     world.get_queue(ACME)
     assert not world.table.audits(ACME)
     assert not world.table.history(ACME)
     assert world.table.lock(ACME) is None
 
 
-def test_any_number_of_callers_start_one_execution(world: World) -> None:
+def test_any_number_of_callers_start_one_execution(world: Asking) -> None:
     answers = {world.get_queue(ACME) for _ in range(20)}
     assert answers == {Provisioning(FIRST)}
     assert len(world.executions.inputs) == 1
 
 
-def test_callers_before_and_after_the_first_record_are_told_the_same_execution(world: World) -> None:
+def test_callers_before_and_after_the_first_record_are_told_the_same_execution(world: Asking) -> None:
     before = world.get_queue(ACME)
     assert world.begin_what_was_started() == Begun()
     assert world.get_queue(ACME) == before == Provisioning(FIRST)
 
 
-def test_two_tenants_have_two_executions(world: World) -> None:
+def test_two_tenants_have_two_executions(world: Asking) -> None:
     assert world.get_queue(ACME) != world.get_queue(TenantId.parse("Acme"))
 
 
-def test_an_execution_that_was_aborted_before_it_recorded_anything_does_not_block_the_tenant(world: World) -> None:
+def test_an_execution_that_was_aborted_before_it_recorded_anything_does_not_block_the_tenant(world: Asking) -> None:
     world.get_queue(ACME)
     world.executions.end(FIRST)
     assert world.get_queue(ACME) == Provisioning(SECOND)
@@ -223,27 +212,27 @@ class EndsWhileStarting(FakeExecutions):
 
 def test_a_create_that_finished_in_between_is_ready() -> None:
     table = InMemoryTable()
-    answer = GetQueue(table, EndsWhileStarting(table, published=True), FakeClock(), VERSION, Unlimited, table)(ACME)
+    answer = Asking(table=table, executions=EndsWhileStarting(table, published=True)).get_queue(ACME)
     assert answer == Ready(QUEUE, VERSION)
 
 
 def test_a_create_that_failed_in_between_is_told_as_failed_and_not_tried_again() -> None:
     table = InMemoryTable()
     executions = EndsWhileStarting(table, published=False)
-    answer = GetQueue(table, executions, FakeClock(), VERSION, Unlimited, table)(ACME)
+    answer = Asking(table=table, executions=executions).get_queue(ACME)
     assert isinstance(answer, Failed)
     assert answer.audit.root_cause == QUEUE_TABOO
     assert len(executions.inputs) == 1
 
 
-def test_a_fresh_started_is_believed_without_asking(world: World) -> None:
+def test_a_fresh_started_is_believed_without_asking(world: Asking) -> None:
     take(world.table, a_run(started_at=NOON))
     world.clock.advance(SUSPECT_AFTER)
     assert world.get_queue(ACME) == Provisioning(FIRST)
     assert not world.executions.asked_about
 
 
-def test_a_stale_started_is_checked_and_waited_for_while_its_execution_runs(world: World) -> None:
+def test_a_stale_started_is_checked_and_waited_for_while_its_execution_runs(world: Asking) -> None:
     world.get_queue(ACME)
     take(world.table, a_run(started_at=NOON))
     world.clock.advance(SUSPECT_AFTER + A_MOMENT)
@@ -251,7 +240,7 @@ def test_a_stale_started_is_checked_and_waited_for_while_its_execution_runs(worl
     assert world.executions.asked_about == [FIRST]
 
 
-def test_a_stale_started_whose_execution_is_gone_is_followed_by_the_next_attempt(world: World) -> None:
+def test_a_stale_started_whose_execution_is_gone_is_followed_by_the_next_attempt(world: Asking) -> None:
     world.get_queue(ACME)
     take(world.table, a_run(started_at=NOON))
     world.executions.end(FIRST)
@@ -259,7 +248,7 @@ def test_a_stale_started_whose_execution_is_gone_is_followed_by_the_next_attempt
     assert world.get_queue(ACME) == Provisioning(SECOND)
 
 
-def test_a_create_of_an_earlier_system_is_waited_for_as_long_as_an_adoption_waits_for_it(world: World) -> None:
+def test_a_create_of_an_earlier_system_is_waited_for_as_long_as_an_adoption_waits_for_it(world: Asking) -> None:
     """Its machines cannot be asked. A second create beside it would make a second stack."""
     started = an_audit(Status.STARTED, version=None, at=NOON)
     earlier = "arn:aws:states:eu-west-1:000000000000:execution:deploy-tenant-stack:acme"
@@ -272,27 +261,27 @@ def test_a_create_of_an_earlier_system_is_waited_for_as_long_as_an_adoption_wait
 
 
 @pytest.mark.parametrize("status", [Status.SUCCESS, Status.FAILURE])
-def test_only_started_is_ever_checked(world: World, status: Status) -> None:
+def test_only_started_is_ever_checked(world: Asking, status: Status) -> None:
     world.table.plant_audit(an_audit(status))
     world.clock.advance(timedelta(days=365))
     world.get_queue(ACME)
     assert not world.executions.asked_about
 
 
-def test_a_failed_create_starts_nothing(world: World) -> None:
+def test_a_failed_create_starts_nothing(world: Asking) -> None:
     world.table.plant_audit(an_audit(Status.FAILURE, root_cause=QUEUE_TABOO))
     assert isinstance(world.get_queue(ACME), Failed)
     assert not world.executions.inputs
 
 
 @pytest.mark.parametrize(("status", "answer"), [(Status.STARTED, BeingDeleted), (Status.SUCCESS, Deleted)])
-def test_a_deleted_tenant_is_never_started(world: World, status: Status, answer: type) -> None:
+def test_a_deleted_tenant_is_never_started(world: Asking, status: Status, answer: type) -> None:
     world.table.plant_audit(an_audit(status, Operation.DELETE, version=None))
     assert isinstance(world.get_queue(ACME), answer)
     assert not world.executions.inputs
 
 
-def test_a_tenant_is_being_deleted_from_the_deletes_first_moment(world: World) -> None:
+def test_a_tenant_is_being_deleted_from_the_deletes_first_moment(world: Asking) -> None:
     world.publish()
     delete = a_run(operation=Operation.DELETE)
     take(world.table, delete)
@@ -301,7 +290,7 @@ def test_a_tenant_is_being_deleted_from_the_deletes_first_moment(world: World) -
     assert answer.audit.execution == delete.execution
 
 
-def test_a_tenant_whose_delete_was_refused_is_served_as_before(world: World) -> None:
+def test_a_tenant_whose_delete_was_refused_is_served_as_before(world: Asking) -> None:
     world.publish()
     delete = a_run(operation=Operation.DELETE)
     take(world.table, delete)
@@ -309,7 +298,7 @@ def test_a_tenant_whose_delete_was_refused_is_served_as_before(world: World) -> 
     assert world.get_queue(ACME) == Ready(QUEUE, VERSION)
 
 
-def test_a_tenant_whose_delete_failed_half_way_is_told_as_failed_and_not_created_again(world: World) -> None:
+def test_a_tenant_whose_delete_failed_half_way_is_told_as_failed_and_not_created_again(world: Asking) -> None:
     world.publish()
     delete = a_run(operation=Operation.DELETE)
     take(world.table, delete)
@@ -320,7 +309,7 @@ def test_a_tenant_whose_delete_failed_half_way_is_told_as_failed_and_not_created
     assert not world.executions.inputs
 
 
-def test_a_delete_whose_execution_is_gone_is_told_as_failed_and_the_tenant_not_created_again(world: World) -> None:
+def test_a_delete_whose_execution_is_gone_is_told_as_failed_and_the_tenant_not_created_again(world: Asking) -> None:
     world.publish()
     take(world.table, a_run(operation=Operation.DELETE))
     world.clock.advance(SUSPECT_AFTER + A_MOMENT)
@@ -328,7 +317,7 @@ def test_a_delete_whose_execution_is_gone_is_told_as_failed_and_the_tenant_not_c
     assert not world.executions.inputs
 
 
-def test_a_create_that_a_delete_has_overtaken_is_refused_and_the_tenant_stays_deleted(world: World) -> None:
+def test_a_create_that_a_delete_has_overtaken_is_refused_and_the_tenant_stays_deleted(world: Asking) -> None:
     world.get_queue(ACME)  # starts an execution, which has not begun when someone deletes the tenant
     delete = a_run(operation=Operation.DELETE)
     take(world.table, delete)
@@ -353,11 +342,11 @@ class NothingCanBeStarted(FakeExecutions):
 def test_it_gives_up_when_every_attempt_has_already_ended_and_says_where_to_look() -> None:
     executions = NothingCanBeStarted()
     with pytest.raises(Unsettled, match=r"acme.*create-acme-.*-0\.1\.0-25"):
-        GetQueue(InMemoryTable(), executions, FakeClock(), VERSION, Unlimited, InMemoryTable())(ACME)
+        Asking(executions=executions).get_queue(ACME)
     assert len(executions.inputs) == 25
 
 
-def test_a_published_tenant_is_served_even_while_its_create_is_recorded_as_running(world: World) -> None:
+def test_a_published_tenant_is_served_even_while_its_create_is_recorded_as_running(world: Asking) -> None:
     take(world.table, a_run())
     world.publish()
     assert world.get_queue(ACME) == Ready(QUEUE, VERSION)
@@ -367,17 +356,17 @@ class TestFinding:
     """The same answers, and nothing is started."""
 
     def test_a_queue_that_is_there_is_found_by_one_read(self) -> None:
-        world = World()
+        world = Asking()
         world.publish()
         assert world.get_queue.find(ACME) == world.get_queue(ACME) == Ready(QUEUE, VERSION)
 
     def test_a_tenant_without_a_queue_is_left_alone(self) -> None:
-        world = World()
+        world = Asking()
         assert world.get_queue.find(ACME) == NotProvisioned(asking_provisions=True)
         assert world.executions.started == []
 
     def test_a_queue_that_has_vanished_is_not_made_again(self) -> None:
-        world = World()
+        world = Asking()
         world.table.plant_audit(an_audit(Status.SUCCESS))
         assert world.get_queue.find(ACME) == NotProvisioned(asking_provisions=True)
         assert world.executions.started == []
@@ -393,7 +382,7 @@ class TestFinding:
         ids=["being created", "failed", "being deleted", "deleted"],
     )
     def test_what_keeps_the_queue_from_being_there_is_told(self, audit: Audit, expected: type) -> None:
-        world = World()
+        world = Asking()
         world.table.plant_audit(audit)
         found = world.get_queue.find(ACME)
         assert isinstance(found, expected)
@@ -405,33 +394,33 @@ class TestFinding:
 
 
 @pytest.fixture
-def looking() -> World:
-    world = World()
-    world.get_queue = GetQueue(world.table, world.executions, world.clock, VERSION, None, world.table)
+def looking() -> Asking:
+    world = Asking()
+    world.settings.create_on_get_queue = False
     return world
 
 
-def test_asking_for_a_tenant_that_nobody_has_created_creates_nothing(looking: World) -> None:
+def test_asking_for_a_tenant_that_nobody_has_created_creates_nothing(looking: Asking) -> None:
     assert looking.get_queue(ACME) == Unknown()
     assert not looking.executions.inputs
     assert not looking.executions.asked_about
 
 
-def test_a_tenant_that_an_operator_has_just_asked_for_is_on_its_way(looking: World) -> None:
+def test_a_tenant_that_an_operator_has_just_asked_for_is_on_its_way(looking: Asking) -> None:
     looking.table.describe(ACME, labels=None, pin=Pin(), request=EXPLICIT, at=NOON, asked_for=an_attempt(2))
     assert looking.get_queue(ACME) == Provisioning(SECOND)
     looking.clock.advance(ACCEPTED_FOR)
     assert looking.get_queue(ACME) == Unknown()
 
 
-def test_a_tenant_that_an_operator_has_created_is_waited_for_and_served(looking: World) -> None:
+def test_a_tenant_that_an_operator_has_created_is_waited_for_and_served(looking: Asking) -> None:
     take(looking.table, a_run())
     assert looking.get_queue(ACME) == Provisioning(FIRST)
     looking.table.publish(a_run(), Publication("stack-1", QUEUE, VERSION, None), at=NOON)
     assert looking.get_queue(ACME) == Ready(QUEUE, VERSION)
 
 
-def test_what_has_died_is_left_to_the_reconciler_and_waited_for_until_then(looking: World) -> None:
+def test_what_has_died_is_left_to_the_reconciler_and_waited_for_until_then(looking: Asking) -> None:
     take(looking.table, a_run(started_at=NOON))
     looking.clock.advance(SUSPECT_AFTER + A_MOMENT)
     assert looking.get_queue(ACME) == Provisioning(FIRST)
@@ -441,13 +430,13 @@ def test_what_has_died_is_left_to_the_reconciler_and_waited_for_until_then(looki
     assert not looking.executions.inputs
 
 
-def test_a_queue_that_has_vanished_is_not_made_anew(looking: World) -> None:
+def test_a_queue_that_has_vanished_is_not_made_anew(looking: Asking) -> None:
     looking.table.plant_audit(an_audit(Status.SUCCESS))
     assert looking.get_queue(ACME) == NotProvisioned()
     assert not looking.executions.inputs
 
 
-def test_who_asks_for_credentials_is_told_the_same_and_not_to_ask_for_the_queue_first(looking: World) -> None:
+def test_who_asks_for_credentials_is_told_the_same_and_not_to_ask_for_the_queue_first(looking: Asking) -> None:
     assert looking.get_queue.find(ACME) == Unknown()
     looking.table.plant_audit(an_audit(Status.SUCCESS))
     assert looking.get_queue.find(ACME) == NotProvisioned(asking_provisions=False)

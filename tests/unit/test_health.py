@@ -13,32 +13,32 @@ from orchestrator.reconciling.reconciler import STUCK_AFTER
 from orchestrator.reconciling.records import SETTLING, SURVEY, Coverage, Kind, Reconciliation, ReconciliationStatus
 from orchestrator.tenants.records import Messages, Operation, Status, TenantState
 from tests.fakes import NEXT_VERSION, NOON, a_run, an_audit
-from tests.unit.reconciling.world import LONG_AGO, World, asked_for, tenant
+from tests.unit.reconciling.world import LONG_AGO, FleetWithStacks, asked_for, tenant
 
 A_SECOND = timedelta(seconds=1)
 QUEUES = {"events": "https://sqs/events", "schedules": "https://sqs/schedules"}
 
 
 @pytest.fixture
-def world() -> World:
-    world = World()
-    world.dead_letter_queues = dict(QUEUES)
+def world() -> FleetWithStacks:
+    world = FleetWithStacks()
+    world.settings.dead_letter_queues = dict(QUEUES)
     return world
 
 
-def checks(world: World) -> dict[str, Check]:
+def checks(world: FleetWithStacks) -> dict[str, Check]:
     """By name; of the dead letters the last."""
     return {check.name: check for check in world.health.examine()}
 
 
-def ran(world: World, name: str, **more: Any) -> Reconciliation:
+def ran(world: FleetWithStacks, name: str, **more: Any) -> Reconciliation:
     now = world.clock.now()
     done = asked_for(id=name, status=ReconciliationStatus.DONE, started_at=now, updated_at=now, **more)
-    world.ledger.record_reconciliation(done)
+    world.reconciliation_table.record_reconciliation(done)
     return done
 
 
-def test_a_control_plane_that_is_well_is_told_so(world: World) -> None:
+def test_a_control_plane_that_is_well_is_told_so(world: FleetWithStacks) -> None:
     world.add("acme")
     ran(world, SETTLING)
     ran(world, SURVEY, looked_at=Coverage(all_stacks=7), scanned_at=NOON)
@@ -56,7 +56,7 @@ def test_a_control_plane_that_is_well_is_told_so(world: World) -> None:
     ]
 
 
-def test_whatever_is_not_well_comes_with_what_to_do(world: World) -> None:
+def test_whatever_is_not_well_comes_with_what_to_do(world: FleetWithStacks) -> None:
     world.begin(a_run(tenant=tenant("stuck")))
     world.clock.advance(STUCK_AFTER + SURVEY_EVERY * 3 + A_SECOND)
     world.table.plant_audit(an_audit(Status.FAILURE, tenant=tenant("failed")))
@@ -71,7 +71,7 @@ def test_whatever_is_not_well_comes_with_what_to_do(world: World) -> None:
 # Operations
 
 
-def test_operations_are_well_until_they_are_past_their_deadline(world: World) -> None:
+def test_operations_are_well_until_they_are_past_their_deadline(world: FleetWithStacks) -> None:
     world.begin(a_run())
     world.clock.advance(STUCK_AFTER)
     assert checks(world)["operations"].verdict is Verdict.OK
@@ -82,14 +82,14 @@ def test_operations_are_well_until_they_are_past_their_deadline(world: World) ->
 
 
 @pytest.mark.parametrize(("count", "more"), [(5, ""), (6, ", ...")])
-def test_only_a_few_tenants_are_named_and_all_are_counted(world: World, count: int, more: str) -> None:
+def test_only_a_few_tenants_are_named_and_all_are_counted(world: FleetWithStacks, count: int, more: str) -> None:
     for number in range(count):
         world.begin(a_run(tenant=tenant(f"t{number}")))
     world.clock.advance(STUCK_AFTER + A_SECOND)
     assert checks(world)["operations"].detail == f"{count} past their deadline: t0, t1, t2, t3, t4{more}"
 
 
-def test_a_tenant_with_several_is_named_once(world: World) -> None:
+def test_a_tenant_with_several_is_named_once(world: FleetWithStacks) -> None:
     for operation in (Operation.CREATE, Operation.UPDATE, Operation.DELETE):
         world.table.plant_audit(an_audit(Status.STARTED, operation, at=LONG_AGO))
     assert checks(world)["operations"].detail == "3 past their deadline: acme"
@@ -98,7 +98,7 @@ def test_a_tenant_with_several_is_named_once(world: World) -> None:
 # Tenants
 
 
-def test_tenants_that_failed_are_counted_by_state_at_whatever_version(world: World) -> None:
+def test_tenants_that_failed_are_counted_by_state_at_whatever_version(world: FleetWithStacks) -> None:
     world.add("ready")
     for name in ("one", "two"):
         world.table.plant_audit(an_audit(Status.FAILURE, tenant=tenant(name)))
@@ -111,7 +111,7 @@ def test_tenants_that_failed_are_counted_by_state_at_whatever_version(world: Wor
     assert "berth tenants --state" in failed.advice
 
 
-def test_the_fleet_is_counted_once(world: World) -> None:
+def test_the_fleet_is_counted_once(world: FleetWithStacks) -> None:
     counted = []
     count = world.table.versions_in_use
 
@@ -130,7 +130,9 @@ def test_the_fleet_is_counted_once(world: World) -> None:
 @pytest.mark.parametrize(
     ("name", "check", "every"), [(SETTLING, "reconciler", SETTLING_EVERY), (SURVEY, "survey", SURVEY_EVERY)]
 )
-def test_what_runs_by_itself_is_missed_when_it_has_not(world: World, name: str, check: str, every: timedelta) -> None:
+def test_what_runs_by_itself_is_missed_when_it_has_not(
+    world: FleetWithStacks, name: str, check: str, every: timedelta
+) -> None:
     assert checks(world)[check].verdict is Verdict.UNKNOWN
     ran(world, name)
     world.clock.advance(every * 3)
@@ -139,19 +141,19 @@ def test_what_runs_by_itself_is_missed_when_it_has_not(world: World, name: str, 
     assert checks(world)[check].verdict is Verdict.PROBLEM
 
 
-def test_what_it_found_and_did_not_repair_is_told(world: World) -> None:
+def test_what_it_found_and_did_not_repair_is_told(world: FleetWithStacks) -> None:
     ran(world, SURVEY, counts={Kind.ORPHAN_STACK: 2, Kind.DRIFTED: 1}, repaired=1)
     told = checks(world)["survey"]
     assert told.verdict is Verdict.WARNING
     assert "2 orphan-stack, 1 stack-drifted" in told.detail
 
 
-def test_what_it_repaired_is_no_reason_to_worry(world: World) -> None:
+def test_what_it_repaired_is_no_reason_to_worry(world: FleetWithStacks) -> None:
     ran(world, SETTLING, counts={Kind.UNFINISHED: 2}, repaired=2)
     assert checks(world)["reconciler"].verdict is Verdict.OK
 
 
-def test_tenants_from_before_berth_are_told_with_the_command_that_adopts_them(world: World) -> None:
+def test_tenants_from_before_berth_are_told_with_the_command_that_adopts_them(world: FleetWithStacks) -> None:
     ran(world, SURVEY, counts={Kind.UNLISTED: 25})
     world.clock.advance(timedelta(hours=3))
     told = checks(world)["adoption"]
@@ -162,7 +164,7 @@ def test_tenants_from_before_berth_are_told_with_the_command_that_adopts_them(wo
     assert "berth adopt" in told.advice
 
 
-def test_where_nobody_has_looked_for_them_that_is_said(world: World) -> None:
+def test_where_nobody_has_looked_for_them_that_is_said(world: FleetWithStacks) -> None:
     for _ in range(2):
         told = checks(world)["adoption"]
         assert told.verdict is Verdict.UNKNOWN
@@ -170,9 +172,9 @@ def test_where_nobody_has_looked_for_them_that_is_said(world: World) -> None:
         ran(world, SURVEY)
 
 
-def test_one_that_came_to_no_end_is_told_with_the_reason(world: World) -> None:
+def test_one_that_came_to_no_end_is_told_with_the_reason(world: FleetWithStacks) -> None:
     done = ran(world, SURVEY)
-    world.ledger.recorded[SURVEY] = asked_for(
+    world.reconciliation_table.recorded[SURVEY] = asked_for(
         id=SURVEY,
         status=ReconciliationStatus.INCOMPLETE,
         reason="There was not enough time.",
@@ -193,13 +195,13 @@ def test_one_that_came_to_no_end_is_told_with_the_reason(world: World) -> None:
         (timedelta(hours=17), "ran 17 h ago"),
     ],
 )
-def test_how_long_ago_is_told_in_words_that_fit(world: World, age: timedelta, told: str) -> None:
+def test_how_long_ago_is_told_in_words_that_fit(world: FleetWithStacks, age: timedelta, told: str) -> None:
     ran(world, SURVEY)
     world.clock.advance(age)
     assert checks(world)["survey"].detail == told
 
 
-def test_how_often_it_runs_is_told_before_it_has(world: World) -> None:
+def test_how_often_it_runs_is_told_before_it_has(world: FleetWithStacks) -> None:
     assert checks(world)["reconciler"].advice == "It runs every 5 min."
     assert checks(world)["survey"].advice == "It runs every 6 h."
 
@@ -207,14 +209,14 @@ def test_how_often_it_runs_is_told_before_it_has(world: World) -> None:
 # Dead letters
 
 
-def test_what_could_not_be_delivered_is_a_problem(world: World) -> None:
+def test_what_could_not_be_delivered_is_a_problem(world: FleetWithStacks) -> None:
     world.queues.held[QUEUES["schedules"]] = Messages(2, 1, 0)
     told = checks(world)["dead letters"]
     assert (told.verdict, told.detail) == (Verdict.PROBLEM, "schedules: 3 undelivered")
     assert QUEUES["schedules"] in told.advice
 
 
-def test_a_queue_that_is_gone_is_a_problem(world: World) -> None:
+def test_a_queue_that_is_gone_is_a_problem(world: FleetWithStacks) -> None:
     world.queues.gone.add(QUEUES["schedules"])
     told = checks(world)["dead letters"]
     assert (told.verdict, told.detail) == (Verdict.PROBLEM, "schedules: the queue is gone")
@@ -226,21 +228,21 @@ def test_a_queue_that_is_gone_is_a_problem(world: World) -> None:
 @pytest.mark.parametrize(
     ("limit", "verdict"), [(11, Verdict.OK), (10, Verdict.WARNING), (9, Verdict.WARNING), (8, Verdict.PROBLEM)]
 )
-def test_tenants_are_few_enough_or_not(world: World, limit: int, verdict: Verdict) -> None:
+def test_tenants_are_few_enough_or_not(world: FleetWithStacks, limit: int, verdict: Verdict) -> None:
     for number in range(8):
         world.add(f"tenant-{number}")
-    world.max_tenants = limit
+    world.settings.max_tenants = limit
     told = checks(world)["tenant limit"]
     assert (told.verdict, told.detail) == (verdict, f"8 of {limit} that there may be (berth:maxTenants)")
     assert ("berth:maxTenants" in told.advice) is (verdict is not Verdict.OK)
 
 
-def test_a_limit_that_the_account_does_not_allow_is_told_before_it_is_reached(world: World) -> None:
-    world.max_tenants = world.stack_limit = 500
+def test_a_limit_that_the_account_does_not_allow_is_told_before_it_is_reached(world: FleetWithStacks) -> None:
+    world.settings.max_tenants = world.max_stacks = 500
     told = checks(world)["tenant limit"]
     assert told.verdict is Verdict.WARNING
     assert told.advice.startswith("The account may have 500 stacks: set berth:maxTenants below that")
-    world.stack_limit = None
+    world.max_stacks = None
     assert checks(world)["tenant limit"].verdict is Verdict.OK
 
 
@@ -259,8 +261,8 @@ def test_a_limit_that_the_account_does_not_allow_is_told_before_it_is_reached(wo
         (0, 0, Verdict.PROBLEM),
     ],
 )
-def test_stacks_are_few_enough_or_not(world: World, used: int, limit: int, verdict: Verdict) -> None:
-    world.stack_limit = limit
+def test_stacks_are_few_enough_or_not(world: FleetWithStacks, used: int, limit: int, verdict: Verdict) -> None:
+    world.max_stacks = limit
     ran(world, SURVEY, looked_at=Coverage(all_stacks=used))
     told = checks(world)["stacks"]
     assert told.verdict is verdict
@@ -268,11 +270,11 @@ def test_stacks_are_few_enough_or_not(world: World, used: int, limit: int, verdi
     assert told.detail.startswith(f"{used} of {limit} ")
 
 
-def test_what_aws_does_not_say_or_nobody_has_counted_is_unknown(world: World) -> None:
+def test_what_aws_does_not_say_or_nobody_has_counted_is_unknown(world: FleetWithStacks) -> None:
     assert checks(world)["stacks"] == Check("stacks", Verdict.UNKNOWN, "they have not been counted yet")
     ran(world, SURVEY)
     assert checks(world)["stacks"] == Check("stacks", Verdict.UNKNOWN, "they have not been counted yet")
-    world.stack_limit = None
+    world.max_stacks = None
     assert checks(world)["stacks"] == Check("stacks", Verdict.UNKNOWN, "AWS does not say how many are allowed")
 
 
@@ -292,15 +294,15 @@ def test_what_aws_does_not_say_or_nobody_has_counted_is_unknown(world: World) ->
     ],
 )
 def test_the_account_may_run_enough_functions_at_once_or_not(
-    world: World, used: int, limit: int, verdict: Verdict
+    world: FleetWithStacks, used: int, limit: int, verdict: Verdict
 ) -> None:
-    world.concurrency = Concurrency(limit, used)
+    world.function_concurrency = Concurrency(limit, used)
     told = checks(world)["functions"]
     assert told.verdict is verdict
     assert ("Service Quotas" in told.advice) is (verdict is not Verdict.OK)
     assert f"{used} ran at once" in told.detail
 
 
-def test_how_many_functions_may_run_is_unknown_where_aws_does_not_say(world: World) -> None:
-    world.concurrency = None
+def test_how_many_functions_may_run_is_unknown_where_aws_does_not_say(world: FleetWithStacks) -> None:
+    world.function_concurrency = None
     assert checks(world)["functions"].verdict is Verdict.UNKNOWN

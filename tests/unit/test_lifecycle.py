@@ -15,18 +15,14 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.releases.published import fingerprint, stack_parameters
 from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
 from orchestrator.tenants.admission import Refusal, Refused
-from orchestrator.tenants.fleet import tenant_detail
-from orchestrator.tenants.get_queue import GetQueue, Provisioning
+from orchestrator.tenants.get_queue import Provisioning
 from orchestrator.tenants.lifecycle import Accepted, Lifecycle, Ordered, Unchanged
-from orchestrator.tenants.limits import Unlimited
-from orchestrator.tenants.operations import CHECK_HOLDER_AFTER, begin, finish, record_failure
-from orchestrator.tenants.outcomes import Begun, Done
+from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
 from orchestrator.tenants.records import (
     Attempt,
     Audit,
     Lock,
     Messages,
-    Metadata,
     Operation,
     Request,
     Run,
@@ -40,13 +36,11 @@ from tests.fakes import (
     NOON,
     OTHER_QUEUE,
     QUEUE,
-    QUEUE_TABOO,
     VERSION,
-    FakeClock,
     FakeExecutions,
     FakeQueues,
-    FakeStacks,
     InMemoryTable,
+    Orders,
     a_release,
     an_attempt,
     an_audit,
@@ -66,111 +60,13 @@ LABELS = {"team": "billing"}
 DEAD_LETTERS = "https://sqs.eu-west-1.amazonaws.com/0/acme-dead-letters"
 
 
-class World:
-    """The control plane at the next version, without the machines: a test says what comes of what was ordered."""
-
-    def __init__(self, table: InMemoryTable | None = None, executions: FakeExecutions | None = None) -> None:
-        self.table, self.executions = table or InMemoryTable(), executions or FakeExecutions()
-        self.queues, self.stacks, self.clock = FakeQueues(), FakeStacks(), FakeClock()
-        self.table.record_release(a_release(VERSION))
-        self.table.record_release(a_release(NEXT_VERSION))
-        self.lifecycle = Lifecycle(
-            reader=self.table,
-            descriptions=self.table,
-            releases=self.table,
-            executions=self.executions,
-            queues=self.queues,
-            clock=self.clock,
-            version=NEXT_VERSION,
-            limits=Unlimited(),
-        )
-
-    def begun(self, ordered: object) -> Run:
-        """Let the execution take the tenant's lock."""
-        assert isinstance(ordered, Accepted)
-        self.clock.advance(A_SECOND)
-        request = dict(self.executions.started)[ordered.attempt]
-        run = Run(ordered.attempt, ordered.execution, self.clock.now(), request)
-        outcome = begin(
-            run,
-            reader=self.table,
-            ledger=self.table,
-            releases=self.table,
-            stacks=self.stacks,
-            executions=self.executions,
-            parameters=parameters_of,
-            clock=self.clock,
-        )
-        assert outcome == Begun()
-        return run
-
-    def succeeded(self, run: Run) -> None:
-        self.clock.advance(A_SECOND)
-        is_delete = run.attempt.operation is Operation.DELETE
-        stack = None if is_delete else Done(stack_arn(run.tenant), QUEUE, run.attempt.version)
-        stacks = FakeStacks()
-        if stack:
-            stacks.let_stand(run.tenant, stack)
-        finish(
-            run,
-            stack=stack,
-            reader=self.table,
-            ledger=self.table,
-            releases=self.table,
-            stacks=stacks,
-            parameters=parameters_of,
-            clock=self.clock,
-        )
-        self.executions.end(run.execution)
-
-    def failed(self, run: Run) -> None:
-        self.clock.advance(A_SECOND)
-        record_failure(
-            run,
-            failure=QUEUE_TABOO,
-            failed_stack=None,
-            reader=self.table,
-            ledger=self.table,
-            stacks=self.stacks,
-            executions=self.executions,
-            clock=self.clock,
-        )
-        self.executions.end(run.execution)
-
-    def died(self, run: Run) -> None:
-        """It ends without saying how, and long enough ago."""
-        self.executions.end(run.execution)
-        self.clock.advance(CHECK_HOLDER_AFTER + A_SECOND)
-
-    def half_deleted(self, request: Request) -> None:
-        """A delete whose stack is no longer whole, and not gone either."""
-        run = self.begun(self.lifecycle.delete(ACME, request))
-        self.stacks.change(stack_arn(), "DELETE_FAILED")
-        self.failed(run)
-
-    def provision(self, version: str = VERSION, **more: object) -> None:
-        """The tenant as an operation left it that this story is not about."""
-        self.table.plant_metadata(some_metadata(version=version, **more))  # type: ignore[arg-type]
-        self.table.plant_audit(an_audit(Status.SUCCESS, version=version, at=NOON - timedelta(days=1)))
-        self.stacks.plant_done(ACME, version=version)
-
-    def state(self) -> TenantState:
-        return tenant_detail(ACME, self.table).state
-
-    @property
-    def metadata(self) -> Metadata:
-        found = self.table.metadata(ACME)
-        assert found is not None
-        return found
+@pytest.fixture
+def world() -> Orders:
+    return Orders()
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
-
-
-@pytest.fixture
-def ready(world: World) -> World:
+def ready(world: Orders) -> Orders:
     """A tenant at the old version."""
     world.provision()
     return world
@@ -197,7 +93,7 @@ def already_so(ordered: Ordered) -> str:
 # Create
 
 
-def test_a_new_tenant_is_created_at_the_current_version_by_an_explicit_request(world: World) -> None:
+def test_a_new_tenant_is_created_at_the_current_version_by_an_explicit_request(world: Orders) -> None:
     ordered = accepted(world.lifecycle.create(ACME, BY_ADA))
     assert ordered.attempt == an_attempt(version=NEXT_VERSION)
     assert ordered.execution in world.executions.running
@@ -205,7 +101,7 @@ def test_a_new_tenant_is_created_at_the_current_version_by_an_explicit_request(w
     assert request == replace(BY_ADA, explicit=True)
 
 
-def test_a_new_tenant_is_created_at_the_release_that_it_is_pinned_to(world: World) -> None:
+def test_a_new_tenant_is_created_at_the_release_that_it_is_pinned_to(world: Orders) -> None:
     ordered = accepted(world.lifecycle.create(ACME, replace(BY_ADA, pin=VERSION, labels=LABELS)))
     assert ordered.attempt.version == VERSION
     world.succeeded(world.begun(ordered))
@@ -213,7 +109,7 @@ def test_a_new_tenant_is_created_at_the_release_that_it_is_pinned_to(world: Worl
     assert world.metadata.labels == LABELS
 
 
-def test_a_tenant_is_not_pinned_to_a_release_that_there_is_not(world: World) -> None:
+def test_a_tenant_is_not_pinned_to_a_release_that_there_is_not(world: Orders) -> None:
     asked = replace(BY_ADA, pin=UNPUBLISHED_VERSION)
     assert UNPUBLISHED_VERSION in refused(world.lifecycle.create(ACME, asked), Refusal.UNKNOWN_RELEASE).reason
     world.provision()
@@ -223,13 +119,13 @@ def test_a_tenant_is_not_pinned_to_a_release_that_there_is_not(world: World) -> 
 
 
 def test_a_control_plane_whose_release_is_not_published_yet_creates_nothing() -> None:
-    world = World()
+    world = Orders()
     lifecycle = replace(world.lifecycle, version=UNPUBLISHED_VERSION)
     refused(lifecycle.create(ACME, BY_ADA), Refusal.UNKNOWN_RELEASE)
     assert not world.executions.started
 
 
-def test_creating_a_tenant_that_is_there_changes_nothing(ready: World) -> None:
+def test_creating_a_tenant_that_is_there_changes_nothing(ready: Orders) -> None:
     before = ready.metadata
     ready.clock.advance(A_SECOND)
     assert VERSION in already_so(ready.lifecycle.create(ACME, BY_ADA))
@@ -237,7 +133,7 @@ def test_creating_a_tenant_that_is_there_changes_nothing(ready: World) -> None:
     assert not ready.executions.started
 
 
-def test_creating_a_tenant_that_is_there_sets_its_labels_and_pin_and_moves_nothing(ready: World) -> None:
+def test_creating_a_tenant_that_is_there_sets_its_labels_and_pin_and_moves_nothing(ready: Orders) -> None:
     ready.clock.advance(timedelta(hours=1))
     already_so(ready.lifecycle.create(ACME, replace(BY_ADA, labels=LABELS, pin=NEXT_VERSION)))
     assert ready.metadata == replace(
@@ -246,7 +142,7 @@ def test_creating_a_tenant_that_is_there_sets_its_labels_and_pin_and_moves_nothi
     assert not ready.executions.started
 
 
-def test_labels_and_pin_that_are_not_given_stay_as_they_are(world: World) -> None:
+def test_labels_and_pin_that_are_not_given_stay_as_they_are(world: Orders) -> None:
     world.provision(labels=LABELS, pinned_version=VERSION)
     world.lifecycle.create(ACME, replace(BY_ADA, pin=NEXT_VERSION))
     assert world.metadata.labels == LABELS
@@ -254,14 +150,14 @@ def test_labels_and_pin_that_are_not_given_stay_as_they_are(world: World) -> Non
     assert world.metadata.pinned_version == NEXT_VERSION
 
 
-def test_labels_can_be_taken_away(world: World) -> None:
+def test_labels_can_be_taken_away(world: Orders) -> None:
     world.provision(labels=LABELS, pinned_version=VERSION)
     world.lifecycle.create(ACME, replace(BY_ADA, labels={}))
     assert world.metadata.labels == {}
     assert world.metadata.pinned_version == VERSION
 
 
-def test_a_pin_can_be_lifted(world: World) -> None:
+def test_a_pin_can_be_lifted(world: Orders) -> None:
     world.provision(labels=LABELS, pinned_version=VERSION)
     already_so(world.lifecycle.create(ACME, BY_ADA, unpin=True))
     assert world.metadata.pinned_version is None
@@ -276,7 +172,7 @@ def test_describing_a_tenant_that_a_delete_has_just_withdrawn_is_told_busy() -> 
             self.plant_metadata(replace(some_metadata(), withdrawn_by="a delete"))
             return super().describe(*args, **named)
 
-    world = World(JustWithdrawn())
+    world = Orders(table=JustWithdrawn())
     world.provision()
     refused(world.lifecycle.create(ACME, replace(BY_ADA, labels=LABELS)), Refusal.BUSY)
     assert world.metadata.labels == {}
@@ -285,7 +181,7 @@ def test_describing_a_tenant_that_a_delete_has_just_withdrawn_is_told_busy() -> 
 # Pin and unpin
 
 
-def test_pinning_says_where_the_tenant_stays_and_moves_nothing(world: World) -> None:
+def test_pinning_says_where_the_tenant_stays_and_moves_nothing(world: Orders) -> None:
     world.provision(labels=LABELS)
     world.clock.advance(A_SECOND)
     before = world.metadata
@@ -296,7 +192,7 @@ def test_pinning_says_where_the_tenant_stays_and_moves_nothing(world: World) -> 
     assert not world.executions.started
 
 
-def test_unpinning_lifts_the_pin_and_nothing_else(world: World) -> None:
+def test_unpinning_lifts_the_pin_and_nothing_else(world: Orders) -> None:
     world.provision(labels=LABELS, pinned_version=VERSION)
     before = world.metadata
     assert "not pinned" in already_so(world.lifecycle.unpin(ACME, EXPLICIT))
@@ -304,20 +200,20 @@ def test_unpinning_lifts_the_pin_and_nothing_else(world: World) -> None:
     assert not world.executions.started
 
 
-def test_pinning_and_unpinning_twice_is_doing_it_once(ready: World) -> None:
+def test_pinning_and_unpinning_twice_is_doing_it_once(ready: Orders) -> None:
     assert ready.lifecycle.pin(ACME, VERSION, EXPLICIT) == ready.lifecycle.pin(ACME, VERSION, EXPLICIT)
     assert ready.metadata.pinned_version == VERSION
     assert ready.lifecycle.unpin(ACME, EXPLICIT) == ready.lifecycle.unpin(ACME, EXPLICIT)
     assert ready.metadata.pinned_version is None
 
 
-def test_another_pin_takes_the_place_of_the_one_before(world: World) -> None:
+def test_another_pin_takes_the_place_of_the_one_before(world: Orders) -> None:
     world.provision(pinned_version=VERSION)
     already_so(world.lifecycle.pin(ACME, NEXT_VERSION, EXPLICIT))
     assert world.metadata.pinned_version == NEXT_VERSION
 
 
-def test_nothing_is_pinned_to_a_release_that_there_is_not(world: World) -> None:
+def test_nothing_is_pinned_to_a_release_that_there_is_not(world: Orders) -> None:
     refused(world.lifecycle.pin(ACME, UNPUBLISHED_VERSION, EXPLICIT), Refusal.UNKNOWN_RELEASE)
     world.provision(pinned_version=VERSION)
     assert (
@@ -336,20 +232,20 @@ for_pin_and_unpin = pytest.mark.parametrize("say", PINNING.values(), ids=PINNING
 
 
 @for_pin_and_unpin
-def test_a_tenant_that_nobody_has_heard_of_has_no_pin(world: World, say: Description) -> None:
+def test_a_tenant_that_nobody_has_heard_of_has_no_pin(world: Orders, say: Description) -> None:
     refused(say(world.lifecycle), Refusal.UNKNOWN_TENANT)
     assert world.table.metadata(ACME) is None
 
 
 @for_pin_and_unpin
-def test_a_tenant_that_was_deleted_has_no_pin(ready: World, say: Description) -> None:
+def test_a_tenant_that_was_deleted_has_no_pin(ready: Orders, say: Description) -> None:
     ready.succeeded(ready.begun(ready.lifecycle.delete(ACME, BY_ADA)))
     refused(say(ready.lifecycle), Refusal.TENANT_DELETED)
     assert ready.table.metadata(ACME) is None
 
 
 @for_pin_and_unpin
-def test_the_pin_of_a_tenant_that_is_being_deleted_is_left_alone(world: World, say: Description) -> None:
+def test_the_pin_of_a_tenant_that_is_being_deleted_is_left_alone(world: Orders, say: Description) -> None:
     world.provision(pinned_version=NEXT_VERSION)
     run = world.begun(world.lifecycle.delete(ACME, BY_ADA))
     busy = refused(say(world.lifecycle), Refusal.BUSY)
@@ -358,7 +254,7 @@ def test_the_pin_of_a_tenant_that_is_being_deleted_is_left_alone(world: World, s
 
 
 @for_pin_and_unpin
-def test_the_pin_of_a_tenant_that_a_delete_has_left_half_way_is_left_alone(world: World, say: Description) -> None:
+def test_the_pin_of_a_tenant_that_a_delete_has_left_half_way_is_left_alone(world: Orders, say: Description) -> None:
     world.provision(pinned_version=NEXT_VERSION)
     world.half_deleted(BY_ADA)
     refused(say(world.lifecycle), Refusal.BUSY)
@@ -366,7 +262,7 @@ def test_the_pin_of_a_tenant_that_a_delete_has_left_half_way_is_left_alone(world
 
 
 @pytest.mark.parametrize("operation", [Operation.CREATE, Operation.UPDATE])
-def test_a_tenant_may_be_pinned_and_unpinned_while_it_is_worked_at(world: World, operation: Operation) -> None:
+def test_a_tenant_may_be_pinned_and_unpinned_while_it_is_worked_at(world: Orders, operation: Operation) -> None:
     if operation is Operation.UPDATE:
         world.provision()
     order = world.lifecycle.create if operation is Operation.CREATE else partial(world.lifecycle.upgrade, version=None)
@@ -379,13 +275,13 @@ def test_a_tenant_may_be_pinned_and_unpinned_while_it_is_worked_at(world: World,
     assert world.metadata.pinned_version is None
 
 
-def test_a_tenant_whose_creation_failed_may_be_pinned_before_it_is_created_again(world: World) -> None:
+def test_a_tenant_whose_creation_failed_may_be_pinned_before_it_is_created_again(world: Orders) -> None:
     world.failed(world.begun(world.lifecycle.create(ACME, BY_ADA)))
     assert already_so(world.lifecycle.pin(ACME, VERSION, EXPLICIT)) == f"Tenant acme is pinned to version {VERSION}."
     assert accepted(world.lifecycle.create(ACME, BY_ADA)).attempt.version == VERSION
 
 
-def test_a_tenant_that_was_pinned_is_not_upgraded_past_its_pin_and_is_once_it_was_unpinned(ready: World) -> None:
+def test_a_tenant_that_was_pinned_is_not_upgraded_past_its_pin_and_is_once_it_was_unpinned(ready: Orders) -> None:
     ready.lifecycle.pin(ACME, VERSION, EXPLICIT)
     refused(ready.lifecycle.upgrade(ACME, NEXT_VERSION, BY_ADA), Refusal.PINNED)
     ready.lifecycle.unpin(ACME, EXPLICIT)
@@ -395,7 +291,7 @@ def test_a_tenant_that_was_pinned_is_not_upgraded_past_its_pin_and_is_once_it_wa
 # Created again
 
 
-def test_a_tenant_that_was_deleted_is_created_again(ready: World) -> None:
+def test_a_tenant_that_was_deleted_is_created_again(ready: Orders) -> None:
     ready.succeeded(ready.begun(ready.lifecycle.delete(ACME, BY_ADA)))
     assert ready.state() is TenantState.DELETED
     ordered = accepted(ready.lifecycle.create(ACME, BY_BOB))
@@ -404,7 +300,7 @@ def test_a_tenant_that_was_deleted_is_created_again(ready: World) -> None:
     assert ready.state() is TenantState.READY
 
 
-def test_a_tenant_that_was_deleted_comes_back_without_what_was_said_about_it(world: World) -> None:
+def test_a_tenant_that_was_deleted_comes_back_without_what_was_said_about_it(world: Orders) -> None:
     world.provision(labels=LABELS, pinned_version=VERSION)
     world.succeeded(world.begun(world.lifecycle.delete(ACME, BY_ADA)))
     world.succeeded(world.begun(world.lifecycle.create(ACME, BY_ADA)))
@@ -413,7 +309,7 @@ def test_a_tenant_that_was_deleted_comes_back_without_what_was_said_about_it(wor
     assert world.metadata.version == NEXT_VERSION
 
 
-def test_a_tenant_deleted_and_created_any_number_of_times_comes_back_every_time(ready: World) -> None:
+def test_a_tenant_deleted_and_created_any_number_of_times_comes_back_every_time(ready: Orders) -> None:
     for number in (1, 2, 3):
         ready.succeeded(ready.begun(ready.lifecycle.delete(ACME, BY_ADA)))
         assert ready.state() is TenantState.DELETED
@@ -423,7 +319,7 @@ def test_a_tenant_deleted_and_created_any_number_of_times_comes_back_every_time(
         assert ready.state() is TenantState.READY
 
 
-def test_after_a_failure_creating_is_the_next_attempt(world: World) -> None:
+def test_after_a_failure_creating_is_the_next_attempt(world: Orders) -> None:
     world.failed(world.begun(world.lifecycle.create(ACME, BY_ADA)))
     assert world.state() is TenantState.FAILED
     ordered = accepted(world.lifecycle.create(ACME, BY_ADA))
@@ -432,7 +328,7 @@ def test_after_a_failure_creating_is_the_next_attempt(world: World) -> None:
     assert world.state() is TenantState.READY
 
 
-def test_a_pinned_tenant_whose_creation_failed_is_created_where_it_is_pinned(world: World) -> None:
+def test_a_pinned_tenant_whose_creation_failed_is_created_where_it_is_pinned(world: Orders) -> None:
     world.failed(world.begun(world.lifecycle.create(ACME, replace(BY_ADA, pin=VERSION))))
     ordered = accepted(world.lifecycle.create(ACME, BY_ADA))
     assert ordered.attempt == an_attempt(2, version=VERSION)
@@ -440,14 +336,14 @@ def test_a_pinned_tenant_whose_creation_failed_is_created_where_it_is_pinned(wor
     assert world.metadata.pinned_version == VERSION
 
 
-def test_a_pinned_tenant_whose_queue_has_vanished_is_created_where_it_is_pinned(world: World) -> None:
+def test_a_pinned_tenant_whose_queue_has_vanished_is_created_where_it_is_pinned(world: Orders) -> None:
     world.provision(pinned_version=VERSION)
     world.table.forget_queue(ACME, stack_id=stack_arn(), vanished=True)
     assert accepted(world.lifecycle.create(ACME, BY_ADA)).attempt.version == VERSION
 
 
 @pytest.mark.parametrize("explicit", [True, False], ids=["by an operator", "by a repair"])
-def test_a_tenant_whose_queue_has_vanished_comes_back_at_the_version_that_it_had(world: World, explicit: bool) -> None:
+def test_a_tenant_whose_queue_has_vanished_comes_back_at_the_version_that_it_had(world: Orders, explicit: bool) -> None:
     world.provision()
     world.table.forget_queue(ACME, stack_id=stack_arn(), vanished=True)
     ordered = accepted(world.lifecycle.create(ACME, BY_ADA, explicit=explicit))
@@ -457,12 +353,12 @@ def test_a_tenant_whose_queue_has_vanished_comes_back_at_the_version_that_it_had
     assert again.attempt == an_attempt(3, version=VERSION), "also if its create has failed, which the audit now says"
 
 
-def test_a_tenant_that_was_deleted_is_created_at_the_current_version(ready: World) -> None:
+def test_a_tenant_that_was_deleted_is_created_at_the_current_version(ready: Orders) -> None:
     ready.succeeded(ready.begun(ready.lifecycle.delete(ACME, BY_ADA)))
     assert accepted(ready.lifecycle.create(ACME, BY_ADA)).attempt.version == NEXT_VERSION
 
 
-def test_a_tenant_whose_pinned_creation_failed_can_be_created_without_the_pin(world: World) -> None:
+def test_a_tenant_whose_pinned_creation_failed_can_be_created_without_the_pin(world: Orders) -> None:
     world.failed(world.begun(world.lifecycle.create(ACME, replace(BY_ADA, pin=VERSION))))
     ordered = accepted(world.lifecycle.create(ACME, BY_ADA, unpin=True))
     assert ordered.attempt.version == NEXT_VERSION
@@ -470,12 +366,12 @@ def test_a_tenant_whose_pinned_creation_failed_can_be_created_without_the_pin(wo
     assert world.metadata.pinned_version is None
 
 
-def test_there_is_no_pin_to_lift_where_there_is_no_tenant(world: World) -> None:
+def test_there_is_no_pin_to_lift_where_there_is_no_tenant(world: Orders) -> None:
     assert accepted(world.lifecycle.create(ACME, BY_ADA, unpin=True)).attempt.version == NEXT_VERSION
     assert world.metadata.pinned_version is None
 
 
-def test_another_pin_takes_the_place_of_the_one_that_failed(world: World) -> None:
+def test_another_pin_takes_the_place_of_the_one_that_failed(world: Orders) -> None:
     world.failed(world.begun(world.lifecycle.create(ACME, replace(BY_ADA, pin=VERSION))))
     ordered = accepted(world.lifecycle.create(ACME, replace(BY_ADA, pin=NEXT_VERSION)))
     assert ordered.attempt.version == NEXT_VERSION
@@ -483,7 +379,7 @@ def test_another_pin_takes_the_place_of_the_one_that_failed(world: World) -> Non
     assert world.metadata.pinned_version == NEXT_VERSION
 
 
-def test_a_tenant_whose_delete_failed_half_way_is_created_anew(ready: World) -> None:
+def test_a_tenant_whose_delete_failed_half_way_is_created_anew(ready: Orders) -> None:
     ready.half_deleted(BY_ADA)
     assert not ready.metadata.published
     assert accepted(ready.lifecycle.create(ACME, BY_ADA)).attempt.operation is Operation.CREATE
@@ -492,19 +388,19 @@ def test_a_tenant_whose_delete_failed_half_way_is_created_anew(ready: World) -> 
 # Upgrade
 
 
-def test_a_tenant_is_upgraded_to_the_current_version_unless_another_is_named(ready: World) -> None:
+def test_a_tenant_is_upgraded_to_the_current_version_unless_another_is_named(ready: Orders) -> None:
     ordered = accepted(ready.lifecycle.upgrade(ACME, None, BY_ADA))
     assert ordered.attempt == an_attempt(operation=Operation.UPDATE, version=NEXT_VERSION)
     ready.succeeded(ready.begun(ordered))
     assert ready.metadata.version == NEXT_VERSION
 
 
-def test_a_tenant_is_upgraded_to_the_version_that_is_named(ready: World) -> None:
+def test_a_tenant_is_upgraded_to_the_version_that_is_named(ready: Orders) -> None:
     ready.table.record_release(a_release("0.3.0"))
     assert accepted(ready.lifecycle.upgrade(ACME, "0.3.0", BY_ADA)).attempt.version == "0.3.0"
 
 
-def test_a_pinned_tenant_is_upgraded_to_its_pin_unless_another_version_is_named(world: World) -> None:
+def test_a_pinned_tenant_is_upgraded_to_its_pin_unless_another_version_is_named(world: Orders) -> None:
     world.provision(pinned_version="0.1.5")
     world.table.record_release(a_release("0.1.5"))
     refused(world.lifecycle.upgrade(ACME, NEXT_VERSION, BY_ADA), Refusal.PINNED)
@@ -512,7 +408,7 @@ def test_a_pinned_tenant_is_upgraded_to_its_pin_unless_another_version_is_named(
     assert accepted(world.lifecycle.upgrade(ACME, None, BY_ADA)).attempt.version == "0.1.5"
 
 
-def test_a_tenant_that_is_there_already_is_not_updated(world: World) -> None:
+def test_a_tenant_that_is_there_already_is_not_updated(world: Orders) -> None:
     world.provision(NEXT_VERSION)
     assert NEXT_VERSION in already_so(world.lifecycle.upgrade(ACME, None, BY_ADA))
     assert NEXT_VERSION in already_so(world.lifecycle.upgrade(ACME, NEXT_VERSION, BY_ADA))
@@ -521,35 +417,35 @@ def test_a_tenant_that_is_there_already_is_not_updated(world: World) -> None:
 
 @pytest.mark.parametrize("key", [None, "another key"])
 def test_a_tenant_is_upgraded_to_where_it_is_if_its_stack_would_be_made_with_another_key(key: str | None) -> None:
-    world = World()
+    world = Orders()
     knows = world.table.record_release(a_release(LATER_VERSION, parameters=[KMS_KEY_PARAMETER]))
     world.provision(LATER_VERSION, deployed=fingerprint(knows, parameters_of(ACME, knows)))
-    same = replace(world.lifecycle, parameters=parameters_of)
+    same = world.lifecycle
     assert LATER_VERSION in already_so(same.upgrade(ACME, LATER_VERSION, BY_ADA))
     now = partial(stack_parameters, service_token=parameters_of(ACME)["MetadataServiceToken"], kms_key=key)
     ordered = accepted(replace(same, parameters=now).upgrade(ACME, LATER_VERSION, BY_ADA))
     assert (ordered.attempt.operation, ordered.attempt.version) == (Operation.UPDATE, LATER_VERSION)
 
 
-def test_a_tenant_at_a_release_without_a_key_need_not_be_upgraded_to_where_it_is(world: World) -> None:
+def test_a_tenant_at_a_release_without_a_key_need_not_be_upgraded_to_where_it_is(world: Orders) -> None:
     world.provision(VERSION, deployed=fingerprint(a_release(VERSION), parameters_of(ACME)))
     now = partial(stack_parameters, service_token=parameters_of(ACME)["MetadataServiceToken"], kms_key="another key")
     already_so(replace(world.lifecycle, parameters=now).upgrade(ACME, VERSION, BY_ADA))
 
 
-def test_a_tenant_whose_stack_may_be_made_with_any_key_is_upgraded_to_where_it_is(world: World) -> None:
+def test_a_tenant_whose_stack_may_be_made_with_any_key_is_upgraded_to_where_it_is(world: Orders) -> None:
     world.table.record_release(a_release(LATER_VERSION, parameters=[KMS_KEY_PARAMETER]))
     world.provision(LATER_VERSION, deployed=None)
-    accepted(replace(world.lifecycle, parameters=parameters_of).upgrade(ACME, LATER_VERSION, BY_ADA))
+    accepted(world.lifecycle.upgrade(ACME, LATER_VERSION, BY_ADA))
 
 
-def test_a_tenant_whose_stack_may_be_made_from_anything_but_takes_no_key_is_not_upgraded(world: World) -> None:
+def test_a_tenant_whose_stack_may_be_made_from_anything_but_takes_no_key_is_not_upgraded(world: Orders) -> None:
     world.table.record_release(a_release(LATER_VERSION))
     world.provision(LATER_VERSION, deployed=None)
-    already_so(replace(world.lifecycle, parameters=parameters_of).upgrade(ACME, LATER_VERSION, BY_ADA))
+    already_so(world.lifecycle.upgrade(ACME, LATER_VERSION, BY_ADA))
 
 
-def test_a_downgrade_has_to_be_allowed(world: World) -> None:
+def test_a_downgrade_has_to_be_allowed(world: Orders) -> None:
     world.provision(NEXT_VERSION)
     refused(world.lifecycle.upgrade(ACME, VERSION, BY_ADA), Refusal.DOWNGRADE)
     refused(world.lifecycle.upgrade(ACME, VERSION, replace(BY_ADA, allow_replacement=True)), Refusal.DOWNGRADE)
@@ -558,34 +454,34 @@ def test_a_downgrade_has_to_be_allowed(world: World) -> None:
     assert ordered.attempt.version == VERSION
 
 
-def test_a_pin_behind_the_tenant_is_a_downgrade_too(world: World) -> None:
+def test_a_pin_behind_the_tenant_is_a_downgrade_too(world: Orders) -> None:
     world.provision(NEXT_VERSION, pinned_version=VERSION)
     refused(world.lifecycle.upgrade(ACME, None, BY_ADA), Refusal.DOWNGRADE)
 
 
 @pytest.mark.parametrize("allowed", [Request(), Request(allow_downgrade=True, allow_replacement=True)])
-def test_nobody_is_upgraded_to_a_release_that_there_is_not(ready: World, allowed: Request) -> None:
+def test_nobody_is_upgraded_to_a_release_that_there_is_not(ready: Orders, allowed: Request) -> None:
     refused(ready.lifecycle.upgrade(ACME, UNPUBLISHED_VERSION, allowed), Refusal.UNKNOWN_RELEASE)
     assert not ready.executions.started
 
 
-def test_a_tenant_that_nobody_has_heard_of_is_not_upgraded(world: World) -> None:
+def test_a_tenant_that_nobody_has_heard_of_is_not_upgraded(world: Orders) -> None:
     refused(world.lifecycle.upgrade(ACME, None, BY_ADA), Refusal.UNKNOWN_TENANT)
     assert not world.executions.started
 
 
-def test_a_deleted_tenant_is_gone_for_an_upgrade(ready: World) -> None:
+def test_a_deleted_tenant_is_gone_for_an_upgrade(ready: Orders) -> None:
     ready.succeeded(ready.begun(ready.lifecycle.delete(ACME, BY_ADA)))
     refused(ready.lifecycle.upgrade(ACME, None, BY_ADA), Refusal.TENANT_DELETED)
 
 
-def test_a_tenant_without_a_queue_in_service_is_not_upgraded(world: World) -> None:
+def test_a_tenant_without_a_queue_in_service_is_not_upgraded(world: Orders) -> None:
     world.failed(world.begun(world.lifecycle.create(ACME, BY_ADA)))
     refused(world.lifecycle.upgrade(ACME, None, BY_ADA), Refusal.NOT_PROVISIONED)
     assert len(world.executions.started) == 1
 
 
-def test_after_a_failed_update_updating_to_where_the_tenant_is_heals_its_stack(ready: World) -> None:
+def test_after_a_failed_update_updating_to_where_the_tenant_is_heals_its_stack(ready: Orders) -> None:
     ready.failed(ready.begun(ready.lifecycle.upgrade(ACME, None, BY_ADA)))
     assert ready.state() is TenantState.UPDATE_FAILED
     assert ready.metadata.version == VERSION
@@ -596,12 +492,12 @@ def test_after_a_failed_update_updating_to_where_the_tenant_is_heals_its_stack(r
     already_so(ready.lifecycle.upgrade(ACME, VERSION, BY_ADA))
 
 
-def test_after_a_failed_update_upgrading_is_the_next_attempt(ready: World) -> None:
+def test_after_a_failed_update_upgrading_is_the_next_attempt(ready: Orders) -> None:
     ready.failed(ready.begun(ready.lifecycle.upgrade(ACME, None, BY_ADA)))
     assert accepted(ready.lifecycle.upgrade(ACME, None, BY_ADA)).attempt.number == 2
 
 
-def test_an_update_there_and_back_and_there_again_is_three_attempts_of_which_none_is_lost(ready: World) -> None:
+def test_an_update_there_and_back_and_there_again_is_three_attempts_of_which_none_is_lost(ready: Orders) -> None:
     back = replace(BY_ADA, allow_downgrade=True)
     for version, number in [(NEXT_VERSION, 1), (VERSION, 1), (NEXT_VERSION, 2)]:
         ordered = accepted(ready.lifecycle.upgrade(ACME, version, back))
@@ -613,7 +509,7 @@ def test_an_update_there_and_back_and_there_again_is_three_attempts_of_which_non
 # Retry
 
 
-def test_a_failed_operation_is_tried_again_as_it_was_asked_for(ready: World) -> None:
+def test_a_failed_operation_is_tried_again_as_it_was_asked_for(ready: Orders) -> None:
     asked = Request(by=ADA, allow_replacement=True, allow_downgrade=True)
     ready.failed(ready.begun(ready.lifecycle.upgrade(ACME, NEXT_VERSION, asked)))
     ordered = accepted(ready.lifecycle.retry(ACME, BOB))
@@ -622,7 +518,7 @@ def test_a_failed_operation_is_tried_again_as_it_was_asked_for(ready: World) -> 
     assert request == replace(asked, by=BOB, version=NEXT_VERSION)
 
 
-def test_a_failed_create_is_tried_again_with_its_labels_and_pin(world: World) -> None:
+def test_a_failed_create_is_tried_again_with_its_labels_and_pin(world: Orders) -> None:
     asked = Request(by=ADA, labels=LABELS, pin=VERSION)
     world.failed(world.begun(world.lifecycle.create(ACME, asked)))
     ordered = accepted(world.lifecycle.retry(ACME, BOB))
@@ -632,9 +528,8 @@ def test_a_failed_create_is_tried_again_with_its_labels_and_pin(world: World) ->
     assert request == replace(asked, by=BOB, explicit=True, asked_at=NOON + A_SECOND)
 
 
-def test_a_failed_create_that_getqueue_had_started_is_tried_again(world: World) -> None:
-    get_queue = GetQueue(world.table, world.executions, world.clock, NEXT_VERSION, Unlimited, world.table)
-    answer = get_queue(ACME, by="a platform")
+def test_a_failed_create_that_getqueue_had_started_is_tried_again(world: Orders) -> None:
+    answer = world.get_queue(ACME, by="a platform")
     assert isinstance(answer, Provisioning)
     world.failed(world.begun(Accepted(an_attempt(version=NEXT_VERSION), answer.execution)))
     ordered = accepted(world.lifecycle.retry(ACME, ADA))
@@ -643,7 +538,7 @@ def test_a_failed_create_that_getqueue_had_started_is_tried_again(world: World) 
     assert world.state() is TenantState.READY
 
 
-def test_a_delete_that_failed_half_way_is_tried_again_with_force_if_that_was_asked_for(ready: World) -> None:
+def test_a_delete_that_failed_half_way_is_tried_again_with_force_if_that_was_asked_for(ready: Orders) -> None:
     ready.queues.held[QUEUE.url] = Messages(1, 0, 0)
     ready.half_deleted(Request(by=ADA, force=True))
     ordered = accepted(ready.lifecycle.retry(ACME, BOB))
@@ -652,19 +547,19 @@ def test_a_delete_that_failed_half_way_is_tried_again_with_force_if_that_was_ask
     assert request.force
 
 
-def test_retrying_a_delete_without_force_is_refused_while_there_are_messages(ready: World) -> None:
+def test_retrying_a_delete_without_force_is_refused_while_there_are_messages(ready: Orders) -> None:
     ready.half_deleted(BY_ADA)
     ready.queues.held[QUEUE.url] = Messages(1, 0, 0)
     refused(ready.lifecycle.retry(ACME, BOB), Refusal.NOT_EMPTY)
 
 
-def test_it_is_the_latest_operation_that_is_tried_again(ready: World) -> None:
+def test_it_is_the_latest_operation_that_is_tried_again(ready: Orders) -> None:
     ready.failed(ready.begun(ready.lifecycle.upgrade(ACME, None, BY_ADA)))
     ready.half_deleted(BY_ADA)
     assert accepted(ready.lifecycle.retry(ACME, BOB)).attempt.operation is Operation.DELETE
 
 
-def test_after_a_delete_that_left_the_tenant_in_service_a_retry_says_so_and_starts_nothing(ready: World) -> None:
+def test_after_a_delete_that_left_the_tenant_in_service_a_retry_says_so_and_starts_nothing(ready: Orders) -> None:
     ready.failed(ready.begun(ready.lifecycle.delete(ACME, BY_ADA)))
     assert ready.metadata.published
     answer = refused(ready.lifecycle.retry(ACME, BOB), Refusal.NOTHING_TO_RETRY)
@@ -675,7 +570,7 @@ def test_after_a_delete_that_left_the_tenant_in_service_a_retry_says_so_and_star
     assert len(ready.executions.started) == 1
 
 
-def test_after_such_a_delete_a_retry_does_not_run_an_older_update(ready: World) -> None:
+def test_after_such_a_delete_a_retry_does_not_run_an_older_update(ready: Orders) -> None:
     ready.failed(ready.begun(ready.lifecycle.upgrade(ACME, None, BY_ADA)))
     ready.failed(ready.begun(ready.lifecycle.delete(ACME, BY_ADA)))
     assert ready.state() is TenantState.UPDATE_FAILED
@@ -684,31 +579,31 @@ def test_after_such_a_delete_a_retry_does_not_run_an_older_update(ready: World) 
     assert len(ready.executions.started) == 2
 
 
-def test_an_update_that_failed_after_such_a_delete_is_tried_again(ready: World) -> None:
+def test_an_update_that_failed_after_such_a_delete_is_tried_again(ready: Orders) -> None:
     ready.failed(ready.begun(ready.lifecycle.delete(ACME, BY_ADA)))
     ready.failed(ready.begun(ready.lifecycle.upgrade(ACME, None, BY_ADA)))
     assert accepted(ready.lifecycle.retry(ACME, BOB)).attempt.operation is Operation.UPDATE
 
 
-def test_a_failure_that_a_later_success_has_overcome_is_not_tried_again(ready: World) -> None:
+def test_a_failure_that_a_later_success_has_overcome_is_not_tried_again(ready: Orders) -> None:
     ready.failed(ready.begun(ready.lifecycle.upgrade(ACME, None, BY_ADA)))
     ready.succeeded(ready.begun(ready.lifecycle.upgrade(ACME, VERSION, BY_ADA)))
     refused(ready.lifecycle.retry(ACME, BOB), Refusal.NOTHING_TO_RETRY)
     assert len(ready.executions.started) == 2
 
 
-def test_there_is_nothing_to_retry_on_a_tenant_that_is_well(ready: World) -> None:
+def test_there_is_nothing_to_retry_on_a_tenant_that_is_well(ready: Orders) -> None:
     refused(ready.lifecycle.retry(ACME, ADA), Refusal.NOTHING_TO_RETRY)
     assert not ready.executions.started
 
 
-def test_a_deleted_tenant_is_not_brought_back_by_a_retry(ready: World) -> None:
+def test_a_deleted_tenant_is_not_brought_back_by_a_retry(ready: Orders) -> None:
     ready.succeeded(ready.begun(ready.lifecycle.delete(ACME, BY_ADA)))
     refused(ready.lifecycle.retry(ACME, ADA), Refusal.NOTHING_TO_RETRY)
 
 
 def test_a_create_that_was_refused_because_the_tenant_was_deleted_is_not_made_explicit_by_a_retry(
-    ready: World,
+    ready: Orders,
 ) -> None:
     ready.succeeded(ready.begun(ready.lifecycle.delete(ACME, BY_ADA)))
     ready.table.plant_audit(
@@ -718,7 +613,7 @@ def test_a_create_that_was_refused_because_the_tenant_was_deleted_is_not_made_ex
     assert len(ready.executions.started) == 1
 
 
-def test_an_explicit_create_of_a_deleted_tenant_that_failed_at_once_stays_explicit(ready: World) -> None:
+def test_an_explicit_create_of_a_deleted_tenant_that_failed_at_once_stays_explicit(ready: Orders) -> None:
     ready.succeeded(ready.begun(ready.lifecycle.delete(ACME, BY_ADA)))
     ready.table.plant_audit(
         an_audit(Status.FAILURE, version=NEXT_VERSION, at=ready.clock.now() + A_SECOND, request=EXPLICIT)
@@ -728,24 +623,24 @@ def test_an_explicit_create_of_a_deleted_tenant_that_failed_at_once_stays_explic
     assert request.explicit
 
 
-def test_a_tenant_of_which_nothing_but_a_refused_delete_is_recorded_has_nothing_to_retry(world: World) -> None:
+def test_a_tenant_of_which_nothing_but_a_refused_delete_is_recorded_has_nothing_to_retry(world: Orders) -> None:
     world.table.plant_metadata(some_metadata())
     world.table.plant_audit(an_audit(Status.FAILURE, Operation.DELETE))
     refused(world.lifecycle.retry(ACME, ADA), Refusal.NOTHING_TO_RETRY)
 
 
-def test_a_tenant_that_nobody_has_heard_of_cannot_be_retried(world: World) -> None:
+def test_a_tenant_that_nobody_has_heard_of_cannot_be_retried(world: Orders) -> None:
     refused(world.lifecycle.retry(ACME, ADA), Refusal.UNKNOWN_TENANT)
 
 
-def test_retrying_what_is_going_on_is_told_of_it(ready: World) -> None:
+def test_retrying_what_is_going_on_is_told_of_it(ready: Orders) -> None:
     ordered = accepted(ready.lifecycle.upgrade(ACME, None, replace(BY_ADA, allow_replacement=True)))
     ready.begun(ordered)
     assert ready.lifecycle.retry(ACME, BOB) == ordered
     assert len(ready.executions.started) == 1
 
 
-def test_an_operation_that_died_is_retried(ready: World) -> None:
+def test_an_operation_that_died_is_retried(ready: Orders) -> None:
     ready.died(ready.begun(ready.lifecycle.upgrade(ACME, None, BY_ADA)))
     ordered = accepted(ready.lifecycle.retry(ACME, BOB))
     assert ordered.attempt.number == 2
@@ -758,7 +653,7 @@ def test_an_operation_that_died_is_retried(ready: World) -> None:
     [(Operation.CREATE, NEXT_VERSION), (Operation.DELETE, NEXT_VERSION)],
 )
 def test_a_failure_from_before_versions_is_tried_again_at_the_current_one(
-    world: World, operation: Operation, expected: str
+    world: Orders, operation: Operation, expected: str
 ) -> None:
     world.table.plant_audit(an_audit(Status.FAILURE, operation, version=None), numbered=False)
     ordered = accepted(world.lifecycle.retry(ACME, ADA))
@@ -769,19 +664,19 @@ def test_a_failure_from_before_versions_is_tried_again_at_the_current_one(
 # Delete
 
 
-def test_a_tenant_without_messages_is_deleted(ready: World) -> None:
+def test_a_tenant_without_messages_is_deleted(ready: Orders) -> None:
     ordered = accepted(ready.lifecycle.delete(ACME, BY_ADA))
     assert ordered.attempt == an_attempt(operation=Operation.DELETE, version=NEXT_VERSION)
     ready.succeeded(ready.begun(ordered))
     assert ready.state() is TenantState.DELETED
 
 
-def test_there_is_nothing_to_delete_where_there_is_nothing(world: World) -> None:
+def test_there_is_nothing_to_delete_where_there_is_nothing(world: Orders) -> None:
     already_so(world.lifecycle.delete(ACME, BY_ADA))
     assert not world.executions.started
 
 
-def test_a_tenant_that_was_deleted_is_not_deleted_again(ready: World) -> None:
+def test_a_tenant_that_was_deleted_is_not_deleted_again(ready: Orders) -> None:
     ready.succeeded(ready.begun(ready.lifecycle.delete(ACME, BY_ADA)))
     for request in (BY_ADA, replace(BY_BOB, force=True), replace(BY_BOB, drain_seconds=60)):
         already_so(ready.lifecycle.delete(ACME, request))
@@ -789,7 +684,7 @@ def test_a_tenant_that_was_deleted_is_not_deleted_again(ready: World) -> None:
 
 
 @pytest.mark.parametrize("history", ["failed to be created", "vanished"])
-def test_what_is_left_of_a_tenant_can_be_deleted(world: World, history: str) -> None:
+def test_what_is_left_of_a_tenant_can_be_deleted(world: Orders, history: str) -> None:
     if history == "vanished":
         world.provision()
         world.table.forget_queue(ACME, stack_id=stack_arn(), vanished=True)
@@ -798,19 +693,19 @@ def test_what_is_left_of_a_tenant_can_be_deleted(world: World, history: str) -> 
     accepted(world.lifecycle.delete(ACME, BY_ADA))
 
 
-def test_a_tenant_whose_operations_were_never_recorded_can_be_deleted(world: World) -> None:
+def test_a_tenant_whose_operations_were_never_recorded_can_be_deleted(world: Orders) -> None:
     world.table.plant_metadata(some_metadata())
     accepted(world.lifecycle.delete(ACME, BY_ADA))
 
 
-def test_a_tenant_that_has_no_metadata_but_may_have_a_stack_can_be_deleted(world: World) -> None:
+def test_a_tenant_that_has_no_metadata_but_may_have_a_stack_can_be_deleted(world: Orders) -> None:
     world.table.plant_audit(an_audit(Status.FAILURE, version=None), numbered=False)
     accepted(world.lifecycle.delete(ACME, BY_ADA))
 
 
 @pytest.mark.parametrize("request_", [BY_ADA, replace(BY_ADA, force=True)], ids=["", "by force"])
 def test_a_tenant_from_before_berth_whose_stack_is_not_on_record_has_to_be_adopted_first(
-    world: World, request_: Request
+    world: Orders, request_: Request
 ) -> None:
     world.table.plant_metadata(replace(some_metadata(), stack_id=None))
     refused = world.lifecycle.delete(ACME, request_)
@@ -819,7 +714,7 @@ def test_a_tenant_from_before_berth_whose_stack_is_not_on_record_has_to_be_adopt
     assert not world.executions.started
 
 
-def test_a_tenant_from_before_berth_whose_stack_is_not_on_record_is_not_upgraded_and_told_why(world: World) -> None:
+def test_a_tenant_from_before_berth_whose_stack_is_not_on_record_is_not_upgraded_and_told_why(world: Orders) -> None:
     world.table.plant_metadata(replace(some_metadata(), stack_id=None))
     told = refused(world.lifecycle.upgrade(ACME, None, BY_ADA), Refusal.NOT_ADOPTED)
     assert "cannot be upgraded" in told.reason
@@ -827,19 +722,19 @@ def test_a_tenant_from_before_berth_whose_stack_is_not_on_record_is_not_upgraded
 
 
 def test_the_messages_of_a_tenant_whose_stack_is_out_of_reach_are_left_to_the_delete_which_says_why(
-    world: World,
+    world: Orders,
 ) -> None:
     class Denied(FakeQueues):
         def messages(self, url: str) -> Messages | None:
             raise QueueOutOfReach(f"Berth may not look at the queue {url}")
 
-    world.lifecycle = replace(world.lifecycle, queues=Denied())
+    world.queues = Denied()
     stack_id = "arn:aws:cloudformation:eu-west-1:000000000000:stack/old-tenant-acme/1"
     world.table.plant_metadata(replace(some_metadata(), stack_id=stack_id))
     accepted(world.lifecycle.delete(ACME, BY_ADA))
 
 
-def test_a_tenant_with_messages_is_not_deleted_and_every_count_is_told(world: World) -> None:
+def test_a_tenant_with_messages_is_not_deleted_and_every_count_is_told(world: Orders) -> None:
     world.provision(outbound_queue=OTHER_QUEUE)
     world.queues.dead_letter_queues[QUEUE.url] = DEAD_LETTERS
     world.queues.held = {
@@ -862,32 +757,32 @@ def test_a_tenant_with_messages_is_not_deleted_and_every_count_is_told(world: Wo
 
 
 @pytest.mark.parametrize("spec", [{"force": True}, {"drain_seconds": 60}])
-def test_force_and_drain_start_the_delete_whatever_is_in_the_queue(ready: World, spec: dict[str, int]) -> None:
+def test_force_and_drain_start_the_delete_whatever_is_in_the_queue(ready: Orders, spec: dict[str, int]) -> None:
     ready.queues.held[QUEUE.url] = Messages(1, 0, 0)
     accepted(ready.lifecycle.delete(ACME, replace(BY_ADA, **spec)))  # type: ignore[arg-type]
     _, request = ready.executions.started[-1]
     assert (request.force, request.drain_seconds) == (spec.get("force", False), spec.get("drain_seconds", 0))
 
 
-def test_other_wishes_do_not_delete_messages(ready: World) -> None:
+def test_other_wishes_do_not_delete_messages(ready: Orders) -> None:
     ready.queues.held[QUEUE.url] = Messages(1, 0, 0)
     asked = replace(BY_ADA, explicit=True, allow_replacement=True, allow_downgrade=True)
     refused(ready.lifecycle.delete(ACME, asked), Refusal.NOT_EMPTY)
 
 
-def test_a_queue_that_no_longer_exists_keeps_nobody_from_deleting(ready: World) -> None:
+def test_a_queue_that_no_longer_exists_keeps_nobody_from_deleting(ready: Orders) -> None:
     ready.queues.held[QUEUE.url] = Messages(1, 0, 0)
     ready.queues.gone.add(QUEUE.url)
     accepted(ready.lifecycle.delete(ACME, BY_ADA))
 
 
-def test_a_pin_does_not_keep_a_tenant_from_being_deleted(world: World) -> None:
+def test_a_pin_does_not_keep_a_tenant_from_being_deleted(world: Orders) -> None:
     world.provision(pinned_version=VERSION)
     accepted(world.lifecycle.delete(ACME, BY_ADA))
 
 
 def test_a_delete_needs_no_release() -> None:
-    world = World()
+    world = Orders()
     world.provision()
     accepted(replace(world.lifecycle, version=UNPUBLISHED_VERSION).delete(ACME, BY_ADA))
 
@@ -895,7 +790,7 @@ def test_a_delete_needs_no_release() -> None:
 # Busy
 
 
-def order(world: World, operation: Operation, request: Request = BY_BOB) -> Ordered:
+def order(world: Orders, operation: Operation, request: Request = BY_BOB) -> Ordered:
     match operation:
         case Operation.CREATE:
             return world.lifecycle.create(ACME, request)
@@ -914,7 +809,7 @@ PAIRS = [
 ]
 
 
-def going_on(world: World, operation: Operation) -> Run:
+def going_on(world: Orders, operation: Operation) -> Run:
     if operation is not Operation.CREATE:
         world.provision()
     return world.begun(order(world, operation, BY_ADA))
@@ -922,7 +817,7 @@ def going_on(world: World, operation: Operation) -> Run:
 
 @pytest.mark.parametrize(("first", "second"), PAIRS)
 def test_while_an_operation_is_going_on_every_other_is_told_busy_and_by_what(
-    world: World, first: Operation, second: Operation
+    world: Orders, first: Operation, second: Operation
 ) -> None:
     run = going_on(world, first)
     told = refused(order(world, second), Refusal.BUSY)
@@ -934,7 +829,7 @@ def test_while_an_operation_is_going_on_every_other_is_told_busy_and_by_what(
 
 @pytest.mark.parametrize(("first", "second"), PAIRS)
 def test_the_holder_of_the_lock_is_busy_for_as_long_as_it_runs(
-    world: World, first: Operation, second: Operation
+    world: Orders, first: Operation, second: Operation
 ) -> None:
     going_on(world, first)
     world.clock.advance(timedelta(minutes=29))
@@ -942,7 +837,7 @@ def test_the_holder_of_the_lock_is_busy_for_as_long_as_it_runs(
 
 
 @pytest.mark.parametrize("first", list(Operation))
-def test_a_dead_holder_of_the_lock_is_not_busy(world: World, first: Operation) -> None:
+def test_a_dead_holder_of_the_lock_is_not_busy(world: Orders, first: Operation) -> None:
     run = going_on(world, first)
     world.died(run)
     ordered = accepted(world.lifecycle.delete(ACME, BY_BOB))
@@ -951,7 +846,7 @@ def test_a_dead_holder_of_the_lock_is_not_busy(world: World, first: Operation) -
     assert world.state() is TenantState.DELETED
 
 
-def test_a_holder_is_not_called_dead_before_it_had_time_to_be_seen(ready: World) -> None:
+def test_a_holder_is_not_called_dead_before_it_had_time_to_be_seen(ready: Orders) -> None:
     run = ready.begun(ready.lifecycle.upgrade(ACME, None, BY_ADA))
     ready.executions.end(run.execution)
     ready.clock.advance(CHECK_HOLDER_AFTER)
@@ -959,13 +854,13 @@ def test_a_holder_is_not_called_dead_before_it_had_time_to_be_seen(ready: World)
     assert run.execution not in ready.executions.asked_about
 
 
-def test_an_upgrade_to_another_version_is_told_busy(ready: World) -> None:
+def test_an_upgrade_to_another_version_is_told_busy(ready: Orders) -> None:
     ready.table.record_release(a_release("0.3.0"))
     ready.begun(ready.lifecycle.upgrade(ACME, None, BY_ADA))
     refused(ready.lifecycle.upgrade(ACME, "0.3.0", BY_ADA), Refusal.BUSY)
 
 
-def test_a_create_at_another_version_is_told_busy(world: World) -> None:
+def test_a_create_at_another_version_is_told_busy(world: Orders) -> None:
     world.begun(world.lifecycle.create(ACME, BY_ADA))
     refused(world.lifecycle.create(ACME, replace(BY_ADA, pin=VERSION)), Refusal.BUSY)
 
@@ -975,7 +870,7 @@ def test_a_create_at_another_version_is_told_busy(world: World) -> None:
 
 @pytest.mark.parametrize("has_begun", [False, True])
 @pytest.mark.parametrize("operation", list(Operation))
-def test_asking_twice_starts_once(world: World, operation: Operation, has_begun: bool) -> None:
+def test_asking_twice_starts_once(world: Orders, operation: Operation, has_begun: bool) -> None:
     if operation is not Operation.CREATE:
         world.provision()
     first = accepted(order(world, operation, BY_ADA))
@@ -997,7 +892,7 @@ def test_asking_twice_starts_once(world: World, operation: Operation, has_begun:
     ],
 )
 def test_asking_again_for_the_same_with_the_same_wishes_or_none_is_told_of_it(
-    world: World, operation: Operation, specs: dict[str, object]
+    world: Orders, operation: Operation, specs: dict[str, object]
 ) -> None:
     if operation is not Operation.CREATE:
         world.provision()
@@ -1024,7 +919,7 @@ def test_asking_again_for_the_same_with_the_same_wishes_or_none_is_told_of_it(
     ],
 )
 def test_asking_again_with_other_wishes_is_told_busy_and_never_that_they_are_granted(
-    world: World, operation: Operation, before: dict[str, object], now: dict[str, object]
+    world: Orders, operation: Operation, before: dict[str, object], now: dict[str, object]
 ) -> None:
     if operation is not Operation.CREATE:
         world.provision()
@@ -1034,7 +929,7 @@ def test_asking_again_with_other_wishes_is_told_busy_and_never_that_they_are_gra
     assert len(world.executions.started) == 1
 
 
-def test_a_delete_is_the_same_delete_also_after_the_control_plane_has_moved_on(ready: World) -> None:
+def test_a_delete_is_the_same_delete_also_after_the_control_plane_has_moved_on(ready: Orders) -> None:
     before = replace(ready.lifecycle, version=VERSION)
     first = accepted(before.delete(ACME, BY_ADA))
     ready.begun(first)
@@ -1055,7 +950,7 @@ def test_a_delete_is_the_same_delete_also_after_the_control_plane_has_moved_on(r
     ],
 )
 def test_attempts_are_counted_on_also_when_step_functions_has_forgotten_the_earlier_ones(
-    world: World, recorded: Audit, operation: Operation, expected: int
+    world: Orders, recorded: Audit, operation: Operation, expected: int
 ) -> None:
     """It does after 90 days. An attempt with an old number would be started, and refused by what is recorded."""
     if operation is not Operation.CREATE:
@@ -1066,7 +961,7 @@ def test_attempts_are_counted_on_also_when_step_functions_has_forgotten_the_earl
     world.begun(ordered)
 
 
-def test_attempts_that_ended_without_a_trace_are_skipped(ready: World) -> None:
+def test_attempts_that_ended_without_a_trace_are_skipped(ready: Orders) -> None:
     for number in (1, 2, 3):
         attempt = an_attempt(number, operation=Operation.UPDATE, version=NEXT_VERSION)
         ready.executions.inputs[execution_arn(attempt.name)] = {}
@@ -1095,7 +990,7 @@ def test_an_attempt_that_ends_while_it_is_asked_for_is_seen_as_ended() -> None:
             return super().start(attempt, request)
 
     table = ReadTooEarly()
-    happening = World(table, EndsJustNow())
+    happening = Orders(table=table, executions=EndsJustNow())
     happening.provision()
     run = happening.begun(happening.lifecycle.upgrade(ACME, None, BY_ADA))
     table.early = True
@@ -1105,7 +1000,7 @@ def test_an_attempt_that_ends_while_it_is_asked_for_is_seen_as_ended() -> None:
 
 @pytest.mark.parametrize("operation", list(Operation))
 def test_after_twenty_five_attempts_that_had_all_ended_it_gives_up_and_says_where_to_look(
-    world: World, operation: Operation
+    world: Orders, operation: Operation
 ) -> None:
     class AllEnded(FakeExecutions):
         tried = 0
@@ -1115,7 +1010,7 @@ def test_after_twenty_five_attempts_that_had_all_ended_it_gives_up_and_says_wher
             return None
 
     executions = AllEnded()
-    world = World(executions=executions)
+    world = Orders(executions=executions)
     if operation is not Operation.CREATE:
         world.provision()
     with pytest.raises(Unsettled, match="25 attempts") as raised:
@@ -1124,7 +1019,7 @@ def test_after_twenty_five_attempts_that_had_all_ended_it_gives_up_and_says_wher
     assert an_attempt(25, operation=operation, version=NEXT_VERSION).name in str(raised.value)
 
 
-def test_tenants_do_not_mind_each_other(ready: World) -> None:
+def test_tenants_do_not_mind_each_other(ready: Orders) -> None:
     """Ids that differ by case only are different tenants."""
     other = TenantId.parse("ACME")
     ready.begun(ready.lifecycle.delete(ACME, BY_ADA))

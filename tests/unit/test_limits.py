@@ -11,19 +11,16 @@ from hypothesis import strategies as st
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.decisions import FleetFull, TooManyCreates
-from orchestrator.tenants.get_queue import GetQueue, Provisioning
-from orchestrator.tenants.lifecycle import Accepted, Lifecycle
+from orchestrator.tenants.get_queue import Provisioning
+from orchestrator.tenants.lifecycle import Accepted
 from orchestrator.tenants.limits import COUNT_HOLDS_FOR, WINDOW, CountOfTheFleet, CreateRate, Limits, Unlimited
 from orchestrator.tenants.records import ACCEPTED_FOR, Operation, Request, Status
 from tests.fakes import (
     ACME,
     VERSION,
     FakeClock,
-    FakeExecutions,
-    FakeQueues,
-    InMemoryCreateCounts,
-    InMemoryTable,
-    a_release,
+    FakeSettings,
+    World,
     an_audit,
 )
 
@@ -36,15 +33,13 @@ def tenant(number: int) -> TenantId:
     return TenantId.parse(f"made-up-{number}")
 
 
-class World:
-    """getQueue, and a fleet whose creates begin as soon as they are started."""
+class Limited(World):
+    """getQueue, and a fleet whose creates begin as soon as they are started. The fleet is counted for each create."""
 
     def __init__(self, *, per_minute: int = PER_MINUTE, max_tenants: int = 1_900) -> None:
-        self.clock, self.table, self.executions = FakeClock(), InMemoryTable(), FakeExecutions()
-        self.counts = InMemoryCreateCounts()
-        rate = CreateRate(self.counts, self.clock, per_minute)
-        self.limits = Limits(self.table.count_tenants, max_tenants, rate)
-        self.get_queue = GetQueue(self.table, self.executions, self.clock, VERSION, lambda: self.limits, self.table)
+        super().__init__(published=[VERSION], settings=FakeSettings(max_tenants=max_tenants))
+        rate = CreateRate(self.create_counts, self.clock, per_minute)
+        self.counted_creates = Limits(self.table.count_tenants, max_tenants, rate)
 
     def ask(self, who: TenantId, by: str = PLATFORM) -> object:
         answer = self.get_queue(who, by=by)
@@ -57,29 +52,29 @@ class World:
 
 
 def test_thousands_of_made_up_tenants_from_one_caller_start_as_many_creates_as_it_may() -> None:
-    world = World()
+    world = Limited()
     answers = [world.ask(tenant(number)) for number in range(5_000)]
     assert len(world.executions.inputs) == PER_MINUTE
     assert set(answers[PER_MINUTE:]) == {TooManyCreates(PER_MINUTE, 60)}
 
 
 def test_thousands_of_session_names_are_one_caller_and_one_row() -> None:
-    world = World()
+    world = Limited()
     for number in range(5_000):
         world.ask(tenant(number), by=f"{PLATFORM}/session-{number}")
     assert len(world.executions.inputs) == PER_MINUTE
-    assert len(world.counts.windows) == 1
+    assert len(world.create_counts.windows) == 1
 
 
 def test_one_caller_takes_nothing_from_another() -> None:
-    world = World(per_minute=1)
+    world = Limited(per_minute=1)
     assert isinstance(world.ask(tenant(1)), Provisioning)
     assert isinstance(world.ask(tenant(2)), TooManyCreates)
     assert isinstance(world.ask(tenant(2), by="arn:aws:iam::123456789012:user/ada"), Provisioning)
 
 
 def test_who_asks_again_when_told_to_is_let_through() -> None:
-    world = World(per_minute=1)
+    world = Limited(per_minute=1)
     world.clock.advance(timedelta(seconds=17, milliseconds=300))
     world.ask(tenant(1))
     refused = world.ask(tenant(2))
@@ -89,21 +84,21 @@ def test_who_asks_again_when_told_to_is_let_through() -> None:
 
 
 def test_however_many_ask_for_one_tenant_it_is_one_create() -> None:
-    world = World(per_minute=2)
+    world = Limited(per_minute=2)
     assert {world.get_queue(ACME, by=PLATFORM) for _ in range(100)} == {world.get_queue(ACME, by=PLATFORM)}
     assert isinstance(world.ask(tenant(1)), Provisioning)
     assert isinstance(world.ask(tenant(2)), TooManyCreates)
 
 
 def test_a_tenant_that_needs_no_create_is_answered_whatever_the_caller_has_started() -> None:
-    world = World(per_minute=1)
+    world = Limited(per_minute=1)
     world.ask(tenant(1))
     assert isinstance(world.ask(tenant(2)), TooManyCreates)
     assert isinstance(world.ask(tenant(1)), Provisioning)
 
 
 def test_a_clock_that_is_ahead_does_not_give_a_caller_two_windows() -> None:
-    world = World(per_minute=1)
+    world = Limited(per_minute=1)
     world.clock.advance(WINDOW)
     assert isinstance(world.ask(tenant(1)), Provisioning)
     world.clock.advance(-A_SECOND)
@@ -121,7 +116,7 @@ def test_a_clock_that_is_ahead_does_not_give_a_caller_two_windows() -> None:
 def test_no_caller_starts_more_within_a_minute_than_it_may_whatever_it_asks(
     asked: list[tuple[int, str, int]], per_minute: int
 ) -> None:
-    world = World(per_minute=per_minute)
+    world = Limited(per_minute=per_minute)
     started: dict[tuple[str, object], set[str]] = {}
     for number, by, seconds in asked:
         world.clock.advance(seconds * A_SECOND)
@@ -137,7 +132,7 @@ def test_no_caller_starts_more_within_a_minute_than_it_may_whatever_it_asks(
 
 
 def test_at_the_cap_no_tenant_is_added_by_whomever() -> None:
-    world = World(max_tenants=3)
+    world = Limited(max_tenants=3)
     for number in range(100):
         world.ask(tenant(number), by=f"caller {number}")
     assert len(world.executions.inputs) == 3
@@ -145,13 +140,13 @@ def test_at_the_cap_no_tenant_is_added_by_whomever() -> None:
 
 
 def test_at_the_cap_nothing_is_counted_for_the_caller() -> None:
-    world = World(max_tenants=0)
+    world = Limited(max_tenants=0)
     world.ask(tenant(1))
-    assert not world.counts.windows
+    assert not world.create_counts.windows
 
 
 def test_at_the_cap_a_create_that_was_started_and_has_not_begun_is_still_on_its_way() -> None:
-    world = World(max_tenants=1)
+    world = Limited(max_tenants=1)
     started = world.get_queue(ACME, by=PLATFORM)
     world.ask(tenant(1), by="another")  # It begins first.
     world.clock.advance(timedelta(seconds=59))
@@ -161,13 +156,10 @@ def test_at_the_cap_a_create_that_was_started_and_has_not_begun_is_still_on_its_
     assert world.get_queue(ACME, by=PLATFORM) == FleetFull(1, 1)
 
 
-@pytest.mark.parametrize("world", [World(max_tenants=1), World(per_minute=0)], ids=["the cap", "the rate"])
-def test_at_a_limit_a_create_that_an_operator_was_promised_is_still_on_its_way(world: World) -> None:
-    table = world.table
-    table.record_release(a_release())
-    order = Lifecycle(table, table, table, world.executions, FakeQueues(), world.clock, VERSION, Unlimited())
-    order.create(ACME, Request(by="ada"))
-    table.plant_audit(an_audit(Status.STARTED, tenant=tenant(1), at=world.clock.now()))
+@pytest.mark.parametrize("world", [Limited(max_tenants=1), Limited(per_minute=0)], ids=["the cap", "the rate"])
+def test_at_a_limit_a_create_that_an_operator_was_promised_is_still_on_its_way(world: Limited) -> None:
+    world.lifecycle.create(ACME, Request(by="ada"))
+    world.table.plant_audit(an_audit(Status.STARTED, tenant=tenant(1), at=world.clock.now()))
     (execution,) = world.executions.inputs
     assert world.get_queue(ACME, by=PLATFORM) == Provisioning(execution)
     world.clock.advance(ACCEPTED_FOR)
@@ -175,7 +167,7 @@ def test_at_a_limit_a_create_that_an_operator_was_promised_is_still_on_its_way(w
 
 
 def test_a_tenant_that_is_deleted_makes_room() -> None:
-    world = World(max_tenants=1)
+    world = Limited(max_tenants=1)
     world.ask(tenant(1))
     world.table.plant_audit(an_audit(Status.SUCCESS, Operation.DELETE, tenant=tenant(1), version=None))
     assert isinstance(world.ask(tenant(2)), Provisioning)
@@ -189,7 +181,7 @@ def test_a_tenant_that_is_deleted_makes_room() -> None:
     ],
 )
 def test_a_tenant_that_is_there_is_mended_also_at_the_cap(there: object) -> None:
-    world = World(max_tenants=1)
+    world = Limited(max_tenants=1)
     world.table.plant_audit(there)  # type: ignore[arg-type]
     assert isinstance(world.ask(ACME), Provisioning)
 
@@ -220,17 +212,14 @@ def test_repairs_are_not_limited() -> None:
 # Those who order creates: operators, and other teams' stacks
 
 
-def ordered(world: World, who: TenantId, *, counted_for: str | None = None) -> object:
-    world.table.record_release(a_release())
-    table = world.table
-    lifecycle = Lifecycle(
-        table, table, table, world.executions, FakeQueues(), world.clock, VERSION, world.limits, counted_for
-    )
+def ordered(world: Limited, who: TenantId, *, by_stack: bool = False) -> object:
+    """``by_stack`` if another team's stack asks, and not an operator."""
+    lifecycle = world.tenant_queue_lifecycle if by_stack else world.lifecycle
     return lifecycle.create(who, Request(by="ada"))
 
 
 def test_an_operator_is_refused_at_the_cap_and_told_how_many_there_are_and_what_to_do() -> None:
-    world = World(max_tenants=1)
+    world = Limited(max_tenants=1)
     world.ask(tenant(1))
     refused = ordered(world, tenant(2))
     assert isinstance(refused, Refused)
@@ -243,7 +232,7 @@ def test_an_operator_is_refused_at_the_cap_and_told_how_many_there_are_and_what_
 
 
 def test_a_deleted_tenant_that_is_to_come_back_is_one_more() -> None:
-    world = World(max_tenants=1)
+    world = Limited(max_tenants=1)
     world.ask(tenant(1))
     world.table.plant_audit(an_audit(Status.SUCCESS, Operation.DELETE, tenant=tenant(2), version=None))
     refused = ordered(world, tenant(2))
@@ -252,30 +241,30 @@ def test_a_deleted_tenant_that_is_to_come_back_is_one_more() -> None:
 
 
 def test_a_tenant_whose_create_failed_is_created_again_also_at_the_cap() -> None:
-    world = World(max_tenants=1)
+    world = Limited(max_tenants=1)
     world.table.plant_audit(an_audit(Status.FAILURE))
     assert isinstance(ordered(world, ACME), Accepted)
 
 
 def test_operators_are_not_held_to_a_rate() -> None:
-    world = World(per_minute=1)
+    world = Limited(per_minute=1)
     assert all(isinstance(ordered(world, tenant(number)), Accepted) for number in range(10))
-    assert not world.counts.windows
+    assert not world.create_counts.windows
 
 
 def test_other_teams_stacks_are_held_to_the_rate_and_nothing_is_written_of_a_tenant_that_has_to_wait() -> None:
-    world = World(per_minute=1)
-    assert isinstance(ordered(world, tenant(1), counted_for="resources"), Accepted)
-    refused = ordered(world, tenant(2), counted_for="resources")
+    world = Limited(per_minute=1)
+    assert isinstance(ordered(world, tenant(1), by_stack=True), Accepted)
+    refused = ordered(world, tenant(2), by_stack=True)
     assert isinstance(refused, Refused)
     assert refused.kind is Refusal.TOO_MANY_CREATES
     assert world.table.metadata(tenant(2)) is None
     world.clock.advance(WINDOW)
-    assert isinstance(ordered(world, tenant(2), counted_for="resources"), Accepted)
+    assert isinstance(ordered(world, tenant(2), by_stack=True), Accepted)
 
 
 def test_a_create_that_was_accepted_and_has_not_begun_is_accepted_again_also_when_the_fleet_is_full_by_now() -> None:
-    world = World(max_tenants=1)
+    world = Limited(max_tenants=1)
     first = ordered(world, tenant(1))
     assert isinstance(first, Accepted)
     world.table.plant_audit(an_audit(Status.STARTED, tenant=tenant(2)))

@@ -10,17 +10,13 @@ from typing import Any
 import pytest
 
 from orchestrator.common.errors import LostOwnership, Throttled
-from orchestrator.releases.ports import Parameters
 from orchestrator.tenants.deadlines import DEADLINE, overdue
-from orchestrator.tenants.decisions import Deleted, Failed, Ready, Wait, decide
+from orchestrator.tenants.decisions import Deleted, Failed, Ready, Wait
 from orchestrator.tenants.operations import (
     CHECK_HOLDER_AFTER,
-    begin,
     bounded,
-    finish,
     first_failure,
     is_dead,
-    record_failure,
 )
 from orchestrator.tenants.outcomes import Begun, Busy, Done, GaveUp, Published, Removed
 from orchestrator.tenants.ports import ResourceEvent, Stack
@@ -28,6 +24,7 @@ from orchestrator.tenants.records import THROTTLING, Lock, Metadata, Operation, 
 from orchestrator.tenants.writes import Transition
 from tests.fakes import (
     ACME,
+    DONE,
     EXPLICIT,
     NAMES,
     NEXT_VERSION,
@@ -39,9 +36,9 @@ from tests.fakes import (
     FakeExecutions,
     FakeStacks,
     InMemoryTable,
+    Operations,
     a_release,
     a_run,
-    parameters_of,
     some_metadata,
     stack_arn,
     take,
@@ -50,91 +47,16 @@ from tests.unit.test_stack_status import SORTED
 
 A_MOMENT = timedelta(milliseconds=1)
 NOBODY_ASKED = Request(by="arn:aws:sts::000000000000:assumed-role/platform")
-DONE = Done(stack_arn(), QUEUE, VERSION)
-
-
-class World:
-    def __init__(self) -> None:
-        self.table, self.executions, self.clock = InMemoryTable(), FakeExecutions(), FakeClock()
-        self.stacks = FakeStacks()
-        self.parameters: Parameters = parameters_of
-        for version in (VERSION, NEXT_VERSION):
-            self.table.record_release(a_release(version))
-
-    def start(self, run: Run) -> Run:
-        assert self.executions.start(run.attempt, run.request) == run.execution
-        return run
-
-    def begin(self, run: Run) -> Begun | Busy | Done | GaveUp:
-        return begin(
-            run,
-            reader=self.table,
-            ledger=self.table,
-            releases=self.table,
-            stacks=self.stacks,
-            executions=self.executions,
-            parameters=self.parameters,
-            clock=self.clock,
-        )
-
-    def finish(
-        self, run: Run, stack: Done | None = DONE, *, made_with: Parameters | None = None, throttled: bool = False
-    ) -> Published | Removed:
-        """``made_with`` are the parameters that CloudFormation shows of the stack."""
-        stacks = FakeStacks()
-        if stack:
-            release = self.table.release(stack.version)
-            given = made_with(run.tenant, release) if made_with and release else None
-            stacks.let_stand(run.tenant, stack, given)
-        stacks.throttled_calls = int(throttled)
-        return finish(
-            run,
-            stack=stack,
-            reader=self.table,
-            ledger=self.table,
-            releases=self.table,
-            stacks=stacks,
-            parameters=self.parameters,
-            clock=self.clock,
-        )
-
-    def record_failure(self, run: Run, failure: RootCause = QUEUE_TABOO, failed_stack: str | None = None) -> RootCause:
-        return record_failure(
-            run,
-            failure=failure,
-            failed_stack=failed_stack,
-            reader=self.table,
-            ledger=self.table,
-            stacks=self.stacks,
-            executions=self.executions,
-            clock=self.clock,
-        )
-
-    def create(self) -> None:
-        self.begin(a_run())
-        self.finish(a_run())
-
-    def delete(self) -> None:
-        self.create()
-        self.begin(a_run(operation=Operation.DELETE))
-        self.finish(a_run(operation=Operation.DELETE), None)
-
-    def metadata(self) -> Metadata:
-        metadata = self.table.metadata(ACME)
-        assert metadata is not None
-        return metadata
-
-    def revived_by(self) -> str | None:
-        (delete,) = [audit for audit in self.table.audits(ACME) if audit.operation is Operation.DELETE]
-        return delete.revived_by
-
-    def decision(self) -> object:
-        return decide(self.table.metadata(ACME), self.table.audits(ACME), VERSION)
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> Operations:
+    return Operations()
+
+
+def revived_by(world: Operations) -> str | None:
+    (delete,) = [audit for audit in world.table.audits(ACME) if audit.operation is Operation.DELETE]
+    return delete.revived_by
 
 
 def told_why(outcome: object) -> str:
@@ -168,7 +90,7 @@ def test_a_holder_is_dead_when_it_has_held_for_long_and_its_execution_does_not_r
 # Begin
 
 
-def test_a_free_tenant_is_taken_and_its_operation_recorded_as_started(world: World) -> None:
+def test_a_free_tenant_is_taken_and_its_operation_recorded_as_started(world: Operations) -> None:
     run = world.start(a_run())
     assert world.begin(run) == Begun()
     assert world.table.lock(ACME) == Lock(run, None)
@@ -176,7 +98,7 @@ def test_a_free_tenant_is_taken_and_its_operation_recorded_as_started(world: Wor
     assert [entry.status for entry in world.table.history(ACME)] == [Status.STARTED]
 
 
-def test_an_operation_was_not_asked_for_after_it_was_started_whatever_its_input_says(world: World) -> None:
+def test_an_operation_was_not_asked_for_after_it_was_started_whatever_its_input_says(world: Operations) -> None:
     """Whoever may start the machine gives it any input."""
     world.create()
     request = Request(asked_at=NOON + timedelta(days=365))
@@ -184,43 +106,43 @@ def test_an_operation_was_not_asked_for_after_it_was_started_whatever_its_input_
     assert max(audit.asked_at for audit in world.table.audits(ACME) if audit.asked_at) == NOON
 
 
-def test_beginning_twice_is_beginning_once(world: World) -> None:
+def test_beginning_twice_is_beginning_once(world: Operations) -> None:
     run = world.start(a_run())
     world.begin(run)
     assert world.begin(run) == Begun()
     assert len(world.table.history(ACME)) == 1
 
 
-def test_a_run_that_had_to_wait_is_recorded_as_started_when_it_begins(world: World) -> None:
+def test_a_run_that_had_to_wait_is_recorded_as_started_when_it_begins(world: Operations) -> None:
     world.clock.advance(timedelta(minutes=3))
     world.begin(a_run(started_at=NOON))
     assert world.table.audits(ACME)[0].updated_at == NOON + timedelta(minutes=3)
 
 
-def test_a_busy_tenant_is_waited_for(world: World) -> None:
+def test_a_busy_tenant_is_waited_for(world: Operations) -> None:
     holder, run = world.start(a_run()), world.start(a_run(operation=Operation.UPDATE))
     world.begin(holder)
     assert world.begin(run) == Busy(holder.execution)
     assert world.table.lock(ACME) == Lock(holder, None)
 
 
-def test_who_waits_is_neither_refused_nor_withdraws_the_queue_before_its_turn(world: World) -> None:
+def test_who_waits_is_neither_refused_nor_withdraws_the_queue_before_its_turn(world: Operations) -> None:
     world.create()
     holder = a_run(operation=Operation.UPDATE, version=NEXT_VERSION)
     world.begin(holder)
     assert world.begin(a_run(operation=Operation.DELETE)) == Busy(holder.execution)
     assert world.begin(a_run(2, version="9.9.9")) == Busy(holder.execution)
-    assert world.metadata().published
+    assert world.metadata_of().published
 
 
-def test_a_lock_that_is_young_is_believed_without_asking(world: World) -> None:
+def test_a_lock_that_is_young_is_believed_without_asking(world: Operations) -> None:
     world.begin(a_run())
     world.clock.advance(CHECK_HOLDER_AFTER)
     assert isinstance(world.begin(a_run(operation=Operation.UPDATE)), Busy)
     assert not world.executions.asked_about
 
 
-def test_a_lock_that_is_old_is_respected_while_its_execution_runs(world: World) -> None:
+def test_a_lock_that_is_old_is_respected_while_its_execution_runs(world: Operations) -> None:
     holder = world.start(a_run())
     world.begin(holder)
     world.clock.advance(CHECK_HOLDER_AFTER + A_MOMENT)
@@ -232,7 +154,9 @@ def test_a_lock_that_is_old_is_respected_while_its_execution_runs(world: World) 
     [a_run(2), a_run(version=NEXT_VERSION), a_run(operation=Operation.DELETE)],
     ids=["next attempt", "next version", "delete"],
 )
-def test_a_lock_whose_execution_is_gone_is_taken_over_and_its_operation_closed(world: World, successor: Run) -> None:
+def test_a_lock_whose_execution_is_gone_is_taken_over_and_its_operation_closed(
+    world: Operations, successor: Run
+) -> None:
     dead = world.start(a_run())
     world.begin(dead)
     world.executions.end(dead.execution)
@@ -246,17 +170,17 @@ def test_a_lock_whose_execution_is_gone_is_taken_over_and_its_operation_closed(w
     assert still_started == [successor.execution]
 
 
-def test_a_dead_updates_lock_is_taken_over_by_the_next_update(world: World) -> None:
+def test_a_dead_updates_lock_is_taken_over_by_the_next_update(world: Operations) -> None:
     world.create()
     dead = a_run(operation=Operation.UPDATE, version=NEXT_VERSION)
     world.begin(dead)
     world.clock.advance(CHECK_HOLDER_AFTER + A_MOMENT)
     successor = a_run(2, operation=Operation.UPDATE, version=NEXT_VERSION, started_at=world.clock.now())
     assert world.begin(successor) == Begun()
-    assert world.metadata().published
+    assert world.metadata_of().published
 
 
-def test_who_loses_the_race_for_a_dead_holders_lock_waits_for_the_winner(world: World) -> None:
+def test_who_loses_the_race_for_a_dead_holders_lock_waits_for_the_winner(world: Operations) -> None:
     dead, winner, loser = a_run(1), a_run(operation=Operation.UPDATE), a_run(version=NEXT_VERSION)
 
     class Raced(InMemoryTable):
@@ -272,7 +196,7 @@ def test_who_loses_the_race_for_a_dead_holders_lock_waits_for_the_winner(world: 
     assert world.table.lock(ACME) == Lock(winner, None)
 
 
-def test_waiting_for_a_busy_tenant_ends_at_the_deadline_and_names_the_holder(world: World) -> None:
+def test_waiting_for_a_busy_tenant_ends_at_the_deadline_and_names_the_holder(world: Operations) -> None:
     holder, run = world.start(a_run()), a_run(operation=Operation.UPDATE)
     world.begin(holder)
     world.clock.advance(DEADLINE)
@@ -281,7 +205,7 @@ def test_waiting_for_a_busy_tenant_ends_at_the_deadline_and_names_the_holder(wor
     assert holder.execution in told_why(world.begin(run))
 
 
-def test_a_free_tenant_is_taken_even_after_the_deadline(world: World) -> None:
+def test_a_free_tenant_is_taken_even_after_the_deadline(world: Operations) -> None:
     world.clock.advance(DEADLINE * 2)
     assert world.begin(a_run()) == Begun()
 
@@ -290,29 +214,29 @@ def test_a_free_tenant_is_taken_even_after_the_deadline(world: World) -> None:
 
 
 @pytest.mark.parametrize("operation", [Operation.CREATE, Operation.UPDATE])
-def test_a_version_that_was_never_published_is_refused(world: World, operation: Operation) -> None:
+def test_a_version_that_was_never_published_is_refused(world: Operations, operation: Operation) -> None:
     world.table.plant_metadata(some_metadata())
     assert "9.9.9 was never published" in told_why(world.begin(a_run(operation=operation, version="9.9.9")))
 
 
-def test_a_delete_needs_no_release(world: World) -> None:
+def test_a_delete_needs_no_release(world: Operations) -> None:
     world.table.plant_metadata(some_metadata(version="0.0.9"))
     assert world.begin(a_run(operation=Operation.DELETE, version="9.9.9")) == Begun()
 
 
-def test_an_update_of_a_tenant_that_is_not_served_is_refused(world: World) -> None:
+def test_an_update_of_a_tenant_that_is_not_served_is_refused(world: Operations) -> None:
     world.begin(a_run())
     world.record_failure(a_run())
     update = a_run(operation=Operation.UPDATE, version=NEXT_VERSION)
     assert "nothing to update" in told_why(world.begin(update))
 
 
-def test_an_update_that_a_delete_has_overtaken_is_refused(world: World) -> None:
+def test_an_update_that_a_delete_has_overtaken_is_refused(world: Operations) -> None:
     world.delete()
     assert "was deleted" in told_why(world.begin(a_run(operation=Operation.UPDATE, version=NEXT_VERSION)))
 
 
-def test_a_downgrade_is_refused_unless_it_was_asked_for(world: World) -> None:
+def test_a_downgrade_is_refused_unless_it_was_asked_for(world: Operations) -> None:
     world.table.plant_metadata(some_metadata(version=NEXT_VERSION))
     down = a_run(operation=Operation.UPDATE, version=VERSION)
     assert "older" in told_why(world.begin(down))
@@ -321,7 +245,7 @@ def test_a_downgrade_is_refused_unless_it_was_asked_for(world: World) -> None:
     assert world.begin(a_run(2, operation=Operation.UPDATE, version=VERSION, request=wished)) == Begun()
 
 
-def test_a_pin_that_was_set_while_the_update_waited_is_kept(world: World) -> None:
+def test_a_pin_that_was_set_while_the_update_waited_is_kept(world: Operations) -> None:
     world.table.plant_metadata(some_metadata(pinned_version=VERSION))
     assert "pinned to version 0.1.0" in told_why(world.begin(a_run(operation=Operation.UPDATE, version=NEXT_VERSION)))
 
@@ -331,7 +255,7 @@ OUT_OF_REACH = "arn:aws:cloudformation:eu-west-1:000000000000:stack/old-tenant-a
 
 @pytest.mark.parametrize("operation", Operation)
 def test_a_tenant_whose_stack_is_out_of_reach_fails_at_once_and_is_served_as_before(
-    world: World, operation: Operation
+    world: Operations, operation: Operation
 ) -> None:
     """It was adopted, and a later deployment has left out the prefix of its stack's name."""
     world.table.plant_metadata(replace(some_metadata(), stack_id=OUT_OF_REACH))
@@ -346,7 +270,7 @@ def test_a_tenant_whose_stack_is_out_of_reach_fails_at_once_and_is_served_as_bef
     assert world.stacks.calls == [], "this deployment's roles may not look at it"
 
 
-def test_a_refused_run_owns_the_tenant_until_its_failure_is_recorded(world: World) -> None:
+def test_a_refused_run_owns_the_tenant_until_its_failure_is_recorded(world: Operations) -> None:
     world.table.plant_metadata(some_metadata())
     refused = a_run(operation=Operation.UPDATE, version="9.9.9")
     world.begin(refused)
@@ -359,69 +283,69 @@ def test_a_refused_run_owns_the_tenant_until_its_failure_is_recorded(world: Worl
 # A deleted tenant stays deleted until someone creates it explicitly
 
 
-def test_a_create_that_nobody_asked_for_does_not_bring_a_deleted_tenant_back(world: World) -> None:
+def test_a_create_that_nobody_asked_for_does_not_bring_a_deleted_tenant_back(world: Operations) -> None:
     world.delete()
     run = a_run(2, request=NOBODY_ASKED)
     assert "berth create acme" in told_why(world.begin(run))
-    assert world.revived_by() is None
+    assert revived_by(world) is None
     world.clock.advance(A_MOMENT)
     world.record_failure(run)
     assert isinstance(world.decision(), Deleted)
 
 
-def test_an_explicit_create_brings_a_deleted_tenant_back(world: World) -> None:
+def test_an_explicit_create_brings_a_deleted_tenant_back(world: Operations) -> None:
     world.delete()
     run = a_run(2)
     assert world.begin(run) == Begun()
-    assert world.revived_by() == run.execution
+    assert revived_by(world) == run.execution
     assert world.decision() == Wait(run.execution)
 
 
-def test_an_explicit_create_that_fails_leaves_the_tenant_failed_and_no_longer_deleted(world: World) -> None:
+def test_an_explicit_create_that_fails_leaves_the_tenant_failed_and_no_longer_deleted(world: Operations) -> None:
     world.delete()
     run = a_run(2)
     world.begin(run)
     world.record_failure(run)
-    decision = world.decision()
-    assert isinstance(decision, Failed)
-    assert decision.audit.execution == run.execution
+    told = world.decision()
+    assert isinstance(told, Failed)
+    assert told.audit.execution == run.execution
 
 
-def test_a_tenant_that_was_brought_back_may_be_created_again_by_anyone(world: World) -> None:
+def test_a_tenant_that_was_brought_back_may_be_created_again_by_anyone(world: Operations) -> None:
     world.delete()
     world.begin(a_run(2))
     world.record_failure(a_run(2))
     assert world.begin(a_run(3, request=NOBODY_ASKED)) == Begun()
-    assert world.revived_by() == a_run(2).execution
+    assert revived_by(world) == a_run(2).execution
 
 
 @pytest.mark.parametrize("request_", [EXPLICIT, NOBODY_ASKED], ids=["explicit", "implicit"])
-def test_a_tenant_that_was_never_deleted_is_not_revived(world: World, request_: Request) -> None:
+def test_a_tenant_that_was_never_deleted_is_not_revived(world: Operations, request_: Request) -> None:
     assert world.begin(a_run(request=request_)) == Begun()
     assert [audit.operation for audit in world.table.audits(ACME)] == [Operation.CREATE]
 
 
 def test_a_create_of_0_7_0_that_died_between_taking_the_lock_and_reviving_is_mended_by_beginning_again(
-    world: World,
+    world: Operations,
 ) -> None:
     world.delete()
     run = a_run(2)
     world.table.begin(run, at=NOON)  # Without its release nobody is revived.
     assert isinstance(world.decision(), Deleted)
     assert world.begin(run) == Begun()
-    assert world.revived_by() == run.execution
+    assert revived_by(world) == run.execution
     assert [e.status for e in world.table.history(ACME) if e.execution == run.execution] == [Status.STARTED]
 
 
-def test_a_crash_between_taking_the_lock_and_refusing_is_mended_by_beginning_again(world: World) -> None:
+def test_a_crash_between_taking_the_lock_and_refusing_is_mended_by_beginning_again(world: Operations) -> None:
     world.delete()
     run = a_run(2, request=NOBODY_ASKED)
     take(world.table, run)
     assert isinstance(world.begin(run), GaveUp)
-    assert world.revived_by() is None
+    assert revived_by(world) is None
 
 
-def test_a_create_of_0_7_0_that_died_before_it_revived_the_tenant_leaves_it_deleted(world: World) -> None:
+def test_a_create_of_0_7_0_that_died_before_it_revived_the_tenant_leaves_it_deleted(world: Operations) -> None:
     world.delete()
     world.table.begin(a_run(2), at=NOON)
     world.clock.advance(CHECK_HOLDER_AFTER + A_MOMENT)
@@ -430,7 +354,7 @@ def test_a_create_of_0_7_0_that_died_before_it_revived_the_tenant_leaves_it_dele
     assert isinstance(world.decision(), Deleted)
 
 
-def test_an_explicit_create_overcomes_a_delete_that_failed_half_way(world: World) -> None:
+def test_an_explicit_create_overcomes_a_delete_that_failed_half_way(world: Operations) -> None:
     world.create()
     delete = a_run(operation=Operation.DELETE)
     world.begin(delete)
@@ -439,14 +363,14 @@ def test_an_explicit_create_overcomes_a_delete_that_failed_half_way(world: World
 
     run = a_run(2)
     assert world.begin(run) == Begun()
-    assert world.revived_by() == run.execution
+    assert revived_by(world) == run.execution
     assert world.decision() == Wait(run.execution)
     world.clock.advance(A_MOMENT)
     world.finish(run)
     assert world.decision() == Ready(QUEUE, VERSION)
 
 
-def test_an_explicit_create_overcomes_a_delete_that_died_half_way(world: World) -> None:
+def test_an_explicit_create_overcomes_a_delete_that_died_half_way(world: Operations) -> None:
     world.create()
     world.begin(a_run(operation=Operation.DELETE))
     world.stacks.plant_done(ACME, status="DELETE_FAILED")
@@ -456,17 +380,17 @@ def test_an_explicit_create_overcomes_a_delete_that_died_half_way(world: World) 
     assert world.decision() == Wait(run.execution)
 
 
-def test_a_create_that_nobody_asked_for_does_not_count_against_a_delete_that_failed_half_way(world: World) -> None:
+def test_a_create_that_nobody_asked_for_does_not_count_against_a_delete_that_failed_half_way(world: Operations) -> None:
     world.create()
     delete = a_run(operation=Operation.DELETE)
     world.begin(delete)
     world.record_failure(delete)
     world.begin(a_run(2, request=NOBODY_ASKED))
-    assert world.revived_by() is None
+    assert revived_by(world) is None
 
 
 @pytest.mark.parametrize("pinned", [False, True], ids=["deleted again", "pinned elsewhere"])
-def test_whose_tenant_changes_just_before_it_begins_revives_nothing(world: World, *, pinned: bool) -> None:
+def test_whose_tenant_changes_just_before_it_begins_revives_nothing(world: Operations, *, pinned: bool) -> None:
     """Its function was slow. It begins again, and then is refused."""
 
     class Overtaken(InMemoryTable):
@@ -490,26 +414,26 @@ def test_whose_tenant_changes_just_before_it_begins_revives_nothing(world: World
     world.table.undisturbed = False
     with pytest.raises(LostOwnership):
         world.begin(a_run(2))
-    assert world.revived_by() is None
+    assert revived_by(world) is None
 
 
 # Finish
 
 
-def test_finishing_publishes_the_queue_records_success_and_frees_the_lock(world: World) -> None:
+def test_finishing_publishes_the_queue_records_success_and_frees_the_lock(world: Operations) -> None:
     run = a_run()
     world.begin(run)
     world.clock.advance(timedelta(seconds=9))
 
     assert world.finish(run) == Published()
-    metadata = world.metadata()
+    metadata = world.metadata_of()
     assert (metadata.queue, metadata.version, metadata.stack_id) == (QUEUE, VERSION, stack_arn())
     assert metadata.created_at == metadata.updated_at == world.clock.now()
     assert [audit.status for audit in world.table.audits(ACME)] == [Status.SUCCESS]
     assert world.table.lock(ACME) is None
 
 
-def test_finishing_an_update_publishes_the_version_that_the_stack_is_at(world: World) -> None:
+def test_finishing_an_update_publishes_the_version_that_the_stack_is_at(world: Operations) -> None:
     world.create()
     update = a_run(operation=Operation.UPDATE, version=NEXT_VERSION)
     world.begin(update)
@@ -517,7 +441,7 @@ def test_finishing_an_update_publishes_the_version_that_the_stack_is_at(world: W
     assert world.decision() == Ready(QUEUE, NEXT_VERSION)
 
 
-def test_finishing_a_delete_forgets_the_tenant_records_success_and_frees_the_lock(world: World) -> None:
+def test_finishing_a_delete_forgets_the_tenant_records_success_and_frees_the_lock(world: Operations) -> None:
     world.create()
     delete = a_run(operation=Operation.DELETE)
     world.begin(delete)
@@ -527,7 +451,7 @@ def test_finishing_a_delete_forgets_the_tenant_records_success_and_frees_the_loc
     assert isinstance(world.decision(), Deleted)
 
 
-def test_finishing_late_is_finishing(world: World) -> None:
+def test_finishing_late_is_finishing(world: Operations) -> None:
     run = a_run()
     world.begin(run)
     world.clock.advance(DEADLINE * 2)
@@ -540,7 +464,7 @@ def test_finishing_late_is_finishing(world: World) -> None:
     ids=["published", "removed"],
 )
 def test_finishing_twice_is_finishing_once(
-    world: World, run: Run, stack: Done | None, outcome: Published | Removed
+    world: Operations, run: Run, stack: Done | None, outcome: Published | Removed
 ) -> None:
     world.begin(run)
     world.finish(run, stack)
@@ -549,18 +473,18 @@ def test_finishing_twice_is_finishing_once(
     assert [entry.status for entry in world.table.history(ACME)] == [Status.STARTED, Status.SUCCESS]
 
 
-def test_a_run_that_lost_its_lock_publishes_nothing(world: World) -> None:
+def test_a_run_that_lost_its_lock_publishes_nothing(world: Operations) -> None:
     dead, successor = a_run(1), a_run(2)
     world.begin(dead)
     world.clock.advance(CHECK_HOLDER_AFTER + A_MOMENT)
     world.begin(successor)
     with pytest.raises(LostOwnership):
         world.finish(dead)
-    assert not world.metadata().published
+    assert not world.metadata_of().published
     assert world.table.lock(ACME) == Lock(successor, None)
 
 
-def test_a_delete_that_lost_its_lock_forgets_nothing(world: World) -> None:
+def test_a_delete_that_lost_its_lock_forgets_nothing(world: Operations) -> None:
     world.create()
     dead, successor = a_run(1, operation=Operation.DELETE), a_run(2, operation=Operation.DELETE)
     world.begin(dead)
@@ -569,14 +493,14 @@ def test_a_delete_that_lost_its_lock_forgets_nothing(world: World) -> None:
     world.begin(successor)
     with pytest.raises(LostOwnership):
         world.finish(dead, None)
-    assert world.metadata().queue == QUEUE
+    assert world.metadata_of().queue == QUEUE
     assert world.table.lock(ACME) == Lock(successor, None)
 
 
 # Record the failure
 
 
-def test_a_failure_is_recorded_with_its_cause_and_frees_the_lock(world: World) -> None:
+def test_a_failure_is_recorded_with_its_cause_and_frees_the_lock(world: Operations) -> None:
     run = a_run()
     world.begin(run)
     world.clock.advance(timedelta(seconds=9))
@@ -588,12 +512,12 @@ def test_a_failure_is_recorded_with_its_cause_and_frees_the_lock(world: World) -
 
 
 @pytest.mark.parametrize("operation", [Operation.CREATE, Operation.UPDATE])
-def test_without_a_failed_stack_cloudformation_is_not_asked(world: World, operation: Operation) -> None:
+def test_without_a_failed_stack_cloudformation_is_not_asked(world: Operations, operation: Operation) -> None:
     world.record_failure(a_run(operation=operation))
     assert not world.stacks.calls
 
 
-def test_a_tenant_whose_update_failed_is_served_as_before(world: World) -> None:
+def test_a_tenant_whose_update_failed_is_served_as_before(world: Operations) -> None:
     world.create()
     update = a_run(operation=Operation.UPDATE, version=NEXT_VERSION)
     world.begin(update)
@@ -607,7 +531,9 @@ BEING_DELETED = [status for status in EVERY_STATUS if status.startswith("DELETE_
 
 
 @pytest.mark.parametrize("status", sorted(set(EVERY_STATUS) - set(BEING_DELETED)))
-def test_a_tenant_whose_delete_failed_before_its_stack_was_touched_is_served_again(world: World, status: str) -> None:
+def test_a_tenant_whose_delete_failed_before_its_stack_was_touched_is_served_again(
+    world: Operations, status: str
+) -> None:
     world.create()
     world.stacks.plant_done(ACME, status=status)
     delete = a_run(operation=Operation.DELETE)
@@ -619,7 +545,7 @@ def test_a_tenant_whose_delete_failed_before_its_stack_was_touched_is_served_aga
 
 
 @pytest.mark.parametrize("status", BEING_DELETED)
-def test_a_tenant_whose_stack_the_delete_has_touched_is_not_served_again(world: World, status: str) -> None:
+def test_a_tenant_whose_stack_the_delete_has_touched_is_not_served_again(world: Operations, status: str) -> None:
     world.create()
     world.stacks.plant_done(ACME, status=status)
     delete = a_run(operation=Operation.DELETE)
@@ -629,7 +555,7 @@ def test_a_tenant_whose_stack_the_delete_has_touched_is_not_served_again(world: 
     assert isinstance(world.decision(), Failed)
 
 
-def test_a_tenant_in_whose_place_somebody_elses_stack_stands_is_not_served_again(world: World) -> None:
+def test_a_tenant_in_whose_place_somebody_elses_stack_stands_is_not_served_again(world: Operations) -> None:
     world.create()
     planted = world.stacks.plant_done(ACME)
     world.stacks.all[planted.stack_id].stack = replace(planted, tenant_id="other")
@@ -640,16 +566,16 @@ def test_a_tenant_in_whose_place_somebody_elses_stack_stands_is_not_served_again
     assert isinstance(world.decision(), Failed)
 
 
-def test_a_tenant_whose_stack_is_gone_is_not_served_again(world: World) -> None:
+def test_a_tenant_whose_stack_is_gone_is_not_served_again(world: Operations) -> None:
     world.create()
     delete = a_run(operation=Operation.DELETE)
     world.begin(delete)
     world.record_failure(delete)
     assert isinstance(world.decision(), Failed)
-    assert world.metadata().withdrawn_by == delete.execution
+    assert world.metadata_of().withdrawn_by == delete.execution
 
 
-def test_a_tenant_that_was_not_served_is_not_served_after_its_delete_was_refused(world: World) -> None:
+def test_a_tenant_that_was_not_served_is_not_served_after_its_delete_was_refused(world: Operations) -> None:
     world.begin(a_run())
     world.record_failure(a_run())
     world.stacks.plant_done(ACME, status="ROLLBACK_COMPLETE")
@@ -657,23 +583,23 @@ def test_a_tenant_that_was_not_served_is_not_served_after_its_delete_was_refused
     world.begin(delete)
     world.clock.advance(A_MOMENT)
     world.record_failure(delete)
-    assert not world.metadata().published
+    assert not world.metadata_of().published
     assert isinstance(world.decision(), Failed)
 
 
-def test_a_delete_that_never_owned_the_tenant_gives_nothing_back(world: World) -> None:
+def test_a_delete_that_never_owned_the_tenant_gives_nothing_back(world: Operations) -> None:
     world.create()
     world.stacks.plant_done(ACME)
     holder, waiting = a_run(1, operation=Operation.DELETE), a_run(2, operation=Operation.DELETE)
     world.begin(holder)
     with pytest.raises(LostOwnership):
         world.record_failure(waiting)
-    assert world.metadata().withdrawn_by == holder.execution
+    assert world.metadata_of().withdrawn_by == holder.execution
     assert world.table.lock(ACME) == Lock(holder, None)
     assert [audit.execution for audit in world.table.unfinished_operations()] == [holder.execution]
 
 
-def test_whether_the_stack_was_touched_is_asked_again_rather_than_guessed(world: World) -> None:
+def test_whether_the_stack_was_touched_is_asked_again_rather_than_guessed(world: Operations) -> None:
     world.create()
     world.stacks.plant_done(ACME)
     delete = a_run(operation=Operation.DELETE)
@@ -683,10 +609,10 @@ def test_whether_the_stack_was_touched_is_asked_again_rather_than_guessed(world:
         world.record_failure(delete)
     assert world.table.lock(ACME) == Lock(delete, None)
     world.record_failure(delete)
-    assert world.metadata().published
+    assert world.metadata_of().published
 
 
-def test_the_cause_of_a_failed_stack_is_its_first_failed_resource(world: World) -> None:
+def test_the_cause_of_a_failed_stack_is_its_first_failed_resource(world: Operations) -> None:
     run = a_run()
     world.begin(run)
     world.stacks.failures.append("Queue quota exceeded.")
@@ -702,12 +628,12 @@ def test_the_cause_of_a_failed_stack_is_its_first_failed_resource(world: World) 
     assert world.table.audits(ACME)[0].root_cause == cause
 
 
-def test_a_failed_stack_whose_events_name_nothing_leaves_the_cause_that_is_known(world: World) -> None:
+def test_a_failed_stack_whose_events_name_nothing_leaves_the_cause_that_is_known(world: Operations) -> None:
     stack = world.stacks.plant(Stack(world.stacks.stack_id(ACME), "CREATE_COMPLETE", "", "acme", None, None, ours=True))
     assert world.record_failure(a_run(), QUEUE_TABOO, stack.stack_id) == QUEUE_TABOO
 
 
-def test_a_run_that_failed_before_it_owned_the_tenant_is_recorded_and_leaves_the_owner_alone(world: World) -> None:
+def test_a_run_that_failed_before_it_owned_the_tenant_is_recorded_and_leaves_the_owner_alone(world: Operations) -> None:
     holder, run = a_run(), a_run(operation=Operation.UPDATE)
     world.begin(holder)
     world.record_failure(run)
@@ -716,7 +642,7 @@ def test_a_run_that_failed_before_it_owned_the_tenant_is_recorded_and_leaves_the
     assert failed == [run.execution]
 
 
-def test_recording_a_failure_twice_is_recording_it_once(world: World) -> None:
+def test_recording_a_failure_twice_is_recording_it_once(world: Operations) -> None:
     run = a_run()
     world.begin(run)
     world.clock.advance(timedelta(seconds=9))
@@ -726,7 +652,7 @@ def test_recording_a_failure_twice_is_recording_it_once(world: World) -> None:
     assert [entry.status for entry in world.table.history(ACME)] == [Status.STARTED, Status.FAILURE]
 
 
-def test_a_failure_that_a_later_attempt_has_overtaken_is_not_recorded_but_told(world: World) -> None:
+def test_a_failure_that_a_later_attempt_has_overtaken_is_not_recorded_but_told(world: Operations) -> None:
     dead, successor = a_run(1), a_run(2)
     world.begin(dead)
     world.clock.advance(CHECK_HOLDER_AFTER + A_MOMENT)
@@ -746,7 +672,7 @@ def test_a_long_reason_is_cut_and_an_empty_one_is_said_to_be_empty() -> None:
 
 
 @pytest.mark.parametrize("reason", ["Rate exceeded", "x" * 5_000])
-def test_who_was_throttled_is_recorded_as_such(world: World, reason: str) -> None:
+def test_who_was_throttled_is_recorded_as_such(world: Operations, reason: str) -> None:
     run = a_run()
     world.begin(run)
     world.record_failure(run, RootCause(NAMES.stack_of(ACME), THROTTLING, reason))
@@ -759,7 +685,7 @@ def test_a_stack_that_failed_is_no_matter_of_throttling() -> None:
     assert not QUEUE_TABOO.is_throttling
 
 
-def test_a_long_reason_is_recorded_cut(world: World) -> None:
+def test_a_long_reason_is_recorded_cut(world: Operations) -> None:
     run = a_run()
     world.begin(run)
     world.record_failure(run, RootCause("a", "b", "x" * 5_000))
@@ -880,7 +806,7 @@ def test_no_events_no_cause() -> None:
     assert first_failure([]) is None
 
 
-def test_a_throttled_event_list_does_not_keep_the_failure_from_being_recorded(world: World) -> None:
+def test_a_throttled_event_list_does_not_keep_the_failure_from_being_recorded(world: Operations) -> None:
     run = world.start(a_run())
     world.begin(run)
     world.stacks.throttled_calls = 1
@@ -888,7 +814,7 @@ def test_a_throttled_event_list_does_not_keep_the_failure_from_being_recorded(wo
     assert world.table.lock(ACME) is None
 
 
-def test_a_delete_that_is_finished_again_says_the_same_though_the_tenant_has_come_back_since(world: World) -> None:
+def test_a_delete_that_is_finished_again_says_the_same_though_the_tenant_has_come_back_since(world: Operations) -> None:
     world.create()
     world.clock.advance(A_MOMENT)
     delete = a_run(operation=Operation.DELETE)
@@ -898,12 +824,12 @@ def test_a_delete_that_is_finished_again_says_the_same_though_the_tenant_has_com
     world.begin(world.start(a_run(2, request=EXPLICIT, started_at=world.clock.now())))
     stack = world.stacks.plant_done(ACME)
     world.table.record_queue(ACME, stack_id=stack.stack_id, queue=QUEUE, at=world.clock.now())
-    before = world.metadata()
+    before = world.metadata_of()
     assert world.finish(delete, None) == Removed()
-    assert world.metadata() == before
+    assert world.metadata_of() == before
 
 
-def test_an_update_that_is_finished_again_says_the_same_though_the_tenant_was_deleted_since(world: World) -> None:
+def test_an_update_that_is_finished_again_says_the_same_though_the_tenant_was_deleted_since(world: Operations) -> None:
     world.create()
     world.clock.advance(A_MOMENT)
     update = a_run(operation=Operation.UPDATE, version=NEXT_VERSION)
@@ -914,16 +840,5 @@ def test_an_update_that_is_finished_again_says_the_same_though_the_tenant_was_de
     delete = a_run(operation=Operation.DELETE)
     world.begin(world.start(delete))
     world.finish(delete, None)
-    gone = FakeStacks()
-    again = finish(
-        update,
-        stack=done,
-        reader=world.table,
-        ledger=world.table,
-        releases=world.table,
-        stacks=gone,
-        parameters=world.parameters,
-        clock=world.clock,
-    )
-    assert again == Published()
+    assert world.with_other(stacks=FakeStacks()).finish(update, stack=done) == Published()
     assert world.table.metadata(ACME) is None

@@ -34,6 +34,7 @@ from tests.fakes import (
     QUEUE_TABOO,
     VERSION,
     InMemoryTable,
+    Orders,
     a_release,
     a_run,
     an_attempt,
@@ -43,7 +44,6 @@ from tests.fakes import (
     stack_arn,
     take,
 )
-from tests.unit.test_lifecycle import World
 
 TASK_TOKEN = "AQC4AAAAKgAAAAMAAAAAAAAAAtasktoken"
 AN_HOUR = timedelta(hours=1)
@@ -453,7 +453,7 @@ def test_the_task_token_is_in_no_document() -> None:
     detail = a_detail()
     assert detail.lock is not None
     assert detail.lock.task_token == TASK_TOKEN
-    world = World()
+    world = Orders()
     world.provision()
     world.table.remember_token(world.begun(world.lifecycle.upgrade(ACME, None, Request())), TASK_TOKEN)
     busy = world.lifecycle.delete(ACME, Request())

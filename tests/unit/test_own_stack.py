@@ -11,13 +11,23 @@ from orchestrator.common.errors import StackNotOurs
 from orchestrator.releases.template_contract import QUEUE_TYPE
 from orchestrator.tenants.deadlines import DEADLINE
 from orchestrator.tenants.names import Names
-from orchestrator.tenants.operations import record_failure
 from orchestrator.tenants.outcomes import Done, GaveUp, NotReady, Started
 from orchestrator.tenants.own_stack import own_stack
 from orchestrator.tenants.ports import Change, Stack
 from orchestrator.tenants.records import Metadata, Operation, Queue, RootCause, Run
-from tests.fakes import ACME, NEXT_VERSION, NOON, OTHER_QUEUE, QUEUE, VERSION, a_run, some_metadata, stack_arn
-from tests.unit.test_tenant_stack import TOKEN, World, for_each_operation
+from tests.fakes import (
+    ACME,
+    NEXT_VERSION,
+    NOON,
+    OTHER_QUEUE,
+    QUEUE,
+    TASK_TOKEN,
+    VERSION,
+    a_run,
+    some_metadata,
+    stack_arn,
+)
+from tests.unit.test_tenant_stack import Stepping, for_each_operation
 
 STACK = stack_arn()
 EVIL = Queue("arn:aws:sqs:eu-west-1:111111111111:evil", "https://sqs.eu-west-1.amazonaws.com/111111111111/evil")
@@ -38,12 +48,12 @@ PROOFS = {
 }
 
 
-def planted(world: World, *, status: str = "CREATE_COMPLETE", ours: bool = False, queue: Queue = QUEUE) -> Stack:
+def planted(world: Stepping, *, status: str = "CREATE_COMPLETE", ours: bool = False, queue: Queue = QUEUE) -> Stack:
     """A stack that is as a tenant's is, in all that anybody can choose."""
     return world.stacks.plant(Stack(STACK, status, "", ACME.value, queue, VERSION, ours=ours))
 
 
-def with_row(world: World, row: Metadata | None) -> World:
+def with_row(world: Stepping, row: Metadata | None) -> Stepping:
     if row is not None:
         world.table.plant_metadata(row)
     return world
@@ -55,7 +65,7 @@ def with_row(world: World, row: Metadata | None) -> World:
 def test_a_stack_that_somebody_made_is_neither_adopted_nor_changed_nor_deleted(
     run: Run, row: Metadata | None, status: str
 ) -> None:
-    world = with_row(World(run), row)
+    world = with_row(Stepping(run), row)
     planted(world, status=status)
     with pytest.raises(StackNotOurs, match=f"Tenant acme: stack {STACK} .* Berth did not make it"):
         world.start()
@@ -65,7 +75,7 @@ def test_a_stack_that_somebody_made_is_neither_adopted_nor_changed_nor_deleted(
 @pytest.mark.parametrize("row", PROOFS.values(), ids=PROOFS)
 def test_a_stack_that_the_tenant_was_served_from_is_its_own_whatever_its_role(row: Metadata) -> None:
     """A later deployment may have another role than the one that made the stack."""
-    world = with_row(World(), row)
+    world = with_row(Stepping(), row)
     stack = planted(world)
     assert own_stack(ACME, reader=world.table, stacks=world.stacks) == stack
 
@@ -73,7 +83,7 @@ def test_a_stack_that_the_tenant_was_served_from_is_its_own_whatever_its_role(ro
 @pytest.mark.parametrize("row", NO_PROOF.values(), ids=NO_PROOF)
 def test_a_stack_of_our_role_is_ours_whatever_the_row_says(row: Metadata | None) -> None:
     """Such as one whose creation went through, though the answer was lost."""
-    world = with_row(World(), row)
+    world = with_row(Stepping(), row)
     stack = planted(world, ours=True)
     assert world.start() == Started(stack.stack_id)
     assert "queue" not in world.stacks.calls
@@ -90,7 +100,7 @@ def test_a_stack_of_our_role_is_ours_whatever_the_row_says(row: Metadata | None)
 )
 def test_whoever_comes_upon_a_stack_of_another_role_is_told_the_way_out(status: str, told: str) -> None:
     """A stack that does not stand cannot be updated, so it cannot be handed over, either."""
-    world = World()
+    world = Stepping()
     planted(world, status=status)
     with pytest.raises(StackNotOurs) as refused:
         own_stack(ACME, reader=world.table, stacks=world.stacks)
@@ -100,7 +110,7 @@ def test_whoever_comes_upon_a_stack_of_another_role_is_told_the_way_out(status: 
 
 
 def test_a_stack_that_has_gone_is_nobodys() -> None:
-    world = World()
+    world = Stepping()
     planted(world, status="DELETE_COMPLETE")
     assert own_stack(ACME, reader=world.table, stacks=world.stacks) is None
 
@@ -112,7 +122,7 @@ def test_a_stack_that_has_gone_is_nobodys() -> None:
 @pytest.mark.parametrize("listed", [QUEUE, None], ids=["another queue", "no queue"])
 def test_a_queue_is_not_served_that_is_none_of_the_stacks_resources(run: Run, listed: Queue | None) -> None:
     """Whoever writes a template can have its outputs say anything."""
-    world = World(run)
+    world = Stepping(run)
     planted(world, ours=True, queue=EVIL)
     world.stacks.resources[STACK] = listed
     assert isinstance(world.inspect(Started(STACK)), NotReady)
@@ -125,13 +135,13 @@ def test_a_queue_is_not_served_that_is_none_of_the_stacks_resources(run: Run, li
 
 @pytest.mark.parametrize("version", [VERSION, NEXT_VERSION])
 def test_a_stacks_own_queue_is_served(version: str) -> None:
-    world = World(a_run(version=version))
+    world = Stepping(a_run(version=version))
     planted(world, ours=True)
     assert world.inspect(Started(STACK)) == Done(STACK, QUEUE, VERSION)
 
 
 def test_the_resources_are_looked_at_once_when_the_queue_answers_and_not_before() -> None:
-    world = World()
+    world = Stepping()
     planted(world, ours=True)
     world.queues.silent_for = 2
     for _ in range(3):
@@ -146,9 +156,9 @@ ADOPTED = replace(SERVED, stack_id=OLD, version="0.0.9")
 GOING = replace(ADOPTED, stack_id=None, queue=None, version=None, gone_stack_id=OLD, withdrawn_by="a delete")
 
 
-def adopted(world: World, row: Metadata = ADOPTED, **more: Any) -> Stack:
+def adopted(world: Stepping, row: Metadata = ADOPTED, **more: Any) -> Stack:
     """A stack that is the tenant's by its row alone."""
-    world.stacks.names = Names("Berth", ("old-tenant-",))
+    world.settings.names = world.stacks.names = Names("Berth", ("old-tenant-",))
     world.table.plant_metadata(row)
     stack = Stack(OLD, "UPDATE_COMPLETE", "", None, None, None, ours=False)
     return world.stacks.plant(replace(stack, **more))
@@ -158,14 +168,14 @@ def adopted(world: World, row: Metadata = ADOPTED, **more: Any) -> Stack:
     "row", [ADOPTED, replace(ADOPTED, withdrawn_by="a delete"), GOING], ids=["served", "withdrawn", "going"]
 )
 def test_a_stack_on_record_is_the_tenants_own_whatever_its_name(row: Metadata) -> None:
-    world = World()
+    world = Stepping()
     stack = adopted(world, row)
     assert own_stack(ACME, reader=world.table, stacks=world.stacks) == stack
 
 
 def test_a_stack_on_record_comes_before_one_of_the_tenants_name() -> None:
     """Which anybody may make."""
-    world = World()
+    world = Stepping()
     stack = adopted(world)
     planted(world)
     assert own_stack(ACME, reader=world.table, stacks=world.stacks) == stack
@@ -173,7 +183,7 @@ def test_a_stack_on_record_comes_before_one_of_the_tenants_name() -> None:
 
 @pytest.mark.parametrize("row", [ADOPTED, GOING], ids=["served", "gone"])
 def test_once_it_has_gone_the_tenants_stack_is_the_one_of_its_name(row: Metadata) -> None:
-    world = World()
+    world = Stepping()
     adopted(world, row, status="DELETE_COMPLETE")
     assert own_stack(ACME, reader=world.table, stacks=world.stacks) is None
     stack = planted(world, ours=True)
@@ -181,7 +191,7 @@ def test_once_it_has_gone_the_tenants_stack_is_the_one_of_its_name(row: Metadata
 
 
 def test_a_stack_on_record_that_says_it_is_another_tenants_is_not_touched() -> None:
-    world = World()
+    world = Stepping()
     adopted(world, tenant_id="globex")
     with pytest.raises(StackNotOurs, match="was made for globex"):
         own_stack(ACME, reader=world.table, stacks=world.stacks)
@@ -189,7 +199,7 @@ def test_a_stack_on_record_that_says_it_is_another_tenants_is_not_touched() -> N
 
 @pytest.mark.parametrize("row", NO_PROOF.values(), ids=NO_PROOF)
 def test_a_stack_of_another_name_that_is_not_on_record_is_not_even_looked_at(row: Metadata | None) -> None:
-    world = World()
+    world = Stepping()
     adopted(world)
     with_row(world, row or Metadata(ACME, None, None, None, None, None))
     assert own_stack(ACME, reader=world.table, stacks=world.stacks) is None
@@ -198,9 +208,9 @@ def test_a_stack_of_another_name_that_is_not_on_record_is_not_even_looked_at(row
 @for_each_operation
 @pytest.mark.parametrize("row", [ADOPTED, GOING], ids=["served", "going"])
 def test_a_stack_on_record_whose_prefix_a_deployment_has_left_out_ends_every_operation(run: Run, row: Metadata) -> None:
-    world = World(run)
+    world = Stepping(run)
     adopted(world, row)
-    world.stacks.names = Names("Berth")
+    world.settings.names = world.stacks.names = Names("Berth")
     outcome = world.start()
     assert isinstance(outcome, GaveUp)
     assert "old-tenant-acme" in outcome.reason
@@ -209,7 +219,7 @@ def test_a_stack_on_record_whose_prefix_a_deployment_has_left_out_ends_every_ope
 
 
 def test_an_update_is_drawn_up_on_the_stack_on_record() -> None:
-    world = World(a_run(operation=Operation.UPDATE, version=NEXT_VERSION))
+    world = Stepping(a_run(operation=Operation.UPDATE, version=NEXT_VERSION))
     stack = adopted(world)
     planted(world)
     world.review()
@@ -222,8 +232,8 @@ def test_an_update_is_drawn_up_on_the_stack_on_record() -> None:
 ADOPTED_UPDATE = a_run(operation=Operation.UPDATE, version=NEXT_VERSION)
 
 
-def an_update_that_is_under_way() -> World:
-    world = World(ADOPTED_UPDATE)
+def an_update_that_is_under_way() -> Stepping:
+    world = Stepping(ADOPTED_UPDATE)
     adopted(world, tenant_id=ACME.value, queue=QUEUE)
     world.review()
     assert world.start() == Started(OLD)
@@ -236,16 +246,7 @@ def test_the_root_cause_of_an_update_that_fails_is_the_first_failed_resource_of_
     world.stacks.settle()
     outcome = world.inspect(Started(OLD))
     assert isinstance(outcome, GaveUp)
-    cause = record_failure(
-        world.run,
-        failure=RootCause("stack", "AWS::CloudFormation::Stack", outcome.reason),
-        failed_stack=outcome.failed_stack,
-        reader=world.table,
-        ledger=world.table,
-        stacks=world.stacks,
-        executions=world.executions,
-        clock=world.clock,
-    )
+    cause = world.fail("stack", outcome.reason, outcome.failed_stack)
     assert cause == RootCause("InboundQueue", QUEUE_TYPE, "Queue quota exceeded.")
     assert {audit.root_cause for audit in world.table.audits(ACME)} == {cause}
 
@@ -256,7 +257,7 @@ def test_the_run_that_waits_for_it_is_woken_by_the_token_of_its_request() -> Non
     world.wait_for(Started(OLD))
     token = world.stacks.all[OLD].client_token
     assert world.settle(OLD, token)
-    assert world.executions.woken == [TOKEN]
+    assert world.executions.woken == [TASK_TOKEN]
     assert not world.settle(OLD, token), "once"
 
 
@@ -271,7 +272,7 @@ def test_what_somebody_else_does_to_it_wakes_nobody_and_is_no_error(token: str) 
 
 def test_an_update_does_not_take_away_the_queue_in_service_under_whatever_name_the_template_has_it() -> None:
     """Such a template need not name it in its outputs, either; and it may be empty at this moment."""
-    world = World(a_run(operation=Operation.UPDATE, version=NEXT_VERSION))
+    world = Stepping(a_run(operation=Operation.UPDATE, version=NEXT_VERSION))
     adopted(world)
     world.stacks.would_change = (Change("Incoming", QUEUE_TYPE, QUEUE.url, removes=True),)
     world.review()
@@ -282,7 +283,7 @@ def test_an_update_does_not_take_away_the_queue_in_service_under_whatever_name_t
 
 @pytest.mark.parametrize("row", [replace(ADOPTED, withdrawn_by="a delete"), GOING], ids=["first", "again"])
 def test_a_delete_deletes_the_stack_on_record_also_once_that_has_let_go_of_its_queue(row: Metadata) -> None:
-    world = World(a_run(operation=Operation.DELETE))
+    world = Stepping(a_run(operation=Operation.DELETE))
     adopted(world, row, status="DELETE_FAILED")
     assert world.start() == Started(OLD)
     assert world.stacks.all[OLD].stack.status == "DELETE_IN_PROGRESS"
@@ -290,7 +291,7 @@ def test_a_delete_deletes_the_stack_on_record_also_once_that_has_let_go_of_its_q
 
 def test_a_tenant_whose_stack_is_not_on_record_gets_no_second_one() -> None:
     """A create that was admitted before may get its turn only now."""
-    world = World()
+    world = Stepping()
     adopted(world, replace(ADOPTED, stack_id=None))
     outcome = world.start()
     assert isinstance(outcome, GaveUp)
@@ -299,7 +300,7 @@ def test_a_tenant_whose_stack_is_not_on_record_gets_no_second_one() -> None:
 
 
 def test_a_create_after_it_has_gone_makes_a_stack_of_the_tenants_name() -> None:
-    world = World()
+    world = Stepping()
     adopted(world, replace(GOING, withdrawn_by=None), status="DELETE_COMPLETE")
     started = world.start()
     assert isinstance(started, Started)

@@ -11,7 +11,6 @@ import pytest
 from orchestrator.common.errors import QueueOwnedElsewhere, StackHasGone, StackNotOurs, Throttled
 from orchestrator.tenants.decisions import ready
 from orchestrator.tenants.ports import Stack
-from orchestrator.tenants.queue_metadata import forget_queue, record_queue
 from orchestrator.tenants.records import (
     UNKNOWN_CREATOR,
     ChangeKind,
@@ -30,9 +29,8 @@ from tests.fakes import (
     OTHER_QUEUE,
     QUEUE,
     VERSION,
-    FakeClock,
     FakeStacks,
-    InMemoryTable,
+    World,
     a_run,
     some_metadata,
     stack_arn,
@@ -47,9 +45,11 @@ THE_WHOLE_STACK_GOES = [status for status in EVERY_STATUS if status.startswith((
 THE_STACK_STAYS = sorted(set(EVERY_STATUS) - set(THE_WHOLE_STACK_GOES))
 
 
-class World:
+class Telling(World):
+    """A tenant's stack, which says what queue it has."""
+
     def __init__(self) -> None:
-        self.table, self.stacks = InMemoryTable(), FakeStacks()
+        super().__init__(published=())
 
     def publish(self, **more: Any) -> Metadata:
         metadata = some_metadata(**more)
@@ -59,51 +59,43 @@ class World:
     def plant(self, status: str) -> None:
         self.stacks.plant(Stack(STACK, status, "", "acme", QUEUE, VERSION, ours=True))
 
-    def record(self, stack_id: str = STACK, clock: FakeClock | None = None) -> None:
+    def record(self, stack_id: str = STACK) -> None:
         """A stack of Berth's has a queue, says so, and is not looked at any more."""
         self.stacks.plant(Stack(stack_id, "UPDATE_IN_PROGRESS", "", "acme", OTHER_QUEUE, None, ours=True))
-        self.say(stack_id, OTHER_QUEUE, clock)
+        self.say(stack_id, OTHER_QUEUE)
         del self.stacks.all[stack_id]
 
-    def say(self, stack_id: str, queue: Queue, clock: FakeClock | None = None) -> None:
+    def say(self, stack_id: str, queue: Queue) -> None:
         """An event says that the stack has this queue. Anybody may have sent it."""
-        record_queue(
-            ACME,
-            stack_id=stack_id,
-            told=queue,
-            reader=self.table,
-            ledger=self.table,
-            stacks=self.stacks,
-            clock=clock or FakeClock(),
-        )
+        self.record_queue(ACME, stack_id=stack_id, told=queue)
 
     def forget(self, stack_id: str = STACK) -> bool:
-        return forget_queue(ACME, stack_id=stack_id, reader=self.table, ledger=self.table, stacks=self.stacks)
+        return self.forget_queue(ACME, stack_id=stack_id)
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> Telling:
+    return Telling()
 
 
 # The stack has a queue
 
 
-def test_a_queue_is_recorded_at_once_but_not_served_before_a_version_is_published(world: World) -> None:
+def test_a_queue_is_recorded_at_once_but_not_served_before_a_version_is_published(world: Telling) -> None:
     world.record()
     assert world.table.metadata(ACME) == Metadata(ACME, OTHER_QUEUE, STACK, None, NOON, NOON)
     assert ready(world.table.metadata(ACME)) is None
 
 
-def test_a_published_queue_that_its_own_stack_replaces_is_served_from_then_on(world: World) -> None:
-    published, clock = world.publish(labels={"tier": "gold"}, pinned_version=VERSION), FakeClock()
-    clock.advance(timedelta(hours=1))
-    world.record(clock=clock)
-    assert world.table.metadata(ACME) == replace(published, queue=OTHER_QUEUE, updated_at=clock.now())
+def test_a_published_queue_that_its_own_stack_replaces_is_served_from_then_on(world: Telling) -> None:
+    published = world.publish(labels={"tier": "gold"}, pinned_version=VERSION)
+    world.clock.advance(timedelta(hours=1))
+    world.record()
+    assert world.table.metadata(ACME) == replace(published, queue=OTHER_QUEUE, updated_at=world.clock.now())
     assert ready(world.table.metadata(ACME)) is not None
 
 
-def test_a_stack_whose_queue_changes_is_no_longer_what_it_was_made_from(world: World) -> None:
+def test_a_stack_whose_queue_changes_is_no_longer_what_it_was_made_from(world: Telling) -> None:
     """Its own update says so before it has ended, and one that Berth did not make says nothing else."""
     world.publish(deployed="something")
     world.record()
@@ -112,14 +104,14 @@ def test_a_stack_whose_queue_changes_is_no_longer_what_it_was_made_from(world: W
     assert recorded.deployed is None
 
 
-def test_another_stack_cannot_take_a_published_queues_place(world: World) -> None:
+def test_another_stack_cannot_take_a_published_queues_place(world: Telling) -> None:
     published = world.publish()
     with pytest.raises(QueueOwnedElsewhere):
         world.record(ANOTHER_STACK)
     assert world.table.metadata(ACME) == published
 
 
-def test_a_queue_that_changes_past_berth_is_told_of_in_the_history(world: World) -> None:
+def test_a_queue_that_changes_past_berth_is_told_of_in_the_history(world: Telling) -> None:
     world.publish()
     world.plant("UPDATE_IN_PROGRESS")
     world.stacks.resources[STACK] = OTHER_QUEUE
@@ -130,7 +122,7 @@ def test_a_queue_that_changes_past_berth_is_told_of_in_the_history(world: World)
     assert (change.before["queueUrl"], change.after["queueUrl"]) == (QUEUE.url, OTHER_QUEUE.url)
 
 
-def test_a_queue_that_stays_or_that_an_operation_changes_needs_no_entry_of_its_own(world: World) -> None:
+def test_a_queue_that_stays_or_that_an_operation_changes_needs_no_entry_of_its_own(world: Telling) -> None:
     world.publish()
     world.plant("UPDATE_IN_PROGRESS")
     world.say(STACK, QUEUE)
@@ -148,14 +140,14 @@ def test_a_queue_that_stays_or_that_an_operation_changes_needs_no_entry_of_its_o
 EVIL_QUEUE = Queue("arn:aws:sqs:eu-west-1:111111111111:evil", "https://sqs.eu-west-1.amazonaws.com/111111111111/evil")
 
 
-def test_an_event_that_names_another_queue_redirects_nobody(world: World) -> None:
+def test_an_event_that_names_another_queue_redirects_nobody(world: Telling) -> None:
     published = world.publish()
     world.plant("UPDATE_COMPLETE")
     world.say(STACK, EVIL_QUEUE)
     assert world.table.metadata(ACME) == published
 
 
-def test_a_stack_without_a_queue_provides_none_whatever_the_event_says(world: World) -> None:
+def test_a_stack_without_a_queue_provides_none_whatever_the_event_says(world: Telling) -> None:
     published = world.publish()
     world.plant("UPDATE_IN_PROGRESS")
     world.stacks.resources[STACK] = None
@@ -164,12 +156,12 @@ def test_a_stack_without_a_queue_provides_none_whatever_the_event_says(world: Wo
     assert world.table.metadata(ACME) == published
 
 
-def test_a_stack_that_there_is_not_provides_no_queue(world: World) -> None:
+def test_a_stack_that_there_is_not_provides_no_queue(world: Telling) -> None:
     world.say(STACK, EVIL_QUEUE)
     assert world.table.metadata(ACME) is None
 
 
-def test_a_stack_that_there_is_not_redirects_nobody_who_is_served(world: World) -> None:
+def test_a_stack_that_there_is_not_redirects_nobody_who_is_served(world: Telling) -> None:
     published = world.publish()
     world.say(ANOTHER_STACK, EVIL_QUEUE)
     assert world.table.metadata(ACME) == published
@@ -185,7 +177,7 @@ STALE = {
 @pytest.mark.parametrize("row", STALE.values(), ids=STALE)
 @pytest.mark.parametrize("is_shown", [False, True], ids=["not shown yet", "without its queue yet"])
 def test_a_new_stack_is_not_refused_because_its_tenants_row_still_tells_of_one_that_has_gone(
-    world: World, row: Metadata, is_shown: bool
+    world: Telling, row: Metadata, is_shown: bool
 ) -> None:
     """Nobody hears of it if a stack goes that is older than its custom resource. A new one may be shown late."""
     world.table.plant_metadata(row)
@@ -201,7 +193,7 @@ def test_a_new_stack_is_not_refused_because_its_tenants_row_still_tells_of_one_t
     ids=["no row", "a row that names no stack", "a row that was never published"],
 )
 def test_a_stack_that_somebody_made_under_the_tenants_name_provides_no_queue(
-    world: World, row: Metadata | None
+    world: Telling, row: Metadata | None
 ) -> None:
     if row:
         world.table.plant_metadata(row)
@@ -211,7 +203,7 @@ def test_a_stack_that_somebody_made_under_the_tenants_name_provides_no_queue(
     assert world.table.metadata(ACME) == row
 
 
-def test_a_stack_of_an_earlier_deployments_role_goes_on_to_provide_its_queue(world: World) -> None:
+def test_a_stack_of_an_earlier_deployments_role_goes_on_to_provide_its_queue(world: Telling) -> None:
     world.publish()
     world.stacks.plant(Stack(STACK, "UPDATE_IN_PROGRESS", "", "acme", OTHER_QUEUE, None, ours=False))
     world.say(STACK, OTHER_QUEUE)
@@ -220,7 +212,7 @@ def test_a_stack_of_an_earlier_deployments_role_goes_on_to_provide_its_queue(wor
     assert metadata.queue == OTHER_QUEUE
 
 
-def test_a_tenant_from_before_stack_ids_is_known_by_the_queue_in_its_stack(world: World) -> None:
+def test_a_tenant_from_before_stack_ids_is_known_by_the_queue_in_its_stack(world: Telling) -> None:
     world.table.plant_metadata(Metadata(ACME, QUEUE, None, "0.1.12", NOON, NOON))
     world.stacks.plant(Stack(STACK, "UPDATE_IN_PROGRESS", "", "acme", QUEUE, None, ours=False))
     world.say(STACK, QUEUE)
@@ -229,7 +221,7 @@ def test_a_tenant_from_before_stack_ids_is_known_by_the_queue_in_its_stack(world
     assert metadata.stack_id == STACK
 
 
-def test_undoing_an_update_that_replaced_the_queue_brings_the_old_one_back(world: World) -> None:
+def test_undoing_an_update_that_replaced_the_queue_brings_the_old_one_back(world: Telling) -> None:
     world.publish()
     world.plant("UPDATE_IN_PROGRESS")
     world.stacks.resources[STACK] = OTHER_QUEUE
@@ -242,7 +234,7 @@ def test_undoing_an_update_that_replaced_the_queue_brings_the_old_one_back(world
     assert metadata.queue == QUEUE
 
 
-def test_what_cloudformation_said_before_another_event_does_not_take_its_place(world: World) -> None:
+def test_what_cloudformation_said_before_another_event_does_not_take_its_place(world: Telling) -> None:
     world.publish()
     world.plant("UPDATE_IN_PROGRESS")
 
@@ -254,15 +246,7 @@ def test_what_cloudformation_said_before_another_event_does_not_take_its_place(w
                 world.say(stack_id, OTHER_QUEUE)
             return listed
 
-    record_queue(
-        ACME,
-        stack_id=STACK,
-        told=EVIL_QUEUE,
-        reader=world.table,
-        ledger=world.table,
-        stacks=SlowStacks(),
-        clock=FakeClock(),
-    )
+    world.with_other(stacks=SlowStacks()).record_queue(ACME, stack_id=STACK, told=EVIL_QUEUE)
     metadata = world.table.metadata(ACME)
     assert metadata is not None
     assert metadata.queue == OTHER_QUEUE
@@ -271,13 +255,13 @@ def test_what_cloudformation_said_before_another_event_does_not_take_its_place(w
 # CloudFormation lags
 
 
-def test_a_create_goes_on_though_cloudformation_does_not_show_its_stack_yet(world: World) -> None:
+def test_a_create_goes_on_though_cloudformation_does_not_show_its_stack_yet(world: Telling) -> None:
     """The operation publishes the queue when it ends; until then nobody is served."""
     world.say(STACK, QUEUE)
     assert world.table.metadata(ACME) is None
 
 
-def test_a_create_goes_on_though_cloudformation_does_not_list_its_queue_yet(world: World) -> None:
+def test_a_create_goes_on_though_cloudformation_does_not_list_its_queue_yet(world: Telling) -> None:
     world.stacks.plant(Stack(STACK, "CREATE_IN_PROGRESS", "", "acme", None, None, ours=True))
     world.say(STACK, QUEUE)
     assert world.table.metadata(ACME) is None
@@ -286,14 +270,14 @@ def test_a_create_goes_on_though_cloudformation_does_not_list_its_queue_yet(worl
 # CloudFormation has no time
 
 
-def test_a_create_goes_on_though_cloudformation_has_no_time(world: World) -> None:
+def test_a_create_goes_on_though_cloudformation_has_no_time(world: Telling) -> None:
     """The operation publishes the queue when it ends; until then nobody is served."""
     world.stacks.throttled_calls = 1
     world.say(STACK, QUEUE)
     assert world.table.metadata(ACME) is None
 
 
-def test_an_update_that_keeps_the_queue_goes_on_without_a_call_to_cloudformation(world: World) -> None:
+def test_an_update_that_keeps_the_queue_goes_on_without_a_call_to_cloudformation(world: Telling) -> None:
     world.publish(deployed="something")
     world.stacks.throttled_calls = 1
     world.say(STACK, QUEUE)
@@ -304,7 +288,7 @@ def test_an_update_that_keeps_the_queue_goes_on_without_a_call_to_cloudformation
 
 
 @pytest.mark.parametrize(("stack_id", "queue"), [(STACK, EVIL_QUEUE), (ANOTHER_STACK, QUEUE)])
-def test_nothing_new_is_believed_while_cloudformation_has_no_time(world: World, stack_id: str, queue: Queue) -> None:
+def test_nothing_new_is_believed_while_cloudformation_has_no_time(world: Telling, stack_id: str, queue: Queue) -> None:
     published = world.publish()
     world.stacks.throttled_calls = 1
     with pytest.raises(Throttled):
@@ -317,7 +301,7 @@ def test_nothing_new_is_believed_while_cloudformation_has_no_time(world: World, 
 
 @pytest.mark.parametrize("throttled_calls", [0, 1])
 def test_a_queue_that_was_never_served_is_forgotten_whether_the_stack_can_be_looked_at_or_not(
-    world: World, throttled_calls: int
+    world: Telling, throttled_calls: int
 ) -> None:
     world.record()
     world.stacks.throttled_calls = throttled_calls
@@ -327,7 +311,7 @@ def test_a_queue_that_was_never_served_is_forgotten_whether_the_stack_can_be_loo
 
 @pytest.mark.parametrize("throttled_calls", [0, 1])
 def test_a_queue_that_a_delete_has_withdrawn_is_forgotten_whether_the_stack_can_be_looked_at_or_not(
-    world: World, throttled_calls: int
+    world: Telling, throttled_calls: int
 ) -> None:
     world.publish()
     take(world.table, a_run(operation=Operation.DELETE))
@@ -337,7 +321,7 @@ def test_a_queue_that_a_delete_has_withdrawn_is_forgotten_whether_the_stack_can_
 
 
 @pytest.mark.parametrize("status", THE_STACK_STAYS)
-def test_a_withdrawn_queue_whose_stack_stays_is_not_forgotten(world: World, status: str) -> None:
+def test_a_withdrawn_queue_whose_stack_stays_is_not_forgotten(world: Telling, status: str) -> None:
     """A delete has taken over from a dead update that had brought the custom resource, and is being undone."""
     world.publish()
     take(world.table, a_run(operation=Operation.DELETE))
@@ -345,7 +329,7 @@ def test_a_withdrawn_queue_whose_stack_stays_is_not_forgotten(world: World, stat
     assert not world.forget()
 
 
-def test_a_stack_that_has_let_go_of_its_queue_does_not_record_it_again(world: World) -> None:
+def test_a_stack_that_has_let_go_of_its_queue_does_not_record_it_again(world: Telling) -> None:
     """Lambda may call a function twice for one event, the second time much later."""
     world.record()
     world.forget()
@@ -357,14 +341,14 @@ def test_a_stack_that_has_let_go_of_its_queue_does_not_record_it_again(world: Wo
 
 
 @pytest.mark.parametrize("status", THE_WHOLE_STACK_GOES)
-def test_a_queue_whose_stack_someone_takes_down_is_no_longer_served(world: World, status: str) -> None:
+def test_a_queue_whose_stack_someone_takes_down_is_no_longer_served(world: Telling, status: str) -> None:
     world.publish()
     world.plant(status)
     assert world.forget()
     assert ready(world.table.metadata(ACME)) is None
 
 
-def test_a_queue_whose_stack_is_not_to_be_found_is_no_longer_served(world: World) -> None:
+def test_a_queue_whose_stack_is_not_to_be_found_is_no_longer_served(world: Telling) -> None:
     world.publish()
     assert world.forget()
     assert ready(world.table.metadata(ACME)) is None
@@ -372,7 +356,7 @@ def test_a_queue_whose_stack_is_not_to_be_found_is_no_longer_served(world: World
 
 @pytest.mark.parametrize("status", THE_STACK_STAYS)
 def test_undoing_the_update_that_brought_the_custom_resource_leaves_the_queue_in_service(
-    world: World, status: str
+    world: Telling, status: str
 ) -> None:
     published = world.publish()
     world.plant(status)
@@ -380,7 +364,7 @@ def test_undoing_the_update_that_brought_the_custom_resource_leaves_the_queue_in
     assert world.table.metadata(ACME) == published
 
 
-def test_what_people_said_about_the_tenant_outlives_its_queue(world: World) -> None:
+def test_what_people_said_about_the_tenant_outlives_its_queue(world: Telling) -> None:
     published = world.publish(labels={"tier": "gold"}, pinned_version=VERSION)
     world.forget()
     assert world.table.metadata(ACME) == replace(
@@ -394,7 +378,7 @@ def test_what_people_said_about_the_tenant_outlives_its_queue(world: World) -> N
     )
 
 
-def test_a_stack_that_lets_go_of_its_queue_is_no_longer_what_it_was_made_from(world: World) -> None:
+def test_a_stack_that_lets_go_of_its_queue_is_no_longer_what_it_was_made_from(world: Telling) -> None:
     world.publish(deployed="something")
     world.forget()
     metadata = world.table.metadata(ACME)
@@ -402,21 +386,21 @@ def test_a_stack_that_lets_go_of_its_queue_is_no_longer_what_it_was_made_from(wo
     assert metadata.deployed is None
 
 
-def test_a_stack_cannot_make_another_stacks_queue_be_forgotten(world: World) -> None:
+def test_a_stack_cannot_make_another_stacks_queue_be_forgotten(world: Telling) -> None:
     published = world.publish(deployed="something")
     assert not world.forget(ANOTHER_STACK)
     assert world.table.metadata(ACME) == published
     assert not world.stacks.calls
 
 
-def test_no_stack_can_make_a_queue_be_forgotten_that_says_no_stack(world: World) -> None:
+def test_no_stack_can_make_a_queue_be_forgotten_that_says_no_stack(world: Telling) -> None:
     legacy = Metadata(ACME, QUEUE, None, "0.1.12", NOON, NOON)
     world.table.plant_metadata(legacy)
     assert not world.forget()
     assert world.table.metadata(ACME) == legacy
 
 
-def test_a_stack_that_no_row_names_is_marked_while_it_goes(world: World) -> None:
+def test_a_stack_that_no_row_names_is_marked_while_it_goes(world: Telling) -> None:
     found = Metadata(ACME, None, None, None, None, NOON)
     world.table.plant_metadata(found)
     world.plant("DELETE_IN_PROGRESS")
@@ -424,7 +408,7 @@ def test_a_stack_that_no_row_names_is_marked_while_it_goes(world: World) -> None
     assert world.table.metadata(ACME) == replace(found, gone_stack_id=STACK)
 
 
-def test_a_stack_is_marked_while_it_goes_though_an_event_of_an_earlier_one_was_recorded_late(world: World) -> None:
+def test_a_stack_is_marked_while_it_goes_though_an_event_of_an_earlier_one_was_recorded_late(world: Telling) -> None:
     late = Metadata(ACME, QUEUE, ANOTHER_STACK, None, None, NOON)
     world.table.plant_metadata(late)
     world.plant("DELETE_IN_PROGRESS")
@@ -432,7 +416,7 @@ def test_a_stack_is_marked_while_it_goes_though_an_event_of_an_earlier_one_was_r
     assert world.table.metadata(ACME) == replace(late, gone_stack_id=STACK)
 
 
-def test_late_events_of_an_earlier_stack_do_not_hide_that_a_later_one_has_gone(world: World) -> None:
+def test_late_events_of_an_earlier_stack_do_not_hide_that_a_later_one_has_gone(world: Telling) -> None:
     late = Metadata(ACME, QUEUE, STACK, None, None, NOON, gone_stack_id=ANOTHER_STACK)
     world.table.plant_metadata(late)
     world.plant("DELETE_COMPLETE")
@@ -440,7 +424,7 @@ def test_late_events_of_an_earlier_stack_do_not_hide_that_a_later_one_has_gone(w
     assert world.table.metadata(ACME) == late
 
 
-def test_an_event_that_comes_again_does_not_hide_that_a_later_stack_has_gone(world: World) -> None:
+def test_an_event_that_comes_again_does_not_hide_that_a_later_stack_has_gone(world: Telling) -> None:
     found = Metadata(ACME, None, None, None, None, NOON, gone_stack_id=ANOTHER_STACK)
     world.table.plant_metadata(found)
     world.plant("DELETE_COMPLETE")
@@ -448,16 +432,16 @@ def test_an_event_that_comes_again_does_not_hide_that_a_later_stack_has_gone(wor
     assert world.table.metadata(ACME) == found
 
 
-def test_what_is_not_there_need_not_be_forgotten(world: World) -> None:
+def test_what_is_not_there_need_not_be_forgotten(world: Telling) -> None:
     assert not world.forget()
 
 
-def test_forgetting_twice_is_forgetting_once(world: World) -> None:
+def test_forgetting_twice_is_forgetting_once(world: Telling) -> None:
     world.publish()
     assert [world.forget() for _ in range(2)] == [True, False]
 
 
-def test_nothing_is_forgotten_while_nobody_can_say_what_becomes_of_the_stack(world: World) -> None:
+def test_nothing_is_forgotten_while_nobody_can_say_what_becomes_of_the_stack(world: Telling) -> None:
     published = world.publish()
     world.stacks.throttled_calls = 1
     with pytest.raises(Throttled):
@@ -470,7 +454,7 @@ def test_nothing_is_forgotten_while_nobody_can_say_what_becomes_of_the_stack(wor
 OLD = "arn:aws:cloudformation:eu-west-1:000000000000:stack/old-tenant-acme/1"
 
 
-def test_a_stack_on_record_keeps_its_queue_true_whatever_its_name(world: World) -> None:
+def test_a_stack_on_record_keeps_its_queue_true_whatever_its_name(world: Telling) -> None:
     world.publish(labels={"tier": "gold"})
     metadata = world.table.metadata(ACME)
     assert metadata is not None
@@ -491,7 +475,7 @@ def test_a_stack_on_record_keeps_its_queue_true_whatever_its_name(world: World) 
 @pytest.mark.parametrize("ours", [True, False], ids=["of our role", "of another role"])
 @pytest.mark.parametrize("published", [True, False], ids=["served", "not served"])
 def test_a_stack_of_another_name_that_is_not_on_record_says_nothing_about_a_tenant(
-    world: World, ours: bool, published: bool
+    world: Telling, ours: bool, published: bool
 ) -> None:
     before = world.publish(version=VERSION if published else None)
     world.stacks.plant(Stack(OLD, "DELETE_IN_PROGRESS", "", "acme", OTHER_QUEUE, None, ours=ours))

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from orchestrator.common.errors import InvalidRequest, ReleaseIsImmutable
 from orchestrator.common.versions import VERSION_PATTERN, is_older, order
-from orchestrator.releases.published import canonical, content_digest, fingerprint, publish_release, stack_parameters
+from orchestrator.releases.published import canonical, content_digest, fingerprint, stack_parameters
 from orchestrator.releases.records import Release
 from orchestrator.releases.template_contract import KMS_KEY_PARAMETER, SERVICE_TOKEN_PARAMETER, TENANT_PARAMETER
-from tests.fakes import A_KEY, ACME, NOON, VERSION, FakeClock, FakeTemplates, InMemoryTable, a_release
+from tests.fakes import A_KEY, ACME, NOON, VERSION, FakeTemplates, World, a_release
 
 TEMPLATE, CHANGED = canonical({"Resources": {}}), canonical({"Resources": {"More": {}}})
 MISSPELLED = {
@@ -35,9 +35,9 @@ def digest_of(template: bytes) -> str:
     return hashlib.sha256(template).hexdigest()
 
 
-class World:
+class Publishing(World):
     def __init__(self) -> None:
-        self.table, self.templates, self.clock = InMemoryTable(), FakeTemplates(dict(UPLOADED)), FakeClock()
+        super().__init__(published=(), templates=FakeTemplates(dict(UPLOADED)))
 
     def publish(
         self,
@@ -48,25 +48,17 @@ class World:
         notes: str = "",
         again: bool = False,
     ) -> Release:
-        return publish_release(
-            version,
-            digest=digest or digest_of(UPLOADED[key]),
-            notes=notes,
-            source_key=key,
-            releases=self.table,
-            templates=self.templates,
-            clock=self.clock,
-            again=again,
-        )
+        digest = digest or digest_of(UPLOADED[key])
+        return self.publish_release(version, digest=digest, notes=notes, source_key=key, again=again)
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> Publishing:
+    return Publishing()
 
 
 @pytest.mark.parametrize("name", MISSPELLED)
-def test_a_template_that_is_not_canonical_is_refused(world: World, name: str) -> None:
+def test_a_template_that_is_not_canonical_is_refused(world: Publishing, name: str) -> None:
     """Before a stack is changed, the change set's template is compared with the release's digest."""
     with pytest.raises(InvalidRequest, match="does not have the format of a release"):
         world.publish(name)
@@ -74,7 +66,7 @@ def test_a_template_that_is_not_canonical_is_refused(world: World, name: str) ->
     assert world.templates.published == {}
 
 
-def test_a_release_is_stored_and_recorded_with_its_digest_and_time(world: World) -> None:
+def test_a_release_is_stored_and_recorded_with_its_digest_and_time(world: Publishing) -> None:
     release = world.publish()
     assert world.templates.published == {(VERSION, digest_of(TEMPLATE)): TEMPLATE}
     assert release == world.table.release(VERSION)
@@ -82,14 +74,14 @@ def test_a_release_is_stored_and_recorded_with_its_digest_and_time(world: World)
     assert VERSION in release.template_url
 
 
-def test_publishing_the_same_again_changes_nothing_and_needs_no_upload(world: World) -> None:
+def test_publishing_the_same_again_changes_nothing_and_needs_no_upload(world: Publishing) -> None:
     first = world.publish()
     world.clock.advance(timedelta(days=1))
     world.templates.uploads.clear()
     assert world.publish() == first
 
 
-def test_with_another_key_the_same_template_is_stored_again(world: World) -> None:
+def test_with_another_key_the_same_template_is_stored_again(world: Publishing) -> None:
     first = world.publish()
     world.templates.published.clear()
     world.clock.advance(timedelta(days=1))
@@ -97,7 +89,7 @@ def test_with_another_key_the_same_template_is_stored_again(world: World) -> Non
     assert world.templates.published == {(VERSION, digest_of(TEMPLATE)): TEMPLATE}
 
 
-def test_a_template_that_is_stored_again_must_have_the_published_digest(world: World) -> None:
+def test_a_template_that_is_stored_again_must_have_the_published_digest(world: Publishing) -> None:
     world.publish()
     world.templates.published.clear()
     with pytest.raises(ReleaseIsImmutable):
@@ -108,7 +100,7 @@ def test_a_template_that_is_stored_again_must_have_the_published_digest(world: W
     assert world.templates.published == {}
 
 
-def test_the_parameters_of_a_template_are_recorded(world: World) -> None:
+def test_the_parameters_of_a_template_are_recorded(world: Publishing) -> None:
     known = {name: {"Type": "String"} for name in (TENANT_PARAMETER, SERVICE_TOKEN_PARAMETER, KMS_KEY_PARAMETER, "X")}
     template = canonical({"Parameters": known, "Resources": {}})
     world.templates.uploads["more"] = template
@@ -116,7 +108,7 @@ def test_the_parameters_of_a_template_are_recorded(world: World) -> None:
     assert world.publish("more", version="0.2.0", digest=digest_of(template)).parameters == {KMS_KEY_PARAMETER, "X"}
 
 
-def test_another_template_under_a_published_version_is_refused_and_the_published_one_stays(world: World) -> None:
+def test_another_template_under_a_published_version_is_refused_and_the_published_one_stays(world: Publishing) -> None:
     first = world.publish()
     with pytest.raises(ReleaseIsImmutable, match=r"version\.txt"):
         world.publish("changed")
@@ -124,14 +116,14 @@ def test_another_template_under_a_published_version_is_refused_and_the_published
     assert world.table.release(VERSION) == first
 
 
-def test_an_upload_with_another_digest_is_refused_and_nothing_is_published(world: World) -> None:
+def test_an_upload_with_another_digest_is_refused_and_nothing_is_published(world: Publishing) -> None:
     with pytest.raises(InvalidRequest, match=digest_of(TEMPLATE)):
         world.publish(digest="0" * 64)
     assert not world.templates.published
     assert world.table.release(VERSION) is None
 
 
-def test_the_loser_of_a_race_with_another_template_is_refused(world: World) -> None:
+def test_the_loser_of_a_race_with_another_template_is_refused(world: Publishing) -> None:
     winner = Release(VERSION, "https://example.com/winner", digest_of(CHANGED), NOON)
 
     class Raced(FakeTemplates):
@@ -145,7 +137,7 @@ def test_the_loser_of_a_race_with_another_template_is_refused(world: World) -> N
     assert world.table.release(VERSION) == winner
 
 
-def test_the_loser_of_a_race_with_the_same_template_gets_the_recorded_release(world: World) -> None:
+def test_the_loser_of_a_race_with_the_same_template_gets_the_recorded_release(world: Publishing) -> None:
     winner = Release(VERSION, "https://example.com/winner", digest_of(TEMPLATE), NOON)
 
     class Raced(FakeTemplates):
@@ -157,12 +149,12 @@ def test_the_loser_of_a_race_with_the_same_template_gets_the_recorded_release(wo
     assert world.publish() == winner
 
 
-def test_publishing_again_repairs_a_crash_between_storing_and_recording(world: World) -> None:
+def test_publishing_again_repairs_a_crash_between_storing_and_recording(world: Publishing) -> None:
     world.templates.publish(VERSION, digest_of(TEMPLATE), TEMPLATE)
     assert world.publish() == world.table.release(VERSION)
 
 
-def test_versions_are_published_side_by_side(world: World) -> None:
+def test_versions_are_published_side_by_side(world: Publishing) -> None:
     world.publish(version="0.1.0")
     world.publish("changed", version="0.2.0")
     assert world.templates.published == {
@@ -171,13 +163,13 @@ def test_versions_are_published_side_by_side(world: World) -> None:
     }
 
 
-def test_a_release_is_recorded_with_its_notes_and_the_digest_of_its_content(world: World) -> None:
+def test_a_release_is_recorded_with_its_notes_and_the_digest_of_its_content(world: Publishing) -> None:
     release = world.publish(notes="- Everything is better.")
     assert release.notes == "- Everything is better."
     assert release.content == content_digest(TEMPLATE, VERSION)
 
 
-def test_notes_that_are_written_later_do_not_change_a_published_release(world: World) -> None:
+def test_notes_that_are_written_later_do_not_change_a_published_release(world: Publishing) -> None:
     first = world.publish(notes="- As it was.")
     assert world.publish(notes="- As it never was.") == first
 

@@ -27,7 +27,6 @@ from orchestrator.tenants.tenant_queue import (
     Provided,
     ProvidedBefore,
     Waiting,
-    answer,
     settle,
 )
 from tests.fakes import (
@@ -39,11 +38,12 @@ from tests.fakes import (
     VERSION,
     FakeResources,
     InMemoryTable,
+    Orders,
     a_resource,
     an_audit,
     some_metadata,
 )
-from tests.unit.test_lifecycle import A_SECOND, ADA, BY_ADA, LABELS, UNPUBLISHED_VERSION, World
+from tests.unit.test_lifecycle import A_SECOND, ADA, BY_ADA, LABELS, UNPUBLISHED_VERSION
 
 RESOURCE = a_resource()
 OTHER_RESOURCE = a_resource("OtherQueue")
@@ -70,13 +70,13 @@ RETAIN = asks(Kind.DELETE)
 DELETE = asks(Kind.DELETE, on_delete=OnDelete.DELETE)
 
 
-class Asked(World):
+class Asked(Orders):
     """A control plane that is asked at noon, unless a test says otherwise."""
 
     since: datetime = NOON
 
     def settle(self, asked: TenantQueueRequest) -> Answer:
-        return settle(asked, since=self.since, lifecycle=self.lifecycle)
+        return settle(asked, since=self.since, lifecycle=self.tenant_queue_lifecycle)
 
     def now_asked(self) -> None:
         """What came before is before."""
@@ -301,7 +301,7 @@ def test_a_queue_that_goes_while_it_is_looked_at_is_not_provided(then: Metadata 
             self.looks += 1
             return super().metadata(tenant) if self.looks == 1 else then
 
-    vanishing = Asked(GoesJustNow())
+    vanishing = Asked(table=GoesJustNow())
     vanishing.provision()
     assert vanishing.settle(CREATE) == Waiting()
 
@@ -491,7 +491,7 @@ class CannotCreate:
 
 def test_a_resource_waits_while_too_many_creates_are_started_and_is_then_provided(world: Asked) -> None:
     limits = CannotCreate(TooManyCreates(60, 37))
-    world.lifecycle = replace(world.lifecycle, limits=limits)
+    world.counted_creates = limits
     assert world.settle(CREATE) == Waiting()
     assert not world.executions.started
     limits.limited = None
@@ -500,7 +500,7 @@ def test_a_resource_waits_while_too_many_creates_are_started_and_is_then_provide
 
 
 def test_a_resource_is_told_at_once_that_there_are_as_many_tenants_as_there_may_be(world: Asked) -> None:
-    world.lifecycle = replace(world.lifecycle, limits=CannotCreate(FleetFull(1_900, 1_900)))
+    world.counted_creates = CannotCreate(FleetFull(1_900, 1_900))
     assert "there are 1900 tenants" in why_not(world.settle(CREATE))
     assert not world.executions.started
 
@@ -511,22 +511,14 @@ def test_a_resource_is_told_at_once_that_there_are_as_many_tenants_as_there_may_
 class Claiming(Asked):
     """A control plane that is sent events, and a CloudFormation that confirms some of them."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.resources = FakeResources()
+    stack_resources: FakeResources
 
     def sent(
         self, asked: TenantQueueRequest | InvalidRequest, kind: Kind = Kind.CREATE, *, confirmed: bool = False
     ) -> Answer | AnsweredBefore | NotConfirmed:
         """What comes of an event, whoever sent it."""
-        return answer(
-            claims(asked.kind if isinstance(asked, TenantQueueRequest) else kind),
-            asked,
-            confirmed=confirmed,
-            since=self.since,
-            lifecycle=self.lifecycle,
-            resources=self.resources,
-        )
+        claim = claims(asked.kind if isinstance(asked, TenantQueueRequest) else kind)
+        return self.answer_tenant_queue(claim, asked, confirmed=confirmed, since=self.since)
 
 
 def claims(kind: Kind) -> Claim:
@@ -557,7 +549,7 @@ def test_an_event_in_the_owners_name_that_cloudformation_does_not_confirm_has_no
     owned: Claiming, forged: str
 ) -> None:
     before = owned.metadata
-    owned.resources.put(RESOURCE, "UPDATE_COMPLETE", "acme", stack="UPDATE_COMPLETE")
+    owned.stack_resources.put(RESOURCE, "UPDATE_COMPLETE", "acme", stack="UPDATE_COMPLETE")
     asked = FORGERIES[forged]
     assert owned.sent(asked) == Waiting(confirmed=False)
     owned.clock.advance(CONSISTENT_WITHIN)
@@ -581,14 +573,14 @@ def test_an_event_for_a_deleted_tenant_in_the_name_of_who_deleted_it_has_no_effe
 
 @pytest.mark.parametrize("kind", list(Kind))
 def test_a_request_that_is_confirmed_is_answered(owned: Claiming, kind: Kind) -> None:
-    owned.resources.show(claims(kind))
+    owned.stack_resources.show(claims(kind))
     assert owned.sent(asks(kind)) == Provided(None if kind is Kind.DELETE else QUEUE)
 
 
 def test_a_request_that_is_confirmed_only_later_is_answered_then(owned: Claiming) -> None:
     """CloudFormation shows what it is doing a little after it does it."""
     assert owned.sent(UPDATE) == Waiting(confirmed=False)
-    owned.resources.show(claims(Kind.UPDATE))
+    owned.stack_resources.show(claims(Kind.UPDATE))
     assert owned.sent(UPDATE) == Provided(QUEUE)
 
 
@@ -600,24 +592,24 @@ def test_a_step_that_is_repeated_after_it_has_answered_ends_as_it_would_have(
     """Its function was stopped after it had told CloudFormation, which has gone on since."""
     owned.clock.advance(CONSISTENT_WITHIN + A_SECOND)
     ended, stack = f"{kind.value.upper()}_{status}", f"{kind.value.upper()}_IN_PROGRESS"
-    owned.resources.put(RESOURCE, ended, "acme", stack=stack, at=owned.since + A_SECOND)
+    owned.stack_resources.put(RESOURCE, ended, "acme", stack=stack, at=owned.since + A_SECOND)
     assert owned.sent(asks(kind)) == (ProvidedBefore() if provided else NotProvidedBefore())
 
 
 def test_what_ended_before_the_event_came_is_not_what_it_is_about(owned: Claiming) -> None:
     owned.clock.advance(CONSISTENT_WITHIN + A_SECOND)
-    owned.resources.put(RESOURCE, "UPDATE_COMPLETE", "acme", stack="UPDATE_COMPLETE", at=owned.since - A_SECOND)
+    owned.stack_resources.put(RESOURCE, "UPDATE_COMPLETE", "acme", stack="UPDATE_COMPLETE", at=owned.since - A_SECOND)
     assert isinstance(owned.sent(UPDATE), NotConfirmed)
 
 
 def test_an_older_description_does_not_end_a_request_that_has_just_come(owned: Claiming) -> None:
-    owned.resources.put(RESOURCE, "UPDATE_COMPLETE", "acme", stack="UPDATE_COMPLETE", at=owned.since)
+    owned.stack_resources.put(RESOURCE, "UPDATE_COMPLETE", "acme", stack="UPDATE_COMPLETE", at=owned.since)
     assert owned.sent(UPDATE) == Waiting(confirmed=False)
 
 
 def test_cloudformation_that_has_no_time_for_an_hour_is_not_waited_for_longer(owned: Claiming) -> None:
     owned.clock.advance(PATIENCE)
-    owned.resources.throttled_calls = 2
+    owned.stack_resources.throttled_calls = 2
     assert owned.sent(UPDATE) == Waiting(confirmed=False)
     owned.clock.advance(A_SECOND)
     refused = owned.sent(UPDATE)
@@ -630,18 +622,18 @@ def test_a_table_that_has_no_time_for_an_hour_is_told_to_cloudformation(owned: C
         def metadata(self, tenant: TenantId) -> Metadata | None:
             raise Throttled(f"{tenant}: Rate exceeded")
 
-    owned.resources.show(claims(Kind.UPDATE))
-    owned.lifecycle = replace(owned.lifecycle, reader=Throttling())
+    owned.stack_resources.show(claims(Kind.UPDATE))
+    owned.table = Throttling()
     owned.clock.advance(PATIENCE + A_SECOND)
     assert "Rate exceeded" in why_not(owned.sent(UPDATE))
 
 
 def test_whoever_is_late_because_cloudformation_was_throttled_is_not_refused(owned: Claiming) -> None:
-    owned.resources.throttled_calls = 3
+    owned.stack_resources.throttled_calls = 3
     for _ in range(3):
         assert owned.sent(UPDATE) == Waiting(confirmed=False)
         owned.clock.advance(CONSISTENT_WITHIN)
-    owned.resources.show(claims(Kind.UPDATE))
+    owned.stack_resources.show(claims(Kind.UPDATE))
     assert owned.sent(UPDATE) == Provided(QUEUE)
 
 
@@ -650,16 +642,16 @@ def test_an_update_that_is_undone_is_not_refused_because_the_tenant_is_anothers(
     owned.table.plant_metadata(replace(owned.metadata, created_by=OTHER_RESOURCE))
     before = owned.metadata
     said_before = asks(Kind.UPDATE, labels={"team": "before"}, pin=NEXT_VERSION)
-    owned.resources.put(RESOURCE, "UPDATE_IN_PROGRESS", "acme", stack="UPDATE_IN_PROGRESS")
+    owned.stack_resources.put(RESOURCE, "UPDATE_IN_PROGRESS", "acme", stack="UPDATE_IN_PROGRESS")
     assert "operator" in why_not(owned.sent(said_before))
-    owned.resources.put(RESOURCE, "UPDATE_IN_PROGRESS", "acme", stack="UPDATE_ROLLBACK_IN_PROGRESS")
+    owned.stack_resources.put(RESOURCE, "UPDATE_IN_PROGRESS", "acme", stack="UPDATE_ROLLBACK_IN_PROGRESS")
     assert owned.sent(said_before) == Provided(QUEUE)
     assert owned.metadata == before
 
 
 def test_a_create_is_refused_whatever_its_stack_is_at(owned: Claiming) -> None:
     owned.table.plant_metadata(replace(owned.metadata, created_by=OTHER_RESOURCE))
-    owned.resources.put(RESOURCE, "CREATE_IN_PROGRESS", "", stack="UPDATE_ROLLBACK_IN_PROGRESS")
+    owned.stack_resources.put(RESOURCE, "CREATE_IN_PROGRESS", "", stack="UPDATE_ROLLBACK_IN_PROGRESS")
     assert "operator" in why_not(owned.sent(asks(Kind.CREATE, labels={})))
 
 
@@ -670,14 +662,14 @@ def test_what_cloudformation_said_before_a_function_was_slow_refuses_nobody(owne
             owned.clock.advance(CONSISTENT_WITHIN * 2)
             return told
 
-    owned.resources = Slow()
+    owned.stack_resources = Slow()
     assert owned.sent(UPDATE) == Waiting(confirmed=False)
 
 
 @pytest.mark.parametrize("forged", FORGERIES)
 def test_an_event_that_says_by_itself_that_it_was_confirmed_has_no_effect_either(owned: Claiming, forged: str) -> None:
     before, asked = owned.metadata, FORGERIES[forged]
-    owned.resources.put(RESOURCE, "UPDATE_COMPLETE", "acme", stack="UPDATE_COMPLETE")
+    owned.stack_resources.put(RESOURCE, "UPDATE_COMPLETE", "acme", stack="UPDATE_COMPLETE")
     owned.clock.advance(CONSISTENT_WITHIN + A_SECOND)
     assert owned.sent(asked, confirmed=True) == Waiting(confirmed=False)
     assert isinstance(owned.sent(asked), NotConfirmed)
@@ -688,7 +680,7 @@ def test_a_request_that_cloudformation_stops_showing_is_looked_at_once_more(owne
     """Descriptions are eventually consistent: after a newer one an older one may come."""
     owned.clock.advance(CONSISTENT_WITHIN + A_SECOND)
     assert owned.sent(UPDATE, confirmed=True) == Waiting(confirmed=False)
-    owned.resources.show(claims(Kind.UPDATE))
+    owned.stack_resources.show(claims(Kind.UPDATE))
     assert owned.sent(UPDATE) == Provided(QUEUE)
 
 
@@ -697,27 +689,27 @@ def test_an_operation_that_may_have_died_is_not_only_waited_for(kind: Kind) -> N
     world, asked = Claiming(), asks(kind, on_delete=OnDelete.DELETE)
     if kind is Kind.DELETE:
         world.created_by(CREATE)
-    world.resources.show(claims(kind))
+    world.stack_resources.show(claims(kind))
     world.sent(asked)
     world.begun(world.latest())
-    world.resources.asked.clear()
+    world.stack_resources.asked.clear()
     assert world.sent(asked, confirmed=True) == Waiting()
-    assert world.resources.asked == []
+    assert world.stack_resources.asked == []
     world.clock.advance(CHECK_HOLDER_AFTER + A_SECOND)
     assert world.sent(asked, confirmed=True) == Waiting()
-    assert world.resources.asked == ["resource"]
+    assert world.stack_resources.asked == ["resource"]
 
 
 def test_cloudformation_is_not_asked_while_there_is_nothing_to_do_but_wait() -> None:
     world = Claiming()
-    world.resources.show(claims(Kind.CREATE))
+    world.stack_resources.show(claims(Kind.CREATE))
     assert world.sent(CREATE) == Waiting(confirmed=True)
     run = world.begun(world.latest())
     for _ in range(5):
         assert world.sent(CREATE, confirmed=True) == Waiting(confirmed=True)
     world.succeeded(run)
     assert world.sent(CREATE, confirmed=True) == Provided(QUEUE)
-    assert world.resources.asked == ["resource", "resource"]
+    assert world.stack_resources.asked == ["resource", "resource"]
 
 
 def test_being_throttled_later_does_not_forget_that_it_was_confirmed(owned: Claiming) -> None:
@@ -725,8 +717,8 @@ def test_being_throttled_later_does_not_forget_that_it_was_confirmed(owned: Clai
         def metadata(self, tenant: TenantId) -> Metadata | None:
             raise Throttled(f"{tenant}: Rate exceeded")
 
-    owned.resources.show(claims(Kind.UPDATE))
-    owned.lifecycle = replace(owned.lifecycle, reader=Throttling())
+    owned.stack_resources.show(claims(Kind.UPDATE))
+    owned.table = Throttling()
     assert owned.sent(UPDATE) == Waiting(confirmed=True)
 
 
@@ -735,6 +727,6 @@ def test_a_request_that_cannot_be_understood_is_told_so_if_it_is_cloudformations
     invalid = InvalidRequest("TenantId: 'a/b' is no tenant id")
     owned.clock.advance(CONSISTENT_WITHIN + A_SECOND)
     assert isinstance(owned.sent(invalid, kind), NotConfirmed)
-    owned.resources.show(claims(kind))
+    owned.stack_resources.show(claims(kind))
     told = owned.sent(invalid, kind)
     assert told == Provided(None) if kind is Kind.DELETE else NotProvided(f"InvalidRequest: {invalid}")

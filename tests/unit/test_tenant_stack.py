@@ -24,19 +24,18 @@ from orchestrator.tenants.outcomes import (
 from orchestrator.tenants.ports import ChangeSetState, Stack
 from orchestrator.tenants.records import Lock, Operation, Queue, Run
 from orchestrator.tenants.stack_status import StackCondition, condition
-from orchestrator.tenants.tenant_stack import await_stack, inspect_stack, review_changes, stack_settled, start_stack
 from tests.fakes import (
     ACME,
     NEXT_VERSION,
     OTHER_QUEUE,
     QUEUE,
+    TASK_TOKEN,
     VERSION,
-    FakeClock,
-    FakeExecutions,
     FakeQueues,
+    FakeSettings,
     FakeStacks,
     InMemoryTable,
-    a_drafting,
+    OwnedTenant,
     a_release,
     a_run,
     stack_arn,
@@ -47,77 +46,24 @@ from tests.unit.test_stack_status import SORTED
 RUN = a_run()
 UPDATE = a_run(operation=Operation.UPDATE, version=NEXT_VERSION)
 DELETE = a_run(operation=Operation.DELETE)
-TOKEN = "a task token"
 NOT_THERE = stack_arn(number=99)
 
 for_each_operation = pytest.mark.parametrize("run", [RUN, UPDATE, DELETE], ids=["create", "update", "delete"])
 
 
-class World:
+class Stepping(OwnedTenant):
+    """A run that has just looked into the queues, and a control plane that believes at once that they are empty."""
+
     def __init__(self, run: Run = RUN) -> None:
-        self.run = run
-        self.table, self.stacks, self.queues = InMemoryTable(), FakeStacks(), FakeQueues()
-        self.executions, self.clock = FakeExecutions(), FakeClock()
-        for version in (VERSION, NEXT_VERSION):
-            self.table.record_release(a_release(version))
-        take(self.table, run)
-        self.drafting = a_drafting(self.table)
-        self.executions.waiting.add(TOKEN)
-
-    def plant(
-        self,
-        status: str,
-        *,
-        reason: str = "",
-        tenant_id: str | None = "acme",
-        queue: Queue | None = QUEUE,
-        version: str | None = VERSION,
-    ) -> str:
-        stack = Stack(self.stacks.stack_id(ACME), status, reason, tenant_id, queue, version, ours=True)
-        return self.stacks.plant(stack).stack_id
-
-    def review(self) -> Reviewing:
-        return review_changes(
-            self.run, reader=self.table, releases=self.table, stacks=self.stacks, drafting=self.drafting
-        )
+        super().__init__(run, settings=FakeSettings(empty_for=timedelta()))
 
     def start(self) -> Start:
-        return start_stack(
-            self.run,
-            reader=self.table,
-            releases=self.table,
-            stacks=self.stacks,
-            queues=self.queues,
-            drafting=self.drafting,
-            clock=self.clock,
-            empty_for=timedelta(),
-            looked_at=self.clock.now(),
-        )
-
-    def wait_for(self, started: Start) -> Working:
-        return await_stack(
-            self.run,
-            started=started,
-            task_token=TOKEN,
-            ledger=self.table,
-            stacks=self.stacks,
-            executions=self.executions,
-        )
-
-    def inspect(self, started: Start) -> Done | Gone | NotReady | Working | Again | GaveUp:
-        return inspect_stack(
-            self.run, started=started, reader=self.table, stacks=self.stacks, queues=self.queues, clock=self.clock
-        )
+        self.looked_at = self.clock.now()
+        return super().start()
 
     def settle(self, stack_id: str, client_token: str = "") -> bool:
         """CloudFormation's event comes."""
-        return stack_settled(
-            stack_id,
-            client_token=client_token,
-            names=self.stacks.names,
-            reader=self.table,
-            executions=self.executions,
-        )
+        return self.stack_settled(stack_id, client_token=client_token)
 
     def remembered_token(self) -> str | None:
         lock = self.table.lock(ACME)
@@ -125,8 +71,8 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> Stepping:
+    return Stepping()
 
 
 def told_why(outcome: object, *, throttled: bool = False) -> str:
@@ -143,7 +89,7 @@ def statuses(*meant: StackCondition) -> list[str]:
 
 
 def test_an_updates_changes_are_drawn_up_from_the_release_that_it_moves_to() -> None:
-    world = World(UPDATE)
+    world = Stepping(UPDATE)
     stack = world.stacks.plant_done(ACME)
     assert world.review() == Reviewing()
     ((change_set, template_url),) = world.stacks.all[stack.stack_id].change_sets.values()
@@ -152,7 +98,7 @@ def test_an_updates_changes_are_drawn_up_from_the_release_that_it_moves_to() -> 
 
 
 def test_reviewing_is_for_owners_of_the_tenant_only() -> None:
-    world = World(UPDATE)
+    world = Stepping(UPDATE)
     world.stacks.plant_done(ACME)
     take(world.table, DELETE, instead_of=Lock(UPDATE, None))
     with pytest.raises(LostOwnership, match="no longer owns"):
@@ -161,7 +107,7 @@ def test_reviewing_is_for_owners_of_the_tenant_only() -> None:
 
 
 def test_a_stack_that_was_made_for_someone_else_is_not_reviewed() -> None:
-    world = World(UPDATE)
+    world = Stepping(UPDATE)
     world.plant("CREATE_COMPLETE", tenant_id="Acme")
     with pytest.raises(StackNotOurs):
         world.review()
@@ -169,7 +115,7 @@ def test_a_stack_that_was_made_for_someone_else_is_not_reviewed() -> None:
 
 
 def test_being_throttled_while_reviewing_costs_another_round() -> None:
-    world = World(UPDATE)
+    world = Stepping(UPDATE)
     world.stacks.plant_done(ACME)
     world.stacks.throttled_calls = 1
     assert world.review() == Reviewing()
@@ -183,7 +129,7 @@ def test_being_throttled_while_reviewing_costs_another_round() -> None:
 
 @for_each_operation
 def test_a_run_that_no_longer_owns_the_tenant_touches_no_stack(run: Run) -> None:
-    world = World(run)
+    world = Stepping(run)
     world.plant("CREATE_COMPLETE")
     take(world.table, a_run(2, operation=Operation.DELETE), instead_of=Lock(run, None))
     with pytest.raises(LostOwnership, match="no longer owns"):
@@ -197,7 +143,7 @@ def test_a_run_that_no_longer_owns_the_tenant_touches_no_stack(run: Run) -> None
 def test_a_stack_that_was_made_for_someone_else_is_neither_adopted_nor_changed_nor_deleted(
     run: Run, status: str, made_for: str | None
 ) -> None:
-    world = World(run)
+    world = Stepping(run)
     world.plant(status, tenant_id=made_for)
     with pytest.raises(StackNotOurs, match=made_for or "something else"):
         world.start()
@@ -206,7 +152,7 @@ def test_a_stack_that_was_made_for_someone_else_is_neither_adopted_nor_changed_n
 
 @for_each_operation
 def test_being_throttled_while_looking_is_no_failure(run: Run) -> None:
-    world = World(run)
+    world = Stepping(run)
     world.stacks.throttled_calls = 1
     assert told_why(world.start(), throttled=True) == "find: Rate exceeded"
     assert not isinstance(world.start(), Again)
@@ -215,7 +161,7 @@ def test_being_throttled_while_looking_is_no_failure(run: Run) -> None:
 # Start a create
 
 
-def test_a_tenant_without_a_stack_gets_one_from_the_attempts_release(world: World) -> None:
+def test_a_tenant_without_a_stack_gets_one_from_the_attempts_release(world: Stepping) -> None:
     outcome = world.start()
     assert isinstance(outcome, Started)
     stack = world.stacks.all[outcome.stack_id]
@@ -224,13 +170,13 @@ def test_a_tenant_without_a_stack_gets_one_from_the_attempts_release(world: Worl
     assert stack.stack.tenant_id == "acme"
 
 
-def test_starting_twice_makes_one_stack(world: World) -> None:
+def test_starting_twice_makes_one_stack(world: Stepping) -> None:
     assert world.start() == world.start()
     assert world.stacks.calls.count("create") == 1
     assert len(world.stacks.all) == 1
 
 
-def test_a_deleted_stack_that_is_still_described_does_not_count(world: World) -> None:
+def test_a_deleted_stack_that_is_still_described_does_not_count(world: Stepping) -> None:
     old = world.plant("DELETE_COMPLETE")
 
     class StillDescribed(FakeStacks):
@@ -251,26 +197,26 @@ def test_a_deleted_stack_that_is_still_described_does_not_count(world: World) ->
         set(statuses(*SORTED)) - set(statuses(StackCondition.NEVER_LIVED, StackCondition.GONE)) - {"DELETE_IN_PROGRESS"}
     ),
 )
-def test_a_stack_that_lives_is_adopted_untouched(world: World, status: str) -> None:
+def test_a_stack_that_lives_is_adopted_untouched(world: Stepping, status: str) -> None:
     stack_id = world.plant(status)
     assert world.start() == Started(stack_id)
     assert world.stacks.calls == ["find"]
 
 
 @pytest.mark.parametrize("status", statuses(StackCondition.NEVER_LIVED))
-def test_a_stack_that_never_lived_is_cleared_away(world: World, status: str) -> None:
+def test_a_stack_that_never_lived_is_cleared_away(world: Stepping, status: str) -> None:
     stack_id = world.plant(status)
     assert world.start() == Clearing(stack_id)
     assert world.stacks.all[stack_id].stack.status == "DELETE_IN_PROGRESS"
 
 
-def test_a_stack_that_is_being_deleted_is_waited_for_and_not_deleted_again(world: World) -> None:
+def test_a_stack_that_is_being_deleted_is_waited_for_and_not_deleted_again(world: Stepping) -> None:
     stack_id = world.plant("DELETE_IN_PROGRESS")
     assert world.start() == Clearing(stack_id)
     assert world.stacks.calls == ["find"]
 
 
-def test_after_the_remains_are_gone_a_new_stack_is_made(world: World) -> None:
+def test_after_the_remains_are_gone_a_new_stack_is_made(world: Stepping) -> None:
     remains = world.plant("ROLLBACK_COMPLETE")
     world.start()
     world.stacks.settle()
@@ -280,21 +226,21 @@ def test_after_the_remains_are_gone_a_new_stack_is_made(world: World) -> None:
 
 
 def test_an_unpublished_version_is_an_error_and_nothing_is_created() -> None:
-    world = World(a_run(version="9.9.9"))
+    world = Stepping(a_run(version="9.9.9"))
     with pytest.raises(UnknownRelease, match=r"9\.9\.9"):
         world.start()
     assert world.stacks.calls == ["find"]
 
 
 def test_an_update_to_an_unpublished_version_is_an_error_and_nothing_is_drawn_up() -> None:
-    world = World(a_run(operation=Operation.UPDATE, version="9.9.9"))
+    world = Stepping(a_run(operation=Operation.UPDATE, version="9.9.9"))
     world.plant("CREATE_COMPLETE")
     with pytest.raises(UnknownRelease, match=r"9\.9\.9"):
         world.review()
     assert not world.stacks.calls
 
 
-def test_a_stack_that_appeared_just_now_is_looked_at_again(world: World) -> None:
+def test_a_stack_that_appeared_just_now_is_looked_at_again(world: Stepping) -> None:
     class AppearsJustNow(FakeStacks):
         def find(self, name_or_id: str) -> Stack | None:
             found = super().find(name_or_id)
@@ -319,12 +265,12 @@ class ThrottlesWrites(FakeStacks):
         raise Throttled("DeleteStack: Rate exceeded")
 
 
-def test_being_throttled_while_creating_is_no_failure(world: World) -> None:
+def test_being_throttled_while_creating_is_no_failure(world: Stepping) -> None:
     world.stacks = ThrottlesWrites()
     assert told_why(world.start(), throttled=True) == "CreateStack: Rate exceeded"
 
 
-def test_being_throttled_while_clearing_is_no_failure(world: World) -> None:
+def test_being_throttled_while_clearing_is_no_failure(world: Stepping) -> None:
     world.stacks = ThrottlesWrites()
     world.plant("ROLLBACK_COMPLETE")
     assert told_why(world.start(), throttled=True) == "DeleteStack: Rate exceeded"
@@ -336,23 +282,23 @@ def test_being_throttled_while_clearing_is_no_failure(world: World) -> None:
 @pytest.mark.parametrize("kind", [Started, Clearing])
 @pytest.mark.parametrize("status", statuses(StackCondition.WORKING))
 def test_while_the_stack_is_at_it_the_token_is_left_and_nobody_woken(
-    world: World, status: str, kind: type[Started | Clearing]
+    world: Stepping, status: str, kind: type[Started | Clearing]
 ) -> None:
     assert world.wait_for(kind(world.plant(status))) == Working()
-    assert world.remembered_token() == TOKEN
+    assert world.remembered_token() == TASK_TOKEN
     assert not world.executions.woken
 
 
 @pytest.mark.parametrize("kind", [Started, Clearing])
 @pytest.mark.parametrize("status", statuses(*set(SORTED) - {StackCondition.WORKING}))
 def test_a_stack_that_settled_before_the_token_was_there_wakes_the_run_at_once(
-    world: World, status: str, kind: type[Started | Clearing]
+    world: Stepping, status: str, kind: type[Started | Clearing]
 ) -> None:
     world.wait_for(kind(world.plant(status)))
-    assert world.executions.woken == [TOKEN]
+    assert world.executions.woken == [TASK_TOKEN]
 
 
-def test_the_token_is_left_before_the_stack_is_looked_at_so_that_no_event_falls_in_between(world: World) -> None:
+def test_the_token_is_left_before_the_stack_is_looked_at_so_that_no_event_falls_in_between(world: Stepping) -> None:
     stack_id = world.plant("CREATE_IN_PROGRESS")
     tokens: list[str | None] = []
 
@@ -365,7 +311,7 @@ def test_the_token_is_left_before_the_stack_is_looked_at_so_that_no_event_falls_
     watched.all = world.stacks.all
     world.stacks = watched
     world.wait_for(Started(stack_id))
-    assert tokens == [TOKEN]
+    assert tokens == [TASK_TOKEN]
 
 
 @pytest.mark.parametrize(
@@ -373,20 +319,20 @@ def test_the_token_is_left_before_the_stack_is_looked_at_so_that_no_event_falls_
     [Started(NOT_THERE), Again("Rate exceeded"), Gone(), GaveUp("It would lose messages."), Unchanged(NOT_THERE)],
     ids=lambda started: started.outcome,
 )
-def test_without_a_stack_that_is_at_it_there_is_nothing_to_wait_for(world: World, started: Start) -> None:
+def test_without_a_stack_that_is_at_it_there_is_nothing_to_wait_for(world: Stepping, started: Start) -> None:
     world.wait_for(started)
-    assert world.executions.woken == [TOKEN]
+    assert world.executions.woken == [TASK_TOKEN]
 
 
-def test_being_throttled_while_awaiting_leaves_it_to_the_event_or_the_timeout(world: World) -> None:
+def test_being_throttled_while_awaiting_leaves_it_to_the_event_or_the_timeout(world: Stepping) -> None:
     stack_id = world.plant("CREATE_COMPLETE")
     world.stacks.throttled_calls = 1
     assert world.wait_for(Started(stack_id)) == Working()
-    assert world.remembered_token() == TOKEN
+    assert world.remembered_token() == TASK_TOKEN
     assert not world.executions.woken
 
 
-def test_a_run_that_lost_its_tenant_does_not_leave_its_token(world: World) -> None:
+def test_a_run_that_lost_its_tenant_does_not_leave_its_token(world: Stepping) -> None:
     lock = world.table.lock(ACME)
     take(world.table, a_run(2), instead_of=lock)
     with pytest.raises(LostOwnership):
@@ -396,21 +342,21 @@ def test_a_run_that_lost_its_tenant_does_not_leave_its_token(world: World) -> No
 
 @for_each_operation
 def test_the_event_of_a_settled_stack_wakes_the_run_that_waits_for_it(run: Run) -> None:
-    world = World(run)
+    world = Stepping(run)
     stack_id = world.plant("CREATE_IN_PROGRESS")
     world.wait_for(Started(stack_id))
     assert world.settle(stack_id)
-    assert world.executions.woken == [TOKEN]
+    assert world.executions.woken == [TASK_TOKEN]
 
 
-def test_an_event_that_comes_twice_wakes_once(world: World) -> None:
+def test_an_event_that_comes_twice_wakes_once(world: Stepping) -> None:
     stack_id = world.plant("CREATE_IN_PROGRESS")
     world.wait_for(Started(stack_id))
     assert world.settle(stack_id)
     assert not world.settle(stack_id)
 
 
-def test_an_event_that_nobody_waits_for_wakes_nobody(world: World) -> None:
+def test_an_event_that_nobody_waits_for_wakes_nobody(world: Stepping) -> None:
     stack_id = world.plant("CREATE_COMPLETE")
     assert not world.settle(stack_id)
     world.table = InMemoryTable()
@@ -418,7 +364,7 @@ def test_an_event_that_nobody_waits_for_wakes_nobody(world: World) -> None:
     assert not world.executions.woken
 
 
-def test_the_event_of_a_stack_that_is_no_tenants_is_an_error(world: World) -> None:
+def test_the_event_of_a_stack_that_is_no_tenants_is_an_error(world: Stepping) -> None:
     with pytest.raises(StackNotOurs):
         world.settle("arn:aws:cloudformation:eu-west-1:0:stack/x/1")
 
@@ -436,7 +382,7 @@ def test_the_event_of_a_stack_that_is_no_tenants_is_an_error(world: World) -> No
 def test_what_starting_has_settled_is_passed_on_without_another_look(
     run: Run, settled: Gone | GaveUp, overdue: bool
 ) -> None:
-    world = World(run)
+    world = Stepping(run)
     world.clock.advance(DEADLINE * 2 * overdue)
     assert world.inspect(settled) == settled
     assert not world.stacks.calls
@@ -444,14 +390,14 @@ def test_what_starting_has_settled_is_passed_on_without_another_look(
 
 @for_each_operation
 def test_why_there_was_no_stack_to_look_at_is_passed_on(run: Run) -> None:
-    world = World(run)
+    world = Stepping(run)
     assert world.inspect(Again("CreateStack: Rate exceeded")) == Again("CreateStack: Rate exceeded")
     assert not world.stacks.calls
 
 
 @for_each_operation
 def test_a_stack_that_could_not_be_started_by_the_deadline_is_given_up_and_told_why(run: Run) -> None:
-    world = World(run)
+    world = Stepping(run)
     world.clock.advance(DEADLINE)
     assert isinstance(world.inspect(Again("Rate exceeded")), Again)
     world.clock.advance(timedelta(milliseconds=1))
@@ -464,7 +410,7 @@ def test_a_stack_that_could_not_be_started_by_the_deadline_is_given_up_and_told_
 @for_each_operation
 def test_who_was_throttled_until_the_deadline_says_so(run: Run) -> None:
     """Nothing is wrong with the tenant: whoever asked for it may ask again."""
-    world = World(run)
+    world = Stepping(run)
     world.clock.advance(DEADLINE * 2)
     world.stacks.throttled_calls = 1
     outcome = world.inspect(world.start())
@@ -476,13 +422,13 @@ def test_who_was_throttled_until_the_deadline_says_so(run: Run) -> None:
 @for_each_operation
 @pytest.mark.parametrize("status", statuses(StackCondition.WORKING))
 def test_a_stack_that_is_at_it_is_working(run: Run, status: str) -> None:
-    world = World(run)
+    world = Stepping(run)
     assert world.inspect(Started(world.plant(status))) == Working()
 
 
 @for_each_operation
 def test_a_stack_that_is_at_it_after_the_deadline_is_given_up(run: Run) -> None:
-    world = World(run)
+    world = Stepping(run)
     stack_id = world.plant("UPDATE_IN_PROGRESS")
     world.clock.advance(DEADLINE * 2)
     outcome = world.inspect(Started(stack_id))
@@ -493,7 +439,7 @@ def test_a_stack_that_is_at_it_after_the_deadline_is_given_up(run: Run) -> None:
 
 @for_each_operation
 def test_being_throttled_while_inspecting_is_no_failure(run: Run) -> None:
-    world = World(run)
+    world = Stepping(run)
     stack_id = world.plant("CREATE_COMPLETE")
     world.stacks.throttled_calls = 1
     assert world.inspect(Started(stack_id)) == Working()
@@ -501,7 +447,7 @@ def test_being_throttled_while_inspecting_is_no_failure(run: Run) -> None:
 
 @for_each_operation
 def test_throttling_does_not_outlast_the_deadline(run: Run) -> None:
-    world = World(run)
+    world = Stepping(run)
     stack_id = world.plant("CREATE_COMPLETE")
     world.clock.advance(DEADLINE * 2)
     world.stacks.throttled_calls = 1
@@ -513,10 +459,10 @@ def test_throttling_does_not_outlast_the_deadline(run: Run) -> None:
 
 def test_each_operation_looks_at_the_stack_with_its_own_eyes() -> None:
     def inspected(run: Run) -> object:
-        world = World(run)
+        world = Stepping(run)
         return world.inspect(Started(world.plant("UPDATE_COMPLETE", version=NEXT_VERSION)))
 
-    done = Done(World().stacks.stack_id(ACME), QUEUE, NEXT_VERSION)
+    done = Done(Stepping().stacks.stack_id(ACME), QUEUE, NEXT_VERSION)
     assert inspected(RUN) == inspected(UPDATE) == done
     assert isinstance(inspected(DELETE), Again)
 
@@ -526,7 +472,7 @@ def test_each_operation_looks_at_the_stack_with_its_own_eyes() -> None:
 
 @pytest.mark.parametrize("run", [RUN, a_run(operation=Operation.UPDATE)], ids=["create", "update"])
 def test_a_stack_is_done_only_once_its_queue_answers(run: Run) -> None:
-    world = World(run)
+    world = Stepping(run)
     world.queues.silent_for = 2
     started = Started(world.plant("CREATE_COMPLETE"))
     assert [world.inspect(started) for _ in range(2)] == [NotReady(), NotReady()]
@@ -535,14 +481,14 @@ def test_a_stack_is_done_only_once_its_queue_answers(run: Run) -> None:
 
 
 def test_an_update_that_had_nothing_to_change_asks_the_queue_as_well() -> None:
-    world = World(UPDATE)
+    world = Stepping(UPDATE)
     world.queues.silent_for = 1
     unchanged = Unchanged(world.plant("CREATE_COMPLETE"))
     assert world.inspect(unchanged) == NotReady()
     assert isinstance(world.inspect(unchanged), Done)
 
 
-def test_a_queue_that_never_answers_is_given_up_at_the_deadline(world: World) -> None:
+def test_a_queue_that_never_answers_is_given_up_at_the_deadline(world: Stepping) -> None:
     world.queues.silent_for = 99
     started = Started(world.plant("CREATE_COMPLETE"))
     world.clock.advance(DEADLINE)
@@ -558,7 +504,7 @@ def test_a_queue_that_never_answers_is_given_up_at_the_deadline(world: World) ->
 @pytest.mark.parametrize("run", [RUN, a_run(operation=Operation.UPDATE)], ids=["create", "update"])
 @pytest.mark.parametrize("listed", [None, OTHER_QUEUE], ids=["no queue yet", "the queue before"])
 def test_a_list_of_resources_that_lags_is_looked_at_again(run: Run, listed: Queue | None) -> None:
-    world = World(run)
+    world = Stepping(run)
     stack_id = world.plant("CREATE_COMPLETE")
     world.stacks.resources[stack_id] = listed
     assert isinstance(world.inspect(Started(stack_id)), NotReady)
@@ -570,7 +516,7 @@ def test_a_list_of_resources_that_lags_is_looked_at_again(run: Run, listed: Queu
     ("listed", "told"), [(None, "none that Berth could serve"), (OTHER_QUEUE, OTHER_QUEUE.url)], ids=["none", "another"]
 )
 def test_a_queue_that_is_never_among_the_stacks_resources_is_given_up_at_the_deadline(
-    world: World, listed: Queue | None, told: str
+    world: Stepping, listed: Queue | None, told: str
 ) -> None:
     stack_id = world.plant("CREATE_COMPLETE")
     world.stacks.resources[stack_id] = listed
@@ -581,7 +527,7 @@ def test_a_queue_that_is_never_among_the_stacks_resources_is_given_up_at_the_dea
     assert stack_id in outcome.reason
 
 
-def test_being_throttled_by_the_queue_is_no_failure(world: World) -> None:
+def test_being_throttled_by_the_queue_is_no_failure(world: Stepping) -> None:
     class Throttling(FakeQueues):
         def answers(self, queue: Queue) -> bool:
             raise Throttled(f"GetQueueAttributes: {queue.arn}")
@@ -591,7 +537,7 @@ def test_being_throttled_by_the_queue_is_no_failure(world: World) -> None:
 
 
 @pytest.mark.parametrize("status", ["CREATE_IN_PROGRESS", "ROLLBACK_COMPLETE", "DELETE_FAILED"])
-def test_the_queue_of_a_stack_that_does_not_stand_is_not_asked(world: World, status: str) -> None:
+def test_the_queue_of_a_stack_that_does_not_stand_is_not_asked(world: Stepping, status: str) -> None:
     world.inspect(Started(world.plant(status)))
     assert not world.queues.asked
 
@@ -600,19 +546,19 @@ def test_the_queue_of_a_stack_that_does_not_stand_is_not_asked(world: World, sta
 
 
 @pytest.mark.parametrize("status", statuses(StackCondition.WORKING))
-def test_remains_that_are_being_deleted_are_waited_for(world: World, status: str) -> None:
+def test_remains_that_are_being_deleted_are_waited_for(world: Stepping, status: str) -> None:
     assert world.inspect(Clearing(world.plant(status))) == Working()
 
 
 @pytest.mark.parametrize("status", statuses(StackCondition.DONE, StackCondition.DONE_AT_OLD_VERSION))
-def test_a_stack_that_stands_is_done_at_the_version_that_it_says_itself(world: World, status: str) -> None:
+def test_a_stack_that_stands_is_done_at_the_version_that_it_says_itself(world: Stepping, status: str) -> None:
     stack_id = world.plant(status, version="0.0.7")
     assert world.inspect(Started(stack_id)) == Done(stack_id, QUEUE, "0.0.7")
 
 
 @pytest.mark.parametrize(("queue", "version"), [(None, VERSION), (QUEUE, None), (None, None)])
 def test_a_stack_that_stands_without_a_queue_is_given_up(
-    world: World, queue: Queue | None, version: str | None
+    world: Stepping, queue: Queue | None, version: str | None
 ) -> None:
     outcome = world.inspect(Started(world.plant("CREATE_COMPLETE", queue=queue, version=version)))
     assert isinstance(outcome, GaveUp)
@@ -621,16 +567,16 @@ def test_a_stack_that_stands_without_a_queue_is_given_up(
 
 
 @pytest.mark.parametrize("kind", [Started, Clearing])
-def test_a_stack_that_is_gone_is_started_again(world: World, kind: type[Started | Clearing]) -> None:
+def test_a_stack_that_is_gone_is_started_again(world: Stepping, kind: type[Started | Clearing]) -> None:
     assert told_why(world.inspect(kind(world.plant("DELETE_COMPLETE")))) == "the stack is gone"
 
 
-def test_a_stack_that_is_not_there_is_started_again(world: World) -> None:
+def test_a_stack_that_is_not_there_is_started_again(world: Stepping) -> None:
     assert told_why(world.inspect(Started(NOT_THERE))) == "the stack is not there"
 
 
 @pytest.mark.parametrize("status", statuses(StackCondition.NEVER_LIVED))
-def test_remains_whose_deletion_is_not_yet_visible_are_cleared_again(world: World, status: str) -> None:
+def test_remains_whose_deletion_is_not_yet_visible_are_cleared_again(world: Stepping, status: str) -> None:
     assert "still there" in told_why(world.inspect(Clearing(world.plant(status))))
 
 
@@ -644,7 +590,7 @@ def test_remains_whose_deletion_is_not_yet_visible_are_cleared_again(world: Worl
     ),
 )
 def test_a_stack_that_failed_is_given_up_with_its_reason_and_named_for_the_root_cause(
-    world: World, status: str
+    world: Stepping, status: str
 ) -> None:
     stack_id = world.plant(status, reason="because of this")
     outcome = world.inspect(Started(stack_id))
@@ -654,7 +600,7 @@ def test_a_stack_that_failed_is_given_up_with_its_reason_and_named_for_the_root_
     assert outcome.failed_stack == stack_id
 
 
-def test_remains_that_cannot_be_deleted_are_given_up(world: World) -> None:
+def test_remains_that_cannot_be_deleted_are_given_up(world: Stepping) -> None:
     stack_id = world.plant("DELETE_FAILED")
     outcome = world.inspect(Clearing(stack_id))
     assert isinstance(outcome, GaveUp)
@@ -672,7 +618,7 @@ def test_remains_that_cannot_be_deleted_are_given_up(world: World) -> None:
     ],
 )
 def test_what_is_unsettled_at_the_deadline_is_given_up(
-    world: World, status: str, kind: type[Started | Clearing]
+    world: Stepping, status: str, kind: type[Started | Clearing]
 ) -> None:
     stack_id = world.plant(status)
     world.clock.advance(DEADLINE)
@@ -683,7 +629,7 @@ def test_what_is_unsettled_at_the_deadline_is_given_up(
     assert f"{status} after 30 minutes" in outcome.reason
 
 
-def test_a_stack_that_stands_after_the_deadline_is_still_done(world: World) -> None:
+def test_a_stack_that_stands_after_the_deadline_is_still_done(world: Stepping) -> None:
     world.clock.advance(DEADLINE * 2)
     assert isinstance(world.inspect(Started(world.plant("CREATE_COMPLETE"))), Done)
 
@@ -691,7 +637,7 @@ def test_a_stack_that_stands_after_the_deadline_is_still_done(world: World) -> N
 @pytest.mark.parametrize("kind", [Started, Clearing])
 @pytest.mark.parametrize("status", [*statuses(*SORTED), "NEVER_HEARD_OF"])
 def test_every_status_has_an_outcome_and_only_a_standing_stack_is_done(
-    world: World, status: str, kind: type[Started | Clearing]
+    world: Stepping, status: str, kind: type[Started | Clearing]
 ) -> None:
     outcome = world.inspect(kind(world.plant(status)))
     stands = condition(status) in (StackCondition.DONE, StackCondition.DONE_AT_OLD_VERSION)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,14 +13,12 @@ from orchestrator.common.errors import Conflict, LostOwnership, StackNotOurs, Th
 from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
 from orchestrator.tenants import updating
 from orchestrator.tenants.deadlines import DEADLINE
-from orchestrator.tenants.operations import record_failure
 from orchestrator.tenants.outcomes import (
     Again,
     Clearing,
     Done,
     Draining,
     GaveUp,
-    Gone,
     NotReady,
     Reviewing,
     Start,
@@ -29,9 +27,8 @@ from orchestrator.tenants.outcomes import (
     Working,
 )
 from orchestrator.tenants.ports import Change, ChangeSetState, ResourceEvent, Stack
-from orchestrator.tenants.records import Messages, Operation, Queue, Request, RootCause
+from orchestrator.tenants.records import Messages, Operation, Request, RootCause
 from orchestrator.tenants.stack_status import StackCondition
-from orchestrator.tenants.tenant_stack import inspect_stack, review_changes, start_stack
 from tests.fakes import (
     ACME,
     NAMES,
@@ -40,12 +37,11 @@ from tests.fakes import (
     OTHER_QUEUE,
     QUEUE,
     VERSION,
-    FakeClock,
-    FakeExecutions,
     FakeQueues,
+    FakeSettings,
     FakeStacks,
     InMemoryTable,
-    a_drafting,
+    OwnedTenant,
     a_release,
     a_run,
     parameters_of,
@@ -58,85 +54,17 @@ from tests.unit.test_stack_status import SORTED
 RUN = a_run(operation=Operation.UPDATE, version=NEXT_VERSION)
 TOKEN = f"{RUN.attempt.client_token}-update"
 QUEUE_TYPE = updating.QUEUE_TYPE
-SOME_TIME = timedelta(minutes=10)
 TABOO = "Access to the resource is denied."
-MAX_ROUNDS = 40
 
-EMPTY_FOR = timedelta(minutes=1)
+EMPTY_FOR = FakeSettings().empty_for
 A_SECOND = timedelta(seconds=1)
 
-Inspected = Done | Gone | NotReady | Working | Again | GaveUp
 
-
-class World:
+class Updating(OwnedTenant):
     """One tenant at the old version, owned by a run that is to update it."""
 
-    def __init__(self, stacks: FakeStacks | None = None, *, request: Request = RUN.request) -> None:
-        self.table, self.queues, self.clock = InMemoryTable(), FakeQueues(), FakeClock()
-        self.stacks = stacks or FakeStacks()
-        self.table.record_release(a_release(VERSION))
-        self.table.record_release(a_release(NEXT_VERSION))
-        self.table.plant_metadata(some_metadata())
-        self.run, self.drafting = replace(RUN, request=request), a_drafting(self.table)
-        self.empty_since: datetime | None = None
-        take(self.table, self.run)
-
-    def plant(
-        self,
-        status: str = "CREATE_COMPLETE",
-        *,
-        version: str | None = VERSION,
-        queue: Queue | None = QUEUE,
-        tenant_id: str = "acme",
-        reason: str = "",
-    ) -> str:
-        """The stack as an earlier operation left it, some time ago."""
-        self.stacks.now = NOON - SOME_TIME
-        template_url = a_release(version).template_url if version else "the template from before versions"
-        stack = Stack(self.stacks.stack_id(ACME), status, reason, tenant_id, queue, version, ours=True)
-        self.stacks.plant(stack, "an earlier request", template_url)
-        self.stacks.now = NOON
-        return stack.stack_id
-
-    def review(self) -> Reviewing:
-        return review_changes(
-            self.run, reader=self.table, releases=self.table, stacks=self.stacks, drafting=self.drafting
-        )
-
-    def start(self) -> Start:
-        return start_stack(
-            self.run,
-            reader=self.table,
-            releases=self.table,
-            stacks=self.stacks,
-            queues=self.queues,
-            drafting=self.drafting,
-            clock=self.clock,
-            empty_for=EMPTY_FOR,
-            empty_since=self.empty_since,
-        )
-
-    def inspect(self, started: Start) -> Inspected:
-        return inspect_stack(
-            self.run, started=started, reader=self.table, stacks=self.stacks, queues=self.queues, clock=self.clock
-        )
-
-    def drive(self) -> Inspected:
-        """As the machine does it, with CloudFormation settling whenever it is waited for."""
-        outcome: Inspected = Again("nothing was started yet")
-        for _ in range(MAX_ROUNDS):
-            if isinstance(outcome, Working):
-                self.stacks.settle()
-            else:
-                self.review()
-                started = self.start()
-                if isinstance(started, Draining):
-                    self.empty_since = started.empty_since
-                    self.clock.advance(timedelta(seconds=started.seconds))
-            outcome = self.inspect(started)
-            if not isinstance(outcome, Again | Working):
-                return outcome
-        raise AssertionError(f"Not settled in {MAX_ROUNDS} rounds: {outcome}")
+    def __init__(self, *, request: Request = RUN.request, **fakes: Any) -> None:
+        super().__init__(replace(RUN, request=request), metadata=some_metadata(), **fakes)
 
     def draw_up(self, state: ChangeSetState, reason: str = "") -> None:
         """What CloudFormation has to say about the changes, whatever they are."""
@@ -157,8 +85,8 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> Updating:
+    return Updating()
 
 
 def statuses(*meant: StackCondition) -> list[str]:
@@ -182,7 +110,7 @@ HEALTHY = statuses(StackCondition.DONE, StackCondition.DONE_AT_OLD_VERSION)
 
 
 @pytest.mark.parametrize("status", HEALTHY)
-def test_a_stack_that_stands_is_moved_to_the_release(world: World, status: str) -> None:
+def test_a_stack_that_stands_is_moved_to_the_release(world: Updating, status: str) -> None:
     stack_id = world.plant(status)
     assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
     assert world.stacks.calls.count("make_changes") == 1
@@ -190,12 +118,12 @@ def test_a_stack_that_stands_is_moved_to_the_release(world: World, status: str) 
     assert world.stacks.all[stack_id].client_token == TOKEN
 
 
-def test_a_stack_from_before_versions_is_moved_to_the_release(world: World) -> None:
+def test_a_stack_from_before_versions_is_moved_to_the_release(world: Updating) -> None:
     stack_id = world.plant(version=None)
     assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
 
 
-def test_nothing_is_touched_by_the_review(world: World) -> None:
+def test_nothing_is_touched_by_the_review(world: Updating) -> None:
     stack_id = world.plant()
     before = world.stacks.find(stack_id)
     assert world.review() == Reviewing()
@@ -204,14 +132,14 @@ def test_nothing_is_touched_by_the_review(world: World) -> None:
     assert not world.touched
 
 
-def test_reviewing_twice_draws_up_the_changes_once(world: World) -> None:
+def test_reviewing_twice_draws_up_the_changes_once(world: Updating) -> None:
     world.plant()
     world.review()
     world.review()
     assert world.change_sets == ["berth-name-1"]
 
 
-def test_the_changes_of_another_attempt_are_not_taken_for_this_ones(world: World) -> None:
+def test_the_changes_of_another_attempt_are_not_taken_for_this_ones(world: Updating) -> None:
     world.plant()
     world.review()
     world.run = a_run(2, operation=Operation.UPDATE, version=NEXT_VERSION)
@@ -221,13 +149,13 @@ def test_the_changes_of_another_attempt_are_not_taken_for_this_ones(world: World
 
 
 @pytest.mark.parametrize("status", sorted(set(statuses(*SORTED)) - set(HEALTHY)))
-def test_no_changes_are_drawn_up_for_a_stack_that_cannot_be_changed(world: World, status: str) -> None:
+def test_no_changes_are_drawn_up_for_a_stack_that_cannot_be_changed(world: Updating, status: str) -> None:
     world.plant(status)
     world.review()
     assert "draw_up_changes" not in world.stacks.calls
 
 
-def test_a_queue_that_does_not_answer_yet_is_waited_for(world: World) -> None:
+def test_a_queue_that_does_not_answer_yet_is_waited_for(world: Updating) -> None:
     stack_id = world.plant()
     world.queues.silent_for = 1
     assert world.drive() == NotReady()
@@ -238,7 +166,7 @@ def test_a_queue_that_does_not_answer_yet_is_waited_for(world: World) -> None:
 
 
 @pytest.mark.parametrize("status", HEALTHY)
-def test_no_updates_to_be_performed_is_success_at_the_target_version(world: World, status: str) -> None:
+def test_no_updates_to_be_performed_is_success_at_the_target_version(world: Updating, status: str) -> None:
     stack_id = world.plant(status, version=NEXT_VERSION)
     world.review()
     assert world.start() == Unchanged(stack_id)
@@ -247,7 +175,7 @@ def test_no_updates_to_be_performed_is_success_at_the_target_version(world: Worl
     assert not world.change_sets
 
 
-def test_starting_again_after_the_answer_unchanged_was_lost_comes_to_the_same(world: World) -> None:
+def test_starting_again_after_the_answer_unchanged_was_lost_comes_to_the_same(world: Updating) -> None:
     stack_id = world.plant(version=NEXT_VERSION)
     world.review()
     world.start()
@@ -256,7 +184,7 @@ def test_starting_again_after_the_answer_unchanged_was_lost_comes_to_the_same(wo
     assert not world.touched
 
 
-def test_a_stack_at_the_target_version_that_differs_all_the_same_is_changed(world: World) -> None:
+def test_a_stack_at_the_target_version_that_differs_all_the_same_is_changed(world: Updating) -> None:
     stack_id = world.plant(version=NEXT_VERSION)
     world.stacks.would_change = (Change("Metadata", "AWS::CloudFormation::CustomResource", "acme", removes=False),)
     world.review()
@@ -268,29 +196,29 @@ def test_a_stack_at_the_target_version_that_differs_all_the_same_is_changed(worl
 
 
 @pytest.fixture
-def there() -> World:
+def there() -> Updating:
     """A tenant that is where it is to be updated to, and whose stack would be made otherwise now."""
-    world = World()
+    world = Updating()
     world.table.plant_metadata(some_metadata(version=NEXT_VERSION))
     world.stacks.would_change = (Change("InboundQueue", QUEUE_TYPE, QUEUE.url, removes=False),)
     take(world.table, world.run)
     return world
 
 
-def test_an_update_to_where_the_tenant_is_is_made(there: World) -> None:
+def test_an_update_to_where_the_tenant_is_is_made(there: Updating) -> None:
     stack_id = there.plant(version=NEXT_VERSION)
     assert there.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
     assert there.stacks.calls.count("make_changes") == 1
 
 
-def test_an_update_to_where_the_tenant_is_that_has_nothing_to_change_is_done(there: World) -> None:
+def test_an_update_to_where_the_tenant_is_that_has_nothing_to_change_is_done(there: Updating) -> None:
     there.stacks.would_change = ()
     stack_id = there.plant(version=NEXT_VERSION)
     assert there.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
     assert not there.touched
 
 
-def test_an_update_to_where_the_tenant_is_that_cloudformation_shows_late_is_not_done(there: World) -> None:
+def test_an_update_to_where_the_tenant_is_that_cloudformation_shows_late_is_not_done(there: Updating) -> None:
     stack_id = there.plant(version=NEXT_VERSION)
     there.review()
     started = there.start()
@@ -303,7 +231,7 @@ def test_an_update_to_where_the_tenant_is_that_cloudformation_shows_late_is_not_
     assert there.inspect(started) == Done(stack_id, QUEUE, NEXT_VERSION)
 
 
-def test_what_somebody_else_did_to_the_stack_is_not_taken_for_an_update_to_where_the_tenant_is(there: World) -> None:
+def test_what_somebody_else_did_to_the_stack_is_not_taken_for_an_update_to_where_the_tenant_is(there: Updating) -> None:
     stack_id = there.plant("UPDATE_IN_PROGRESS", version=NEXT_VERSION)
     started = there.start()
     assert there.inspect(started) == Working()
@@ -327,7 +255,7 @@ MODIFIED = Change("InboundQueue", QUEUE_TYPE, QUEUE.url, removes=False)
 @pytest.mark.parametrize("before_it", [(), (HARMLESS, MODIFIED, OUTBOUND)])
 @pytest.mark.parametrize("change", [INBOUND_BY_PHYSICAL_ID, INBOUND_BY_LOGICAL_ID])
 def test_an_update_that_would_take_the_inbound_queue_away_is_refused_before_anything_is_touched(
-    world: World, change: Change, before_it: tuple[Change, ...]
+    world: Updating, change: Change, before_it: tuple[Change, ...]
 ) -> None:
     stack_id = world.plant()
     world.stacks.would_change = (*before_it, change)
@@ -341,7 +269,7 @@ def test_an_update_that_would_take_the_inbound_queue_away_is_refused_before_anyt
     assert world.stacks.find(stack_id) == Stack(stack_id, "CREATE_COMPLETE", "", "acme", QUEUE, VERSION, ours=True)
 
 
-def test_an_empty_inbound_queue_is_not_taken_away_either(world: World) -> None:
+def test_an_empty_inbound_queue_is_not_taken_away_either(world: Updating) -> None:
     world.plant()
     world.stacks.would_change = (INBOUND_BY_PHYSICAL_ID,)
     world.queues.gone.add(QUEUE.url)
@@ -350,7 +278,7 @@ def test_an_empty_inbound_queue_is_not_taken_away_either(world: World) -> None:
 
 @pytest.mark.parametrize("change", [INBOUND_BY_PHYSICAL_ID, INBOUND_BY_LOGICAL_ID, OUTBOUND, DEAD_LETTERS])
 def test_a_replacement_that_was_asked_for_is_made(change: Change) -> None:
-    world = World(request=Request(allow_replacement=True))
+    world = Updating(request=Request(allow_replacement=True))
     stack_id = world.plant()
     world.stacks.would_change = (change,)
     world.queues.held = {QUEUE.url: Messages(1, 0, 0), OTHER_QUEUE.url: Messages(1, 0, 0)}
@@ -362,7 +290,7 @@ def test_a_replacement_that_was_asked_for_is_made(change: Change) -> None:
     [Request(allow_downgrade=True), Request(force=True), Request(explicit=True), Request(drain_seconds=60)],
 )
 def test_nothing_else_that_is_asked_for_allows_a_replacement(request_: Request) -> None:
-    world = World(request=request_)
+    world = Updating(request=request_)
     world.plant()
     world.stacks.would_change = (INBOUND_BY_PHYSICAL_ID,)
     failure(world.drive())
@@ -371,7 +299,7 @@ def test_nothing_else_that_is_asked_for_allows_a_replacement(request_: Request) 
 
 @pytest.mark.parametrize("held", [Messages(1, 0, 0), Messages(0, 2, 0), Messages(0, 0, 3)])
 @pytest.mark.parametrize("change", [OUTBOUND, DEAD_LETTERS])
-def test_another_queue_is_not_taken_away_with_messages_in_it(world: World, change: Change, held: Messages) -> None:
+def test_another_queue_is_not_taken_away_with_messages_in_it(world: Updating, change: Change, held: Messages) -> None:
     world.plant()
     world.stacks.would_change = (HARMLESS, change)
     world.queues.held[OTHER_QUEUE.url] = held
@@ -385,7 +313,7 @@ def test_another_queue_is_not_taken_away_with_messages_in_it(world: World, chang
 
 @pytest.mark.parametrize("gone", [False, True])
 @pytest.mark.parametrize("change", [OUTBOUND, DEAD_LETTERS, HARMLESS, MODIFIED])
-def test_what_loses_no_messages_is_changed(world: World, change: Change, gone: bool) -> None:
+def test_what_loses_no_messages_is_changed(world: Updating, change: Change, gone: bool) -> None:
     stack_id = world.plant()
     world.stacks.would_change = (change,)
     world.queues.held[QUEUE.url] = Messages(1, 1, 1)
@@ -395,7 +323,7 @@ def test_what_loses_no_messages_is_changed(world: World, change: Change, gone: b
 
 
 @pytest.mark.parametrize("change", [OUTBOUND, DEAD_LETTERS])
-def test_a_queue_that_looks_empty_is_taken_away_only_when_it_has_for_a_minute(world: World, change: Change) -> None:
+def test_a_queue_that_looks_empty_is_taken_away_only_when_it_has_for_a_minute(world: Updating, change: Change) -> None:
     """SQS counts a minute late: what was sent last is not in its first count."""
     stack_id = world.plant()
     world.stacks.would_change = (change,)
@@ -409,7 +337,7 @@ def test_a_queue_that_looks_empty_is_taken_away_only_when_it_has_for_a_minute(wo
     assert world.start() == Started(stack_id)
 
 
-def test_a_message_that_is_counted_late_keeps_its_queue(world: World) -> None:
+def test_a_message_that_is_counted_late_keeps_its_queue(world: Updating) -> None:
     world.plant()
     world.stacks.would_change = (OUTBOUND,)
     world.review()
@@ -422,14 +350,14 @@ def test_a_message_that_is_counted_late_keeps_its_queue(world: World) -> None:
 
 
 def test_an_update_that_may_replace_queues_waits_for_no_count() -> None:
-    world = World(request=Request(allow_replacement=True))
+    world = Updating(request=Request(allow_replacement=True))
     stack_id = world.plant()
     world.stacks.would_change = (OUTBOUND,)
     world.review()
     assert world.start() == Started(stack_id)
 
 
-def test_while_a_queue_is_looked_at_the_update_begins_again_until_its_deadline(world: World) -> None:
+def test_while_a_queue_is_looked_at_the_update_begins_again_until_its_deadline(world: Updating) -> None:
     world.plant()
     looking = Draining("none were seen", NOON, 60)
     assert "none were seen" in why(world.inspect(looking))
@@ -437,7 +365,7 @@ def test_while_a_queue_is_looked_at_the_update_begins_again_until_its_deadline(w
     assert "none were seen" in failure(world.inspect(looking)).reason
 
 
-def test_the_inbound_queue_is_known_by_its_logical_id_where_the_stack_does_not_name_it(world: World) -> None:
+def test_the_inbound_queue_is_known_by_its_logical_id_where_the_stack_does_not_name_it(world: Updating) -> None:
     world.plant(queue=None, version=None)
     world.stacks.would_change = (replace(INBOUND_BY_LOGICAL_ID, physical_id=QUEUE.url),)
     assert "inbound queue" in failure(world.drive()).reason
@@ -447,7 +375,7 @@ def test_the_inbound_queue_is_known_by_its_logical_id_where_the_stack_does_not_n
 # Change sets
 
 
-def test_changes_that_are_still_being_drawn_up_are_waited_for(world: World) -> None:
+def test_changes_that_are_still_being_drawn_up_are_waited_for(world: Updating) -> None:
     stack_id = world.plant()
     world.stacks.review_takes = 3
     world.review()
@@ -457,7 +385,7 @@ def test_changes_that_are_still_being_drawn_up_are_waited_for(world: World) -> N
     assert world.start() == Started(stack_id)
 
 
-def test_changes_to_a_stack_that_has_changed_since_are_drawn_up_again(world: World) -> None:
+def test_changes_to_a_stack_that_has_changed_since_are_drawn_up_again(world: Updating) -> None:
     stack_id = world.plant()
     world.draw_up(ChangeSetState.STALE)
     assert "has changed since" in why(world.start())
@@ -466,7 +394,7 @@ def test_changes_to_a_stack_that_has_changed_since_are_drawn_up_again(world: Wor
     assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
 
 
-def test_changes_that_cannot_be_drawn_up_are_a_failure(world: World) -> None:
+def test_changes_that_cannot_be_drawn_up_are_a_failure(world: Updating) -> None:
     world.plant()
     world.draw_up(ChangeSetState.FAILED, "Template format error: unsupported structure.")
     refused = failure(world.drive())
@@ -476,7 +404,7 @@ def test_changes_that_cannot_be_drawn_up_are_a_failure(world: World) -> None:
     assert not world.change_sets
 
 
-def test_changes_that_were_made_before_a_crash_are_not_made_again(world: World) -> None:
+def test_changes_that_were_made_before_a_crash_are_not_made_again(world: Updating) -> None:
     stack_id = world.plant()
     world.review()
     assert world.start() == world.start() == Started(stack_id)
@@ -486,7 +414,7 @@ def test_changes_that_were_made_before_a_crash_are_not_made_again(world: World) 
     assert world.inspect(Started(stack_id)) == Done(stack_id, QUEUE, NEXT_VERSION)
 
 
-def test_changes_whose_making_is_not_visible_yet_are_not_made_again(world: World) -> None:
+def test_changes_whose_making_is_not_visible_yet_are_not_made_again(world: Updating) -> None:
     stack_id = world.plant()
     world.draw_up(ChangeSetState.EXECUTED)
     assert world.start() == Started(stack_id)
@@ -500,7 +428,7 @@ def test_changes_that_someone_else_was_quicker_to_make_are_looked_at_again() -> 
             super().make_changes(stack_id, change_set, client_token=client_token)
             raise Conflict("ChangeSet is in EXECUTE_IN_PROGRESS status")
 
-    world = World(Overtaken())
+    world = Updating(stacks=Overtaken())
     stack_id = world.plant()
     world.review()
     assert "EXECUTE_IN_PROGRESS" in why(world.start())
@@ -514,7 +442,7 @@ def test_changes_that_someone_else_was_quicker_to_make_are_looked_at_again() -> 
 EVIL = "https://evil.example/template.json"
 
 
-def evil_changes(world: World, stack_id: str, name: str) -> str:
+def evil_changes(world: Updating, stack_id: str, name: str) -> str:
     """Somebody draws up changes to another template, with all the rest as Berth would have it."""
     world.stacks.digests[EVIL] = "e" * 64
     return world.stacks.add_changes(
@@ -522,21 +450,21 @@ def evil_changes(world: World, stack_id: str, name: str) -> str:
     )
 
 
-def made(world: World) -> str:
+def made(world: Updating) -> str:
     """The template that the stack is being changed to."""
     (fake,) = world.stacks.all.values()
     return world.stacks.executed(fake)
 
 
 @pytest.mark.parametrize("name", [RUN.attempt.client_token, "berth-name-1"], ids=["as 0.5.0 named them", "guessed"])
-def test_changes_that_somebody_drew_up_before_under_their_name_are_not_made(world: World, name: str) -> None:
+def test_changes_that_somebody_drew_up_before_under_their_name_are_not_made(world: Updating, name: str) -> None:
     stack_id = world.plant()
     evil_changes(world, stack_id, name)
     assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
     assert made(world) == a_release(NEXT_VERSION).template_url
 
 
-def test_changes_that_take_the_name_of_those_that_were_drawn_up_are_not_made(world: World) -> None:
+def test_changes_that_take_the_name_of_those_that_were_drawn_up_are_not_made(world: Updating) -> None:
     stack_id = world.plant()
     world.review()
     world.stacks.forget_changes(stack_id, "berth-name-1")
@@ -546,7 +474,7 @@ def test_changes_that_take_the_name_of_those_that_were_drawn_up_are_not_made(wor
     assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
 
 
-def test_changes_are_made_by_the_id_that_cloudformation_gave_them(world: World) -> None:
+def test_changes_are_made_by_the_id_that_cloudformation_gave_them(world: Updating) -> None:
     stack_id = world.plant()
     world.review()
     lock = world.table.lock(ACME)
@@ -567,7 +495,7 @@ def test_changes_that_somebody_deletes_in_the_last_moment_are_drawn_up_again(the
                 for fake in self.all.values():
                     fake.change_sets.clear()
 
-    world = World(Deleting())
+    world = Updating(stacks=Deleting())
     stack_id = world.plant()
     world.review()
     assert "does not exist" in why(world.start())
@@ -584,7 +512,7 @@ STRANGE: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("strange", STRANGE)
-def test_changes_that_berth_did_not_ask_for_are_not_made(world: World, strange: str) -> None:
+def test_changes_that_berth_did_not_ask_for_are_not_made(world: Updating, strange: str) -> None:
     """Even if they have the very id: whoever can write to the table, or to the bucket, is not obeyed, either."""
     stack_id = world.plant()
     world.review()
@@ -599,11 +527,10 @@ def test_changes_that_berth_did_not_ask_for_are_not_made(world: World, strange: 
 
 @pytest.mark.parametrize("key", ["", "the former key"], ids=["none", "another"])
 def test_changes_with_the_key_from_before_a_deployment_are_drawn_up_again(key: str) -> None:
-    world = World()
+    world = Updating()
     world.table = InMemoryTable()
     world.table.record_release(a_release(NEXT_VERSION, parameters=[KMS_KEY_PARAMETER]))
     world.table.plant_metadata(some_metadata())
-    world.drafting = a_drafting(world.table)
     take(world.table, world.run)
     stack_id = world.plant()
     world.review()
@@ -616,7 +543,7 @@ def test_changes_with_the_key_from_before_a_deployment_are_drawn_up_again(key: s
     assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
 
 
-def test_what_somebody_has_attached_to_the_stack_itself_is_no_reason_not_to_update_it(world: World) -> None:
+def test_what_somebody_has_attached_to_the_stack_itself_is_no_reason_not_to_update_it(world: Updating) -> None:
     stack_id, attached = world.plant(), frozenset({"arn:aws:sns:eu-west-1:0:ops", "an alarm"})
     world.stacks.change(stack_id, "CREATE_COMPLETE", attached=attached)
     world.review()
@@ -625,7 +552,7 @@ def test_what_somebody_has_attached_to_the_stack_itself_is_no_reason_not_to_upda
     assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
 
 
-def test_changes_from_a_template_that_is_not_the_releases_are_not_made(world: World) -> None:
+def test_changes_from_a_template_that_is_not_the_releases_are_not_made(world: Updating) -> None:
     world.plant()
     world.stacks.digests[a_release(NEXT_VERSION).template_url] = "e" * 64
     refused = failure(world.drive())
@@ -633,7 +560,7 @@ def test_changes_from_a_template_that_is_not_the_releases_are_not_made(world: Wo
     assert not world.touched
 
 
-def test_an_update_in_flight_over_a_deployment_has_its_changes_drawn_up_again(world: World) -> None:
+def test_an_update_in_flight_over_a_deployment_has_its_changes_drawn_up_again(world: Updating) -> None:
     """0.5.0 drew them up under a name that it could compute, and kept no id."""
     stack_id = world.plant()
     url = a_release(NEXT_VERSION).template_url
@@ -643,7 +570,7 @@ def test_an_update_in_flight_over_a_deployment_has_its_changes_drawn_up_again(wo
     assert world.start() == Started(stack_id)
 
 
-def test_an_update_calls_cloudformation_no_more_often_to_change_something_than_it_has_to(world: World) -> None:
+def test_an_update_calls_cloudformation_no_more_often_to_change_something_than_it_has_to(world: Updating) -> None:
     world.plant()
     world.drive()
     changing = [call for call in world.stacks.calls if call not in {"find", "queue", "changes", "template_digest"}]
@@ -654,23 +581,14 @@ def test_an_update_calls_cloudformation_no_more_often_to_change_something_than_i
 # Failed updates
 
 
-def test_an_update_that_is_rolled_back_is_a_failure_with_the_first_resource_that_failed(world: World) -> None:
+def test_an_update_that_is_rolled_back_is_a_failure_with_the_first_resource_that_failed(world: Updating) -> None:
     stack_id = world.plant()
     world.stacks.failures.append(TABOO)
     refused = failure(world.drive())
     assert "UPDATE_ROLLBACK_COMPLETE" in refused.reason
     assert refused.failed_stack == stack_id
     assert world.stacks.calls.count("make_changes") == 1
-    cause = record_failure(
-        world.run,
-        failure=RootCause("a stack", "AWS::CloudFormation::Stack", refused.reason),
-        failed_stack=refused.failed_stack,
-        reader=world.table,
-        ledger=world.table,
-        stacks=world.stacks,
-        executions=FakeExecutions(),
-        clock=world.clock,
-    )
+    cause = world.fail("a stack", refused.reason, refused.failed_stack)
     assert cause == RootCause("InboundQueue", QUEUE_TYPE, TABOO)
     metadata = world.table.metadata(ACME)
     assert metadata is not None
@@ -678,20 +596,20 @@ def test_an_update_that_is_rolled_back_is_a_failure_with_the_first_resource_that
     assert metadata.version == VERSION
 
 
-def test_a_failed_update_stays_failed_however_often_it_is_looked_at(world: World) -> None:
+def test_a_failed_update_stays_failed_however_often_it_is_looked_at(world: Updating) -> None:
     world.plant()
     world.stacks.failures.append(TABOO)
     assert failure(world.drive()) == failure(world.drive())
     assert world.stacks.calls.count("make_changes") == 1
 
 
-def test_what_an_earlier_failed_update_left_is_no_failure_of_this_one(world: World) -> None:
+def test_what_an_earlier_failed_update_left_is_no_failure_of_this_one(world: Updating) -> None:
     stack_id = world.plant("UPDATE_ROLLBACK_COMPLETE")
     assert "has not begun" in why(world.inspect(Started(stack_id)))
     assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
 
 
-def test_an_earlier_attempt_at_the_same_version_that_failed_just_now_is_no_failure_of_this_one(world: World) -> None:
+def test_an_earlier_attempt_at_the_same_version_that_failed_just_now_is_no_failure_of_this_one(world: Updating) -> None:
     stack_id = world.plant()
     world.stacks.failures.append(TABOO)
     failure(world.drive())
@@ -700,7 +618,7 @@ def test_an_earlier_attempt_at_the_same_version_that_failed_just_now_is_no_failu
     assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
 
 
-def test_an_update_that_someone_else_makes_is_waited_for_and_then_this_one_made(world: World) -> None:
+def test_an_update_that_someone_else_makes_is_waited_for_and_then_this_one_made(world: Updating) -> None:
     stack_id = world.plant()
     world.stacks.change(stack_id, "UPDATE_IN_PROGRESS")
     world.review()
@@ -711,12 +629,12 @@ def test_an_update_that_someone_else_makes_is_waited_for_and_then_this_one_made(
     assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
 
 
-def test_the_old_version_is_never_taken_for_the_new_one(world: World) -> None:
+def test_the_old_version_is_never_taken_for_the_new_one(world: Updating) -> None:
     stack_id = world.plant("UPDATE_COMPLETE")
     assert not isinstance(world.inspect(Started(stack_id)), Done)
 
 
-def test_a_rolled_back_stack_is_not_at_the_target_version_whatever_it_says(world: World) -> None:
+def test_a_rolled_back_stack_is_not_at_the_target_version_whatever_it_says(world: Updating) -> None:
     stack_id = world.plant("UPDATE_ROLLBACK_COMPLETE", version=NEXT_VERSION)
     assert isinstance(world.inspect(Started(stack_id)), Again)
 
@@ -728,7 +646,7 @@ def test_a_rolled_back_stack_is_not_at_the_target_version_whatever_it_says(world
     ("status", "healed_by"), [("UPDATE_FAILED", "roll_back"), ("UPDATE_ROLLBACK_FAILED", "continue_rollback")]
 )
 def test_what_an_earlier_update_left_half_way_is_undone_and_then_updated(
-    world: World, status: str, healed_by: str
+    world: Updating, status: str, healed_by: str
 ) -> None:
     stack_id = world.plant(status)
     world.review()
@@ -741,13 +659,13 @@ def test_what_an_earlier_update_left_half_way_is_undone_and_then_updated(
 
 
 @pytest.mark.parametrize("status", ["UPDATE_FAILED", "UPDATE_ROLLBACK_FAILED"])
-def test_a_stack_that_is_half_way_is_never_done_even_at_the_target_version(world: World, status: str) -> None:
+def test_a_stack_that_is_half_way_is_never_done_even_at_the_target_version(world: Updating, status: str) -> None:
     stack_id = world.plant(status, version=NEXT_VERSION)
     assert status in why(world.inspect(Started(stack_id)))
     assert status in why(world.inspect(Unchanged(stack_id)))
 
 
-def test_an_own_update_whose_undoing_fails_is_undone_and_is_a_failure_then(world: World) -> None:
+def test_an_own_update_whose_undoing_fails_is_undone_and_is_a_failure_then(world: Updating) -> None:
     stack_id = world.plant()
     world.stacks.failures.append(TABOO)
     world.stacks.rollback_failures.extend(["cannot undo", "still cannot undo"])
@@ -761,7 +679,7 @@ def test_an_own_update_whose_undoing_fails_is_undone_and_is_a_failure_then(world
 @pytest.mark.parametrize(
     ("status", "healed_by"), [("UPDATE_FAILED", "roll_back"), ("UPDATE_ROLLBACK_FAILED", "continue_rollback")]
 )
-def test_undoing_is_tried_three_times_and_then_left_to_a_person(world: World, status: str, healed_by: str) -> None:
+def test_undoing_is_tried_three_times_and_then_left_to_a_person(world: Updating, status: str, healed_by: str) -> None:
     stack_id = world.plant(status)
     world.stacks.rollback_failures.extend(["cannot undo"] * 10)
     refused = failure(world.drive())
@@ -774,7 +692,7 @@ def test_undoing_is_tried_three_times_and_then_left_to_a_person(world: World, st
     assert len(world.stacks.living) == 1
 
 
-def test_only_the_stack_itself_counts_as_a_try_that_failed(world: World) -> None:
+def test_only_the_stack_itself_counts_as_a_try_that_failed(world: Updating) -> None:
     stack_id = world.plant("UPDATE_ROLLBACK_FAILED")
     nested = ResourceEvent(
         NOON, "Nested", "AWS::CloudFormation::Stack", "UPDATE_ROLLBACK_FAILED", "", False, False, f"{TOKEN}-undo-1"
@@ -783,7 +701,7 @@ def test_only_the_stack_itself_counts_as_a_try_that_failed(world: World) -> None
     assert world.start() == Clearing(stack_id)
 
 
-def test_every_try_to_undo_is_a_new_request(world: World) -> None:
+def test_every_try_to_undo_is_a_new_request(world: Updating) -> None:
     stack_id = world.plant("UPDATE_FAILED")
     world.stacks.rollback_failures.extend(["cannot undo"] * 10)
     world.drive()
@@ -795,7 +713,7 @@ def test_every_try_to_undo_is_a_new_request(world: World) -> None:
     assert undoing == {f"{TOKEN}-undo-{number}" for number in (1, 2, 3)}
 
 
-def test_a_later_attempt_may_try_to_undo_three_times_again(world: World) -> None:
+def test_a_later_attempt_may_try_to_undo_three_times_again(world: Updating) -> None:
     stack_id = world.plant("UPDATE_FAILED")
     world.stacks.rollback_failures.extend(["cannot undo"] * 5)
     failure(world.drive())
@@ -804,7 +722,7 @@ def test_a_later_attempt_may_try_to_undo_three_times_again(world: World) -> None
     assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
 
 
-def test_starting_again_while_an_update_is_being_undone_waits_for_it(world: World) -> None:
+def test_starting_again_while_an_update_is_being_undone_waits_for_it(world: Updating) -> None:
     stack_id = world.plant("UPDATE_FAILED")
     world.start()
     assert world.start() == Started(stack_id)
@@ -814,7 +732,7 @@ def test_starting_again_while_an_update_is_being_undone_waits_for_it(world: Worl
 # What cannot be updated
 
 
-def test_a_tenant_without_a_stack_is_not_given_one_by_an_update(world: World) -> None:
+def test_a_tenant_without_a_stack_is_not_given_one_by_an_update(world: Updating) -> None:
     world.review()
     refused = failure(world.drive())
     assert NAMES.stack_of(ACME) in refused.reason
@@ -822,7 +740,7 @@ def test_a_tenant_without_a_stack_is_not_given_one_by_an_update(world: World) ->
     assert not world.stacks.all
 
 
-def test_a_stack_that_goes_during_the_update_is_a_failure(world: World) -> None:
+def test_a_stack_that_goes_during_the_update_is_a_failure(world: Updating) -> None:
     stack_id = world.plant()
     world.review()
     started = world.start()
@@ -833,7 +751,7 @@ def test_a_stack_that_goes_during_the_update_is_a_failure(world: World) -> None:
 @pytest.mark.parametrize(
     "status", [*statuses(StackCondition.NEVER_LIVED, StackCondition.BROKEN), "SOMETHING_NOBODY_KNOWS"]
 )
-def test_a_stack_in_any_other_state_is_given_up_and_not_deleted(world: World, status: str) -> None:
+def test_a_stack_in_any_other_state_is_given_up_and_not_deleted(world: Updating, status: str) -> None:
     stack_id = world.plant(status, reason="because of this")
     for outcome in (world.drive(), world.inspect(Started(stack_id)), world.inspect(Unchanged(stack_id))):
         refused = failure(outcome)
@@ -843,12 +761,12 @@ def test_a_stack_in_any_other_state_is_given_up_and_not_deleted(world: World, st
     assert not world.touched
 
 
-def test_a_stack_that_is_gone_by_now_is_a_failure(world: World) -> None:
+def test_a_stack_that_is_gone_by_now_is_a_failure(world: Updating) -> None:
     assert failure(world.inspect(Started(world.plant("DELETE_COMPLETE"))))
 
 
 @pytest.mark.parametrize("status", [*statuses(StackCondition.WORKING), "SOMETHING_NEW_IN_PROGRESS"])
-def test_a_stack_that_is_at_it_is_waited_for(world: World, status: str) -> None:
+def test_a_stack_that_is_at_it_is_waited_for(world: Updating, status: str) -> None:
     stack_id = world.plant(status)
     world.review()
     assert world.start() == Started(stack_id)
@@ -858,13 +776,13 @@ def test_a_stack_that_is_at_it_is_waited_for(world: World, status: str) -> None:
 
 @pytest.mark.parametrize("started", [Started, Unchanged])
 def test_a_stack_without_a_queue_among_its_outputs_is_given_up(
-    world: World, started: Callable[[str], Started | Unchanged]
+    world: Updating, started: Callable[[str], Started | Unchanged]
 ) -> None:
     stack_id = world.plant(version=NEXT_VERSION, queue=None)
     assert "no queue among its outputs" in failure(world.inspect(started(stack_id))).reason
 
 
-def test_a_stack_that_was_made_for_someone_else_is_not_even_reviewed(world: World) -> None:
+def test_a_stack_that_was_made_for_someone_else_is_not_even_reviewed(world: Updating) -> None:
     world.plant(tenant_id="Acme")
     with pytest.raises(StackNotOurs):
         world.review()
@@ -873,7 +791,7 @@ def test_a_stack_that_was_made_for_someone_else_is_not_even_reviewed(world: Worl
     assert set(world.stacks.calls) == {"find"}
 
 
-def test_a_run_that_no_longer_owns_the_tenant_reviews_nothing_and_changes_nothing(world: World) -> None:
+def test_a_run_that_no_longer_owns_the_tenant_reviews_nothing_and_changes_nothing(world: Updating) -> None:
     world.plant()
     world.review()
     take(
@@ -888,7 +806,7 @@ def test_a_run_that_no_longer_owns_the_tenant_reviews_nothing_and_changes_nothin
     assert world.stacks.calls == calls
 
 
-def test_what_was_given_up_at_the_start_is_not_looked_at_again(world: World) -> None:
+def test_what_was_given_up_at_the_start_is_not_looked_at_again(world: Updating) -> None:
     world.plant(version=NEXT_VERSION)
     told = GaveUp("The update would replace the inbound queue.")
     assert world.inspect(told) == told
@@ -911,7 +829,7 @@ class ThrottlesOnce(FakeStacks):
             raise Throttled(f"{method}: Rate exceeded")
 
 
-STORIES: dict[str, Callable[[World], str]] = {
+STORIES: dict[str, Callable[[Updating], str]] = {
     "an update": lambda world: world.plant(),
     "nothing to change": lambda world: world.plant(version=NEXT_VERSION),
     "healing": lambda world: world.plant("UPDATE_ROLLBACK_FAILED"),
@@ -920,19 +838,19 @@ STORIES: dict[str, Callable[[World], str]] = {
 
 @pytest.mark.parametrize("story", STORIES)
 def test_being_throttled_at_any_call_is_no_failure_and_changes_nothing_about_the_end(story: str) -> None:
-    undisturbed = World()
+    undisturbed = Updating()
     STORIES[story](undisturbed)
     expected = undisturbed.drive()
     assert isinstance(expected, Done)
     calls = len(undisturbed.stacks.calls)
     for number in range(1, calls + 1):
-        world = World(ThrottlesOnce(number))
+        world = Updating(stacks=ThrottlesOnce(number))
         STORIES[story](world)
         assert world.drive() == expected
         assert len(world.stacks.calls) >= calls
 
 
-def test_being_throttled_while_a_loss_is_refused_still_refuses(world: World) -> None:
+def test_being_throttled_while_a_loss_is_refused_still_refuses(world: Updating) -> None:
     world.plant()
     world.stacks.would_change = (INBOUND_BY_PHYSICAL_ID,)
     world.review()
@@ -942,7 +860,7 @@ def test_being_throttled_while_a_loss_is_refused_still_refuses(world: World) -> 
     assert not world.touched
 
 
-def test_being_throttled_by_the_queues_is_no_failure(world: World) -> None:
+def test_being_throttled_by_the_queues_is_no_failure(world: Updating) -> None:
     class Busy(FakeQueues):
         def messages(self, url: str) -> Messages | None:
             raise Throttled(f"{url}: Rate exceeded")
@@ -955,14 +873,14 @@ def test_being_throttled_by_the_queues_is_no_failure(world: World) -> None:
     assert not world.touched
 
 
-def test_a_throttled_look_is_neither_done_nor_failed(world: World) -> None:
+def test_a_throttled_look_is_neither_done_nor_failed(world: Updating) -> None:
     stack_id = world.plant(version=NEXT_VERSION)
     world.stacks.throttled_calls = 1
     assert world.inspect(Started(stack_id)) == Working()
 
 
 @pytest.mark.parametrize("outcome", ["changes never drawn up", "never at the target"])
-def test_what_is_unsettled_at_the_deadline_is_given_up(world: World, outcome: str) -> None:
+def test_what_is_unsettled_at_the_deadline_is_given_up(world: Updating, outcome: str) -> None:
     stack_id = world.plant("UPDATE_ROLLBACK_COMPLETE")
     started: Start = Again("still drawing up") if outcome == "changes never drawn up" else Started(stack_id)
     world.clock.advance(DEADLINE)

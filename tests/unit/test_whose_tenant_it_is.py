@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.tenants.operations import begin
 from orchestrator.tenants.outcomes import GaveUp
 from orchestrator.tenants.ports import Pin
 from orchestrator.tenants.records import UNKNOWN_CREATOR, Metadata, Operation, Request, Run, Status, TenantState
@@ -26,7 +25,6 @@ from tests.fakes import (
     a_run,
     an_attempt,
     an_audit,
-    parameters_of,
     some_metadata,
     stack_arn,
 )
@@ -183,7 +181,7 @@ def test_one_that_is_slow_does_not_describe_what_has_become_somebody_elses_meanw
             return super().describe(*args, **named)  # type: ignore[arg-type]
 
     table = Slow()
-    world = Asked(table)
+    world = Asked(table=table)
     rival = a_run(version=VERSION, request=Request(by=ADA))
 
     def somebody_else_has_it() -> None:
@@ -197,7 +195,7 @@ def test_one_that_is_slow_does_not_describe_what_has_become_somebody_elses_meanw
     assert (world.metadata.labels, world.metadata.pinned_version) == ({}, None)
     assert "operator" in why_not(world.settle(asked))
 
-    owned_since = Asked(table)
+    owned_since = Asked(table=table)
     table.plant_metadata(replace(world.metadata, created_by=RESOURCE))
     table.meanwhile = lambda: table.plant_metadata(replace(world.metadata, created_by=SOMEBODY_ELSE))
     assert owned_since.settle(asked) == Waiting()
@@ -293,19 +291,9 @@ def test_an_operator_brings_back_what_anybody_has_deleted(world: Asked) -> None:
 
 def test_what_is_deleted_before_the_create_begins_is_not_brought_back_by_it(world: Asked) -> None:
     assert world.settle(asks(Kind.CREATE)) == Waiting()
-    create = world.latest()
+    create = world.run_of(world.latest())
     world.table.plant_audit(an_audit(Status.SUCCESS, Operation.DELETE, request=BY_ADA))
-    run = Run(create.attempt, create.execution, world.clock.now(), dict(world.executions.started)[create.attempt])
-    outcome = begin(
-        run,
-        reader=world.table,
-        ledger=world.table,
-        releases=world.table,
-        stacks=world.stacks,
-        executions=world.executions,
-        parameters=parameters_of,
-        clock=world.clock,
-    )
+    outcome = world.begin(create)
     assert isinstance(outcome, GaveUp)
     assert "operator" in outcome.reason
 
@@ -444,20 +432,10 @@ def test_the_rollback_of_another_stack_leaves_it(world: Asked) -> None:
 def test_a_tenant_that_gets_its_queue_before_the_rollback_begins_stays(world: Asked) -> None:
     failed_for(world)
     assert world.settle(asks(Kind.DELETE)) == Waiting()
-    delete = world.latest()
-    run = Run(delete.attempt, delete.execution, world.clock.now(), dict(world.executions.started)[delete.attempt])
+    run = world.run_of(world.latest())
     assert (run.request.own, run.request.unserved) == (True, True)
     world.table.plant_metadata(some_metadata(created_by=RESOURCE))
-    outcome = begin(
-        run,
-        reader=world.table,
-        ledger=world.table,
-        releases=world.table,
-        stacks=world.stacks,
-        executions=world.executions,
-        parameters=parameters_of,
-        clock=world.clock,
-    )
+    outcome = world.begin(run)
     assert isinstance(outcome, GaveUp)
     assert "stays" in outcome.reason
 

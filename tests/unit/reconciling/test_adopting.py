@@ -33,8 +33,8 @@ from tests.fakes import NAMES, NOON, OTHER_QUEUE, QUEUE_TABOO, a_run, an_audit, 
 from tests.unit.reconciling.world import (
     A_MINUTE,
     LONG_AGO,
+    FleetWithStacks,
     MeddledTable,
-    World,
     asked_for,
     kinds,
     only,
@@ -50,8 +50,8 @@ ACME = tenant("acme")
 
 
 @pytest.fixture
-def world() -> World:
-    world = World()
+def world() -> FleetWithStacks:
+    world = FleetWithStacks()
     world.stacks.names = Names("Berth", (PREFIX,))
     return world
 
@@ -68,7 +68,7 @@ def of_older_sdks(queue: Queue) -> Queue:
     return replace(queue, url=queue.url.replace("sqs.eu-west-1.amazonaws.com", "eu-west-1.queue.amazonaws.com"))
 
 
-def old_stack(world: World, name: str, **more: Any) -> Stack:
+def old_stack(world: FleetWithStacks, name: str, **more: Any) -> Stack:
     """A stack as the earlier system made it: under a name that Berth does not derive, and it says little of itself."""
     stack_id = f"arn:aws:cloudformation:eu-west-1:000000000000:stack/{PREFIX}{name}/{len(world.stacks.all) + 1}"
     stack = Stack(stack_id, "UPDATE_COMPLETE", "", None, None, None, ours=False)
@@ -76,7 +76,7 @@ def old_stack(world: World, name: str, **more: Any) -> Stack:
     return world.stacks.plant(replace(stack, **more))
 
 
-def old_rows(world: World, name: str, **more: Any) -> TenantId:
+def old_rows(world: FleetWithStacks, name: str, **more: Any) -> TenantId:
     """Rows as the earlier system wrote them."""
     who = tenant(name)
     metadata = some_metadata(tenant=who, version=OLD_VERSION, queue=old_queue(name), outbound_queue=OTHER_QUEUE)
@@ -85,17 +85,17 @@ def old_rows(world: World, name: str, **more: Any) -> TenantId:
     return who
 
 
-def old_audit(world: World, name: str, operation: Operation, status: Status, **more: Any) -> None:
+def old_audit(world: FleetWithStacks, name: str, operation: Operation, status: Status, **more: Any) -> None:
     given = {"version": None, "at": LONG_AGO, "execution": "arn:legacy"} | more
     world.table.plant_audit(an_audit(status, operation, tenant=tenant(name), **given), numbered=False)
 
 
-def old_tenant(world: World, name: str = "acme", **more: Any) -> Stack:
+def old_tenant(world: FleetWithStacks, name: str = "acme", **more: Any) -> Stack:
     old_rows(world, name)
     return old_stack(world, name, **more)
 
 
-def states(world: World) -> dict[str, TenantState]:
+def states(world: FleetWithStacks) -> dict[str, TenantState]:
     return {
         listed.tenant.value: listed.state
         for state in TenantState
@@ -103,7 +103,7 @@ def states(world: World) -> dict[str, TenantState]:
     }
 
 
-def on_schedule(world: World) -> Reconciliation:
+def on_schedule(world: FleetWithStacks) -> Reconciliation:
     """A survey that runs by itself."""
     return world.reconciler().run(asked_for(SCHEDULES[SURVEY], id=SURVEY))
 
@@ -116,7 +116,7 @@ def advice(finding: Finding) -> str:
 # What comes of it
 
 
-def test_a_tenant_is_listed_with_its_stack_whatever_that_is_named(world: World) -> None:
+def test_a_tenant_is_listed_with_its_stack_whatever_that_is_named(world: FleetWithStacks) -> None:
     stack = old_tenant(world)
     done = world.reconcile(ADOPT)
     assert done.status is ReconciliationStatus.DONE
@@ -125,12 +125,12 @@ def test_a_tenant_is_listed_with_its_stack_whatever_that_is_named(world: World) 
     assert (finding.repaired, finding.result, done.repaired) == (True, "listed as READY", 1)
     outbound = "with an outbound queue, which goes with its next upgrade"
     assert finding.detail == f"READY at version {OLD_VERSION}, stack {stack.stack_id}, {outbound}"
-    metadata = world.metadata(ACME)
+    metadata = world.metadata_of(ACME)
     assert (metadata.stack_id, metadata.outbound_queue) == (stack.stack_id, OTHER_QUEUE)
     assert states(world) == {"acme": TenantState.READY}
 
 
-def test_its_history_says_who_adopted_it_and_why(world: World) -> None:
+def test_its_history_says_who_adopted_it_and_why(world: FleetWithStacks) -> None:
     old_tenant(world)
     world.reconcile(ADOPT)
     (change,) = world.table.history(ACME)
@@ -138,14 +138,14 @@ def test_its_history_says_who_adopted_it_and_why(world: World) -> None:
     assert (change.kind, change.request.reason) == ("ADOPT", "Ticket 4711")
 
 
-def test_nothing_is_asked_of_cloudformation_but_to_look(world: World) -> None:
+def test_nothing_is_asked_of_cloudformation_but_to_look(world: FleetWithStacks) -> None:
     old_tenant(world)
     world.reconcile(ADOPT)
     assert set(world.stacks.calls) == {"queues"}
     assert not world.executions.started
 
 
-def test_in_a_dry_run_all_is_told_and_nothing_written(world: World) -> None:
+def test_in_a_dry_run_all_is_told_and_nothing_written(world: FleetWithStacks) -> None:
     old_tenant(world)
     before = world.rows()
     done = world.reconcile(DRY)
@@ -154,7 +154,7 @@ def test_in_a_dry_run_all_is_told_and_nothing_written(world: World) -> None:
     assert world.rows() == before
 
 
-def test_asking_again_finds_nobody(world: World) -> None:
+def test_asking_again_finds_nobody(world: FleetWithStacks) -> None:
     old_tenant(world)
     world.reconcile(ADOPT)
     before = world.rows()
@@ -163,7 +163,7 @@ def test_asking_again_finds_nobody(world: World) -> None:
     assert world.rows() == before
 
 
-def test_tenants_of_berths_own_are_left_alone(world: World) -> None:
+def test_tenants_of_berths_own_are_left_alone(world: FleetWithStacks) -> None:
     world.add("berths")
     world.begin(a_run(tenant=tenant("busy")))
     before = world.rows()
@@ -171,7 +171,7 @@ def test_tenants_of_berths_own_are_left_alone(world: World) -> None:
     assert world.rows() == before
 
 
-def test_afterwards_a_survey_finds_it_well(world: World) -> None:
+def test_afterwards_a_survey_finds_it_well(world: FleetWithStacks) -> None:
     old_tenant(world)
     world.reconcile(ADOPT)
     surveyed = world.reconcile(Spec())
@@ -179,7 +179,7 @@ def test_afterwards_a_survey_finds_it_well(world: World) -> None:
     assert (surveyed.looked_at.tenants, surveyed.looked_at.stacks) == (1, 1)
 
 
-def test_a_survey_tells_of_an_adopted_tenant_whose_prefix_a_deployment_has_left_out(world: World) -> None:
+def test_a_survey_tells_of_an_adopted_tenant_whose_prefix_a_deployment_has_left_out(world: FleetWithStacks) -> None:
     old_tenant(world)
     world.reconcile(ADOPT)
     world.stacks.names = Names("Berth")
@@ -189,12 +189,12 @@ def test_a_survey_tells_of_an_adopted_tenant_whose_prefix_a_deployment_has_left_
     assert "berth:legacyStackPrefixes" in finding.detail
 
 
-def told_by_doctor(world: World) -> Check:
+def told_by_doctor(world: FleetWithStacks) -> Check:
     return next(check for check in world.health.examine() if check.name == "adoption")
 
 
 @pytest.mark.parametrize("spec", [DRY, Spec(), Spec(dry_run=True)], ids=["adopt --dry-run", "reconcile", "its dry run"])
-def test_what_anybody_has_found_is_told_by_the_doctor_until_it_is_adopted(world: World, spec: Spec) -> None:
+def test_what_anybody_has_found_is_told_by_the_doctor_until_it_is_adopted(world: FleetWithStacks, spec: Spec) -> None:
     on_schedule(world)
     assert told_by_doctor(world).verdict is Verdict.OK
     old_tenant(world)
@@ -207,7 +207,7 @@ def test_what_anybody_has_found_is_told_by_the_doctor_until_it_is_adopted(world:
     assert told_by_doctor(world).verdict is Verdict.OK
 
 
-def test_what_was_recorded_of_a_tenant_without_a_queue_is_listed_too(world: World) -> None:
+def test_what_was_recorded_of_a_tenant_without_a_queue_is_listed_too(world: FleetWithStacks) -> None:
     old_audit(world, "failed", Operation.CREATE, Status.FAILURE)
     old_audit(world, "started", Operation.CREATE, Status.STARTED)
     old_audit(world, "gone", Operation.DELETE, Status.SUCCESS)
@@ -224,7 +224,7 @@ def test_what_was_recorded_of_a_tenant_without_a_queue_is_listed_too(world: Worl
     assert detail == "FAILED, CREATE that never ended becomes Failure"
 
 
-def test_an_operation_that_never_ended_is_given_an_end(world: World) -> None:
+def test_an_operation_that_never_ended_is_given_an_end(world: FleetWithStacks) -> None:
     old_tenant(world)
     old_audit(world, "acme", Operation.UPDATE, Status.STARTED, version="0.1.18", at=LONG_AGO + A_MINUTE)
     world.reconcile(ADOPT)
@@ -234,7 +234,7 @@ def test_an_operation_that_never_ended_is_given_an_end(world: World) -> None:
     assert "did not record how" in str(update.root_cause)
 
 
-def test_what_the_earlier_system_begins_after_the_adoption_is_told_and_given_an_end_too(world: World) -> None:
+def test_what_the_earlier_system_begins_after_the_adoption_is_told_and_given_an_end_too(world: FleetWithStacks) -> None:
     stack = old_tenant(world)
     world.reconcile(ADOPT)
     old_audit(world, "acme", Operation.UPDATE, Status.STARTED, version="0.1.18", at=LONG_AGO + A_MINUTE)
@@ -246,28 +246,28 @@ def test_what_the_earlier_system_begins_after_the_adoption_is_told_and_given_an_
     assert (finding.repaired, finding.result) == (True, "listed as UPDATE_FAILED")
     assert "UPDATE that never ended becomes Failure" in finding.detail
     assert "no stack" not in finding.detail
-    assert world.metadata(ACME).stack_id == stack.stack_id
+    assert world.metadata_of(ACME).stack_id == stack.stack_id
     assert states(world) == {"acme": TenantState.UPDATE_FAILED}
     assert world.reconcile(ADOPT).total == 0
     assert kinds(world.reconcile(Spec())) == []
 
 
-def test_the_same_of_a_tenant_that_berth_has_provisioned_itself(world: World) -> None:
+def test_the_same_of_a_tenant_that_berth_has_provisioned_itself(world: FleetWithStacks) -> None:
     who = world.add("acme")
-    before = world.metadata(who)
+    before = world.metadata_of(who)
     old_audit(world, "acme", Operation.DELETE, Status.STARTED, at=LONG_AGO + A_MINUTE)
     assert only(world.reconcile(ADOPT)).result == "listed as READY"
-    assert world.metadata(who) == before
+    assert world.metadata_of(who) == before
     assert "queues" not in world.stacks.calls
 
 
-def test_it_is_waited_for_as_before_an_adoption(world: World) -> None:
+def test_it_is_waited_for_as_before_an_adoption(world: FleetWithStacks) -> None:
     world.add("acme")
     old_audit(world, "acme", Operation.UPDATE, Status.STARTED, version="0.1.18", at=NOON)
     assert "Switch that system off" in advice(only(world.reconcile(ADOPT)))
 
 
-def test_an_operation_is_given_an_end_also_where_no_stack_has_the_queue(world: World) -> None:
+def test_an_operation_is_given_an_end_also_where_no_stack_has_the_queue(world: FleetWithStacks) -> None:
     old_rows(world, "acme")
     world.reconcile(ADOPT)
     old_audit(world, "acme", Operation.UPDATE, Status.STARTED, version="0.1.18", at=LONG_AGO + A_MINUTE)
@@ -277,8 +277,8 @@ def test_an_operation_is_given_an_end_also_where_no_stack_has_the_queue(world: W
     assert "delete the queue by hand" in advice(only(world.reconcile(ADOPT)))
 
 
-def test_the_cap_on_tenants_refuses_nobody_who_is_there(world: World) -> None:
-    world.max_tenants = 1
+def test_the_cap_on_tenants_refuses_nobody_who_is_there(world: FleetWithStacks) -> None:
+    world.settings.max_tenants = 1
     for name in ("one", "two", "three"):
         old_tenant(world, name)
     assert world.reconcile(ADOPT).repaired == 3
@@ -288,11 +288,11 @@ def test_the_cap_on_tenants_refuses_nobody_who_is_there(world: World) -> None:
 # Which stack it is
 
 
-def test_a_stack_of_the_tenants_name_is_recorded_by_its_id_too(world: World) -> None:
+def test_a_stack_of_the_tenants_name_is_recorded_by_its_id_too(world: FleetWithStacks) -> None:
     old_rows(world, "acme", queue=queue_of(ACME))
     stack = world.stacks.plant_done(ACME, queue=queue_of(ACME), version=None, ours=False)
     world.reconcile(ADOPT)
-    assert world.metadata(ACME).stack_id == stack.stack_id
+    assert world.metadata_of(ACME).stack_id == stack.stack_id
 
 
 @pytest.mark.parametrize(
@@ -305,16 +305,16 @@ def test_a_stack_of_the_tenants_name_is_recorded_by_its_id_too(world: World) -> 
     ids=["by its outputs", "by whom it was made for", "by the queue's name"],
 )
 def test_a_stack_is_found_by_any_sign_and_believed_only_for_the_queue_among_its_resources(
-    world: World, name: str, said: dict[str, Any]
+    world: FleetWithStacks, name: str, said: dict[str, Any]
 ) -> None:
     old_rows(world, "acme")
     stack = old_stack(world, name, resource=old_queue("acme"), **said)
     pretender = old_stack(world, f"{name}-2", resource=OTHER_QUEUE, **said)
     world.reconcile(ADOPT)
-    assert world.metadata(ACME).stack_id == stack.stack_id != pretender.stack_id
+    assert world.metadata_of(ACME).stack_id == stack.stack_id != pretender.stack_id
 
 
-def test_a_tenant_whose_stack_is_not_found_is_listed_and_that_is_told(world: World) -> None:
+def test_a_tenant_whose_stack_is_not_found_is_listed_and_that_is_told(world: FleetWithStacks) -> None:
     old_rows(world, "acme")
     old_stack(world, "acme", resource=OTHER_QUEUE)
     for spec in (DRY, ADOPT, DRY, ADOPT):
@@ -323,10 +323,12 @@ def test_a_tenant_whose_stack_is_not_found_is_listed_and_that_is_told(world: Wor
         assert "cannot be upgraded" in finding.detail
         assert "delete the queue by hand" in finding.advice
     assert states(world) == {"acme": TenantState.READY}
-    assert world.metadata(ACME).stack_id is None
+    assert world.metadata_of(ACME).stack_id is None
 
 
-def test_a_queue_that_releases_call_otherwise_is_told_because_an_upgrade_would_replace_it(world: World) -> None:
+def test_a_queue_that_releases_call_otherwise_is_told_because_an_upgrade_would_replace_it(
+    world: FleetWithStacks,
+) -> None:
     old_rows(world, "acme")
     stack = old_stack(world, "acme", resource=None)
     world.stacks.other_queues[stack.stack_id] = {"Incoming": old_queue("acme")}
@@ -336,16 +338,18 @@ def test_a_queue_that_releases_call_otherwise_is_told_because_an_upgrade_would_r
 
 
 @pytest.mark.parametrize("tenant_id", ["globex", "customer acme"])
-def test_a_stack_that_was_made_for_another_tenant_is_not_taken_but_named(world: World, tenant_id: str) -> None:
+def test_a_stack_that_was_made_for_another_tenant_is_not_taken_but_named(
+    world: FleetWithStacks, tenant_id: str
+) -> None:
     stack = old_tenant(world, tenant_id=tenant_id)
     for _ in range(2):
         finding = only(world.reconcile(ADOPT))
         assert finding.detail == f"its queue is in stack {stack.stack_id}, whose parameter TenantId is '{tenant_id}'"
         assert "TenantId=acme" in advice(finding)
-    assert world.metadata(ACME).stack_id is None
+    assert world.metadata_of(ACME).stack_id is None
 
 
-def test_a_stack_of_berths_own_for_another_tenant_is_named_too(world: World) -> None:
+def test_a_stack_of_berths_own_for_another_tenant_is_named_too(world: FleetWithStacks) -> None:
     globex = world.add("globex")
     (stack,) = world.stacks_of(globex)
     old_rows(world, "acme", queue=queue_of(globex))
@@ -353,31 +357,31 @@ def test_a_stack_of_berths_own_for_another_tenant_is_named_too(world: World) -> 
     assert finding.detail == f"its queue is in stack {stack.stack_id}, whose parameter TenantId is 'globex'"
 
 
-def test_a_stack_of_another_tenant_that_does_not_have_the_queue_is_not_in_the_way(world: World) -> None:
+def test_a_stack_of_another_tenant_that_does_not_have_the_queue_is_not_in_the_way(world: FleetWithStacks) -> None:
     old_tenant(world, tenant_id="globex", resource=OTHER_QUEUE)
     assert only(world.reconcile(ADOPT)).repaired
 
 
-def test_a_row_with_a_url_of_older_sdks_gets_the_url_that_cloudformation_has(world: World) -> None:
+def test_a_row_with_a_url_of_older_sdks_gets_the_url_that_cloudformation_has(world: FleetWithStacks) -> None:
     """Both are addresses of one queue, and only one of them is the same text as in the stack and its change sets."""
     now, outbound = old_queue("acme"), old_queue("outbound")
     old_rows(world, "acme", queue=of_older_sdks(now), outbound_queue=of_older_sdks(outbound))
     stack = old_stack(world, "acme")
     world.stacks.other_queues[stack.stack_id] = {"Outgoing": outbound}
     assert only(world.reconcile(ADOPT)).repaired
-    assert (world.metadata(ACME).stack_id, world.metadata(ACME).queue) == (stack.stack_id, now)
+    assert (world.metadata_of(ACME).stack_id, world.metadata_of(ACME).queue) == (stack.stack_id, now)
     assert kinds(world.reconcile(Spec())) == []
 
 
-def test_a_queue_is_not_the_same_because_the_row_has_its_arn_with_the_url_of_another(world: World) -> None:
+def test_a_queue_is_not_the_same_because_the_row_has_its_arn_with_the_url_of_another(world: FleetWithStacks) -> None:
     old_rows(world, "acme", queue=replace(old_queue("acme"), url=of_older_sdks(old_queue("globex")).url))
     old_stack(world, "acme")
     world.reconcile(ADOPT)
-    assert world.metadata(ACME).stack_id is None
+    assert world.metadata_of(ACME).stack_id is None
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
-def test_two_tenants_do_not_get_one_stack(world: World, dry_run: bool) -> None:
+def test_two_tenants_do_not_get_one_stack(world: FleetWithStacks, dry_run: bool) -> None:
     old_tenant(world)
     old_rows(world, "globex", queue=old_queue("acme"))
     world.stacks.plant(replace(next(iter(world.stacks.living)), queue=old_queue("acme")))
@@ -389,17 +393,17 @@ def test_two_tenants_do_not_get_one_stack(world: World, dry_run: bool) -> None:
     assert "delete the other's rows" in advice(told["globex"])
 
 
-def test_two_tenants_do_not_get_one_stack_in_two_adoptions_either(world: World) -> None:
+def test_two_tenants_do_not_get_one_stack_in_two_adoptions_either(world: FleetWithStacks) -> None:
     stack = old_tenant(world)
     world.reconcile(ADOPT)
     old_rows(world, "twin", queue=old_queue("acme"))
     finding = only(world.reconcile(ADOPT))
     assert f"also tenant acme's: both are in {stack.stack_id}" in finding.detail
     assert "delete the other's rows" in advice(finding)
-    assert world.metadata(tenant("twin")).stack_id is None
+    assert world.metadata_of(tenant("twin")).stack_id is None
 
 
-def test_two_tenants_do_not_get_one_stack_in_two_adoptions_at_once(world: World) -> None:
+def test_two_tenants_do_not_get_one_stack_in_two_adoptions_at_once(world: FleetWithStacks) -> None:
     """The other adoption has given the stack away since the index was read."""
     stack = old_tenant(world)
     old_rows(world, "twin", queue=old_queue("acme"))
@@ -407,7 +411,7 @@ def test_two_tenants_do_not_get_one_stack_in_two_adoptions_at_once(world: World)
 
     def adopted_by_another(cursor: str | None, *, limit: int) -> UnlistedPage:
         found = page(cursor, limit=limit)
-        world.table.plant_metadata(replace(world.metadata(ACME), stack_id=stack.stack_id))
+        world.table.plant_metadata(replace(world.metadata_of(ACME), stack_id=stack.stack_id))
         return found
 
     world.table.page = adopted_by_another  # type: ignore[method-assign]
@@ -416,16 +420,18 @@ def test_two_tenants_do_not_get_one_stack_in_two_adoptions_at_once(world: World)
     assert "also tenant acme's" in finding.detail
 
 
-def test_a_stack_that_berth_has_provisioned_is_not_given_to_another_tenant(world: World) -> None:
+def test_a_stack_that_berth_has_provisioned_is_not_given_to_another_tenant(world: FleetWithStacks) -> None:
     """Its tenant is listed with a stack under a name of the earlier system. The other's rows name the same queue."""
     berths = world.add("berths", queue=old_queue("acme"))
     stack = old_tenant(world)
-    world.table.plant_metadata(replace(world.metadata(berths), stack_id=stack.stack_id))
+    world.table.plant_metadata(replace(world.metadata_of(berths), stack_id=stack.stack_id))
     assert "also tenant berths's" in only(world.reconcile(ADOPT)).detail
-    assert world.metadata(ACME).stack_id is None
+    assert world.metadata_of(ACME).stack_id is None
 
 
-def test_a_stack_with_queues_of_others_is_not_adopted_because_an_upgrade_would_remove_them(world: World) -> None:
+def test_a_stack_with_queues_of_others_is_not_adopted_because_an_upgrade_would_remove_them(
+    world: FleetWithStacks,
+) -> None:
     stack = old_tenant(world)
     world.stacks.other_queues[stack.stack_id] = {"GlobexInbound": old_queue("globex")}
     before = world.rows()
@@ -436,7 +442,7 @@ def test_a_stack_with_queues_of_others_is_not_adopted_because_an_upgrade_would_r
     assert world.rows() == before
 
 
-def test_a_stack_may_have_the_tenants_other_queues_whatever_its_template_calls_them(world: World) -> None:
+def test_a_stack_may_have_the_tenants_other_queues_whatever_its_template_calls_them(world: FleetWithStacks) -> None:
     old_rows(world, "acme", outbound_queue=old_queue("outbound"))
     stack = old_stack(world, "acme")
     world.stacks.other_queues[stack.stack_id] = {
@@ -450,11 +456,13 @@ def test_a_stack_may_have_the_tenants_other_queues_whatever_its_template_calls_t
         old_queue("outbound").url: old_queue("failed-outgoing").url,
     }
     assert only(world.reconcile(ADOPT)).repaired
-    assert world.metadata(ACME).stack_id == stack.stack_id
+    assert world.metadata_of(ACME).stack_id == stack.stack_id
 
 
 @pytest.mark.parametrize("reached", [True, False])
-def test_a_stack_of_another_control_plane_is_neither_adopted_nor_advised_about(world: World, reached: bool) -> None:
+def test_a_stack_of_another_control_plane_is_neither_adopted_nor_advised_about(
+    world: FleetWithStacks, reached: bool
+) -> None:
     token = "arn:aws:lambda:eu-west-1:000000000000:function:old-tenant-metadata"
     if not reached:
         world.stacks.names = NAMES
@@ -462,22 +470,22 @@ def test_a_stack_of_another_control_plane_is_neither_adopted_nor_advised_about(w
     finding = only(world.reconcile(ADOPT))
     assert f"an output of stack {stack.stack_id}, which belongs to the control plane of {token}" in finding.detail
     assert "berth:legacyStackPrefixes" not in advice(finding)
-    assert world.metadata(ACME).stack_id is None
+    assert world.metadata_of(ACME).stack_id is None
 
 
 @pytest.mark.parametrize("says", ["beside", "acme"], ids=["another queue", "this tenant's queue"])
-def test_another_control_planes_tenant_of_the_same_id_is_no_obstacle(world: World, says: str) -> None:
+def test_another_control_planes_tenant_of_the_same_id_is_no_obstacle(world: FleetWithStacks, says: str) -> None:
     """Whatever the outputs of its stack say: CloudFormation lists the queue in this tenant's stack."""
     token = "arn:aws:lambda:eu-west-1:000000000000:function:berth-dev-tenant-metadata"
     parameters = {"MetadataServiceToken": token}
     old_stack(world, "beside", tenant_id="acme", parameters=parameters, queue=old_queue(says))
     stack = old_tenant(world)
     assert only(world.reconcile(ADOPT)).repaired
-    assert world.metadata(ACME).stack_id == stack.stack_id
+    assert world.metadata_of(ACME).stack_id == stack.stack_id
 
 
 @pytest.mark.parametrize("queue", [old_queue("mine"), None], ids=["a queue in no stack", "no queue"])
-def test_a_row_that_names_a_stack_without_its_queue_is_not_adopted(world: World, queue: Queue | None) -> None:
+def test_a_row_that_names_a_stack_without_its_queue_is_not_adopted(world: FleetWithStacks, queue: Queue | None) -> None:
     """A delete of the tenant would delete the other tenant's stack."""
     bobs = old_tenant(world, "bob")
     old_rows(world, "acme", queue=queue, stack_id=bobs.stack_id)
@@ -489,7 +497,7 @@ def test_a_row_that_names_a_stack_without_its_queue_is_not_adopted(world: World,
     assert states(world) == {"bob": TenantState.READY}
 
 
-def test_a_tenant_that_was_deleted_by_its_rows_stays_unlisted_while_its_stack_stands(world: World) -> None:
+def test_a_tenant_that_was_deleted_by_its_rows_stays_unlisted_while_its_stack_stands(world: FleetWithStacks) -> None:
     """Without its metadata nobody would know of the stack any more."""
     stack = old_stack(world, "acme")
     old_rows(world, "acme", version=None)
@@ -497,14 +505,14 @@ def test_a_tenant_that_was_deleted_by_its_rows_stays_unlisted_while_its_stack_st
     finding = only(world.reconcile(ADOPT))
     assert f"stack {stack.stack_id} has its queue" in finding.detail
     assert "delete the stack" in advice(finding)
-    assert world.metadata(ACME).queue == old_queue("acme")
+    assert world.metadata_of(ACME).queue == old_queue("acme")
     assert kinds(world.reconcile(Spec(repair=False))) == [(Kind.UNLISTED, "acme")]
     world.stacks.change(stack.stack_id, "DELETE_COMPLETE")
     assert only(world.reconcile(ADOPT)).repaired
     assert states(world) == {"acme": TenantState.DELETED}
 
 
-def test_a_stack_on_record_that_has_gone_is_no_obstacle(world: World) -> None:
+def test_a_stack_on_record_that_has_gone_is_no_obstacle(world: FleetWithStacks) -> None:
     gone = old_stack(world, "acme", status="DELETE_COMPLETE")
     old_rows(world, "acme", stack_id=gone.stack_id)
     assert only(world.reconcile(ADOPT)).repaired
@@ -513,7 +521,7 @@ def test_a_stack_on_record_that_has_gone_is_no_obstacle(world: World) -> None:
 @pytest.mark.parametrize("logical_id", ["OutboundQueue", "DeadLetterQueue"])
 @pytest.mark.parametrize("other", ["bob", "aaa"], ids=["whose turn comes later", "whose turn was before"])
 def test_a_stack_is_not_adopted_if_another_tenant_is_served_from_a_queue_of_it(
-    world: World, other: str, logical_id: str
+    world: FleetWithStacks, other: str, logical_id: str
 ) -> None:
     """Whatever the template calls the queue: the tenant's next upgrade or delete would remove it."""
     if logical_id == "DeadLetterQueue":
@@ -526,10 +534,12 @@ def test_a_stack_is_not_adopted_if_another_tenant_is_served_from_a_queue_of_it(
     told = {finding.subject: finding for finding in done.findings}
     assert not told["acme"].repaired
     assert f"{logical_id} ({old_queue(other).name})" in told["acme"].detail
-    assert world.metadata(ACME).stack_id is None
+    assert world.metadata_of(ACME).stack_id is None
 
 
-def test_an_outbound_queue_that_its_row_does_not_name_is_the_tenants_if_nobody_is_served_from_it(world: World) -> None:
+def test_an_outbound_queue_that_its_row_does_not_name_is_the_tenants_if_nobody_is_served_from_it(
+    world: FleetWithStacks,
+) -> None:
     stack = old_tenant(world)
     old_tenant(world, "bob")
     world.stacks.other_queues[stack.stack_id] = {"OutboundQueue": old_queue("acme-out")}
@@ -538,7 +548,7 @@ def test_an_outbound_queue_that_its_row_does_not_name_is_the_tenants_if_nobody_i
     assert done.looked_at.rows == 2
 
 
-def test_a_queue_for_dead_letters_out_of_reach_ends_no_adoption(world: World) -> None:
+def test_a_queue_for_dead_letters_out_of_reach_ends_no_adoption(world: FleetWithStacks) -> None:
     def out_of_reach(url: str) -> str | None:
         raise QueueOutOfReach(f"Berth may not look at the dead letters of {url}")
 
@@ -548,7 +558,9 @@ def test_a_queue_for_dead_letters_out_of_reach_ends_no_adoption(world: World) ->
     assert "Failed" in only(world.reconcile(ADOPT)).detail
 
 
-def test_a_stack_whose_name_only_looks_like_berths_is_out_of_reach_unless_the_setting_names_it(world: World) -> None:
+def test_a_stack_whose_name_only_looks_like_berths_is_out_of_reach_unless_the_setting_names_it(
+    world: FleetWithStacks,
+) -> None:
     """Its custom resource would not be believed."""
     name = f"{NAMES.tenant_prefix}acme"
     stack_id = f"arn:aws:cloudformation:eu-west-1:000000000000:stack/{name}/1"
@@ -560,11 +572,11 @@ def test_a_stack_whose_name_only_looks_like_berths_is_out_of_reach_unless_the_se
     assert "berth:legacyStackPrefixes" in advice(finding)
     world.stacks.names = Names("Berth", (NAMES.tenant_prefix,))
     assert only(world.reconcile(ADOPT)).repaired
-    assert world.metadata(ACME).stack_id == stack_id
+    assert world.metadata_of(ACME).stack_id == stack_id
     assert kinds(world.reconcile(Spec())) == []
 
 
-def test_a_stack_out_of_reach_is_not_adopted_and_the_setting_is_named(world: World) -> None:
+def test_a_stack_out_of_reach_is_not_adopted_and_the_setting_is_named(world: FleetWithStacks) -> None:
     world.stacks.names = NAMES
     stack = old_tenant(world)
     before = world.rows()
@@ -578,7 +590,7 @@ def test_a_stack_out_of_reach_is_not_adopted_and_the_setting_is_named(world: Wor
 # Who is not disturbed
 
 
-def test_an_operation_of_berths_is_not_disturbed(world: World) -> None:
+def test_an_operation_of_berths_is_not_disturbed(world: FleetWithStacks) -> None:
     """It lists the tenant itself. Here the index does not show that yet."""
     old_tenant(world)
     world.begin(a_run(tenant=ACME, operation=Operation.UPDATE))
@@ -588,7 +600,7 @@ def test_an_operation_of_berths_is_not_disturbed(world: World) -> None:
     assert "Ask again" in advice(finding)
 
 
-def test_an_operation_of_the_earlier_system_is_waited_for(world: World) -> None:
+def test_an_operation_of_the_earlier_system_is_waited_for(world: FleetWithStacks) -> None:
     old_tenant(world)
     old_audit(world, "acme", Operation.UPDATE, Status.STARTED, version="0.1.18", at=NOON)
     world.clock.advance(MAY_STILL_RUN - timedelta(seconds=1))
@@ -597,12 +609,12 @@ def test_an_operation_of_the_earlier_system_is_waited_for(world: World) -> None:
     assert only(world.reconcile(ADOPT)).repaired
 
 
-def test_cloudformation_at_work_is_waited_for(world: World) -> None:
+def test_cloudformation_at_work_is_waited_for(world: FleetWithStacks) -> None:
     old_tenant(world, status="UPDATE_IN_PROGRESS")
     assert "Ask again" in advice(only(world.reconcile(ADOPT)))
 
 
-def test_what_changes_at_the_same_moment_is_left_to_the_next_adoption(world: World) -> None:
+def test_what_changes_at_the_same_moment_is_left_to_the_next_adoption(world: FleetWithStacks) -> None:
     old_tenant(world)
     adopt = world.table.adopt
     world.table.adopt = lambda *_: False  # type: ignore[method-assign]
@@ -616,7 +628,7 @@ def test_what_changes_at_the_same_moment_is_left_to_the_next_adoption(world: Wor
 # Tenants that an operation has listed before they were adopted
 
 
-def listed_tenant(world: World) -> None:
+def listed_tenant(world: FleetWithStacks) -> None:
     """Its stack has another name, so the operation has found none."""
     old_rows(world, "acme")
     run = a_run(tenant=ACME, operation=Operation.UPDATE)
@@ -624,18 +636,18 @@ def listed_tenant(world: World) -> None:
     world.table.fail(run, QUEUE_TABOO, NOON)
 
 
-def test_a_tenant_that_was_listed_before_gets_its_stack_on_record(world: World) -> None:
+def test_a_tenant_that_was_listed_before_gets_its_stack_on_record(world: FleetWithStacks) -> None:
     listed_tenant(world)
     stack = old_stack(world, "acme")
     assert kinds(world.reconcile(Spec())) == [(Kind.UNLISTED, "acme")]
     assert only(world.reconcile(ADOPT)).repaired
-    assert world.metadata(ACME).stack_id == stack.stack_id
+    assert world.metadata_of(ACME).stack_id == stack.stack_id
     assert world.audit(ACME, Operation.UPDATE).root_cause == QUEUE_TABOO, "Berth's own operations stay as they are"
     assert states(world) == {"acme": TenantState.UPDATE_FAILED}
     assert kinds(world.reconcile(Spec())) == []
 
 
-def test_where_no_stack_has_its_queue_that_is_told_each_time(world: World) -> None:
+def test_where_no_stack_has_its_queue_that_is_told_each_time(world: FleetWithStacks) -> None:
     listed_tenant(world)
     for _ in range(2):
         finding = only(world.reconcile(ADOPT))
@@ -644,9 +656,9 @@ def test_where_no_stack_has_its_queue_that_is_told_each_time(world: World) -> No
         assert "describe-stack-resources --physical-resource-id" in advice(finding)
 
 
-def test_a_tenant_whose_stack_has_its_name_needs_no_record_of_it(world: World) -> None:
+def test_a_tenant_whose_stack_has_its_name_needs_no_record_of_it(world: FleetWithStacks) -> None:
     who = world.add("acme")
-    world.table.plant_metadata(replace(world.metadata(who), stack_id=None))
+    world.table.plant_metadata(replace(world.metadata_of(who), stack_id=None))
     assert world.reconcile(ADOPT).total == 0
     assert kinds(world.reconcile(Spec())) == []
 
@@ -674,7 +686,7 @@ class OddTable(MeddledTable):
         return super().adopt(seen, adopted, change)
 
 
-def test_rows_that_cannot_be_read_or_written_are_told_and_the_others_adopted(world: World) -> None:
+def test_rows_that_cannot_be_read_or_written_are_told_and_the_others_adopted(world: FleetWithStacks) -> None:
     world.table = OddTable()
     old_tenant(world, "unwritable")
     old_rows(world, "long", version="é" * 51)
@@ -687,7 +699,7 @@ def test_rows_that_cannot_be_read_or_written_are_told_and_the_others_adopted(wor
         assert "in the table" in advice(told[odd])
 
 
-def test_a_cursor_that_nobody_returned_is_told(world: World) -> None:
+def test_a_cursor_that_nobody_returned_is_told(world: FleetWithStacks) -> None:
     world.table = OddTable()
     done = world.reconcile(replace(ADOPT, cursor="made up"))
     assert (done.status, done.reason) == (
@@ -699,14 +711,14 @@ def test_a_cursor_that_nobody_returned_is_told(world: World) -> None:
 # A large table
 
 
-def many(world: World, count: int) -> list[str]:
+def many(world: FleetWithStacks, count: int) -> list[str]:
     names = [f"t{number:04}" for number in range(count)]
     for name in names:
         old_audit(world, name, Operation.CREATE, Status.FAILURE)
     return names
 
 
-def test_no_more_are_adopted_at_once_than_can_be_told_and_the_next_goes_on_from_there(world: World) -> None:
+def test_no_more_are_adopted_at_once_than_can_be_told_and_the_next_goes_on_from_there(world: FleetWithStacks) -> None:
     names = many(world, 450)
     told: list[str] = []
     cursor: str | None = None
@@ -722,14 +734,14 @@ def test_no_more_are_adopted_at_once_than_can_be_told_and_the_next_goes_on_from_
     assert sum(part.looked_at.rows for part in parts) == 450
 
 
-def test_how_far_it_is_is_recorded_page_by_page(world: World) -> None:
+def test_how_far_it_is_is_recorded_page_by_page(world: FleetWithStacks) -> None:
     many(world, 150)
     world.reconcile(DRY)
-    assert [each.looked_at.rows for each in world.ledger.written] == [0, 100, 150, 150]
+    assert [each.looked_at.rows for each in world.reconciliation_table.written] == [0, 100, 150, 150]
 
 
 @pytest.mark.parametrize("allowed", range(2, 30, 3))
-def test_when_time_runs_out_nothing_is_lost_and_nothing_done_twice(world: World, allowed: int) -> None:
+def test_when_time_runs_out_nothing_is_lost_and_nothing_done_twice(world: FleetWithStacks, allowed: int) -> None:
     names = many(world, 12)
     looks = iter(range(10_000))
     first = world.reconcile(ADOPT, has_time=lambda: next(looks) < allowed)
@@ -740,7 +752,7 @@ def test_when_time_runs_out_nothing_is_lost_and_nothing_done_twice(world: World,
     assert set(states(world)) == set(names)
 
 
-def test_a_throttled_adoption_says_so_and_can_be_gone_on_with(world: World) -> None:
+def test_a_throttled_adoption_says_so_and_can_be_gone_on_with(world: FleetWithStacks) -> None:
     old_tenant(world)
     world.stacks.throttled_calls = 1
     world.stacks.throttle(1)
@@ -750,17 +762,18 @@ def test_a_throttled_adoption_says_so_and_can_be_gone_on_with(world: World) -> N
     assert only(world.reconcile(replace(ADOPT, cursor=done.cursor))).repaired
 
 
-def test_the_table_is_looked_at_no_faster_than_it_bears(world: World) -> None:
+def test_the_table_is_looked_at_no_faster_than_it_bears(world: FleetWithStacks) -> None:
     many(world, 250)
     pauses: list[float] = []
-    world.reconcile(ADOPT, pause=pauses.append)
+    world.pause = pauses.append
+    world.reconcile(ADOPT)
     assert pauses == [50 / READ_UNITS_PER_SECOND]
 
 
 # What surveys say of those who are not adopted
 
 
-def test_a_survey_does_not_say_that_all_is_well_while_somebody_is_in_no_list(world: World) -> None:
+def test_a_survey_does_not_say_that_all_is_well_while_somebody_is_in_no_list(world: FleetWithStacks) -> None:
     """Whatever the names of their stacks, and whether they have any."""
     old_tenant(world, "named-otherwise")
     old_audit(world, "without-a-stack", Operation.CREATE, Status.FAILURE)
@@ -778,7 +791,7 @@ def test_a_survey_does_not_say_that_all_is_well_while_somebody_is_in_no_list(wor
     assert world.rows() == before, "only an adoption adopts"
 
 
-def test_a_survey_on_the_schedule_looks_at_every_row_once_in_a_while(world: World) -> None:
+def test_a_survey_on_the_schedule_looks_at_every_row_once_in_a_while(world: FleetWithStacks) -> None:
     world.add("acme")
     first = on_schedule(world)
     assert (first.looked_at.rows, first.scanned_at) == (1, NOON)
@@ -789,13 +802,13 @@ def test_a_survey_on_the_schedule_looks_at_every_row_once_in_a_while(world: Worl
     assert on_schedule(world).looked_at.rows == 1
 
 
-def test_a_survey_that_somebody_asks_for_always_looks_at_every_row(world: World) -> None:
+def test_a_survey_that_somebody_asks_for_always_looks_at_every_row(world: FleetWithStacks) -> None:
     on_schedule(world)
     old_audit(world, "acme", Operation.CREATE, Status.FAILURE)
     assert kinds(world.reconcile(Spec())) == [(Kind.UNLISTED, "acme")]
 
 
-def test_as_long_as_somebody_is_in_no_list_every_survey_looks(world: World) -> None:
+def test_as_long_as_somebody_is_in_no_list_every_survey_looks(world: FleetWithStacks) -> None:
     old_audit(world, "acme", Operation.CREATE, Status.FAILURE)
     for _ in range(2):
         assert on_schedule(world).counts == {Kind.UNLISTED: 1}
@@ -803,12 +816,12 @@ def test_as_long_as_somebody_is_in_no_list_every_survey_looks(world: World) -> N
     assert on_schedule(world).counts == {}
 
 
-def test_rows_that_cannot_be_read_are_found_by_a_survey(world: World) -> None:
+def test_rows_that_cannot_be_read_are_found_by_a_survey(world: FleetWithStacks) -> None:
     world.table = OddTable()
     assert sorted(kinds(world.reconcile(Spec()))) == [(Kind.UNLISTED, "-no id-"), (Kind.UNLISTED, "unreadable")]
 
 
-def test_a_throttled_look_is_no_proof_that_nobody_is_left(world: World) -> None:
+def test_a_throttled_look_is_no_proof_that_nobody_is_left(world: FleetWithStacks) -> None:
     def throttled(_cursor: str | None, *, limit: int) -> UnlistedPage:  # noqa: ARG001 - the port's
         raise Throttled("Scan: Rate exceeded")
 

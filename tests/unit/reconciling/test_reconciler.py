@@ -23,7 +23,7 @@ from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
 from orchestrator.tenants.ports import Publication
 from orchestrator.tenants.records import Audit, Status
 from tests.fakes import ACME, NOON, OTHER_QUEUE, VERSION, a_run
-from tests.unit.reconciling.world import ADA, MeddledTable, World, kinds, only, queue_of, tenant
+from tests.unit.reconciling.world import ADA, FleetWithStacks, MeddledTable, kinds, only, queue_of, tenant
 from tests.unit.rollouts.world import ROLLOUT, a_rollout, a_spec, a_stage
 
 LOOK = Spec(repair=False)
@@ -34,14 +34,14 @@ A_SECOND = timedelta(seconds=1)
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> FleetWithStacks:
+    return FleetWithStacks()
 
 
 # What died
 
 
-def test_operations_that_died_are_settled(world: World) -> None:
+def test_operations_that_died_are_settled(world: FleetWithStacks) -> None:
     world.die_at_once("acme")
     world.die_at_once("bolt")
     world.clock.advance(CHECK_HOLDER_AFTER)
@@ -57,15 +57,15 @@ def test_operations_that_died_are_settled(world: World) -> None:
     assert world.table.lock(tenant("acme")) is None
 
 
-def test_an_operation_that_came_through_is_told_as_a_success(world: World) -> None:
+def test_an_operation_that_came_through_is_told_as_a_success(world: FleetWithStacks) -> None:
     world.stacks.plant_done(ACME, queue=queue_of(ACME))
     world.die_at_once("acme")
     world.clock.advance(CHECK_HOLDER_AFTER)
     assert only(world.reconcile(ONLY_SETTLE)).result.startswith("Success: ")
-    assert world.metadata(ACME).published
+    assert world.metadata_of(ACME).published
 
 
-def test_nothing_is_looked_at_that_has_only_just_begun(world: World) -> None:
+def test_nothing_is_looked_at_that_has_only_just_begun(world: FleetWithStacks) -> None:
     """Asking about executions is rate-limited."""
     world.die_at_once("acme")
     world.die_at_once("bolt", at=NOON + A_SECOND)
@@ -75,7 +75,7 @@ def test_nothing_is_looked_at_that_has_only_just_begun(world: World) -> None:
     assert done.looked_at.operations == 1
 
 
-def test_what_still_runs_is_left_alone(world: World) -> None:
+def test_what_still_runs_is_left_alone(world: FleetWithStacks) -> None:
     world.begin(a_run())
     world.clock.advance(CHECK_HOLDER_AFTER)
     done = world.reconcile(ONLY_SETTLE)
@@ -83,7 +83,7 @@ def test_what_still_runs_is_left_alone(world: World) -> None:
     assert done.looked_at.operations == 1
 
 
-def test_a_dry_run_settles_nothing_and_says_what_it_would(world: World) -> None:
+def test_a_dry_run_settles_nothing_and_says_what_it_would(world: FleetWithStacks) -> None:
     world.die_at_once("acme")
     world.clock.advance(CHECK_HOLDER_AFTER)
     before = world.rows()
@@ -100,7 +100,7 @@ def test_a_dry_run_settles_nothing_and_says_what_it_would(world: World) -> None:
 
 
 @pytest.mark.parametrize("spec", [ONLY_SETTLE, LOOK, REPAIR])
-def test_what_died_is_settled_whatever_else_is_asked_for(world: World, spec: Spec) -> None:
+def test_what_died_is_settled_whatever_else_is_asked_for(world: FleetWithStacks, spec: Spec) -> None:
     world.die_at_once("acme")
     world.clock.advance(CHECK_HOLDER_AFTER)
     world.reconcile(spec)
@@ -118,7 +118,7 @@ class LaggingIndex(MeddledTable):
         return [*self.told, *super().unfinished_operations()]
 
 
-def test_what_the_index_says_is_looked_up_before_anything_is_done_about_it(world: World) -> None:
+def test_what_the_index_says_is_looked_up_before_anything_is_done_about_it(world: FleetWithStacks) -> None:
     world.table = table = LaggingIndex()
     run = world.die_at_once("acme")
     table.told = [world.audit(ACME)]
@@ -135,7 +135,7 @@ def test_what_the_index_says_is_looked_up_before_anything_is_done_about_it(world
 # What hangs
 
 
-def test_an_operation_past_its_deadline_that_cannot_be_settled_is_stuck(world: World) -> None:
+def test_an_operation_past_its_deadline_that_cannot_be_settled_is_stuck(world: FleetWithStacks) -> None:
     run = world.begin(a_run())
     world.clock.advance(STUCK_AFTER)
     assert not world.reconcile(ONLY_SETTLE).stuck
@@ -148,7 +148,7 @@ def test_an_operation_past_its_deadline_that_cannot_be_settled_is_stuck(world: W
     assert run.execution in finding.advice
 
 
-def test_one_that_is_throttled_does_not_keep_the_others_from_being_settled(world: World) -> None:
+def test_one_that_is_throttled_does_not_keep_the_others_from_being_settled(world: FleetWithStacks) -> None:
     world.die_at_once("acme")
     world.die_at_once("bolt")
     world.clock.advance(CHECK_HOLDER_AFTER)
@@ -159,7 +159,7 @@ def test_one_that_is_throttled_does_not_keep_the_others_from_being_settled(world
     assert kinds(world.reconcile(ONLY_SETTLE)) == [(Kind.UNFINISHED, "acme")]
 
 
-def test_one_that_is_throttled_for_too_long_is_stuck(world: World) -> None:
+def test_one_that_is_throttled_for_too_long_is_stuck(world: FleetWithStacks) -> None:
     world.die_at_once("acme")
     world.clock.advance(STUCK_AFTER + A_SECOND)
     world.stacks.throttle(1)
@@ -169,18 +169,18 @@ def test_one_that_is_throttled_for_too_long_is_stuck(world: World) -> None:
 # Rollouts
 
 
-def plant_rollout(world: World, status: RolloutStatus, *, executed: bool, running: bool) -> None:
+def plant_rollout(world: FleetWithStacks, status: RolloutStatus, *, executed: bool, running: bool) -> None:
     rollout = a_rollout(status=status)
     if not executed:
         rollout = replace(rollout, execution=None)
     elif running:
         world.rollout_executions.running.add(str(rollout.execution))
-    assert world.rollouts.register(rollout, [a_stage()], revision=0)
+    assert world.rollout_table.register(rollout, [a_stage()], revision=0)
 
 
 @pytest.mark.parametrize("executed", [True, False], ids=["died", "never started"])
 @pytest.mark.parametrize("status", [status for status in RolloutStatus if status.active])
-def test_a_rollout_that_nobody_moves_on_is_found(world: World, status: RolloutStatus, executed: bool) -> None:
+def test_a_rollout_that_nobody_moves_on_is_found(world: FleetWithStacks, status: RolloutStatus, executed: bool) -> None:
     plant_rollout(world, status, executed=executed, running=False)
     world.clock.advance(timedelta(minutes=10))
     done = world.reconcile(ONLY_SETTLE)
@@ -191,7 +191,7 @@ def test_a_rollout_that_nobody_moves_on_is_found(world: World, status: RolloutSt
     assert not done.repaired
 
 
-def test_a_rollout_that_moves_on_or_has_only_just_begun_is_not(world: World) -> None:
+def test_a_rollout_that_moves_on_or_has_only_just_begun_is_not(world: FleetWithStacks) -> None:
     plant_rollout(world, RolloutStatus.RUNNING, executed=True, running=False)
     world.clock.advance(timedelta(minutes=9))
     assert not world.reconcile(ONLY_SETTLE).findings
@@ -200,17 +200,17 @@ def test_a_rollout_that_moves_on_or_has_only_just_begun_is_not(world: World) -> 
     assert not world.reconcile(ONLY_SETTLE).findings
 
 
-def test_a_rollout_that_is_over_by_its_row_is_not(world: World) -> None:
+def test_a_rollout_that_is_over_by_its_row_is_not(world: FleetWithStacks) -> None:
     """The registry is read before the rollouts are."""
     plant_rollout(world, RolloutStatus.SUCCEEDED, executed=True, running=False)
-    assert ROLLOUT in world.rollouts.registry().active
+    assert ROLLOUT in world.rollout_table.registry().active
     world.clock.advance(timedelta(hours=1))
     assert not world.reconcile(ONLY_SETTLE).findings
 
 
-def test_a_dry_run_of_a_rollout_is_in_nobodys_way(world: World) -> None:
+def test_a_dry_run_of_a_rollout_is_in_nobodys_way(world: FleetWithStacks) -> None:
     rollout = a_rollout(a_spec(dry_run=True))
-    assert world.rollouts.register(rollout, [a_stage()], revision=0)
+    assert world.rollout_table.register(rollout, [a_stage()], revision=0)
     world.clock.advance(timedelta(hours=1))
     assert not world.reconcile(ONLY_SETTLE).findings
 
@@ -219,19 +219,19 @@ def test_a_dry_run_of_a_rollout_is_in_nobodys_way(world: World) -> None:
 
 
 @pytest.mark.parametrize("allowed", range(12))
-def test_when_time_runs_out_what_was_found_so_far_is_told(world: World, allowed: int) -> None:
+def test_when_time_runs_out_what_was_found_so_far_is_told(world: FleetWithStacks, allowed: int) -> None:
     world.drifting(3)
     world.add("u", queue=OTHER_QUEUE)
     looks = count(1)
     done = world.reconcile(replace(LOOK, detect_drift=True), has_time=lambda: next(looks) <= allowed)
     assert done.status is (ReconciliationStatus.DONE if allowed > 9 else ReconciliationStatus.INCOMPLETE)
     assert bool(done.reason) is (done.status is ReconciliationStatus.INCOMPLETE)
-    assert world.ledger.recorded[done.id] == done
+    assert world.reconciliation_table.recorded[done.id] == done
     assert done.looked_at.all_stacks == (4 if allowed >= 4 else None)
     assert done.looked_at.tenants == min(max(allowed - 4, 0), 4)
 
 
-def test_when_there_is_no_time_nothing_is_settled(world: World) -> None:
+def test_when_there_is_no_time_nothing_is_settled(world: FleetWithStacks) -> None:
     world.die_at_once("acme")
     world.clock.advance(CHECK_HOLDER_AFTER)
     done = world.reconcile(has_time=lambda: False)
@@ -240,7 +240,7 @@ def test_when_there_is_no_time_nothing_is_settled(world: World) -> None:
     assert world.audit(ACME).status is Status.STARTED
 
 
-def test_when_aws_asks_to_slow_down_what_was_found_so_far_is_told(world: World) -> None:
+def test_when_aws_asks_to_slow_down_what_was_found_so_far_is_told(world: FleetWithStacks) -> None:
     world.add("acme", queue=OTHER_QUEUE)
     world.add("bolt", queue=OTHER_QUEUE)
     world.stacks.throttle(3)
@@ -253,25 +253,25 @@ def test_when_aws_asks_to_slow_down_what_was_found_so_far_is_told(world: World) 
 # What is recorded
 
 
-def test_it_says_that_it_runs_and_then_what_came_of_it(world: World) -> None:
+def test_it_says_that_it_runs_and_then_what_came_of_it(world: FleetWithStacks) -> None:
     world.add("acme", queue=OTHER_QUEUE)
     world.clock.advance(A_SECOND)
     done = world.reconcile(LOOK)
-    first, last = world.ledger.written
+    first, last = world.reconciliation_table.written
     assert (first.status, first.findings) == (ReconciliationStatus.RUNNING, ())
     assert last == done
     assert (done.started_at, done.updated_at) == (NOON, NOON + A_SECOND)
     assert (done.id, done.by, done.spec) == (first.id, ADA, LOOK)
 
 
-def test_how_far_it_is_is_recorded_now_and_then(world: World) -> None:
+def test_how_far_it_is_is_recorded_now_and_then(world: FleetWithStacks) -> None:
     for number in range(401):
         world.add(f"t{number:03}")
     world.reconcile(LOOK)
-    assert [each.looked_at.tenants for each in world.ledger.written] == [0, 200, 400, 401]
+    assert [each.looked_at.tenants for each in world.reconciliation_table.written] == [0, 200, 400, 401]
 
 
-def test_all_findings_are_counted_and_as_many_kept_as_fit(world: World) -> None:
+def test_all_findings_are_counted_and_as_many_kept_as_fit(world: FleetWithStacks) -> None:
     for number in range(MAX_FINDINGS + 1):
         world.stacks.plant_done(tenant(f"t{number:03}"))
     done = world.reconcile(REPAIR)
@@ -281,7 +281,7 @@ def test_all_findings_are_counted_and_as_many_kept_as_fit(world: World) -> None:
     assert done.repaired == done.left == 0
 
 
-def test_a_throttled_repair_is_found_again(world: World) -> None:
+def test_a_throttled_repair_is_found_again(world: FleetWithStacks) -> None:
     world.delete(world.add("acme"))
 
     def refuse(*_: object) -> None:
@@ -294,7 +294,7 @@ def test_a_throttled_repair_is_found_again(world: World) -> None:
     assert only(world.reconcile(REPAIR)).ordered
 
 
-def test_whatever_goes_wrong_it_is_told_and_nobody_waits_for_its_end(world: World) -> None:
+def test_whatever_goes_wrong_it_is_told_and_nobody_waits_for_its_end(world: FleetWithStacks) -> None:
     world.add("acme")
 
     def refuse() -> None:
@@ -303,7 +303,7 @@ def test_whatever_goes_wrong_it_is_told_and_nobody_waits_for_its_end(world: Worl
     world.survey.all = refuse  # type: ignore[method-assign,assignment]
     with pytest.raises(PermissionError):
         world.reconcile(REPAIR)
-    (recorded,) = world.ledger.recorded.values()
+    (recorded,) = world.reconciliation_table.recorded.values()
     assert recorded.status is ReconciliationStatus.INCOMPLETE
     assert recorded.reason.startswith("PermissionError: not authorized to perform: cloudformation:ListStacks")
     assert len(recorded.reason) == 1_000

@@ -26,7 +26,7 @@ from tests.fakes import (
     an_audit,
     take,
 )
-from tests.unit.reconciling.world import A_MINUTE, World, queue_of
+from tests.unit.reconciling.world import A_MINUTE, FleetWithStacks, queue_of
 from tests.unit.test_stack_status import SORTED
 
 QUEUE = queue_of(ACME)
@@ -39,9 +39,9 @@ def a_run_of(operation: Operation) -> Run:
     return a_run(operation=operation, version=NEXT_VERSION)
 
 
-def world_with(operation: Operation, stack: str | None, *, at: str = NEXT_VERSION) -> tuple[World, Run]:
+def world_with(operation: Operation, stack: str | None, *, at: str = NEXT_VERSION) -> tuple[FleetWithStacks, Run]:
     """The operation has begun, and its stack is in that state, at that version."""
-    world = World()
+    world = FleetWithStacks()
     if operation is not Operation.CREATE:
         world.add(ACME.value)
         world.take_stack_away(ACME)
@@ -166,14 +166,14 @@ def test_a_delete_is_no_success_if_the_stack_of_the_tenant_is_not_known() -> Non
     """A tenant from before Berth, whose stack has another name: it would be left behind."""
     world, run = world_with(Operation.DELETE, None)
     old = Queue("arn:aws:sqs:eu-west-1:0:old-acme", "https://sqs.eu-west-1.amazonaws.com/0/old-acme")
-    metadata = replace(world.metadata(ACME), queue=old, version="0.0.9", stack_id=None, gone_stack_id=None)
+    metadata = replace(world.metadata_of(ACME), queue=old, version="0.0.9", stack_id=None, gone_stack_id=None)
     world.table.plant_metadata(metadata)
     world.executions.end(run.execution)
     settlement = world.settling.settle(run)
     assert isinstance(settlement, Settled)
     assert settlement.status is Status.FAILURE
     assert "berth adopt" in settlement.reason
-    assert world.metadata(ACME).published, "it is served as before"
+    assert world.metadata_of(ACME).published, "it is served as before"
 
 
 # What is written
@@ -184,7 +184,7 @@ def test_a_create_that_came_through_is_published() -> None:
     world.executions.end(run.execution)
     world.clock.advance(A_MINUTE)
     assert world.settling.settle(run) == Settled(Status.SUCCESS, "the stack is what was asked for")
-    metadata = world.metadata(ACME)
+    metadata = world.metadata_of(ACME)
     (stack,) = world.stacks.living
     assert (metadata.queue, metadata.version, metadata.stack_id) == (QUEUE, NEXT_VERSION, stack.stack_id)
     assert metadata.published
@@ -196,19 +196,19 @@ def test_an_update_that_came_through_is_published() -> None:
     world, run = world_with(Operation.UPDATE, "UPDATE_COMPLETE")
     world.executions.end(run.execution)
     world.settling.settle(run)
-    assert world.metadata(ACME).version == NEXT_VERSION
+    assert world.metadata_of(ACME).version == NEXT_VERSION
 
 
 def test_an_update_to_where_the_tenant_is_that_cloudformation_was_never_asked_for_has_failed() -> None:
     """The stack is at that version because it was there before."""
-    world = World()
+    world = FleetWithStacks()
     world.add("acme", version=NEXT_VERSION)
     run = world.begin_and_die(a_run(operation=Operation.UPDATE, version=NEXT_VERSION))
     settled = world.settling.settle(run)
     assert isinstance(settled, Settled)
     assert settled.status is Status.FAILURE
     assert "has not begun" in settled.reason
-    assert world.metadata(ACME).version == NEXT_VERSION
+    assert world.metadata_of(ACME).version == NEXT_VERSION
 
 
 def test_an_update_that_never_began_leaves_the_tenant_served_as_it_was() -> None:
@@ -218,8 +218,8 @@ def test_an_update_that_never_began_leaves_the_tenant_served_as_it_was() -> None
     assert isinstance(settlement, Settled)
     assert settlement.status is Status.FAILURE
     assert "the update has not begun" in settlement.reason
-    assert world.metadata(ACME).published
-    assert world.metadata(ACME).version == VERSION
+    assert world.metadata_of(ACME).published
+    assert world.metadata_of(ACME).version == VERSION
 
 
 def test_a_delete_that_came_through_leaves_no_metadata() -> None:
@@ -234,10 +234,10 @@ def test_a_delete_that_came_through_leaves_no_metadata() -> None:
 )
 def test_a_delete_that_left_its_stack_alone_is_served_again_and_no_other(stack: str, served: bool) -> None:
     world, run = world_with(Operation.DELETE, stack)
-    assert not world.metadata(ACME).published
+    assert not world.metadata_of(ACME).published
     world.executions.end(run.execution)
     world.settling.settle(run)
-    assert world.metadata(ACME).published is served
+    assert world.metadata_of(ACME).published is served
 
 
 def test_a_failure_says_how_the_execution_ended_and_what_is_true() -> None:
@@ -283,7 +283,7 @@ def test_a_create_that_had_revived_the_tenant_succeeds() -> None:
     world.table.plant_audit(replace(delete, revived_by=run.execution))
     world.executions.end(run.execution)
     world.settling.settle(run)
-    assert world.metadata(ACME).published
+    assert world.metadata_of(ACME).published
 
 
 @pytest.mark.parametrize(
@@ -293,12 +293,12 @@ def test_a_create_that_had_revived_the_tenant_succeeds() -> None:
 )
 def test_an_update_of_a_tenant_that_is_not_served_never_succeeds_by_settling(withdrawn: dict[str, Any]) -> None:
     world, run = world_with(Operation.UPDATE, "UPDATE_COMPLETE")
-    world.table.plant_metadata(replace(world.metadata(ACME), **withdrawn))
+    world.table.plant_metadata(replace(world.metadata_of(ACME), **withdrawn))
     world.executions.end(run.execution)
     settlement = world.settling.settle(run)
     assert isinstance(settlement, Settled)
     assert settlement.status is Status.FAILURE
-    assert not world.metadata(ACME).published
+    assert not world.metadata_of(ACME).published
 
 
 def test_an_update_of_nobody_never_succeeds_by_settling() -> None:
@@ -370,7 +370,7 @@ def test_an_operation_that_has_said_how_it_ended_is_left_alone() -> None:
 
 
 def test_an_operation_that_never_began_has_nothing_to_settle() -> None:
-    world = World()
+    world = FleetWithStacks()
     assert world.settling.settle(a_run()) == NothingToSettle()
     assert not world.table.audits(ACME)
 
@@ -460,13 +460,13 @@ def test_what_the_stack_was_made_from_is_remembered_if_it_is_known() -> None:
     world, run = world_with(Operation.CREATE, "CREATE_COMPLETE", at=VERSION)
     world.executions.end(run.execution)
     world.settling.settle(run)
-    assert world.metadata(ACME).version == VERSION
-    assert world.metadata(ACME).deployed is None
+    assert world.metadata_of(ACME).version == VERSION
+    assert world.metadata_of(ACME).deployed is None
 
 
 def test_the_stacks_own_queue_is_published_whatever_was_on_record() -> None:
     world, run = world_with(Operation.UPDATE, "UPDATE_COMPLETE")
-    world.table.plant_metadata(replace(world.metadata(ACME), queue=OTHER_QUEUE))
+    world.table.plant_metadata(replace(world.metadata_of(ACME), queue=OTHER_QUEUE))
     world.executions.end(run.execution)
     world.settling.settle(run)
-    assert world.metadata(ACME).queue == QUEUE
+    assert world.metadata_of(ACME).queue == QUEUE

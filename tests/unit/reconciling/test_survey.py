@@ -21,7 +21,7 @@ from orchestrator.tenants.names import Names
 from orchestrator.tenants.ports import ListedTenant, Stack
 from orchestrator.tenants.records import Messages, Metadata, Operation, Queue, RootCause, Status, TenantState
 from tests.fakes import ACME, NAMES, NEXT_VERSION, OTHER_QUEUE, VERSION, a_release, a_run, an_audit, stack_arn
-from tests.unit.reconciling.world import ADA, LONG_AGO, MeddledTable, World, kinds, queue_of, tenant
+from tests.unit.reconciling.world import ADA, LONG_AGO, FleetWithStacks, MeddledTable, kinds, queue_of, tenant
 
 LOOK = Spec(repair=False)
 DRY = Spec(dry_run=True)
@@ -32,14 +32,14 @@ QUEUE_OF_NOBODY = Queue("arn:aws:sqs:eu-west-1:000000000000:inbox", "https://sqs
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> FleetWithStacks:
+    return FleetWithStacks()
 
 
 # A fleet that is as it should be
 
 
-def test_a_fleet_that_is_well_costs_a_look_at_the_index_and_the_list_of_stacks(world: World) -> None:
+def test_a_fleet_that_is_well_costs_a_look_at_the_index_and_the_list_of_stacks(world: FleetWithStacks) -> None:
     for number in range(5):
         world.add(f"t{number}")
     world.survey.others = [SurveyedStack("Berth", Stack("arn:x", "UPDATE_COMPLETE", "", None, None, None, ours=True))]
@@ -52,7 +52,7 @@ def test_a_fleet_that_is_well_costs_a_look_at_the_index_and_the_list_of_stacks(w
     assert not world.stacks.calls
 
 
-def test_tenants_that_are_at_work_are_not_looked_at_closer(world: World) -> None:
+def test_tenants_that_are_at_work_are_not_looked_at_closer(world: FleetWithStacks) -> None:
     world.begin(a_run(tenant=tenant("creating")))
     for name, operation in (("updating", Operation.UPDATE), ("deleting", Operation.DELETE)):
         world.begin(a_run(tenant=world.add(name), operation=operation, version=NEXT_VERSION))
@@ -64,7 +64,7 @@ def test_tenants_that_are_at_work_are_not_looked_at_closer(world: World) -> None
     assert not world.stacks.calls
 
 
-def test_versions_with_the_same_content_are_no_difference(world: World) -> None:
+def test_versions_with_the_same_content_are_no_difference(world: FleetWithStacks) -> None:
     world.table = MeddledTable()
     for version in (VERSION, NEXT_VERSION):
         world.table.record_release(a_release(version, content="the same"))
@@ -72,7 +72,7 @@ def test_versions_with_the_same_content_are_no_difference(world: World) -> None:
     assert not world.reconcile(REPAIR).findings
 
 
-def test_deleted_tenants_without_a_stack_are_not_looked_at(world: World) -> None:
+def test_deleted_tenants_without_a_stack_are_not_looked_at(world: FleetWithStacks) -> None:
     world.add("acme")
     world.take_stack_away(ACME)
     world.delete(ACME)
@@ -84,7 +84,7 @@ def test_deleted_tenants_without_a_stack_are_not_looked_at(world: World) -> None
 # What differs
 
 
-def everything_wrong(world: World) -> dict[str, Kind]:
+def everything_wrong(world: FleetWithStacks) -> dict[str, Kind]:
     """A tenant for everything that can be wrong with one, and one that is well."""
     world.add("well")
     world.add("differs", queue=OTHER_QUEUE)
@@ -96,7 +96,7 @@ def everything_wrong(world: World) -> dict[str, Kind]:
     world.stacks.plant_done(tenant("stray"), queue=queue_of(tenant("stray")))
     forgotten = world.add("forgotten")
     world.take_stack_away(forgotten)
-    world.table.forget_queue(forgotten, stack_id=str(world.metadata(forgotten).stack_id), vanished=True)
+    world.table.forget_queue(forgotten, stack_id=str(world.metadata_of(forgotten).stack_id), vanished=True)
     return {
         "differs": Kind.METADATA_DIFFERS,
         "unknown-version": Kind.UNKNOWN_VERSION,
@@ -109,7 +109,9 @@ def everything_wrong(world: World) -> dict[str, Kind]:
 
 
 @pytest.mark.parametrize("spec", [LOOK, DRY], ids=["only looking", "dry run"])
-def test_what_differs_is_found_and_nothing_is_done_about_it_unless_asked_for(world: World, spec: Spec) -> None:
+def test_what_differs_is_found_and_nothing_is_done_about_it_unless_asked_for(
+    world: FleetWithStacks, spec: Spec
+) -> None:
     expected = everything_wrong(world)
     before = world.rows()
     done = world.reconcile(spec)
@@ -121,7 +123,7 @@ def test_what_differs_is_found_and_nothing_is_done_about_it_unless_asked_for(wor
     assert not world.executions.started
 
 
-def test_what_differs_is_repaired_if_that_is_asked_for(world: World) -> None:
+def test_what_differs_is_repaired_if_that_is_asked_for(world: FleetWithStacks) -> None:
     everything_wrong(world)
     done = world.reconcile(REPAIR)
     assert {finding.subject for finding in done.findings if finding.repaired} == {"differs"}
@@ -136,10 +138,10 @@ def test_what_differs_is_repaired_if_that_is_asked_for(world: World) -> None:
         (Operation.UPDATE, "unknown-version", NEXT_VERSION),
     ]
     assert all(request.by == ADA for _, request in world.executions.started)
-    assert world.metadata(tenant("differs")).queue == queue_of(tenant("differs"))
+    assert world.metadata_of(tenant("differs")).queue == queue_of(tenant("differs"))
 
 
-def test_asking_twice_orders_once(world: World) -> None:
+def test_asking_twice_orders_once(world: FleetWithStacks) -> None:
     everything_wrong(world)
     world.reconcile(REPAIR)
     ordered = world.ordered()
@@ -148,7 +150,7 @@ def test_asking_twice_orders_once(world: World) -> None:
     assert ("differs", Kind.METADATA_DIFFERS) not in {(finding.subject, finding.kind) for finding in done.findings}
 
 
-def test_what_was_never_created_is_not_created_by_a_repair(world: World) -> None:
+def test_what_was_never_created_is_not_created_by_a_repair(world: FleetWithStacks) -> None:
     """An update of a tenant that there never was is refused, and leaves its row."""
     world.table.plant_audit(an_audit(Status.FAILURE, Operation.UPDATE, version=NEXT_VERSION, at=LONG_AGO))
     done = world.reconcile(REPAIR)
@@ -157,7 +159,7 @@ def test_what_was_never_created_is_not_created_by_a_repair(world: World) -> None
     assert not world.executions.started
 
 
-def test_what_the_list_of_stacks_says_is_looked_up_before_anything_is_done_about_it(world: World) -> None:
+def test_what_the_list_of_stacks_says_is_looked_up_before_anything_is_done_about_it(world: FleetWithStacks) -> None:
     """The stack was made after the list was."""
     world.add("acme")
     world.survey.all = lambda: iter(())  # type: ignore[method-assign]
@@ -166,7 +168,7 @@ def test_what_the_list_of_stacks_says_is_looked_up_before_anything_is_done_about
     assert world.stacks.calls == ["find"]
 
 
-def test_an_operation_that_began_since_is_not_disturbed(world: World) -> None:
+def test_an_operation_that_began_since_is_not_disturbed(world: FleetWithStacks) -> None:
     world.add("acme", queue=OTHER_QUEUE)
     find = world.stacks.find
 
@@ -177,13 +179,13 @@ def test_an_operation_that_began_since_is_not_disturbed(world: World) -> None:
     world.stacks.find = found_as_it_begins  # type: ignore[method-assign]
     done = world.reconcile(REPAIR)
     assert not done.findings
-    assert world.metadata(ACME).queue == OTHER_QUEUE
+    assert world.metadata_of(ACME).queue == OTHER_QUEUE
 
 
 # Stacks that are nobody's
 
 
-def test_a_stack_with_a_tenants_prefix_that_is_no_tenants_is_foreign(world: World) -> None:
+def test_a_stack_with_a_tenants_prefix_that_is_no_tenants_is_foreign(world: FleetWithStacks) -> None:
     def a_stack(name: str, who: str | None) -> SurveyedStack:
         return SurveyedStack(name, Stack(f"arn:{name}", "CREATE_COMPLETE", "", who, None, None, ours=True))
 
@@ -205,7 +207,7 @@ def test_a_stack_with_a_tenants_prefix_that_is_no_tenants_is_foreign(world: Worl
 
 
 @pytest.mark.parametrize("name", ["Berth-dev", "B", "berthing", "Berth2"])
-def test_the_stacks_of_another_control_plane_are_only_counted(world: World, name: str) -> None:
+def test_the_stacks_of_another_control_plane_are_only_counted(world: FleetWithStacks, name: str) -> None:
     world.add("acme")
     stack = replace(world.stacks.living[0], stack_id=f"arn:x/{Names(name).stack_of(ACME)}/1", ours=False)
     world.survey.others = [SurveyedStack(Names(name).stack_of(ACME), stack)]
@@ -214,12 +216,12 @@ def test_the_stacks_of_another_control_plane_are_only_counted(world: World, name
     assert (done.looked_at.all_stacks, done.looked_at.stacks, done.looked_at.tenants) == (2, 1, 1)
 
 
-def test_a_stack_that_bears_a_tenants_name_and_is_anothers_is_foreign(world: World) -> None:
+def test_a_stack_that_bears_a_tenants_name_and_is_anothers_is_foreign(world: FleetWithStacks) -> None:
     world.stacks.plant(Stack(stack_arn(), "CREATE_COMPLETE", "", "bolt", None, None, ours=True))
     assert kinds(world.reconcile(REPAIR)) == [(Kind.FOREIGN_STACK, NAMES.stack_of(ACME))]
 
 
-def test_a_deleted_tenants_messages_are_not_lost_by_a_repair(world: World) -> None:
+def test_a_deleted_tenants_messages_are_not_lost_by_a_repair(world: FleetWithStacks) -> None:
     world.delete(world.add("acme"))
     world.queues.held[queue_of(ACME).url] = Messages(1, 0, 0)
     world.reconcile(REPAIR)
@@ -230,7 +232,7 @@ def test_a_deleted_tenants_messages_are_not_lost_by_a_repair(world: World) -> No
 # Drift
 
 
-def test_drift_is_found_by_cloudformations_own_word(world: World) -> None:
+def test_drift_is_found_by_cloudformations_own_word(world: FleetWithStacks) -> None:
     drifted = world.drifting(25)
     done = world.reconcile(Spec(detect_drift=True))
     assert sorted(kinds(done)) == [(Kind.DRIFTED, name) for name in drifted]
@@ -239,14 +241,14 @@ def test_drift_is_found_by_cloudformations_own_word(world: World) -> None:
     assert not world.executions.started
 
 
-def test_nobody_is_asked_about_drift_unless_it_is_asked_for(world: World) -> None:
+def test_nobody_is_asked_about_drift_unless_it_is_asked_for(world: FleetWithStacks) -> None:
     world.drifting(3)
     done = world.reconcile(REPAIR)
     assert not done.findings
     assert done.looked_at.drift == 0
 
 
-def test_only_a_few_stacks_are_compared_at_once_and_waiting_for_them_is_no_spinning(world: World) -> None:
+def test_only_a_few_stacks_are_compared_at_once_and_waiting_for_them_is_no_spinning(world: FleetWithStacks) -> None:
     world.drifting(25)
     world.survey.looks_needed = 3
     under_way: set[str] = set()
@@ -272,13 +274,14 @@ def test_only_a_few_stacks_are_compared_at_once_and_waiting_for_them_is_no_spinn
 
     world.survey.start_drift_detection = started  # type: ignore[method-assign]
     world.survey.drift = looked  # type: ignore[method-assign,assignment]
-    done = world.reconcile(Spec(detect_drift=True), pause=paused)
+    world.pause = paused
+    done = world.reconcile(Spec(detect_drift=True))
     assert done.looked_at.drift == 25
     assert most == DRIFT_AT_ONCE
     assert pauses == 3 * 2
 
 
-def test_a_stack_that_cannot_be_compared_now_is_left_out(world: World) -> None:
+def test_a_stack_that_cannot_be_compared_now_is_left_out(world: FleetWithStacks) -> None:
     world.drifting(3)
     (stack,) = world.stacks_of(tenant("t00"))
     world.survey.cannot_be_compared.add(stack.stack_id)
@@ -287,7 +290,7 @@ def test_a_stack_that_cannot_be_compared_now_is_left_out(world: World) -> None:
     assert done.looked_at.drift == 2
 
 
-def test_a_stack_that_does_not_stand_or_is_nobodys_is_not_compared(world: World) -> None:
+def test_a_stack_that_does_not_stand_or_is_nobodys_is_not_compared(world: FleetWithStacks) -> None:
     (stack,) = world.stacks_of(world.add("broken"))
     world.stacks.change(stack.stack_id, "UPDATE_ROLLBACK_FAILED")
     world.stacks.plant_done(tenant("stray"))
@@ -297,7 +300,7 @@ def test_a_stack_that_does_not_stand_or_is_nobodys_is_not_compared(world: World)
 
 @pytest.mark.parametrize("listed_as", [QUEUE_OF_NOBODY, None], ids=["also in its stack", "only in its row"])
 def test_a_queue_that_may_not_be_looked_at_is_that_tenants_finding_and_the_survey_goes_on(
-    world: World, listed_as: Queue | None
+    world: FleetWithStacks, listed_as: Queue | None
 ) -> None:
     strange, _other = world.add("strange"), world.add("zeta")
     metadata = world.table.metadata(strange)
@@ -332,7 +335,7 @@ class UnreadableTable(MeddledTable):
         ]
 
 
-def test_rows_that_cannot_be_read_are_that_tenants_finding_and_the_survey_goes_on(world: World) -> None:
+def test_rows_that_cannot_be_read_are_that_tenants_finding_and_the_survey_goes_on(world: FleetWithStacks) -> None:
     for name in ("odd", "unreadable-listed", "zeta"):
         world.add(name)
     table = UnreadableTable()
@@ -351,7 +354,9 @@ def test_rows_that_cannot_be_read_are_that_tenants_finding_and_the_survey_goes_o
     ]
 
 
-def test_a_stack_whose_template_somebody_has_replaced_by_one_that_names_no_version_is_found(world: World) -> None:
+def test_a_stack_whose_template_somebody_has_replaced_by_one_that_names_no_version_is_found(
+    world: FleetWithStacks,
+) -> None:
     who = world.add("acme", deployed="the fingerprint of a release")
     (stack,) = world.stacks_of(who)
     world.stacks.resources[stack.stack_id] = queue_of(who)
@@ -361,7 +366,7 @@ def test_a_stack_whose_template_somebody_has_replaced_by_one_that_names_no_versi
     assert "its template is no release of Berth" in done.findings[0].detail
 
 
-def test_a_stack_that_nobody_asked_for_is_an_orphan_though_it_has_recorded_its_queue(world: World) -> None:
+def test_a_stack_that_nobody_asked_for_is_an_orphan_though_it_has_recorded_its_queue(world: FleetWithStacks) -> None:
     who = tenant("orphan")
     stack = world.stacks.plant_done(who, queue=queue_of(who))
     world.table.record_queue(who, stack_id=stack.stack_id, queue=queue_of(who), at=world.clock.now())

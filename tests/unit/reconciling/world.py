@@ -9,8 +9,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.reconciling.health import Concurrency, Health
-from orchestrator.reconciling.reconciler import Reconciler
 from orchestrator.reconciling.records import (
     LATEST_LOOK,
     Finding,
@@ -20,33 +18,23 @@ from orchestrator.reconciling.records import (
     Remedy,
     Spec,
 )
-from orchestrator.reconciling.repairing import Repairing
-from orchestrator.reconciling.settling import Settling
-from orchestrator.tenants.lifecycle import Lifecycle
-from orchestrator.tenants.limits import Unlimited
 from orchestrator.tenants.ports import Publication, Stack
-from orchestrator.tenants.records import Audit, Metadata, Operation, Queue, RootCause, Run, Status
+from orchestrator.tenants.records import Audit, Operation, Queue, RootCause, Run, Status
 from orchestrator.tenants.writes import MetadataKey
 from tests.fakes import (
     NAMES,
     NEXT_VERSION,
     NOON,
     VERSION,
-    FakeClock,
-    FakeExecutions,
-    FakeQueues,
-    FakeRolloutExecutions,
     FakeStacks,
-    InMemoryRollouts,
     InMemoryTable,
-    a_release,
+    World,
     a_run,
     an_audit,
-    parameters_of,
     some_metadata,
     take,
 )
-from tests.fakes.reconciling import FakeSurvey, InMemoryReconciliations
+from tests.fakes.reconciling import InMemoryReconciliations
 
 ADA = "arn:aws:sts::000000000000:assumed-role/operator/ada"
 RECONCILIATION = "20261116-120000-abcd"
@@ -132,74 +120,16 @@ class RememberedReconciliations(InMemoryReconciliations):
             self.written.append(reconciliation)
 
 
-class World:
+class FleetWithStacks(World):
+    """A fleet with its stacks, and what may happen to it."""
+
+    table: MeddledTable
+    stacks: FlakyStacks
+    reconciliation_table: RememberedReconciliations
+
     def __init__(self) -> None:
-        self.clock = FakeClock()
-        self.table = MeddledTable()
-        self.executions = FakeExecutions()
-        self.stacks = FlakyStacks()
-        self.queues = FakeQueues()
-        self.survey = FakeSurvey(self.stacks)
-        self.ledger = RememberedReconciliations()
-        self.rollouts = InMemoryRollouts()
-        self.rollout_executions = FakeRolloutExecutions()
-        self.stack_limit: int | None = 2_000
-        self.concurrency: Concurrency | None = Concurrency(limit=1_000, most_used=12)
-        self.max_tenants = 1_900
-        self.dead_letter_queues: dict[str, str] = {}
-        for version in (VERSION, NEXT_VERSION):
-            self.table.record_release(a_release(version))
-
-    @property
-    def settling(self) -> Settling:
-        table = self.table
-        return Settling(
-            reader=table,
-            ledger=table,
-            releases=table,
-            stacks=self.stacks,
-            queues=self.queues,
-            executions=self.executions,
-            parameters=parameters_of,
-            clock=self.clock,
-        )
-
-    @property
-    def repairing(self) -> Repairing:
-        table = self.table
-        lifecycle = Lifecycle(table, table, table, self.executions, self.queues, self.clock, NEXT_VERSION, Unlimited())
-        return Repairing(lifecycle, table, table, self.clock)
-
-    def reconciler(self, **more: Any) -> Reconciler:
-        return Reconciler(
-            tenants=self.table,
-            fleet=self.table,
-            releases=self.table,
-            stacks=self.stacks,
-            survey=self.survey,
-            queues=self.queues,
-            settling=self.settling,
-            repairing=self.repairing,
-            ledger=self.ledger,
-            rollouts=self.rollouts,
-            rollout_executions=self.rollout_executions,
-            unlisted=self.table,
-            clock=self.clock,
-            **more,
-        )
-
-    @property
-    def health(self) -> Health:
-        return Health(
-            fleet=self.table,
-            reconciliations=self.ledger,
-            queues=self.queues,
-            stack_limit=lambda: self.stack_limit,
-            concurrency=lambda: self.concurrency,
-            max_tenants=self.max_tenants,
-            dead_letter_queues=self.dead_letter_queues,
-            clock=self.clock,
-        )
+        table, ran = MeddledTable(), RememberedReconciliations()
+        super().__init__(version=NEXT_VERSION, table=table, stacks=FlakyStacks(), reconciliation_table=ran)
 
     # Tenants
 
@@ -252,11 +182,6 @@ class World:
         return self.begin_and_die(a_run(tenant=tenant(name), started_at=at))
 
     # Looking
-
-    def metadata(self, who: TenantId) -> Metadata:
-        metadata = self.table.metadata(who)
-        assert metadata is not None
-        return metadata
 
     def audit(self, who: TenantId, operation: Operation = Operation.CREATE) -> Audit:
         (found,) = (audit for audit in self.table.audits(who) if audit.operation is operation)

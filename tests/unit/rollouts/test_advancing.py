@@ -26,7 +26,7 @@ from tests.unit.rollouts.world import (
     A_SECOND,
     ADA,
     THROTTLED_CAUSE,
-    World,
+    Fleet,
     a_spec,
     a_stage_spec,
     tenants,
@@ -41,16 +41,16 @@ THREE_STAGES = a_spec(
 TWO_STAGES = a_spec(a_stage_spec(Share(1)), a_stage_spec())
 
 
-def started(count: int = 3, spec: Spec | None = None) -> tuple[World, str]:
-    world = World(count)
+def started(count: int = 3, spec: Spec | None = None) -> tuple[Fleet, str]:
+    world = Fleet(count)
     return world, world.start(spec)
 
 
-def first_turn(world: World, rollout: str, *, child: str = "child") -> Turn:
+def first_turn(world: Fleet, rollout: str, *, child: str = "child") -> Turn:
     return Turn(rollout, 1, world.items(rollout)[0], child)
 
 
-def admitted(world: World, turn: Turn) -> Admitted:
+def admitted(world: Fleet, turn: Turn) -> Admitted:
     admission = world.gate.admit(turn)
     assert isinstance(admission, Admitted), admission
     return admission
@@ -91,8 +91,8 @@ def test_three_stages_from_the_canary_to_the_rest() -> None:
     assert len(world.at(NEXT_VERSION)) == 30
     ended = world.rollout(rollout)
     assert (ended.status, ended.reason, ended.ended_at) == (RolloutStatus.SUCCEEDED, "", world.clock.now())
-    assert [stage.succeeded for stage in world.ledger.stages(rollout)] == [1, 3, 26]
-    assert world.ledger.registry().active == frozenset()
+    assert [stage.succeeded for stage in world.rollout_table.stages(rollout)] == [1, 3, 26]
+    assert world.rollout_table.registry().active == frozenset()
 
 
 def test_the_execution_is_recorded_at_its_first_step() -> None:
@@ -149,7 +149,7 @@ def test_a_rollout_that_skipped_a_busy_tenant_fails() -> None:
     world.advance(rollout)
     busy, other = (Turn(rollout, 1, item, "child") for item in world.items(rollout))
     row = TenantOutcome(rollout, 1, busy.item, Result.SKIPPED, world.clock.now(), skip=Skip.BUSY)
-    assert world.ledger.record(world.stage(rollout), row)
+    assert world.rollout_table.record(world.stage(rollout), row)
     world.take_turn(other)
 
     assert world.drive(rollout) == NotSucceeded(
@@ -161,7 +161,7 @@ def test_a_rollout_succeeds_only_if_every_tenant_has_a_recorded_outcome() -> Non
     world, rollout = started(2, a_spec(a_stage_spec(bake_seconds=60)))
     world.run_stage(rollout, world.advance(rollout))
     assert isinstance(world.advance(rollout), Bake)
-    del world.ledger._outcomes[rollout, tenants(2)[0]]
+    del world.rollout_table._outcomes[rollout, tenants(2)[0]]
     world.clock.advance(timedelta(seconds=60))
 
     assert world.advance(rollout) == NotSucceeded(
@@ -199,20 +199,20 @@ def test_every_step_may_be_repeated(times: int) -> None:
 
     assert result == Succeeded()
     assert len(world.at(NEXT_VERSION)) == 30
-    assert all(world.metadata(who).version == NEXT_VERSION for who in tenants(30))
+    assert all(world.metadata_of(who).version == NEXT_VERSION for who in tenants(30))
     assert {each.attempt for who in tenants(30) for each in world.table.audits(who)} == {1}, "no tenant was moved twice"
 
 
 def test_a_step_that_conflicts_with_another_write_is_repeated() -> None:
     world, rollout = started()
-    world.ledger.concurrent_writes.extend([lambda: world.touch(rollout), lambda: world.touch_stage(rollout)] * 3)
+    world.rollout_table.concurrent_writes.extend([lambda: world.touch(rollout), lambda: world.touch_stage(rollout)] * 3)
 
     assert isinstance(world.advance(rollout), RunStage)
 
 
 def test_a_step_that_always_conflicts_raises_an_error() -> None:
     world, rollout = started()
-    world.ledger.concurrent_writes.extend([lambda: world.touch(rollout)] * 1_000)
+    world.rollout_table.concurrent_writes.extend([lambda: world.touch(rollout)] * 1_000)
 
     with pytest.raises(Unsettled, match=rollout):
         world.advance(rollout)
@@ -294,7 +294,7 @@ def test_an_outcome_recorded_during_the_decision_is_counted() -> None:
     world.advance(rollout)
     turn = first_turn(world, rollout)
     world.update(admitted(world, turn), cause=QUEUE_TABOO)
-    world.ledger.concurrent_writes.append(lambda: world.gate.record(turn))
+    world.rollout_table.concurrent_writes.append(lambda: world.gate.record(turn))
 
     assert isinstance(world.advance(rollout), NotSucceeded)
     assert world.stage(rollout).failed == 1
@@ -304,7 +304,7 @@ def test_a_halt_records_the_number_of_failures_despite_a_concurrent_write() -> N
     world, rollout = started(1)
     world.run_stage(rollout, world.advance(rollout), failing=["t001"])
     world.touch_stage(rollout, failed=0)
-    world.ledger.concurrent_writes.append(lambda: world.touch_stage(rollout))
+    world.rollout_table.concurrent_writes.append(lambda: world.touch_stage(rollout))
 
     assert isinstance(world.advance(rollout), NotSucceeded)
     assert world.stage(rollout).failed == 1, "so that a resume accepts it"
@@ -353,7 +353,7 @@ def test_too_many_failures_halt_the_rollout_and_the_reason_names_the_first() -> 
         f"Stage 1: 2 of 5 tenants failed, 1 were tolerated. First, tenant {order[1]}: {QUEUE_TABOO}",
     )
     assert world.rollout(rollout).reason == result.reason
-    assert world.ledger.registry().active == frozenset(), "the rollout no longer claims its tenants"
+    assert world.rollout_table.registry().active == frozenset(), "the rollout no longer claims its tenants"
     assert world.advance(rollout) == result
 
 
@@ -512,7 +512,7 @@ def test_a_resumed_rollout_halts_again_while_the_alarm_is_on() -> None:
 BAKED_FOR_A_DAY = a_spec(a_stage_spec(Share(1), bake_seconds=86_400, alarm="errors"), a_stage_spec())
 
 
-def baking() -> tuple[World, str]:
+def baking() -> tuple[Fleet, str]:
     world, rollout = started(2, BAKED_FOR_A_DAY)
     world.alarms.sound("errors", "Before its time.", at=world.clock.now())
     world.alarms.recover("errors")
@@ -522,7 +522,7 @@ def baking() -> tuple[World, str]:
     return world, rollout
 
 
-def sounds_and_recovers(world: World) -> None:
+def sounds_and_recovers(world: Fleet) -> None:
     world.clock.advance(timedelta(minutes=1))
     world.alarms.sound("errors", "Threshold Crossed", at=world.clock.now())
     world.clock.advance(timedelta(minutes=10))
@@ -629,30 +629,30 @@ def test_an_approval_wakes_the_waiting_execution() -> None:
     world.drive(rollout)
 
     world.advancing.await_operator(rollout, 1, "token")
-    assert world.executions.woken == []
+    assert world.rollout_executions.woken == []
 
     world.rollouts.approve(rollout, 2, ADA)
-    assert world.executions.woken == ["token"]
+    assert world.rollout_executions.woken == ["token"]
 
 
 def test_an_execution_that_begins_to_wait_after_the_approval_is_woken_at_once() -> None:
     world, rollout = started(3, APPROVED_REST)
     world.drive(rollout)
-    world.ledger.concurrent_writes.append(lambda: world.rollouts.approve(rollout, 2, ADA))
+    world.rollout_table.concurrent_writes.append(lambda: world.rollouts.approve(rollout, 2, ADA))
 
     world.advancing.await_operator(rollout, 1, "token")
 
-    assert "token" in world.executions.woken
+    assert "token" in world.rollout_executions.woken
 
 
 def test_an_execution_that_begins_to_wait_during_the_approval_is_woken() -> None:
     world, rollout = started(3, APPROVED_REST)
     world.drive(rollout)
-    world.ledger.concurrent_writes.append(lambda: world.advancing.await_operator(rollout, 1, "token"))
+    world.rollout_table.concurrent_writes.append(lambda: world.advancing.await_operator(rollout, 1, "token"))
 
     world.rollouts.approve(rollout, 2, ADA)
 
-    assert "token" in world.executions.woken
+    assert "token" in world.rollout_executions.woken
 
 
 @pytest.mark.parametrize("verb", ["resume", "abort"])
@@ -660,11 +660,11 @@ def test_an_execution_that_begins_to_wait_during_an_order_is_woken(verb: str) ->
     world, rollout = started(3)
     world.advance(rollout)
     world.rollouts.pause(rollout, "ada")
-    world.ledger.concurrent_writes.append(lambda: world.advancing.await_operator(rollout, 1, "token"))
+    world.rollout_table.concurrent_writes.append(lambda: world.advancing.await_operator(rollout, 1, "token"))
 
     getattr(world.rollouts, verb)(rollout, "ada")
 
-    assert "token" in world.executions.woken
+    assert "token" in world.rollout_executions.woken
 
 
 def test_the_task_token_may_be_stored_twice() -> None:
@@ -676,7 +676,7 @@ def test_the_task_token_may_be_stored_twice() -> None:
         world.advancing.await_operator(rollout, 1, "token")
 
     assert world.rollout(rollout).task_token == "token"
-    assert world.executions.woken == []
+    assert world.rollout_executions.woken == []
 
 
 def test_an_execution_that_need_not_wait_is_woken_at_once() -> None:
@@ -685,7 +685,7 @@ def test_an_execution_that_need_not_wait_is_woken_at_once() -> None:
 
     world.advancing.await_operator(rollout, 1, "token")
 
-    assert world.executions.woken == ["token"]
+    assert world.rollout_executions.woken == ["token"]
     assert world.rollout(rollout).task_token is None
 
 
@@ -694,7 +694,7 @@ def test_an_execution_that_need_not_wait_is_woken_at_once() -> None:
 MOMENTS = a_spec(a_stage_spec(Share(1), bake_seconds=60, approval=True), a_stage_spec(bake_seconds=30, approval=True))
 
 
-def play(world: World, rollout: str, at: int, interrupt: Callable[[], object]) -> object:
+def play(world: Fleet, rollout: str, at: int, interrupt: Callable[[], object]) -> object:
     """Run a whole rollout, with an operator's order after that many steps."""
     interrupted = False
     for step in range(200):
@@ -743,7 +743,7 @@ def test_a_rollout_aborted_at_any_step_ends_as_aborted_and_moves_no_further_tena
 
     assert result == NotSucceeded(RolloutStatus.ABORTED, "Aborted by ada.")
     assert world.at(NEXT_VERSION) == moved
-    assert world.ledger.registry().active == frozenset()
+    assert world.rollout_table.registry().active == frozenset()
 
 
 def test_after_a_pause_updates_in_flight_finish_and_no_other_starts() -> None:
@@ -768,12 +768,12 @@ def test_an_execution_that_died_is_replaced_by_another_attempt() -> None:
     run = world.advance(rollout)
     assert isinstance(run, RunStage)
     world.take_turn(Turn(rollout, 1, world.items(rollout)[0], "child"))
-    world.executions.die(execution_arn(f"rollout-{rollout}-1"))
+    world.rollout_executions.die(execution_arn(f"rollout-{rollout}-1"))
 
     assert isinstance(world.rollouts.resume(rollout, "ada"), Underway)
 
     assert world.rollout(rollout).attempt == 2
-    assert world.executions.started[-1] == execution_arn(f"rollout-{rollout}-2")
+    assert world.rollout_executions.started[-1] == execution_arn(f"rollout-{rollout}-2")
     assert world.drive(rollout, 2) == Succeeded()
     assert len(world.at(NEXT_VERSION)) == 5
 
@@ -786,22 +786,22 @@ def test_an_execution_that_died_is_replaced_by_another_attempt() -> None:
         lambda world, rollout: world.advancing.give_up(rollout, 1, "fault"),
     ],
 )
-def test_a_replaced_execution_cannot_write(step: Callable[[World, str], object]) -> None:
+def test_a_replaced_execution_cannot_write(step: Callable[[Fleet, str], object]) -> None:
     world, rollout = started(5)
     world.advance(rollout)
-    world.executions.die(execution_arn(f"rollout-{rollout}-1"))
+    world.rollout_executions.die(execution_arn(f"rollout-{rollout}-1"))
     world.rollouts.resume(rollout, "ada")
-    before = world.rollout(rollout), world.ledger.stages(rollout)
+    before = world.rollout(rollout), world.rollout_table.stages(rollout)
 
     with pytest.raises(Conflict, match=rollout):
         step(world, rollout)
 
-    assert (world.rollout(rollout), world.ledger.stages(rollout)) == before
+    assert (world.rollout(rollout), world.rollout_table.stages(rollout)) == before
 
 
 def test_advancing_an_unknown_rollout_raises_an_error() -> None:
     with pytest.raises(Conflict):
-        World().advance("20261116-120000-0000")
+        Fleet().advance("20261116-120000-0000")
 
 
 def test_an_update_of_a_dead_execution_is_waited_for_and_not_counted_twice() -> None:
@@ -809,7 +809,7 @@ def test_an_update_of_a_dead_execution_is_waited_for_and_not_counted_twice() -> 
     world.advance(rollout)
     left_behind = admitted(world, first_turn(world, rollout, child="dead"))
     run = world.begin_update(left_behind)
-    world.executions.die(execution_arn(f"rollout-{rollout}-1"))
+    world.rollout_executions.die(execution_arn(f"rollout-{rollout}-1"))
     world.rollouts.resume(rollout, "ada")
 
     again = world.advance(rollout, 2)

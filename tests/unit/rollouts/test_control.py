@@ -41,7 +41,7 @@ from tests.unit.rollouts.world import (
     BOB,
     LAST_VERSION,
     ROLLOUT,
-    World,
+    Fleet,
     a_rollout,
     a_spec,
     a_stage,
@@ -72,7 +72,7 @@ def naming(*names: str, **more: Any) -> Spec:
 
 
 def test_a_rollout_is_planned_and_recorded_when_it_is_started() -> None:
-    world = World(30)
+    world = Fleet(30)
     world.change(tenant("t030"), pinned_version=VERSION)
     spec = a_spec(
         a_stage_spec(Share(1)),
@@ -83,29 +83,29 @@ def test_a_rollout_is_planned_and_recorded_when_it_is_started() -> None:
     response = world.rollouts.start(spec, ADA)
 
     rollout = underway(response)
-    assert world.ledger.rollout(rollout.id) == rollout
+    assert world.rollout_table.rollout(rollout.id) == rollout
     assert (rollout.status, rollout.by, rollout.spec) == (RolloutStatus.PENDING, ADA, spec)
     assert (rollout.planned, rollout.total) == ((1, 3, 25), 29)
     assert rollout.skipped == {Skip.PINNED: Skipped(1, ("t030",))}
-    stages = world.ledger.stages(rollout.id)
+    stages = world.rollout_table.stages(rollout.id)
     assert [stage.total for stage in stages] == [1, 3, 25]
     assert [stage.tolerated for stage in stages] == [0, 1, 1]
     assert [stage.number for stage in stages] == [1, 2, 3]
     assert stages[1].pace == Pace.initial(7)
     assert sorted(world.planned_tenants(rollout.id)) == [who.value for who in tenants(29)]
-    assert world.executions.started == [execution_arn(f"rollout-{rollout.id}-1")]
-    assert world.ledger.registry().active == {rollout.id}
+    assert world.rollout_executions.started == [execution_arn(f"rollout-{rollout.id}-1")]
+    assert world.rollout_table.registry().active == {rollout.id}
 
 
 def test_the_id_contains_the_time_and_is_valid_for_the_api() -> None:
-    rollout = World(1).start()
+    rollout = Fleet(1).start()
 
     assert rollout.startswith("20261116-120000-")
     assert re.fullmatch(ID_PATTERN, rollout)
 
 
 def test_the_default_version_is_the_current_one() -> None:
-    world = World(1)
+    world = Fleet(1)
 
     rollout = world.start(a_spec(version=None))
 
@@ -114,16 +114,16 @@ def test_the_default_version_is_the_current_one() -> None:
 
 
 def test_stages_without_tenants_are_not_planned() -> None:
-    world = World(2)
+    world = Fleet(2)
 
     rollout = world.start(a_spec(a_stage_spec(Share(1)), a_stage_spec(Share(1)), a_stage_spec(approval=True)))
 
     assert world.rollout(rollout).planned == (1, 1)
-    assert [stage.number for stage in world.ledger.stages(rollout)] == [1, 2]
+    assert [stage.number for stage in world.rollout_table.stages(rollout)] == [1, 2]
 
 
 def test_the_whole_fleet_is_found_however_large_it_is() -> None:
-    world = World(0)
+    world = Fleet(0)
     for number in range(2_001):
         world.add(tenant(f"many-{number}"))
     world.add(tenant("failed"), version=None, queue=None)
@@ -144,48 +144,48 @@ def test_the_whole_fleet_is_found_however_large_it_is() -> None:
     ],
 )
 def test_a_spec_that_names_an_unknown_release_alarm_or_rollout_is_refused(spec: Spec, why: Refusal) -> None:
-    world = World(1)
+    world = Fleet(1)
 
     assert refused(world.rollouts.start(spec, ADA)) is why
-    assert world.executions.started == []
-    assert world.ledger.rollouts(limit=10) == []
+    assert world.rollout_executions.started == []
+    assert world.rollout_table.rollouts(limit=10) == []
 
 
 def test_a_downgrade_is_refused_unless_it_is_allowed() -> None:
-    world = World(2, version=LAST_VERSION)
+    world = Fleet(2, version=LAST_VERSION)
 
     assert refused(world.rollouts.start(a_spec(), ADA)) is Refusal.DOWNGRADE
     assert underway(world.rollouts.start(a_spec(allow_downgrade=True), ADA)).total == 2
 
 
 def test_newer_tenants_are_skipped_if_there_are_others_to_move() -> None:
-    world = World(2)
+    world = Fleet(2)
     world.change(tenant("t001"), version=LAST_VERSION)
 
     assert underway(world.rollouts.start(a_spec(), ADA)).skipped == {Skip.NEWER: Skipped(1, ("t001",))}
 
 
 def test_there_is_nothing_to_do_if_all_tenants_are_at_the_release() -> None:
-    world = World(3, version=NEXT_VERSION)
+    world = Fleet(3, version=NEXT_VERSION)
 
     response = world.rollouts.start(a_spec(), ADA)
 
     assert isinstance(response, NothingToDo)
     assert response.reason == "No tenant has to be moved (3 current)."
-    assert world.executions.started == []
-    assert world.ledger.registry().active == frozenset()
+    assert world.rollout_executions.started == []
+    assert world.rollout_table.registry().active == frozenset()
 
 
 def test_there_is_nothing_to_do_for_an_empty_fleet() -> None:
-    response = World().rollouts.start(a_spec(), ADA)
+    response = Fleet().rollouts.start(a_spec(), ADA)
 
     assert isinstance(response, NothingToDo)
     assert response.reason == "No tenant has to be moved."
 
 
 def test_named_tenants_are_read_from_their_own_rows() -> None:
-    world = World(3)
-    world.table.plant_metadata(replace(world.metadata(tenant("t002")), pinned_version=VERSION), listed=False)
+    world = Fleet(3)
+    world.table.plant_metadata(replace(world.metadata_of(tenant("t002")), pinned_version=VERSION), listed=False)
     world.delete(tenant("t003"))
 
     rollout = world.start(naming("t001", "t002", "t003", "nobody"))
@@ -202,7 +202,7 @@ def test_named_tenants_are_read_from_their_own_rows() -> None:
 
 
 def test_a_rollout_of_the_same_tenants_is_refused_while_one_is_active() -> None:
-    world = World(20)
+    world = Fleet(20)
     first = world.start()
 
     response = world.rollouts.start(naming("t007", version=LAST_VERSION), BOB)
@@ -214,7 +214,7 @@ def test_a_rollout_of_the_same_tenants_is_refused_while_one_is_active() -> None:
 
 
 def test_a_refused_rollout_stores_no_lists() -> None:
-    world = World(20)
+    world = Fleet(20)
     world.start()
     lists = dict(world.manifests.written)
 
@@ -223,7 +223,7 @@ def test_a_refused_rollout_stores_no_lists() -> None:
 
 
 def test_a_refusal_names_only_a_few_of_many_conflicting_tenants() -> None:
-    world = World(20)
+    world = Fleet(20)
     world.start()
 
     response = world.rollouts.start(a_spec(version=LAST_VERSION), BOB)
@@ -234,22 +234,22 @@ def test_a_refusal_names_only_a_few_of_many_conflicting_tenants() -> None:
 
 
 def test_rollouts_of_different_tenants_run_concurrently() -> None:
-    world = World(4)
+    world = Fleet(4)
     first, second = world.start(naming("t001", "t002")), world.start(naming("t003", "t004"))
 
-    assert world.ledger.registry().active == {first, second}
+    assert world.rollout_table.registry().active == {first, second}
     assert world.drive(first) == world.drive(second) == Succeeded()
 
 
 def test_an_ended_rollout_does_not_block_others() -> None:
-    world = World(3)
+    world = Fleet(3)
     world.drive(world.start())
 
     world.start(a_spec(version=LAST_VERSION))
 
 
 def test_a_settled_tenant_is_claimed_until_the_rollout_ends() -> None:
-    world = World(3)
+    world = Fleet(3)
     rollout = world.start(a_spec(a_stage_spec(Share(1), bake_seconds=60), a_stage_spec()))
     world.run_stage(rollout, world.advance(rollout))
     moved = world.items(rollout)[0].tenant.value
@@ -258,56 +258,56 @@ def test_a_settled_tenant_is_claimed_until_the_rollout_ends() -> None:
 
 
 def test_one_of_two_conflicting_rollouts_started_concurrently_is_refused() -> None:
-    world = World(3)
+    world = Fleet(3)
     others: list[object] = []
-    world.ledger.concurrent_writes.append(lambda: others.append(world.rollouts.start(a_spec(), BOB)))
+    world.rollout_table.concurrent_writes.append(lambda: others.append(world.rollouts.start(a_spec(), BOB)))
 
     response = world.rollouts.start(a_spec(), ADA)
 
     assert underway(others[0]).by == BOB
     assert refused(response) is Refusal.ROLLOUT_IN_THE_WAY
-    assert world.ledger.registry().active == {underway(others[0]).id}
-    assert len(world.executions.started) == 1
+    assert world.rollout_table.registry().active == {underway(others[0]).id}
+    assert len(world.rollout_executions.started) == 1
     assert {name.split("/")[1] for name in world.manifests.written} == {underway(others[0]).id}, "no list is left"
 
 
 def test_rollouts_of_different_tenants_may_be_started_concurrently() -> None:
-    world = World(2)
-    world.ledger.concurrent_writes.append(lambda: world.rollouts.start(naming("t001"), BOB))
+    world = Fleet(2)
+    world.rollout_table.concurrent_writes.append(lambda: world.rollouts.start(naming("t001"), BOB))
 
     assert underway(world.rollouts.start(naming("t002"), ADA)).by == ADA
-    assert len(world.ledger.registry().active) == 2
+    assert len(world.rollout_table.registry().active) == 2
 
 
 def test_a_start_that_always_conflicts_asks_to_try_again() -> None:
-    world = World(2)
+    world = Fleet(2)
 
     def bump() -> None:
         other = a_rollout(replace(a_spec(), dry_run=False))
-        number = world.ledger.registry().revision
-        world.ledger.register(replace(other, id=f"other-{number}"), [], revision=number)
+        number = world.rollout_table.registry().revision
+        world.rollout_table.register(replace(other, id=f"other-{number}"), [], revision=number)
 
-    world.ledger.concurrent_writes.extend([bump] * 100)
+    world.rollout_table.concurrent_writes.extend([bump] * 100)
 
     with pytest.raises(Unsettled, match="Try again"):
         world.rollouts.start(a_spec(), ADA)
-    assert world.executions.started == []
+    assert world.rollout_executions.started == []
     assert world.manifests.written == {}
 
 
 def test_a_recorded_rollout_keeps_its_lists_even_if_the_response_was_lost() -> None:
     """The response to the write was lost, so the rollout seems to conflict with itself."""
-    world = World(2)
-    register = world.ledger.register
+    world = Fleet(2)
+    register = world.rollout_table.register
 
     def answer_is_lost(rollout: Rollout, stages: Sequence[Stage], **more: Any) -> bool:
         assert register(rollout, stages, **more)
         return False
 
-    world.ledger.register = answer_is_lost  # type: ignore[method-assign]
+    world.rollout_table.register = answer_is_lost  # type: ignore[method-assign]
 
     assert refused(world.rollouts.start(a_spec(), ADA)) is Refusal.ROLLOUT_IN_THE_WAY
-    (rollout,) = world.ledger.registry().active
+    (rollout,) = world.rollout_table.registry().active
     assert [name.split("/")[1] for name in world.manifests.written] == [rollout]
 
 
@@ -315,30 +315,30 @@ def test_a_recorded_rollout_keeps_its_lists_even_if_the_response_was_lost() -> N
 
 
 def test_a_dry_run_claims_no_tenants_and_does_not_block_others() -> None:
-    world = World(5)
+    world = Fleet(5)
     real = world.start(naming("t001"))
 
     dry = world.start(a_spec(dry_run=True))
 
-    assert world.ledger.registry().active == {real}
+    assert world.rollout_table.registry().active == {real}
     assert world.planned_tenants(dry).count("t001") == 1
     world.start(naming("t002"))
 
 
 def test_a_dry_run_plans_the_stages_and_reviews_all_tenants_in_one() -> None:
-    world = World(20)
+    world = Fleet(20)
     spec = a_spec(a_stage_spec(Share(1), approval=True, bake_seconds=60, alarm="errors"), a_stage_spec(at_once=3))
 
     rollout = world.rollout(world.start(replace(spec, dry_run=True)))
 
     assert (rollout.planned, rollout.total) == ((1, 19), 20)
-    (stage,) = world.ledger.stages(rollout.id)
+    (stage,) = world.rollout_table.stages(rollout.id)
     assert (stage.total, stage.tolerated) == (20, 20)
     assert (stage.spec.approval, stage.spec.bake_seconds, stage.spec.alarm) == (False, 0, None)
 
 
 def test_a_dry_run_may_review_a_sample_that_begins_with_the_canary() -> None:
-    world = World(20)
+    world = Fleet(20)
     dry = world.start(a_spec(a_stage_spec(Share(1)), a_stage_spec(), dry_run=True, sample=TEN_PERCENT))
     real = world.start(a_spec(a_stage_spec(Share(1)), a_stage_spec()))
 
@@ -351,44 +351,44 @@ def test_a_dry_run_may_review_a_sample_that_begins_with_the_canary() -> None:
 
 
 def test_a_recorded_rollout_that_was_not_started_is_started_by_resuming_it() -> None:
-    world = World(3)
-    world.executions.throttled_starts = 1
+    world = Fleet(3)
+    world.rollout_executions.throttled_starts = 1
     with pytest.raises(Throttled):
         world.rollouts.start(a_spec(), ADA)
-    (rollout,) = world.ledger.rollouts(limit=10)
-    assert (rollout.status, world.executions.started) == (RolloutStatus.PENDING, [])
+    (rollout,) = world.rollout_table.rollouts(limit=10)
+    assert (rollout.status, world.rollout_executions.started) == (RolloutStatus.PENDING, [])
 
     response = world.rollouts.resume(rollout.id, "ada")
 
     assert underway(response).attempt == 1
-    assert world.executions.started == [execution_arn(f"rollout-{rollout.id}-1")]
+    assert world.rollout_executions.started == [execution_arn(f"rollout-{rollout.id}-1")]
     assert world.drive(rollout.id) == Succeeded()
 
 
 def test_resuming_a_started_rollout_before_its_first_step_starts_no_other_execution() -> None:
-    world = World(3)
+    world = Fleet(3)
     rollout = world.start()
 
     assert underway(world.rollouts.resume(rollout, "ada")).attempt == 1
-    assert len(world.executions.started) == 1
+    assert len(world.rollout_executions.started) == 1
 
 
 def test_an_execution_that_died_before_its_first_step_is_replaced() -> None:
-    world = World(3)
+    world = Fleet(3)
     rollout = world.start()
-    world.executions.die(execution_arn(f"rollout-{rollout}-1"))
+    world.rollout_executions.die(execution_arn(f"rollout-{rollout}-1"))
 
     assert underway(world.rollouts.resume(rollout, "ada")).attempt == 2
-    assert world.executions.started[-1] == execution_arn(f"rollout-{rollout}-2")
+    assert world.rollout_executions.started[-1] == execution_arn(f"rollout-{rollout}-2")
     assert world.drive(rollout, 2) == Succeeded()
 
 
 def test_a_resume_that_fails_half_way_may_be_repeated() -> None:
-    world = World(3)
+    world = Fleet(3)
     rollout = world.start()
     world.drive(rollout, failing=["t001", "t002", "t003"])
     assert world.status(rollout) is RolloutStatus.HALTED
-    world.executions.throttled_starts = 1
+    world.rollout_executions.throttled_starts = 1
     with pytest.raises(Throttled):
         world.rollouts.resume(rollout, "ada")
 
@@ -399,20 +399,20 @@ def test_a_resume_that_fails_half_way_may_be_repeated() -> None:
 
 
 def test_a_rollout_that_was_not_started_may_be_aborted() -> None:
-    world = World(3)
-    world.executions.throttled_starts = 1
+    world = Fleet(3)
+    world.rollout_executions.throttled_starts = 1
     with pytest.raises(Throttled):
         world.rollouts.start(a_spec(), ADA)
-    (rollout,) = world.ledger.rollouts(limit=10)
+    (rollout,) = world.rollout_table.rollouts(limit=10)
 
     world.rollouts.abort(rollout.id, "ada")
 
     assert world.status(rollout.id) is RolloutStatus.ABORTED
-    assert world.ledger.registry().active == frozenset()
+    assert world.rollout_table.registry().active == frozenset()
 
 
 def test_an_execution_that_starts_after_the_abort_ends_as_aborted() -> None:
-    world = World(3)
+    world = Fleet(3)
     rollout = world.start()
     world.rollouts.abort(rollout, "ada")
 
@@ -461,18 +461,18 @@ DEAD = [
 ]
 
 
-def planted(status: RolloutStatus, *, alive: bool = True, **more: Any) -> World:
-    world = World(1)
+def planted(status: RolloutStatus, *, alive: bool = True, **more: Any) -> Fleet:
+    world = Fleet(1)
     stage = a_stage()
     world.manifests.written[stage.manifest] = [Item(tenant("t001"), NEXT_VERSION)]
     world.plant(a_rollout(status=RolloutStatus.RUNNING, task_token="token", **more), [stage])
     world.touch(ROLLOUT, status=status)
     if alive:
-        world.executions.running.add(EXECUTION)
+        world.rollout_executions.running.add(EXECUTION)
     return world
 
 
-def send_order(world: World, verb: str) -> object:
+def send_order(world: Fleet, verb: str) -> object:
     return getattr(world.rollouts, verb)(ROLLOUT, ADA)
 
 
@@ -486,7 +486,7 @@ def test_the_effect_of_an_order_after_the_execution_died(verb: str, status: Roll
     check_order(planted(status, alive=False), verb, status, becomes)
 
 
-def check_order(world: World, verb: str, status: RolloutStatus, becomes: str) -> None:
+def check_order(world: Fleet, verb: str, status: RolloutStatus, becomes: str) -> None:
     before = world.rollout(ROLLOUT)
 
     response = send_order(world, verb)
@@ -502,32 +502,32 @@ def check_order(world: World, verb: str, status: RolloutStatus, becomes: str) ->
     else:
         assert underway(response).status == becomes == world.status(ROLLOUT)
     after = world.rollout(ROLLOUT)
-    assert (ROLLOUT in world.ledger.registry().active) == after.status.active
+    assert (ROLLOUT in world.rollout_table.registry().active) == after.status.active
     if before.status.active and isinstance(response, Underway):
-        assert set(world.executions.woken) == {"token"}, "a waiting execution is woken"
+        assert set(world.rollout_executions.woken) == {"token"}, "a waiting execution is woken"
     if after.status is RolloutStatus.ABORTED and before.status.active:
         assert after.ended_at == world.clock.now()
     if becomes is RolloutStatus.PENDING:
         assert (after.attempt, after.execution, after.task_token) == (2, None, None)
-        assert world.executions.started == [execution_arn(f"rollout-{ROLLOUT}-2")]
+        assert world.rollout_executions.started == [execution_arn(f"rollout-{ROLLOUT}-2")]
     else:
-        assert world.executions.started == []
+        assert world.rollout_executions.started == []
 
 
 @pytest.mark.parametrize("verb", ["pause", "resume", "abort"])
 def test_an_order_to_an_unknown_rollout_is_refused(verb: str) -> None:
-    assert refused(send_order(World(), verb)) is Refusal.UNKNOWN_ROLLOUT
+    assert refused(send_order(Fleet(), verb)) is Refusal.UNKNOWN_ROLLOUT
 
 
 def test_an_approval_or_retry_of_an_unknown_rollout_is_refused() -> None:
-    assert refused(World().rollouts.approve(ROLLOUT, 1, ADA)) is Refusal.UNKNOWN_ROLLOUT
-    assert refused(World().rollouts.retry(ROLLOUT, ADA)) is Refusal.UNKNOWN_ROLLOUT
+    assert refused(Fleet().rollouts.approve(ROLLOUT, 1, ADA)) is Refusal.UNKNOWN_ROLLOUT
+    assert refused(Fleet().rollouts.retry(ROLLOUT, ADA)) is Refusal.UNKNOWN_ROLLOUT
 
 
 @pytest.mark.parametrize(("verb", "becomes"), [("pause", RolloutStatus.PAUSED), ("abort", RolloutStatus.ABORTING)])
 def test_a_concurrent_write_is_kept(verb: str, becomes: RolloutStatus) -> None:
     world = planted(RolloutStatus.RUNNING)
-    world.ledger.concurrent_writes.append(lambda: world.touch(ROLLOUT, current_stage=2))
+    world.rollout_table.concurrent_writes.append(lambda: world.touch(ROLLOUT, current_stage=2))
 
     send_order(world, verb)
 
@@ -537,7 +537,7 @@ def test_a_concurrent_write_is_kept(verb: str, becomes: RolloutStatus) -> None:
 @pytest.mark.parametrize("verb", ["pause", "abort"])
 def test_an_order_is_refused_if_the_rollout_ends_at_the_same_time(verb: str) -> None:
     world = planted(RolloutStatus.RUNNING)
-    world.ledger.concurrent_writes.append(lambda: world.touch(ROLLOUT, status=RolloutStatus.SUCCEEDED))
+    world.rollout_table.concurrent_writes.append(lambda: world.touch(ROLLOUT, status=RolloutStatus.SUCCEEDED))
 
     assert refused(send_order(world, verb)) is Refusal.ROLLOUT_OVER
     assert world.status(ROLLOUT) is RolloutStatus.SUCCEEDED
@@ -545,14 +545,14 @@ def test_an_order_is_refused_if_the_rollout_ends_at_the_same_time(verb: str) -> 
 
 def test_an_order_that_always_conflicts_asks_to_try_again() -> None:
     world = planted(RolloutStatus.RUNNING)
-    world.ledger.concurrent_writes.extend([lambda: world.touch(ROLLOUT)] * 1_000)
+    world.rollout_table.concurrent_writes.extend([lambda: world.touch(ROLLOUT)] * 1_000)
 
     with pytest.raises(Unsettled, match="Try again"):
         send_order(world, "pause")
 
 
 def test_a_rollout_paused_before_its_first_step_continues_when_resumed() -> None:
-    world = World(2)
+    world = Fleet(2)
     rollout = world.start()
     world.rollouts.pause(rollout, "ada")
     assert world.advance(rollout) == AwaitOperator()
@@ -563,12 +563,12 @@ def test_a_rollout_paused_before_its_first_step_continues_when_resumed() -> None
 
 
 def test_a_rollout_paused_and_resumed_before_its_first_step_is_pending() -> None:
-    world = World(2)
+    world = Fleet(2)
     rollout = world.start()
     world.rollouts.pause(rollout, "ada")
 
     assert underway(world.rollouts.resume(rollout, "ada")).status is RolloutStatus.PENDING
-    assert len(world.executions.started) == 1
+    assert len(world.rollout_executions.started) == 1
     assert world.drive(rollout) == Succeeded()
 
 
@@ -579,26 +579,26 @@ def test_one_of_two_concurrent_resumes_replaces_a_dead_execution() -> None:
         underway(send_order(world, "resume"))
         world.advance(ROLLOUT, 2)
 
-    world.ledger.concurrent_writes.append(other)
+    world.rollout_table.concurrent_writes.append(other)
 
     assert isinstance(send_order(world, "resume"), Unchanged)
     assert world.rollout(ROLLOUT).attempt == 2
 
 
 def test_one_of_two_concurrent_resumes_reopens_a_halted_rollout() -> None:
-    world = World(4)
+    world = Fleet(4)
     rollout = world.start()
     world.drive(rollout, failing=["t001", "t002", "t003", "t004"])
-    world.ledger.concurrent_writes.append(lambda: underway(world.rollouts.resume(rollout, "ada")))
+    world.rollout_table.concurrent_writes.append(lambda: underway(world.rollouts.resume(rollout, "ada")))
 
     assert isinstance(world.rollouts.resume(rollout, "ada"), Unchanged)
 
     assert world.rollout(rollout).attempt == 2
-    assert len(world.executions.started) == 2
+    assert len(world.rollout_executions.started) == 2
 
 
 def test_a_late_resume_does_not_accept_later_failures() -> None:
-    world = World(4)
+    world = Fleet(4)
     rollout = world.start()
     everybody = ["t001", "t002", "t003", "t004"]
     world.drive(rollout, failing=everybody)
@@ -607,7 +607,7 @@ def test_a_late_resume_does_not_accept_later_failures() -> None:
         world.rollouts.resume(rollout, "ada")
         world.run_stage(rollout, world.advance(rollout, 2), failing=everybody)
 
-    world.ledger.concurrent_writes.append(other)
+    world.rollout_table.concurrent_writes.append(other)
 
     world.rollouts.resume(rollout, "ada")
 
@@ -616,16 +616,16 @@ def test_a_late_resume_does_not_accept_later_failures() -> None:
 
 
 def test_a_rollout_aborted_during_its_first_step_is_ended_by_its_execution() -> None:
-    world = World(2)
+    world = Fleet(2)
     rollout = world.start()
-    world.ledger.concurrent_writes.append(lambda: world.advance(rollout))
+    world.rollout_table.concurrent_writes.append(lambda: world.advance(rollout))
 
     assert underway(world.rollouts.abort(rollout, "ada")).status is RolloutStatus.ABORTING
     assert world.advance(rollout) == NotSucceeded(RolloutStatus.ABORTED, "Aborted by ada.")
 
 
 def test_a_halted_rollout_is_not_resumed_while_another_claims_its_tenants() -> None:
-    world = World(3)
+    world = Fleet(3)
     rollout = world.start()
     world.drive(rollout, failing=["t001", "t002", "t003"])
     other = world.start(a_spec(version=LAST_VERSION))
@@ -638,22 +638,22 @@ def test_a_halted_rollout_is_not_resumed_while_another_claims_its_tenants() -> N
 
 
 def test_a_halted_rollout_is_not_resumed_if_another_claims_its_tenants_concurrently() -> None:
-    world = World(3)
+    world = Fleet(3)
     rollout = world.start()
     world.drive(rollout, failing=["t001", "t002", "t003"])
-    world.ledger.concurrent_writes.append(lambda: world.start(a_spec(version=LAST_VERSION)))
+    world.rollout_table.concurrent_writes.append(lambda: world.start(a_spec(version=LAST_VERSION)))
 
     assert refused(world.rollouts.resume(rollout, "ada")) is Refusal.ROLLOUT_IN_THE_WAY
     assert world.status(rollout) is RolloutStatus.HALTED
 
 
 def test_a_resumed_rollout_has_its_claim_again() -> None:
-    world = World(3)
+    world = Fleet(3)
     rollout = world.start()
     world.drive(rollout, failing=["t001", "t002", "t003"])
     world.rollouts.resume(rollout, "ada")
 
-    assert world.ledger.registry().active == {rollout}
+    assert world.rollout_table.registry().active == {rollout}
     assert refused(world.rollouts.start(a_spec(version=LAST_VERSION), BOB)) is Refusal.ROLLOUT_IN_THE_WAY
     assert (world.rollout(rollout).ended_at, world.rollout(rollout).reason) == (None, "Resumed by ada.")
 
@@ -661,7 +661,7 @@ def test_a_resumed_rollout_has_its_claim_again() -> None:
 # Approving
 
 
-def awaiting_approval(status: RolloutStatus = RolloutStatus.RUNNING) -> World:
+def awaiting_approval(status: RolloutStatus = RolloutStatus.RUNNING) -> Fleet:
     world = planted(status)
     world.touch_stage(ROLLOUT, spec=a_stage_spec(approval=True), status=StageStatus.AWAITING_APPROVAL)
     return world
@@ -687,7 +687,7 @@ def test_a_stage_can_be_approved_while_the_rollout_is_active(status: RolloutStat
 
     if approved:
         assert underway(response).status is status
-        assert world.executions.woken == ["token"]
+        assert world.rollout_executions.woken == ["token"]
     else:
         assert refused(response) is Refusal.NOTHING_TO_APPROVE
     assert world.stage(ROLLOUT).approved_by == (ADA if approved else None)
@@ -703,7 +703,7 @@ def test_only_a_stage_that_awaits_approval_is_approved(status: StageStatus) -> N
 
 def test_a_stage_is_approved_once_by_the_first_operator() -> None:
     world = awaiting_approval()
-    world.ledger.concurrent_writes.append(lambda: world.rollouts.approve(ROLLOUT, 1, BOB))
+    world.rollout_table.concurrent_writes.append(lambda: world.rollouts.approve(ROLLOUT, 1, BOB))
 
     assert isinstance(world.rollouts.approve(ROLLOUT, 1, ADA), Unchanged)
     assert world.stage(ROLLOUT).approved_by == BOB
@@ -713,7 +713,7 @@ APPROVED_STAGES = a_spec(a_stage_spec(Share(1)), a_stage_spec(Share(1), approval
 
 
 def test_one_approval_sent_twice_approves_one_stage() -> None:
-    world = World(3)
+    world = Fleet(3)
     rollout = world.start(APPROVED_STAGES)
     world.drive(rollout)
     underway(world.rollouts.approve(rollout, 2, ADA))
@@ -728,7 +728,7 @@ def test_one_approval_sent_twice_approves_one_stage() -> None:
 
 @pytest.mark.parametrize(("number", "awaiting"), [(1, 2), (3, 2), (4, 2)])
 def test_only_the_waiting_stage_can_be_approved(number: int, awaiting: int) -> None:
-    world = World(3)
+    world = Fleet(3)
     rollout = world.start(APPROVED_STAGES)
     world.drive(rollout)
 
@@ -739,11 +739,11 @@ def test_only_the_waiting_stage_can_be_approved(number: int, awaiting: int) -> N
         f"Rollout {rollout}: stage {number} does not await approval. Stage {awaiting} does.",
         {"rolloutId": rollout, "awaitingStage": awaiting},
     )
-    assert [stage.approved_by for stage in world.ledger.stages(rollout)] == [None] * 3
+    assert [stage.approved_by for stage in world.rollout_table.stages(rollout)] == [None] * 3
 
 
 def test_the_refusal_says_that_no_stage_awaits_approval() -> None:
-    world = World(1)
+    world = Fleet(1)
     rollout = world.start(APPROVED_STAGES)
     world.drive(rollout)
 
@@ -755,7 +755,7 @@ def test_the_refusal_says_that_no_stage_awaits_approval() -> None:
 
 
 def test_a_stage_approved_during_a_pause_starts_after_the_resume() -> None:
-    world = World(2)
+    world = Fleet(2)
     rollout = world.start(a_spec(a_stage_spec(approval=True)))
     world.advance(rollout)
     world.rollouts.pause(rollout, "ada")
@@ -771,7 +771,7 @@ def test_a_stage_approved_during_a_pause_starts_after_the_resume() -> None:
 
 
 def test_a_baking_rollout_is_aborted_at_once_and_can_be_undone() -> None:
-    world = World(2)
+    world = Fleet(2)
     rollout = world.start(a_spec(a_stage_spec(Share(1), bake_seconds=7 * 86_400), a_stage_spec()))
     world.run_stage(rollout, world.advance(rollout))
     assert isinstance(world.advance(rollout), Bake)
@@ -780,7 +780,7 @@ def test_a_baking_rollout_is_aborted_at_once_and_can_be_undone() -> None:
 
     assert (aborted.status, aborted.reason) == (RolloutStatus.ABORTED, "Aborted by ada.")
     assert aborted.ended_at == world.clock.now()
-    assert world.ledger.registry().active == frozenset()
+    assert world.rollout_table.registry().active == frozenset()
     undoing = world.start(a_spec(version=None, undo=rollout))
     assert world.drive(undoing) == Succeeded()
     assert world.advance(rollout) == NotSucceeded(RolloutStatus.ABORTED, "Aborted by ada.")
@@ -792,11 +792,11 @@ def test_a_rollout_is_aborted_at_once_unless_its_stage_is_running(status: StageS
     world.touch_stage(ROLLOUT, status=status)
 
     assert underway(world.rollouts.abort(ROLLOUT, "ada")).status is RolloutStatus.ABORTED
-    assert set(world.executions.woken) == {"token"}
+    assert set(world.rollout_executions.woken) == {"token"}
 
 
 def test_an_abort_waits_for_a_stage_that_begins_at_the_same_time() -> None:
-    world = World(1)
+    world = Fleet(1)
     rollout = world.start()
     world.touch(rollout, status=RolloutStatus.RUNNING, execution=execution_arn(f"rollout-{rollout}-1"))
 
@@ -804,10 +804,10 @@ def test_an_abort_waits_for_a_stage_that_begins_at_the_same_time() -> None:
         world.advance(rollout)
         assert isinstance(world.gate.admit(Turn(rollout, 1, world.items(rollout)[0], "child")), Admitted)
 
-    world.ledger.concurrent_writes.append(begin)
+    world.rollout_table.concurrent_writes.append(begin)
 
     assert underway(world.rollouts.abort(rollout, "ada")).status is RolloutStatus.ABORTING
-    assert rollout in world.ledger.registry().active
+    assert rollout in world.rollout_table.registry().active
 
 
 def test_an_interrupted_abort_is_finished_by_the_next_one() -> None:
@@ -820,7 +820,7 @@ def test_an_interrupted_abort_is_finished_by_the_next_one() -> None:
 def test_an_abort_that_the_execution_finishes_first_returns_the_aborted_rollout() -> None:
     world = planted(RolloutStatus.RUNNING)
     world.touch_stage(ROLLOUT, status=StageStatus.BAKING)
-    world.ledger.concurrent_writes.extend([lambda: None, lambda: world.advancing.advance(ROLLOUT, 1, EXECUTION)])
+    world.rollout_table.concurrent_writes.extend([lambda: None, lambda: world.advancing.advance(ROLLOUT, 1, EXECUTION)])
 
     assert underway(world.rollouts.abort(ROLLOUT, "ada")).status is RolloutStatus.ABORTED
 
@@ -828,15 +828,15 @@ def test_an_abort_that_the_execution_finishes_first_returns_the_aborted_rollout(
 # Undoing
 
 
-def rolled_out(count: int = 3, *, failing: tuple[str, ...] = ()) -> tuple[World, str]:
-    world = World(count)
+def rolled_out(count: int = 3, *, failing: tuple[str, ...] = ()) -> tuple[Fleet, str]:
+    world = Fleet(count)
     rollout = world.start(a_spec(a_stage_spec(tolerated=Share(count))))
     world.drive(rollout, failing=failing)
     return world, rollout
 
 
 def test_undo_moves_each_tenant_back_to_its_own_earlier_version() -> None:
-    world = World(3)
+    world = Fleet(3)
     world.table.record_release(replace(world.table.releases()[0], version="0.0.9"))
     world.change(tenant("t002"), version="0.0.9")
     rollout = world.start(a_spec(a_stage_spec(tolerated=Share(1))))
@@ -846,7 +846,7 @@ def test_undo_moves_each_tenant_back_to_its_own_earlier_version() -> None:
 
     assert {item.tenant.value: item.version for item in world.items(undoing)} == {"t001": VERSION, "t002": "0.0.9"}
     assert world.drive(undoing) == Succeeded()
-    assert [world.metadata(who).version for who in tenants(3)] == [VERSION, "0.0.9", VERSION]
+    assert [world.metadata_of(who).version for who in tenants(3)] == [VERSION, "0.0.9", VERSION]
 
 
 def test_undo_may_move_all_tenants_to_one_version() -> None:
@@ -878,7 +878,7 @@ def test_undo_reports_tenants_that_were_deleted_since() -> None:
 
 
 def test_a_running_rollout_is_not_undone() -> None:
-    world = World(3)
+    world = Fleet(3)
     rollout = world.start()
 
     assert refused(world.rollouts.start(a_spec(version=None, undo=rollout), ADA)) is Refusal.ROLLOUT_IN_THE_WAY
@@ -886,7 +886,7 @@ def test_a_running_rollout_is_not_undone() -> None:
 
 @pytest.mark.parametrize("how", ["halted", "aborted"])
 def test_undo_of_a_stopped_rollout_moves_back_only_the_moved_tenants(how: str) -> None:
-    world = World(4)
+    world = Fleet(4)
     rollout = world.start(a_spec(a_stage_spec(Share(2)), a_stage_spec()))
     world.run_stage(rollout, world.advance(rollout))
     if how == "halted":
@@ -903,7 +903,7 @@ def test_undo_of_a_stopped_rollout_moves_back_only_the_moved_tenants(how: str) -
 
 
 def test_a_dry_run_has_nothing_to_undo() -> None:
-    world = World(1)
+    world = Fleet(1)
     dry = world.start(a_spec(dry_run=True))
 
     response = world.rollouts.start(a_spec(version=None, undo=dry), ADA)
@@ -925,11 +925,11 @@ def test_undo_does_not_ask_step_functions_about_successful_updates() -> None:
     """Step Functions allows 15 such requests per second, and a fleet has thousands of tenants."""
     world, rollout = rolled_out()
     world.drive(world.start(a_spec(version=None, undo=rollout)))
-    world.updates.looked_for.clear()
+    world.executions.looked_for.clear()
 
     world.rollouts.start(a_spec(version=None, undo=rollout), ADA)
 
-    assert world.updates.looked_for == []
+    assert world.executions.looked_for == []
 
 
 def test_an_undo_may_be_undone() -> None:
@@ -943,12 +943,12 @@ def test_an_undo_may_be_undone() -> None:
 
 
 def test_undo_moves_back_tenants_that_a_dead_execution_moved() -> None:
-    world = World(1)
+    world = Fleet(1)
     rollout = world.start()
     world.advance(rollout)
     left_behind = world.gate.admit(Turn(rollout, 1, world.items(rollout)[0], "dead"))
     assert isinstance(left_behind, Admitted)
-    world.executions.die(execution_arn(f"rollout-{rollout}-1"))
+    world.rollout_executions.die(execution_arn(f"rollout-{rollout}-1"))
     world.rollouts.resume(rollout, "ada")
     run = world.advance(rollout, 2)
     world.update(left_behind)
@@ -961,11 +961,11 @@ def test_undo_moves_back_tenants_that_a_dead_execution_moved() -> None:
 
 
 def test_undo_moves_back_a_tenant_whose_update_finished_after_the_rollout() -> None:
-    world = World(2)
+    world = Fleet(2)
     rollout = world.start()
     world.advance(rollout)
     arriving, staying = (world.gate.admit(Turn(rollout, 1, item, "child")) for item in world.items(rollout))
-    world.executions.die(execution_arn(f"rollout-{rollout}-1"))
+    world.rollout_executions.die(execution_arn(f"rollout-{rollout}-1"))
     world.rollouts.abort(rollout, "ada")
     assert isinstance(arriving, Admitted)
     assert isinstance(staying, Admitted)
@@ -978,7 +978,7 @@ def test_undo_moves_back_a_tenant_whose_update_finished_after_the_rollout() -> N
 
 
 def test_undo_moves_back_a_tenant_that_succeeded_after_it_was_recorded_as_failed() -> None:
-    world = World(2)
+    world = Fleet(2)
     rollout = world.start(a_spec(a_stage_spec(tolerated=Share(1))))
     world.advance(rollout)
     cut_short, other = (Turn(rollout, 1, item, "child") for item in world.items(rollout))
@@ -999,7 +999,7 @@ def test_undo_moves_back_a_tenant_that_succeeded_after_it_was_recorded_as_failed
 
 
 def test_undo_moves_back_a_tenant_that_was_skipped_while_its_update_ran() -> None:
-    world = World(1)
+    world = Fleet(1)
     rollout = world.start()
     world.advance(rollout)
     turn = Turn(rollout, 1, world.items(rollout)[0], "child")
@@ -1016,17 +1016,17 @@ def test_undo_moves_back_a_tenant_that_was_skipped_while_its_update_ran() -> Non
 
 @pytest.mark.parametrize("begun", [True, False])
 def test_undo_skips_a_tenant_whose_update_has_not_begun_and_reports_it(begun: bool) -> None:
-    world = World(2)
+    world = Fleet(2)
     rollout = world.start()
     world.advance(rollout)
     cut_short, other = (Turn(rollout, 1, item, "child") for item in world.items(rollout))
     admitted = world.gate.admit(cut_short)
     assert isinstance(admitted, Admitted)
-    world.updates.running.add(execution_arn(admitted.name))
+    world.executions.running.add(execution_arn(admitted.name))
     if begun:
         world.begin_update(admitted)
     world.take_turn(other)
-    world.executions.die(execution_arn(f"rollout-{rollout}-1"))
+    world.rollout_executions.die(execution_arn(f"rollout-{rollout}-1"))
     world.rollouts.abort(rollout, "ada")
 
     undoing = world.start(a_spec(version=None, undo=rollout))
@@ -1046,7 +1046,7 @@ def test_undo_skips_a_failed_tenant_that_was_not_moved() -> None:
 
 
 def test_undo_ignores_tenants_that_were_never_started() -> None:
-    world = World(2)
+    world = Fleet(2)
     rollout = world.start()
     world.change(tenant("t001"), pinned_version=VERSION)
     world.drive(rollout)
@@ -1085,7 +1085,7 @@ def test_a_retried_update_is_the_next_attempt() -> None:
 
 
 def test_a_retry_ignores_the_tenants_and_share_of_the_first_spec() -> None:
-    world = World(4)
+    world = Fleet(4)
     spec = naming("t001", "t002", share=Share(50, percent=True))
     rollout = world.start(replace(spec, stages=(a_stage_spec(tolerated=Share(9)),)))
     world.drive(rollout, failing=["t001", "t002"])
@@ -1110,7 +1110,7 @@ def test_a_retry_of_an_undo_moves_back_the_tenants_that_failed() -> None:
 
 
 def test_retry_includes_tenants_that_an_earlier_version_skipped_as_busy() -> None:
-    world = World(2)
+    world = Fleet(2)
     stage = a_stage(total=2)
     items = [Item(who, NEXT_VERSION) for who in tenants(2)]
     world.manifests.written[stage.manifest] = items
@@ -1142,7 +1142,7 @@ def test_retry_skips_a_failed_tenant_that_was_moved_since() -> None:
 
 
 def test_an_active_rollout_is_not_retried() -> None:
-    world = World(1)
+    world = Fleet(1)
 
     assert refused(world.rollouts.retry(world.start(), ADA)) is Refusal.ROLLOUT_IN_THE_WAY
 
@@ -1160,12 +1160,12 @@ def test_after_an_update_failed_the_tenant_is_served_and_can_be_moved() -> None:
 # The history of orders
 
 
-def orders(world: World, rollout: str) -> list[tuple[Order, str, str]]:
-    return [(each.order, each.by, each.reason) for each in world.ledger.orders(rollout)]
+def orders(world: Fleet, rollout: str) -> list[tuple[Order, str, str]]:
+    return [(each.order, each.by, each.reason) for each in world.rollout_table.orders(rollout)]
 
 
 def test_every_accepted_order_is_recorded_with_its_operator_and_reason() -> None:
-    world = World(3)
+    world = Fleet(3)
     response = world.rollouts.start(a_spec(a_stage_spec(approval=True)), ADA, reason="The new release.")
     rollout = underway(response).id
     world.advance(rollout)
@@ -1186,7 +1186,7 @@ def test_every_accepted_order_is_recorded_with_its_operator_and_reason() -> None
 
 
 def test_the_status_reason_contains_the_operators_reason() -> None:
-    world = World(3)
+    world = Fleet(3)
     rollout = world.start(a_spec())
     assert underway(world.rollouts.pause(rollout, BOB, reason="Errors.")).reason == f"Paused by {BOB}: Errors."
     assert underway(world.rollouts.resume(rollout, BOB)).reason == f"Resumed by {BOB}."
@@ -1194,7 +1194,7 @@ def test_the_status_reason_contains_the_operators_reason() -> None:
 
 def test_the_status_reason_of_a_resumed_rollout_names_the_operator() -> None:
     world, rollout = rolled_out(3, failing=("t001",))
-    world.ledger.change(replace(world.rollout(rollout), status=RolloutStatus.HALTED))
+    world.rollout_table.change(replace(world.rollout(rollout), status=RolloutStatus.HALTED))
     assert isinstance(world.rollouts.resume(rollout, BOB, reason="It was the network."), Underway)
     assert orders(world, rollout)[-1] == (Order.RESUME, BOB, "It was the network.")
 
@@ -1208,7 +1208,7 @@ def test_a_refused_order_is_not_recorded(verb: str) -> None:
 
 
 def test_a_repeated_order_is_recorded_once() -> None:
-    world = World(3)
+    world = Fleet(3)
     rollout = world.start(a_spec())
     for _ in range(2):
         world.rollouts.pause(rollout, BOB)
@@ -1219,8 +1219,8 @@ def test_an_undo_is_in_the_history_of_both_rollouts() -> None:
     world, rollout = rolled_out()
     undoing = underway(world.rollouts.start(a_spec(version=None, undo=rollout), BOB, reason="Too slow.")).id
     assert orders(world, rollout)[-1] == (Order.UNDO, BOB, "Too slow.")
-    assert world.ledger.orders(rollout)[-1].other == undoing
-    (start,) = world.ledger.orders(undoing)
+    assert world.rollout_table.orders(rollout)[-1].other == undoing
+    (start,) = world.rollout_table.orders(undoing)
     assert (start.order, start.other) == (Order.START, rollout)
 
 
@@ -1228,7 +1228,7 @@ def test_a_retry_is_in_the_history_of_both_rollouts() -> None:
     world, rollout = rolled_out(3, failing=("t001",))
     retrying = underway(world.rollouts.retry(rollout, BOB, reason="Mended.")).id
     assert orders(world, rollout)[-1] == (Order.RETRY, BOB, "Mended.")
-    assert world.ledger.orders(rollout)[-1].other == retrying
+    assert world.rollout_table.orders(rollout)[-1].other == retrying
     assert orders(world, retrying) == [(Order.START, BOB, "Mended.")]
 
 
@@ -1240,7 +1240,7 @@ def test_a_dry_run_of_an_undo_is_not_in_the_history_of_the_other() -> None:
 
 
 def test_the_updates_of_a_rollout_have_its_reason() -> None:
-    world = World(1)
+    world = Fleet(1)
     rollout = underway(world.rollouts.start(a_spec(), ADA, reason="The new release.")).id
     world.advance(rollout)
     admitted = world.gate.admit(Turn(rollout, 1, world.items(rollout)[0], "child"))

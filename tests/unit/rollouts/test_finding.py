@@ -17,7 +17,7 @@ from orchestrator.tenants.fleet import LISTED_STATES
 from orchestrator.tenants.ports import ListedTenant
 from orchestrator.tenants.records import Audit, Operation, Request, TenantState
 from tests.fakes import NEXT_VERSION, QUEUE_TABOO, VERSION, InMemoryTable, a_run
-from tests.unit.rollouts.world import ADA, World, a_spec, a_stage_spec, tenant, tenants
+from tests.unit.rollouts.world import ADA, Fleet, a_spec, a_stage_spec, tenant, tenants
 
 T1, T2 = tenants(2)
 
@@ -41,13 +41,13 @@ class ChangingFleet:
         return getattr(self.table, name)
 
 
-def changing(world: World, happens: Callable[[TenantState, int], object]) -> ChangingFleet:
+def changing(world: Fleet, happens: Callable[[TenantState, int], object]) -> ChangingFleet:
     fleet = ChangingFleet(world.table, happens)
-    world.fleet = fleet
+    world.index = fleet
     return fleet
 
 
-def being_updated(world: World, who: TenantId, version: str = VERSION) -> Callable[[], None]:
+def being_updated(world: Fleet, who: TenantId, version: str = VERSION) -> Callable[[], None]:
     """Start another update of the tenant at its version. The returned function ends the update."""
     run = a_run(tenant=who, operation=Operation.UPDATE, version=version, request=Request(), number=7)
     world.table.begin(run, at=world.clock.now())
@@ -60,7 +60,7 @@ def being_updated(world: World, who: TenantId, version: str = VERSION) -> Callab
 
 
 def test_a_tenant_that_becomes_ready_after_the_ready_tenants_were_listed_is_planned() -> None:
-    world = World(3)
+    world = Fleet(3)
     end = being_updated(world, T1)
     changing(world, lambda state, _: state is TenantState.READY and end())
 
@@ -72,7 +72,7 @@ def test_a_tenant_that_becomes_ready_after_the_ready_tenants_were_listed_is_plan
 
 
 def test_a_fleet_that_does_not_change_is_listed_twice() -> None:
-    world = World(3)
+    world = Fleet(3)
     fleet = changing(world, lambda *_: None)
 
     world.start()
@@ -81,7 +81,7 @@ def test_a_fleet_that_does_not_change_is_listed_twice() -> None:
 
 
 def test_the_last_listed_state_of_a_tenant_counts() -> None:
-    world = World(2)
+    world = Fleet(2)
 
     def pin(state: TenantState, _: int) -> None:
         if state is TenantState.READY:
@@ -96,17 +96,17 @@ def test_the_last_listed_state_of_a_tenant_counts() -> None:
 
 
 def test_a_fleet_that_changes_in_every_pass_is_not_planned_for() -> None:
-    world = World(2)
+    world = Fleet(2)
     number = iter(range(1_000))
     changing(world, lambda *_: world.add(tenant(f"another-{next(number)}")))
 
     with pytest.raises(Unsettled, match=f"listed {MAX_PASSES} times"):
         world.rollouts.start(a_spec(), ADA)
-    assert world.ledger.rollouts(limit=9) == []
+    assert world.rollout_table.rollouts(limit=9) == []
 
 
 def test_a_fleet_to_which_tenants_are_added_all_the_time_is_planned_for() -> None:
-    world = World(2)
+    world = Fleet(2)
     number = iter(range(1_000))
 
     def create(*_: object) -> None:
@@ -122,7 +122,7 @@ def test_a_fleet_to_which_tenants_are_added_all_the_time_is_planned_for() -> Non
 
 
 def test_undo_does_not_skip_a_tenant_that_the_index_missed_as_deleted() -> None:
-    world = World(2)
+    world = Fleet(2)
     rollout = world.start()
     world.drive(rollout)
     end = being_updated(world, T1, NEXT_VERSION)
@@ -136,11 +136,11 @@ def test_undo_does_not_skip_a_tenant_that_the_index_missed_as_deleted() -> None:
 
 
 def test_undo_does_not_skip_a_tenant_with_a_stale_index_entry_as_current() -> None:
-    world = World(2)
+    world = Fleet(2)
     before = world.table.as_of_now()
     rollout = world.start()
     world.drive(rollout)
-    world.fleet = before
+    world.index = before
 
     undoing = world.start(a_spec(version=None, undo=rollout))
 
@@ -148,7 +148,7 @@ def test_undo_does_not_skip_a_tenant_with_a_stale_index_entry_as_current() -> No
 
 
 def test_retry_does_not_skip_a_tenant_that_the_index_missed_as_deleted() -> None:
-    world = World(2)
+    world = Fleet(2)
     rollout = world.start(a_spec(a_stage_spec(tolerated=Share(2))))
     world.drive(rollout, failing=["t001"])
     run = a_run(tenant=T1, operation=Operation.UPDATE, version=VERSION, request=Request(), number=7)
@@ -178,7 +178,7 @@ class CountingTable(InMemoryTable):
 
 
 def test_an_undo_for_some_labels_reads_no_other_tenants() -> None:
-    world = World(2, table=CountingTable())
+    world = Fleet(2, table=CountingTable())
     assert isinstance(world.table, CountingTable)
     world.change(T1, labels={"tier": "free"})
     rollout = world.start()

@@ -19,7 +19,7 @@ from tests.fakes import NEXT_VERSION, NOON, QUEUE_TABOO, VERSION, InMemoryTable,
 from tests.unit.rollouts.world import (
     LAST_VERSION,
     THROTTLED_CAUSE,
-    World,
+    Fleet,
     a_spec,
     a_stage_spec,
     tenant,
@@ -34,7 +34,7 @@ class Turns:
     """A rollout whose first stage is running."""
 
     def __init__(self, count: int = 1, spec: Spec | None = None, *, version: str = VERSION) -> None:
-        self.world = World(count, version=version)
+        self.world = Fleet(count, version=version)
         self.rollout = self.world.start(spec)
         self.world.advance(self.rollout)
 
@@ -182,7 +182,7 @@ def test_no_tenant_is_admitted_unless_the_rollout_is_running(status: RolloutStat
 @pytest.mark.parametrize("status", [RolloutStatus.PAUSED, RolloutStatus.ABORTING, RolloutStatus.HALTED])
 def test_no_tenant_is_admitted_if_the_rollout_stops_during_the_admission(status: RolloutStatus) -> None:
     turns = Turns()
-    turns.world.ledger.concurrent_writes.append(lambda: turns.world.touch(turns.rollout, status=status))
+    turns.world.rollout_table.concurrent_writes.append(lambda: turns.world.touch(turns.rollout, status=status))
 
     assert turns.admit() == NoMore()
     assert turns.world.results(turns.rollout) == {}
@@ -223,7 +223,7 @@ def test_no_tenant_is_admitted_above_the_limit() -> None:
 
 def test_only_one_of_two_concurrent_requests_gets_the_last_slot() -> None:
     turns = Turns(2, a_spec(a_stage_spec(at_once=1)))
-    turns.world.ledger.concurrent_writes.append(lambda: turns.admitted(2))
+    turns.world.rollout_table.concurrent_writes.append(lambda: turns.admitted(2))
 
     assert isinstance(turns.admit(1), NoRoom)
     assert turns.in_flight == 1
@@ -232,14 +232,14 @@ def test_only_one_of_two_concurrent_requests_gets_the_last_slot() -> None:
 
 def test_a_request_that_always_conflicts_is_told_to_wait_briefly() -> None:
     turns = Turns()
-    turns.world.ledger.concurrent_writes.extend([lambda: turns.world.touch_stage(turns.rollout)] * 100)
+    turns.world.rollout_table.concurrent_writes.extend([lambda: turns.world.touch_stage(turns.rollout)] * 100)
 
     assert turns.admit() == NoRoom(1)
 
 
 def test_concurrent_children_of_one_tenant_get_different_attempts() -> None:
     turns = Turns()
-    turns.world.ledger.concurrent_writes.append(lambda: turns.admitted(child="other"))
+    turns.world.rollout_table.concurrent_writes.append(lambda: turns.admitted(child="other"))
 
     assert turns.admitted().input["attempt"] == 2
 
@@ -265,7 +265,7 @@ def test_throttling_lowers_the_limit_for_admissions() -> None:
 
 
 def test_throttling_before_the_stage_began_does_not_count() -> None:
-    world = World(1)
+    world = Fleet(1)
     world.throttling.count = 41
     rollout = world.start()
     world.advance(rollout)
@@ -312,27 +312,27 @@ def test_slots_are_not_freed_while_other_tenants_make_progress() -> None:
 # Changes of the tenant since it was selected
 
 
-def delete(world: World) -> None:
+def delete(world: Fleet) -> None:
     world.delete(T1)
 
 
-def pin(world: World) -> None:
+def pin(world: Fleet) -> None:
     world.change(T1, pinned_version=VERSION)
 
 
-def move_there(world: World) -> None:
+def move_there(world: Fleet) -> None:
     world.change(T1, version=NEXT_VERSION)
 
 
-def move_further(world: World) -> None:
+def move_further(world: Fleet) -> None:
     world.change(T1, version=LAST_VERSION)
 
 
-def begin_to_delete(world: World) -> None:
+def begin_to_delete(world: Fleet) -> None:
     world.table.plant_audit(an_audit(Status.STARTED, Operation.DELETE, tenant=T1, version=None))
 
 
-def lose_the_queue(world: World) -> None:
+def lose_the_queue(world: Fleet) -> None:
     world.change(T1, queue=None, version=None)
 
 
@@ -346,7 +346,7 @@ def lose_the_queue(world: World) -> None:
         (lose_the_queue, Skip.NOT_PROVISIONED),
     ],
 )
-def test_a_tenant_that_changed_since_it_was_selected_is_skipped(happens: Callable[[World], None], why: Skip) -> None:
+def test_a_tenant_that_changed_since_it_was_selected_is_skipped(happens: Callable[[Fleet], None], why: Skip) -> None:
     turns = Turns()
     happens(turns.world)
 
@@ -590,7 +590,7 @@ def test_an_execution_name_taken_by_a_failed_attempt_is_a_failure() -> None:
     [(delete, Skip.DELETED), (pin, Skip.PINNED), (move_further, Skip.NEWER)],
 )
 def test_a_tenant_whose_update_was_refused_after_a_change_is_skipped(
-    happens: Callable[[World], None], why: Skip
+    happens: Callable[[Fleet], None], why: Skip
 ) -> None:
     turns = Turns()
     run = turns.world.begin_update(turns.admitted())
@@ -722,7 +722,7 @@ def test_a_concurrent_record_is_not_lost() -> None:
     turns = Turns(2)
     for number in (1, 2):
         turns.world.update(turns.admitted(number))
-    turns.world.ledger.concurrent_writes.append(lambda: turns.record(2))
+    turns.world.rollout_table.concurrent_writes.append(lambda: turns.record(2))
 
     turns.record(1)
 
@@ -733,7 +733,7 @@ def test_a_concurrent_record_is_not_lost() -> None:
 def test_an_outcome_that_always_conflicts_raises_an_error_with_the_tenant() -> None:
     turns = Turns()
     turns.world.update(turns.admitted())
-    turns.world.ledger.concurrent_writes.extend([lambda: turns.world.touch_stage(turns.rollout)] * 100)
+    turns.world.rollout_table.concurrent_writes.extend([lambda: turns.world.touch_stage(turns.rollout)] * 100)
 
     with pytest.raises(Unsettled, match="t001"):
         turns.record()

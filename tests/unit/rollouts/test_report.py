@@ -43,7 +43,7 @@ from tests.fakes import NAMES, NEXT_VERSION, NOON, QUEUE_TABOO, execution_arn
 from tests.unit.rollouts.world import (
     ADA,
     ROLLOUT,
-    World,
+    Fleet,
     a_rollout,
     a_spec,
     a_stage,
@@ -284,7 +284,7 @@ def test_an_unchanged_rollout_is_no_error() -> None:
 
 
 def test_every_refusal_is_a_problem_that_names_its_kind() -> None:
-    world = World(1)
+    world = Fleet(1)
     running = world.start()
     over = "20261116-110000-0000"
     ended = replace(a_rollout(a_spec(dry_run=True), status=RolloutStatus.SUCCEEDED), id=over)

@@ -16,7 +16,6 @@ from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
 from orchestrator.rollouts.advancing import NotSucceeded, Succeeded
 from orchestrator.rollouts.gate import Settled, ToReview, TryAgain
 from orchestrator.rollouts.records import Item, Result, TenantOutcome, Turn
-from orchestrator.rollouts.reviewing import Reviewing
 from orchestrator.tenants.deadlines import DEADLINE
 from orchestrator.tenants.ports import Change, ChangeSetState, Stack
 from orchestrator.tenants.records import Messages
@@ -26,12 +25,11 @@ from tests.fakes import (
     QUEUE,
     VERSION,
     FakeQueues,
-    FakeStacks,
     a_release,
     parameters_of,
     stack_arn,
 )
-from tests.unit.rollouts.world import World, a_spec, tenant
+from tests.unit.rollouts.world import Fleet, a_spec, tenant
 
 T1 = tenant("t001")
 FAULT = "States.TaskFailed: the function could not be called"
@@ -50,8 +48,8 @@ class Review:
     """A dry run of one tenant, which has been admitted."""
 
     def __init__(self, *, stack: bool = True, **spec: Any) -> None:
-        self.world = World(1)
-        self.stacks, self.queues = FakeStacks(), FakeQueues()
+        self.world = Fleet(1)
+        self.stacks, self.queues = self.world.stacks, self.world.queues
         if stack:
             self.stack: Stack = self.stacks.plant_done(T1, template_url=a_release(VERSION).template_url)
         self.rollout = self.world.start(a_spec(dry_run=True, **spec))
@@ -59,21 +57,8 @@ class Review:
         self.turn = Turn(self.rollout, 1, Item(T1, NEXT_VERSION), "child")
         assert self.world.gate.admit(self.turn) == ToReview()
 
-    @property
-    def reviewing(self) -> Reviewing:
-        return Reviewing(
-            gate=self.world.gate,
-            ledger=self.world.ledger,
-            tenants=self.world.table,
-            releases=self.world.table,
-            stacks=self.stacks,
-            queues=self.queues,
-            parameters=parameters_of,
-            clock=self.world.clock,
-        )
-
     def review(self, fault: str | None = None) -> Settled | TryAgain:
-        return self.reviewing.review(self.turn, fault)
+        return self.world.reviewing.review(self.turn, fault)
 
     def until_settled(self) -> Settled:
         for _ in range(10):
@@ -111,7 +96,7 @@ def test_the_changes_are_recorded_and_nothing_is_changed() -> None:
     )
     assert review.change_sets == [], "the change set is deleted afterwards"
     assert "make_changes" not in review.stacks.calls
-    assert review.world.metadata(T1).version == VERSION
+    assert review.world.metadata_of(T1).version == VERSION
     stage = review.world.stage(review.rollout)
     assert (stage.succeeded, stage.in_flight) == (1, 0)
     assert review.world.advance(review.rollout) == Succeeded()
@@ -189,7 +174,7 @@ def test_a_foreign_change_set_with_the_same_name_is_reported_and_deleted() -> No
 
 def test_a_stack_that_berth_did_not_create_is_not_reviewed() -> None:
     review = Review(stack=False)
-    review.world.table.plant_metadata(replace(review.world.metadata(T1), stack_id=stack_arn(T1, 7)))
+    review.world.table.plant_metadata(replace(review.world.metadata_of(T1), stack_id=stack_arn(T1, 7)))
     review.stack = review.stacks.plant_done(T1, ours=False)
 
     assert review.until_settled() == Settled(Result.FAILED)
@@ -259,8 +244,8 @@ def test_a_missing_fingerprint_does_not_equal_another_missing_one() -> None:
     review.turn = Turn(review.rollout, 1, Item(T1, "0.0.9"), "child")
     review.world.table.record_release(a_release("0.0.9", content=""))
     before = review.outcome()
-    review.world.ledger.record(review.world.stage(review.rollout), _to("0.0.9", before))
-    assert review.world.metadata(T1).deployed is None
+    review.world.rollout_table.record(review.world.stage(review.rollout), _to("0.0.9", before))
+    assert review.world.metadata_of(T1).deployed is None
 
     assert review.review() == TryAgain()
     assert "draw_up_changes" in review.stacks.calls
@@ -384,7 +369,7 @@ def test_a_long_fault_is_shortened() -> None:
 
 def test_an_unknown_release_is_a_failure_with_the_reason() -> None:
     review = Review()
-    review.world.ledger.record(review.world.stage(review.rollout), _to("9.9.9", review.outcome()))
+    review.world.rollout_table.record(review.world.stage(review.rollout), _to("9.9.9", review.outcome()))
 
     assert review.review() == Settled(Result.FAILED)
     assert "9.9.9 was never published" in review.reason
@@ -432,7 +417,7 @@ def test_a_tenant_without_a_turn_is_not_reviewed() -> None:
 def test_a_concurrent_record_is_not_lost() -> None:
     review = Review()
     review.review()
-    review.world.ledger.concurrent_writes.append(lambda: review.world.touch_stage(review.rollout, skipped=5))
+    review.world.rollout_table.concurrent_writes.append(lambda: review.world.touch_stage(review.rollout, skipped=5))
 
     assert review.review() == Settled(Result.SUCCEEDED)
     stage = review.world.stage(review.rollout)

@@ -15,25 +15,25 @@ from orchestrator.tenants.execution_input import machine_input
 from orchestrator.tenants.records import Attempt, Operation, Request, Run
 from orchestrator.tenants.schemas import parse_run
 from tests.fakes import NEXT_VERSION, QUEUE_TABOO, VERSION, execution_arn
-from tests.unit.rollouts.world import A_SECOND, ADA, LAST_VERSION, World, a_spec, a_stage_spec, tenant
+from tests.unit.rollouts.world import A_SECOND, ADA, LAST_VERSION, Fleet, a_spec, a_stage_spec, tenant
 
 ALARM = "errors"
 
 
-def with_an_alarm(bake_seconds: int = 3600) -> tuple[World, str]:
-    world = World(4)
+def with_an_alarm(bake_seconds: int = 3600) -> tuple[Fleet, str]:
+    world = Fleet(4)
     canary = a_stage_spec(Share(1), bake_seconds=bake_seconds, alarm=ALARM)
     return world, world.start(a_spec(canary, a_stage_spec()))
 
 
-def rings_and_recovers(world: World) -> None:
+def rings_and_recovers(world: Fleet) -> None:
     world.clock.advance(timedelta(minutes=5))
     world.alarms.sound(ALARM, "5xx > 1", at=world.clock.now())
     world.clock.advance(timedelta(minutes=5))
     world.alarms.recover(ALARM)
 
 
-def run_of(world: World, attempt: Attempt) -> Run:
+def run_of(world: Fleet, attempt: Attempt) -> Run:
     given = machine_input(attempt, Request(by=ADA, explicit=True))
     execution = {"Id": execution_arn(attempt.name), "StartTime": timestamp(world.clock.now()), "Input": given}
     return parse_run({"execution": execution})
@@ -66,7 +66,7 @@ def test_a_resume_ignores_only_an_alarm_that_the_operator_has_seen(halted_by_the
     else:
         world.advancing.give_up(rollout, 1, "Rate exceeded")
     assert world.status(rollout) is RolloutStatus.HALTED
-    world.executions.die(execution_arn(f"rollout-{rollout}-1"))
+    world.rollout_executions.die(execution_arn(f"rollout-{rollout}-1"))
     world.clock.advance(A_SECOND)
     assert isinstance(world.rollouts.resume(rollout, ADA), Underway)
     world.drive(rollout, 2)
@@ -75,7 +75,7 @@ def test_a_resume_ignores_only_an_alarm_that_the_operator_has_seen(halted_by_the
 
 
 def test_a_rollout_planned_by_an_earlier_version_without_busy_tenants_fails() -> None:
-    world = World(2)
+    world = Fleet(2)
     rollout = world.start(a_spec(tenants=(tenant("t001"),)))
     world.touch(rollout, skipped={Skip.BUSY: Skipped(1, ("t002",))})
     world.drive(rollout)
@@ -83,7 +83,7 @@ def test_a_rollout_planned_by_an_earlier_version_without_busy_tenants_fails() ->
 
 
 def test_the_version_from_before_a_delete_does_not_count_while_a_tenant_is_created_again() -> None:
-    world = World(2)
+    world = Fleet(2)
     again = tenant("t001")
     world.change(again, version=NEXT_VERSION)
     delete = run_of(world, Attempt(again, Operation.DELETE, NEXT_VERSION, 1))
@@ -97,18 +97,18 @@ def test_the_version_from_before_a_delete_does_not_count_while_a_tenant_is_creat
 
 
 def test_a_retry_of_an_undo_skips_a_tenant_that_was_moved_since() -> None:
-    world = World(2)
+    world = Fleet(2)
     rollout = world.start(a_spec())
     world.drive(rollout)
     undo = world.start(a_spec(a_stage_spec(tolerated=Share(1)), version=None, undo=rollout))
     world.drive(undo, failing=["t001"])
     world.change(tenant("t001"), version=LAST_VERSION)
     world.rollouts.retry(undo, ADA)
-    assert world.metadata(tenant("t001")).version == LAST_VERSION
+    assert world.metadata_of(tenant("t001")).version == LAST_VERSION
 
 
 def test_repeated_pauses_and_resumes_do_not_halt_a_rollout() -> None:
-    world = World(3)
+    world = Fleet(3)
     rollout = world.start(a_spec())
     for _ in range(10):
         world.advance(rollout)
@@ -120,17 +120,17 @@ def test_repeated_pauses_and_resumes_do_not_halt_a_rollout() -> None:
 
 def test_pausing_a_paused_rollout_does_not_wake_its_execution() -> None:
     """Every wake-up adds to the execution's history, which is limited."""
-    world = World(1)
+    world = Fleet(1)
     rollout = world.start(a_spec())
     world.rollouts.pause(rollout, ADA)
     world.touch(rollout, task_token="token")
-    world.executions.woken.clear()
+    world.rollout_executions.woken.clear()
     world.rollouts.pause(rollout, ADA)
-    assert world.executions.woken == []
+    assert world.rollout_executions.woken == []
 
 
 def test_an_outcome_that_could_not_be_recorded_does_not_count_as_settled() -> None:
-    world = World(2)
+    world = Fleet(2)
     rollout = world.start(a_spec())
     step = world.advance(rollout)
     first, second = world.manifests.read(step.manifest)  # type: ignore[union-attr]  # the step runs the stage
@@ -139,7 +139,7 @@ def test_an_outcome_that_could_not_be_recorded_does_not_count_as_settled() -> No
     admitted = world.gate.admit(turn)
     assert isinstance(admitted, Admitted)
     world.update(admitted)
-    record, refused = world.ledger.record, []
+    record, refused = world.rollout_table.record, []
 
     def conflicting(stage: Stage, outcome: TenantOutcome) -> bool:
         if not refused:
@@ -147,13 +147,13 @@ def test_an_outcome_that_could_not_be_recorded_does_not_count_as_settled() -> No
             return False
         return record(stage, outcome)
 
-    world.ledger.record = conflicting  # type: ignore[method-assign]
+    world.rollout_table.record = conflicting  # type: ignore[method-assign]
     world.drive(rollout)
     assert world.status(rollout) is RolloutStatus.SUCCEEDED
 
 
 def test_undo_moves_back_a_tenant_whose_create_ended_during_its_admission() -> None:
-    world = World(1)
+    world = Fleet(1)
     newcomer = tenant("newcomer")
     create = run_of(world, Attempt(newcomer, Operation.CREATE, VERSION, 1))
     world.table.begin(create, at=world.clock.now())
@@ -181,4 +181,4 @@ def test_undo_moves_back_a_tenant_whose_create_ended_during_its_admission() -> N
     world.drive(rollout)
     undo = world.start(a_spec(version=None, undo=rollout))
     world.drive(undo)
-    assert world.metadata(newcomer).version == VERSION
+    assert world.metadata_of(newcomer).version == VERSION

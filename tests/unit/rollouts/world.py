@@ -11,9 +11,9 @@ from typing import Any
 from orchestrator.common.errors import Throttled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import timestamp
-from orchestrator.rollouts.advancing import Advancing, Bake, Next, RunStage
-from orchestrator.rollouts.control import Rollouts, Underway
-from orchestrator.rollouts.gate import Admitted, Gate
+from orchestrator.rollouts.advancing import Bake, Next, RunStage
+from orchestrator.rollouts.control import Underway
+from orchestrator.rollouts.gate import Admitted
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.records import (
     Item,
@@ -29,8 +29,8 @@ from orchestrator.rollouts.records import (
     TenantOutcome,
     Turn,
 )
-from orchestrator.tenants.ports import FleetReader, Publication
-from orchestrator.tenants.records import THROTTLING, Metadata, Operation, RootCause, Run, Status
+from orchestrator.tenants.ports import Publication
+from orchestrator.tenants.records import THROTTLING, Operation, RootCause, Run, Status
 from orchestrator.tenants.schemas import parse_run
 from tests.fakes import (
     NEXT_VERSION,
@@ -38,15 +38,9 @@ from tests.fakes import (
     QUEUE,
     QUEUE_TABOO,
     VERSION,
-    FakeAlarms,
-    FakeClock,
-    FakeExecutions,
     FakeRolloutExecutions,
-    FakeThrottling,
-    InMemoryManifests,
     InMemoryRollouts,
-    InMemoryTable,
-    a_release,
+    World,
     an_audit,
     execution_arn,
     some_metadata,
@@ -157,54 +151,21 @@ class ContendedRollouts(InMemoryRollouts):
             self.concurrent_writes = writes
 
 
-class World:
-    def __init__(self, count: int = 0, *, version: str = VERSION, table: InMemoryTable | None = None) -> None:
+class Fleet(World):
+    """A fleet of numbered tenants, and its rollouts."""
+
+    rollout_table: ContendedRollouts
+    rollout_executions: FlakyRolloutExecutions
+
+    def __init__(self, count: int = 0, *, version: str = VERSION, **fakes: Any) -> None:
+        rollouts: dict[str, Any] = {
+            "rollout_table": ContendedRollouts(),
+            "rollout_executions": FlakyRolloutExecutions(),
+        }
+        super().__init__(version=NEXT_VERSION, published=(VERSION, NEXT_VERSION, LAST_VERSION), **rollouts | fakes)
         self.count = count
-        self.clock = FakeClock()
-        self.table = table or InMemoryTable()
-        self.fleet: FleetReader = self.table
-        """The index, which may be stale."""
-        self.ledger = ContendedRollouts()
-        self.manifests = InMemoryManifests()
-        self.throttling = FakeThrottling()
-        self.alarms = FakeAlarms(errors=None)
-        self.executions = FlakyRolloutExecutions()
-        self.updates = FakeExecutions()
-        for each in (VERSION, NEXT_VERSION, LAST_VERSION):
-            self.table.record_release(a_release(each))
         for who in tenants(count):
             self.add(who, version=version)
-
-    @property
-    def rollouts(self) -> Rollouts:
-        return Rollouts(
-            ledger=self.ledger,
-            tenants=self.table,
-            fleet=self.fleet,
-            releases=self.table,
-            manifests=self.manifests,
-            alarms=self.alarms,
-            executions=self.executions,
-            clock=self.clock,
-            version=NEXT_VERSION,
-            updates=self.updates,
-        )
-
-    @property
-    def gate(self) -> Gate:
-        return Gate(self.ledger, self.table, self.throttling, self.clock)
-
-    @property
-    def advancing(self) -> Advancing:
-        return Advancing(
-            ledger=self.ledger,
-            tenants=self.table,
-            manifests=self.manifests,
-            alarms=self.alarms,
-            throttling=self.throttling,
-            executions=self.executions,
-            clock=self.clock,
-        )
 
     # Tenants
 
@@ -214,22 +175,17 @@ class World:
         self.table.plant_metadata(metadata)
 
     def change(self, who: TenantId, **changes: Any) -> None:
-        self.table.plant_metadata(replace(self.metadata(who), **changes))
-
-    def metadata(self, who: TenantId) -> Metadata:
-        metadata = self.table.metadata(who)
-        assert metadata is not None
-        return metadata
+        self.table.plant_metadata(replace(self.metadata_of(who), **changes))
 
     def delete(self, who: TenantId) -> None:
-        self.table.plant_metadata(replace(self.metadata(who), withdrawn_by="delete"), listed=False)
+        self.table.plant_metadata(replace(self.metadata_of(who), withdrawn_by="delete"), listed=False)
         self.table.plant_audit(
             an_audit(Status.SUCCESS, Operation.DELETE, tenant=who, version=None, at=self.clock.now())
         )
 
     def at(self, version: str) -> list[str]:
         """The numbered tenants that are at that version."""
-        return [each.value for each in tenants(self.count) if self.metadata(each).version == version]
+        return [each.value for each in tenants(self.count) if self.metadata_of(each).version == version]
 
     # The state machine's work
 
@@ -274,7 +230,9 @@ class World:
         assert isinstance(run, RunStage)
         return [
             self.take_turn(
-                Turn(rollout, run.stage, item, f"child/{item.tenant}/{len(self.executions.started)}"), failing, cause
+                Turn(rollout, run.stage, item, f"child/{item.tenant}/{len(self.rollout_executions.started)}"),
+                failing,
+                cause,
             )
             for item in self.manifests.read(run.manifest)
         ]
@@ -311,7 +269,7 @@ class World:
         return started.rollout.id
 
     def rollout(self, rollout: str) -> Rollout:
-        found = self.ledger.rollout(rollout)
+        found = self.rollout_table.rollout(rollout)
         assert found is not None
         return found
 
@@ -319,38 +277,40 @@ class World:
         return self.rollout(rollout).status
 
     def stage(self, rollout: str, number: int = 1) -> Stage:
-        found = self.ledger.stage(rollout, number)
+        found = self.rollout_table.stage(rollout, number)
         assert found is not None
         return found
 
     def outcome(self, rollout: str, who: str | TenantId) -> TenantOutcome:
-        found = self.ledger.tenant_outcome(rollout, who if isinstance(who, TenantId) else tenant(who))
+        found = self.rollout_table.tenant_outcome(rollout, who if isinstance(who, TenantId) else tenant(who))
         assert found is not None
         return found
 
     def results(self, rollout: str) -> dict[str, Result]:
-        return {each.item.tenant.value: each.result for each in self.ledger.outcomes(rollout)}
+        return {each.item.tenant.value: each.result for each in self.rollout_table.outcomes(rollout)}
 
     def items(self, rollout: str, stage: int = 1) -> Sequence[Item]:
         return self.manifests.read(self.stage(rollout, stage).manifest)
 
     def planned_tenants(self, rollout: str) -> list[str]:
         return [
-            item.tenant.value for stage in self.ledger.stages(rollout) for item in self.items(rollout, stage.number)
+            item.tenant.value
+            for stage in self.rollout_table.stages(rollout)
+            for item in self.items(rollout, stage.number)
         ]
 
     def touch_stage(self, rollout: str, number: int = 1, **changes: Any) -> None:
         """A concurrent write."""
-        assert self.ledger.change_stage(replace(self.stage(rollout, number), **changes))
+        assert self.rollout_table.change_stage(replace(self.stage(rollout, number), **changes))
 
     def touch(self, rollout: str, **changes: Any) -> None:
         """A concurrent write."""
-        assert self.ledger.change(replace(self.rollout(rollout), **changes))
+        assert self.rollout_table.change(replace(self.rollout(rollout), **changes))
 
     def plant(self, rollout: Rollout, stages: Iterable[Stage], *outcomes: TenantOutcome) -> None:
         """Add a rollout with this state."""
         stages = list(stages)
-        assert self.ledger.register(rollout, stages, revision=self.ledger.registry().revision)
+        assert self.rollout_table.register(rollout, stages, revision=self.rollout_table.registry().revision)
         for outcome in outcomes:
             stage = self.stage(outcome.rollout, outcome.stage)
-            assert self.ledger.record(stage, outcome)
+            assert self.rollout_table.record(stage, outcome)
