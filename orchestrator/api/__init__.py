@@ -12,9 +12,10 @@ The routes are declared once. The function, the gateway, the policies, the clien
 8. :mod:`orchestrator.api.event_problems`         kinds of problems of the event plane
 9. :mod:`orchestrator.api.event_fields`           the types of values in its requests and answers
 10. :mod:`orchestrator.api.event_routes`          the tenants' routes for events
-11. :mod:`orchestrator.api.event_configuration_routes`  the routes for event settings, API keys, sources and forms
-12. :mod:`orchestrator.api.for_operators`         operators' routes for what tenants can do themselves
-13. :mod:`orchestrator.api.routes`                all routes
+11. :mod:`orchestrator.api.event_read_routes`     the routes that read events and acknowledge those of the inbox
+12. :mod:`orchestrator.api.event_configuration_routes`  the routes for event settings, API keys, sources and forms
+13. :mod:`orchestrator.api.for_operators`         operators' routes for what tenants can do themselves
+14. :mod:`orchestrator.api.routes`                all routes
 
 Requests and answers:
 
@@ -26,6 +27,7 @@ Requests and answers:
 - :mod:`orchestrator.api.reconciliation_answers`
 - :mod:`orchestrator.api.event_reading`            from HTTP to events, byte for byte
 - :mod:`orchestrator.api.event_answers`
+- :mod:`orchestrator.api.event_read_answers`
 - :mod:`orchestrator.api.event_configuration_answers`
 - :mod:`orchestrator.api.receiving_answers`        answers to webhooks and forms
 

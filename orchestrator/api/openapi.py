@@ -21,6 +21,7 @@ import msgspec
 from orchestrator.api import (
     event_configuration_routes,
     event_fields,
+    event_read_routes,
     event_routes,
     fields,
     queue_routes,
@@ -471,7 +472,7 @@ EVENT_PLANE = Api(
     document=_DOCS / "openapi-events.json",
     examples=_DOCS / "event-api-examples.json",
     routes=EVENT_ROUTES,
-    modules=(fields, event_fields, event_routes, event_configuration_routes),
+    modules=(fields, event_fields, event_routes, event_read_routes, event_configuration_routes),
     heading={
         "openapi": "3.1.0",
         "info": {

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from orchestrator.api import (
     event_configuration_routes,
+    event_read_routes,
     event_routes,
     queue_routes,
     reconciliation_routes,
@@ -23,7 +24,11 @@ ROUTES: tuple[AnyRoute, ...] = (
 )
 """The control plane's API."""
 
-EVENT_ROUTES: tuple[AnyRoute, ...] = (*event_routes.ROUTES, *event_configuration_routes.ROUTES)
+EVENT_ROUTES: tuple[AnyRoute, ...] = (
+    *event_routes.ROUTES,
+    *event_read_routes.ROUTES,
+    *event_configuration_routes.ROUTES,
+)
 """The event plane's API."""
 
 PROBLEMS: Mapping[str, Problem] = {problem.kind: problem for route in ROUTES for problem in route.problems}

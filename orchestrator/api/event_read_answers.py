@@ -1,0 +1,92 @@
+"""HTTP answers with events. A payload that is JSON is sent as it came in, byte for byte."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from orchestrator.api.answers import Response, json_response, problem
+from orchestrator.api.event_problems import INBOX_OFF, UNKNOWN_EVENT
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.events.event_ids import event_timestamp
+from orchestrator.events.inbox import Acknowledged
+from orchestrator.events.listing import EventPage
+from orchestrator.events.records import Content, Event
+from orchestrator.events.statuses import UNDELIVERED
+
+_json = msgspec.json.Decoder(msgspec.Raw)
+
+
+@dataclass(frozen=True, slots=True)
+class EventsResponse(Response):
+    """A response with payloads as they came in: ``json.dumps`` cannot write those."""
+
+    def as_proxy_result(self) -> dict[str, object]:
+        return {
+            "statusCode": self.status,
+            "headers": self.headers,
+            "body": msgspec.json.encode(self.body).decode(),
+        }
+
+
+def events_response(page: EventPage) -> Response:
+    documents = [event_document(event) for event in page.events]
+    return _response({"events": documents, "cursor": page.cursor})
+
+
+def event_response(tenant: TenantId, event_id: str, event: Event | None) -> Response:
+    if event is None:
+        return problem(UNKNOWN_EVENT, f"Tenant {tenant} has no event {event_id}, or it has expired.")
+    return _response(event_document(event))
+
+
+def inbox_off_response(tenant: TenantId) -> Response:
+    return problem(
+        INBOX_OFF,
+        f"The inbox of tenant {tenant} is off. Operators switch it on: berth events settings {tenant} --inbox",
+    )
+
+
+def acknowledged_response(event_ids: Sequence[str], results: Mapping[str, Acknowledged]) -> Response:
+    listed = [{"event_id": each, "result": results[each].value} for each in dict.fromkeys(event_ids)]
+    return json_response(200, {"results": listed})
+
+
+def event_document(event: Event) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "tenant_id": event.life.tenant.value,
+        "event_id": event.event_id,
+        "event_type": event.event_type,
+        "status": UNDELIVERED if event.in_inbox else event.status.value,
+        "timestamp": event_timestamp(event.received_at),
+        "delivered_at": event_timestamp(event.delivered_at) if event.delivered_at else None,
+        "retry_count": event.retry_count,
+        "source_id": event.source_id,
+        "form_id": event.form_id,
+        "content_type": event.content_type,
+        "method": event.method,
+        "source_ip": event.source_ip,
+        "metadata": dict(event.metadata),
+        "ttl": int(event.expires_at.timestamp()),
+    }
+    if event.content is None:
+        return document | {"payload_omitted": True}
+    return document | _content(event.content)
+
+
+def _content(content: Content) -> dict[str, Any]:
+    shown: dict[str, Any] = {"headers": dict(content.headers)} if content.headers else {}
+    try:
+        content.body.decode()
+        return shown | {"payload": _json.decode(content.body)}
+    except (ValueError, RecursionError):
+        return shown | {"payload_base64": base64.b64encode(content.body).decode()}
+
+
+def _response(body: dict[str, Any]) -> Response:
+    response = json_response(200, body)
+    return EventsResponse(response.status, response.headers, response.body)
