@@ -20,5 +20,5 @@
 | reconciling/close_execution                              | SQS, when an execution has ended                |
 | reconciling/reconcile                                    | a schedule, and operators                       |
 
-The functions share the code in ``runtime.py``.
+The functions share the code in ``logs.py`` and ``runtime.py``; those of the event plane, ``event_runtime.py``.
 """

@@ -1,18 +1,14 @@
-"""Code that all functions share: the use cases, logs, metrics, and the JSON of outcomes."""
+"""Code that the control plane's functions share: the use cases, the steps of machines, and the JSON of outcomes."""
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from aws_lambda_powertools import Logger
-from aws_lambda_powertools.metrics import MetricUnit, single_metric
-
+from lambdas.logs import count, logger
 from orchestrator.adapters.ports import AwsPorts
 from orchestrator.adapters.settings import Settings
 from orchestrator.common.errors import Throttled
@@ -24,8 +20,6 @@ from orchestrator.tenants.records import Run
 if TYPE_CHECKING:
     from orchestrator.rollouts.records import Turn
 
-# Non-ASCII characters are escaped, so that no control character reaches the terminal of a person who reads the log.
-logger = Logger(json_serializer=partial(json.dumps, default=str, separators=(",", ":")))
 use_cases = UseCases(AwsPorts(Settings()))
 
 
@@ -106,12 +100,6 @@ def tell(outcome: Outcome) -> dict[str, Any]:
     """An outcome as JSON for the state machine."""
     fields = asdict(outcome)  # type: ignore[call-overload]  # every outcome is a dataclass
     return {"outcome": outcome.outcome, **{_camel(name): _json(value) for name, value in fields.items()}}
-
-
-def count(metric: str, value: int = 1) -> None:
-    """Count an event in a metric. CloudWatch reads the metric from the log."""
-    with single_metric(name=metric, unit=MetricUnit.Count, value=value) as single:
-        single.add_dimension(name="service", value=logger.service)
 
 
 def _json(value: object) -> object:

@@ -2,7 +2,8 @@
 
 import secrets
 
-from lambdas.runtime import logger, use_cases
+from lambdas.logs import logger
+from lambdas.runtime import use_cases
 from orchestrator.adapters.custom_resource import received, respond_to_deployment
 from orchestrator.common.callers import digest_of
 from orchestrator.tenants.resource_requests import asks_for_another_proof

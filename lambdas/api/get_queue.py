@@ -5,7 +5,8 @@ The function also issues temporary credentials for the queue, on one route per a
 
 from typing import Any
 
-from lambdas.runtime import count, logger, use_cases
+from lambdas.logs import count, logger
+from lambdas.runtime import use_cases
 from orchestrator.api.answers import Response, answer, no_credentials, not_through_the_api, refuse, try_again_later
 from orchestrator.common.callers import role_of, source_identity
 from orchestrator.common.errors import InvalidRequest, Throttled, Unsettled

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lambdas.runtime import count, logger, use_cases
+from lambdas.logs import count, logger
+from lambdas.runtime import use_cases
 from orchestrator.api import reconciliation_routes as reconciliations
 from orchestrator.api import rollout_routes as rollouts
 from orchestrator.api import tenant_routes as tenants

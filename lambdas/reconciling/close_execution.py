@@ -5,7 +5,8 @@ The events come through a queue with a delay, so that the last function of an ab
 
 from typing import Any
 
-from lambdas.runtime import count, logger, use_cases
+from lambdas.logs import count, logger
+from lambdas.runtime import use_cases
 from orchestrator.common.errors import Throttled
 from orchestrator.reconciling.events import parse_execution_ended, parse_messages
 from orchestrator.reconciling.settling import Settled

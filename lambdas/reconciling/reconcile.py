@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from lambdas.runtime import count, logger, use_cases
+from lambdas.logs import count, logger
+from lambdas.runtime import use_cases
 from orchestrator.reconciling.events import parse_to_run
 
 if TYPE_CHECKING:

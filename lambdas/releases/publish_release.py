@@ -1,6 +1,7 @@
 """Custom::Release: the deployment publishes a tenant template under its version."""
 
-from lambdas.runtime import logger, use_cases
+from lambdas.logs import logger
+from lambdas.runtime import use_cases
 from orchestrator.adapters.custom_resource import received, respond_to_deployment
 from orchestrator.tenants.resource_requests import parse_release_request
 

@@ -1,6 +1,7 @@
 """State AwaitOperator: store the task token, so that an operator's order can wake the execution."""
 
-from lambdas.runtime import logger, use_cases
+from lambdas.logs import logger
+from lambdas.runtime import use_cases
 from orchestrator.rollouts.steps import parse_await_operator_step
 
 

@@ -1,6 +1,7 @@
 """Custom::Rollout: at its end, the deployment starts a rollout of the release that it has published."""
 
-from lambdas.runtime import logger, use_cases
+from lambdas.logs import logger
+from lambdas.runtime import use_cases
 from orchestrator.adapters.custom_resource import received, respond_to_deployment
 from orchestrator.common.errors import Conflict
 from orchestrator.rollouts.control import NothingToDo

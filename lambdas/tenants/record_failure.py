@@ -1,6 +1,7 @@
 """State RecordFailure: write Failure with its root cause, release the lock, and return the execution's error."""
 
-from lambdas.runtime import count, logger, use_cases
+from lambdas.logs import count, logger
+from lambdas.runtime import use_cases
 from orchestrator.tenants.schemas import parse_failure_step
 
 

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from lambdas.runtime import count, logger, tell, use_cases
+from lambdas.logs import count, logger
+from lambdas.runtime import tell, use_cases
 from orchestrator.adapters.custom_resource import answer_resource
 from orchestrator.tenants.schemas import SettleStep, parse_settle_step
 from orchestrator.tenants.tenant_queue import Answer, AnsweredBefore, NotConfirmed, NotProvided, Provided

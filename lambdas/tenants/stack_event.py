@@ -1,6 +1,7 @@
 """CloudFormation's event for a tenant's stack that has settled: wake the run that waits for the stack."""
 
-from lambdas.runtime import logger, use_cases
+from lambdas.logs import logger
+from lambdas.runtime import use_cases
 from orchestrator.tenants.schemas import parse_stack_event
 
 

@@ -1,6 +1,7 @@
 """Custom::TenantMetadata: a tenant's stack records the metadata of its queue."""
 
-from lambdas.runtime import logger, use_cases
+from lambdas.logs import logger
+from lambdas.runtime import use_cases
 from orchestrator.adapters.custom_resource import received, respond
 from orchestrator.common.errors import InvalidRequest, Throttled, Unsettled
 from orchestrator.tenants.resource_requests import Kind, parse_metadata_request

@@ -3,7 +3,8 @@
 The state machine asks CloudFormation to confirm the request before it changes anything or sends a response.
 """
 
-from lambdas.runtime import logger, use_cases
+from lambdas.logs import logger
+from lambdas.runtime import use_cases
 from orchestrator.adapters.custom_resource import received
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.tenants.resource_requests import parse_claim

@@ -141,6 +141,25 @@ class Settings:
         return queues
 
     @property
+    def events_table(self) -> str:
+        return self._required("BERTH_EVENTS_TABLE")
+
+    @property
+    def events_environment(self) -> str:
+        """The environment that is part of every API key, such as ``live``."""
+        return self._required("BERTH_EVENTS_ENVIRONMENT")
+
+    @property
+    def contents_bucket(self) -> str:
+        """The bucket of the contents that are too large for an event's row."""
+        return self._required("BERTH_CONTENTS_BUCKET")
+
+    @property
+    def secrets_key(self) -> str:
+        """The KMS key that encrypts the secrets of tenants' sources."""
+        return self._required("BERTH_SECRETS_KEY")
+
+    @property
     def api(self) -> str:
         """The id of the API."""
         return self._required("BERTH_API")

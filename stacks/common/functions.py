@@ -154,7 +154,7 @@ class BerthFunction(Construct):
     def counted(
         self, metric: str, *, statistic: str, period: Duration | None = None, label: str | None = None
     ) -> cloudwatch.Metric:
-        """A metric that the function emits with ``lambdas.runtime.count``."""
+        """A metric that the function emits with ``lambdas.logs.count``."""
         return cloudwatch.Metric(
             namespace=names_of(self).metrics,
             metric_name=metric,

@@ -65,6 +65,7 @@ DOMAIN = {
 EDGES = {
     "adapters": {*DOMAIN},
     "composition": {*DOMAIN},
+    "event_composition": {"common", "events"},
     "client": {"common", "tenants", "api"},
     "cli": {*DOMAIN, "adapters", "client", "local"},
     "local": {*DOMAIN, "adapters", "client", "cli"},

@@ -1,0 +1,154 @@
+"""The composition root of the event plane: builds its use cases from ports.
+
+It is separate from :mod:`orchestrator.composition`, because the event plane knows one thing of provisioning, whether a
+tenant is alive, and because its functions must start fast.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from orchestrator.common.callers import ApiGateway
+    from orchestrator.common.times import Clock
+    from orchestrator.events.accepting import Accepting
+    from orchestrator.events.authorising import Authorising
+    from orchestrator.events.configuring import Configuring
+    from orchestrator.events.configuring_forms import ConfiguringForms
+    from orchestrator.events.configuring_keys import ConfiguringKeys
+    from orchestrator.events.configuring_sources import ConfiguringSources
+    from orchestrator.events.ports import (
+        Configuration,
+        ConfigurationTable,
+        Contents,
+        EventWrites,
+        KeyUse,
+        Secrets,
+        Tenants,
+        Usage,
+    )
+
+
+class EventSettings(Protocol):
+    """The settings that use cases and functions read. A function has only those that it needs."""
+
+    @property
+    def api_proof_digest(self) -> str | None: ...
+
+    @property
+    def events_environment(self) -> str: ...
+
+
+class EventPorts(Protocol):
+    """Everything that the use cases need from outside. ``adapters/event_ports.py`` has it on AWS."""
+
+    @property
+    def settings(self) -> EventSettings: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def monotonic(self) -> Callable[[], float]:
+        """Seconds that only ever grow."""
+
+    @property
+    def tenants(self) -> Tenants: ...
+
+    @property
+    def configuration(self) -> Configuration: ...
+
+    @property
+    def configuration_table(self) -> ConfigurationTable: ...
+
+    @property
+    def key_use(self) -> KeyUse: ...
+
+    @property
+    def usage(self) -> Usage: ...
+
+    @property
+    def secrets(self) -> Secrets: ...
+
+    @property
+    def event_writes(self) -> EventWrites: ...
+
+    @property
+    def contents(self) -> Contents: ...
+
+
+class EventUseCases:
+    """Each use case is built when it is first asked for. Those that remember what they have read are kept.
+
+    Each module is imported when it is first needed, because a function's cold start should load only what it uses.
+    """
+
+    def __init__(self, ports: EventPorts) -> None:
+        self.ports = ports
+
+    @property
+    def api_gateway(self) -> ApiGateway:
+        from orchestrator.common.callers import ApiGateway
+
+        return ApiGateway(self.ports.settings.api_proof_digest)
+
+    @cached_property
+    def authorising(self) -> Authorising:
+        from orchestrator.events.authorising import Authorising
+
+        ports = self.ports
+        return Authorising(
+            configuration=ports.configuration,
+            tenants=ports.tenants,
+            usage=ports.usage,
+            key_use=ports.key_use,
+            clock=ports.clock,
+            monotonic=ports.monotonic,
+        )
+
+    @cached_property
+    def accepting(self) -> Accepting:
+        from orchestrator.events.accepting import Accepting
+        from orchestrator.events.quotas import Quotas
+
+        ports = self.ports
+        return Accepting(
+            events=ports.event_writes,
+            contents=ports.contents,
+            quotas=Quotas(monotonic=ports.monotonic),
+            clock=ports.clock,
+        )
+
+    # Configuration
+
+    @property
+    def configuring(self) -> Configuring:
+        from orchestrator.events.configuring import Configuring
+
+        ports = self.ports
+        return Configuring(table=ports.configuration_table, tenants=ports.tenants, clock=ports.clock)
+
+    @property
+    def configuring_keys(self) -> ConfiguringKeys:
+        from orchestrator.events.configuring_keys import ConfiguringKeys
+
+        ports = self.ports
+        return ConfiguringKeys(
+            table=ports.configuration_table, clock=ports.clock, environment=ports.settings.events_environment
+        )
+
+    @property
+    def configuring_sources(self) -> ConfiguringSources:
+        from orchestrator.events.configuring_sources import ConfiguringSources
+
+        ports = self.ports
+        return ConfiguringSources(table=ports.configuration_table, secrets=lambda: ports.secrets, clock=ports.clock)
+
+    @property
+    def configuring_forms(self) -> ConfiguringForms:
+        from orchestrator.events.configuring_forms import ConfiguringForms
+
+        return ConfiguringForms(table=self.ports.configuration_table, clock=self.ports.clock)
