@@ -16,6 +16,7 @@ import pytest
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
+from botocore.stub import Stubber
 from moto import mock_aws
 
 from orchestrator.adapters.dynamodb.keys import LISTING_INDEX
@@ -77,6 +78,26 @@ def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
         yield emulator
     finally:
         emulator.stop()
+
+
+def scripted(name: str, service: str) -> Any:
+    """A fixture: the service with scripted responses, all of which must be used."""
+
+    @pytest.fixture(name=name)
+    def stubber() -> Iterator[Stubber]:
+        with Stubber(client(service)) as stubber:
+            yield stubber
+            stubber.assert_no_pending_responses()
+
+    return stubber
+
+
+apigateway = scripted("apigateway", "apigatewayv2")
+cloudformation = scripted("cloudformation", "cloudformation")
+cloudwatch = scripted("cloudwatch", "cloudwatch")
+sqs = scripted("sqs", "sqs")
+states = scripted("states", "stepfunctions")
+sts = scripted("sts", "sts")
 
 
 @pytest.fixture

@@ -33,6 +33,7 @@ from tests.fakes import (
     a_run,
     take,
 )
+from tests.present import present
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -146,6 +147,4 @@ def audit_of(table: Table, run: Run) -> Audit:
 
 
 def metadata_of(table: Table, tenant: TenantId = ACME) -> Metadata:
-    metadata = table.metadata(tenant)
-    assert metadata is not None
-    return metadata
+    return present(table.metadata(tenant))

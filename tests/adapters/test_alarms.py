@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -21,14 +20,6 @@ BOTH_TYPES = ["MetricAlarm", "CompositeAlarm"]
 @pytest.fixture
 def alarms() -> CloudWatchAlarms:
     return CloudWatchAlarms(client("cloudwatch"))
-
-
-@pytest.fixture
-def cloudwatch() -> Iterator[Stubber]:
-    """CloudWatch with scripted answers."""
-    with Stubber(client("cloudwatch")) as stubber:
-        yield stubber
-        stubber.assert_no_pending_responses()
 
 
 def an_alarm(name: str, state: str = "OK", reason: str = "It is well.") -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,13 +13,6 @@ from orchestrator.common.errors import Throttled
 from tests.adapters.conftest import client
 
 ASKED = {"ApiId": "api-1", "StageName": "$default"}
-
-
-@pytest.fixture
-def apigateway() -> Iterator[Stubber]:
-    with Stubber(client("apigatewayv2")) as stubber:
-        yield stubber
-        stubber.assert_no_pending_responses()
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ from orchestrator.api.routes import ROUTES
 from orchestrator.client.client import Client
 from orchestrator.client.transport import ApiAnswer, SignedHttp
 from orchestrator.tenants.records import TenantState
+from tests.present import present
 
 API = "https://a1b2c3.execute-api.eu-west-1.amazonaws.com"
 REGION = "eu-west-1"
@@ -241,8 +242,7 @@ def test_every_request_is_signed_with_its_query_and_its_body(
 @pytest.mark.parametrize(("route", "model"), [(route, model) for route, model, *_ in REQUESTS])
 def test_a_sent_request_is_decoded_to_the_same_model(route: AnyRoute, model: Wire) -> None:
     request = request_of(route, model)
-    named = re.fullmatch(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", route.path), request.path)
-    assert named is not None
+    named = present(re.fullmatch(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", route.path), request.path))
     event = {
         "pathParameters": named.groupdict(),
         "queryStringParameters": dict(request.query),

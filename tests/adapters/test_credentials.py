@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 
 import pytest
 from botocore.exceptions import ClientError
@@ -33,14 +32,6 @@ ALLOWED = {
     Access.SEND: ["sqs:SendMessage"],
     Access.RECEIVE: ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"],
 }
-
-
-@pytest.fixture
-def sts() -> Iterator[Stubber]:
-    """STS with scripted answers."""
-    with Stubber(client("sts")) as stubber:
-        yield stubber
-        stubber.assert_no_pending_responses()
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from orchestrator.adapters import custom_resource
 from orchestrator.adapters.custom_resource import answer_resource, received, respond, respond_to_deployment
 from orchestrator.common.errors import InvalidRequest
 from tests.adapters.conftest import Endpoint
+from tests.present import present
 
 MAX_BYTES = 4_096
 
@@ -300,8 +301,7 @@ def test_a_role_without_permission_fails_the_deployment_with_the_reason(
     endpoint: Endpoint, pauses: list[float]
 ) -> None:
     work = Permission(after=1_000)
-    told = respond_to_deployment(endpoint.event(), work, confirm=lambda: None, physical_id="release")
-    assert told is not None
+    told = present(respond_to_deployment(endpoint.event(), work, confirm=lambda: None, physical_id="release"))
     assert "not authorized" in told
     assert work.tries == len(pauses) + 1
     assert sum(pauses) < 60, "the function would be over before it has answered"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -28,14 +27,6 @@ MACHINE = MACHINES[Operation.CREATE]
 ATTEMPT = an_attempt()
 NAME = ATTEMPT.name
 EXECUTION = f"{STATES}:execution:create-tenant:{NAME}"
-
-
-@pytest.fixture
-def states() -> Iterator[Stubber]:
-    """Step Functions with scripted answers."""
-    with Stubber(client("stepfunctions")) as stubber:
-        yield stubber
-        stubber.assert_no_pending_responses()
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from orchestrator.tenants.ports import Executions
 from orchestrator.tenants.records import Operation, Request, Run
 from tests.adapters.conftest import Account
 from tests.fakes import EXPLICIT, NOON, FakeClock, FakeExecutions, an_attempt, execution_arn
+from tests.present import present
 
 ATTEMPT = an_attempt()
 wakes = pytest.mark.parametrize("kind", ["memory", "emulator"], indirect=True)
@@ -94,9 +95,7 @@ def world(account: Account | None) -> World:
 
 
 def start(world: World, request: Request = EXPLICIT) -> str:
-    execution = world.executions.start(ATTEMPT, request)
-    assert execution is not None
-    return execution
+    return present(world.executions.start(ATTEMPT, request))
 
 
 def test_an_attempt_is_found_while_its_execution_runs(world: World) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from botocore.exceptions import ClientError
@@ -32,14 +32,6 @@ for_each_question = pytest.mark.parametrize("ask", ASKING.values(), ids=ASKING)
 @pytest.fixture
 def queues() -> SqsQueues:
     return SqsQueues(client("sqs"))
-
-
-@pytest.fixture
-def sqs() -> Iterator[Stubber]:
-    """SQS with scripted answers."""
-    with Stubber(client("sqs")) as stubber:
-        yield stubber
-        stubber.assert_no_pending_responses()
 
 
 @pytest.mark.usefixtures("aws")

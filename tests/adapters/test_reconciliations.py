@@ -30,6 +30,7 @@ from orchestrator.reconciling.records import (
 from tests.adapters.conftest import TABLE, client
 from tests.fakes import NOON
 from tests.fakes.reconciling import InMemoryReconciliations
+from tests.present import present
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -117,8 +118,7 @@ class TestTheRow:
         """Whoever writes into the table chooses the keys of the rows that an adoption tells of."""
         long = [replace(FOUND, subject=f"{number:02}" + "\x01" * 2_000) for number in range(MAX_FINDINGS - 1)]
         table.record_reconciliation(replace(ASKED, findings=(*long, replace(FOUND, subject="acme"))))
-        read = table.reconciliation(ID)
-        assert read is not None
+        read = present(table.reconciliation(ID))
         assert len(read.findings) == MAX_FINDINGS
         assert read.findings[-1].subject == "acme"
 
@@ -133,8 +133,7 @@ class TestTheRow:
         (row,) = dynamodb.scan(TableName=TABLE)["Items"]
         size = sum(len(name) + len(value["S"].encode()) for name, value in row.items())
         assert size < 400_000
-        read = table.reconciliation(ID)
-        assert read is not None
+        read = present(table.reconciliation(ID))
         assert read.total == 9_999
         assert read.findings
         assert {finding.detail for finding in read.findings} == {letter * 1_000}

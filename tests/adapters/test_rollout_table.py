@@ -29,6 +29,7 @@ from orchestrator.rollouts.records import (
     TenantOutcome,
 )
 from tests.fakes import NEXT_VERSION, NOON, QUEUE_TABOO, VERSION
+from tests.present import present
 
 ONE, TWO, THREE = "20261116-120000-00a1", "20261116-120001-00a2", "20261117-120000-00a0"
 """Rollout ids, oldest first."""
@@ -77,15 +78,11 @@ def registered(ledger: RolloutLedger, rollout: str = ONE, *, stages: int = 2, **
 
 
 def rollout_in(ledger: RolloutLedger, rollout: str = ONE) -> Rollout:
-    found = ledger.rollout(rollout)
-    assert found is not None
-    return found
+    return present(ledger.rollout(rollout))
 
 
 def stage_in(ledger: RolloutLedger, number: int = 1) -> Stage:
-    found = ledger.stage(ONE, number)
-    assert found is not None
-    return found
+    return present(ledger.stage(ONE, number))
 
 
 def everything(ledger: RolloutLedger) -> tuple[object, ...]:

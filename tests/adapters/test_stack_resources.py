@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from botocore.exceptions import ClientError
@@ -31,14 +31,6 @@ CALLS: dict[str, Callable[[CloudFormationResources], object]] = {
     "describe_stack_resource": lambda resources: resources.resource(RESOURCE),
     "describe_stacks": lambda resources: resources.stack_status(RESOURCE.stack),
 }
-
-
-@pytest.fixture
-def cloudformation() -> Iterator[Stubber]:
-    """CloudFormation with scripted answers."""
-    with Stubber(client("cloudformation")) as stubber:
-        yield stubber
-        stubber.assert_no_pending_responses()
 
 
 @pytest.fixture

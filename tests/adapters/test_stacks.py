@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ from orchestrator.tenants.records import Queue
 from stacks.releases.committed import digest, release_file
 from tests.adapters.conftest import client
 from tests.fakes import A_KEY, ACME, NAMES, NOON, QUEUE, VERSION, a_release
+from tests.present import present
 
 STACK_ID = f"arn:aws:cloudformation:eu-west-1:000000000000:stack/{NAMES.stack_of(ACME)}/1"
 ROLE, SERVICE_TOKEN = "arn:aws:iam::000000000000:role/tenant-stacks", "arn:aws:lambda:eu-west-1:0:function:metadata"
@@ -34,14 +35,6 @@ CHANGE_SET = f"arn:aws:cloudformation:eu-west-1:000000000000:changeSet/{CHANGES}
 
 given = partial(stack_parameters, service_token=SERVICE_TOKEN)
 for_each_mode = pytest.mark.parametrize("mode", ["EXPRESS", "STANDARD"])
-
-
-@pytest.fixture
-def cloudformation() -> Iterator[Stubber]:
-    """CloudFormation with scripted answers."""
-    with Stubber(client("cloudformation")) as stubber:
-        yield stubber
-        stubber.assert_no_pending_responses()
 
 
 @pytest.fixture
@@ -102,8 +95,7 @@ def test_a_stack_of_another_role_is_not_ours(
     stacks: CloudFormationStacks, cloudformation: Stubber, role: dict[str, str]
 ) -> None:
     cloudformation.add_response("describe_stacks", {"Stacks": [described(**role)]})
-    stack = stacks.find(NAMES.stack_of(ACME))
-    assert stack is not None
+    stack = present(stacks.find(NAMES.stack_of(ACME)))
     assert not stack.ours
 
 
@@ -375,8 +367,7 @@ def test_every_status_of_a_change_set_has_a_state(
 
 def test_a_change_set_has_its_parameters(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
     cloudformation.add_response("describe_change_set", drawn_up(a_change(), Parameters=PARAMETERS))
-    told = stacks.changes(STACK_ID, CHANGE_SET)
-    assert told is not None
+    told = present(stacks.changes(STACK_ID, CHANGE_SET))
     assert told.parameters == {"TenantId": "acme", "MetadataServiceToken": SERVICE_TOKEN}
     assert told.extras == []
 
@@ -396,8 +387,7 @@ def test_other_options_of_a_change_set_are_listed(
     stacks: CloudFormationStacks, cloudformation: Stubber, more: dict[str, Any], extra: str
 ) -> None:
     cloudformation.add_response("describe_change_set", drawn_up(**more))
-    told = stacks.changes(STACK_ID, CHANGE_SET)
-    assert told is not None
+    told = present(stacks.changes(STACK_ID, CHANGE_SET))
     assert told.extras == [extra]
 
 
@@ -464,8 +454,7 @@ def test_a_change_that_may_replace_a_resource_removes_it(
 ) -> None:
     change = a_change(action=action, **({"Replacement": replacement} if replacement else {}))
     cloudformation.add_response("describe_change_set", drawn_up(change))
-    told = stacks.changes(STACK_ID, CHANGES)
-    assert told is not None
+    told = present(stacks.changes(STACK_ID, CHANGES))
     assert told.changes == [Change("Queue", "AWS::SQS::Queue", QUEUE.url, removes)]
 
 
@@ -473,8 +462,7 @@ def test_an_added_resource_has_no_physical_id_yet(stacks: CloudFormationStacks, 
     change = a_change(action="Add")
     del change["ResourceChange"]["PhysicalResourceId"]
     cloudformation.add_response("describe_change_set", drawn_up(change))
-    told = stacks.changes(STACK_ID, CHANGES)
-    assert told is not None
+    told = present(stacks.changes(STACK_ID, CHANGES))
     assert [change.physical_id for change in told.changes] == [""]
 
 
@@ -487,8 +475,7 @@ def test_all_pages_of_a_change_set_are_read(stacks: CloudFormationStacks, cloudf
             drawn_up(a_change(f"Queue{number}"), **({"NextToken": following} if following else {})),
             asked | ({"NextToken": token} if token else {}),
         )
-    told = stacks.changes(STACK_ID, CHANGES)
-    assert told is not None
+    told = present(stacks.changes(STACK_ID, CHANGES))
     assert [change.resource for change in told.changes] == ["Queue0", "Queue1", "Queue2"]
 
 

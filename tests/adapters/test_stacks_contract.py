@@ -26,6 +26,7 @@ from orchestrator.releases.records import Release
 from orchestrator.tenants.ports import ChangeSet, ChangeSetState, Stack, Stacks
 from tests.adapters.conftest import REGION, Account
 from tests.fakes import ACME, NAMES, NEXT_VERSION, VERSION, FakeStacks, a_release, stack_arn
+from tests.present import present
 
 BUCKET = "berth-releases"
 CHANGES = "update-acme-0-2-0-1"
@@ -110,8 +111,7 @@ def world(account: Account | None) -> World:
 @pytest.fixture
 def created(world: World) -> str:
     """The tenant's stack, at the first version."""
-    stack_id = create(world)
-    assert stack_id is not None
+    stack_id = present(create(world))
     world.settle()
     return stack_id
 
@@ -121,22 +121,16 @@ def create(world: World, client_token: str = "create-1") -> str | None:
 
 
 def found(world: World, name_or_id: str = NAMES.stack_of(ACME)) -> Stack:
-    stack = world.stacks.find(name_or_id)
-    assert stack is not None
-    return stack
+    return present(world.stacks.find(name_or_id))
 
 
 def changes(world: World, stack_id: str, name: str = CHANGES) -> ChangeSet:
-    drawn_up = world.stacks.changes(stack_id, name)
-    assert drawn_up is not None
-    return drawn_up
+    return present(world.stacks.changes(stack_id, name))
 
 
 def draw_up(world: World, version: str = NEXT_VERSION, name: str = CHANGES) -> str:
     stack_id = found(world).stack_id
-    change_set = world.stacks.draw_up_changes(ACME, stack_id, release=world.release(version), name=name)
-    assert change_set is not None
-    return change_set
+    return present(world.stacks.draw_up_changes(ACME, stack_id, release=world.release(version), name=name))
 
 
 @pytest.mark.parametrize("name_or_id", [NAMES.stack_of(ACME), stack_arn()], ids=["by name", "by id"])
@@ -198,8 +192,7 @@ def test_only_one_stack_at_a_time_has_a_name(world: World, created: str) -> None
 
 
 def test_a_repeated_request_creates_no_second_stack(world: World) -> None:
-    first = create(world)
-    assert first is not None
+    first = present(create(world))
     assert create(world) in (first, None)
     assert found(world).stack_id == first
 

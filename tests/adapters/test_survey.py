@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,14 +18,6 @@ from tests.adapters.conftest import Account, client
 from tests.fakes import ACME, NAMES, NOON, QUEUE, VERSION, stack_arn
 
 ROLE = "arn:aws:iam::000000000000:role/tenant-stacks"
-
-
-@pytest.fixture
-def cloudformation() -> Iterator[Stubber]:
-    """CloudFormation with scripted answers."""
-    with Stubber(client("cloudformation")) as stubber:
-        yield stubber
-        stubber.assert_no_pending_responses()
 
 
 @pytest.fixture

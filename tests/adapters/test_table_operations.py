@@ -50,6 +50,7 @@ from tests.fakes import (
     an_attempt,
     take,
 )
+from tests.present import present
 
 
 class TestNothingYet:
@@ -109,8 +110,7 @@ class TestBegin:
     def test_lock_and_audit_have_the_request(self, table: Table, request_: Request) -> None:
         run = a_run(request=request_)
         take(table, run)
-        lock = table.lock(ACME)
-        assert lock is not None
+        lock = present(table.lock(ACME))
         assert lock.run.request == audit_of(table, run).request == request_
         table.fail(run, QUEUE_TABOO, LATER)
         assert audit_of(table, run).request == request_

@@ -41,6 +41,7 @@ from tests.fakes import (
     an_attempt,
     take,
 )
+from tests.present import present
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -450,8 +451,7 @@ def test_a_create_does_not_begin_while_another_is_requested(table: WholeTable, d
         take(table, RUN)
     assert table.lock(ACME) is None
     assert take(table, RUN) is None
-    metadata = table.metadata(ACME)
-    assert metadata is not None
+    metadata = present(table.metadata(ACME))
     assert metadata.asked_for == other
 
 
@@ -468,8 +468,7 @@ def test_a_correction_does_not_overwrite_a_concurrent_write(
     table: WholeTable, dynamodb: DynamoDBClient, change: Callable[[WholeTable], object]
 ) -> None:
     create(table)
-    seen = table.metadata(ACME)
-    assert seen is not None
+    seen = present(table.metadata(ACME))
 
     def change_it_first(**_: object) -> None:
         dynamodb.meta.events.unregister("before-call.dynamodb.TransactWriteItems", change_it_first)
@@ -495,8 +494,7 @@ def test_a_correction_accepts_any_format_of_the_time(
             "UpdatedAt": {"Action": "PUT", "Value": {"S": written}} if written else {"Action": "DELETE"},
         },
     )
-    seen = table.metadata(ACME)
-    assert seen is not None
+    seen = present(table.metadata(ACME))
     stack = Stack("stack-1", "CREATE_COMPLETE", "", ACME.value, QUEUE, VERSION, ours=True)
     assert table.correct(seen, stack, request=EXPLICIT, at=NOON)
     assert rows(dynamodb)[METADATA]["UpdatedAt"] == AT
@@ -627,8 +625,7 @@ def pad(dynamodb: DynamoDBClient) -> None:
 def test_an_incomplete_queue_is_none(table: WholeTable, dynamodb: DynamoDBClient, said: str) -> None:
     row = {"pk": "TENANT_ID#acme", "sk": "METADATA", "Version": VERSION, said: "x"}
     dynamodb.put_item(TableName=TABLE, Item={name: {"S": value} for name, value in row.items()})
-    metadata = table.metadata(ACME)
-    assert metadata is not None
+    metadata = present(table.metadata(ACME))
     assert metadata.queue is None
     assert not metadata.published
 

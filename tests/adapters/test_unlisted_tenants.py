@@ -41,6 +41,7 @@ from tests.adapters.tables import (
     states,
 )
 from tests.fakes import ACME, EXPLICIT, NEXT_VERSION, QUEUE_TABOO, VERSION, a_run, an_attempt, stack_arn, take
+from tests.present import present
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -50,9 +51,7 @@ ADA = Request(by="berth adopt, asked for by ada", reason="Ticket 4711")
 
 
 def seen_as(unlisted: UnlistedTenants, tenant: TenantId = ACME) -> UnlistedTenant:
-    seen = unlisted.unlisted(tenant)
-    assert seen is not None
-    return seen
+    return present(unlisted.unlisted(tenant))
 
 
 def adopt(

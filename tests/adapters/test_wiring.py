@@ -14,6 +14,7 @@ from orchestrator.composition import UseCases
 from orchestrator.tenants.credentials import Access, session_policy
 from tests.adapters.conftest import TABLE, client
 from tests.fakes import A_KEY, ACME, NAMES, NOON, QUEUE, VERSION, a_release
+from tests.present import present
 
 SETTINGS = {
     "BERTH_NAME": "Berth",
@@ -74,8 +75,7 @@ def test_sessions_may_use_the_key_of_now_and_former_keys(
 ) -> None:
     monkeypatch.setattr("orchestrator.adapters.ports.client", client)
     role = {"BERTH_QUEUE_ACCESS_ROLE": "arn:aws:iam::000000000000:role/access", "BERTH_CREDENTIALS_SECONDS": "900"}
-    issuer = AwsPorts(Settings(SETTINGS | role | told)).credentials
-    assert issuer is not None
+    issuer = present(AwsPorts(Settings(SETTINGS | role | told)).credentials)
     policy = session_policy(QUEUE, Access.RECEIVE, kms_keys=keys)
     with Stubber(client("sts")) as sts:
         given = dict.fromkeys(("AccessKeyId", "SecretAccessKey", "SessionToken"), "x" * 16)

@@ -26,6 +26,7 @@ from orchestrator.tenants.records import Attempt, Operation, Request
 from stacks.common.function_code import handler_of
 from tests.by_hand import ClientByHand
 from tests.fakes import NAMES
+from tests.present import present
 
 Seen = TypeVar("Seen")
 
@@ -52,9 +53,9 @@ def eventually(look: Callable[[], Seen | None], *, what: str, pause: float = 0.1
     while time.monotonic() < deadline:
         if (seen := look()) is not None:
             return seen
-        # Poll less and less often, because the emulator shares the machine's cores.
+        # Poll less and less often, because the emulator shares the machine's cores, but notice the end within a second.
         threading.Event().wait(pause)
-        pause = min(pause * 1.5, 3.0)
+        pause = min(pause * 1.5, 1.0)
     raise AssertionError(f"Not seen within {WITHIN_SECONDS:.0f} s: {what}")
 
 
@@ -103,8 +104,7 @@ class Deployed:
     # As a platform
 
     def api(self) -> ClientByHand:
-        credentials = self._session.get_credentials()
-        assert credentials is not None
+        credentials = present(self._session.get_credentials())
         url = self.emulator.api_url(self.outputs["ApiUrl"])
         return ClientByHand(
             transport=SignedHttp(url, credentials, self._session.region_name, connect_to=self.emulator.endpoint)
@@ -224,8 +224,7 @@ class Deployed:
 
         The stack has the role that Berth uses for tenants' stacks, unless another is given.
         """
-        release = self.table.release(self.outputs["Version"])
-        assert release is not None
+        release = present(self.table.release(self.outputs["Version"]))
         cloudformation = self.client("cloudformation")
         stack_id = cloudformation.create_stack(
             StackName=self.names.stack_of(tenant),
@@ -243,8 +242,7 @@ class Deployed:
 
     def update_stack_by_hand(self, tenant: TenantId, version: str, **more: Any) -> None:
         """Update the stack without Berth, to another template, and wait until the update has ended."""
-        release = self.table.release(version)
-        assert release is not None
+        release = present(self.table.release(version))
         self.client("cloudformation").update_stack(
             StackName=self.names.stack_of(tenant),
             TemplateURL=release.template_url,

@@ -24,6 +24,7 @@ from orchestrator.local.emulator import Emulator, free_port
 from orchestrator.local.errors import LocalError
 from orchestrator.local.home import Home, Record
 from orchestrator.local.server import keeping_state
+from tests.present import present
 
 ROLE = "arn:aws:iam::000000000000:role/any"
 PASS = json.dumps({"StartAt": "Done", "States": {"Done": {"Type": "Pass", "End": True}}})
@@ -63,8 +64,7 @@ def client(emulator: Emulator, service: str) -> Any:
 
 
 def pid_of(emulator: Emulator) -> int:
-    record = Home(emulator.home).record()
-    assert record is not None
+    record = present(Home(emulator.home).record())
     return record.pid
 
 
@@ -128,8 +128,7 @@ def test_state_survives_a_restart(emulator: Emulator) -> None:
     stacks.create_stack(StackName="acme", TemplateBody=TEMPLATE)
     stacks.get_waiter("stack_create_complete").wait(StackName="acme", WaiterConfig={"Delay": 1})
 
-    stopped = emulator.stop()
-    assert stopped is not None
+    stopped = present(emulator.stop())
     assert stopped.state_kept
     assert not emulator.is_up()
     emulator.start()
@@ -273,8 +272,7 @@ def test_clients_get_all_settings_and_none_of_the_users_aws_settings(tmp_path: P
         {"PATH": "/bin", "AWS_PROFILE": "prod", "AWS_SESSION_TOKEN": "t"}
     )
 
-    key = home.access_key()
-    assert key is not None
+    key = present(home.access_key())
     assert environment["AWS_ACCESS_KEY_ID"] == key.access_key_id
     assert environment["AWS_SECRET_ACCESS_KEY"] == key.secret_access_key
     assert environment["PATH"] == "/bin"

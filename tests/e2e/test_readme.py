@@ -12,14 +12,14 @@ from orchestrator.common.tenant_ids import TenantId
 from stacks.project import ROOT
 from tests.e2e.deployed import Deployed
 from tests.e2e.operators import create, delete, ended
+from tests.present import present
 
 PYTHON = re.compile(r"From Python, with this package installed.*?```python\n(.*?)```", re.DOTALL)
 
 
 @pytest.fixture
 def queue_of(berth: Deployed, monkeypatch: pytest.MonkeyPatch) -> Any:
-    found = PYTHON.search((ROOT / "README.md").read_text())
-    assert found is not None
+    found = present(PYTHON.search((ROOT / "README.md").read_text()))
     for name, value in berth.emulator.client_environment().items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("BERTH_API_URL", berth.emulator.api_url(berth.outputs["ApiUrl"]))

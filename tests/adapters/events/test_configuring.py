@@ -34,6 +34,7 @@ from orchestrator.events.refusals import EventRefusal, Refused
 from tests.adapters.conftest import TABLE
 from tests.fakes import ACME, NOON, FakeClock
 from tests.fakes.events import NEXT_INCARNATION, FakeSecrets, FakeTenants
+from tests.present import present
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -322,8 +323,7 @@ class TestRotation:
         settings = world.set()
         old = world.key(settings)
         world.keys.rotate(settings, old.key.key_id, overlap=timedelta())
-        kept = world.table.api_key(old.key.digest)
-        assert kept is not None
+        kept = present(world.table.api_key(old.key.digest))
         assert not kept.is_valid(NOON)
 
     def test_an_overlap_never_prolongs_a_key_and_the_new_key_has_the_same_lifetime(self, world: World) -> None:
@@ -350,8 +350,7 @@ class TestRotation:
         outcome = world.keys.rotate(settings, key.key_id)
         # The old key has another status by then, but its expiry is what the rotation has read. Either order is right,
         # as long as the revoked key does not work.
-        kept = world.table.api_key(key.digest)
-        assert kept is not None
+        kept = present(world.table.api_key(key.digest))
         assert kept.status is KeyStatus.REVOKED
         assert isinstance(outcome, IssuedKey)
 

@@ -9,6 +9,7 @@ from orchestrator.tenants.records import Operation
 from tests.adapters.conftest import TABLE
 from tests.adapters.tables import LATER, SECOND, WholeTable, a_run, create, publish, take
 from tests.fakes import ACME
+from tests.present import present
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -21,8 +22,7 @@ def test_a_tenant_that_was_never_created_is_not_alive(dynamodb: DynamoDBClient) 
 def test_a_tenant_keeps_its_incarnation(dynamodb: DynamoDBClient) -> None:
     table, tenants = WholeTable(dynamodb, TABLE), DynamoTenants(dynamodb, TABLE)
     create(table)
-    first = tenants.incarnation(ACME)
-    assert first is not None
+    first = present(tenants.incarnation(ACME))
     assert tenants.incarnation(ACME) == first
 
 

@@ -43,6 +43,7 @@ from tests.fakes import (
     stack_arn,
     take,
 )
+from tests.present import present
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -329,7 +330,6 @@ def served(functions: Functions) -> bool:
 
 
 def queue_of(functions: Functions) -> Queue:
-    metadata = functions.table.metadata(ACME)
-    assert metadata is not None
+    metadata = present(functions.table.metadata(ACME))
     assert metadata.queue is not None
     return metadata.queue

@@ -30,6 +30,7 @@ from tests.fakes import (
     stack_arn,
     take,
 )
+from tests.present import present
 
 RUNS = [a_run(2, version=NEXT_VERSION), UPDATE, DELETE]
 by_operation = pytest.mark.parametrize("run", RUNS, ids=["create", "update", "delete"])
@@ -205,8 +206,7 @@ def test_the_owner_of_a_tenant_is_the_recorded_requester(functions: Functions) -
     take(functions.table, CREATE)
     forged = replace(CREATE, request=Request(by=str(a_resource()), resource=a_resource(), explicit=True))
     step(functions, "finish", forged, stack=done(version=VERSION))
-    metadata = functions.table.metadata(ACME)
-    assert metadata is not None
+    metadata = present(functions.table.metadata(ACME))
     assert metadata.created_by == CREATE.request.by
 
 

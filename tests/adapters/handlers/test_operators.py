@@ -19,6 +19,7 @@ from orchestrator.tenants.records import Operation, Queue, Request, Status
 from tests.adapters.conftest import REGION, client
 from tests.adapters.handlers.functions import ADA, PROOF, Functions, Lines, input_of, operator_event
 from tests.fakes import ACME, NEXT_VERSION, NOON, QUEUE, QUEUE_TABOO, VERSION, a_release, a_run, an_attempt, take
+from tests.present import present
 
 CREATE = "PUT /tenants/{tenantId}"
 SHOW = "GET /tenants/{tenantId}"
@@ -99,12 +100,10 @@ class TestCreate:
     def test_labels_and_pin_of_an_existing_tenant_are_changed(self, functions: Functions) -> None:
         functions.serve()
         functions.operate(CREATE, body={"version": VERSION, "labels": {"plan": "gold"}})
-        metadata = functions.table.metadata(ACME)
-        assert metadata is not None
+        metadata = present(functions.table.metadata(ACME))
         assert (metadata.pinned_version, metadata.labels) == (VERSION, {"plan": "gold"})
         functions.operate(CREATE, body={"version": None})
-        metadata = functions.table.metadata(ACME)
-        assert metadata is not None
+        metadata = present(functions.table.metadata(ACME))
         assert (metadata.pinned_version, metadata.labels) == (None, {"plan": "gold"})
         assert functions.all_executions == []
 

@@ -30,6 +30,7 @@ from tests.adapters.handlers.functions import (
     queue_of,
 )
 from tests.fakes import ACME, NAMES, QUEUE, QUEUE_TABOO, VERSION, FakeStacks, a_release, a_run, take
+from tests.present import present
 
 START = "POST /reconciliations"
 SHOW = "GET /reconciliations/{reconciliationId}"
@@ -130,8 +131,7 @@ class TestCloseExecution:
         stack = functions.use(FakeStacks()).plant_done(ACME)
         assert close(functions, message(dead)) == []
         assert ends(functions, dead) == [Status.SUCCESS]
-        metadata = functions.table.metadata(ACME)
-        assert metadata is not None
+        metadata = present(functions.table.metadata(ACME))
         assert (metadata.stack_id, metadata.version, metadata.queue) == (stack.stack_id, VERSION, stack.queue)
 
     def test_a_repeated_message_closes_a_run_once(self, functions: Functions, dead: Run) -> None:
@@ -202,9 +202,7 @@ def reconcile(functions: Functions, reconciliation: str, context: Context | None
 
 
 def found(ledger: ReconciliationTable, reconciliation: str) -> Reconciliation:
-    recorded = ledger.reconciliation(reconciliation)
-    assert recorded is not None
-    return recorded
+    return present(ledger.reconciliation(reconciliation))
 
 
 def orphan() -> str:

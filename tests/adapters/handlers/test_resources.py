@@ -35,6 +35,7 @@ from tests.fakes import (
     stack_arn,
     take,
 )
+from tests.present import present
 
 STACK_ID = stack_arn()
 PROPERTIES = {"TenantId": "acme", "InboundQueueArn": QUEUE.arn, "InboundQueueUrl": QUEUE.url}
@@ -65,13 +66,11 @@ class TestTenantMetadata:
         stacks = functions.use(FakeStacks())
         stacks.plant_done(ACME, status="CREATE_IN_PROGRESS")
         self.call(functions, endpoint)
-        metadata = functions.table.metadata(ACME)
-        assert metadata is not None
+        metadata = present(functions.table.metadata(ACME))
         assert (metadata.queue, metadata.stack_id, metadata.version) == (QUEUE, STACK_ID, None)
         stacks.change(STACK_ID, "ROLLBACK_IN_PROGRESS")
         self.call(functions, endpoint, "Delete")
-        metadata = functions.table.metadata(ACME)
-        assert metadata is not None
+        metadata = present(functions.table.metadata(ACME))
         assert (metadata.queue, metadata.stack_id, metadata.version) == (None, None, None)
         assert statuses(endpoint) == ["SUCCESS", "SUCCESS"]
         assert {answer["PhysicalResourceId"] for answer in endpoint.answers} == {"tenant-metadata"}
@@ -81,8 +80,7 @@ class TestTenantMetadata:
         functions.serve(stack_id=STACK_ID)
         replaced = {"TenantId": "acme", "InboundQueueArn": OTHER_QUEUE.arn, "InboundQueueUrl": OTHER_QUEUE.url}
         self.call(functions, endpoint, "Update", ResourceProperties=replaced)
-        metadata = functions.table.metadata(ACME)
-        assert metadata is not None
+        metadata = present(functions.table.metadata(ACME))
         assert (metadata.queue, metadata.version) == (OTHER_QUEUE, VERSION)
 
     def test_another_stack_cannot_replace_a_published_queue(self, functions: Functions, endpoint: Endpoint) -> None:
@@ -118,8 +116,7 @@ class TestTenantMetadata:
         functions.serve(stack_id=STACK_ID)
         self.call(functions, endpoint, "Delete")
         assert statuses(endpoint) == ["SUCCESS"]
-        metadata = functions.table.metadata(ACME)
-        assert metadata is not None
+        metadata = present(functions.table.metadata(ACME))
         assert not metadata.published
 
     def test_a_delete_continues_although_the_stack_cannot_be_read(
@@ -131,8 +128,7 @@ class TestTenantMetadata:
         take(functions.table, DELETE)
         self.call(functions, endpoint, "Delete")
         assert statuses(endpoint) == ["SUCCESS"]
-        metadata = functions.table.metadata(ACME)
-        assert metadata is not None
+        metadata = present(functions.table.metadata(ACME))
         assert (metadata.queue, metadata.withdrawn_by) == (None, DELETE.execution)
 
     def test_deleting_another_stack_removes_nothing(self, functions: Functions, endpoint: Endpoint) -> None:
@@ -224,8 +220,7 @@ class TestPublishRelease:
             "Notes": "Faster.",
         }
         functions.deploy("publish_release", endpoint.event(ResourceProperties=properties))
-        release = functions.table.release(VERSION)
-        assert release is not None
+        release = present(functions.table.release(VERSION))
         assert (release.notes, len(release.content)) == ("Faster.", 64)
         (answer,) = endpoint.answers
         assert (answer["Status"], answer["Data"]) == ("SUCCESS", {"TemplateUrl": release.template_url})

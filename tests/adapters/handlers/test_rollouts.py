@@ -26,6 +26,7 @@ from tests.adapters.handlers.functions import (
     step,
 )
 from tests.fakes import ACME, NEXT_VERSION, VERSION, FakeStacks, a_release, a_run, take
+from tests.present import present
 
 START = "POST /rollouts"
 LIST = "GET /rollouts"
@@ -92,8 +93,7 @@ class TestStart:
         self, functions: Functions, rollouts: RolloutTable
     ) -> None:
         status, headers, body = functions.operate(START, body={"version": NEXT_VERSION})
-        rollout = rollouts.rollout(body["rolloutId"])
-        assert rollout is not None
+        rollout = present(rollouts.rollout(body["rolloutId"]))
         assert (status, headers["Location"]) == (202, f"/rollouts/{rollout.id}")
         assert (body["total"], body["requestedBy"], rollout.by) == (2, ADA, ADA)
         (execution,) = functions.rollout_executions
@@ -207,8 +207,7 @@ class TestSteps:
         rollout = start()
         told = advance(functions, rollout, failure=FAULT)
         assert (told["outcome"], told["status"]) == ("stopped", "HALTED")
-        halted = rollouts.rollout(rollout)
-        assert halted is not None
+        halted = present(rollouts.rollout(rollout))
         assert (halted.status, halted.reason) == (RolloutStatus.HALTED, "Lambda.Unknown: The function died.")
 
     def test_a_paused_rollout_stores_its_token(
@@ -218,8 +217,7 @@ class TestSteps:
         advance(functions, rollout)
         functions.operate(PAUSE, rollout=rollout)
         functions.call("await_operator", rollout_event(functions, rollout, taskToken="a task token"))
-        paused = rollouts.rollout(rollout)
-        assert paused is not None
+        paused = present(rollouts.rollout(rollout))
         assert paused.task_token == "a task token"
 
     def test_a_tenants_update_is_requested_by_the_rollout(
@@ -240,8 +238,7 @@ class TestSteps:
         functions.serve(UPDATE)
         told = functions.call("record_outcome", turn_event(rollout, failure=FAULT))
         assert told == {"outcome": "settled", "result": "SUCCEEDED"}
-        outcome = rollouts.tenant_outcome(rollout, ACME)
-        assert outcome is not None
+        outcome = present(rollouts.tenant_outcome(rollout, ACME))
         assert (outcome.result, outcome.from_version) == (Result.SUCCEEDED, VERSION)
 
     def test_a_dry_run_changes_nothing(self, functions: Functions, start: Callable[..., str]) -> None:
@@ -283,16 +280,14 @@ class TestUpdatesThatChangeNothing:
         begun = step(functions, "begin", UPDATE)
         assert (begun["outcome"], begun["version"]) == ("done", NEXT_VERSION)
         assert step(functions, "finish", UPDATE, stack=begun) == {"outcome": "published"}
-        metadata = functions.table.metadata(ACME)
-        assert metadata is not None
+        metadata = present(functions.table.metadata(ACME))
         assert (metadata.version, metadata.deployed) == (NEXT_VERSION, made_from)
         assert not any(each.startswith("cloudformation.") for each in functions.requests)
 
     def test_the_fingerprint_is_removed_before_the_stack_changes(self, functions: Functions) -> None:
         functions.serve(a_run(2), deployed="made from something else")
         assert step(functions, "begin", UPDATE) == {"outcome": "begun"}
-        metadata = functions.table.metadata(ACME)
-        assert metadata is not None
+        metadata = present(functions.table.metadata(ACME))
         assert metadata.deployed is None
 
 

@@ -39,14 +39,14 @@ from tests.fakes import (
     stack_arn,
     take,
 )
+from tests.present import present
 
 
 class TestBegin:
     def test_begin_locks_the_tenant(self, functions: Functions) -> None:
         functions.table.record_release(a_release())
         assert step(functions, "begin", CREATE) == {"outcome": "begun"}
-        lock = functions.table.lock(ACME)
-        assert lock is not None
+        lock = present(functions.table.lock(ACME))
         assert lock.run == CREATE
 
     @pytest.mark.parametrize("run", [UPDATE, DELETE], ids=["update", "delete"])
@@ -62,8 +62,7 @@ class TestBegin:
         take(functions.table, dead)
         functions.clock.advance(timedelta(minutes=5))
         assert step(functions, "begin", run) == {"outcome": "begun"}
-        lock = functions.table.lock(ACME)
-        assert lock is not None
+        lock = present(functions.table.lock(ACME))
         assert lock.run.execution == run.execution
 
     def test_an_update_begins_with_its_request_and_the_tenant_stays_ready(
@@ -76,8 +75,7 @@ class TestBegin:
             request=Request(by="ada", allow_replacement=True),
         )
         assert step(functions, "begin", run) == {"outcome": "begun"}
-        lock = functions.table.lock(ACME)
-        assert lock is not None
+        lock = present(functions.table.lock(ACME))
         assert lock.run.request == run.request
         assert served(functions)
         assert stacks.calls == []
@@ -85,8 +83,7 @@ class TestBegin:
     def test_a_delete_begins_by_withdrawing_the_queue(self, functions: Functions) -> None:
         functions.serve()
         assert step(functions, "begin", DELETE) == {"outcome": "begun"}
-        metadata = functions.table.metadata(ACME)
-        assert metadata is not None
+        metadata = present(functions.table.metadata(ACME))
         assert (metadata.withdrawn_by, metadata.published) == (DELETE.execution, False)
         assert functions.get_queue({"tenantId": "acme"})[0] == 409
 
@@ -125,8 +122,7 @@ class TestCreate:
         (sent,) = functions.sent_to("cloudformation.CreateStack")
         assert (sent["RoleARN"], sent["DeploymentConfig"]) == (STACK_ROLE, DEPLOYMENT)
         assert sent["Parameters"][1]["ParameterValue"] == SERVICE_TOKEN
-        metadata = functions.table.metadata(ACME)
-        assert metadata is not None
+        metadata = present(functions.table.metadata(ACME))
         assert (metadata.stack_id, metadata.version, metadata.published) == (stack, VERSION, True)
         assert functions.table.lock(ACME) is None
 
@@ -181,8 +177,7 @@ class TestAwaitStack:
         take(functions.table, run)
         stack = {"outcome": "again", "reason": "Rate exceeded"}
         assert step(functions, "await_stack", run, stack=stack, taskToken="token") == {"outcome": "working"}
-        lock = functions.table.lock(ACME)
-        assert lock is not None
+        lock = present(functions.table.lock(ACME))
         assert lock.task_token == "token"
 
     def test_a_run_whose_stack_is_not_changing_continues_at_once(
@@ -295,8 +290,7 @@ class TestRecordFailure:
         take(functions.table, a_run(2))
         with pytest.raises(LostOwnership, match="another attempt"):
             step(functions, "record_failure", CREATE, failure={"outcome": "failed", "reason": "It broke."})
-        lock = functions.table.lock(ACME)
-        assert lock is not None
+        lock = present(functions.table.lock(ACME))
         assert lock.run.attempt.number == 2
 
 

@@ -18,6 +18,7 @@ from orchestrator.tenants.tenant_queue import CONSISTENT_WITHIN, PATIENCE
 from tests.adapters.conftest import Endpoint
 from tests.adapters.handlers.functions import Functions, Lines, input_of
 from tests.fakes import ACME, NOON, OTHER_QUEUE, QUEUE, QUEUE_TABOO, VERSION, FakeResources, a_release, a_run, take
+from tests.present import present
 
 GLOBEX = TenantId.parse("globex")
 THEIR_STACK = "arn:aws:cloudformation:eu-west-1:123456789012:stack/their-stack/1"
@@ -271,8 +272,7 @@ class TestUpdate:
         settle(functions, event)
         (answer,) = endpoint.answers
         assert (answer["Status"], answer["PhysicalResourceId"]) == ("SUCCESS", "acme")
-        metadata = functions.table.metadata(ACME)
-        assert metadata is not None
+        metadata = present(functions.table.metadata(ACME))
         assert metadata.labels == {"plan": "gold"}
 
     def test_another_tenant_is_another_resource(self, functions: Functions, endpoint: Endpoint) -> None:

@@ -25,6 +25,7 @@ from tests.adapters.handlers.functions import (
     step,
 )
 from tests.fakes import ACME, NAMES, NEXT_VERSION, QUEUE, QUEUE_TABOO, VERSION, FakeStacks, a_run, take
+from tests.present import present
 
 TAKEN_AWAY = Change("InboundQueue", "AWS::SQS::Queue", QUEUE.url, removes=True)
 
@@ -92,8 +93,7 @@ def test_a_release_that_changes_nothing_is_published_as_it_is(functions: Functio
     inspected = step(functions, "inspect_stack", unchanged, stack=started)
     assert (inspected["outcome"], inspected["version"]) == ("done", "0.1.1")
     assert step(functions, "finish", unchanged, stack=inspected) == {"outcome": "published"}
-    metadata = functions.table.metadata(ACME)
-    assert metadata is not None
+    metadata = present(functions.table.metadata(ACME))
     assert (metadata.version, metadata.queue) == ("0.1.1", before)
     assert client("cloudformation").list_change_sets(StackName=stack)["Summaries"] == []
 

@@ -16,6 +16,7 @@ from orchestrator.api.answers import Response, answer
 from orchestrator.cli.api import Document
 from orchestrator.cli.app import app
 from orchestrator.cli.control_plane import ControlPlane, DeployedStack, Options
+from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.invocation import World
 from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.tenant_ids import TenantId
@@ -130,7 +131,8 @@ class Scene:
     def queue_answers(self, *given: Answer | Response | ApiAnswer) -> None:
         self.api.queue_answers = list(map(self._as_heard, given))
 
-    def berth(self, *arguments: str) -> Result:
+    def berth(self, *arguments: str, exits: ExitCode | None = None) -> Result:
+        """Run the command. ``exits`` is the exit code that it must have."""
         world = World(
             self._find,
             lambda: self.now,
@@ -138,7 +140,9 @@ class Scene:
             lambda: self.typed is not None and self.is_a_terminal,
             lambda: NOON + timedelta(seconds=self.now),
         )
-        return self.berth_in(world, arguments)
+        result = self.berth_in(world, arguments)
+        assert exits in (None, result.exit_code), result.output
+        return result
 
     def berth_in(self, world: World, arguments: Iterable[str]) -> Result:
         with CliRunner(env=self.environment).isolation(self.typed) as (stdout, stderr, _):

@@ -74,8 +74,7 @@ def test_no_tenant_to_adopt(scene: Scene) -> None:
 
 def test_adopted_tenants_are_shown_with_the_next_step(scene: Scene) -> None:
     comes_to(scene, ADOPTED)
-    result = scene.berth("adopt")
-    assert result.exit_code == ExitCode.OK
+    result = scene.berth("adopt", exits=ExitCode.OK)
     shown = lines(result.stdout)
     assert shown[0] == "Tenant Finding, and what was done"
     assert "acme" in shown[1]
@@ -86,8 +85,7 @@ def test_adopted_tenants_are_shown_with_the_next_step(scene: Scene) -> None:
 
 def test_a_dry_run_shows_what_would_be_done_and_that_nothing_was_changed(scene: Scene) -> None:
     comes_to(scene, FOUND)
-    result = scene.berth("adopt", "--dry-run")
-    assert result.exit_code == ExitCode.ATTENTION
+    result = scene.berth("adopt", "--dry-run", exits=ExitCode.ATTENTION)
     assert "would be adopted" in result.stdout
     assert lines(result.stdout)[-1] == "This was a dry run: nothing was changed."
     assert result.stderr.splitlines()[-1] == "Adopt them: berth adopt"
@@ -95,8 +93,7 @@ def test_a_dry_run_shows_what_would_be_done_and_that_nothing_was_changed(scene: 
 
 def test_a_tenant_that_cannot_be_adopted_is_shown_with_advice(scene: Scene) -> None:
     comes_to(scene, ADOPTED, CHANGED, OUT_OF_REACH)
-    result = scene.berth("adopt")
-    assert result.exit_code == ExitCode.ATTENTION
+    result = scene.berth("adopt", exits=ExitCode.ATTENTION)
     assert "not adopted: It has changed meanwhile." in result.stdout
     assert "not adopted: see below" in result.stdout
     assert lines(result.stdout)[-4:] == ["Adopted 1, not adopted 2.", "", "To be done by hand", f"initech: {ADVICE}"]
@@ -121,8 +118,7 @@ def test_it_continues_until_the_whole_table_was_read_and_shows_all_tenants(scene
     more = Finding(Kind.UNLISTED, "globex", "READY", Remedy.ADOPT, result="listed as READY", repaired=True)
     comes_to(scene, ADOPTED, status=INCOMPLETE, cursor="abc", reason="There are more rows to look at.")
     comes_to(scene, more, rows=2)
-    result = scene.berth("adopt", "--json", "--reason", "why")
-    assert result.exit_code == ExitCode.OK
+    result = scene.berth("adopt", "--json", "--reason", "why", exits=ExitCode.OK)
     shown = json.loads(result.stdout)
     assert [each["tenantId"] for each in shown["tenants"]] == ["acme", "globex"]
     assert (shown["status"], shown["rows"], shown["total"], shown["adopted"], shown["cursor"]) == (
@@ -147,16 +143,14 @@ def test_a_tenant_that_two_parts_report_is_shown_once(scene: Scene) -> None:
 def test_it_stops_if_the_cursor_does_not_advance(scene: Scene) -> None:
     comes_to(scene, ADOPTED, status=INCOMPLETE, cursor="abc", reason="There are more rows to look at.")
     comes_to(scene, status=INCOMPLETE, cursor="abc", reason="AWS asked to slow down: Rate exceeded")
-    result = scene.berth("adopt")
-    assert result.exit_code == ExitCode.ATTENTION
+    result = scene.berth("adopt", exits=ExitCode.ATTENTION)
     assert lines(result.stdout)[0].startswith("Incomplete: AWS asked to slow down: Rate exceeded")
     assert scene.api.asked.count("POST /adoptions") == 2
 
 
 def test_waiting_ends_at_the_timeout(scene: Scene) -> None:
     scene.meanwhile = [partial(is_now, scene, ADOPTED, status=RUNNING)] * 3
-    result = scene.berth("adopt", "--timeout", "5")
-    assert result.exit_code == ExitCode.NOT_READY
+    result = scene.berth("adopt", "--timeout", "5", exits=ExitCode.NOT_READY)
     assert (
         result.stderr.splitlines()[-1] == "The adoption is still running. Run this again to see the rest: berth adopt"
     )
@@ -167,8 +161,7 @@ def test_an_adoption_whose_function_died_is_reported(scene: Scene) -> None:
         partial(is_now, scene, status=RUNNING),
         lambda: scene.api.clock.advance(STALLED_AFTER + timedelta(seconds=1)),
     ]
-    result = scene.berth("adopt")
-    assert result.exit_code == ExitCode.ATTENTION
+    result = scene.berth("adopt", exits=ExitCode.ATTENTION)
     assert "its function has died" in result.stderr
 
 

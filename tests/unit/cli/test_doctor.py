@@ -73,8 +73,7 @@ def test_json_has_the_form_of_the_apis_response(scene: Scene) -> None:
 
 def test_a_problem_is_shown_with_advice(scene: Scene) -> None:
     scene.api.queues.held[DEAD_LETTERS] = Messages(2, 0, 0)
-    result = scene.berth("doctor")
-    assert result.exit_code == ExitCode.ATTENTION
+    result = scene.berth("doctor", exits=ExitCode.ATTENTION)
     lines = result.stdout.splitlines()
     assert lines[8:10] == [
         "problem dead letters  reconciliations: 2 undelivered",
@@ -86,8 +85,7 @@ def test_a_problem_is_shown_with_advice(scene: Scene) -> None:
 def test_warnings_and_unknown_checks_are_not_problems(scene: Scene) -> None:
     scene.api.world.max_stacks = None
     scene.control_plane = FakeControlPlane(scene.api, version="0.0.1")
-    result = scene.berth("doctor")
-    assert result.exit_code == ExitCode.OK
+    result = scene.berth("doctor", exits=ExitCode.OK)
     assert result.stdout.splitlines()[-1] == "1 warning, 1 unknown."
 
 
@@ -108,8 +106,7 @@ class TestCredentials:
         self, scene: Scene, trouble: Exception, expected: str
     ) -> None:
         scene.control_plane = FakeControlPlane(scene.api, trouble={"caller": trouble})
-        result = scene.berth("doctor")
-        assert result.exit_code == ExitCode.NO_CONTROL_PLANE
+        result = scene.berth("doctor", exits=ExitCode.NO_CONTROL_PLANE)
         assert result.stdout.startswith(f"problem credentials   {expected}")
         assert result.stdout.splitlines()[1:] == [
             "unknown control plane not checked, because the credentials do not work",
@@ -120,8 +117,7 @@ class TestCredentials:
 
     def test_a_profile_that_does_not_exist(self, scene: Scene) -> None:
         scene.trouble = ProfileNotFound(profile="prod")
-        result = scene.berth("doctor", "--json")
-        assert result.exit_code == ExitCode.NO_CONTROL_PLANE
+        result = scene.berth("doctor", "--json", exits=ExitCode.NO_CONTROL_PLANE)
         [check] = json.loads(result.stdout)["checks"]
         assert (check["name"], check["verdict"]) == ("credentials", "problem")
         assert "(prod) could not be found" in check["detail"]
@@ -137,8 +133,7 @@ class TestCredentials:
 class TestControlPlane:
     def test_the_local_control_plane_is_not_running(self, scene: Scene) -> None:
         scene.trouble = ControlPlaneNotFound("The local control plane is not running: start it with make up.")
-        result = scene.berth("doctor", "--local")
-        assert result.exit_code == ExitCode.NO_CONTROL_PLANE
+        result = scene.berth("doctor", "--local", exits=ExitCode.NO_CONTROL_PLANE)
         assert result.stdout.splitlines() == [
             "problem control plane The local control plane is not running: start it with make up.",
             "",
@@ -190,8 +185,7 @@ class TestApi:
     @pytest.mark.parametrize("trouble", [NO_WAY, ControlPlaneNotFound("The stack has no output ApiUrl.")])
     def test_the_api_cannot_be_reached(self, scene: Scene, trouble: Exception) -> None:
         scene.control_plane = FakeControlPlane(scene.api, trouble={"api": trouble})
-        result = scene.berth("doctor", "--json")
-        assert result.exit_code == ExitCode.NO_CONTROL_PLANE
+        result = scene.berth("doctor", "--json", exits=ExitCode.NO_CONTROL_PLANE)
         assert json.loads(result.stdout)["checks"][-1] == {
             "name": "api",
             "verdict": "problem",
@@ -201,21 +195,18 @@ class TestApi:
 
     def test_the_credentials_may_not_call_the_api(self, scene: Scene) -> None:
         scene.api.interjections = [ApiAnswer(403, {"message": "Forbidden"})]
-        result = scene.berth("doctor")
-        assert result.exit_code == ExitCode.NO_CONTROL_PLANE
+        result = scene.berth("doctor", exits=ExitCode.NO_CONTROL_PLANE)
         assert "problem api           The API answered 403: Forbidden. These credentials may not" in result.stdout
 
     def test_the_api_is_too_old_for_health_checks(self, scene: Scene) -> None:
         scene.api.interjections = [ApiAnswer(404, {"message": "Not Found"})]
-        result = scene.berth("doctor")
-        assert result.exit_code == ExitCode.ATTENTION
+        result = scene.berth("doctor", exits=ExitCode.ATTENTION)
         assert "problem api           it has no route for the health of the control plane" in result.stdout
         assert "It is older than this command line: deploy Berth again." in result.stdout
 
     def test_the_api_fails(self, scene: Scene) -> None:
         scene.api.interjections = [ApiAnswer(500, {"message": "Internal Server Error"})]
-        result = scene.berth("doctor")
-        assert result.exit_code == ExitCode.ATTENTION
+        result = scene.berth("doctor", exits=ExitCode.ATTENTION)
         assert "problem api           The API answered 500: Internal Server Error." in result.stdout
 
     def test_the_api_is_throttled_for_a_moment(self, scene: Scene) -> None:

@@ -37,8 +37,7 @@ DELETED = Deleted(an_audit(Status.SUCCESS, Operation.DELETE))
 
 def test_ready(scene: Scene) -> None:
     scene.queue_answers(READY)
-    result = scene.berth("get-queue", "acme")
-    assert result.exit_code == ExitCode.OK
+    result = scene.berth("get-queue", "acme", exits=ExitCode.OK)
     assert result.stdout.splitlines() == [
         "tenant:     acme",
         "status:     READY",
@@ -52,8 +51,7 @@ def test_ready(scene: Scene) -> None:
 
 def test_ready_as_json_is_the_apis_response(scene: Scene) -> None:
     scene.queue_answers(READY)
-    result = scene.berth("get-queue", "acme", "--json")
-    assert result.exit_code == ExitCode.OK
+    result = scene.berth("get-queue", "acme", "--json", exits=ExitCode.OK)
     assert json.loads(result.stdout) == {
         "tenantId": "acme",
         "state": "READY",
@@ -66,8 +64,7 @@ def test_ready_as_json_is_the_apis_response(scene: Scene) -> None:
 
 def test_provisioning_is_shown_with_its_execution_and_not_waited_for(scene: Scene) -> None:
     scene.queue_answers(PROVISIONING)
-    result = scene.berth("get-queue", "acme")
-    assert result.exit_code == ExitCode.NOT_READY
+    result = scene.berth("get-queue", "acme", exits=ExitCode.NOT_READY)
     assert "status:     PROVISIONING" in result.stdout
     assert f"execution:  {EXECUTION}\n" in result.stdout
     assert result.stderr == "Not ready yet. Wait for it: berth get-queue acme --wait\n"
@@ -76,15 +73,13 @@ def test_provisioning_is_shown_with_its_execution_and_not_waited_for(scene: Scen
 
 def test_provisioning_as_json(scene: Scene) -> None:
     scene.queue_answers(PROVISIONING)
-    result = scene.berth("get-queue", "acme", "--json")
-    assert result.exit_code == ExitCode.NOT_READY
+    result = scene.berth("get-queue", "acme", "--json", exits=ExitCode.NOT_READY)
     assert json.loads(result.stdout)["status"] == "PROVISIONING"
 
 
 def test_waiting_polls_as_often_as_the_api_asks_and_shows_once_what_it_waits_for(scene: Scene) -> None:
     scene.queue_answers(PROVISIONING, PROVISIONING, READY)
-    result = scene.berth("get-queue", "acme", "--wait")
-    assert result.exit_code == ExitCode.OK
+    result = scene.berth("get-queue", "acme", "--wait", exits=ExitCode.OK)
     assert QUEUE.url in result.stdout
     assert scene.pauses == [2, 2]
     assert result.stderr == f"Tenant acme is being provisioned by {EXECUTION}\n"
@@ -110,8 +105,7 @@ def test_without_a_terminal_the_wait_is_repeated_in_the_log(scene: Scene) -> Non
 def test_a_terminal_shows_the_seconds(scene: Scene) -> None:
     scene.environment |= TERMINAL
     scene.queue_answers(*[PROVISIONING] * 40, READY)
-    result = scene.berth("get-queue", "acme", "--wait")
-    assert result.exit_code == ExitCode.OK
+    result = scene.berth("get-queue", "acme", "--wait", exits=ExitCode.OK)
     assert result.stderr.count("is being provisioned by") == 1
     assert "waiting, 0 s" in result.stderr
 
@@ -121,8 +115,7 @@ def test_waiting_continues_while_the_api_throttles_and_respects_retry_after(scen
     silent = ApiAnswer(503, {})
     at_once = ApiAnswer(503, {}, retry_after=0.5)
     scene.queue_answers(PROVISIONING, busy, try_again_later("Rate exceeded"), silent, at_once, READY)
-    result = scene.berth("get-queue", "acme", "--wait")
-    assert result.exit_code == ExitCode.OK
+    result = scene.berth("get-queue", "acme", "--wait", exits=ExitCode.OK)
     assert scene.pauses == [2, 7, 2, 2, 1]
     assert "The API asks to try again later (429): Too Many Requests" in result.stderr
     assert "The API asks to try again later (503): Rate exceeded" in result.stderr
@@ -130,8 +123,7 @@ def test_waiting_continues_while_the_api_throttles_and_respects_retry_after(scen
 
 def test_an_unknown_tenant_that_get_queue_does_not_create_is_refused_with_advice(scene: Scene) -> None:
     scene.queue_answers(Unknown())
-    result = scene.berth("get-queue", "acme")
-    assert result.exit_code == ExitCode.GONE
+    result = scene.berth("get-queue", "acme", exits=ExitCode.GONE)
     assert result.stderr == (
         "Error: There is no tenant acme, and this control plane does not create tenants on getQueue. Ask an operator "
         "to create it: berth create acme\n"
@@ -140,31 +132,27 @@ def test_an_unknown_tenant_that_get_queue_does_not_create_is_refused_with_advice
 
 def test_a_tenant_beyond_the_limit_is_refused_with_advice(scene: Scene) -> None:
     scene.queue_answers(FleetFull(1_900, 1_900))
-    result = scene.berth("get-queue", "acme", "--wait")
-    assert result.exit_code == ExitCode.REFUSED
+    result = scene.berth("get-queue", "acme", "--wait", exits=ExitCode.REFUSED)
     assert "has reached its limit of tenants" in result.stderr
     assert "berth doctor" in result.stderr
 
 
 def test_a_create_beyond_the_rate_is_refused_with_the_time_to_wait(scene: Scene) -> None:
     scene.queue_answers(TooManyCreates(60, 37))
-    result = scene.berth("get-queue", "acme")
-    assert result.exit_code == ExitCode.NOT_READY
+    result = scene.berth("get-queue", "acme", exits=ExitCode.NOT_READY)
     assert "Try again in 37 seconds." in result.stderr
     assert scene.pauses == []
 
 
 def test_waiting_includes_the_time_until_a_create_is_allowed(scene: Scene) -> None:
     scene.queue_answers(TooManyCreates(60, 37), PROVISIONING, READY)
-    result = scene.berth("get-queue", "acme", "--wait")
-    assert result.exit_code == ExitCode.OK
+    scene.berth("get-queue", "acme", "--wait", exits=ExitCode.OK)
     assert scene.pauses == [37, 2]
 
 
 def test_waiting_ends_at_the_timeout(scene: Scene) -> None:
     scene.queue_answers(PROVISIONING)
-    result = scene.berth("get-queue", "acme", "--wait", "--timeout", "5")
-    assert result.exit_code == ExitCode.NOT_READY
+    result = scene.berth("get-queue", "acme", "--wait", "--timeout", "5", exits=ExitCode.NOT_READY)
     assert scene.pauses == [2, 2]
     assert EXECUTION in result.stdout
     assert "Still not ready after 4 s." in result.stderr
@@ -172,23 +160,20 @@ def test_waiting_ends_at_the_timeout(scene: Scene) -> None:
 
 def test_waiting_ends_when_provisioning_fails(scene: Scene) -> None:
     scene.queue_answers(PROVISIONING, FAILED)
-    result = scene.berth("get-queue", "acme", "--wait")
-    assert result.exit_code == ExitCode.FAILED
+    scene.berth("get-queue", "acme", "--wait", exits=ExitCode.FAILED)
     assert scene.pauses == [2]
 
 
 def test_an_interrupted_wait_says_that_provisioning_continues(scene: Scene) -> None:
     scene.queue_answers(PROVISIONING)
     scene.trouble_asleep = KeyboardInterrupt()
-    result = scene.berth("get-queue", "acme", "--wait")
-    assert result.exit_code == ExitCode.INTERRUPTED
+    result = scene.berth("get-queue", "acme", "--wait", exits=ExitCode.INTERRUPTED)
     assert result.stderr.endswith("Stopped waiting. Provisioning of tenant acme continues.\n")
 
 
 def test_a_failure_is_one_line_with_its_root_cause(scene: Scene) -> None:
     scene.queue_answers(FAILED)
-    result = scene.berth("get-queue", "acme")
-    assert result.exit_code == ExitCode.FAILED
+    result = scene.berth("get-queue", "acme", exits=ExitCode.FAILED)
     assert result.stdout == ""
     assert result.stderr == (
         "Error: Tenant acme has no queue, because its create failed: "
@@ -229,8 +214,7 @@ class TestCredentials:
 
     def test_are_printed_as_shell_commands(self, scene: Scene) -> None:
         scene.queue_answers(PROVISIONING, self.READY)
-        result = scene.berth("get-queue", "acme", "--wait", "--credentials", "send")
-        assert result.exit_code == ExitCode.OK
+        result = scene.berth("get-queue", "acme", "--wait", "--credentials", "send", exits=ExitCode.OK)
         assert result.stdout.splitlines()[5:] == [
             "access:     send, until 2026-11-16 12:00:00 UTC",
             "",
@@ -253,15 +237,13 @@ class TestCredentials:
 
     def test_are_refused_for_a_tenant_without_a_queue_which_is_not_provisioned(self, scene: Scene) -> None:
         scene.queue_answers(NotProvisioned(asking_provisions=True))
-        result = scene.berth("get-queue", "acme", "--wait", "--credentials", "receive")
-        assert result.exit_code == ExitCode.REFUSED
+        result = scene.berth("get-queue", "acme", "--wait", "--credentials", "receive", exits=ExitCode.REFUSED)
         assert result.stderr.startswith("Error: Tenant acme has no queue yet. To provision it")
         assert scene.api.asked == ["POST /tenants/acme/queue/credentials/receive"]
 
     def test_that_are_switched_off(self, scene: Scene) -> None:
         scene.queue_answers(no_credentials())
-        result = scene.berth("get-queue", "acme", "--credentials", "receive")
-        assert result.exit_code == ExitCode.REFUSED
+        result = scene.berth("get-queue", "acme", "--credentials", "receive", exits=ExitCode.REFUSED)
         assert result.stderr.startswith("Error: This control plane does not issue credentials")
 
     def test_are_only_for_send_or_receive(self, scene: Scene) -> None:

@@ -53,8 +53,7 @@ def test_an_interrupt_while_the_display_of_a_wait_starts_or_stops(
     scene.environment |= TERMINAL
     scene.meanwhile = [scene.api.begin, scene.api.succeed]
     interrupt_before(step)
-    result = scene.berth("create", "acme", "--wait")
-    assert result.exit_code == ExitCode.INTERRUPTED
+    result = scene.berth("create", "acme", "--wait", exits=ExitCode.INTERRUPTED)
     assert "Error" not in result.stderr
 
 
@@ -68,16 +67,14 @@ def test_an_interrupt_while_the_display_of_a_rollout_starts_or_stops(
     scene.environment |= TERMINAL
     scene.meanwhile = [lambda: scene.api.is_now(status=RolloutStatus.SUCCEEDED)]
     interrupt_before(step)
-    result = scene.berth("rollout", "watch")
-    assert result.exit_code == ExitCode.INTERRUPTED
+    result = scene.berth("rollout", "watch", exits=ExitCode.INTERRUPTED)
     assert "Error" not in result.stderr
 
 
 def test_an_error_caused_by_an_interrupt_is_not_reported(scene: Scene) -> None:
     scene.trouble = IndexError("pop from empty list")
     scene.trouble.__context__ = KeyboardInterrupt()
-    result = scene.berth("create", "acme", "--wait")
-    assert result.exit_code == ExitCode.INTERRUPTED
+    result = scene.berth("create", "acme", "--wait", exits=ExitCode.INTERRUPTED)
     assert "Error" not in result.stderr
 
 

@@ -57,8 +57,7 @@ def test_errors(scene: Scene, command: list[str], trouble: Exception, code: Exit
 
 def test_debug_shows_the_traceback(scene: Scene) -> None:
     scene.trouble = ZeroDivisionError("division by zero")
-    result = scene.berth("--debug", "tenants")
-    assert result.exit_code == ExitCode.UNEXPECTED
+    result = scene.berth("--debug", "tenants", exits=ExitCode.UNEXPECTED)
     assert "Traceback (most recent call last)" in result.stderr
 
 
@@ -76,8 +75,7 @@ def test_a_closed_pipe_ends_the_command_quietly(scene: Scene) -> None:
 @pytest.mark.parametrize("tenant", ["", "a/b", "-", "x" * 41, "acme\n", "a b", "ä"])
 @pytest.mark.parametrize("command", ["get-queue", "create", "upgrade", "unpin", "retry", "delete", "tenant"])
 def test_an_invalid_tenant_id_is_refused_before_any_request(scene: Scene, command: str, tenant: str) -> None:
-    result = scene.berth(command, "--", tenant)
-    assert result.exit_code == ExitCode.BAD_USAGE
+    result = scene.berth(command, "--", tenant, exits=ExitCode.BAD_USAGE)
     assert result.stderr.startswith("Error: The tenant id ")
     assert result.stderr.count("\n") == 1
     assert scene.connected_to == []
@@ -133,15 +131,13 @@ def test_arguments_that_are_not_utf8_are_refused(scene: Scene, arguments: list[s
 
 
 def test_after_two_dashes_nothing_is_an_option(scene: Scene) -> None:
-    result = scene.berth("tenant", "--", "--local")
-    assert result.exit_code == ExitCode.BAD_USAGE
+    result = scene.berth("tenant", "--", "--local", exits=ExitCode.BAD_USAGE)
     assert "The tenant id '--local' is not valid" in result.stderr
 
 
 @pytest.mark.parametrize("other", [["--region", "eu-west-1"], ["--profile", "prod"]], ids=" ".join)
 def test_local_cannot_be_combined_with_options_for_aws(scene: Scene, other: list[str]) -> None:
-    result = scene.berth("--local", *other, "tenants")
-    assert result.exit_code == ExitCode.BAD_USAGE
+    scene.berth("--local", *other, "tenants", exits=ExitCode.BAD_USAGE)
     assert scene.connected_to == []
 
 
@@ -151,8 +147,7 @@ def test_version(scene: Scene) -> None:
 
 
 def test_help_lists_commands_examples_and_exit_codes_within_80_columns(scene: Scene) -> None:
-    result = scene.berth("--help")
-    assert result.exit_code == ExitCode.OK
+    result = scene.berth("--help", exits=ExitCode.OK)
     # Typer also prints colours when it detects a CI server.
     lines = [line.strip() for line in Text.from_ansi(result.stdout).plain.splitlines()]
     commands = ["create", "get-queue", "upgrade", "pin", "retry", "delete", "tenant", "tenants", "releases", "rollout"]
@@ -194,8 +189,7 @@ def test_help_lists_commands_examples_and_exit_codes_within_80_columns(scene: Sc
     ],
 )
 def test_every_command_has_help(scene: Scene, command: str, expected: list[str]) -> None:
-    result = scene.berth(*command.split(), "--help")
-    assert result.exit_code == ExitCode.OK
+    result = scene.berth(*command.split(), "--help", exits=ExitCode.OK)
     plain = Text.from_ansi(result.stdout).plain
     for each in [*expected, "--json"]:
         assert each in plain

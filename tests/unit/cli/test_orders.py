@@ -23,8 +23,7 @@ def started(scene: Scene) -> tuple[Operation, str, int, Request]:
 
 class TestCreate:
     def test_a_new_tenant_at_the_current_release(self, scene: Scene) -> None:
-        result = scene.berth("create", "acme")
-        assert result.exit_code == ExitCode.OK
+        result = scene.berth("create", "acme", exits=ExitCode.OK)
         assert result.stdout.splitlines() == [
             "tenant:     acme",
             "status:     PROVISIONING",
@@ -37,8 +36,7 @@ class TestCreate:
 
     def test_pinned_and_labelled(self, scene: Scene) -> None:
         arguments = ["--version", "0.1.0", "--label", "team=blue", "--label", "note=a=b c", "--label", "empty="]
-        result = scene.berth("create", "acme", *arguments, "--json")
-        assert result.exit_code == ExitCode.OK
+        result = scene.berth("create", "acme", *arguments, "--json", exits=ExitCode.OK)
         labels = {"team": "blue", "note": "a=b c", "empty": ""}
         assert started(scene) == (
             Operation.CREATE,
@@ -59,8 +57,7 @@ class TestCreate:
 
     def test_a_tenant_that_exists(self, scene: Scene) -> None:
         scene.has()
-        result = scene.berth("create", "acme")
-        assert result.exit_code == ExitCode.OK
+        result = scene.berth("create", "acme", exits=ExitCode.OK)
         assert (result.stdout, result.stderr) == ("Tenant acme is there, at version 0.1.0.\n", "")
 
     def test_the_pin_and_labels_of_an_existing_tenant_are_changed(self, scene: Scene) -> None:
@@ -90,8 +87,7 @@ class TestCreate:
         assert result.stdout == f"Tenant acme is there, at version 0.1.0. {expected}\n"
 
     def test_a_version_that_was_never_published(self, scene: Scene) -> None:
-        result = scene.berth("create", "acme", "--version", "9.9.9", "--json")
-        assert result.exit_code == ExitCode.BAD_USAGE
+        result = scene.berth("create", "acme", "--version", "9.9.9", "--json", exits=ExitCode.BAD_USAGE)
         assert result.stderr == (
             "Error: Tenant acme: version 9.9.9 was never published. See the published ones: berth releases\n"
         )
@@ -114,8 +110,7 @@ class TestCreate:
 
     @pytest.mark.parametrize("arguments", [["--version", "newest"], ["--label", "te am=x"]], ids=" ".join)
     def test_input_that_the_api_refuses_is_bad_usage(self, scene: Scene, arguments: list[str]) -> None:
-        result = scene.berth("create", "acme", *arguments)
-        assert result.exit_code == ExitCode.BAD_USAGE
+        result = scene.berth("create", "acme", *arguments, exits=ExitCode.BAD_USAGE)
         assert result.stderr.count("\n") == 1
         assert scene.api.executions.started == []
 
@@ -123,22 +118,19 @@ class TestCreate:
 class TestUpgrade:
     def test_to_the_current_release(self, scene: Scene) -> None:
         scene.has()
-        result = scene.berth("upgrade", "acme")
-        assert result.exit_code == ExitCode.OK
+        result = scene.berth("upgrade", "acme", exits=ExitCode.OK)
         assert "status:     UPDATING\noperation:  UPDATE 0.2.0, attempt 1\n" in result.stdout
         assert started(scene) == (Operation.UPDATE, "0.2.0", 1, Request(by=ADA))
 
     def test_the_options_are_sent(self, scene: Scene) -> None:
         scene.has(version="0.2.0")
-        result = scene.berth("upgrade", "acme", "--to", "0.1.0", "--allow-downgrade", "--allow-replacement")
-        assert result.exit_code == ExitCode.OK
+        scene.berth("upgrade", "acme", "--to", "0.1.0", "--allow-downgrade", "--allow-replacement", exits=ExitCode.OK)
         allowed = Request(by=ADA, version="0.1.0", allow_downgrade=True, allow_replacement=True)
         assert started(scene) == (Operation.UPDATE, "0.1.0", 1, allowed)
 
     def test_to_its_present_release(self, scene: Scene) -> None:
         scene.has(version="0.2.0")
-        result = scene.berth("upgrade", "acme", "--json")
-        assert result.exit_code == ExitCode.OK
+        result = scene.berth("upgrade", "acme", "--json", exits=ExitCode.OK)
         assert json.loads(result.stdout) == {
             "tenantId": "acme",
             "status": "UNCHANGED",
@@ -147,8 +139,7 @@ class TestUpgrade:
 
     def test_a_downgrade_has_to_be_allowed(self, scene: Scene) -> None:
         scene.has(version="0.2.0")
-        result = scene.berth("upgrade", "acme", "--to", "0.1.0", "--json")
-        assert result.exit_code == ExitCode.REFUSED
+        result = scene.berth("upgrade", "acme", "--to", "0.1.0", "--json", exits=ExitCode.REFUSED)
         first, *advice = result.stderr.splitlines()
         assert first.startswith("Error: Tenant acme is at version 0.2.0; 0.1.0 is older.")
         assert advice == ["Allow the downgrade: --allow-downgrade"]
@@ -157,8 +148,7 @@ class TestUpgrade:
     def test_a_pinned_tenant_is_not_moved(self, scene: Scene) -> None:
         scene.has()
         scene.berth("pin", "acme", "0.1.0")
-        result = scene.berth("upgrade", "acme", "--to", "0.2.0")
-        assert result.exit_code == ExitCode.REFUSED
+        result = scene.berth("upgrade", "acme", "--to", "0.2.0", exits=ExitCode.REFUSED)
         assert result.stderr.splitlines()[1:] == [
             "Pin it to another release: berth pin acme VERSION",
             "Remove its pin: berth unpin acme",
@@ -168,15 +158,13 @@ class TestUpgrade:
         scene.has()
         scene.berth("delete", "acme")
         scene.api.begin()
-        result = scene.berth("upgrade", "acme")
-        assert result.exit_code == ExitCode.REFUSED
+        result = scene.berth("upgrade", "acme", exits=ExitCode.REFUSED)
         assert result.stderr.startswith("Error: Tenant acme is busy: DELETE")
         assert result.stderr.endswith("\nWait until the tenant is free: --wait\n")
         assert scene.pauses == []
 
     def test_an_unknown_tenant(self, scene: Scene) -> None:
-        result = scene.berth("upgrade", "acme")
-        assert result.exit_code == ExitCode.GONE
+        result = scene.berth("upgrade", "acme", exits=ExitCode.GONE)
         assert result.stderr == "Error: No such tenant: acme. Create it: berth create acme\n"
 
     def test_a_deleted_tenant(self, scene: Scene) -> None:
@@ -184,8 +172,7 @@ class TestUpgrade:
         scene.berth("delete", "acme")
         scene.api.begin()
         scene.api.succeed()
-        result = scene.berth("upgrade", "acme", "--json")
-        assert result.exit_code == ExitCode.GONE
+        result = scene.berth("upgrade", "acme", "--json", exits=ExitCode.GONE)
         assert json.loads(result.stdout)["status"] == 410
 
     def test_to_a_version_that_was_never_published(self, scene: Scene) -> None:
@@ -196,8 +183,7 @@ class TestUpgrade:
 class TestPin:
     def test_a_tenant_is_pinned_and_not_moved(self, scene: Scene) -> None:
         scene.has()
-        result = scene.berth("pin", "acme", "0.2.0")
-        assert result.exit_code == ExitCode.OK
+        result = scene.berth("pin", "acme", "0.2.0", exits=ExitCode.OK)
         assert result.stdout == "Tenant acme is pinned to version 0.2.0. It is at version 0.1.0.\n"
         assert scene.api.asked == ["PUT /tenants/acme/pin"]
         assert scene.api.table.metadata(ACME).pinned_version == "0.2.0"
@@ -207,8 +193,7 @@ class TestPin:
         scene.has()
         scene.api.clock.advance(timedelta(seconds=1))
         scene.berth("pin", "acme", "0.1.0")
-        result = scene.berth("unpin", "acme", "--json")
-        assert result.exit_code == ExitCode.OK
+        result = scene.berth("unpin", "acme", "--json", exits=ExitCode.OK)
         assert json.loads(result.stdout)["status"] == "UNCHANGED"
         assert scene.api.asked[-1] == "DELETE /tenants/acme/pin"
         assert scene.api.table.metadata(ACME).pinned_version is None
@@ -232,8 +217,7 @@ class TestPin:
         scene.has()
         scene.berth("delete", "acme")
         scene.api.begin()
-        result = scene.berth(*command)
-        assert result.exit_code == ExitCode.REFUSED
+        result = scene.berth(*command, exits=ExitCode.REFUSED)
         assert "is busy: DELETE" in result.stderr
         # Nothing has to be waited for.
         assert "--wait" not in result.stderr
@@ -248,8 +232,7 @@ class TestRetry:
         scene.berth("create", "acme", "--version", "0.1.0", "--label", "team=blue")
         scene.api.begin()
         scene.api.fail()
-        result = scene.berth("retry", "acme")
-        assert result.exit_code == ExitCode.OK
+        result = scene.berth("retry", "acme", exits=ExitCode.OK)
         assert "operation:  CREATE 0.1.0, attempt 2\n" in result.stdout
         assert started(scene) == (
             Operation.CREATE,
@@ -260,8 +243,7 @@ class TestRetry:
 
     def test_there_is_nothing_to_retry(self, scene: Scene) -> None:
         scene.has()
-        result = scene.berth("retry", "acme", "--json")
-        assert result.exit_code == ExitCode.REFUSED
+        result = scene.berth("retry", "acme", "--json", exits=ExitCode.REFUSED)
         problem = json.loads(result.stdout)
         assert problem["type"] == "urn:berth:problem:nothing-to-retry"
         assert result.stderr == f"Error: {problem['detail']}\n"
@@ -273,8 +255,7 @@ class TestRetry:
 class TestDelete:
     def test_a_tenant_whose_queue_is_empty(self, scene: Scene) -> None:
         scene.has()
-        result = scene.berth("delete", "acme")
-        assert result.exit_code == ExitCode.OK
+        result = scene.berth("delete", "acme", exits=ExitCode.OK)
         assert "status:     DELETING\noperation:  DELETE, attempt 1\n" in result.stdout
         assert started(scene)[3] == Request(by=ADA)
 
@@ -282,22 +263,19 @@ class TestDelete:
         scene.has()
         scene.berth("delete", "acme")
         scene.api.begin()
-        result = scene.berth("delete", "acme")
-        assert result.exit_code == ExitCode.OK
+        result = scene.berth("delete", "acme", exits=ExitCode.OK)
         assert result.stderr == "The operation is running. See its result: berth tenant acme\n"
         assert started(scene)[2] == 1
 
     def test_a_tenant_that_does_not_exist(self, scene: Scene) -> None:
-        result = scene.berth("delete", "acme")
-        assert result.exit_code == ExitCode.OK
+        result = scene.berth("delete", "acme", exits=ExitCode.OK)
         assert result.stdout == "There is no tenant acme, so there was nothing to delete.\n"
 
     def test_messages_are_counted_per_queue_and_shown_with_advice(self, scene: Scene) -> None:
         scene.has()
         scene.api.queues.dead_letter_queues[QUEUE.url] = DLQ
         scene.api.queues.held = {QUEUE.url: Messages(3, 1, 0), DLQ: Messages(2, 0, 0)}
-        result = scene.berth("delete", "acme", "--json")
-        assert result.exit_code == ExitCode.REFUSED
+        result = scene.berth("delete", "acme", "--json", exits=ExitCode.REFUSED)
         assert result.stderr.splitlines() == [
             "Error: Tenant acme still has messages, so nothing was deleted.",
             "  inbound queue: 3 visible, 1 in flight, 0 delayed",
@@ -314,8 +292,7 @@ class TestDelete:
 
     @pytest.mark.parametrize("seconds", ["1201", "9999", "999999", "9" * 30])
     def test_a_drain_longer_than_the_maximum_is_refused(self, scene: Scene, seconds: str) -> None:
-        result = scene.berth("delete", "acme", "--drain", seconds)
-        assert result.exit_code == ExitCode.BAD_USAGE
+        result = scene.berth("delete", "acme", "--drain", seconds, exits=ExitCode.BAD_USAGE)
         assert "1200" in result.stderr
         assert scene.connected_to == []
 
@@ -325,24 +302,21 @@ class TestDelete:
     def test_force_without_a_terminal_needs_no_confirmation(self, scene: Scene) -> None:
         scene.has()
         scene.api.queues.held = {QUEUE.url: Messages(3, 0, 0)}
-        result = scene.berth("delete", "acme", "--force")
-        assert result.exit_code == ExitCode.OK
+        result = scene.berth("delete", "acme", "--force", exits=ExitCode.OK)
         assert "Type the tenant's id" not in result.output
         assert started(scene)[3] == Request(by=ADA, force=True)
 
     def test_force_is_confirmed_by_typing_the_tenants_id(self, scene: Scene) -> None:
         scene.has()
         scene.typed = "acme\n"
-        result = scene.berth("delete", "acme", "--force")
-        assert result.exit_code == ExitCode.OK
+        result = scene.berth("delete", "acme", "--force", exits=ExitCode.OK)
         assert result.stderr.startswith("This deletes tenant acme and every message in its queue. Type the tenant's id")
         assert started(scene)[3] == Request(by=ADA, force=True)
 
     @pytest.mark.parametrize("typed", ["y\n", "Acme\n", "\n", ""])
     def test_without_confirmation_of_force_nothing_is_changed(self, scene: Scene, typed: str) -> None:
         scene.typed = typed
-        result = scene.berth("delete", "acme", "--force", "--json")
-        assert result.exit_code == ExitCode.REFUSED
+        result = scene.berth("delete", "acme", "--force", "--json", exits=ExitCode.REFUSED)
         assert result.stderr.endswith("Error: That is not the tenant's id. Nothing was changed.\n")
         assert json.loads(result.stdout)["exitCode"] == ExitCode.REFUSED
         assert scene.connected_to == []

@@ -71,8 +71,7 @@ def test_the_request_has_the_options(scene: Scene, options: list[str], body: dic
 
 def test_no_differences(scene: Scene) -> None:
     comes_to(scene)
-    result = scene.berth("reconcile")
-    assert result.exit_code == ExitCode.OK
+    result = scene.berth("reconcile", exits=ExitCode.OK)
     assert result.stdout == f"No differences: checked {LOOKED_AT_TOLD}.\n"
 
 
@@ -102,8 +101,7 @@ def test_progress_is_shown_while_waiting(scene: Scene) -> None:
 class TestFindings:
     def test_every_finding_is_repaired(self, scene: Scene) -> None:
         comes_to(scene, CORRECTED)
-        result = scene.berth("reconcile")
-        assert result.exit_code == ExitCode.OK
+        result = scene.berth("reconcile", exits=ExitCode.OK)
         assert lines(result.stdout) == [
             "Finding          Subject Details, and what was done",
             "metadata-differs acme    the metadata differs from the stack: queue a / b",
@@ -115,8 +113,7 @@ class TestFindings:
 
     def test_findings_to_repair_by_hand_have_advice_that_can_be_copied(self, scene: Scene) -> None:
         comes_to(scene, CORRECTED, DRIFTED)
-        result = scene.berth("reconcile")
-        assert result.exit_code == ExitCode.ATTENTION
+        result = scene.berth("reconcile", exits=ExitCode.ATTENTION)
         assert "to be done by hand: see below" in result.stdout
         assert lines(result.stdout)[-4:] == [
             "Repaired 1, started an operation for 0, not repaired 1.",
@@ -141,16 +138,14 @@ class TestFindings:
     def test_a_refused_repair(self, scene: Scene) -> None:
         busy = Finding(Kind.ORPHAN_STACK, "acme", "it was deleted", Remedy.DELETE, result="There are messages in it.")
         comes_to(scene, busy)
-        result = scene.berth("reconcile")
-        assert result.exit_code == ExitCode.ATTENTION
+        result = scene.berth("reconcile", exits=ExitCode.ATTENTION)
         assert "not repaired: There are messages in it.\n" in result.stdout
         assert "To be done by hand" not in result.stdout
 
     def test_started_operations_are_shown_as_running(self, scene: Scene) -> None:
         ordered = Finding(Kind.MISSING_STACK, "acme", "gone", Remedy.CREATE, result="CREATE 0.2.0: arn", ordered=True)
         comes_to(scene, ordered)
-        result = scene.berth("reconcile")
-        assert result.exit_code == ExitCode.OK
+        result = scene.berth("reconcile", exits=ExitCode.OK)
         assert "operation started: CREATE 0.2.0: arn" in result.stdout
         assert "Repaired 0, started an operation for 1, not repaired 0.\n" in result.stdout
         assert result.stderr.splitlines()[-1].startswith(
@@ -163,8 +158,7 @@ class TestFindings:
                 status=DONE, counts={Kind.DRIFTED: 201, Kind.MISSING_STACK: 2}, findings=[DRIFTED], ordered=2
             )
         )
-        result = scene.berth("reconcile")
-        assert result.exit_code == ExitCode.ATTENTION
+        result = scene.berth("reconcile", exits=ExitCode.ATTENTION)
         assert "... and 202 more, which are only counted.\n" in result.stdout
         assert "Findings: 203 (2 missing-stack, 201 stack-drifted).\n" in result.stdout
         assert "Repaired 0, started an operation for 2, not repaired 201.\n" in result.stdout
@@ -173,8 +167,7 @@ class TestFindings:
 class TestDryRun:
     def test_a_dry_run_shows_what_would_be_done_and_the_command(self, scene: Scene) -> None:
         comes_to(scene, DIFFERS)
-        result = scene.berth("reconcile", "--dry-run")
-        assert result.exit_code == ExitCode.ATTENTION
+        result = scene.berth("reconcile", "--dry-run", exits=ExitCode.ATTENTION)
         assert lines(result.stdout) == [
             "Finding          Subject Details, and what would be done",
             "metadata-differs acme    the metadata differs from the stack: queue a / b",
@@ -192,8 +185,7 @@ class TestDryRun:
 
     def test_findings_without_a_repair(self, scene: Scene) -> None:
         comes_to(scene, DRIFTED)
-        result = scene.berth("reconcile", "--dry-run")
-        assert result.exit_code == ExitCode.ATTENTION
+        result = scene.berth("reconcile", "--dry-run", exits=ExitCode.ATTENTION)
         assert f"\nTo be done by hand\nglobex: {LOOK}\n" in result.stdout
         assert "Repair what" not in result.stderr
 
@@ -207,8 +199,7 @@ class TestDryRun:
 @pytest.mark.parametrize("findings", [[], [CORRECTED]], ids=["none", "one"])
 def test_an_incomplete_reconciliation_never_reports_no_differences(scene: Scene, findings: list[Finding]) -> None:
     comes_to(scene, *findings, status=INCOMPLETE, reason="AWS asked to slow down.")
-    result = scene.berth("reconcile")
-    assert result.exit_code == ExitCode.ATTENTION
+    result = scene.berth("reconcile", exits=ExitCode.ATTENTION)
     assert result.stdout.startswith("Incomplete: AWS asked to slow down. The rest was not checked.\n")
     assert "No differences:" not in result.stdout
     assert result.stderr.splitlines()[-1] == "Check the rest: berth reconcile"
@@ -260,8 +251,7 @@ class TestFollowing:
 
     def test_a_running_reconciliation_is_waited_for(self, scene: Scene, name: str) -> None:
         comes_to(scene, DRIFTED)
-        result = scene.berth("reconcile", "--follow", name)
-        assert result.exit_code == ExitCode.ATTENTION
+        scene.berth("reconcile", "--follow", name, exits=ExitCode.ATTENTION)
         assert set(scene.api.asked) == {f"GET /reconciliations/{name}"}
 
     def test_an_ended_reconciliation_is_shown(self, scene: Scene, name: str) -> None:
@@ -271,8 +261,7 @@ class TestFollowing:
         assert result.stdout.startswith("No differences")
 
     def test_a_reconciliation_that_does_not_exist(self, scene: Scene) -> None:
-        result = scene.berth("reconcile", "--follow", "20261231-235959-0a1b")
-        assert result.exit_code == ExitCode.GONE
+        result = scene.berth("reconcile", "--follow", "20261231-235959-0a1b", exits=ExitCode.GONE)
         assert "Error: There is no reconciliation 20261231-235959-0a1b." in result.stderr
 
     @pytest.mark.parametrize("given", ["", "acme", "settling", "20261231-235959-0a1b\n", "../health"])
@@ -289,8 +278,7 @@ class TestFollowing:
 class TestTrouble:
     def test_an_interrupt_while_waiting(self, scene: Scene) -> None:
         scene.trouble_asleep = KeyboardInterrupt()
-        result = scene.berth("reconcile")
-        assert result.exit_code == ExitCode.INTERRUPTED
+        result = scene.berth("reconcile", exits=ExitCode.INTERRUPTED)
         name = scene.api.last_reconciliation.id
         assert result.stderr.endswith(
             f"Stopped waiting. It continues in the control plane. See: berth reconcile --follow {name}\n"
@@ -299,8 +287,7 @@ class TestTrouble:
     def test_an_interrupt_before_the_response(self, scene: Scene) -> None:
         scene.api.interjections = [ApiAnswer(503, {})]
         scene.trouble_asleep = KeyboardInterrupt()
-        result = scene.berth("reconcile")
-        assert result.exit_code == ExitCode.INTERRUPTED
+        result = scene.berth("reconcile", exits=ExitCode.INTERRUPTED)
         assert result.stderr.endswith(
             "Interrupted. If the reconciliation was started, it continues in the control plane.\n"
         )
@@ -316,14 +303,12 @@ class TestTrouble:
         assert "should have begun" not in scene.berth("reconcile", "--timeout", "61").stderr
         scene.meanwhile = [lambda: None] * 31
         comes_to(scene)
-        result = scene.berth("reconcile")
-        assert result.exit_code == ExitCode.OK
+        result = scene.berth("reconcile", exits=ExitCode.OK)
         assert "should have started within a minute. See berth doctor, and the log" in result.stderr
 
     def test_a_reconciliation_that_has_died(self, scene: Scene) -> None:
         scene.meanwhile = [partial(scene.api.reconciliation_is_now, status=RUNNING)]
-        result = scene.berth("reconcile")
-        assert result.exit_code == ExitCode.ATTENTION
+        result = scene.berth("reconcile", exits=ExitCode.ATTENTION)
         assert sum(scene.pauses) == timedelta(minutes=20).total_seconds() + 2
         name = scene.api.last_reconciliation.id
         assert result.stderr.splitlines()[-3:] == [
@@ -365,6 +350,5 @@ class TestTrouble:
         if when == "asked for":
             revoke()
         scene.meanwhile = [revoke]
-        result = scene.berth("reconcile")
-        assert result.exit_code == ExitCode.NO_CONTROL_PLANE
+        result = scene.berth("reconcile", exits=ExitCode.NO_CONTROL_PLANE)
         assert "Error: The API answered 403: Forbidden." in result.stderr

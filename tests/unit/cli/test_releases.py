@@ -32,8 +32,7 @@ def fleet(scene: Scene) -> Scene:
 
 
 def test_releases_are_listed_newest_first_with_the_current_one_and_tenants(fleet: Scene) -> None:
-    result = fleet.berth("releases")
-    assert result.exit_code == ExitCode.OK
+    result = fleet.berth("releases", exits=ExitCode.OK)
     assert lines(result.stdout) == [
         "Version Published (UTC)  Tenants Not ready         Notes",
         "0.10.0  2026-11-16 12:00       0         0         The whole life of a tenant.",
@@ -49,8 +48,7 @@ def test_notes_that_begin_with_a_list(scene: Scene) -> None:
 
 
 def test_one_release_in_full(fleet: Scene) -> None:
-    result = fleet.berth("releases", "0.10.0")
-    assert result.exit_code == ExitCode.OK
+    result = fleet.berth("releases", "0.10.0", exits=ExitCode.OK)
     assert result.stdout.splitlines() == [
         "version:    0.10.0",
         "published:  2026-11-16 12:00:00 UTC",
@@ -81,15 +79,13 @@ def test_one_release_as_json(fleet: Scene) -> None:
 
 
 def test_a_version_that_was_never_published(scene: Scene) -> None:
-    result = scene.berth("releases", "9.9.9")
-    assert result.exit_code == ExitCode.BAD_USAGE
+    result = scene.berth("releases", "9.9.9", exits=ExitCode.BAD_USAGE)
     assert result.stderr == "Error: Version 9.9.9 was never published. See the published releases: berth releases\n"
 
 
 @pytest.mark.parametrize("version", ["newest", "1.2", "1.2.3\n", ""])
 def test_an_invalid_version_is_refused_before_any_request(scene: Scene, version: str) -> None:
-    result = scene.berth("releases", version)
-    assert result.exit_code == ExitCode.BAD_USAGE
+    result = scene.berth("releases", version, exits=ExitCode.BAD_USAGE)
     assert result.stderr.endswith(" is not a version like 1.2.3.\n")
     assert scene.connected_to == []
 
@@ -124,8 +120,7 @@ class TestElsewhere:
         ]
 
     def test_tenants_at_an_unpublished_version_are_counted_when_it_is_requested(self, scene: Scene) -> None:
-        result = scene.berth("releases", "0.0.9")
-        assert result.exit_code == ExitCode.BAD_USAGE
+        result = scene.berth("releases", "0.0.9", exits=ExitCode.BAD_USAGE)
         assert "Version 0.0.9 was never published. 1 tenant is at it." in result.stderr
 
     def test_the_current_version_is_not_published_yet(self, scene: Scene) -> None:

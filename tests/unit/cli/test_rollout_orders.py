@@ -50,8 +50,7 @@ class TestStatus:
     ) -> None:
         orders = [*underway.api.ledger.orders(underway.api.newest.id), UnreadableEntry(None)]
         monkeypatch.setattr(underway.api.ledger, "orders", lambda _rollout: orders)
-        result = underway.berth("rollout", "status")
-        assert result.exit_code == ExitCode.OK
+        result = underway.berth("rollout", "status", exits=ExitCode.OK)
         assert result.stdout.count("ALTERED: somebody has overwritten") == 1
         *others, unreadable = json.loads(underway.berth("rollout", "status", "--json").stdout)["history"]
         assert (unreadable["order"], unreadable["altered"]) == (None, True)
@@ -120,8 +119,7 @@ class TestStatus:
         if "retry" in told:
             underway.api.came_to(TENANTS[1], Result.FAILED, stage=2, cause=QUEUE_TABOO)
         underway.api.is_now(status=status)
-        result = underway.berth("rollout", "status")
-        assert result.exit_code == ExitCode.OK
+        result = underway.berth("rollout", "status", exits=ExitCode.OK)
         assert f"status:     {status}\n" in result.stdout
         advice = [line.partition("berth rollout ")[2] for line in result.stderr.splitlines()[1:]]
         assert [each.split()[0] for each in advice] == told
@@ -206,8 +204,7 @@ class TestOrders:
     def test_there_is_no_rollout(self, scene: Scene, verb: str) -> None:
         scene.has()
         scene.berth("rollout", "plan", "--no-wait")
-        result = scene.berth("rollout", verb)
-        assert result.exit_code == ExitCode.GONE
+        result = scene.berth("rollout", verb, exits=ExitCode.GONE)
         assert result.stderr.startswith("Error: There are no rollouts yet, except for dry runs.")
 
     def test_many_dry_runs_are_skipped(self, underway: Scene) -> None:
@@ -219,31 +216,27 @@ class TestOrders:
 
     def test_pause(self, underway: Scene) -> None:
         name = underway.api.newest.id
-        result = underway.berth("rollout", "pause")
-        assert result.exit_code == ExitCode.OK
+        result = underway.berth("rollout", "pause", exits=ExitCode.OK)
         assert result.stdout == f"Rollout {name} is paused. 2 updates are still running and will be finished.\n"
         assert result.stderr.splitlines()[0] == f"Resume it: berth rollout resume {name}"
         assert underway.api.newest.status is RolloutStatus.PAUSED
 
     def test_pause_a_paused_rollout(self, underway: Scene) -> None:
         underway.berth("rollout", "pause")
-        result = underway.berth("rollout", "pause")
-        assert result.exit_code == ExitCode.OK
+        result = underway.berth("rollout", "pause", exits=ExitCode.OK)
         assert (result.stdout, result.stderr) == (f"Rollout {underway.api.newest.id} is already paused.\n", "")
 
     def test_resume(self, underway: Scene) -> None:
         name = underway.api.newest.id
         underway.berth("rollout", "pause")
-        result = underway.berth("rollout", "resume")
-        assert result.exit_code == ExitCode.OK
+        result = underway.berth("rollout", "resume", exits=ExitCode.OK)
         assert result.stdout == f"Rollout {name} is resumed.\n"
         assert result.stderr.splitlines()[0] == f"Watch it: berth rollout watch {name}"
         assert underway.api.newest.status is RolloutStatus.RUNNING
 
     def test_abort(self, underway: Scene) -> None:
         name = underway.api.newest.id
-        result = underway.berth("rollout", "abort")
-        assert result.exit_code == ExitCode.OK
+        result = underway.berth("rollout", "abort", exits=ExitCode.OK)
         assert result.stdout == f"Rollout {name} is being aborted. 2 updates are still running and will be finished.\n"
         assert result.stderr.endswith(f"berth rollout watch {name}\n")
         assert underway.api.newest.status is RolloutStatus.ABORTING
@@ -256,16 +249,14 @@ class TestOrders:
 
     def test_abort_is_confirmed_on_a_terminal(self, underway: Scene) -> None:
         underway.typed = "yes\n"
-        result = underway.berth("rollout", "abort")
-        assert result.exit_code == ExitCode.OK
+        result = underway.berth("rollout", "abort", exits=ExitCode.OK)
         question = f"This ends rollout {underway.api.newest.id} for good. Type yes to continue:"
         assert result.stderr.startswith(question)
 
     @pytest.mark.parametrize("typed", ["y\n", "no\n", "\n", ""])
     def test_without_confirmation_nothing_is_aborted(self, underway: Scene, typed: str) -> None:
         underway.typed = typed
-        result = underway.berth("rollout", "abort", "--json")
-        assert result.exit_code == ExitCode.REFUSED
+        result = underway.berth("rollout", "abort", "--json", exits=ExitCode.REFUSED)
         assert json.loads(result.stdout)["exitCode"] == ExitCode.REFUSED
         assert underway.api.newest.status is RolloutStatus.RUNNING
 
@@ -278,8 +269,7 @@ class TestOrders:
         name = underway.api.newest.id
         underway.api.is_now(current_stage=3)
         underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
-        result = underway.berth("rollout", "approve", "--stage", "3")
-        assert result.exit_code == ExitCode.OK
+        result = underway.berth("rollout", "approve", "--stage", "3", exits=ExitCode.OK)
         assert result.stdout == f"Rollout {name}: stage 3 is approved. It starts now.\n"
         assert result.stderr.splitlines()[0] == f"Watch it: berth rollout watch {name}"
 
@@ -296,8 +286,7 @@ class TestOrders:
         underway.api.is_now(current_stage=3, status=status)
         underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
         underway.typed = "yes\n"
-        result = underway.berth("rollout", "approve")
-        assert result.exit_code == ExitCode.OK
+        result = underway.berth("rollout", "approve", exits=ExitCode.OK)
         question = f"This starts stage 3 of rollout {underway.api.newest.id}: 4 tenants. Type yes to continue:"
         assert result.stderr.startswith(question)
         assert "stage 3 is approved" in result.stdout
@@ -312,23 +301,20 @@ class TestOrders:
     def test_without_a_terminal_the_stage_must_be_named(self, underway: Scene) -> None:
         underway.api.is_now(current_stage=3)
         underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
-        result = underway.berth("rollout", "approve")
-        assert result.exit_code == ExitCode.BAD_USAGE
+        result = underway.berth("rollout", "approve", exits=ExitCode.BAD_USAGE)
         assert result.stderr.endswith(f"Name the stage: berth rollout approve {underway.api.newest.id} --stage 3\n")
         assert not [each for each in underway.api.asked if each.endswith("/approve")]
 
     def test_a_repeated_approval_approves_one_stage(self, underway: Scene) -> None:
         underway.api.is_now(current_stage=3)
         underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
-        result = underway.berth("rollout", "approve", "--stage", "2")
-        assert result.exit_code == ExitCode.OK
+        result = underway.berth("rollout", "approve", "--stage", "2", exits=ExitCode.OK)
         assert result.stdout == f"Rollout {underway.api.newest.id}: stage 2 is already approved.\n"
 
     def test_only_the_waiting_stage_can_be_approved(self, underway: Scene) -> None:
         underway.api.is_now(current_stage=3)
         underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
-        result = underway.berth("rollout", "approve", "--stage", "1")
-        assert result.exit_code == ExitCode.REFUSED
+        result = underway.berth("rollout", "approve", "--stage", "1", exits=ExitCode.REFUSED)
         assert "stage 1 does not await approval. Stage 3 does." in result.stderr
 
     @pytest.mark.parametrize("typed", [None, "yes\n"])
@@ -336,8 +322,7 @@ class TestOrders:
         name = underway.api.newest.id
         underway.api.stage_is_now(2, status=StageStatus.BAKING, baked_until=NOON + timedelta(hours=1))
         underway.typed = typed
-        result = underway.berth("rollout", "approve", "--json")
-        assert result.exit_code == ExitCode.REFUSED
+        result = underway.berth("rollout", "approve", "--json", exits=ExitCode.REFUSED)
         assert result.stderr == (
             f"Error: Rollout {name}: no stage awaits approval. The rollout is RUNNING, in stage 2 "
             f"(BAKING until 13:00:00 UTC). See: berth rollout status {name}\n"
@@ -346,14 +331,12 @@ class TestOrders:
 
     def test_a_stage_that_is_not_waiting_is_not_approved(self, underway: Scene) -> None:
         underway.api.stage_is_now(2, approved_by=None)
-        result = underway.berth("rollout", "approve", "--stage", "2")
-        assert result.exit_code == ExitCode.REFUSED
+        result = underway.berth("rollout", "approve", "--stage", "2", exits=ExitCode.REFUSED)
         assert result.stderr.endswith(f"berth rollout status {underway.api.newest.id}\n")
 
     def test_abort_an_aborted_rollout(self, underway: Scene) -> None:
         underway.api.is_now(status=RolloutStatus.ABORTED)
-        result = underway.berth("rollout", "abort")
-        assert result.exit_code == ExitCode.OK
+        result = underway.berth("rollout", "abort", exits=ExitCode.OK)
         assert (result.stdout, result.stderr) == (f"Rollout {underway.api.newest.id} is already aborted.\n", "")
 
     @pytest.mark.parametrize("command", [["delete"], ["rollout", "abort"], ["rollout", "start"]], ids=" ".join)
@@ -364,8 +347,7 @@ class TestOrders:
     @pytest.mark.parametrize("verb", ["pause", "resume", "abort"])
     def test_an_ended_rollout_is_not_changed(self, underway: Scene, verb: str) -> None:
         underway.api.is_now(status=RolloutStatus.SUCCEEDED)
-        result = underway.berth("rollout", verb)
-        assert result.exit_code == ExitCode.REFUSED
+        result = underway.berth("rollout", verb, exits=ExitCode.REFUSED)
         assert result.stderr.splitlines()[1].endswith(f"berth rollout status {underway.api.newest.id}")
 
     @pytest.mark.parametrize("verb", ["pause", "resume", "abort", "retry"])
@@ -423,6 +405,5 @@ class TestRetry:
         assert underway.berth("rollout", "retry").exit_code == ExitCode.REFUSED
 
     def test_a_running_rollout_cannot_be_retried(self, underway: Scene) -> None:
-        result = underway.berth("rollout", "retry")
-        assert result.exit_code == ExitCode.REFUSED
+        result = underway.berth("rollout", "retry", exits=ExitCode.REFUSED)
         assert f"Abort it: berth rollout abort {underway.api.newest.id}\n" in result.stderr

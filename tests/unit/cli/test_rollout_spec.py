@@ -159,8 +159,7 @@ class TestFiles:
 
 def refused(scene: Scene, arguments: list[str], told: str) -> None:
     scene.environment["COLUMNS"] = "400"
-    result = scene.berth("rollout", *arguments)
-    assert result.exit_code == ExitCode.BAD_USAGE
+    result = scene.berth("rollout", *arguments, exits=ExitCode.BAD_USAGE)
     assert told in result.stderr
     assert "Traceback" not in result.output
     assert scene.connected_to == []

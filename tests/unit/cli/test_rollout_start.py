@@ -65,8 +65,7 @@ class TestStart:
 
     def test_every_tenant_is_already_at_the_release(self, scene: Scene) -> None:
         scene.has(NEW, version="0.2.0")
-        result = scene.berth("rollout", "start", "--tenant", "new", "--tenant", "nobody")
-        assert result.exit_code == ExitCode.OK
+        result = scene.berth("rollout", "start", "--tenant", "new", "--tenant", "nobody", exits=ExitCode.OK)
         assert result.stdout.splitlines() == [
             "No tenant has to be moved (1 current, 1 unknown).",
             "",
@@ -93,8 +92,7 @@ class TestStart:
         fleet.berth("rollout", "start")
         first = fleet.api.newest.id
         fleet.api.clock.advance(timedelta(seconds=1))
-        result = fleet.berth("rollout", "start", "--tenant", "t01")
-        assert result.exit_code == ExitCode.REFUSED
+        result = fleet.berth("rollout", "start", "--tenant", "t01", exits=ExitCode.REFUSED)
         assert result.stderr.splitlines()[1:] == [
             f"Watch it: berth rollout watch {first}",
             f"Abort it: berth rollout abort {first}",
@@ -102,22 +100,19 @@ class TestStart:
 
     def test_a_downgrade_must_be_allowed(self, scene: Scene) -> None:
         scene.has(version="0.2.0")
-        result = scene.berth("rollout", "start", "--to", "0.1.0")
-        assert result.exit_code == ExitCode.REFUSED
+        result = scene.berth("rollout", "start", "--to", "0.1.0", exits=ExitCode.REFUSED)
         assert result.stderr.endswith("Allow the downgrade: --allow-downgrade\n")
 
     def test_an_interrupt_before_the_response(self, fleet: Scene) -> None:
         fleet.trouble_asleep = KeyboardInterrupt()
         fleet.api.interjections = [ApiAnswer(429, {"message": "Too Many Requests"})]
-        result = fleet.berth("rollout", "start")
-        assert result.exit_code == ExitCode.INTERRUPTED
+        result = fleet.berth("rollout", "start", exits=ExitCode.INTERRUPTED)
         assert result.stderr.endswith("If the rollout was started, it continues. See: berth rollout list\n")
 
     @pytest.mark.parametrize("typed", ["y\n", "\n", ""])
     def test_the_loss_of_messages_is_confirmed(self, fleet: Scene, typed: str) -> None:
         fleet.typed = typed
-        result = fleet.berth("rollout", "start", "--allow-replacement", "--no-watch")
-        assert result.exit_code == ExitCode.REFUSED
+        result = fleet.berth("rollout", "start", "--allow-replacement", "--no-watch", exits=ExitCode.REFUSED)
         assert "every message in them. Type yes to continue:" in result.stderr
         assert fleet.connected_to == []
 
@@ -126,8 +121,7 @@ class TestStart:
         self, fleet: Scene, typed: str | None, arguments: list[str]
     ) -> None:
         fleet.typed = typed
-        result = fleet.berth("rollout", "start", "--allow-replacement", "--no-watch", *arguments)
-        assert result.exit_code == ExitCode.OK
+        fleet.berth("rollout", "start", "--allow-replacement", "--no-watch", *arguments, exits=ExitCode.OK)
         assert fleet.api.newest.spec.allow_replacement
 
 
@@ -151,8 +145,7 @@ class TestUndoAndRetry:
         scene.api.upgrade(ACME)
         scene.api.begin()
         scene.api.succeed()
-        result = scene.berth("rollout", "start", "--undo", first)
-        assert result.exit_code == ExitCode.OK
+        result = scene.berth("rollout", "start", "--undo", first, exits=ExitCode.OK)
         assert f"rollout:    {scene.api.newest.id} (undoes {first})\n" in result.stdout
         assert "to:         each tenant's earlier release\n" in result.stdout
         assert scene.berth("rollout", "list").stdout.splitlines()[1].split()[1:4] == ["PENDING", "earlier", "0/1"]
@@ -179,8 +172,7 @@ class TestList:
         return fleet
 
     def test_rollouts_are_listed_newest_first_with_progress(self, three: Scene) -> None:
-        result = three.berth("rollout", "list")
-        assert result.exit_code == ExitCode.OK
+        result = three.berth("rollout", "list", exits=ExitCode.OK)
         ids = [rollout.id for rollout in three.api.ledger.rollouts(limit=3)]
         assert [line.rstrip() for line in result.stdout.splitlines()] == [
             "Rollout              Status    Version Tenants Started (UTC)            By",

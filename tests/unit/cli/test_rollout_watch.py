@@ -89,8 +89,7 @@ class TestInALog:
             done(underway, 2, 2, Result.FAILED),
             ends(underway, RolloutStatus.ABORTED, "Aborted by an operator."),
         ]
-        result = underway.berth("rollout", "watch")
-        assert result.exit_code == ExitCode.FAILED
+        result = underway.berth("rollout", "watch", exits=ExitCode.FAILED)
         said = f"Rollout {name} RUNNING: stage"
         assert result.stderr.splitlines()[:6] == [
             f"{said} 1 of 2 RUNNING, 0 of 2 done, 2 running, 0 s",
@@ -181,8 +180,7 @@ class TestAnOperatorIsAwaited:
 
     def test_without_a_terminal_a_pause_ends_the_watch(self, underway: Scene) -> None:
         underway.meanwhile = [lambda: underway.api.is_now(status=RolloutStatus.PAUSED, reason="Paused.")]
-        result = underway.berth("rollout", "watch", "--json")
-        assert result.exit_code == ExitCode.NOT_READY
+        result = underway.berth("rollout", "watch", "--json", exits=ExitCode.NOT_READY)
         assert json.loads(result.stdout)["status"] == "PAUSED"
         assert f"Resume it: berth rollout resume {underway.api.newest.id}\n" in result.stderr
 
@@ -190,8 +188,7 @@ class TestAnOperatorIsAwaited:
         awaits_approval(underway)
         underway.api.stage_is_now(2, approved_by="ada")
         underway.meanwhile = [ends(underway, RolloutStatus.SUCCEEDED)]
-        result = underway.berth("rollout", "watch")
-        assert result.exit_code == ExitCode.OK
+        result = underway.berth("rollout", "watch", exits=ExitCode.OK)
         assert "stage 2 of 2 APPROVED" in result.stderr
 
     @pytest.mark.parametrize("paused", [True, False])
@@ -203,8 +200,7 @@ class TestAnOperatorIsAwaited:
         else:
             awaits_approval(underway)
         underway.meanwhile = [lambda: None, ends(underway, RolloutStatus.SUCCEEDED)]
-        result = underway.berth("rollout", "watch")
-        assert result.exit_code == ExitCode.OK
+        result = underway.berth("rollout", "watch", exits=ExitCode.OK)
         command = f"berth rollout {'resume' if paused else 'approve'} {underway.api.newest.id}"
         assert command in plain(result.stderr)
 
@@ -224,8 +220,7 @@ class TestOnATerminal:
             done(underway, 1, result=Result.FAILED),
             ends(underway, RolloutStatus.HALTED, "Too many."),
         ]
-        result = underway.berth("rollout", "watch")
-        assert result.exit_code == ExitCode.FAILED
+        result = underway.berth("rollout", "watch", exits=ExitCode.FAILED)
         shown = plain(result.stderr)
         name = underway.api.newest.id
         assert f"Rollout {name} to 0.2.0: RUNNING, 0 s" in shown
@@ -245,16 +240,14 @@ class TestOnATerminal:
             underway.api.interjections = [ApiAnswer(503, {"detail": "Rate exceeded"})] * 2
 
         underway.meanwhile = [busy, lambda: None, lambda: None, ends(underway, RolloutStatus.SUCCEEDED)]
-        result = underway.berth("rollout", "watch")
-        assert result.exit_code == ExitCode.OK
+        result = underway.berth("rollout", "watch", exits=ExitCode.OK)
         assert plain(result.stderr).count("try again later (503): Rate exceeded") == 1
 
 
 class TestTrouble:
     def test_an_interrupt_ends_the_watching_only(self, underway: Scene) -> None:
         underway.trouble_asleep = KeyboardInterrupt()
-        result = underway.berth("rollout", "watch")
-        assert result.exit_code == ExitCode.INTERRUPTED
+        result = underway.berth("rollout", "watch", exits=ExitCode.INTERRUPTED)
         assert result.stderr.endswith(
             f"No longer watching. The rollout continues. See: berth rollout status {underway.api.newest.id}\n"
         )
@@ -263,19 +256,16 @@ class TestTrouble:
     def test_a_throttled_request_is_retried_for_minutes(self, underway: Scene) -> None:
         busy = ApiAnswer(503, {"detail": "Rate exceeded"})
         underway.meanwhile = [lambda: underway.api.interjections.extend([busy] * 1_000)]
-        result = underway.berth("rollout", "watch")
-        assert result.exit_code == ExitCode.NOT_READY
+        result = underway.berth("rollout", "watch", exits=ExitCode.NOT_READY)
         assert PATIENCE_SECONDS - 2 <= underway.now <= PATIENCE_SECONDS + 2
         assert result.stderr.endswith("Error: Rate exceeded\n")
 
     def test_an_unknown_rollout(self, scene: Scene) -> None:
-        result = scene.berth("rollout", "watch", "20261116-120000-0a1b")
-        assert result.exit_code == ExitCode.GONE
+        result = scene.berth("rollout", "watch", "20261116-120000-0a1b", exits=ExitCode.GONE)
         assert result.stderr.startswith("Error: No such rollout: 20261116-120000-0a1b.")
 
     def test_there_is_no_rollout(self, scene: Scene) -> None:
-        result = scene.berth("rollout", "watch")
-        assert result.exit_code == ExitCode.GONE
+        result = scene.berth("rollout", "watch", exits=ExitCode.GONE)
         assert result.stderr == "Error: There are no rollouts yet. Plan one: berth rollout plan\n"
 
 
@@ -300,8 +290,7 @@ class TestStartAndWatch:
         self, fleet: Scene, someone: bool, arguments: list[str], watched: bool
     ) -> None:
         fleet.typed = "" if someone else None
-        result = fleet.berth("rollout", "start", *arguments)
-        assert result.exit_code == ExitCode.OK
+        result = fleet.berth("rollout", "start", *arguments, exits=ExitCode.OK)
         assert fleet.pauses == ([2] if watched else [])
         assert ("SUCCEEDED after" in result.stdout) is watched
         assert result.stdout.startswith("rollout:    ")
@@ -321,8 +310,7 @@ class TestStartAndWatch:
         ends(fleet, RolloutStatus.FAILED)()
         first = fleet.api.newest.id
         fleet.api.clock.advance(timedelta(minutes=1))
-        result = fleet.berth("rollout", "retry", "--watch")
-        assert result.exit_code == ExitCode.OK
+        result = fleet.berth("rollout", "retry", "--watch", exits=ExitCode.OK)
         assert f"POST /rollouts/{first}/retry" in fleet.api.asked
         assert f"(retries {first})\n" in result.stdout
         assert "tenants:    1, in 1 stage\n" in result.stdout
@@ -356,8 +344,7 @@ class TestPlan:
 
     def test_a_plan_shows_the_changes(self, fleet: Scene) -> None:
         fleet.meanwhile = [self.found(fleet, lost=False)]
-        result = fleet.berth("rollout", "plan", "--sample", "3")
-        assert result.exit_code == ExitCode.OK
+        result = fleet.berth("rollout", "plan", "--sample", "3", exits=ExitCode.OK)
         assert result.stdout.splitlines() == [
             f"Dry run {fleet.api.newest.id} to 0.2.0: SUCCEEDED after 30 s. "
             "It checked 3 of 8 tenants and changed nothing.",
@@ -381,8 +368,7 @@ class TestPlan:
     def test_a_plan_shows_the_failures(self, fleet: Scene) -> None:
         fleet.environment |= TERMINAL
         fleet.meanwhile = [self.found(fleet, lost=True)]
-        result = fleet.berth("rollout", "plan", "--all")
-        assert result.exit_code == ExitCode.FAILED
+        result = fleet.berth("rollout", "plan", "--all", exits=ExitCode.FAILED)
         shown = plain(result.stdout)
         assert "It checked all 8 tenants" in shown
         assert "     2 would fail\n" in shown
@@ -394,20 +380,17 @@ class TestPlan:
 
     def test_as_json(self, fleet: Scene) -> None:
         fleet.meanwhile = [self.found(fleet, lost=True)]
-        result = fleet.berth("rollout", "plan", "--json")
-        assert result.exit_code == ExitCode.FAILED
+        result = fleet.berth("rollout", "plan", "--json", exits=ExitCode.FAILED)
         assert json.loads(result.stdout)["changes"]["tenants"] == {"FAILED": 2, "SUCCEEDED": 2, "UNCHANGED": 1}
 
     def test_a_plan_that_did_not_finish(self, fleet: Scene) -> None:
         fleet.meanwhile = [ends(fleet, RolloutStatus.HALTED, "Stage 1: none could have its turn.")]
-        result = fleet.berth("rollout", "plan")
-        assert result.exit_code == ExitCode.FAILED
+        result = fleet.berth("rollout", "plan", exits=ExitCode.FAILED)
         assert "Stage 1: none could have its turn.\n" in result.stdout
         assert result.stderr.endswith("Plan again: berth rollout plan --to 0.2.0 --concurrency 50\n")
 
     def test_a_plan_without_changes(self, scene: Scene) -> None:
-        result = scene.berth("rollout", "plan")
-        assert result.exit_code == ExitCode.OK
+        result = scene.berth("rollout", "plan", exits=ExitCode.OK)
         assert result.stdout == "No tenant has to be moved.\n"
         assert scene.pauses == []
 
@@ -420,6 +403,5 @@ class TestPlan:
 
     def test_an_interrupt(self, fleet: Scene) -> None:
         fleet.trouble_asleep = KeyboardInterrupt()
-        result = fleet.berth("rollout", "plan")
-        assert result.exit_code == ExitCode.INTERRUPTED
+        result = fleet.berth("rollout", "plan", exits=ExitCode.INTERRUPTED)
         assert result.stderr.endswith(f"See: berth rollout status {fleet.api.newest.id}\n")

@@ -22,8 +22,7 @@ def test_a_ready_tenant(scene: Scene) -> None:
     scene.api.create(ACME, pin="0.1.0", labels={"tier": "gold", "team": "blue"})
     scene.api.begin()
     scene.api.succeed()
-    result = scene.berth("tenant", "acme")
-    assert result.exit_code == ExitCode.OK
+    result = scene.berth("tenant", "acme", exits=ExitCode.OK)
     assert lines(result.stdout) == [
         "tenant:     acme",
         "state:      READY",
@@ -81,8 +80,7 @@ def test_a_failed_tenant_is_shown_with_its_root_cause_whatever_it_contains(scene
     scene.api.create(ACME)
     scene.api.begin()
     scene.api.fail(cause)
-    result = scene.berth("tenant", "acme")
-    assert result.exit_code == ExitCode.OK
+    result = scene.berth("tenant", "acme", exits=ExitCode.OK)
     assert f"root cause: {cause}\n" in result.stdout
     history = result.stdout.partition("History\n")[2].splitlines()
     assert max(map(len, history)) <= 80
@@ -201,8 +199,7 @@ def test_an_unreadable_row_is_shown_as_altered_among_the_others(scene: Scene) ->
 
 def test_a_tenant_without_audit_rows(scene: Scene) -> None:
     scene.api.table.plant_metadata(Metadata(ACME, QUEUE, stack_arn(), "0.0.9", None, None))
-    result = scene.berth("tenant", "acme")
-    assert result.exit_code == ExitCode.OK
+    result = scene.berth("tenant", "acme", exits=ExitCode.OK)
     assert "version:    0.0.9" in result.stdout
     assert "updated" not in result.stdout
 
@@ -215,8 +212,7 @@ def test_audit_rows_without_version_and_requester(scene: Scene) -> None:
 
 
 def test_an_unknown_tenant(scene: Scene) -> None:
-    result = scene.berth("tenant", "nobody", "--json")
-    assert result.exit_code == ExitCode.GONE
+    result = scene.berth("tenant", "nobody", "--json", exits=ExitCode.GONE)
     problem = json.loads(result.stdout)
     assert problem["type"] == "urn:berth:problem:unknown-tenant"
     assert result.stderr == f"Error: {problem['detail']}\n"

@@ -37,8 +37,7 @@ def listed(text: str) -> list[str]:
 def test_all_tenants(scene: Scene) -> None:
     scene.has()
     failed(scene)
-    result = scene.berth("tenants")
-    assert result.exit_code == ExitCode.OK
+    result = scene.berth("tenants", exits=ExitCode.OK)
     heading, acme, bob, *rest = (line.rstrip() for line in result.stdout.splitlines())
     assert heading == "Tenant State  Version Updated (UTC)"
     assert acme == "acme   READY  0.1.0   2026-11-16 12:00"
@@ -98,14 +97,12 @@ def test_filtered(scene: Scene, filters: list[str], expected: list[str]) -> None
 
 def test_a_filter_without_matches(scene: Scene) -> None:
     scene.has()
-    result = scene.berth("tenants", "--version", "9.9.9")
-    assert result.exit_code == ExitCode.OK
+    result = scene.berth("tenants", "--version", "9.9.9", exits=ExitCode.OK)
     assert result.stdout == "No tenant matches. See all tenants: berth tenants\n"
 
 
 def test_an_empty_fleet_is_shown_with_the_next_step(scene: Scene) -> None:
-    result = scene.berth("tenants")
-    assert result.exit_code == ExitCode.OK
+    result = scene.berth("tenants", exits=ExitCode.OK)
     assert result.stdout == "There are no tenants yet. Create one: berth create TENANT --wait\n"
     assert json.loads(scene.berth("tenants", "--json").stdout) == {"tenants": [], "cursor": None}
 
@@ -140,16 +137,14 @@ def test_as_json_the_cursor_continues_the_list(scene: Scene) -> None:
 )
 def test_all_needed_pages_are_requested(scene: Scene, arguments: list[str], expected: int, pages: list[int]) -> None:
     names = fleet(scene, 2 * MAX_PAGE_SIZE + 1)
-    result = scene.berth("tenants", *arguments, "--json")
-    assert result.exit_code == ExitCode.OK
+    result = scene.berth("tenants", *arguments, "--json", exits=ExitCode.OK)
     assert listed(result.stdout) == names[:expected]
     limits = [asked.partition("limit=")[2] for asked in scene.api.asked]
     assert [int(limit or PAGE_SIZE) for limit in limits] == pages
 
 
 def test_an_invalid_cursor(scene: Scene) -> None:
-    result = scene.berth("tenants", "--cursor", "nonsense")
-    assert result.exit_code == ExitCode.BAD_USAGE
+    result = scene.berth("tenants", "--cursor", "nonsense", exits=ExitCode.BAD_USAGE)
     assert result.stderr.startswith("Error: The cursor is not one")
 
 

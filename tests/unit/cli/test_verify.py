@@ -104,8 +104,7 @@ def test_a_failed_create_is_shown_with_its_error_and_likely_cause_and_the_tenant
     scene.has(VERIFIED)
     scene.queue_answers(ON_ITS_WAY, FAILED, DELETED)
     scene.meanwhile = [reconciliation_ends(scene), operation_ends(scene)]
-    result = scene.berth("verify", "--json")
-    assert result.exit_code == ExitCode.ATTENTION
+    result = scene.berth("verify", "--json", exits=ExitCode.ATTENTION)
     shown = results(result)
     assert (shown["create"], shown["send"], shown["upgrade"], shown["delete"]) == (
         "failed",
@@ -121,8 +120,7 @@ def test_a_failed_create_is_shown_with_its_error_and_likely_cause_and_the_tenant
 
 def test_if_the_queue_cannot_be_used_the_other_steps_are_still_tried(world: Scene) -> None:
     world.control_plane = FakeControlPlane(world.api, trouble={"queue": DENIED})
-    result = world.berth("verify", "--json")
-    assert result.exit_code == ExitCode.ATTENTION
+    result = world.berth("verify", "--json", exits=ExitCode.ATTENTION)
     shown = results(result)
     assert (shown["send"], shown["receive"], shown["upgrade"], shown["delete"]) == (
         "failed",
@@ -167,8 +165,7 @@ def test_after_an_interrupt_the_tenant_is_deleted_once_the_running_operation_has
         raise KeyboardInterrupt
 
     world.meanwhile = [interrupt, world.api.succeed]
-    result = world.berth("verify")
-    assert result.exit_code == ExitCode.INTERRUPTED
+    result = world.berth("verify", exits=ExitCode.INTERRUPTED)
     assert f"Deleting tenant {VERIFIED}" in result.stderr
     assert any(f"DELETE /tenants/{VERIFIED}?force=true" in asked for asked in world.api.asked)
     assert world.api.run.attempt.operation == "DELETE"
@@ -189,15 +186,13 @@ def test_a_tenant_that_could_not_be_deleted_is_named_with_advice(world: Scene) -
         world.api.fail()
 
     world.meanwhile[-1] = fails
-    result = world.berth("verify")
-    assert result.exit_code == ExitCode.ATTENTION
+    result = world.berth("verify", exits=ExitCode.ATTENTION)
     assert f"berth delete {VERIFIED} --force --yes --wait" in result.stderr
 
 
 def test_the_queue_is_not_used_if_credentials_are_switched_off(world: Scene) -> None:
     world.queue_answers(ON_ITS_WAY, READY, heard(no_credentials()), heard(no_credentials()), DELETED)
-    result = world.berth("verify", "--json")
-    assert result.exit_code == ExitCode.OK
+    result = world.berth("verify", "--json", exits=ExitCode.OK)
     shown = results(result)
     assert (shown["send"], shown["receive"], shown["delete"]) == ("left out", "left out", "proven")
     assert "berth:credentialsSeconds" in advice(result, "send")
@@ -219,8 +214,7 @@ def test_if_the_control_plane_cannot_be_reached_no_step_is_tried_and_the_tenant_
         raise EndpointConnectionError(endpoint_url="https://api.invalid")
 
     world.meanwhile = [stop]
-    result = world.berth("verify")
-    assert result.exit_code == ExitCode.NO_CONTROL_PLANE
+    result = world.berth("verify", exits=ExitCode.NO_CONTROL_PLANE)
     assert result.stdout.count("Could not connect") == 1
     assert "cannot be reached, so the remaining steps are not tried" in result.stdout
     assert f"berth delete {VERIFIED} --force --yes --wait" in result.stderr
@@ -243,6 +237,5 @@ def test_after_an_interrupt_json_has_the_steps_so_far(world: Scene) -> None:
         raise KeyboardInterrupt
 
     world.meanwhile = [interrupt, world.api.succeed]
-    result = world.berth("verify", "--json")
-    assert result.exit_code == ExitCode.INTERRUPTED
+    result = world.berth("verify", "--json", exits=ExitCode.INTERRUPTED)
     assert (json.loads(result.stdout)["tenantId"], results(result)["receive"]) == (VERIFIED.value, "proven")

@@ -19,8 +19,7 @@ CAUSE = {"resource": "InboundQueue", "type": "AWS::SQS::Queue", "reason": "Acces
 
 def test_a_create_is_watched_until_the_queue_is_ready_also_before_it_is_recorded(scene: Scene) -> None:
     scene.meanwhile = [lambda: None, scene.api.begin, lambda: None, scene.api.succeed]
-    result = scene.berth("create", "acme", "--wait")
-    assert result.exit_code == ExitCode.OK
+    result = scene.berth("create", "acme", "--wait", exits=ExitCode.OK)
     assert result.stdout.splitlines() == [
         "tenant:     acme",
         "state:      READY",
@@ -38,8 +37,7 @@ def test_a_create_is_watched_until_the_queue_is_ready_also_before_it_is_recorded
 def test_an_upgrade(scene: Scene) -> None:
     scene.has()
     scene.meanwhile = [scene.api.begin, scene.api.succeed]
-    result = scene.berth("upgrade", "acme", "--wait")
-    assert result.exit_code == ExitCode.OK
+    result = scene.berth("upgrade", "acme", "--wait", exits=ExitCode.OK)
     assert "state:      READY\nversion:    0.2.0\n" in result.stdout
 
 
@@ -55,8 +53,7 @@ def test_a_retry(scene: Scene) -> None:
 def test_a_delete(scene: Scene) -> None:
     scene.has()
     scene.meanwhile = [scene.api.begin, scene.api.succeed]
-    result = scene.berth("delete", "acme", "--wait")
-    assert result.exit_code == ExitCode.OK
+    result = scene.berth("delete", "acme", "--wait", exits=ExitCode.OK)
     assert "state:      DELETED\n" in result.stdout
     assert result.stderr.startswith("DELETE of tenant acme is running: ")
 
@@ -76,8 +73,7 @@ def test_an_unchanged_tenant_is_not_waited_for(scene: Scene) -> None:
 def test_a_failure_is_shown_with_its_root_cause_and_advice(scene: Scene) -> None:
     scene.has()
     scene.meanwhile = [scene.api.begin, scene.api.fail]
-    result = scene.berth("upgrade", "acme", "--wait")
-    assert result.exit_code == ExitCode.FAILED
+    result = scene.berth("upgrade", "acme", "--wait", exits=ExitCode.FAILED)
     assert result.stdout == ""
     assert result.stderr.splitlines()[1:] == [
         "Error: UPDATE 0.2.0 of tenant acme failed: InboundQueue (AWS::SQS::Queue): Access to the resource is denied.",
@@ -88,8 +84,7 @@ def test_a_failure_is_shown_with_its_root_cause_and_advice(scene: Scene) -> None
 def test_the_advice_after_a_failed_delete_of_a_tenant_in_service_is_another_delete(scene: Scene) -> None:
     scene.has()
     scene.meanwhile = [scene.api.begin, scene.api.fail]
-    result = scene.berth("delete", "acme", "--drain", "3", "--wait")
-    assert result.exit_code == ExitCode.FAILED
+    result = scene.berth("delete", "acme", "--drain", "3", "--wait", exits=ExitCode.FAILED)
     assert result.stderr.splitlines()[-1] == (
         "The tenant is still in service. Delete it once its messages have been received: "
         "berth delete acme --drain SECONDS; or delete it with its messages: berth delete acme --force. "
@@ -101,8 +96,7 @@ def test_the_advice_after_a_failed_delete_of_a_tenant_in_service_is_another_dele
 def test_the_advice_after_a_failed_delete_of_a_tenant_out_of_service_is_a_retry(scene: Scene) -> None:
     scene.has()
     scene.meanwhile = [scene.api.begin, scene.api.fail_half_way]
-    result = scene.berth("delete", "acme", "--wait")
-    assert result.exit_code == ExitCode.FAILED
+    result = scene.berth("delete", "acme", "--wait", exits=ExitCode.FAILED)
     assert result.stderr.splitlines()[-1].startswith("Retry: berth retry acme.")
     assert scene.berth("retry", "acme").exit_code == ExitCode.OK
 
@@ -110,8 +104,7 @@ def test_the_advice_after_a_failed_delete_of_a_tenant_out_of_service_is_a_retry(
 def test_a_failure_as_json(scene: Scene) -> None:
     scene.has()
     scene.meanwhile = [scene.api.begin, scene.api.fail]
-    result = scene.berth("delete", "acme", "--wait", "--json")
-    assert result.exit_code == ExitCode.FAILED
+    result = scene.berth("delete", "acme", "--wait", "--json", exits=ExitCode.FAILED)
     shown = json.loads(result.stdout)
     assert (shown["exitCode"], shown["tenantId"], shown["operation"]) == (ExitCode.FAILED, "acme", "DELETE")
     assert (shown["status"], shown["rootCause"]) == ("Failure", CAUSE)
@@ -130,8 +123,7 @@ def test_the_started_attempt_is_waited_for_even_if_another_follows_at_once(scene
         scene.api.succeed()
 
     scene.meanwhile = [scene.api.begin, fail_and_try_again]
-    result = scene.berth("retry", "acme", "--wait", "--json")
-    assert result.exit_code == ExitCode.FAILED
+    result = scene.berth("retry", "acme", "--wait", "--json", exits=ExitCode.FAILED)
     assert json.loads(result.stdout)["attempt"] == 2
 
 
@@ -145,15 +137,13 @@ class TestBusy:
     def test_another_operation_is_waited_for_first(self, scene: Scene) -> None:
         scene.api.asked.clear()
         scene.meanwhile = [lambda: None, scene.api.succeed, scene.api.begin, scene.api.succeed]
-        result = scene.berth("delete", "acme", "--wait")
-        assert result.exit_code == ExitCode.OK
+        result = scene.berth("delete", "acme", "--wait", exits=ExitCode.OK)
         assert "state:      DELETED\n" in result.stdout
         assert scene.api.asked == [*["DELETE /tenants/acme"] * 3, *["GET /tenants/acme"] * 3]
         assert "Tenant acme is busy: UPDATE 0.2.0 is going on." in result.stderr
 
     def test_a_busy_tenant_until_the_timeout(self, scene: Scene) -> None:
-        result = scene.berth("delete", "acme", "--wait", "--timeout", "5")
-        assert result.exit_code == ExitCode.REFUSED
+        result = scene.berth("delete", "acme", "--wait", "--timeout", "5", exits=ExitCode.REFUSED)
         assert scene.pauses == [2, 2]
         assert "Error: Tenant acme is busy: UPDATE 0.2.0 is going on." in result.stderr
         assert result.stderr.endswith("The tenant is still busy after 4 s. Wait longer: --timeout SECONDS\n")
@@ -165,8 +155,7 @@ class TestBusy:
 
     def test_an_interrupt_while_the_tenant_is_busy(self, scene: Scene) -> None:
         scene.trouble_asleep = KeyboardInterrupt()
-        result = scene.berth("delete", "acme", "--wait")
-        assert result.exit_code == ExitCode.INTERRUPTED
+        result = scene.berth("delete", "acme", "--wait", exits=ExitCode.INTERRUPTED)
         assert result.stderr.endswith(
             "Interrupted. If the operation was started, it continues. See: berth tenant acme\n"
         )
@@ -174,8 +163,7 @@ class TestBusy:
 
 def test_an_interrupted_wait_says_that_the_operation_continues(scene: Scene) -> None:
     scene.trouble_asleep = KeyboardInterrupt()
-    result = scene.berth("create", "acme", "--wait")
-    assert result.exit_code == ExitCode.INTERRUPTED
+    result = scene.berth("create", "acme", "--wait", exits=ExitCode.INTERRUPTED)
     assert result.stdout == ""
     assert result.stderr.endswith("Stopped waiting. The operation continues. See: berth tenant acme\n")
 
@@ -183,8 +171,7 @@ def test_an_interrupted_wait_says_that_the_operation_continues(scene: Scene) -> 
 @pytest.mark.parametrize("begun", [True, False])
 def test_waiting_ends_at_the_timeout_and_shows_the_running_operation(scene: Scene, begun: bool) -> None:
     scene.meanwhile = [scene.api.begin] if begun else []
-    result = scene.berth("create", "acme", "--wait", "--timeout", "7", "--json")
-    assert result.exit_code == ExitCode.NOT_READY
+    result = scene.berth("create", "acme", "--wait", "--timeout", "7", "--json", exits=ExitCode.NOT_READY)
     assert scene.pauses == [2, 2, 2]
     assert json.loads(result.stdout)["execution"] == scene.api.run.execution
     assert result.stderr.endswith("The operation is still running after 6 s. See its result: berth tenant acme\n")
@@ -208,8 +195,7 @@ def test_waiting_continues_while_the_api_throttles_and_respects_retry_after(scen
         scene.api.interjections = [busy, heard(try_again_later("Rate exceeded")), at_once]
 
     scene.meanwhile = [begin, lambda: None, lambda: None, scene.api.succeed]
-    result = scene.berth("create", "acme", "--wait")
-    assert result.exit_code == ExitCode.OK
+    result = scene.berth("create", "acme", "--wait", exits=ExitCode.OK)
     assert scene.pauses == [2, 7, 2, 1]
     assert "The API asks to try again later (429): Too Many Requests\n" in result.stderr
 
@@ -219,8 +205,7 @@ def test_waiting_ends_when_the_api_denies_access(scene: Scene) -> None:
         scene.api.interjections = [ApiAnswer(403, {"message": "Forbidden"})]
 
     scene.meanwhile = [revoke]
-    result = scene.berth("create", "acme", "--wait")
-    assert result.exit_code == ExitCode.NO_CONTROL_PLANE
+    result = scene.berth("create", "acme", "--wait", exits=ExitCode.NO_CONTROL_PLANE)
     assert "Error: The API answered 403" in result.stderr
 
 
@@ -233,7 +218,6 @@ def test_without_a_terminal_the_wait_is_repeated_in_the_log(scene: Scene) -> Non
 def test_a_terminal_shows_the_seconds(scene: Scene) -> None:
     scene.environment |= TERMINAL
     scene.meanwhile = [*[lambda: None] * 20, scene.api.begin, scene.api.succeed]
-    result = scene.berth("create", "acme", "--wait")
-    assert result.exit_code == ExitCode.OK
+    result = scene.berth("create", "acme", "--wait", exits=ExitCode.OK)
     assert result.stderr.count("is running") == 1
     assert "waiting, 0 s" in result.stderr
