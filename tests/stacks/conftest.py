@@ -58,59 +58,29 @@ def control_plane(assembly: Path) -> Json:
     return _template(assembly)
 
 
-@pytest.fixture(scope="session")
-def with_credentials(tmp_path_factory: pytest.TempPathFactory) -> Json:
-    """The control plane with temporary credentials for queues."""
-    return _template(_synthesised(tmp_path_factory.mktemp("assembly"), credentialsSeconds="1800"))
+def _variant(stack: str = "Berth", **settings: str) -> Any:
+    """A fixture: the template of the control plane with these settings."""
+
+    @pytest.fixture(scope="session")
+    def template(tmp_path_factory: pytest.TempPathFactory) -> Json:
+        return _template(_synthesised(tmp_path_factory.mktemp("assembly"), **settings), stack)
+
+    return template
 
 
-@pytest.fixture(scope="session")
-def with_automatic_rollout(tmp_path_factory: pytest.TempPathFactory) -> Json:
-    """The control plane with automatic rollouts."""
-    return _template(_synthesised(tmp_path_factory.mktemp("assembly"), rolloutOnPublish="true"))
-
-
-@pytest.fixture(scope="session")
-def without_creates(tmp_path_factory: pytest.TempPathFactory) -> Json:
-    """The control plane with a getQueue that creates no tenants."""
-    return _template(_synthesised(tmp_path_factory.mktemp("assembly"), createOnGetQueue="false"))
-
-
-@pytest.fixture(scope="session")
-def without_rate_limit(tmp_path_factory: pytest.TempPathFactory) -> Json:
-    """The control plane without a rate limit on creates."""
-    return _template(_synthesised(tmp_path_factory.mktemp("assembly"), createsPerMinute="0"))
-
-
-@pytest.fixture(scope="session")
-def with_everything(tmp_path_factory: pytest.TempPathFactory) -> Json:
-    """The control plane with everything switched on."""
-    assembly = tmp_path_factory.mktemp("assembly")
-    return _template(_synthesised(assembly, credentialsSeconds="1800", rolloutOnPublish="true"))
-
-
+SWITCHED_ON = {"credentialsSeconds": "1800", "rolloutOnPublish": "true"}
 LEGACY_PREFIXES = ("old-tenant-", "platform-queues-")
 
-
-@pytest.fixture(scope="session")
-def with_legacy_stacks(tmp_path_factory: pytest.TempPathFactory) -> Json:
-    """The control plane with everything switched on, for tenants whose stacks an earlier system made."""
-    settings = {"credentialsSeconds": "1800", "rolloutOnPublish": "true"}
-    assembly = tmp_path_factory.mktemp("assembly")
-    return _template(_synthesised(assembly, legacyStackPrefixes=",".join(LEGACY_PREFIXES), **settings))
-
-
-@pytest.fixture(scope="session")
-def with_key(tmp_path_factory: pytest.TempPathFactory) -> Json:
-    """The control plane with everything switched on, and with the customer's key."""
-    return _template(_synthesised(tmp_path_factory.mktemp("assembly"), **EVERYTHING))
-
-
-@pytest.fixture(scope="session")
-def beside(tmp_path_factory: pytest.TempPathFactory) -> Json:
-    """Another control plane with everything switched on. Its name starts with the default name."""
-    settings = {"name": "Berth-dev", "credentialsSeconds": "1800", "rolloutOnPublish": "true"}
-    return _template(_synthesised(tmp_path_factory.mktemp("assembly"), **settings), "Berth-dev")
+without_creates = _variant(createOnGetQueue="false")
+without_rate_limit = _variant(createsPerMinute="0")
+with_everything = _variant(**SWITCHED_ON)
+"""Credentials for queues and automatic rollouts are switched on."""
+with_legacy_stacks = _variant(**SWITCHED_ON, legacyStackPrefixes=",".join(LEGACY_PREFIXES))
+"""There are tenants whose stacks an earlier system created."""
+with_key = _variant(**EVERYTHING)
+"""Everything is switched on, and the customer's key is used."""
+beside = _variant("Berth-dev", name="Berth-dev", **SWITCHED_ON)
+"""Another control plane, whose name starts with the default name."""
 
 
 @pytest.fixture(scope="session")

@@ -273,12 +273,12 @@ def test_all_functions_share_one_layer(other_settings: Template) -> None:
 
 
 def test_every_handler_has_a_function_if_its_feature_is_switched_on(
-    control_plane: Json, with_automatic_rollout: Json, function_ids: dict[str, str]
+    control_plane: Json, with_everything: Json, function_ids: dict[str, str]
 ) -> None:
     handlers = function_names()
     assert set(function_ids) == handlers - {"start_rollout"}
     assert len(_properties(control_plane, "AWS::Lambda::Function")) == len(handlers) - 1
-    switched_on = _properties(with_automatic_rollout, "AWS::Lambda::Function")
+    switched_on = _properties(with_everything, "AWS::Lambda::Function")
     assert sorted(function["Handler"] for function in switched_on) == sorted(map(handler_of, handlers))
 
 
@@ -491,10 +491,10 @@ def test_a_deployment_starts_no_rollout_by_default(control_plane: Json) -> None:
 
 
 def test_an_automatic_rollout_moves_to_the_deployed_version(
-    with_automatic_rollout: Json, the_only: Callable[[str], str], machine_ids: dict[str, str]
+    with_everything: Json, the_only: Callable[[str], str], machine_ids: dict[str, str]
 ) -> None:
-    (rollout,) = _properties(with_automatic_rollout, "Custom::Rollout")
-    (function_id, function) = _start_rollout(with_automatic_rollout)
+    (rollout,) = _properties(with_everything, "Custom::Rollout")
+    (function_id, function) = _start_rollout(with_everything)
     assert rollout["ServiceToken"] == {"Fn::GetAtt": [function_id, "Arn"]}
     assert rollout["Version"] == read_version()
     assert rollout["ServiceTimeout"] == "300"
@@ -506,9 +506,9 @@ def test_an_automatic_rollout_moves_to_the_deployed_version(
 
 
 def test_an_automatic_rollout_starts_after_everything_else_is_deployed(
-    control_plane: Json, with_automatic_rollout: Json
+    control_plane: Json, with_everything: Json
 ) -> None:
-    (rollout,) = (r for r in with_automatic_rollout["Resources"].values() if r["Type"] == "Custom::Rollout")
+    (rollout,) = (r for r in with_everything["Resources"].values() if r["Type"] == "Custom::Rollout")
     assert set(control_plane["Resources"]) <= set(rollout["DependsOn"])
 
 

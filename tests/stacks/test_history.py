@@ -210,9 +210,9 @@ def test_history_can_be_read(policy: TablePolicy, action: str) -> None:
 
 
 def test_the_function_that_starts_automatic_rollouts_can_append_too(
-    with_automatic_rollout: Json, the_only: Callable[[str], str]
+    with_everything: Json, the_only: Callable[[str], str]
 ) -> None:
-    resources = with_automatic_rollout["Resources"]
+    resources = with_everything["Resources"]
     (function,) = (
         each["Properties"]
         for each in resources.values()

@@ -492,17 +492,17 @@ def test_the_patterns_of_listed_rollouts_match_rollouts_and_their_failures_and_n
 
 
 def test_the_function_that_starts_automatic_rollouts_has_exactly_these_permissions(
-    with_automatic_rollout: Json, names: dict[str, str]
+    with_everything: Json, names: dict[str, str]
 ) -> None:
     (function,) = (
         resource["Properties"]
-        for resource in with_automatic_rollout["Resources"].values()
+        for resource in with_everything["Resources"].values()
         if resource["Type"] == "AWS::Lambda::Function"
         and resource["Properties"]["Handler"] == "lambdas.rollouts.start_rollout.handler"
     )
     own_log_group = {f"<{function['LoggingConfig']['LogGroup']['Ref']}.Arn>": "its own log group"}
     role = function["Role"]["Fn::GetAtt"][0]
-    assert grants(with_automatic_rollout, role, names | own_log_group) == (
+    assert grants(with_everything, role, names | own_log_group) == (
         EVERY_FUNCTION | STARTS_ROLLOUTS | READS_ITS_OWN_STACK
     )
 

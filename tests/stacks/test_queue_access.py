@@ -15,11 +15,9 @@ VARIABLES = {"BERTH_QUEUE_ACCESS_ROLE", "BERTH_CREDENTIALS_SECONDS"}
 
 
 @pytest.fixture(scope="module")
-def role(with_credentials: Json, function_ids: dict[str, str]) -> str:
+def role(with_everything: Json, function_ids: dict[str, str]) -> str:
     """The role that getQueue assumes."""
-    logical_id: str = _variables_of_get_queue(with_credentials, function_ids)["BERTH_QUEUE_ACCESS_ROLE"]["Fn::GetAtt"][
-        0
-    ]
+    logical_id: str = _variables_of_get_queue(with_everything, function_ids)["BERTH_QUEUE_ACCESS_ROLE"]["Fn::GetAtt"][0]
     return logical_id
 
 
@@ -30,7 +28,7 @@ def get_queue_role(control_plane: Json, function_ids: dict[str, str]) -> str:
 
 
 def test_only_get_queue_may_assume_the_role_and_only_with_a_tenant_tag_and_a_source_identity(
-    with_credentials: Json, role: str, get_queue_role: str
+    with_everything: Json, role: str, get_queue_role: str
 ) -> None:
     only_the_tenants_tag = {"ForAllValues:StringEquals": {"aws:TagKeys": [TENANT_TAG]}}
     tenant, caller = {f"aws:RequestTag/{TENANT_TAG}": "?*"}, {"sts:SourceIdentity": "?*"}
@@ -39,7 +37,7 @@ def test_only_get_queue_may_assume_the_role_and_only_with_a_tenant_tag_and_a_sou
         "sts:TagSession": {**only_the_tenants_tag, "StringLike": tenant},
         "sts:SetSourceIdentity": {"StringLike": caller},
     }
-    assert trusts(with_credentials["Resources"][role]) == [
+    assert trusts(with_everything["Resources"][role]) == [
         {
             "Effect": "Allow",
             "Principal": {"AWS": {"Fn::GetAtt": [get_queue_role, "Arn"]}},
@@ -51,10 +49,10 @@ def test_only_get_queue_may_assume_the_role_and_only_with_a_tenant_tag_and_a_sou
 
 
 def test_a_session_may_only_send_and_receive_on_queues_with_its_own_tag(
-    with_credentials: Json, role: str, names: dict[str, str]
+    with_everything: Json, role: str, names: dict[str, str]
 ) -> None:
     same_tag = {"StringEquals": {f"aws:ResourceTag/{TENANT_TAG}": "${aws:PrincipalTag/berth:tenant-id}"}}
-    assert grants(with_credentials, role, names) == {
+    assert grants(with_everything, role, names) == {
         f"tenant queues, if {same_tag}": {action for actions in ACTIONS.values() for action in actions}
     }
 
@@ -65,34 +63,34 @@ def test_tenants_queues_have_the_tag(tenant: Json) -> None:
 
 
 def test_get_queue_may_assume_only_this_role(
-    with_credentials: Json, control_plane: Json, role: str, get_queue_role: str, names: dict[str, str]
+    with_everything: Json, control_plane: Json, role: str, get_queue_role: str, names: dict[str, str]
 ) -> None:
     before = grants(control_plane, get_queue_role, names)
-    now = grants(with_credentials, get_queue_role, names)
+    now = grants(with_everything, get_queue_role, names)
     assert now == before | {f"<{role}.Arn>": {"sts:AssumeRole", "sts:TagSession", "sts:SetSourceIdentity"}}
 
 
-def test_no_other_role_may_assume_a_role(with_credentials: Json, get_queue_role: str) -> None:
-    assert {holder for holder, statement in statements(with_credentials) if "sts:" in str(statement["Action"])} == {
+def test_no_other_role_may_assume_a_role(with_everything: Json, get_queue_role: str) -> None:
+    assert {holder for holder, statement in statements(with_everything) if "sts:" in str(statement["Action"])} == {
         get_queue_role
     }
 
 
 def test_get_queue_knows_how_long_credentials_last_and_the_role_allows_it(
-    with_credentials: Json, function_ids: dict[str, str], role: str
+    with_everything: Json, function_ids: dict[str, str], role: str
 ) -> None:
-    assert _variables_of_get_queue(with_credentials, function_ids)["BERTH_CREDENTIALS_SECONDS"] == "1800"
-    assert with_credentials["Resources"][role]["Properties"]["MaxSessionDuration"] == 3600
+    assert _variables_of_get_queue(with_everything, function_ids)["BERTH_CREDENTIALS_SECONDS"] == "1800"
+    assert with_everything["Resources"][role]["Properties"]["MaxSessionDuration"] == 3600
 
 
 def test_without_credentials_there_is_no_such_role_variable_or_permission(
-    control_plane: Json, with_credentials: Json, function_ids: dict[str, str], role: str
+    control_plane: Json, with_everything: Json, function_ids: dict[str, str], role: str
 ) -> None:
     assert role not in control_plane["Resources"]
     assert not VARIABLES & set(_variables_of_get_queue(control_plane, function_ids))
     assert not [statement for _, statement in statements(control_plane) if "sts:" in str(statement["Action"])]
     assert not _roles_for_roles(control_plane)
-    assert _roles_for_roles(with_credentials) == {role}
+    assert _roles_for_roles(with_everything) == {role}
 
 
 def _roles_for_roles(template: Json) -> set[str]:

@@ -12,7 +12,7 @@ import pytest
 from orchestrator.adapters import aws, ports
 from orchestrator.common.callers import digest_of
 from orchestrator.tenants.records import Operation
-from tests.adapters.conftest import REGION, TABLE, client
+from tests.adapters.conftest import REGION, TABLE, Endpoint, client
 from tests.adapters.handlers.functions import (
     CREATE,
     DELAYING,
@@ -87,6 +87,12 @@ def functions(dynamodb: DynamoDBClient, monkeypatch: pytest.MonkeyPatch) -> Iter
     forget_functions()
     for event, call in functions.hooks:
         emitter().unregister(event, call)
+
+
+@pytest.fixture
+def endpoint(functions: Functions, endpoint: Endpoint) -> Endpoint:
+    functions.endpoint = endpoint
+    return endpoint
 
 
 def make_machine(name: str) -> str:

@@ -16,6 +16,8 @@ from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ClientError
 from botocore.session import Session
 
+from orchestrator.adapters.dynamodb.reconciliations import ReconciliationTable
+from orchestrator.adapters.dynamodb.rollouts import RolloutTable
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.releases.published import digest_of
 from orchestrator.releases.records import Release
@@ -24,7 +26,7 @@ from orchestrator.tenants.ports import Publication
 from orchestrator.tenants.records import Operation, Queue, Request, Run
 from orchestrator.tenants.stack_resources import StackResource
 from stacks.common.function_code import module_of
-from tests.adapters.conftest import REGION, TABLE, client
+from tests.adapters.conftest import REGION, TABLE, Endpoint, client
 from tests.adapters.tables import WholeTable
 from tests.fakes import (
     ACME,
@@ -95,6 +97,16 @@ class Functions:
     hooks: list[tuple[str, Callable[..., object]]] = field(default_factory=list)
     shown: dict[str, Run] = field(default_factory=dict)
     """Runs whose executions Step Functions shows, though no machine has started them."""
+    endpoint: Endpoint = field(default_factory=Endpoint)
+    """Receives the responses to CloudFormation. It listens in tests that use the fixture of this name."""
+
+    @property
+    def rollouts(self) -> RolloutTable:
+        return RolloutTable(self.dynamodb, TABLE)
+
+    @property
+    def reconciliations(self) -> ReconciliationTable:
+        return ReconciliationTable(self.dynamodb, TABLE)
 
     def load(self, name: str) -> ModuleType:
         return importlib.import_module("lambdas.runtime" if name == "runtime" else module_of(name))

@@ -13,9 +13,11 @@ import pytest
 from orchestrator.common.errors import BerthError
 from orchestrator.releases.published import canonical
 from orchestrator.tenants.stack_resources import StackResource
-from tests.adapters.conftest import REGION, Endpoint, client
+from tests.adapters.conftest import REGION, client
 from tests.adapters.handlers.functions import OF_A_DEPLOYMENT, OWN_STACK, RELEASES, SOURCES, TEMPLATE, Functions
 from tests.fakes import NEXT_VERSION, FakeResources, a_release
+
+pytestmark = pytest.mark.usefixtures("endpoint")
 
 EVIL_VERSION = "9999.0.0"
 EVIL_BUCKET = "attackers-bucket"
@@ -61,8 +63,8 @@ def uploaded(functions: Functions) -> None:
     functions.table.record_release(a_release(NEXT_VERSION))
 
 
-def forged(endpoint: Endpoint, name: str, kind: str, stack: str = OWN_STACK) -> dict[str, Any]:
-    return endpoint.event(
+def forged(functions: Functions, name: str, kind: str, stack: str = OWN_STACK) -> dict[str, Any]:
+    return functions.endpoint.event(
         RequestType=kind,
         StackId=stack,
         LogicalResourceId=OF_A_DEPLOYMENT[name][1],
@@ -83,62 +85,56 @@ def show(
     return resources
 
 
-def assert_nothing_is_done(functions: Functions, endpoint: Endpoint, name: str, event: dict[str, Any]) -> None:
+def assert_nothing_is_done(functions: Functions, name: str, event: dict[str, Any]) -> None:
     rows = functions.rows
     with pytest.raises(BerthError, match=r"not confirm|this account and region"):
         functions.call(name, event)
     assert functions.rows == rows
     assert functions.table.release(EVIL_VERSION) is None
     assert functions.all_executions == []
-    assert endpoint.answers == []
+    assert functions.endpoint.answers == []
 
 
 @pytest.mark.parametrize("kind", ["Create", "Update"])
 @pytest.mark.parametrize("name", OF_A_DEPLOYMENT)
-def test_an_event_of_an_ended_deployment_does_nothing(
-    functions: Functions, endpoint: Endpoint, name: str, kind: str
-) -> None:
+def test_an_event_of_an_ended_deployment_does_nothing(functions: Functions, name: str, kind: str) -> None:
     show(functions, name, f"{kind.upper()}_COMPLETE")
-    assert_nothing_is_done(functions, endpoint, name, forged(endpoint, name, kind))
+    assert_nothing_is_done(functions, name, forged(functions, name, kind))
 
 
 @pytest.mark.parametrize("name", OF_A_DEPLOYMENT)
-def test_an_event_of_a_missing_resource_does_nothing(functions: Functions, endpoint: Endpoint, name: str) -> None:
+def test_an_event_of_a_missing_resource_does_nothing(functions: Functions, name: str) -> None:
     functions.show(FakeResources())
-    assert_nothing_is_done(functions, endpoint, name, forged(endpoint, name, "Create"))
+    assert_nothing_is_done(functions, name, forged(functions, name, "Create"))
 
 
 @pytest.mark.parametrize("stack", ELSEWHERE)
 @pytest.mark.parametrize("name", OF_A_DEPLOYMENT)
-def test_an_event_of_another_stack_does_nothing(
-    functions: Functions, endpoint: Endpoint, name: str, stack: str
-) -> None:
+def test_an_event_of_another_stack_does_nothing(functions: Functions, name: str, stack: str) -> None:
     show(functions, name, "CREATE_IN_PROGRESS", stack=stack)
-    assert_nothing_is_done(functions, endpoint, name, forged(endpoint, name, "Create", stack))
+    assert_nothing_is_done(functions, name, forged(functions, name, "Create", stack))
 
 
 @pytest.mark.parametrize("name", OF_A_DEPLOYMENT)
-def test_an_event_of_another_type_of_resource_does_nothing(functions: Functions, endpoint: Endpoint, name: str) -> None:
+def test_an_event_of_another_type_of_resource_does_nothing(functions: Functions, name: str) -> None:
     show(functions, name, "CREATE_IN_PROGRESS", kind="AWS::Lambda::Function")
-    assert_nothing_is_done(functions, endpoint, name, forged(endpoint, name, "Create"))
+    assert_nothing_is_done(functions, name, forged(functions, name, "Create"))
 
 
-def test_a_template_from_another_bucket_is_not_published_during_a_deployment(
-    functions: Functions, endpoint: Endpoint
-) -> None:
+def test_a_template_from_another_bucket_is_not_published_during_a_deployment(functions: Functions) -> None:
     show(functions, "publish_release", "CREATE_IN_PROGRESS")
-    functions.call("publish_release", forged(endpoint, "publish_release", "Create"))
-    (answer,) = endpoint.answers
+    functions.call("publish_release", forged(functions, "publish_release", "Create"))
+    (answer,) = functions.endpoint.answers
     assert answer["Status"] == "FAILED"
     assert functions.table.release(EVIL_VERSION) is None
 
 
 @pytest.mark.parametrize("name", OF_A_DEPLOYMENT)
-def test_a_delete_does_nothing_and_needs_no_confirmation(functions: Functions, endpoint: Endpoint, name: str) -> None:
+def test_a_delete_does_nothing_and_needs_no_confirmation(functions: Functions, name: str) -> None:
     rows = functions.rows
     functions.requests.clear()
-    functions.call(name, forged(endpoint, name, "Delete"))
-    assert [answer["Status"] for answer in endpoint.answers] == ["SUCCESS"]
+    functions.call(name, forged(functions, name, "Delete"))
+    assert [answer["Status"] for answer in functions.endpoint.answers] == ["SUCCESS"]
     assert functions.requests == []
     assert functions.rows == rows
     assert functions.all_executions == []
@@ -147,38 +143,34 @@ def test_a_delete_does_nothing_and_needs_no_confirmation(functions: Functions, e
 class TestGenuine:
     @pytest.mark.parametrize("kind", ["Create", "Update"])
     @pytest.mark.parametrize("name", OF_A_DEPLOYMENT)
-    def test_an_event_of_a_running_deployment_is_accepted(
-        self, functions: Functions, endpoint: Endpoint, name: str, kind: str
-    ) -> None:
+    def test_an_event_of_a_running_deployment_is_accepted(self, functions: Functions, name: str, kind: str) -> None:
         """Also when an update is undone: CloudFormation asks for an update to what was there before."""
-        resources = functions.deploy(name, forged(endpoint, name, kind))
-        assert len(endpoint.answers) == 1
+        resources = functions.deploy(name, forged(functions, name, kind))
+        assert len(functions.endpoint.answers) == 1
         assert resources.asked.count("resource") == 1
 
     @pytest.mark.parametrize("name", OF_A_DEPLOYMENT)
-    def test_a_resource_that_is_not_visible_yet_is_waited_for(
-        self, functions: Functions, endpoint: Endpoint, name: str
-    ) -> None:
+    def test_a_resource_that_is_not_visible_yet_is_waited_for(self, functions: Functions, name: str) -> None:
         late = LateResources(2, StackResource.parse(OWN_STACK, OF_A_DEPLOYMENT[name][1]), OF_A_DEPLOYMENT[name][0])
         functions.show(late)
-        functions.call(name, forged(endpoint, name, "Create"))
-        assert len(endpoint.answers) == 1
+        functions.call(name, forged(functions, name, "Create"))
+        assert len(functions.endpoint.answers) == 1
 
     @pytest.mark.parametrize("name", OF_A_DEPLOYMENT)
-    def test_throttling_is_waited_for(self, functions: Functions, endpoint: Endpoint, name: str) -> None:
+    def test_throttling_is_waited_for(self, functions: Functions, name: str) -> None:
         show(functions, name, "CREATE_IN_PROGRESS").throttled_calls = 2
-        functions.call(name, forged(endpoint, name, "Create"))
-        assert len(endpoint.answers) == 1
+        functions.call(name, forged(functions, name, "Create"))
+        assert len(functions.endpoint.answers) == 1
 
     @pytest.mark.parametrize("name", OF_A_DEPLOYMENT)
     def test_a_resource_that_stays_invisible_is_an_error_so_that_lambda_retries(
-        self, functions: Functions, endpoint: Endpoint, name: str
+        self, functions: Functions, name: str
     ) -> None:
         show(functions, name, "CREATE_COMPLETE")
         with pytest.raises(BerthError):
-            functions.call(name, forged(endpoint, name, "Create"))
-        functions.deploy(name, forged(endpoint, name, "Create"))
-        assert len(endpoint.answers) == 1
+            functions.call(name, forged(functions, name, "Create"))
+        functions.deploy(name, forged(functions, name, "Create"))
+        assert len(functions.endpoint.answers) == 1
 
 
 class LateResources(FakeResources):

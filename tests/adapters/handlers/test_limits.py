@@ -10,11 +10,12 @@ import pytest
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.fleet import LISTED_STATES
 from orchestrator.tenants.records import Operation
-from tests.adapters.conftest import Endpoint
 from tests.adapters.handlers.functions import Functions
 from tests.adapters.handlers.test_get_queue import over_http
 from tests.adapters.handlers.test_tenant_queue import asked, settle
 from tests.fakes import ACME, NOON, QUEUE, a_release, a_run, stack_arn, take
+
+pytestmark = pytest.mark.usefixtures("endpoint")
 
 PLATFORM = "arn:aws:sts::123456789012:assumed-role/platform"
 OTHER_PLATFORM = "arn:aws:sts::123456789012:assumed-role/another-platform"
@@ -81,15 +82,15 @@ class TestTheRate:
         orders = [functions.operate("PUT /tenants/{tenantId}", tenant=made_up(n)) for n in range(PER_MINUTE * 2)]
         assert statuses(orders) == [202] * PER_MINUTE * 2
 
-    def test_all_stacks_of_other_teams_are_one_caller_and_wait(self, functions: Functions, endpoint: Endpoint) -> None:
+    def test_all_stacks_of_other_teams_are_one_caller_and_wait(self, functions: Functions) -> None:
         for number in range(MANY):
             their = f"arn:aws:cloudformation:eu-west-1:123456789012:stack/their-{number}/1"
-            event = asked(endpoint, tenant=made_up(number)) | {"StackId": their}
+            event = asked(functions, tenant=made_up(number)) | {"StackId": their}
             assert settle(functions, event)["outcome"] == "waiting"
         assert len(functions.all_executions) == PER_MINUTE
-        assert endpoint.answers == []
+        assert functions.endpoint.answers == []
         functions.clock.advance(timedelta(minutes=1))
-        settle(functions, asked(endpoint, tenant=made_up(MANY - 1)), since=NOON)
+        settle(functions, asked(functions, tenant=made_up(MANY - 1)), since=NOON)
         assert len(functions.all_executions) == PER_MINUTE + 1
 
     def test_all_direct_invocations_are_one_caller(self, functions: Functions) -> None:
@@ -128,9 +129,9 @@ class TestTheCap:
         assert functions.table.metadata(TenantId.parse("one-more")) is None
         assert functions.all_executions == []
 
-    def test_no_stack_of_another_team_exceeds_the_limit(self, functions: Functions, endpoint: Endpoint) -> None:
-        assert settle(functions, asked(endpoint, tenant="one-more"))["outcome"] == "failed"
-        (answer,) = endpoint.answers
+    def test_no_stack_of_another_team_exceeds_the_limit(self, functions: Functions) -> None:
+        assert settle(functions, asked(functions, tenant="one-more"))["outcome"] == "failed"
+        (answer,) = functions.endpoint.answers
         assert answer["Status"] == "FAILED"
         assert "berth:maxTenants" in answer["Reason"]
         assert functions.all_executions == []

@@ -10,7 +10,6 @@ from datetime import timedelta
 import pytest
 
 from orchestrator.adapters.dynamodb import keys
-from orchestrator.adapters.dynamodb.reconciliations import ReconciliationTable
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.records import SETTLING, SURVEY, Kind, Reconciliation, ReconciliationStatus, Spec
@@ -51,11 +50,6 @@ class Context:
 
     def get_remaining_time_in_millis(self) -> int:
         return self.milliseconds
-
-
-@pytest.fixture
-def reconciliations(functions: Functions) -> ReconciliationTable:
-    return ReconciliationTable(functions.dynamodb, TABLE)
 
 
 @pytest.fixture
@@ -201,8 +195,8 @@ def reconcile(functions: Functions, reconciliation: str, context: Context | None
     functions.call("reconcile", {"reconciliationId": reconciliation}, context or Context())
 
 
-def found(ledger: ReconciliationTable, reconciliation: str) -> Reconciliation:
-    return present(ledger.reconciliation(reconciliation))
+def found(functions: Functions, reconciliation: str) -> Reconciliation:
+    return present(functions.reconciliations.reconciliation(reconciliation))
 
 
 def orphan() -> str:
@@ -211,48 +205,40 @@ def orphan() -> str:
 
 
 class TestReconcile:
-    def test_the_schedule_closes_dead_runs(
-        self, functions: Functions, dead: Run, reconciliations: ReconciliationTable
-    ) -> None:
+    def test_the_schedule_closes_dead_runs(self, functions: Functions, dead: Run) -> None:
         functions.clock.advance(CHECK_HOLDER_AFTER)
         reconcile(functions, SETTLING)
         assert ends(functions, dead) == [Status.FAILURE]
-        done = found(reconciliations, SETTLING)
+        done = found(functions, SETTLING)
         assert (done.status, done.counts, done.repaired) == (ReconciliationStatus.DONE, {Kind.UNFINISHED: 1}, 1)
         assert done.looked_at.all_stacks is None
 
     @pytest.mark.usefixtures("stack")
-    def test_a_healthy_fleet_has_no_findings(self, functions: Functions, reconciliations: ReconciliationTable) -> None:
+    def test_a_healthy_fleet_has_no_findings(self, functions: Functions) -> None:
         reconcile(functions, SURVEY)
-        done = found(reconciliations, SURVEY)
+        done = found(functions, SURVEY)
         assert (done.status, done.findings) == (ReconciliationStatus.DONE, ())
         assert (done.looked_at.tenants, done.looked_at.stacks, done.looked_at.all_stacks) == (1, 1, 1)
 
-    def test_the_schedule_reports_differences_and_repairs_none(
-        self, functions: Functions, reconciliations: ReconciliationTable
-    ) -> None:
+    def test_the_schedule_reports_differences_and_repairs_none(self, functions: Functions) -> None:
         orphan()
         reconcile(functions, SURVEY)
-        (finding,) = found(reconciliations, SURVEY).findings
+        (finding,) = found(functions, SURVEY).findings
         assert (finding.kind, finding.subject, finding.repaired) == (Kind.ORPHAN_STACK, "globex", False)
         assert functions.all_executions == []
 
-    def test_a_foreign_stack_is_reported_and_not_adopted(
-        self, functions: Functions, reconciliations: ReconciliationTable
-    ) -> None:
+    def test_a_foreign_stack_is_reported_and_not_adopted(self, functions: Functions) -> None:
         functions.table.record_release(a_release())
         planted = plant_stack(GLOBEX)
         asked = functions.operate(START, body={})[2]["reconciliationId"]
         reconcile(functions, asked)
-        (finding,) = found(reconciliations, asked).findings
+        (finding,) = found(functions, asked).findings
         assert (finding.kind, finding.subject, finding.repaired) == (Kind.FOREIGN_STACK, NAMES.stack_of(GLOBEX), False)
         assert planted in finding.detail
         assert functions.all_executions == []
 
     @pytest.mark.parametrize("role", [None, STACK_ROLE], ids=["of another role", "of our role"])
-    def test_metadata_is_not_corrected_to_a_queue_of_no_resource(
-        self, functions: Functions, reconciliations: ReconciliationTable, role: str | None
-    ) -> None:
+    def test_metadata_is_not_corrected_to_a_queue_of_no_resource(self, functions: Functions, role: str | None) -> None:
         outputs = {
             "InboundQueueArn": {"Value": "arn:aws:sqs:eu-west-1:111111111111:evil"},
             "InboundQueueUrl": {"Value": "https://sqs.eu-west-1.amazonaws.com/111111111111/evil"},
@@ -263,19 +249,17 @@ class TestReconcile:
         functions.serve(queue=queue, stack_id=plant_stack(ACME, role=role, Outputs=outputs))
         asked = functions.operate(START, body={})[2]["reconciliationId"]
         reconcile(functions, asked)
-        (finding,) = found(reconciliations, asked).findings
+        (finding,) = found(functions, asked).findings
         assert (finding.kind, finding.repaired) == (Kind.METADATA_DIFFERS, False)
         assert "none of its resources" in finding.advice
         assert queue_of(functions) == queue
 
-    def test_repairs_are_made_in_the_operators_name(
-        self, functions: Functions, reconciliations: ReconciliationTable
-    ) -> None:
+    def test_repairs_are_made_in_the_operators_name(self, functions: Functions) -> None:
         functions.table.record_release(a_release())
         orphan()
         asked = functions.operate(START, body={})[2]["reconciliationId"]
         reconcile(functions, asked)
-        done = found(reconciliations, asked)
+        done = found(functions, asked)
         assert (done.status, done.repaired, done.ordered) == (ReconciliationStatus.DONE, 0, 1)
         (execution,) = functions.all_executions
         assert ADA in input_of(execution)["request"]["by"]
@@ -295,14 +279,12 @@ class TestReconcile:
         assert (told["status"], told["adopted"]) == ("DONE", 1)
         assert [tenant.tenant for tenant in functions.table.tenants_in(TenantState.READY, limit=9)] == [ACME]
 
-    def test_a_dry_run_changes_nothing(
-        self, functions: Functions, dead: Run, reconciliations: ReconciliationTable
-    ) -> None:
+    def test_a_dry_run_changes_nothing(self, functions: Functions, dead: Run) -> None:
         orphan()
         asked = functions.operate(START, body={"dryRun": True})[2]["reconciliationId"]
         functions.clock.advance(CHECK_HOLDER_AFTER)
         reconcile(functions, asked)
-        done = found(reconciliations, asked)
+        done = found(functions, asked)
         assert (done.counts, done.repaired) == ({Kind.UNFINISHED: 1, Kind.ORPHAN_STACK: 1}, 0)
         assert ends(functions, dead) == []
         assert functions.executions() == [dead.attempt.name]
@@ -312,32 +294,28 @@ class TestReconcile:
         reconcile(functions, AN_ID)
         assert functions.rows == 0
 
-    def test_an_ended_reconciliation_is_not_run_again(
-        self, functions: Functions, reconciliations: ReconciliationTable
-    ) -> None:
+    def test_an_ended_reconciliation_is_not_run_again(self, functions: Functions) -> None:
         asked = functions.operate(START, body={})[2]["reconciliationId"]
         reconcile(functions, asked)
-        before = found(reconciliations, asked)
+        before = found(functions, asked)
         functions.clock.advance(timedelta(minutes=1))
         reconcile(functions, asked)
-        assert found(reconciliations, asked) == before
+        assert found(functions, asked) == before
 
-    def test_without_time_left_it_is_incomplete(
-        self, functions: Functions, dead: Run, reconciliations: ReconciliationTable
-    ) -> None:
+    def test_without_time_left_it_is_incomplete(self, functions: Functions, dead: Run) -> None:
         functions.clock.advance(CHECK_HOLDER_AFTER)
         spare = functions.load("reconcile").TO_SPARE_MILLISECONDS
         reconcile(functions, SURVEY, Context(spare))
-        done = found(reconciliations, SURVEY)
+        done = found(functions, SURVEY)
         assert (done.status, bool(done.reason)) == (ReconciliationStatus.INCOMPLETE, True)
         assert ends(functions, dead) == []
         reconcile(functions, SURVEY, Context(spare + 1))
-        assert found(reconciliations, SURVEY).status is ReconciliationStatus.DONE
+        assert found(functions, SURVEY).status is ReconciliationStatus.DONE
 
-    def test_with_throttling_it_is_incomplete(self, functions: Functions, reconciliations: ReconciliationTable) -> None:
+    def test_with_throttling_it_is_incomplete(self, functions: Functions) -> None:
         functions.throttle("DescribeStacks")
         reconcile(functions, SURVEY)
-        done = found(reconciliations, SURVEY)
+        done = found(functions, SURVEY)
         assert (done.status, "Rate exceeded" in done.reason) == (ReconciliationStatus.INCOMPLETE, True)
 
     @pytest.mark.parametrize("event", [None, {}, {"reconciliationId": "all"}, {"reconciliationId": None}], ids=str)
@@ -357,27 +335,23 @@ class TestReconcile:
         counted = {name: line[name] for line in told for name in COUNTED if name in line}
         assert counted == dict(zip(COUNTED, ([0.0], [1.0], [1.0]), strict=True))
 
-    def test_findings_of_a_dry_run_raise_no_alarm(
-        self, functions: Functions, reconciliations: ReconciliationTable, lines: Lines
-    ) -> None:
+    def test_findings_of_a_dry_run_raise_no_alarm(self, functions: Functions, lines: Lines) -> None:
         orphan()
         now = functions.clock.now()
         asked = Reconciliation(AN_ID, "ada", Spec(dry_run=True), ReconciliationStatus.PENDING, now, now)
-        reconciliations.record_reconciliation(asked)
+        functions.reconciliations.record_reconciliation(asked)
         reconcile(functions, AN_ID)
-        assert found(reconciliations, AN_ID).counts == {Kind.ORPHAN_STACK: 1}
+        assert found(functions, AN_ID).counts == {Kind.ORPHAN_STACK: 1}
         assert not [line for line in lines() if "FindingsLeft" in line]
 
 
 class TestAsking:
-    def test_a_request_is_recorded_and_the_function_invoked(
-        self, functions: Functions, reconciliations: ReconciliationTable
-    ) -> None:
+    def test_a_request_is_recorded_and_the_function_invoked(self, functions: Functions) -> None:
         status, headers, body = functions.operate(START, body={"dryRun": True, "detectDrift": True})
         asked = body["reconciliationId"]
         assert (status, headers["Location"], headers["Retry-After"]) == (202, f"/reconciliations/{asked}", "2")
         assert (body["status"], body["dryRun"], body["detectDrift"]) == ("PENDING", True, True)
-        spec = found(reconciliations, asked).spec
+        spec = found(functions, asked).spec
         assert (spec.survey, spec.repair, spec.dry_run, spec.detect_drift) == (True, True, True, True)
         (called,) = functions.sent_to("lambda.Invoke")
         assert (called["FunctionName"], called["InvocationType"]) == (RECONCILE, "Event")

@@ -11,7 +11,7 @@ from orchestrator.common.errors import Throttled
 from orchestrator.releases.published import canonical
 from orchestrator.tenants.ports import Stack
 from orchestrator.tenants.records import Operation
-from tests.adapters.conftest import REGION, Endpoint, client
+from tests.adapters.conftest import REGION, client
 from tests.adapters.handlers.functions import (
     OF_A_DEPLOYMENT,
     RELEASES,
@@ -37,6 +37,8 @@ from tests.fakes import (
 )
 from tests.present import present
 
+pytestmark = pytest.mark.usefixtures("endpoint")
+
 STACK_ID = stack_arn()
 PROPERTIES = {"TenantId": "acme", "InboundQueueArn": QUEUE.arn, "InboundQueueUrl": QUEUE.url}
 EVIL = {
@@ -48,8 +50,8 @@ UPDATE = a_run(operation=Operation.UPDATE, version=NEXT_VERSION)
 DELETE = a_run(operation=Operation.DELETE)
 
 
-def statuses(endpoint: Endpoint) -> list[str]:
-    return [answer["Status"] for answer in endpoint.answers]
+def statuses(functions: Functions) -> list[str]:
+    return [answer["Status"] for answer in functions.endpoint.answers]
 
 
 class TestTenantMetadata:
@@ -58,37 +60,37 @@ class TestTenantMetadata:
         monkeypatch.setenv("BERTH_LOCATION", str(LOCATION))
         forget_functions()
 
-    def call(self, functions: Functions, endpoint: Endpoint, request_type: str = "Create", **changes: Any) -> None:
+    def call(self, functions: Functions, request_type: str = "Create", **changes: Any) -> None:
         event = {"RequestType": request_type, "StackId": STACK_ID, "ResourceProperties": PROPERTIES, **changes}
-        functions.call("tenant_metadata", endpoint.event(**event))
+        functions.call("tenant_metadata", functions.endpoint.event(**event))
 
-    def test_a_stack_keeps_the_metadata_of_its_tenant_current(self, functions: Functions, endpoint: Endpoint) -> None:
+    def test_a_stack_keeps_the_metadata_of_its_tenant_current(self, functions: Functions) -> None:
         stacks = functions.use(FakeStacks())
         stacks.plant_done(ACME, status="CREATE_IN_PROGRESS")
-        self.call(functions, endpoint)
+        self.call(functions)
         metadata = present(functions.table.metadata(ACME))
         assert (metadata.queue, metadata.stack_id, metadata.version) == (QUEUE, STACK_ID, None)
         stacks.change(STACK_ID, "ROLLBACK_IN_PROGRESS")
-        self.call(functions, endpoint, "Delete")
+        self.call(functions, "Delete")
         metadata = present(functions.table.metadata(ACME))
         assert (metadata.queue, metadata.stack_id, metadata.version) == (None, None, None)
-        assert statuses(endpoint) == ["SUCCESS", "SUCCESS"]
-        assert {answer["PhysicalResourceId"] for answer in endpoint.answers} == {"tenant-metadata"}
+        assert statuses(functions) == ["SUCCESS", "SUCCESS"]
+        assert {answer["PhysicalResourceId"] for answer in functions.endpoint.answers} == {"tenant-metadata"}
 
-    def test_a_replaced_queue_is_recorded_at_once(self, functions: Functions, endpoint: Endpoint) -> None:
+    def test_a_replaced_queue_is_recorded_at_once(self, functions: Functions) -> None:
         functions.use(FakeStacks()).plant_done(ACME, status="UPDATE_IN_PROGRESS", queue=OTHER_QUEUE)
         functions.serve(stack_id=STACK_ID)
         replaced = {"TenantId": "acme", "InboundQueueArn": OTHER_QUEUE.arn, "InboundQueueUrl": OTHER_QUEUE.url}
-        self.call(functions, endpoint, "Update", ResourceProperties=replaced)
+        self.call(functions, "Update", ResourceProperties=replaced)
         metadata = present(functions.table.metadata(ACME))
         assert (metadata.queue, metadata.version) == (OTHER_QUEUE, VERSION)
 
-    def test_another_stack_cannot_replace_a_published_queue(self, functions: Functions, endpoint: Endpoint) -> None:
+    def test_another_stack_cannot_replace_a_published_queue(self, functions: Functions) -> None:
         stacks = functions.use(FakeStacks())
         stacks.plant(Stack(stack_arn(number=2), "CREATE_IN_PROGRESS", "", "acme", OTHER_QUEUE, None, ours=True))
         functions.serve(stack_id=STACK_ID)
-        self.call(functions, endpoint, StackId=stack_arn(number=2))
-        (answer,) = endpoint.answers
+        self.call(functions, StackId=stack_arn(number=2))
+        (answer,) = functions.endpoint.answers
         assert answer["Status"] == "FAILED"
         assert "another stack" in answer["Reason"]
 
@@ -102,84 +104,78 @@ class TestTenantMetadata:
         ],
     )
     def test_a_rollback_of_the_update_that_added_the_resource_keeps_the_queue(
-        self, functions: Functions, endpoint: Endpoint, status: str
+        self, functions: Functions, status: str
     ) -> None:
         functions.use(FakeStacks()).plant_done(ACME, status=status)
         functions.serve(stack_id=STACK_ID)
         take(functions.table, UPDATE)
-        self.call(functions, endpoint, "Delete")
-        assert statuses(endpoint) == ["SUCCESS"]
+        self.call(functions, "Delete")
+        assert statuses(functions) == ["SUCCESS"]
         assert functions.get_queue({"tenantId": "acme"})[2]["queueUrl"] == QUEUE.url
 
-    def test_deleting_the_stack_removes_a_published_queue(self, functions: Functions, endpoint: Endpoint) -> None:
+    def test_deleting_the_stack_removes_a_published_queue(self, functions: Functions) -> None:
         functions.use(FakeStacks()).plant_done(ACME, status="DELETE_IN_PROGRESS")
         functions.serve(stack_id=STACK_ID)
-        self.call(functions, endpoint, "Delete")
-        assert statuses(endpoint) == ["SUCCESS"]
+        self.call(functions, "Delete")
+        assert statuses(functions) == ["SUCCESS"]
         metadata = present(functions.table.metadata(ACME))
         assert not metadata.published
 
-    def test_a_delete_continues_although_the_stack_cannot_be_read(
-        self, functions: Functions, endpoint: Endpoint
-    ) -> None:
+    def test_a_delete_continues_although_the_stack_cannot_be_read(self, functions: Functions) -> None:
         stacks = functions.use(FakeStacks())
         stacks.throttled_calls = 1
         functions.serve(stack_id=STACK_ID)
         take(functions.table, DELETE)
-        self.call(functions, endpoint, "Delete")
-        assert statuses(endpoint) == ["SUCCESS"]
+        self.call(functions, "Delete")
+        assert statuses(functions) == ["SUCCESS"]
         metadata = present(functions.table.metadata(ACME))
         assert (metadata.queue, metadata.withdrawn_by) == (None, DELETE.execution)
 
-    def test_deleting_another_stack_removes_nothing(self, functions: Functions, endpoint: Endpoint) -> None:
+    def test_deleting_another_stack_removes_nothing(self, functions: Functions) -> None:
         functions.serve(stack_id=STACK_ID)
-        self.call(functions, endpoint, "Delete", StackId=stack_arn(number=2))
-        assert statuses(endpoint) == ["SUCCESS"]
+        self.call(functions, "Delete", StackId=stack_arn(number=2))
+        assert statuses(functions) == ["SUCCESS"]
         assert functions.get_queue({"tenantId": "acme"})[0] == 200
 
-    def test_a_throttled_table_is_an_error_so_that_lambda_retries(
-        self, functions: Functions, endpoint: Endpoint
-    ) -> None:
+    def test_a_throttled_table_is_an_error_so_that_lambda_retries(self, functions: Functions) -> None:
         functions.throttle("UpdateItem")
         functions.use(FakeStacks()).plant_done(ACME, status="CREATE_IN_PROGRESS")
         with pytest.raises(Throttled):
-            self.call(functions, endpoint)
-        assert statuses(endpoint) == []
+            self.call(functions)
+        assert statuses(functions) == []
 
-    def test_a_rollback_of_a_replaced_queue_survives_throttling(self, functions: Functions, endpoint: Endpoint) -> None:
+    def test_a_rollback_of_a_replaced_queue_survives_throttling(self, functions: Functions) -> None:
         """Else the stack could not roll back. Lambda calls the function again with the same event."""
         stacks = functions.use(FakeStacks())
         stacks.plant_done(ACME, status="UPDATE_ROLLBACK_IN_PROGRESS")
         functions.serve(stack_id=STACK_ID, queue=OTHER_QUEUE)
         stacks.throttled_calls = 1
         with pytest.raises(Throttled):
-            self.call(functions, endpoint, "Update")
-        self.call(functions, endpoint, "Update")
-        assert statuses(endpoint) == ["SUCCESS"]
+            self.call(functions, "Update")
+        self.call(functions, "Update")
+        assert statuses(functions) == ["SUCCESS"]
         assert functions.get_queue({"tenantId": "acme"})[2]["queueUrl"] == QUEUE.url
 
-    def test_a_stack_with_refused_metadata_can_be_rolled_back(self, functions: Functions, endpoint: Endpoint) -> None:
+    def test_a_stack_with_refused_metadata_can_be_rolled_back(self, functions: Functions) -> None:
         refused = {**PROPERTIES, "TenantId": "a/b"}
-        self.call(functions, endpoint, ResourceProperties=refused)
-        self.call(functions, endpoint, "Delete", ResourceProperties=refused, PhysicalResourceId="tenant-metadata")
-        assert statuses(endpoint) == ["FAILED", "SUCCESS"]
+        self.call(functions, ResourceProperties=refused)
+        self.call(functions, "Delete", ResourceProperties=refused, PhysicalResourceId="tenant-metadata")
+        assert statuses(functions) == ["FAILED", "SUCCESS"]
         assert functions.rows == 0
 
 
 class TestForgedMetadata:
     """Events that nobody but whoever may call the function has sent, about a tenant whose stack moto has."""
 
-    def forge(self, functions: Functions, endpoint: Endpoint, stack_id: str, kind: str = "Update") -> str:
-        event = endpoint.event(RequestType=kind, StackId=stack_id, ResourceProperties=EVIL)
+    def forge(self, functions: Functions, stack_id: str, kind: str = "Update") -> str:
+        event = functions.endpoint.event(RequestType=kind, StackId=stack_id, ResourceProperties=EVIL)
         functions.call("tenant_metadata", event)
-        return statuses(endpoint)[-1]
+        return statuses(functions)[-1]
 
     @pytest.mark.parametrize("kind", ["Create", "Update"])
-    def test_a_forged_event_does_not_change_the_queue(
-        self, functions: Functions, endpoint: Endpoint, stack: str, kind: str
-    ) -> None:
+    def test_a_forged_event_does_not_change_the_queue(self, functions: Functions, stack: str, kind: str) -> None:
         before = queue_of(functions)
-        self.forge(functions, endpoint, stack, kind)
+        self.forge(functions, stack, kind)
         assert queue_of(functions) == before
 
     @pytest.mark.parametrize("kind", ["Create", "Update"])
@@ -188,27 +184,25 @@ class TestForgedMetadata:
         [(REGION, "us-east-1"), ("123456789012", "111111111111"), (":stack/", ":stack/evil/x:stack/"), ("arn:", "x:")],
     )
     def test_a_stack_of_another_place_is_refused(
-        self, functions: Functions, endpoint: Endpoint, stack: str, kind: str, old: str, new: str
+        self, functions: Functions, stack: str, kind: str, old: str, new: str
     ) -> None:
         before = queue_of(functions)
-        assert self.forge(functions, endpoint, stack.replace(old, new), kind) == "FAILED"
+        assert self.forge(functions, stack.replace(old, new), kind) == "FAILED"
         assert queue_of(functions) == before
 
-    def test_a_forged_delete_removes_nothing_while_the_stack_exists(
-        self, functions: Functions, endpoint: Endpoint, stack: str
-    ) -> None:
+    def test_a_forged_delete_removes_nothing_while_the_stack_exists(self, functions: Functions, stack: str) -> None:
         before = queue_of(functions)
-        assert self.forge(functions, endpoint, stack, "Delete") == "SUCCESS"
+        assert self.forge(functions, stack, "Delete") == "SUCCESS"
         assert queue_of(functions) == before
 
-    def test_a_stack_that_somebody_else_created_is_not_recorded(self, functions: Functions, endpoint: Endpoint) -> None:
+    def test_a_stack_that_somebody_else_created_is_not_recorded(self, functions: Functions) -> None:
         planted = plant_stack(ACME)
-        assert self.forge(functions, endpoint, planted, "Create") == "FAILED"
+        assert self.forge(functions, planted, "Create") == "FAILED"
         assert functions.table.metadata(ACME) is None
 
 
 class TestPublishRelease:
-    def test_a_release_is_published_with_its_notes_and_url(self, functions: Functions, endpoint: Endpoint) -> None:
+    def test_a_release_is_published_with_its_notes_and_url(self, functions: Functions) -> None:
         template = canonical({"Resources": {}})
         for bucket in (RELEASES, SOURCES):
             client("s3").create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})
@@ -219,17 +213,17 @@ class TestPublishRelease:
             "SourceKey": "template.json",
             "Notes": "Faster.",
         }
-        functions.deploy("publish_release", endpoint.event(ResourceProperties=properties))
+        functions.deploy("publish_release", functions.endpoint.event(ResourceProperties=properties))
         release = present(functions.table.release(VERSION))
         assert (release.notes, len(release.content)) == ("Faster.", 64)
-        (answer,) = endpoint.answers
+        (answer,) = functions.endpoint.answers
         assert (answer["Status"], answer["Data"]) == ("SUCCESS", {"TemplateUrl": release.template_url})
 
     @pytest.mark.parametrize(
         ("before", "stored"), [({}, 2), ({"KmsKeyArn": A_KEY}, 1)], ids=["another key", "the same"]
     )
     def test_another_key_stores_published_templates_again(
-        self, functions: Functions, endpoint: Endpoint, before: dict[str, str], stored: int
+        self, functions: Functions, before: dict[str, str], stored: int
     ) -> None:
         template = canonical({"Resources": {}})
         for bucket in (RELEASES, SOURCES):
@@ -239,26 +233,26 @@ class TestPublishRelease:
         client("s3").put_object(Bucket=SOURCES, Key="template.json", Body=template)
         digest = hashlib.sha256(template).hexdigest()
         properties = {"Version": VERSION, "Digest": digest, "SourceKey": "template.json"}
-        functions.deploy("publish_release", endpoint.event(ResourceProperties=properties | before))
+        functions.deploy("publish_release", functions.endpoint.event(ResourceProperties=properties | before))
         published = functions.table.release(VERSION)
         functions.deploy(
             "publish_release",
-            endpoint.event(
+            functions.endpoint.event(
                 RequestType="Update",
                 ResourceProperties=properties | {"KmsKeyArn": A_KEY},
                 OldResourceProperties=properties | before,
             ),
         )
-        assert statuses(endpoint) == ["SUCCESS", "SUCCESS"]
+        assert statuses(functions) == ["SUCCESS", "SUCCESS"]
         assert len(client("s3").list_object_versions(Bucket=RELEASES)["Versions"]) == stored
         assert functions.table.release(VERSION) == published
 
-    def test_removing_the_control_plane_keeps_its_releases(self, functions: Functions, endpoint: Endpoint) -> None:
+    def test_removing_the_control_plane_keeps_its_releases(self, functions: Functions) -> None:
         functions.table.record_release(a_release())
         properties = {"Version": VERSION, "Digest": "d" * 64, "SourceKey": "k"}
-        functions.call("publish_release", endpoint.event(RequestType="Delete", ResourceProperties=properties))
+        functions.call("publish_release", functions.endpoint.event(RequestType="Delete", ResourceProperties=properties))
         assert functions.table.release(VERSION) is not None
-        assert statuses(endpoint) == ["SUCCESS"]
+        assert statuses(functions) == ["SUCCESS"]
 
 
 NAMES = ["tenant_metadata", "publish_release", "start_rollout"]
@@ -266,24 +260,24 @@ NAMES = ["tenant_metadata", "publish_release", "start_rollout"]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_refused_resource_can_be_removed(functions: Functions, endpoint: Endpoint, name: str) -> None:
-    functions.call(name, endpoint.event(RequestType="Delete", PhysicalResourceId="as it was", ResourceProperties={}))
-    (answer,) = endpoint.answers
+def test_a_refused_resource_can_be_removed(functions: Functions, name: str) -> None:
+    functions.call(
+        name, functions.endpoint.event(RequestType="Delete", PhysicalResourceId="as it was", ResourceProperties={})
+    )
+    (answer,) = functions.endpoint.answers
     assert (answer["Status"], answer["PhysicalResourceId"]) == ("SUCCESS", "as it was")
     assert functions.requests == []
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("request_type", ["Create", "Update"])
-def test_an_invalid_request_gets_a_response(
-    functions: Functions, endpoint: Endpoint, name: str, request_type: str
-) -> None:
-    event = endpoint.event(RequestType=request_type, ResourceProperties={})
+def test_an_invalid_request_gets_a_response(functions: Functions, name: str, request_type: str) -> None:
+    event = functions.endpoint.event(RequestType=request_type, ResourceProperties={})
     if name in OF_A_DEPLOYMENT:
         functions.deploy(name, event)
     else:
         functions.call(name, event)
-    (answer,) = endpoint.answers
+    (answer,) = functions.endpoint.answers
     assert answer["Status"] == "FAILED"
     assert "required" in answer["Reason"]
     assert functions.requests == []

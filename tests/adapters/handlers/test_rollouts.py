@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from orchestrator.adapters.dynamodb.rollouts import RolloutTable
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.releases.published import fingerprint, stack_parameters
 from orchestrator.rollouts.records import Result, RolloutStatus
 from orchestrator.tenants.records import Operation, Request
-from tests.adapters.conftest import REGION, TABLE, Endpoint, client
+from tests.adapters.conftest import REGION, client
 from tests.adapters.handlers.functions import (
     ADA,
     RELEASES,
@@ -27,6 +26,8 @@ from tests.adapters.handlers.functions import (
 )
 from tests.fakes import ACME, NEXT_VERSION, VERSION, FakeStacks, a_release, a_run, take
 from tests.present import present
+
+pytestmark = pytest.mark.usefixtures("endpoint")
 
 START = "POST /rollouts"
 LIST = "GET /rollouts"
@@ -50,21 +51,11 @@ def fleet(functions: Functions) -> None:
         functions.serve(a_run(tenant=tenant))
 
 
-@pytest.fixture
-def rollouts(functions: Functions) -> RolloutTable:
-    return RolloutTable(functions.dynamodb, TABLE)
-
-
-@pytest.fixture
-def start(functions: Functions) -> Callable[..., str]:
-    """Start a rollout, and have its execution take it up."""
-
-    def started(**more: object) -> str:
-        status, _, body = functions.operate(START, body={"version": NEXT_VERSION, "stages": ALL_AT_ONCE, **more})
-        assert status == 202, body
-        return str(body["rolloutId"])
-
-    return started
+def start(functions: Functions, **more: object) -> str:
+    """Start a rollout, and return its id."""
+    status, _, body = functions.operate(START, body={"version": NEXT_VERSION, "stages": ALL_AT_ONCE, **more})
+    assert status == 202, body
+    return str(body["rolloutId"])
 
 
 def advance(functions: Functions, rollout: str, attempt: int = 1, **more: object) -> dict[str, Any]:
@@ -89,17 +80,15 @@ def turn_event(rollout: str, tenant: TenantId = ACME, **more: object) -> dict[st
 
 
 class TestStart:
-    def test_a_rollout_is_recorded_with_its_tenants_and_started(
-        self, functions: Functions, rollouts: RolloutTable
-    ) -> None:
+    def test_a_rollout_is_recorded_with_its_tenants_and_started(self, functions: Functions) -> None:
         status, headers, body = functions.operate(START, body={"version": NEXT_VERSION})
-        rollout = present(rollouts.rollout(body["rolloutId"]))
+        rollout = present(functions.rollouts.rollout(body["rolloutId"]))
         assert (status, headers["Location"]) == (202, f"/rollouts/{rollout.id}")
         assert (body["total"], body["requestedBy"], rollout.by) == (2, ADA, ADA)
         (execution,) = functions.rollout_executions
         assert execution.endswith(f":rollout-{rollout.id}-1")
         assert input_of(execution) == {"rolloutId": rollout.id, "attempt": 1}
-        manifests = [stage.manifest for stage in rollouts.stages(rollout.id)]
+        manifests = [stage.manifest for stage in functions.rollouts.stages(rollout.id)]
         stored = [json.load(client("s3").get_object(Bucket=RELEASES, Key=key)["Body"]) for key in manifests]
         listed = {item["tenantId"]: item["version"] for items in stored for item in items}
         assert listed == {"acme": NEXT_VERSION, "globex": NEXT_VERSION}
@@ -110,20 +99,16 @@ class TestStart:
         status, _, _ = functions.operate(START, body={"stages": [{"size": "rest", "maxConcurrency": 9}]})
         assert status == 400
 
-    def test_another_rollout_of_the_same_tenants_is_refused(
-        self, functions: Functions, start: Callable[..., str]
-    ) -> None:
-        rollout = start()
+    def test_another_rollout_of_the_same_tenants_is_refused(self, functions: Functions) -> None:
+        rollout = start(functions)
         status, _, body = functions.operate(START, body={"version": NEXT_VERSION})
         assert (status, body["type"]) == (409, "urn:berth:problem:rollout-in-the-way")
         assert body["rolloutId"] == rollout
 
 
 class TestShow:
-    def test_a_rollout_is_shown_with_stages_and_failures_by_cause(
-        self, functions: Functions, start: Callable[..., str]
-    ) -> None:
-        rollout = start(stages=[{"size": "rest", "tolerated": "100%"}])
+    def test_a_rollout_is_shown_with_stages_and_failures_by_cause(self, functions: Functions) -> None:
+        rollout = start(functions, stages=[{"size": "rest", "tolerated": "100%"}])
         advance(functions, rollout)
         functions.call("admit_tenant", turn_event(rollout))
         functions.call("record_outcome", turn_event(rollout, failure=FAULT))
@@ -134,22 +119,20 @@ class TestShow:
         assert "The function died." in group["rootCause"]["reason"]
         assert "changes" not in body
 
-    def test_only_a_dry_run_is_shown_with_changes(
-        self, functions: Functions, start: Callable[..., str], rollouts: RolloutTable
-    ) -> None:
-        rollout = start(dryRun=True)
+    def test_only_a_dry_run_is_shown_with_changes(self, functions: Functions) -> None:
+        rollout = start(functions, dryRun=True)
         advance(functions, rollout)
         functions.use(FakeStacks())
         assert functions.call("admit_tenant", turn_event(rollout)) == {"outcome": "review"}
         functions.call("review_tenant", turn_event(rollout, failure=FAULT))
         _, _, body = functions.operate(SHOW, rollout=rollout)
         assert body["changes"]["tenants"] == {"FAILED": 1}
-        assert rollouts.tenant_outcome(rollout, ACME) is not None
+        assert functions.rollouts.tenant_outcome(rollout, ACME) is not None
 
-    def test_rollouts_are_listed_newest_first(self, functions: Functions, start: Callable[..., str]) -> None:
-        first = start(dryRun=True)
+    def test_rollouts_are_listed_newest_first(self, functions: Functions) -> None:
+        first = start(functions, dryRun=True)
         functions.clock.advance(UPDATE.started_at - a_run().started_at)
-        second = start(dryRun=True)
+        second = start(functions, dryRun=True)
         _, _, body = functions.operate(LIST)
         assert [each["rolloutId"] for each in body["rollouts"]] == [second, first]
         _, _, page = functions.operate(LIST, query={"limit": "1"})
@@ -158,10 +141,8 @@ class TestShow:
 
 
 class TestControl:
-    def test_a_rollout_is_paused_resumed_and_aborted(
-        self, functions: Functions, start: Callable[..., str], rollouts: RolloutTable
-    ) -> None:
-        rollout = start()
+    def test_a_rollout_is_paused_resumed_and_aborted(self, functions: Functions) -> None:
+        rollout = start(functions)
         advance(functions, rollout)
         told = [functions.operate(route, rollout=rollout) for route in (PAUSE, RESUME, ABORT)]
         assert [(status, body["status"]) for status, _, body in told] == [
@@ -170,10 +151,10 @@ class TestControl:
             (202, "ABORTING"),
         ]
         assert advance(functions, rollout)["status"] == "ABORTED"
-        assert rollouts.registry().active == frozenset()
+        assert functions.rollouts.registry().active == frozenset()
 
-    def test_a_stage_is_approved_by_number(self, functions: Functions, start: Callable[..., str]) -> None:
-        rollout = start(stages=[{"size": "rest", "approval": True}])
+    def test_a_stage_is_approved_by_number(self, functions: Functions) -> None:
+        rollout = start(functions, stages=[{"size": "rest", "approval": True}])
         assert advance(functions, rollout) == {"outcome": "await"}
         status, _, body = functions.operate(APPROVE, body={"stage": 1}, rollout=rollout)
         assert (status, body["stages"][0]["approvedBy"]) == (202, ADA)
@@ -182,10 +163,8 @@ class TestControl:
         assert functions.operate(APPROVE, rollout=rollout)[0] == 400
         assert advance(functions, rollout)["outcome"] == "run"
 
-    def test_an_order_is_logged_with_the_rollout(
-        self, functions: Functions, lines: Lines, start: Callable[..., str]
-    ) -> None:
-        rollout = start()
+    def test_an_order_is_logged_with_the_rollout(self, functions: Functions, lines: Lines) -> None:
+        rollout = start(functions)
         lines()
         functions.operate(PAUSE, rollout=rollout)
         (line,) = lines()
@@ -193,58 +172,48 @@ class TestControl:
 
 
 class TestSteps:
-    def test_the_next_stage_has_the_list_of_its_tenants(
-        self, functions: Functions, start: Callable[..., str], rollouts: RolloutTable
-    ) -> None:
-        rollout = start()
-        (stage,) = rollouts.stages(rollout)
+    def test_the_next_stage_has_the_list_of_its_tenants(self, functions: Functions) -> None:
+        rollout = start(functions)
+        (stage,) = functions.rollouts.stages(rollout)
         told = advance(functions, rollout)
         assert told == {"outcome": "run", "stage": 1, "manifest": stage.manifest, "maxConcurrency": 8}
 
-    def test_an_error_of_the_rollout_itself_halts_it(
-        self, functions: Functions, start: Callable[..., str], rollouts: RolloutTable
-    ) -> None:
-        rollout = start()
+    def test_an_error_of_the_rollout_itself_halts_it(self, functions: Functions) -> None:
+        rollout = start(functions)
         told = advance(functions, rollout, failure=FAULT)
         assert (told["outcome"], told["status"]) == ("stopped", "HALTED")
-        halted = present(rollouts.rollout(rollout))
+        halted = present(functions.rollouts.rollout(rollout))
         assert (halted.status, halted.reason) == (RolloutStatus.HALTED, "Lambda.Unknown: The function died.")
 
-    def test_a_paused_rollout_stores_its_token(
-        self, functions: Functions, start: Callable[..., str], rollouts: RolloutTable
-    ) -> None:
-        rollout = start()
+    def test_a_paused_rollout_stores_its_token(self, functions: Functions) -> None:
+        rollout = start(functions)
         advance(functions, rollout)
         functions.operate(PAUSE, rollout=rollout)
         functions.call("await_operator", rollout_event(functions, rollout, taskToken="a task token"))
-        paused = present(rollouts.rollout(rollout))
+        paused = present(functions.rollouts.rollout(rollout))
         assert paused.task_token == "a task token"
 
-    def test_a_tenants_update_is_requested_by_the_rollout(
-        self, functions: Functions, start: Callable[..., str]
-    ) -> None:
-        rollout = start(allowReplacement=True)
+    def test_a_tenants_update_is_requested_by_the_rollout(self, functions: Functions) -> None:
+        rollout = start(functions, allowReplacement=True)
         advance(functions, rollout)
         told = functions.call("admit_tenant", turn_event(rollout))
         assert (told["outcome"], told["name"]) == ("admitted", UPDATE.attempt.name)
         assert told["input"]["request"] == {"by": f"rollout/{rollout}", "allowReplacement": True}
 
-    def test_the_outcome_of_a_tenant_is_read_from_its_rows(
-        self, functions: Functions, start: Callable[..., str], rollouts: RolloutTable
-    ) -> None:
-        rollout = start()
+    def test_the_outcome_of_a_tenant_is_read_from_its_rows(self, functions: Functions) -> None:
+        rollout = start(functions)
         advance(functions, rollout)
         functions.call("admit_tenant", turn_event(rollout))
         functions.serve(UPDATE)
         told = functions.call("record_outcome", turn_event(rollout, failure=FAULT))
         assert told == {"outcome": "settled", "result": "SUCCEEDED"}
-        outcome = present(rollouts.tenant_outcome(rollout, ACME))
+        outcome = present(functions.rollouts.tenant_outcome(rollout, ACME))
         assert (outcome.result, outcome.from_version) == (Result.SUCCEEDED, VERSION)
 
-    def test_a_dry_run_changes_nothing(self, functions: Functions, start: Callable[..., str]) -> None:
+    def test_a_dry_run_changes_nothing(self, functions: Functions) -> None:
         stacks = functions.use(FakeStacks())
         stacks.plant_done(ACME, template_url=a_release().template_url)
-        rollout = start(dryRun=True)
+        rollout = start(functions, dryRun=True)
         advance(functions, rollout)
         functions.call("admit_tenant", turn_event(rollout))
         assert functions.call("review_tenant", turn_event(rollout)) == {"outcome": "again"}
@@ -253,16 +222,14 @@ class TestSteps:
         assert "make_changes" not in stacks.calls
 
     @pytest.mark.parametrize("name", ["admit_tenant", "record_outcome", "review_tenant"])
-    def test_a_throttled_turn_is_repeated(self, functions: Functions, start: Callable[..., str], name: str) -> None:
-        rollout = start()
+    def test_a_throttled_turn_is_repeated(self, functions: Functions, name: str) -> None:
+        rollout = start(functions)
         functions.throttle("GetItem")
         told = functions.call(name, turn_event(rollout))
         assert told == {"outcome": "again", "reason": "GetItem: Rate exceeded", "throttled": True}
 
-    def test_a_step_is_logged_with_its_rollout_and_its_tenant(
-        self, functions: Functions, lines: Lines, start: Callable[..., str]
-    ) -> None:
-        rollout = start()
+    def test_a_step_is_logged_with_its_rollout_and_its_tenant(self, functions: Functions, lines: Lines) -> None:
+        rollout = start(functions)
         advance(functions, rollout)
         lines()
         functions.call("admit_tenant", turn_event(rollout))
@@ -293,20 +260,18 @@ class TestUpdatesThatChangeNothing:
 
 class TestAtTheEndOfADeployment:
     @pytest.fixture
-    def deploy(self, functions: Functions, endpoint: Endpoint) -> Callable[..., dict[str, Any]]:
+    def deploy(self, functions: Functions) -> Callable[..., dict[str, Any]]:
         def deployed(version: str = NEXT_VERSION, *, kind: str = "Create", before: str | None = None) -> dict[str, Any]:
             more = {"OldResourceProperties": {"Version": before}} if before else {}
-            event = endpoint.event(RequestType=kind, ResourceProperties={"Version": version}, **more)
+            event = functions.endpoint.event(RequestType=kind, ResourceProperties={"Version": version}, **more)
             functions.deploy("start_rollout", event)
-            return endpoint.answers[-1]
+            return functions.endpoint.answers[-1]
 
         return deployed
 
-    def test_a_deployment_starts_a_rollout(
-        self, functions: Functions, deploy: Callable[..., dict[str, Any]], rollouts: RolloutTable
-    ) -> None:
+    def test_a_deployment_starts_a_rollout(self, functions: Functions, deploy: Callable[..., dict[str, Any]]) -> None:
         answer = deploy()
-        (rollout,) = rollouts.rollouts(limit=10)
+        (rollout,) = functions.rollouts.rollouts(limit=10)
         assert (answer["Status"], answer["Data"]) == ("SUCCESS", {"RolloutId": rollout.id})
         assert (rollout.spec.version, rollout.by, rollout.total) == (NEXT_VERSION, "deployment", 2)
         assert len(functions.rollout_executions) == 1
@@ -320,9 +285,9 @@ class TestAtTheEndOfADeployment:
         assert len(functions.rollout_executions) == 1
 
     def test_another_active_rollout_does_not_fail_the_deployment(
-        self, functions: Functions, deploy: Callable[..., dict[str, Any]], start: Callable[..., str]
+        self, functions: Functions, deploy: Callable[..., dict[str, Any]]
     ) -> None:
-        start()
+        start(functions)
         assert deploy()["Status"] == "SUCCESS"
         assert len(functions.rollout_executions) == 1
 
@@ -352,8 +317,8 @@ def test_releases_are_shown_with_notes_and_tenants(functions: Functions) -> None
     assert told == {VERSION: (None, 2), NEXT_VERSION: (None, 0), "0.3.0": ("Faster.", 0)}
 
 
-def test_an_update_by_hand_and_a_rollout_wait_for_each_other(functions: Functions, start: Callable[..., str]) -> None:
-    rollout = start()
+def test_an_update_by_hand_and_a_rollout_wait_for_each_other(functions: Functions) -> None:
+    rollout = start(functions)
     advance(functions, rollout)
     by_hand = a_run(operation=Operation.UPDATE, version=NEXT_VERSION, request=Request(by=ADA))
     take(functions.table, by_hand)
