@@ -20,10 +20,14 @@ if TYPE_CHECKING:
     from orchestrator.events.configuring_forms import ConfiguringForms
     from orchestrator.events.configuring_keys import ConfiguringKeys
     from orchestrator.events.configuring_sources import ConfiguringSources
+    from orchestrator.events.inbox import Inbox
+    from orchestrator.events.listing import Listing
     from orchestrator.events.ports import (
+        Acknowledgements,
         Configuration,
         ConfigurationTable,
         Contents,
+        EventReads,
         EventWrites,
         KeyUse,
         Secrets,
@@ -77,6 +81,12 @@ class EventPorts(Protocol):
     def event_writes(self) -> EventWrites: ...
 
     @property
+    def event_reads(self) -> EventReads: ...
+
+    @property
+    def acknowledgements(self) -> Acknowledgements: ...
+
+    @property
     def contents(self) -> Contents: ...
 
 
@@ -120,6 +130,21 @@ class EventUseCases:
             contents=ports.contents,
             quotas=Quotas(monotonic=ports.monotonic),
             clock=ports.clock,
+        )
+
+    @property
+    def listing(self) -> Listing:
+        from orchestrator.events.listing import Listing
+
+        return Listing(events=self.ports.event_reads, contents=self.ports.contents, clock=self.ports.clock)
+
+    @property
+    def inbox(self) -> Inbox:
+        from orchestrator.events.inbox import Inbox
+
+        ports = self.ports
+        return Inbox(
+            events=ports.event_reads, acknowledgements=ports.acknowledgements, listing=self.listing, clock=ports.clock
         )
 
     # Configuration

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
     from orchestrator.adapters.dynamodb.event_configuration_writes import DynamoConfigurationTable
+    from orchestrator.adapters.dynamodb.event_reads import DynamoEventReads
     from orchestrator.adapters.dynamodb.events import DynamoEventWrites
     from orchestrator.adapters.event_contents import S3Contents
     from orchestrator.adapters.kms import KmsSecrets
@@ -68,6 +69,16 @@ class AwsEventPorts:
         from orchestrator.adapters.dynamodb.events import DynamoEventWrites
 
         return DynamoEventWrites(self._dynamodb, self.settings.events_table)
+
+    @cached_property
+    def event_reads(self) -> DynamoEventReads:
+        from orchestrator.adapters.dynamodb.event_reads import DynamoEventReads
+
+        return DynamoEventReads(self._dynamodb, self.settings.events_table)
+
+    @property
+    def acknowledgements(self) -> DynamoEventReads:
+        return self.event_reads
 
     @cached_property
     def contents(self) -> S3Contents:
