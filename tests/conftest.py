@@ -1,4 +1,4 @@
-"""What all tests share. Property tests are the same at every run: what fails once fails again."""
+"""Settings of all tests. Property tests try the same examples in every run, so a failure repeats."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from xdist.scheduler import LoadScopeScheduling
 settings.register_profile("berth", derandomize=True, deadline=None, database=None, max_examples=60)
 settings.load_profile("berth")
 
-# Whatever account this shell is set up for, no test may depend on it or talk to it.
+# No test may use the account of this shell.
 for _name in [name for name in os.environ if name.startswith("AWS_")]:
     del os.environ[_name]
 

@@ -71,7 +71,7 @@ def aws(moto: MockAWS, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
-    """Nothing is deployed onto it: it is AWS for whoever talks to it."""
+    """An emulator without a deployment."""
     emulator = Emulator(port=free_port(), home=tmp_path_factory.mktemp("contracts"), keep_state=False)
     emulator.start()
     try:
@@ -137,7 +137,7 @@ class Endpoint:
     sizes: list[int] = field(default_factory=list)
     content_types: list[str | None] = field(default_factory=list)
     refusals: int = 0
-    """How many of the next answers are refused."""
+    """The number of the next responses that are refused."""
 
     def event(self, **changes: Any) -> dict[str, Any]:
         return {
@@ -208,8 +208,8 @@ def account(kind: str, request: pytest.FixtureRequest) -> Account | None:
 
 
 def empty(emulator: Emulator) -> None:
-    """Let nothing be in it."""
-    # Whatever proxy this machine uses, the emulator is not behind it.
+    """Delete everything in the emulator."""
+    # The emulator is never behind this machine's proxy.
     opener = build_opener(ProxyHandler({}))
     key = emulator.session_settings()
     signed = AWSRequest("POST", f"{emulator.endpoint}/_ministack/reset")

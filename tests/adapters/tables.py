@@ -1,4 +1,4 @@
-"""What the tests of the table's contract share."""
+"""Helpers of the tests of the table's contract."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ for_each_other_operation = pytest.mark.parametrize("other", list(OTHER_OPERATION
 for_each_operation = pytest.mark.parametrize("run", [RUN, UPDATE, DELETE], ids=["create", "update", "delete"])
 
 NOTHING_ABOUT_ACME = Metadata(ACME, None, None, None, None, None)
-"""What is there once an operation has begun, and before anything has come of it."""
+"""The metadata of a tenant whose first operation has begun."""
 
 
 class Table(

@@ -227,7 +227,7 @@ def test_an_execution_of_another_system_counts_as_over_without_a_call(
     states: Stubber,  # noqa: ARG001 - fails any call
     execution: str,
 ) -> None:
-    """Functions may not describe it: they would fail, each time that they are asked for the tenant."""
+    """Functions may not describe such an execution: every request for the tenant would fail."""
     assert executions.is_running(execution) is False
     assert executions.is_berths(execution) is False
 

@@ -50,7 +50,7 @@ class InMemory:
 
 
 class OnAws:
-    """Executions that wait until they are told to go on, or are stopped."""
+    """Executions that wait until they are woken or stopped."""
 
     def __init__(self, account: Account) -> None:
         self._states, self._sqs = account.client("stepfunctions"), account.client("sqs")
@@ -76,7 +76,7 @@ class OnAws:
         self._states.stop_execution(executionArn=execution)
 
     def token(self) -> str:
-        """Of the execution that was started: it comes as soon as the execution waits."""
+        """The task token of the started execution, once the execution waits."""
         (message,) = self._sqs.receive_message(QueueUrl=self._tokens, WaitTimeSeconds=10)["Messages"]
         return str(json.loads(message["Body"])["token"])
 

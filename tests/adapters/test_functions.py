@@ -1,4 +1,4 @@
-"""How many functions may run at once, as AWS tells it."""
+"""The concurrency limit of functions, read from AWS."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ class TestTheRow:
         assert "ListingKey" not in row
 
     def test_long_ids_leave_room_for_other_findings(self, table: ReconciliationTable) -> None:
-        """Whoever writes into the table chooses the keys of the rows that an adoption tells of."""
+        """Another system chose the keys of the rows that an adoption reports."""
         long = [replace(FOUND, subject=f"{number:02}" + "\x01" * 2_000) for number in range(MAX_FINDINGS - 1)]
         table.record_reconciliation(replace(ASKED, findings=(*long, replace(FOUND, subject="acme"))))
         read = present(table.reconciliation(ID))

@@ -48,7 +48,7 @@ class Account:
         self.role = self._sqs_with(given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"])
         """SQS, as the role itself may use it."""
         self.holders = {access: self._holder_of(access) for access in Access}
-        """SQS, as whoever has been given credentials for acme's queue may use it."""
+        """SQS, used with the credentials for acme's queue."""
 
     def put(self, queue: str) -> str:
         """Send a message as root, receive it, and return the receipt that stands for it."""

@@ -93,7 +93,7 @@ def test_drift_detection_may_be_impossible_now(survey: CloudFormationSurvey, clo
     ("told", "drift"),
     [
         ({"DetectionStatus": "DETECTION_IN_PROGRESS"}, Drift(done=False)),
-        # What it has seen so far is not the answer yet.
+        # Its findings so far are not the result yet.
         (
             {"DetectionStatus": "DETECTION_IN_PROGRESS", "StackDriftStatus": "DRIFTED"},
             Drift(done=False),

@@ -348,7 +348,7 @@ CLAIMS: dict[str, Callable[[Table], object]] = {
         table.forget_queue(ACME, stack_id="stack-1", vanished=True),
     ),
 }
-"""How a tenant may come to be somebody's."""
+"""The ways in which a tenant gets an owner."""
 SAID = {"labels": {"tier": "gold"}, "pin": Pin(VERSION), "request": EXPLICIT, "at": LATER_STILL}
 
 

@@ -1,4 +1,4 @@
-"""What a reconciliation puts right: the metadata says what the stack says, unless somebody is at the tenant."""
+"""A reconciliation corrects the metadata to match the stack, unless the tenant is locked."""
 
 from __future__ import annotations
 

@@ -308,7 +308,7 @@ class TestWhatBeginningDoesToTheMetadata:
         assert (metadata.labels, metadata.pinned_version) == ({"tier": "gold"}, NEXT_VERSION)
 
     def test_existing_labels_are_kept(self, table: Table) -> None:
-        """Whoever asks for a create describes the tenant at once. What was said since then is not taken back."""
+        """A request to create a tenant describes it at once. The create does not undo a later description."""
         take(table, a_run(request=Request(labels={"tier": "gold", "team": "blue"})))
         table.fail(RUN, QUEUE_TABOO, NOON + SECOND)
         take(table, a_run(2, started_at=LATER, request=Request(labels={"team": "red"})))
@@ -431,7 +431,7 @@ class TestPublish:
         assert metadata_of(table).created_by == creator
 
     def test_a_published_tenant_is_no_longer_requested(self, table: Table) -> None:
-        """Also when its create was killed before it could begin, and another one has brought the tenant."""
+        """This also holds if its create was killed before it began, and another create published the tenant."""
         table.describe(ACME, labels=None, pin=Pin(), request=EXPLICIT, at=NOON, asked_for=an_attempt(2))
         take(table, RUN)
         publish(table)
@@ -779,7 +779,7 @@ class TestFail:
         assert outcomes(table, RUN) == [Status.STARTED, Status.FAILURE]
 
 
-# Whoever does not hold the lock writes nothing, whatever it was about to write
+# A run without the lock writes nothing
 
 WRITES: dict[str, Callable[[Table, Run], object]] = {
     "token": lambda table, run: table.remember_token(run, "token"),

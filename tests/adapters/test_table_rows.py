@@ -1,4 +1,4 @@
-"""How DynamoDB's rows look: attribute names and keys as they always were."""
+"""The rows in DynamoDB: their keys and attribute names never change."""
 
 from __future__ import annotations
 
@@ -255,7 +255,7 @@ def test_a_vanished_queue_leaves_only_its_times_version_and_creator(
 
 
 def test_history_is_append_only(table: WholeTable, dynamodb: DynamoDBClient) -> None:
-    """Whatever brought the row there: a write that would replace it does not go through, nor what comes with it."""
+    """A transaction that would replace a row of history fails as a whole."""
     take(table, RUN)
     pk, sk = history_row(dynamodb, Status.STARTED)
     for row in rows(dynamodb):
@@ -310,7 +310,7 @@ class TestAltered:
     """The key of a row of history has a digest of all that the row says."""
 
     def overwrite(self, dynamodb: DynamoDBClient, **changes: Any) -> None:
-        """As somebody would who may put whatever they like."""
+        """Overwrite the row as an attacker with write access would."""
         (row,) = dynamodb.query(
             TableName=TABLE,
             KeyConditionExpression="pk = :pk",
@@ -665,7 +665,7 @@ def test_the_stored_names_of_statuses_do_not_change() -> None:
 
 
 class TestListsWithARowThatCannotBeRead:
-    """Whoever writes into the table past Berth can leave anything in a row. It hides no other tenant."""
+    """Somebody who writes into the table directly can store anything in a row. The row hides no other tenant."""
 
     @pytest.mark.parametrize(
         "changes",

@@ -1,4 +1,4 @@
-"""Whatever happens to a tenant, the index says of it what its records say, in DynamoDB and in the fake alike."""
+"""After every operation, the index agrees with the tenant's records, in DynamoDB and in the fake."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Story:
         self.holder: Run | None = None
         """The run that owns the tenant, dead or alive."""
         self.vanished = False
-        """Whether the queue has vanished and no operation has said the state since."""
+        """True if the queue has vanished and no operation has set the state since."""
         self.written: list[Everything] = []
         """Everything there was to see after each write, also after one that was refused."""
         self._look_after_every_write(table)
@@ -156,7 +156,7 @@ class Story:
         if forget_queue(ACME, stack_id=STACK, reader=self.table, ledger=self.table, stacks=self.stacks):
             self.vanished |= served
 
-    # What there is to see
+    # Reading
 
     def check(self) -> Everything:
         """Everything there is to see, and the list is right."""

@@ -28,7 +28,7 @@ SETTINGS = {
 }
 
 ASKED_BESIDES = ("RoleArn", "RoleSessionName", "SourceIdentity", "Tags", "DurationSeconds")
-"""What STS is asked for besides the session's policy."""
+"""The parameters of the STS request besides the session's policy."""
 
 
 def ports_without(*names: str) -> AwsPorts:

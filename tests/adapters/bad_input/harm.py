@@ -1,4 +1,4 @@
-"""Whether a forged event has done harm: all that there is, before it and after it, and what may differ."""
+"""Detects the harm of a forged event by comparing everything before and after it."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ _NOBODY = "(?!)"
 
 
 def undocumented(function: str, event: Any, differing: set[str]) -> set[str]:
-    """What differs though it must not."""
+    """The differences that are not allowed."""
     execution, tenant = at(event, "execution", "Id"), at(event, "execution", "Input", "tenantId")
     holder = next((run for run in OWNERS.holders.values() if run.execution == execution), None)
     waits = OWNERS.waiting if OWNERS.waiting.execution == execution else None
@@ -215,7 +215,7 @@ _ANSWERED = "cloudformation-custom-resource-response-euwest1.s3"
 
 
 def told_too_much(function: str, event: Any, told: list[str], answers: list[dict[str, Any]]) -> Iterator[str]:
-    """What is wrong with what was said: to the caller, to CloudFormation and to the log."""
+    """Errors in the responses to the caller and to CloudFormation, and in the log."""
     for text in told:
         yield from (f"told {secret!r}" for secret in _SECRETS if secret in text)
     queues = [own_queue(tenant) for tenant in _tenants_of(event)]

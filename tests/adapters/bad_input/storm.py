@@ -13,7 +13,7 @@ from typing import Any
 from tests.adapters.bad_input.world import SERVICE, ControlPlane
 
 INPUTS = int(os.environ.get("BERTH_FUZZ_INPUTS", "500"))
-"""How many come to each edge."""
+"""The number of inputs per edge."""
 ONLY = os.environ.get("BERTH_FUZZ_SEED")
 """The one input that is to come again."""
 

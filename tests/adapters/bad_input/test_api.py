@@ -114,7 +114,7 @@ def requests_like(route: str) -> Callable[[Random], Any]:
 
 
 def met(plane: ControlPlane, function: str, event: object, documented: Callable[[int], bool]) -> str:
-    """How a function answered: a refusal is told, and leaves nothing behind."""
+    """The kind of a response. A refusal has a reason and no effect."""
     result = plane.call(function, event)
     status, body = result["statusCode"], json.loads(result["body"])
     assert 200 <= status < 500, f"answered {status}"

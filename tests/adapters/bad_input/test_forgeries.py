@@ -46,7 +46,7 @@ from tests.adapters.bad_input.world import ControlPlane, a_control_plane
 from tests.fakes import a_run
 
 FORGED = INPUTS if "BERTH_FUZZ_INPUTS" in os.environ else 40
-"""How many come to each function. A few are enough to see that the rules hold; ``make fuzz`` looks for exceptions."""
+"""The number of events per function. A few are enough to check the rules; ``make fuzz`` looks for exceptions."""
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ _PICTURES: WeakKeyDictionary[Any, Picture] = WeakKeyDictionary()
 
 
 def meet(plane: ControlPlane, function: str, event: Any) -> str:
-    """Send the event, and fail if somebody came to harm."""
+    """Send the event, and fail if it did harm."""
     before = _PICTURES.get(plane.fake("table")) or picture(plane)
     plane.logs.keeps, plane.logs.lines = True, []
     try:

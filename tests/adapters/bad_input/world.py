@@ -144,7 +144,7 @@ READS = frozenset(
         ),
     }
 )
-"""Whatever else is called has an effect."""
+"""Every other call has an effect."""
 
 
 class Watched:
@@ -272,7 +272,7 @@ class ControlPlane:
         self._fakes = fakes or _fakes
         self.effects: list[str] = []
         self.answers: list[dict[str, Any]] = []
-        """What CloudFormation was told."""
+        """The responses to CloudFormation."""
         self.addresses: list[str] = []
         """Wherever something was sent to, whether or not somebody is there."""
         self.logs = LogSink()
@@ -288,7 +288,7 @@ class ControlPlane:
         self.as_before()
 
     def as_before(self) -> None:
-        """As if nothing had come in yet."""
+        """Restore the initial state."""
         for name, fake in self._fakes().items():
             self._watched[name].fake = fake
         self.forget()

@@ -111,7 +111,7 @@ def lines(
     request: pytest.FixtureRequest,
     capsys: pytest.CaptureFixture[str],
 ) -> Lines:
-    """What is logged and counted: lines of JSON on standard output."""
+    """The logs and metrics: lines of JSON on standard output."""
     # A service of its own has a logger of its own, which writes to this test's standard output.
     monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", request.node.name)
     monkeypatch.setenv("POWERTOOLS_LOG_LEVEL", "INFO")
@@ -145,7 +145,7 @@ def stacks(functions: Functions) -> FakeStacks:
 
 @pytest.fixture
 def stack_limit(functions: Functions) -> int:
-    """How many stacks the account may have."""
+    """The maximum number of stacks in the account."""
     functions.answer("DescribeAccountLimits", {"AccountLimits": [{"Name": "StackLimit", "Value": 2000}]})
     functions.answer("GetAccountSettings", {"AccountLimit": {"ConcurrentExecutions": 1000}})
     return 2000

@@ -77,7 +77,7 @@ def session() -> Session:
 
 
 def emitter() -> Any:
-    """What clients made from now on tell of their requests."""
+    """The event system of clients that are created from now on."""
     return session().get_component("event_emitter")
 
 
@@ -167,7 +167,7 @@ class Functions:
         self.table.remove(run, at=run.started_at)
 
     def use(self, stacks: FakeStacks) -> FakeStacks:
-        """Let CloudFormation be this fake, and the queues in it: moto's updates change no outputs and never fail."""
+        """Replace CloudFormation and its queues by fakes, because moto's updates change no outputs and never fail."""
         self.ports.stacks = self.ports.writable_stacks = stacks
         self.ports.queues = FakeQueues()
         return stacks
@@ -183,7 +183,7 @@ class Functions:
         forget_functions()
 
     def answer(self, operation: str, told: dict[str, Any]) -> None:
-        """Let AWS answer this operation so from now on: moto does not know it."""
+        """Let AWS return this response to an operation that moto does not implement."""
         self.hook(f"before-call.*.{operation}", lambda **_: (AWSResponse("", 200, {}, None), told))
         forget_functions()
 
@@ -229,7 +229,7 @@ class Functions:
         return input_of(execution)
 
     def request_of(self, execution: str) -> Request:
-        """What was asked for, as the execution is told."""
+        """The request in the input of the execution."""
         return request_from(input_of(execution)["request"])
 
     def _executions(self, machine: str) -> list[str]:
@@ -248,7 +248,7 @@ def forget_functions() -> None:
 
 
 def step_event(run: Run | None = None, **more: object) -> dict[str, object]:
-    """What a state of a machine sends."""
+    """The event that a state of a machine sends."""
     run = run or a_run()
     execution = {
         "Id": run.execution,
@@ -269,7 +269,7 @@ def operator_event(
     body: object = None,
     by: str = ADA,
 ) -> dict[str, Any]:
-    """What API Gateway sends for a call of the operators' API."""
+    """The event that API Gateway sends for a request to the operators' API."""
     method, path = route.split(" ")
     ids = {"tenantId": tenant, "rolloutId": rollout, "reconciliationId": reconciliation, "adoptionId": adoption}
     for name, value in ids.items():
@@ -283,7 +283,7 @@ def operator_event(
         "isBase64Encoded": False,
         "stageVariables": {"proof": PROOF},
     }
-    # What there is none of is left out.
+    # API Gateway omits empty parts.
     if given := {name: value for name, value in ids.items() if f"{{{name}}}" in route and value is not None}:
         event["pathParameters"] = given
     if query:

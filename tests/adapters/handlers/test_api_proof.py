@@ -1,4 +1,4 @@
-"""What API Gateway proves itself with: made by the deployment, told to CloudFormation and to nobody else."""
+"""The proof that API Gateway sends: the deployment creates it and returns it only to CloudFormation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ URL = "https://cloudformation-custom-resource-response-euwest1.s3.eu-west-1.amaz
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> Told:
-    """What CloudFormation is told."""
+    """The responses to CloudFormation."""
     answers: Told = []
     monkeypatch.setattr(custom_resource, "_put", lambda _url, body: answers.append(json.loads(body)))
     return answers

@@ -77,7 +77,7 @@ def forged(functions: Functions, name: str, kind: str, stack: str = OWN_STACK) -
 def show(
     functions: Functions, name: str, status: str, *, kind: str | None = None, stack: str = OWN_STACK
 ) -> FakeResources:
-    """Let CloudFormation describe the resource that the event names so."""
+    """Let CloudFormation describe the event's resource with this status."""
     resources = FakeResources()
     its_kind, logical_id = OF_A_DEPLOYMENT[name]
     resources.put(StackResource.parse(stack, logical_id), status, "known", stack=status, kind=kind or its_kind)
@@ -144,7 +144,7 @@ class TestGenuine:
     @pytest.mark.parametrize("kind", ["Create", "Update"])
     @pytest.mark.parametrize("name", OF_A_DEPLOYMENT)
     def test_an_event_of_a_running_deployment_is_accepted(self, functions: Functions, name: str, kind: str) -> None:
-        """Also when an update is undone: CloudFormation asks for an update to what was there before."""
+        """This includes rollbacks: CloudFormation sends an update to the earlier properties."""
         resources = functions.deploy(name, forged(functions, name, kind))
         assert len(functions.endpoint.answers) == 1
         assert resources.asked.count("resource") == 1
@@ -174,7 +174,7 @@ class TestGenuine:
 
 
 class LateResources(FakeResources):
-    """CloudFormation, showing a resource only when it is asked for the nth time."""
+    """CloudFormation, where a resource becomes visible after some calls."""
 
     def __init__(self, hidden: int, resource: StackResource, kind: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Whoever may invoke a function directly can send any event. Only API Gateway is believed who the caller is."""
+"""Anyone who may invoke a function can send any event. Only API Gateway is trusted to name the caller."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ORDERS: dict[str, dict[str, Any]] = {
 
 
 def forged(route: str, body: object = None, **variables: object) -> dict[str, Any]:
-    """As API Gateway would send it for Ada, but for what only API Gateway can say."""
+    """Ada's request as API Gateway would send it, without the proof that only API Gateway has."""
     event = operator_event(route, body=body or None)
     event.pop("stageVariables", None)
     return event | ({"stageVariables": variables} if variables else {})

@@ -1,4 +1,4 @@
-"""Whoever may invoke a state's function directly can act as its machine. The function believes only what it can check.
+"""Anyone who may invoke a state's function can act as its machine. The function trusts only what it can check.
 
 Step Functions confirms an operation before it takes a tenant. From then on the lock says which operation it is, and
 CloudFormation which queue the tenant's stack has.
@@ -39,7 +39,7 @@ EVIL = Queue("arn:aws:sqs:eu-west-1:666666666666:evil", "https://sqs.eu-west-1.a
 
 
 def done(queue: Queue = QUEUE, *, stack_id: str | None = None, version: str = NEXT_VERSION) -> dict[str, Any]:
-    """What InspectStack is said to have found."""
+    """A forged result of InspectStack."""
     told = {"arn": queue.arn, "url": queue.url}
     return {"outcome": "done", "stackId": stack_id or stack_arn(), "queue": told, "version": version}
 
@@ -124,7 +124,7 @@ def test_a_waiting_execution_records_only_its_own_failure(functions: Functions, 
 def test_the_time_of_a_request_is_the_start_of_its_execution(
     functions: Functions, stacks: FakeStacks, run: Run, name: str, more: dict[str, Any]
 ) -> None:
-    """A delete that was asked for in a time to come would have every later create refused."""
+    """A delete that was requested in the future would refuse every later create."""
     assert stacks
     functions.shown = {run.execution: run}
     functions.call(name, step_event(replace(run, started_at=IN_2099), **more))
@@ -256,7 +256,7 @@ def test_an_ended_execution_is_closed_from_its_own_row(functions: Functions) -> 
 
 
 def test_the_releases_of_these_tests_are_published(functions: Functions, stacks: FakeStacks) -> None:
-    """Or else what is refused above might be refused for that reason."""
+    """Otherwise the tests above might see a refusal for that reason."""
     assert stacks
     assert functions.table.release(NEXT_VERSION) == a_release(NEXT_VERSION)
     assert step(functions, "begin", UPDATE)["outcome"] == "begun"

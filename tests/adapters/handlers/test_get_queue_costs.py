@@ -1,4 +1,4 @@
-"""How many requests each of getQueue's answers costs, in order."""
+"""The requests that each response of getQueue costs, in order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GET, QUERY = "dynamodb.GetItem", "dynamodb.Query"
 LOOK = [GET, QUERY, GET]
 """The metadata, which is not served; then the audits, and the metadata again, in this order."""
 COUNT = [QUERY] * len(LISTED_STATES)
-"""Of all tenants, state by state: once per minute and function."""
+"""The count of all tenants, state by state: once per minute and function."""
 NOTE = "dynamodb.UpdateItem"
 """The caller's creates of this minute. The first of a minute costs two."""
 START, DESCRIBE = "stepfunctions.StartExecution", "stepfunctions.DescribeExecution"

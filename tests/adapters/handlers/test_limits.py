@@ -1,4 +1,4 @@
-"""What a caller cannot do, however it asks: fill the account with tenants, alone, under many names, or past the API."""
+"""The limits on creates: no caller can fill the account with tenants, under any name and by any path."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ class TestTheCap:
 class TestOnlyLooking:
     @pytest.fixture(autouse=True)
     def looking(self, functions: Functions, monkeypatch: pytest.MonkeyPatch) -> None:
-        """As deployed with berth:createOnGetQueue=false: getQueue is not told of any limits then."""
+        """Deployed with berth:createOnGetQueue=false, when getQueue has no settings of limits."""
         assert functions
         monkeypatch.setenv("BERTH_CREATE_ON_GET_QUEUE", "false")
         monkeypatch.delenv("BERTH_CREATES_PER_MINUTE")

@@ -292,7 +292,7 @@ SHAPED = st.fixed_dictionaries(
         "requestContext": st.dictionaries(st.just("authorizer"), ANYTHING) | ANYTHING,
     },
 )
-"""As API Gateway would send it, but for the values."""
+"""Events in the shape of API Gateway's, with arbitrary values."""
 
 
 class TestWhatIsRefused:

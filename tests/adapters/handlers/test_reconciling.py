@@ -44,7 +44,7 @@ GLOBEX = TenantId.parse("globex")
 
 @dataclass
 class Context:
-    """What Lambda says about a call, beside the event."""
+    """The context that Lambda passes with the event."""
 
     milliseconds: int = 300_000
 
@@ -86,7 +86,7 @@ def abort(run: Run) -> None:
 
 
 def message(run: Run, name: str = "m-1", **changes: object) -> dict[str, str]:
-    """What EventBridge puts into the queue when an execution has ended, as SQS hands it to a function."""
+    """The event of an ended execution, as SQS passes it to a function."""
     detail = {
         "executionArn": run.execution,
         "stateMachineArn": run.execution.replace(":execution:", ":stateMachine:").rpartition(":")[0],
@@ -107,7 +107,7 @@ def close(functions: Functions, *messages: dict[str, str]) -> list[str]:
 
 
 def ends(functions: Functions, run: Run) -> list[Status]:
-    """How often it was said how the run ended, and how."""
+    """The recorded ends of the run."""
     entries = functions.table.history(run.tenant)
     return [entry.status for entry in entries if entry.execution == run.execution and entry.status != "Started"]
 

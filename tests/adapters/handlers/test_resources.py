@@ -145,7 +145,7 @@ class TestTenantMetadata:
         assert statuses(functions) == []
 
     def test_a_rollback_of_a_replaced_queue_survives_throttling(self, functions: Functions) -> None:
-        """Else the stack could not roll back. Lambda calls the function again with the same event."""
+        """Otherwise the stack could not roll back. Lambda calls the function again with the same event."""
         stacks = functions.use(FakeStacks())
         stacks.plant_done(ACME, status="UPDATE_ROLLBACK_IN_PROGRESS")
         functions.serve(stack_id=STACK_ID, queue=OTHER_QUEUE)

@@ -31,7 +31,7 @@ WAITING = {"outcome": "waiting", "confirmed": True}
 
 
 def asked(functions: Functions, request_type: str = "Create", tenant: str = "acme", **changes: Any) -> dict[str, Any]:
-    """What CloudFormation sends. Its properties are always text."""
+    """The event that CloudFormation sends. Its properties are always text."""
     properties = {"ServiceToken": "arn:aws:lambda:…", "TenantId": tenant} | changes.pop("properties", {})
     event = functions.endpoint.event(
         RequestType=request_type,
@@ -57,7 +57,7 @@ def settle_event(event: dict[str, Any], *, since: datetime = NOON, **more: objec
 def settle(
     functions: Functions, event: dict[str, Any], *, since: datetime = NOON, genuine: bool = True, **more: object
 ) -> dict[str, Any]:
-    """Let the machine take its next step. Unless it is ``genuine``, CloudFormation knows nothing of the request."""
+    """Run the next step of the machine. CloudFormation confirms the request only if it is ``genuine``."""
     resources = FakeResources()
     if genuine:
         resources.show(parse_claim(event, HERE))
@@ -67,7 +67,7 @@ def settle(
 
 
 def the_resources(run: Run) -> Run:
-    """That run, asked for by the resource."""
+    """The same run, requested by the resource."""
     return Run(
         run.attempt,
         run.execution,
@@ -428,7 +428,7 @@ class TestForged:
 
 
 class TestFault:
-    """Whatever went wrong in the machine, CloudFormation hears of it."""
+    """CloudFormation gets a response for every error of the machine."""
 
     def test_the_error_of_the_function_is_the_response(self, functions: Functions) -> None:
         cause = json.dumps({"errorType": "UnknownRelease", "errorMessage": "It was never published."})

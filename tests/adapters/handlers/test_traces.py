@@ -1,4 +1,4 @@
-"""Whatever is done to a tenant or a rollout leaves a trace: what was asked for, by whom, and why."""
+"""Every change of a tenant or a rollout is recorded with its request, its requester and its reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is advised after a rollout is a command that can be given as it stands, and asks for the same."""
+"""The commands that are suggested after a rollout can be run unchanged, and repeat its options."""
 
 from __future__ import annotations
 

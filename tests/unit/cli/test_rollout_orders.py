@@ -17,7 +17,7 @@ from tests.unit.cli.conftest import Scene
 TENANTS = [TenantId.parse(f"t{number}") for number in range(10)]
 ORDERS = ["pause", "resume", "abort", "approve"]
 NAMED = {"approve": ["--stage", "2"]}
-"""What else is said, so that nothing has to be looked up."""
+"""The options that avoid a lookup."""
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ ROLLOUT = "20261116-120000-0a1b"
 
 
 def sent(scene: Scene) -> object:
-    """The one body that was sent when the rollout was asked for."""
+    """The body of the request that started the rollout."""
     (at,) = [number for number, asked in enumerate(scene.api.asked) if asked == "POST /rollouts"]
     return scene.api.sent[at] or {}
 
