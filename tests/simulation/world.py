@@ -10,6 +10,7 @@ from itertools import count
 from typing import Any, TypeVar, cast
 
 from orchestrator.common.errors import Throttled
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.get_queue import Answer, GetQueue
 from orchestrator.tenants.lifecycle import Lifecycle
 from orchestrator.tenants.limits import Unlimited
@@ -78,6 +79,22 @@ class Ports:
     def drafting(self) -> Drafting:
         return Drafting(self.table, parameters_of, lambda: f"name-{next(self.names)}")
 
+    # The custom resource in a tenant's stack
+
+    def record_queue(self, tenant: TenantId, stack_id: str, queue: Queue) -> None:
+        record_queue(
+            tenant,
+            stack_id=stack_id,
+            told=queue,
+            reader=self.table,
+            ledger=self.table,
+            stacks=self.stacks,
+            clock=self.clock,
+        )
+
+    def forget_queue(self, tenant: TenantId, stack_id: str) -> None:
+        forget_queue(tenant, stack_id=stack_id, reader=self.table, ledger=self.table, stacks=self.stacks)
+
 
 @dataclass
 class World:
@@ -145,18 +162,10 @@ class World:
         # A stack from before there was one gets it with the update, and loses it when that is undone.
         came_and_went = had_one and stack.status.startswith("UPDATE_ROLLBACK_") and stack.version is None
         if stack.queue and not goes:
-            record_queue(
-                ACME,
-                stack_id=stack_id,
-                told=stack.queue,
-                reader=self.table,
-                ledger=self.table,
-                stacks=self.stacks,
-                clock=self.clock,
-            )
+            self.ports().record_queue(ACME, stack_id, stack.queue)
         while goes or came_and_went:
             try:
-                forget_queue(ACME, stack_id=stack_id, reader=self.table, ledger=self.table, stacks=self.stacks)
+                self.ports().forget_queue(ACME, stack_id)
             except Throttled:
                 continue
             return

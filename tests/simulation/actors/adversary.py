@@ -5,15 +5,16 @@ All of it bears the names that Berth would give: the stack of a tenant, the reso
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.ports import ChangeSetState, Stack
-from orchestrator.tenants.queue_metadata import forget_queue, record_queue
 from orchestrator.tenants.records import Queue
 from tests.fakes import NAMES, parameters_of
 from tests.simulation.actors.callers import Caller, Role
+from tests.simulation.world import Ports
 
 if TYPE_CHECKING:
     from tests.simulation.environment import Environment
@@ -35,7 +36,7 @@ class Adversary:
         env.checks.planted.add(stack_id)
         env.checks.seen["somebody made a stack"] += 1
         env.trace("an adversary", "makes the stack", stack_id)
-        self._say(tenant, stack_id)
+        self._name_another_queue(tenant, stack_id)
         env.later(env.rng.choice((10.0, 120.0, 3_000.0)), partial(self._let_go, stack_id))
 
     def _let_go(self, stack_id: str) -> None:
@@ -51,37 +52,17 @@ class Adversary:
         stack_id = rng.choice(known)
         self._env.checks.seen["somebody forged an event"] += 1
         if rng.random() < 0.3:
-            self._take_back(tenant, stack_id)
+            self._send_event(tenant, lambda ports: ports.forget_queue(tenant, stack_id))
         else:
-            self._say(tenant, stack_id)
+            self._name_another_queue(tenant, stack_id)
 
-    def _say(self, tenant: TenantId, stack_id: str) -> None:
-        env = self._env
+    def _name_another_queue(self, tenant: TenantId, stack_id: str) -> None:
+        self._send_event(tenant, lambda ports: ports.record_queue(tenant, stack_id, _evil_queue(tenant)))
+
+    def _send_event(self, tenant: TenantId, function: Callable[[Ports], None]) -> None:
         caller = Caller(Role.ADVERSARY, tenant)
-        ports = env.ports_of(caller)
-
-        def work() -> None:
-            record_queue(
-                tenant,
-                stack_id=stack_id,
-                told=_evil_queue(tenant),
-                reader=ports.table,
-                ledger=ports.table,
-                stacks=ports.stacks,
-                clock=ports.clock,
-            )
-
-        env.call(caller, work, lambda _result, _error: None)
-
-    def _take_back(self, tenant: TenantId, stack_id: str) -> None:
-        env = self._env
-        caller = Caller(Role.ADVERSARY, tenant)
-        ports = env.ports_of(caller)
-
-        def work() -> None:
-            forget_queue(tenant, stack_id=stack_id, reader=ports.table, ledger=ports.table, stacks=ports.stacks)
-
-        env.call(caller, work, lambda _result, _error: None)
+        ports = self._env.ports_of(caller)
+        self._env.call(caller, lambda: function(ports), lambda _result, _error: None)
 
     def draw_up_changes(self, tenant: TenantId, version: str) -> None:
         """Draw up changes under every name that can be guessed, and take the names of those that were drawn up."""

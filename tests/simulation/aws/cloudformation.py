@@ -11,7 +11,6 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.releases.records import Release
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.ports import Change, Stack
-from orchestrator.tenants.queue_metadata import forget_queue, record_queue
 from orchestrator.tenants.records import Queue
 from tests.fakes import FakeStacks
 from tests.fakes.stacks import QUEUE_TYPE, FakeStack, version_of
@@ -221,17 +220,6 @@ class CloudFormation:
             return  # Somebody has the stack deleted, so no further resource of it is created.
         self.without_resource.discard(stack_id)
 
-        def work() -> None:
-            record_queue(
-                tenant,
-                stack_id=stack_id,
-                told=queue,
-                reader=ports.table,
-                ledger=ports.table,
-                stacks=ports.stacks,
-                clock=ports.clock,
-            )
-
         def over(_result: object, error: Exception | None) -> None:
             fake = self._env.stacks.all[stack_id]
             if isinstance(error, BerthError) and not isinstance(error, Throttled | Unsettled):
@@ -247,14 +235,10 @@ class CloudFormation:
                 self._again(lambda: self._record(stack, queue, lambda: None, again=True))
 
         caller = Caller(Role.RESOURCE, tenant)
-        ports = self._env.ports_of(caller)
-        self._env.call(caller, work, over)
+        self._env.call(caller, partial(self._env.ports_of(caller).record_queue, tenant, stack_id, queue), over)
 
     def _forget(self, stack: Stack, then: Callable[[], None], *, again: bool = False) -> None:
         stack_id, tenant = stack.stack_id, TenantId.parse(stack.tenant_id)
-
-        def work() -> None:
-            forget_queue(tenant, stack_id=stack_id, reader=ports.table, ledger=ports.table, stacks=ports.stacks)
 
         def over(_result: object, error: Exception | None) -> None:
             if error:
@@ -268,8 +252,7 @@ class CloudFormation:
             self._again(lambda: self._forget(stack, lambda: None, again=True))
 
         caller = Caller(Role.RESOURCE, tenant)
-        ports = self._env.ports_of(caller)
-        self._env.call(caller, work, over)
+        self._env.call(caller, partial(self._env.ports_of(caller).forget_queue, tenant, stack_id), over)
 
     def _again(self, tell: Callable[[], None]) -> None:
         """Lambda may call a function twice for one event, the second time much later."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from orchestrator.common.errors import BerthError
 from orchestrator.common.tenant_ids import TenantId
 from tests.machines import asl
+from tests.simulation.actors.callers import Caller, Role
 from tests.simulation.aws.executions import Crash, Event, Execution, State
-from tests.simulation.checks.invariants import Caller, Role
 
 if TYPE_CHECKING:
     from tests.simulation.environment import Environment

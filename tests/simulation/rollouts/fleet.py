@@ -27,7 +27,6 @@ from orchestrator.rollouts.records import (
 )
 from orchestrator.rollouts.reviewing import Reviewing
 from orchestrator.tenants.ports import ChangeSetState
-from orchestrator.tenants.queue_metadata import forget_queue, record_queue
 from orchestrator.tenants.records import Messages, Status
 from tests.fakes import (
     NEXT_VERSION,
@@ -285,15 +284,7 @@ class Fleet(World):
         tenant = TenantId.parse(stack.tenant_id)
         if stack.status.startswith(("DELETE_", "ROLLBACK_")):
             throttled, self.stacks.throttled_calls = self.stacks.throttled_calls, 0
-            forget_queue(tenant, stack_id=stack_id, reader=self.table, ledger=self.table, stacks=self.stacks)
+            self.ports().forget_queue(tenant, stack_id)
             self.stacks.throttled_calls = throttled
         elif stack.queue:
-            record_queue(
-                tenant,
-                stack_id=stack_id,
-                told=stack.queue,
-                reader=self.table,
-                ledger=self.table,
-                stacks=self.stacks,
-                clock=self.clock,
-            )
+            self.ports().record_queue(tenant, stack_id, stack.queue)
