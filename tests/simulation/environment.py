@@ -1,7 +1,7 @@
-"""The whole control plane, in one process and on one clock: whatever happens by itself in AWS happens by itself here.
+"""The whole control plane in one process and on one clock.
 
-Executions go on, functions take their time, CloudFormation works, events travel, a schedule calls the reconciler. All
-of it stands on one timeline, and all that is left to rng is drawn from one seed.
+Executions, slow functions, CloudFormation, events and the reconciler's schedule all put their next steps on one
+timeline. All random numbers come from one seed.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ from tests.simulation.aws.queues import LaggingQueues
 from tests.simulation.aws.timed_executions import TimedExecution
 from tests.simulation.checks.invariants import Checks
 from tests.simulation.faults import NO_FAULTS, Faults
-from tests.simulation.suspendable import Abandoned, Held
+from tests.simulation.suspendable import Abandoned, SuspendableCall
 from tests.simulation.timeline import Kind, Timeline
 from tests.simulation.world import Around, Ports, World, watched
 
 LATER_VERSION = "0.3.0"
-"""A release with the same content as the one before it: tenants are moved to it without a word to CloudFormation."""
+"""A release with the same content as the one before it, so that an upgrade to it changes no stack."""
 ADOPTION = Spec(survey=False, adopt=True)
 VERSIONS = (VERSION, NEXT_VERSION, LATER_VERSION)
 
@@ -71,11 +71,11 @@ LINGER = timedelta(seconds=60)
 TO_SPARE = timedelta(seconds=5)
 A_TICK = timedelta(milliseconds=1)
 A_FUNCTION_LIVES = timedelta(seconds=55)
-"""Longer than any that a machine calls may run, and not as long as :data:`LINGER`."""
+"""Longer than the timeout of any function that a machine calls, and shorter than :data:`LINGER`."""
 COMES_BACK_AFTER = timedelta(seconds=360)
 RECEIVED_AT_MOST = 5
 CREATES_PER_MINUTE = 1
-"""Of all platforms together, which are one caller here; and of other teams' stacks."""
+"""The limit for all platforms together, which are one caller here, and for other teams' stacks."""
 
 Over = Callable[[Any, Exception | None], None]
 
@@ -92,10 +92,10 @@ class SkewedClock(FakeClock):
 
 @dataclass
 class SlowCall:
-    """A call of a function that may be held."""
+    """A call of a function that may be suspended."""
 
     caller: Caller
-    held: Held
+    suspendable: SuspendableCall
     over: Over
     dies_at: datetime
 
@@ -120,7 +120,7 @@ class Environment(World):
         self.rng = rng
         self.faults = faults
         self.turn = 0
-        """How many things have happened."""
+        """How many entries of the timeline have been run."""
         self.checks = Checks(self.table, self.stacks, self.queues, self.executions, clock, tenants)
         self.neighbours = [self._plant_neighbour(tenant) for tenant in tenants]
         """Stacks of another control plane in the same account and region, which has tenants of the same ids."""
@@ -141,9 +141,9 @@ class Environment(World):
         self._indexes = [self.table.as_of_now()]
         self.later(SETTLING_EVERY, self._on_schedule)
         self.doomed: set[tuple[TenantId, str]] = set()
-        """The states before which the next execution of a tenant dies, one each."""
+        """Pairs of a tenant and a state: the tenant's next execution that reaches the state is aborted there."""
         self.log: Callable[[str], object] | None = None
-        """Is told what happens, if anybody wants to know."""
+        """Receives a line for everything that happens, if it is set."""
 
     def _plant_neighbour(self, tenant: TenantId) -> Stack:
         stack_id = f"arn:aws:cloudformation:eu-west-1:000000000000:stack/{NEIGHBOUR.stack_of(tenant)}/neighbour"
@@ -157,40 +157,40 @@ class Environment(World):
             self.log(f"{self.clock.now():%H:%M:%S.%f} {who}: {what} {told}".rstrip())
 
     def later(self, delay: timedelta | float, action: Callable[[], None], kind: Kind = Kind.OTHER) -> None:
-        """Have it happen then, give or take a moment."""
+        """Run the action after about that time."""
         wait = delay if isinstance(delay, timedelta) else timedelta(seconds=delay)
         due = self.clock.now() + wait + timedelta(milliseconds=self.rng.randrange(1, 400))
         self.timeline.add(due, action, kind)
 
     def rest(self, seconds: float | str) -> float:
-        """How long a machine waits. What it leaves to rng, or a Retry does, is left to this rng."""
+        """How long a machine waits. An expression in its file is a random time there, and is one here."""
         return self.rng.uniform(1, 10) if isinstance(seconds, str) else float(seconds)
 
     def run_next(self) -> None:
-        """Let the next thing happen."""
+        """Run the next entry of the timeline."""
         entry = self.timeline.next()
         self.clock.advance(max(entry.due - self.clock.now(), timedelta()))
         self.do(entry.action)
 
     def do(self, action: Callable[[], None]) -> None:
-        """Have it happen now, and see what comes of it."""
+        """Run the action now, and check the promises."""
         self.turn += 1
         self.stacks.now, self.queues.lag = self.clock.now(), self.faults.lag
         action()
         self.check_now()
 
     def tick(self) -> None:
-        """No two executions start in the same moment."""
+        """Advance the clock a little, so that no two executions start at the same time."""
         self.clock.advance(A_TICK)
 
     def pass_time(self, until: datetime) -> None:
-        """Let everything happen that is to happen until then."""
+        """Run every entry that is due until then."""
         while self.timeline.next_due <= until:
             self.run_next()
         self.clock.advance(max(until - self.clock.now(), timedelta()))
 
     def check_now(self) -> None:
-        """Whatever was begun takes its course, and the promises hold."""
+        """Wake executions whose token was sent back, have CloudFormation begin its work, and check the promises."""
         for run in self.runs.values():
             token = run.sleeps
             if run.running and token and token not in self.executions.waiting and token not in self._woken:
@@ -200,14 +200,14 @@ class Environment(World):
         self.checks.check()
 
     def end_faults(self) -> None:
-        self.faults = self.faults.ended()
+        self.faults = self.faults.without_most()
         self.teams.quiet = True
 
     def close(self) -> None:
-        """The scenario has ended, or was broken off: nothing is left standing."""
+        """End every suspended call, also after a broken promise."""
         for call in self._slow:
-            while not call.held.over:
-                call.held.resume(Abandoned())
+            while not call.suspendable.over:
+                call.suspendable.resume(Abandoned())
         self._slow.clear()
 
     # Calls of functions
@@ -218,7 +218,7 @@ class Environment(World):
         return replace(self.ports(self.around(caller)), clock=clock)
 
     def call(self, caller: Caller, function: Callable[[], Any], over: Over) -> None:
-        """Have a function called. ``over`` is told what came of it: perhaps at once, perhaps much later."""
+        """Call a function. ``over`` gets its result or error, at once or, if the call is slow, later."""
         if self._at_work or self.rng.random() >= self.faults.slow:
             result, error = None, None
             try:
@@ -227,31 +227,31 @@ class Environment(World):
                 error = failed
             over(result, error)
             return
-        slow = SlowCall(caller, Held(function), over, self.clock.now() + A_FUNCTION_LIVES)
+        slow = SlowCall(caller, SuspendableCall(function), over, self.clock.now() + A_FUNCTION_LIVES)
         self._slow.append(slow)
-        self.checks.seen["held"] += 1
+        self.checks.seen["suspended"] += 1
         self._go_on_with(slow)
 
     def _go_on_with(self, slow: SlowCall) -> None:
-        fate = Crash() if self.clock.now() > slow.dies_at else None
+        timeout = Crash() if self.clock.now() > slow.dies_at else None
         self._at_work = slow
         try:
-            slow.held.resume(fate)
+            slow.suspendable.resume(timeout)
         finally:
             self._at_work = None
-        if not slow.held.over:
-            # Who is held for longer than it lives dies then, and not when it would have gone on.
-            held_for = min(timedelta(seconds=self._held_for(slow.caller)), slow.dies_at - self.clock.now())
-            self.later(held_for, partial(self._go_on_with, slow))
+        if not slow.suspendable.over:
+            # A call that is suspended beyond its timeout dies at the timeout, and not when it would be resumed.
+            suspended_for = min(timedelta(seconds=self._suspended_for(slow.caller)), slow.dies_at - self.clock.now())
+            self.later(suspended_for, partial(self._go_on_with, slow))
             return
         self._slow.remove(slow)
-        error = slow.held.error
+        error = slow.suspendable.error
         if error is not None and not isinstance(error, Crash | BerthError):
             raise error
-        slow.over(slow.held.result, error)
+        slow.over(slow.suspendable.result, error)
 
-    def _held_for(self, caller: Caller) -> float:
-        """Some are held for long; one whose execution is cut short meanwhile almost for as long as it lives."""
+    def _suspended_for(self, caller: Caller) -> float:
+        """Some for long; a call whose execution has ended meanwhile for almost as long as its timeout allows."""
         run = self.runs.get(caller.execution) if caller.role is Role.RUN else None
         if run and run.running:
             self._perhaps_cut_short(run, 3)
@@ -262,8 +262,8 @@ class Environment(World):
     def around(self, caller: Caller) -> Around:
         def around(name: str, call: Callable[[], Any]) -> Any:
             faults, rng = self.faults, self.rng
-            if self._at_work and rng.random() < faults.hold:
-                self._at_work.held.hold()
+            if self._at_work and rng.random() < faults.suspend:
+                self._at_work.suspendable.suspend()
             if name.partition(".")[0] in faults.throttled and rng.random() < 0.7:
                 self.checks.seen["throttled"] += 1
                 self.trace(caller, name, "is throttled")
@@ -315,12 +315,12 @@ class Environment(World):
             self.plan(run)
 
     def _has_to_wait(self, run: TimedExecution) -> bool:
-        """Whether no function is free, so that the state is tried again."""
+        """True if no function is free, so that the state has to be tried again."""
         meddled = run.at == "Finish" and self.cloudformation.is_about_to_finish(run.tenant)
         return meddled or self.rng.random() < self.faults.no_function_free
 
     def plan(self, run: TimedExecution) -> None:
-        """Have it go on when it has rested."""
+        """Schedule the next step of an execution after its wait."""
         if run.running and run.rests_for is not None:
             self._step_soon(run, run.rests_for)
 
@@ -329,7 +329,7 @@ class Environment(World):
             self.cut_short(run, self.rng.choice(("was aborted", "timed out")))
 
     def cut_short(self, run: TimedExecution, how: str) -> None:
-        """Abort it, or have it time out; also in the middle of a function, which goes on."""
+        """Abort an execution, or have it time out. A function that it has called goes on."""
         if run.running:
             death = f"{how}{' in the middle of a function' if run.at_work else ''}"
             self.trace(run.name, death)
@@ -339,7 +339,7 @@ class Environment(World):
     # Events
 
     def _travels(self, lost: float, deliver: Callable[[], None], delay: timedelta = timedelta()) -> None:
-        """An event, which may get lost, be late, or come again."""
+        """Deliver an event, which may be lost, be late, or be delivered twice."""
         times = 0 if self.rng.random() < lost else 1 + (self.rng.random() < self.faults.duplicates)
         self.checks.seen["lost"] += times == 0
         for _ in range(times):
@@ -431,22 +431,19 @@ class Environment(World):
             self._indexes = [*self._indexes[-2:], self.table.as_of_now()]
             self._seen_stacks = self.stacks.as_of_now()
 
-    # For the others
+    # What actors and checks use
 
     def lifecycle_of(self, ports: Ports, version: str, counted_for: str | None = None) -> Lifecycle:
         table, limits = ports.table, self.limits_of(ports)
         return Lifecycle(table, table, table, ports.executions, ports.queues, ports.clock, version, limits, counted_for)
 
     def limits_of(self, ports: Ports) -> Limits:
-        """A rate that callers come up against, and a cap that they do not: there are few tenants here.
-
-        A function that dies while it counts has started nothing, as one that dies before it starts an execution.
-        """
+        """A rate limit that callers reach, and a tenant limit that they do not reach."""
         rate = CreateRate(self.create_counts, ports.clock, CREATES_PER_MINUTE)
         return Limits(self.table.count_tenants, len(self.checks.of) + 1, rate)
 
     def queue_of(self, tenant: TenantId) -> Queue:
-        """A new one: a new stack has a new queue."""
+        """The queue of a new stack, which is a new queue."""
         return self.queue_named(tenant, f"{NAMES.stack_of(tenant)}-InboundQueue-{len(self.stacks.all)}")
 
     def queue_named(self, tenant: TenantId, name: str) -> Queue:

@@ -1,4 +1,4 @@
-"""What may go wrong, and how often. A seed decides how bad the faults is; in the end it is always calm."""
+"""The faults that are injected, and how often. Every run ends with a time without faults."""
 
 from __future__ import annotations
 
@@ -8,55 +8,55 @@ from dataclasses import dataclass, field, replace
 
 @dataclass(frozen=True)
 class Faults:
-    """Chances, if not said otherwise."""
+    """Probabilities, unless said otherwise."""
 
     crash: float = 0.0
-    """A function dies before a call, or as often after it: then nobody knows what came of it."""
+    """A function dies before a call to the outside, or, as often, after it and before it could use the result."""
     slow: float = 0.0
-    """A call of a function may be held between any two of its calls to the outside."""
-    hold: float = 0.0
-    """It is, there."""
+    """A call of a function is slow: it may be suspended before any of its calls to the outside."""
+    suspend: float = 0.0
+    """A slow call is suspended before one of its calls to the outside."""
     no_function_free: float = 0.0
-    """A state has to wait because too many functions are running."""
+    """Lambda is at its concurrency limit, so a state has to wait."""
     cut_short: float = 0.0
-    """An execution is aborted or times out before a state, or in the middle of a function that is held."""
+    """An execution is aborted or times out before a state, or while its function is suspended."""
     throttled: frozenset[str] = field(default_factory=frozenset)
-    """Services that refuse most calls for the time being."""
+    """The services that throttle most calls. Not a probability."""
     lost_ends: float = 0.0
-    """Nobody hears that an execution has ended."""
+    """The event that an execution has ended is lost."""
     lost_settlements: float = 0.0
-    """Nobody hears that a stack has settled."""
+    """The event that a stack has settled is lost."""
     duplicates: float = 0.0
-    """An event comes again."""
+    """An event is delivered twice."""
     late: float = 0.0
-    """It comes minutes later than it might."""
+    """An event is delivered minutes late."""
     stack_fails: float = 0.0
     stack_hangs: float = 0.0
-    """For longer than an operation may take."""
+    """CloudFormation takes longer than an operation may take."""
     undoing_fails: float = 0.0
     skew: float = 0.0
-    """By how many seconds the clocks of functions are wrong, at most."""
+    """The greatest error of a function's clock, in seconds. Not a probability."""
     stale: float = 0.0
-    """The index, or the list of stacks, is that of some time ago."""
+    """A read of the index, or of the list of stacks, returns an older state."""
     old_code: float = 0.0
-    """An execution is started by code that knew of no requests."""
+    """An execution is started by an old release, whose input has no request."""
     lag: float = 0.0
-    """A count of messages shows how many there were some time ago."""
+    """A count of messages is an older one."""
     other_failures: float = 0.0
-    """The stack of another team fails for reasons of its own, and is rolled back."""
+    """Another resource in the stack of another team fails, and the stack is rolled back."""
 
-    def ended(self) -> Faults:
+    def without_most(self) -> Faults:
         return replace(NO_FAULTS, skew=self.skew, lag=self.lag)
 
 
 NO_FAULTS = Faults()
 SERVICES = ("table", "stacks", "executions", "queues")
 
-# Some that have one thing in plenty
+# Sets that have one kind of fault in plenty
 
 CRASHES = Faults(crash=0.1, skew=1.0)
-LOST_RESULTS = Faults(crash=0.04, slow=0.3, hold=0.5, no_function_free=0.05, other_failures=0.3)
-ORPHANED_CALLS = Faults(slow=0.9, hold=0.4, cut_short=0.05, lost_ends=0.5)
+LOST_RESULTS = Faults(crash=0.04, slow=0.3, suspend=0.5, no_function_free=0.05, other_failures=0.3)
+ORPHANED_CALLS = Faults(slow=0.9, suspend=0.4, cut_short=0.05, lost_ends=0.5)
 ABORTED_EXECUTIONS = Faults(cut_short=0.2, lost_ends=1.0, lost_settlements=0.5, old_code=1.0, stale=0.5)
 REPEATED_EVENTS = Faults(duplicates=0.9, late=0.5, old_code=0.5, cut_short=0.02, lag=0.5)
 FAILING_STACKS = Faults(stack_fails=0.4, undoing_fails=0.5, stack_hangs=0.1, cut_short=0.05, other_failures=0.5)
@@ -66,7 +66,7 @@ KINDS = (CRASHES, LOST_RESULTS, ORPHANED_CALLS, ABORTED_EXECUTIONS, REPEATED_EVE
 
 
 def draw_faults(rng: random.Random) -> Faults:
-    """One thing in plenty, or some of all."""
+    """One of the sets above, or a mixture."""
     return rng.choice(KINDS) if rng.random() < 0.5 else _mixed(rng)
 
 
@@ -77,7 +77,7 @@ def _mixed(rng: random.Random) -> Faults:
     return Faults(
         crash=sometimes(0.01, 0.05),
         slow=sometimes(0.2, 0.6),
-        hold=0.5,
+        suspend=0.5,
         cut_short=sometimes(0.03, 0.1, 0.25),
         lost_ends=sometimes(0.0, 0.5, 1.0),
         lost_settlements=sometimes(0.0, 0.3, 1.0),

@@ -406,8 +406,8 @@ class PlantedBug:
     actions: tuple[Action, ...] | None = None
 
 
-SLOW = Faults(slow=0.9, hold=0.6)
-LONG_ORPHANED_CALLS = replace(ORPHANED_CALLS, cut_short=0.02, hold=0.7, stack_hangs=0.3, lost_settlements=1.0)
+SLOW = Faults(slow=0.9, suspend=0.6)
+LONG_ORPHANED_CALLS = replace(ORPHANED_CALLS, cut_short=0.02, suspend=0.7, stack_hangs=0.3, lost_settlements=1.0)
 NOT_ITS_OWN_TENANT = "end twice|overwrites what came after|but the tenant belongs to|takes the lock by table"
 AT_WORK = "takes the lock of .*, which is at work"
 BROUGHT_BACK = "brings back a deleted tenant, which nobody asked for"
@@ -587,7 +587,7 @@ BUGS = {
     "the last to begin has its way": PlantedBug(
         replacing("_deleted_since", always(False), admission),
         BROUGHT_BACK,
-        Faults(slow=0.6, hold=0.5),
+        Faults(slow=0.6, suspend=0.5),
         (create, create, create, delete, create_and_delete),
     ),
     "events are believed": PlantedBug(

@@ -1,7 +1,7 @@
-"""Functions that can be held between any two of their calls, while the rest of the world goes on.
+"""Calls of functions that can be suspended between any two of their own calls, while everything else goes on.
 
-Use cases are plain functions, so each one that is held stands still in a thread of its own. Only one thread ever runs:
-whoever resumes a function waits until it is held again or has ended, so the same seed tells the same scenario.
+Use cases are plain functions, so a suspended one blocks in a thread of its own. Only one thread ever runs: whoever
+resumes a call waits until it is suspended again or has ended, so a seed always plays the same run.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class Abandoned(BaseException):
-    """The scenario has ended. Nothing that a function might still catch."""
+    """Ends a suspended call when the run is over. No function catches it."""
 
 
 class _Worker:
@@ -20,7 +20,7 @@ class _Worker:
 
     def __init__(self) -> None:
         self.work: Callable[[], None] = lambda: None
-        # Plain locks, which one thread acquires and the other releases: there are thousands of turns in a scenario.
+        # Plain locks, which one thread acquires and the other releases: a run switches threads thousands of times.
         self._go, self._back = threading.Lock(), threading.Lock()
         self._go.acquire()
         self._back.acquire()
@@ -33,12 +33,12 @@ class _Worker:
             self._back.release()
 
     def go_on(self) -> None:
-        """Until the function is held, or has ended."""
+        """Run until the function is suspended or has ended."""
         self._go.release()
         self._back.acquire()
 
-    def hold(self) -> None:
-        """Called from within."""
+    def suspend(self) -> None:
+        """Called in the worker's thread."""
         self._back.release()
         self._go.acquire()
 
@@ -46,38 +46,38 @@ class _Worker:
 _idle: list[_Worker] = []
 
 
-class Held:
+class SuspendableCall:
     """One call of a function."""
 
     def __init__(self, function: Callable[[], Any]) -> None:
         self._function = function
         self._worker = _idle.pop() if _idle else _Worker()
         self._worker.work = self._work
-        self._fate: BaseException | None = None
+        self._injected: BaseException | None = None
         self.over = False
         self.result: Any = None
         self.error: BaseException | None = None
 
-    def resume(self, fate: BaseException | None = None) -> None:
-        """Go on until it is held again or over; or have it meet its fate where it stands."""
-        self._fate = fate
+    def resume(self, error: BaseException | None = None) -> None:
+        """Run until the call is suspended again or over. ``error`` is raised where it was suspended."""
+        self._injected = error
         self._worker.go_on()
         if self.over:
             _idle.append(self._worker)
 
     def _work(self) -> None:
         try:
-            self._meet_fate()
+            self._raise_injected()
             self.result = self._function()
-        except BaseException as error:  # noqa: BLE001 - whoever resumes it decides what to make of it
+        except BaseException as error:  # noqa: BLE001 - whoever resumes the call handles it
             self.error = error
         self.over = True
 
-    def hold(self) -> None:
-        """Called by the function itself: it stands still here until it is resumed."""
-        self._worker.hold()
-        self._meet_fate()
+    def suspend(self) -> None:
+        """Called by the function itself: blocks until the call is resumed."""
+        self._worker.suspend()
+        self._raise_injected()
 
-    def _meet_fate(self) -> None:
-        if self._fate is not None:
-            raise self._fate
+    def _raise_injected(self) -> None:
+        if self._injected is not None:
+            raise self._injected

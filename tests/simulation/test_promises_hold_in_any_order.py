@@ -149,7 +149,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule(crash=st.sampled_from((0.0, 0.1)), slow=st.sampled_from((0.0, 1.0)))
     def functions_die_or_take_their_time(self, crash: float, slow: float) -> None:
-        self._set_faults(crash=crash, slow=slow, hold=0.4)
+        self._set_faults(crash=crash, slow=slow, suspend=0.4)
 
     @rule(fails=st.sampled_from((0.0, 1.0)), hangs=st.sampled_from((0.0, 1.0)), undone=st.booleans())
     def stacks_fail_or_hang(self, fails: float, hangs: float, undone: bool) -> None:

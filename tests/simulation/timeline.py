@@ -1,4 +1,4 @@
-"""What is to happen, and when."""
+"""The actions that are due at some time, soonest first."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Kind(Enum):
 class Entry:
     due: datetime
     number: int
-    """Of two that are due at the same moment the one that was entered first comes first."""
+    """Breaks ties: the entry that was added first comes first."""
     action: Callable[[], None] = field(compare=False)
     kind: Kind = field(compare=False)
 
@@ -38,14 +38,14 @@ class Timeline:
         return self._entries[0].due
 
     def next(self) -> Entry:
-        """Which no longer stands on it then."""
+        """Remove the soonest entry and return it."""
         return heapq.heappop(self._entries)
 
     def expected(self, kind: Kind) -> list[Entry]:
-        """What of that kind is to happen, soonest first."""
+        """The entries of that kind, soonest first."""
         return sorted(entry for entry in self._entries if entry.kind is kind)
 
     def drop(self, entry: Entry) -> None:
-        """It never happens; unless whoever drops it does it."""
+        """Remove an entry, so that it does not happen."""
         self._entries.remove(entry)
         heapq.heapify(self._entries)

@@ -1,0 +1,1 @@
+"""Everybody who calls Berth: operators, platforms, other teams' stacks and an adversary."""

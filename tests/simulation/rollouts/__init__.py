@@ -1,0 +1,1 @@
+"""The simulation of rollouts over a fleet: its executions, faults, checks and planted bugs."""
