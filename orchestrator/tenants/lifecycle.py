@@ -183,7 +183,7 @@ class Lifecycle:
         published = sorted((release.version for release in self.releases.releases()), key=order)
         attempts = [
             Attempt(tenant, Operation.CREATE, version, number)
-            for version in {self.version, *published[-2:]}
+            for version in dict.fromkeys((self.version, *published[-2:]))
             for number in (1, 2)
         ]
         return any(self.executions.find_running(attempt) for attempt in attempts)

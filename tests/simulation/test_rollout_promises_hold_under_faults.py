@@ -15,7 +15,7 @@ from tests.simulation.rollouts.planted_bugs import BUGS, PlantedBug
 from tests.simulation.rollouts.seeded_rollout import SeededRollout, play_seed
 from tests.simulation.seeded_run import Broken
 
-SEEDS = range(120)
+SEEDS = range(400)
 
 
 def play_all(seeds: range, favoured_actions: Sequence[str] = ()) -> Counter[str]:
