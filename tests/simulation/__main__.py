@@ -18,11 +18,11 @@ from functools import partial
 from tests.simulation.seeded_run import Broken, SeededRun
 
 AT_ONCE = 50
-"""As many seeds are handed to a process at once."""
+"""The number of seeds that a process gets at a time."""
 SEEDS = 10**12
 """The first seed of a run is below this number."""
 MAX_BROKEN = 20
-"""A run ends when so many seeds have broken a promise."""
+"""Stop after this many seeds that broke a promise."""
 
 Seen = Counter[str]
 Play = Callable[[int], Seen]
@@ -71,8 +71,8 @@ def play(first: int, count: int, *, rollouts: bool = False, processes: int | Non
     started, done, seen, broken = time.monotonic(), 0, Seen(), list[str]()
     parts = [range(start, min(start + AT_ONCE, first + count)) for start in range(first, first + count, AT_ONCE)]
     with multiprocessing.Pool(processes) as pool:
-        for part, told, broken_there in pool.imap_unordered(partial(play_part, rollouts=rollouts), parts):
-            done, seen = done + len(part), seen + told
+        for part, part_seen, broken_there in pool.imap_unordered(partial(play_part, rollouts=rollouts), parts):
+            done, seen = done + len(part), seen + part_seen
             for each in broken_there:
                 say(f"\r{each}")
             broken += broken_there

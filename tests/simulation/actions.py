@@ -79,7 +79,7 @@ def all_at_once(env: Environment, tenant: TenantId, version: str) -> None:
 
 
 def admitted_long_ago(env: Environment, tenant: TenantId, version: str) -> None:
-    """Whoever asked for it saw the tenant as it was then, and is slow."""
+    """Start an execution whose caller was admitted when the tenant was in another state."""
     operation = env.rng.choice(list(Operation))
     made = [audit.attempt for audit in env.table.audits(tenant) if audit.operation is operation]
     request = env.rng.choice((Request(), Request(force=True)))
@@ -195,7 +195,7 @@ ACTIONS: tuple[Action, ...] = (
     *(team_creates, team_updates, team_deletes, team_deploys_again, forge),
 )
 RETRIES: tuple[Action, ...] = (*(retry, retry, retry, ask, ask, delete, all_at_once), *(admitted_long_ago, abort))
-"""Whoever asks is told that it failed, or that there is nothing, and asks again."""
+"""Callers repeat what has failed."""
 CONCURRENT: tuple[Action, ...] = (all_at_once, admitted_long_ago, admitted_long_ago, ask, delete, create, upgrade)
 """Many wait for their turn."""
 STACKS_DELETED_BY_HAND: tuple[Action, ...] = (

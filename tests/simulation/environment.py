@@ -152,9 +152,9 @@ class Environment(World):
 
     # Time
 
-    def trace(self, who: object, what: str, told: object = "") -> None:
+    def trace(self, who: object, what: str, result: object = "") -> None:
         if self.log:
-            self.log(f"{self.clock.now():%H:%M:%S.%f} {who}: {what} {told}".rstrip())
+            self.log(f"{self.clock.now():%H:%M:%S.%f} {who}: {what} {result}".rstrip())
 
     def later(self, delay: timedelta | float, action: Callable[[], None], kind: Kind = Kind.OTHER) -> None:
         """Run the action after about that time."""
@@ -274,15 +274,15 @@ class Environment(World):
                 raise Crash
             if name == "executions.start":
                 self.tick()
-            told = self.checks.around(caller, name, call)
-            self.trace(caller, name, told)
-            if name == "executions.start" and told and told not in self.runs:
-                self._take_up(told)
+            result = self.checks.around(caller, name, call)
+            self.trace(caller, name, result)
+            if name == "executions.start" and result and result not in self.runs:
+                self._take_up(result)
             if dies > 1 - faults.crash:
                 self.checks.seen["crashed after a call"] += 1
-                self.trace(caller, name, "is not told of: the function dies")
+                self.trace(caller, name, "has a result that is lost: the function dies")
                 raise Crash
-            return told
+            return result
 
         return around
 

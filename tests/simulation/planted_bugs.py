@@ -210,7 +210,7 @@ def _settle_an_update_by_its_status_alone(inspect: Any, run: Run, *, stacks: Any
 
 
 def _trust_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it lists is taken for unfinished, and is given its end whatever its row says."""
+    """Every listed operation counts as unfinished and is ended, whatever its row says."""
     not_overtaken = transitions.not_overtaken
 
     def or_its_own(run: Run) -> Condition:
@@ -277,7 +277,7 @@ _names_without_a_digest = all_of(
 
 
 def _stacks_by_their_parameters(self: reconciler.Reconciler) -> tuple[dict[str, Stack], dict[str, Stack]]:
-    """Whatever was made for a tenant is taken for one of this control plane's."""
+    """Every stack with a tenant parameter counts as this control plane's."""
     return {each.name: each.stack for each in self.survey.all() if each.stack.tenant_id}, {}
 
 
@@ -306,7 +306,7 @@ def _refuse_what_is_listed_late(own_queue: Any, tenant: TenantId, *args: Any) ->
 
 
 def _make_changes_by_their_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As 0.5.0 did: whatever bears the name is executed, whoever drew it up."""
+    """Like 0.5.0: a change set is executed by its name, whoever created it."""
 
     def review(run: Run, stack: Stack | None, release: Release, *, stacks: Any, drafting: Any) -> None:
         if stack is not None and condition(stack.status) in (StackCondition.DONE, StackCondition.DONE_AT_OLD_VERSION):
@@ -363,7 +363,7 @@ def _created_last(resource: Requester, _metadata: Metadata | None, audits: list[
 
 
 def _owner_once_served(metadata: Metadata | None, _audits: object) -> Requester | None:
-    """As before 0.7.0: the owner of a tenant is recorded when a create succeeds."""
+    """Like before 0.7.0: the owner of a tenant is recorded when a create succeeds."""
     served = metadata is not None and metadata.was_served
     return metadata.created_by if metadata is not None and served else None
 
@@ -597,7 +597,7 @@ BUGS = {
         ATTACKS,
     ),
     "a queue that is listed late is given up": PlantedBug(
-        _give_up_what_is_listed_late, "was late to list", ABORTED_EXECUTIONS
+        _give_up_what_is_listed_late, "was late to list", Faults(stale=1.0), (create, create, delete)
     ),
     "a stack whose queue is listed late is refused": PlantedBug(
         _refuse_what_is_listed_late, "may not provide", ABORTED_EXECUTIONS

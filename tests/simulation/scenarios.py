@@ -1,4 +1,4 @@
-"""One operation each: what the world is like when it is asked for, what is asked, and how that ends."""
+"""Scenarios of one operation each: the initial state, the order, and the expected end."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Scenario:
     name: str
     arrange: Callable[[], World]
     order: Callable[[World], str | None]
-    """Ask for it. The execution that is then under way; none if there is nothing to do any more."""
+    """Orders the operation and returns its execution, or ``None`` if there is nothing to do."""
     ends: Status
     then: Callable[[World], None]
-    """What is true once it has ended as it should."""
+    """Asserts what is true after the expected end."""
     heal: Callable[[World], str | None] | None = None
-    """What to ask for when the execution was killed, if that is not the same again."""
+    """The order after the execution was killed, if it is not the same one again."""
 
     def ask_again(self, world: World) -> str | None:
         return (self.heal or self.order)(world)
@@ -57,7 +57,7 @@ def delete(world: World, *, request: Request = OPERATOR) -> str | None:
     return execution_of(world.lifecycle().delete(ACME, request))
 
 
-# How the world is
+# Initial states
 
 
 def nothing_there() -> World:
@@ -65,7 +65,7 @@ def nothing_there() -> World:
 
 
 def with_a_stack(status: str) -> World:
-    """A stack that no operation has told of."""
+    """A stack that no operation has recorded."""
     world = World()
     done = status == "CREATE_COMPLETE"
     queue, version = (a_queue(1), VERSION) if done else (None, None)
@@ -91,7 +91,7 @@ def failed_before() -> World:
 
 
 def served_with_that_very_template() -> World:
-    """The stack is at the next version, and nobody has told the metadata."""
+    """The stack is at the next version, and the metadata does not say so."""
     world = a_served_tenant(version=NEXT_VERSION)
     world.table.plant_metadata(some_metadata(version=VERSION, queue=a_queue(1)))
     return world
@@ -108,7 +108,7 @@ def legacy() -> World:
     return would_change(world, Change("OutboundQueue", QUEUE_TYPE, outbound.url, removes=True))
 
 
-# What is the matter with it
+# Faults
 
 
 def throttled(world: World, calls: int = 3) -> World:
@@ -117,7 +117,7 @@ def throttled(world: World, calls: int = 3) -> World:
 
 
 def failing(world: World, *, undoing_fails: int = 0) -> World:
-    """CloudFormation cannot do what it is asked for, however often; undoes it, and may fail at that, too."""
+    """CloudFormation fails every time and rolls back. The rollback may fail, too."""
     world.stacks.failures.extend(["Access denied."] * 3)
     world.stacks.rollback_failures.extend(["Still denied."] * undoing_fails)
     return world
@@ -148,7 +148,7 @@ def slow_review(world: World) -> World:
     return world
 
 
-# How it is asked for
+# Orders
 
 
 def delete_before_messages_come(world: World) -> str | None:
@@ -161,7 +161,7 @@ def delete_before_messages_come(world: World) -> str | None:
 DRAIN = Request(by=OPERATOR.by, drain_seconds=60)
 INBOUND_REPLACED = Change("InboundQueue", QUEUE_TYPE, a_queue(1).url, removes=True)
 
-# How it ends
+# Ends
 
 served = partial(assert_served, version=VERSION)
 served_at_the_next_version = partial(assert_served, version=NEXT_VERSION)

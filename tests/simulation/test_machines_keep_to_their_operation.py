@@ -1,4 +1,4 @@
-"""Whoever may start one machine gives it any input. Each machine makes its own operation only."""
+"""Callers who may start one machine can give it any input. Each machine accepts only its own operation."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def every_fault(scenario: Scenario) -> Iterator[tuple[int, Moment]]:
 
 
 @contextmanager
-def told_where(at_call: int, moment: Moment) -> Iterator[None]:
+def noting(at_call: int, moment: Moment) -> Iterator[None]:
     """One test is many: say which failed."""
     try:
         yield
@@ -70,14 +70,14 @@ def play_undisturbed(scenario: Scenario) -> None:
 
 
 @every_scenario
-def test_undisturbed_the_story_ends_as_it_should(scenario: Scenario) -> None:
+def test_without_faults_the_scenario_ends_as_expected(scenario: Scenario) -> None:
     play_undisturbed(scenario)
 
 
 @every_scenario
 def test_a_crash_anywhere_has_the_effect_of_none(scenario: Scenario) -> None:
     for at_call, moment in every_fault(scenario):
-        with told_where(at_call, moment):
+        with noting(at_call, moment):
             fault = FaultInjector(at_call, moment)
             execution = begin(scenario, fault)
 
@@ -93,7 +93,7 @@ def test_a_crash_anywhere_has_the_effect_of_none(scenario: Scenario) -> None:
 @every_scenario
 def test_an_execution_that_is_killed_anywhere_is_healed_by_asking_again(scenario: Scenario) -> None:
     for at_call, moment in every_fault(scenario):
-        with told_where(at_call, moment):
+        with noting(at_call, moment):
             killed = begin(scenario, FaultInjector(at_call, moment, Killed))
             with pytest.raises(Killed):
                 killed.play()
@@ -122,7 +122,7 @@ def test_throttling_never_fails_a_run_by_itself() -> None:
     assert isinstance(world.ask(), Ready)
 
 
-def test_the_trouble_strikes_where_it_is_told_to() -> None:
+def test_the_fault_is_injected_at_its_call() -> None:
     heard: list[str] = []
     before, after = FaultInjector(2, Moment.BEFORE), FaultInjector(2, Moment.AFTER)
     for fault in (before, after):

@@ -65,14 +65,14 @@ class AnyOrder(RuleBasedStateMachine):
         self._watched(lambda: self.env.do(action))
 
     def _watched(self, action: Callable[[], None]) -> None:
-        """What is broken once does not have to hold in the end."""
+        """After a broken promise the final state is not checked."""
         try:
             action()
         except AssertionError:
             self.broken = True
             raise
 
-    # What people do
+    # Requests
 
     @rule(order=st.sampled_from(ORDERS), tenant=tenants, version=versions)
     def somebody_asks(self, order: actions.Action, tenant: TenantId, version: str) -> None:
@@ -91,7 +91,7 @@ class AnyOrder(RuleBasedStateMachine):
     def somebody_deletes_the_stack_by_hand(self, tenant: TenantId) -> None:
         self.do(lambda: actions.delete_the_stack_by_hand(self.env, tenant, ""))
 
-    # What goes on by itself
+    # Time
 
     @rule(steps=st.integers(min_value=1, max_value=12))
     def something_happens(self, steps: int) -> None:
@@ -112,7 +112,7 @@ class AnyOrder(RuleBasedStateMachine):
     def reconcile(self, spec: Spec) -> None:
         self.do(lambda: self.env.reconcile(spec))
 
-    # What goes wrong
+    # Faults
 
     @precondition(lambda self: any(run.running for run in self.env.runs.values()))
     @rule(which=some, how=st.sampled_from(("was aborted", "timed out")))
@@ -168,7 +168,7 @@ class AnyOrder(RuleBasedStateMachine):
     def _set_faults(self, **faults: object) -> None:
         self.env.faults = replace(self.env.faults, **faults)  # type: ignore[arg-type]
 
-    # What holds
+    # Checks
 
     @invariant()
     def every_promise_is_kept(self) -> None:
@@ -196,5 +196,5 @@ def test_a_bug_is_found_in_some_order(monkeypatch: pytest.MonkeyPatch) -> None:
         run_state_machine_as_test(AnyOrder, settings=settings(SOME_STEPS, max_examples=200, phases=[Phase.generate]))
 
 
-def test_it_begins_in_calm_weather() -> None:
+def test_it_begins_without_faults() -> None:
     assert AnyOrder().env.faults == NO_FAULTS

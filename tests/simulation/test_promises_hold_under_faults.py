@@ -43,7 +43,16 @@ def test_the_promises_hold_and_everything_that_may_happen_does() -> None:
     answers = {"Ready", "Provisioning", "BeingDeleted", "Deleted", "Failed"}
     orders = {"Accepted", "Unchanged", "Refused"}
     aborts = {f"{how}{where}" for how in ("was aborted", "timed out") for where in ("", " in the middle of a function")}
-    faults = {"suspended", "lost", "told again", "hung", "throttled", "crashed after a call", "old code", "listed late"}
+    faults = {
+        "suspended",
+        "lost",
+        "called twice",
+        "hung",
+        "throttled",
+        "crashed after a call",
+        "old code",
+        "listed late",
+    }
     healed = {"settled", "taken over", "revived", "given back to service"}
     resources = {f"{kind} of a resource: {end}" for kind in ("Create", "Update") for end in ("Provided", "NotProvided")}
     resources |= {f"{kind} of a resource is rolled back" for kind in ("Create", "Update")}

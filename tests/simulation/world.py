@@ -65,7 +65,7 @@ def watched(name: str, port: Port, around: Around) -> Port:
 
 @dataclass
 class Ports:
-    """What a function may call, with every call passing through ``around``."""
+    """The ports of a function. Every call passes through ``around``."""
 
     table: InMemoryTable
     stacks: FakeStacks
@@ -73,7 +73,7 @@ class Ports:
     executions: FakeExecutions
     clock: FakeClock
     names: Iterator[int] = field(default_factory=lambda: count(1))
-    """What names are made up from, that nobody else can make up."""
+    """Numbers for names that nobody else can guess."""
 
     @property
     def drafting(self) -> Drafting:
@@ -104,16 +104,16 @@ class World:
     executions: FakeExecutions = field(default_factory=FakeExecutions)
     clock: FakeClock = field(default_factory=FakeClock)
     cloudformation_goes_on: Callable[[], bool] = lambda: True
-    """Whether what CloudFormation is at comes to its end in this moment."""
+    """Decides if CloudFormation ends its work in this moment."""
     to_come: deque[Callable[[], None]] = field(default_factory=deque)
-    """What happens by itself: one thing a moment."""
+    """Things that happen by themselves, one per moment."""
     names: Iterator[int] = field(default_factory=lambda: count(1))
 
     def __post_init__(self) -> None:
         for version in (VERSION, NEXT_VERSION):
             self.table.record_release(a_release(version))
 
-    # Who asks
+    # Callers
 
     def ports(self, around: Around = undisturbed) -> Ports:
         return Ports(
@@ -135,7 +135,7 @@ class World:
         table = ports.table
         return Lifecycle(table, table, table, ports.executions, ports.queues, ports.clock, VERSION, Unlimited())
 
-    # What happens by itself
+    # Time
 
     def let_time_pass(self, moment: timedelta = A_MOMENT) -> None:
         self.clock.advance(moment)
@@ -177,7 +177,7 @@ def a_queue(number: int) -> Queue:
     return Queue(f"arn:aws:sqs:eu-west-1:000000000000:{name}", f"https://sqs.eu-west-1.amazonaws.com/0/{name}")
 
 
-# Where scenarios begin
+# Initial states
 
 
 def a_served_tenant(*, version: str = VERSION, status: str = "CREATE_COMPLETE") -> World:

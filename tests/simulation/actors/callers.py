@@ -1,4 +1,4 @@
-"""The callers of functions."""
+"""The callers of functions, which the checks have to tell apart."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Role(Enum):
 class Caller:
     role: Role
     tenant: TenantId | None
-    """Whose tenant it is about; a reconciliation is about all of them."""
+    """The tenant that the call is about. A reconciliation is about all tenants."""
     execution: str = ""
     wants_it: bool = False
-    """Whether this is somebody who asks for the tenant itself, and not only for its queue."""
+    """True if the caller asks for the tenant itself, and not only for its queue."""
     asked_at: datetime | None = None
-    """When it was asked for, if that was before this call."""
+    """When the caller asked, if that was before this call."""
     resource: StackResource | None = None
     """The resource of another team that asks."""
 

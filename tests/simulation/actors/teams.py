@@ -57,9 +57,9 @@ class TeamStack:
     busy: bool = False
     physical_id: str = ""
     status: str = ""
-    """What the stack is doing, or has done last."""
+    """The status of the stack."""
     shown: ResourceState | None = None
-    """What CloudFormation says of the resource."""
+    """The state of the resource that CloudFormation shows."""
     requests: int = 0
     """How often the resource was to be changed."""
 
@@ -90,7 +90,7 @@ def an_event(stack_id: str, kind: Kind, properties: Properties) -> dict[str, Any
 
 @dataclass
 class Poll:
-    """One request, until it has its answer."""
+    """One request that is polled until it is answered."""
 
     claim: Claim
     request: TenantQueueRequest
@@ -98,15 +98,15 @@ class Poll:
     version: str
     """The version of the code that answers."""
     answered: Callable[[bool], None]
-    forged_for: AtRest | None = None
+    forged_for: Idle | None = None
     """The stack whose event it pretends to be. If that is changed later, an event in its name may be its own."""
     confirmed: bool = False
     failures: int = 0
 
 
 @dataclass(frozen=True)
-class AtRest:
-    """What CloudFormation shows of a stack that rests."""
+class Idle:
+    """The state that CloudFormation shows of a stack that is not being changed."""
 
     shown: ResourceState | None
     status: str
@@ -125,7 +125,7 @@ class Teams:
     env: Environment
     stacks: list[TeamStack] = field(default_factory=list)
     quiet: bool = False
-    """Nobody asks for anything any more."""
+    """True once no more requests are made."""
 
     def create(self, properties: Properties, version: str) -> None:
         self._deploy(f"team-{len(self.stacks) + 1}", properties, version)
@@ -172,7 +172,7 @@ class Teams:
     def _named(self, stack: StackArn) -> TeamStack | None:
         return next((each for each in self.stacks if each.stack_id == str(stack)), None)
 
-    # How CloudFormation goes on
+    # The operations of CloudFormation
 
     def _deploy(self, name: str, properties: Properties, version: str) -> None:
         stack = TeamStack(name, len(self.stacks) + 1)
@@ -239,7 +239,7 @@ class Teams:
     def _something_else_fails(self) -> bool:
         return self.env.rng.random() < self.env.faults.other_failures
 
-    # How the machine goes on until there is an answer
+    # The machine that polls until there is an answer
 
     def _ask(
         self,
@@ -257,7 +257,7 @@ class Teams:
         if shows and not forged:
             self._begin_to_show(stack, f"{asked.kind.value.upper()}_IN_PROGRESS")
         self.env.tick()
-        rests = AtRest(stack.shown, stack.status) if forged else None
+        rests = Idle(stack.shown, stack.status) if forged else None
         # Whoever forges an event can also say that it was confirmed.
         confirmed = forged and self.env.rng.random() < _CLAIMED
         self._step(Poll(claim, asked, self.env.clock.now(), version, answered, rests, confirmed))
@@ -297,29 +297,29 @@ class Teams:
 
         env.call(caller, step, partial(self._over, poll))
 
-    def _over(self, poll: Poll, told: object, error: Exception | None) -> None:
+    def _over(self, poll: Poll, outcome: object, error: Exception | None) -> None:
         self.env.checks.of[poll.request.tenant].requests.has_said()
         if error is not None:
             poll.failures += 1
             if poll.failures < MAX_FAILURES:
                 self.env.later(self.env.rng.uniform(1, 20), partial(self._step, poll))
                 return
-            told = NotProvided(str(error))
+            outcome = NotProvided(str(error))
         poll.failures = 0
-        if isinstance(told, Waiting):
-            poll.confirmed = told.confirmed
+        if isinstance(outcome, Waiting):
+            poll.confirmed = outcome.confirmed
             waited = (self.env.clock.now() - poll.since).total_seconds()
             times = 1 if waited < PATIENT_AFTER_SECONDS else 10
             self.env.later(POLL_SECONDS * times, partial(self._step, poll))
             return
         by = "somebody else" if poll.forged_for else poll.request.request.by
-        self.env.trace(by, f"{poll.request.kind} is answered", told)
+        self.env.trace(by, f"{poll.request.kind} is answered", outcome)
         if poll.forged_for:
-            self.env.checks.seen[f"forged: {type(told).__name__}"] += 1
+            self.env.checks.seen[f"forged: {type(outcome).__name__}"] += 1
             return
-        assert not isinstance(told, NotConfirmed | AnsweredBefore), f"{by}: {told}"
-        self.env.checks.seen[f"{poll.request.kind} of a resource: {type(told).__name__}"] += 1
-        poll.answered(isinstance(told, Provided))
+        assert not isinstance(outcome, NotConfirmed | AnsweredBefore), f"{by}: {outcome}"
+        self.env.checks.seen[f"{poll.request.kind} of a resource: {type(outcome).__name__}"] += 1
+        poll.answered(isinstance(outcome, Provided))
 
 
 def properties(tenant: TenantId, **more: Any) -> Properties:

@@ -1,4 +1,4 @@
-"""CloudFormation in time: what it is asked for is begun, tells the stack's custom resource, and ends well or not."""
+"""CloudFormation over time: it begins an operation, calls the stack's custom resource, and succeeds or fails."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class TenantStacks(FakeStacks):
         """The ids of stacks that CloudFormation does not show yet."""
 
     def find(self, name_or_id: str) -> Stack | None:
-        """By its name a new stack is shown at once: whoever would create it again is told that it is there."""
+        """A new stack is found by its name at once, and by its id perhaps later."""
         return None if name_or_id in self.not_shown else super().find(name_or_id)
 
     def draw_up_changes(self, tenant: TenantId, stack_id: str, *, release: Release, name: str) -> str | None:
@@ -73,7 +73,7 @@ class CloudFormation:
     def __init__(self, env: Environment) -> None:
         self._env = env
         self._noticed: dict[str, Stack] = {}
-        """What was last seen to be under way, by stack id."""
+        """The operations that have been noticed, by stack id."""
         self.without_resource: set[str] = set()
         """Stacks that have no custom resource: not yet, or because they are older than it."""
         self._by_hand = 0
@@ -81,14 +81,14 @@ class CloudFormation:
         """Tenants whose stack somebody deletes by hand as soon as an operation on them is about to finish."""
 
     def notice(self) -> None:
-        """See what has been asked for since, and begin with it."""
+        """Begin every operation that was asked for since the last call."""
         for stack_id, fake in self._env.stacks.all.items():
             if fake.stack.status.endswith("_IN_PROGRESS") and self._noticed.get(stack_id) is not fake.stack:
                 self._noticed[stack_id] = fake.stack
                 self._begin(stack_id, fake)
 
     def is_about_to_finish(self, tenant: TenantId) -> bool:
-        """Whether somebody deletes the tenant's stack in this moment."""
+        """True if somebody deletes the tenant's stack at this moment."""
         if tenant not in self.to_be_deleted:
             return False
         self.to_be_deleted.remove(tenant)
@@ -149,7 +149,7 @@ class CloudFormation:
             env.later(env.rng.uniform(*LAGS), partial(env.stacks.not_shown.discard, stack_id))
 
     def _loses_its_resource(self, stack: Stack) -> bool:
-        """Whether the whole stack goes, or the update is undone that brought the custom resource."""
+        """True if the stack is deleted, or the update that added the custom resource is rolled back."""
         goes = stack.status in ("DELETE_IN_PROGRESS", "ROLLBACK_IN_PROGRESS")
         undone = stack.status == "UPDATE_ROLLBACK_IN_PROGRESS" and stack.stack_id in self._env.stacks.outbound
         return (goes or undone) and stack.stack_id not in self.without_resource
@@ -162,7 +162,7 @@ class CloudFormation:
             if not self._env.stacks.all[stack_id].stack.status.endswith("_IN_PROGRESS"):
                 self._env.stack_settled(stack_id)
 
-    # How it ends
+    # Ends of operations
 
     def _fails(self, rng: float) -> bool:
         return self._env.rng.random() < rng
@@ -212,7 +212,7 @@ class CloudFormation:
         self._env.queues.gone.update(queue.url for queue in queues if queue)
         stacks.change(stack_id, "DELETE_COMPLETE")
 
-    # What its custom resource is told, and when it has answered
+    # Calls of the custom resource
 
     def _record(self, stack: Stack, queue: Queue, then: Callable[[], None], *, again: bool = False) -> None:
         stack_id, tenant = stack.stack_id, TenantId.parse(stack.tenant_id)
@@ -258,5 +258,5 @@ class CloudFormation:
         """Lambda may call a function twice for one event, the second time much later."""
         env = self._env
         if env.rng.random() < env.faults.duplicates:
-            env.checks.seen["told again"] += 1
+            env.checks.seen["called twice"] += 1
             env.later(env.rng.uniform(1, 600), tell)

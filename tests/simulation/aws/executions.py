@@ -1,4 +1,4 @@
-"""Plays one execution of a machine as its file tells it: state by state, so that several can be played at once.
+"""Plays one execution of a machine's file, state by state, so that several can be played concurrently.
 
 What a function does is done by the use case that its handler calls, over the fakes. Errors are retried and caught as
 the file says; a wait lets a moment pass, whatever its length. (:mod:`~.timed_executions` has those that take time.)
@@ -33,7 +33,7 @@ A_CALL = timedelta(milliseconds=100)
 EMPTY_FOR = timedelta(seconds=60)
 """For how long a queue has to look empty before a delete believes it."""
 
-# What may befall a call
+# Faults
 
 
 class Crash(Exception):
@@ -51,7 +51,7 @@ class Moment(Enum):
 
 @dataclass
 class FaultInjector:
-    """What befalls the n-th call to the outside."""
+    """Injects one fault at the n-th call to the outside."""
 
     at_call: int = 0
     moment: Moment = Moment.BEFORE
@@ -75,22 +75,22 @@ class FaultInjector:
 Event = dict[str, Any]
 Function = Callable[[Event, Ports], Event]
 Parsed = TypeVar("Parsed")
-REMEMBERED = 20_000
-"""How many answers are kept of what is asked again and again. Stories by the hundred thousand have more."""
+CACHE_SIZE = 20_000
+"""The size of caches."""
 
 
-@lru_cache(REMEMBERED)
+@lru_cache(CACHE_SIZE)
 def _parsed(parse: Callable[[object], Any], text: str) -> Any:
     return parse(json.loads(text))
 
 
 def parsed(parse: Callable[[object], Parsed], event: Event) -> Parsed:
-    """What the function understands. Stories repeat themselves, and checking schemas takes time."""
+    """The parsed event. Parsing is cached, because checking schemas is slow and events repeat."""
     return cast(Parsed, _parsed(parse, json.dumps(event, sort_keys=True)))
 
 
 def _step(work: Callable[[Run, Event, Ports], Outcome]) -> Function:
-    """As ``lambdas.runtime.step``: being throttled is an outcome, until the run's deadline."""
+    """Like ``lambdas.runtime.step``: being throttled is an outcome, until the run's deadline."""
 
     def patiently(event: Event, ports: Ports) -> Event:
         run = parsed(schemas.parse_run, event)
@@ -222,9 +222,9 @@ FUNCTIONS: dict[str, Function] = {
 }
 
 
-@lru_cache(REMEMBERED)
-def _chosen(stem: str, choice: str, told: str) -> str:
-    return asl.chosen(asl.states(machine(stem))[choice], json.loads(told))
+@lru_cache(CACHE_SIZE)
+def _chosen(stem: str, choice: str, result: str) -> str:
+    return asl.chosen(asl.states(machine(stem))[choice], json.loads(result))
 
 
 class State(StrEnum):
@@ -270,13 +270,13 @@ class Execution:
         return bool(cast(Event, self._input.get("request", {})).get("explicit"))
 
     def play(self) -> bool:
-        """To its end. Whether it succeeded."""
+        """Play to the end, and return ``True`` if the execution succeeded."""
         while self.running:
             self.step()
         return self.state is State.SUCCEEDED
 
     def abort(self) -> None:
-        """From now on it does not run. Nothing of what it has caught or would have retried is done."""
+        """End the execution without running its Catch or Retry."""
         self._end(State.ABORTED)
 
     def step(self) -> None:
@@ -290,12 +290,12 @@ class Execution:
             case "Choice":
                 self._go(_chosen(self._stem, self.at, json.dumps(self._given)))
             case "Wait":
-                told = self._told_to_wait(state["Seconds"])
+                result = self._seconds_from_input(state["Seconds"])
                 self._go(state["Next"])
-                if told is None:
+                if result is None:
                     self._rest(state["Seconds"])
                 else:
-                    self._rest_for(told)
+                    self._rest_for(result)
             case "Fail":
                 self._end(State.FAILED)
 
@@ -312,20 +312,20 @@ class Execution:
     def _invoke(self, state: asl.State, token: str, function: Callable[[], Event]) -> None:
         self.world.clock.advance(A_CALL)
         try:
-            told = function()
+            result = function()
         except Killed:
             self.abort()
             raise
         except (Crash, BerthError) as error:
             self._failed(state, error)
         else:
-            self._answered(state, token, told)
+            self._answered(state, token, result)
 
-    def _answered(self, state: asl.State, token: str, told: Event) -> None:
+    def _answered(self, state: asl.State, token: str, result: Event) -> None:
         if asl.waits_for_token(state):
             self._awaited = token
         else:
-            self._done(state, told)
+            self._done(state, result)
 
     def _failed(self, state: asl.State, error: Crash | BerthError) -> None:
         if isinstance(error, Crash):
@@ -334,7 +334,7 @@ class Execution:
             self._fault(state, type(error).__name__, str(error))
 
     def _wake(self, state: asl.State, token: str) -> None:
-        """It sleeps until its token is sent back, or for so long."""
+        """Go on once the token was sent back, or time out."""
         waiting = self.world.executions.waiting
         if token in waiting:
             self.world.let_time_pass()
@@ -345,13 +345,13 @@ class Execution:
         else:
             self._done(state, {})
 
-    def _done(self, state: asl.State, told: Event) -> None:
-        result = {"states": {"result": {"Payload": told}}, **self._variables}
+    def _done(self, state: asl.State, result: Event) -> None:
+        result = {"states": {"result": {"Payload": result}}, **self._variables}
         self._variables |= asl.evaluate(state.get("Assign", {}), result)
         if state.get("End"):
             self._end(State.SUCCEEDED)
         else:
-            self._go(state["Next"], asl.evaluate(state.get("Output", told), result))
+            self._go(state["Next"], asl.evaluate(state.get("Output", result), result))
 
     def _fault(self, state: asl.State, error: str, cause: str) -> None:
         caught = {error, "States.ALL"} | ({"States.TaskFailed"} if error != "States.Timeout" else set())
@@ -365,8 +365,8 @@ class Execution:
         (target, *_) = (target for errors, target in asl.catches(state) if caught & set(errors))
         self._go(target, {"Error": error, "Cause": cause})
 
-    def _told_to_wait(self, seconds: int | str) -> int | None:
-        """How long the step before has said to wait, if the file says that it does."""
+    def _seconds_from_input(self, seconds: int | str) -> int | None:
+        """The seconds that the step before returned, if the file waits for those."""
         if isinstance(seconds, str) and "$states.input" in seconds:
             return cast(int, asl.evaluate(seconds, {"states": {"input": self._given}}))
         return None
@@ -375,7 +375,7 @@ class Execution:
         self.world.let_time_pass(timedelta(seconds=seconds))
 
     def _rest(self, _seconds: int | str) -> None:
-        """The machine waits. By itself it does for a moment; a number in quotes is a placeholder or an expression."""
+        """Wait for a moment, whatever the file says."""
         self.world.let_time_pass()
 
     def _go(self, to: str, given: object = None) -> None:

@@ -1,4 +1,4 @@
-"""Executions that take time: their waits last as long as their file says, and their functions may be held half-way."""
+"""Executions that take time: they wait as long as their file says, and their functions may be suspended."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PLACEHOLDERS = {"${AwaitStackSeconds}": AWAIT_STACK_SECONDS, "${AwaitReviewSecon
 
 
 class TimedExecution(Execution):
-    """Of one tenant's operation. The env calls :meth:`step` when it is due, and not while a function is at work."""
+    """The environment calls :meth:`step` when it is due, and never while a function is running."""
 
     world: Environment
 
@@ -28,20 +28,20 @@ class TimedExecution(Execution):
         super().__init__(env, name)
         self.tenant = TenantId.parse(self._input["tenantId"])
         self.at_work = 0
-        """How many of its functions are running now; also when it was cut short itself."""
+        """The number of its functions that are running, also after the execution itself has ended."""
         self.started_at = self._started_at
         self.times_out_at = self._started_at + timedelta(seconds=self._machine["TimeoutSeconds"])
         self.rests_for: float | None = 0.0
-        """For how many seconds until it is to go on; ``None`` while a function is at work."""
+        """Seconds until the next step; ``None`` while a function is running."""
 
     @property
     def alive(self) -> bool:
-        """Whether anything of it can still do something."""
+        """True while the execution or one of its functions is running."""
         return self.running or self.at_work > 0
 
     @property
     def sleeps(self) -> str | None:
-        """The token that it waits for."""
+        """The task token that the execution waits for."""
         return self._awaited
 
     @property
@@ -53,7 +53,7 @@ class TimedExecution(Execution):
         super().step()
 
     def cut_short(self, how: str) -> None:
-        """It is aborted or times out. Its functions do not notice."""
+        """Abort the execution, or have it time out. Its functions go on."""
         self.state = State.ABORTED
         self.world.executions.cut_short(self.name, how)
         if self._awaited:
@@ -64,7 +64,7 @@ class TimedExecution(Execution):
         self.at_work += 1
         self.rests_for = None
 
-        def over(told: Event | None, error: Exception | None) -> None:
+        def over(result: Event | None, error: Exception | None) -> None:
             self.at_work -= 1
             if not self.running:
                 return
@@ -72,7 +72,7 @@ class TimedExecution(Execution):
             if isinstance(error, Crash | BerthError):
                 self._failed(state, error)
             else:
-                self._answered(state, token, told or {})
+                self._answered(state, token, result or {})
                 self.rests_for = AWAIT_STACK_SECONDS if self._awaited else self.rests_for
             self.world.plan(self)
 

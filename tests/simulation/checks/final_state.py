@@ -1,6 +1,6 @@
-"""When it is calm: what has to be true within bounded time, though nobody asks for anything any more.
+"""What has to be true within bounded time after the last fault and the last request.
 
-The rule on executions that ended and the scheduled reconciler alone see to it.
+The rule on ended executions and the scheduled reconciler alone have to achieve it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.simulation.aws.timed_executions import AWAIT_STACK_SECONDS
 from tests.simulation.environment import ADOPTION, LINGER, VERSIONS, Environment
 
 BOUND = DEADLINE + SETTLING_EVERY + LINGER + timedelta(seconds=AWAIT_STACK_SECONDS) + timedelta(minutes=5)
-"""As long after the last fault every operation has its end. The last minutes are for retries and for what travels."""
+"""Every operation ends within this time after the last fault. The last minutes are for retries and late events."""
 
 
 def check_operations_end(env: Environment) -> None:
@@ -32,7 +32,7 @@ def check_operations_end(env: Environment) -> None:
         assert env.table.lock(tenant) is None, f"{tenant} is locked for ever"
         for audit in env.table.audits(tenant):
             assert audit.status is not Status.STARTED, f"{audit.execution} says Started for ever"
-    _check_what_was_told(env)
+    _check_history(env)
     _check_stacks_were_asked_once(env)
 
 
@@ -57,11 +57,11 @@ def check_repair(env: Environment) -> None:
     for tenant in env.tenants:
         _check_the_truth(env, tenant)
         _check_the_version(env, tenant, vanished[tenant])
-    _check_what_was_told(env)
+    _check_history(env)
 
 
 def _check_the_neighbours(env: Environment) -> None:
-    """Another control plane's tenants are its own: they are neither touched nor told of."""
+    """Another control plane's tenants are its own: they are neither changed nor reported."""
     found = {finding.subject for finding in env.reconciliations.recorded[SETTLING].findings}
     for stack in env.neighbours:
         assert env.stacks.all[stack.stack_id].stack is stack, f"{stack.stack_id} was touched"
@@ -96,20 +96,20 @@ def _check_the_version(env: Environment, tenant: TenantId, version: str | None) 
     env.checks.seen["brought back at its version"] += 1
 
 
-def _check_what_was_told(env: Environment) -> None:
+def _check_history(env: Environment) -> None:
     """One end for each initial_state."""
     for tenant in env.tenants:
-        told: dict[str, list[Status]] = {}
+        history: dict[str, list[Status]] = {}
         for entry in env.table.history(tenant):
             if isinstance(entry, HistoryEntry):
-                told.setdefault(entry.execution, []).append(entry.status)
-        for execution, statuses in told.items():
+                history.setdefault(entry.execution, []).append(entry.status)
+        for execution, statuses in history.items():
             # Clocks differ, so it may look as if it had ended before it began.
             once = sorted(statuses) in (["Started", "Success"], ["Failure", "Started"], ["Failure"])
-            assert once, f"{execution} is told of as {statuses}"
+            assert once, f"{execution} has the history {statuses}"
         for audit in env.table.audits(tenant):
             if audit.execution in env.runs:
-                assert audit.status in told[audit.execution], f"{audit.execution} did not end as {audit.status}"
+                assert audit.status in history[audit.execution], f"{audit.execution} did not end as {audit.status}"
 
 
 def _check_stacks_were_asked_once(env: Environment) -> None:

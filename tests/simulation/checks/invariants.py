@@ -1,7 +1,7 @@
-"""The six promises, looked after at every call that anybody makes to the outside.
+"""The six promises, checked at every call that anybody makes to the outside.
 
-It knows nothing of how they are kept: it follows who was given the lock, what each operation came to and what people
-asked for, and compares that with what is recorded and with what CloudFormation and the queues have.
+The checks do not know how the product keeps them. They follow who got the lock, how each operation ended and what was
+requested, and compare that with the rows, the stacks and the queues.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ OLD_MESSAGE = timedelta(seconds=75)
 """A delete that is not forced loses none that was sent longer ago, nor one from before the queue was withdrawn."""
 
 NOT_LISTED = "the queue among its resources"
-"""What the root cause says when CloudFormation lists another queue than the stack names, or none."""
+"""Part of the root cause when CloudFormation lists another queue than the stack names, or none."""
 
 WRITES = frozenset(
     f"table.{method}"
@@ -71,7 +71,7 @@ CHANGES_A_STACK = frozenset(
 
 
 class Run(Protocol):
-    """What has to be known about an execution."""
+    """The properties of an execution that the checks use."""
 
     @property
     def running(self) -> bool: ...
@@ -94,7 +94,7 @@ class Rows:
     owner: str | None
     metadata: Metadata | None
     audits: dict[AuditKey, Audit]
-    told: int
+    entries: int
     """How many entries the history has."""
 
     @property
@@ -108,16 +108,16 @@ class Rows:
 
 
 class TenantChecks:
-    """What ought to be true of one tenant, from what was seen to happen."""
+    """The expected state of one tenant, from the calls that were seen."""
 
-    def __init__(self, tenant: TenantId, world: Checks) -> None:
+    def __init__(self, tenant: TenantId, checks: Checks) -> None:
         self.tenant = tenant
-        self._world = world
+        self._all = checks
         rows = self.rows()
         self.served = rows.served
-        """What getQueue ought to answer with."""
+        """The queue and version that getQueue should answer with."""
         self.withdrawn: Served | None = None
-        """What it would answer with if the delete that goes on were refused."""
+        """The same, in case the running delete is refused."""
         self.deleted = any(audit.operation is Operation.DELETE for audit in rows.audits.values())
         self.to_go = self.deleted
         """A delete has begun, and nobody has undone it or asked for the tenant since."""
@@ -125,47 +125,45 @@ class TenantChecks:
         """The tenant was deleted by the resource that asked first, and had never been served."""
         self._delete: str | None = None
         """The latest delete that has begun."""
-        self.withdrawn_at = world.clock.now()
+        self.withdrawn_at = checks.clock.now()
         self.requests = RequestLog()
         self.vanished: str | None = None
         """The version at which the tenant was served when its queue went, though nobody deleted the tenant."""
 
     def rows(self) -> Rows:
-        table = self._world.table
+        table = self._all.table
         lock = table.lock(self.tenant)
         audits = {_key(audit): audit for audit in table.audits(self.tenant)}
-        owner, told = lock.run.execution if lock else None, len(table.history(self.tenant))
-        return Rows(owner, table.metadata(self.tenant), audits, told)
+        owner, entries = lock.run.execution if lock else None, len(table.history(self.tenant))
+        return Rows(owner, table.metadata(self.tenant), audits, entries)
 
     @property
     def living(self) -> list[Stack]:
         """Its own stacks: not those that somebody else made under its name."""
-        own = [stack for stack in self._world.stacks.living if stack.stack_id not in self._world.planted]
+        own = [stack for stack in self._all.stacks.living if stack.stack_id not in self._all.planted]
         return [stack for stack in own if stack.tenant_id == self.tenant.value]
 
-    # What changes
+    # Changes of rows
 
     def changed(self, caller: Caller, call: str, was: Rows, now: Rows) -> None:
         if now.said != was.said or call in ("table.correct", "table.adopt"):
-            assert now.told > was.told, f"{caller} changes {was.said} into {now.said} by {call}, without a trace"
+            assert now.entries > was.entries, f"{caller} changes {was.said} into {now.said} by {call}, without a trace"
         if now.owner != was.owner:
             self._owner_changes(caller, call, was.owner, now)
         for key, audit in now.audits.items():
             if audit != was.audits.get(key):
                 self._audit_changes(caller, call, was, was.audits.get(key), audit, now)
         if said_of(was) != said_of(now):
-            resource = caller.resource or self._world.resource_of(caller.execution)
+            resource = caller.resource or self._all.resource_of(caller.execution)
             self.check_owner(resource, "describes")
-            self._world.seen["described by its own resource"] += (
-                resource is not None and resource == self.requests.owner
-            )
+            self._all.seen["described by its own resource"] += resource is not None and resource == self.requests.owner
         if call == "table.correct" and now.metadata != was.metadata:
             assert now.owner is None, f"{caller} corrects what belongs to {now.owner}"
             self.served = now.served
             assert self.served is None or self.fits(self.served), f"{caller} corrects {was.served} to {now.served}"
         if call == "table.adopt":
             assert now.owner is None, f"{caller} adopts what belongs to {now.owner}"
-            self._world.seen["adopted"] += 1
+            self._all.seen["adopted"] += 1
         if call == "table.forget_queue":
             self.withdrawn = None
         if call == "table.forget_queue" and was.served and not now.served:
@@ -179,23 +177,23 @@ class TenantChecks:
         now_owner = now.owner
         if owner is not None:
             by_itself = caller.role is Role.RUN and caller.execution == owner
-            alive = self._world.runs[owner].alive
+            alive = self._all.runs[owner].alive
             assert by_itself or not alive, f"{caller} takes the lock of {_short(owner)}, which is at work"
             if not by_itself:
-                self._world.seen["taken over" if now_owner else "settled"] += 1
+                self._all.seen["taken over" if now_owner else "settled"] += 1
         if now_owner is None:
             return
         assert caller.execution == now_owner, f"{caller} gives the lock to {now_owner}"
         assert call == "table.begin", f"{caller} takes the lock by {call}"
-        run = self._world.runs[now_owner]
+        run = self._all.runs[now_owner]
         if run.operation is Operation.DELETE:
             # One that takes over from another may be refused as that might have been.
             self.served, self.withdrawn = None, self.served or self.withdrawn
-            self.to_go, self._delete, self.withdrawn_at = True, now_owner, self._world.clock.now()
-        elif owner is not None and self._world.runs[owner].operation is Operation.DELETE:
+            self.to_go, self._delete, self.withdrawn_at = True, now_owner, self._all.clock.now()
+        elif owner is not None and self._all.runs[owner].operation is Operation.DELETE:
             self._restore(owner, now)
         if run.operation is Operation.CREATE and not self.to_go:
-            self.requests.begins(self._world.requester_of(now_owner), by_name=run.explicit)
+            self.requests.begins(self._all.requester_of(now_owner), by_name=run.explicit)
 
     def check_owner(self, resource: StackResource | None, does: str) -> None:
         """A resource of another team deletes and describes only a tenant that it brought into being itself.
@@ -214,13 +212,13 @@ class TenantChecks:
         self, caller: Caller, call: str, was: Rows, was_audit: Audit | None, audit: Audit, now: Rows
     ) -> None:
         if call == "table.adopt":
-            assert audit.execution not in self._world.runs, f"{caller} adopts {audit.execution}, which is Berth's own"
+            assert audit.execution not in self._all.runs, f"{caller} adopts {audit.execution}, which is Berth's own"
             return
         if audit.revived_by is not None and audit.revived_by != (was_audit and was_audit.revived_by):
             self._revived(caller, now.owner)
             if was_audit is not None and replace(audit, revived_by=was_audit.revived_by) == was_audit:
                 return
-        run = self._world.runs.get(audit.execution)
+        run = self._all.runs.get(audit.execution)
         assert run is not None, f"{caller} writes the audit of {audit.execution}, which never was"
         name = _short(audit.execution)
         mine = caller.role is Role.RUN and caller.execution == audit.execution
@@ -229,7 +227,7 @@ class TenantChecks:
             assert was_audit.attempt <= audit.attempt, f"{caller} overwrites what came after it"
             over = was_audit.execution == audit.execution and was_audit.status is not Status.STARTED
             assert not over, f"{caller} has {name} end twice: {was_audit.status}, {audit.status}"
-        self._world.seen[f"{audit.operation} {audit.status}{'' if mine else ', settled'}"] += 1
+        self._all.seen[f"{audit.operation} {audit.status}{'' if mine else ', settled'}"] += 1
         if audit.status is Status.SUCCESS:
             assert was.owner == audit.execution, f"{name} succeeds, but the tenant belongs to {was.owner}"
             self._succeeded(audit, now)
@@ -237,40 +235,40 @@ class TenantChecks:
             self._restore(audit.execution, now)
         if audit.root_cause:
             assert "was made for" not in audit.root_cause.reason, f"tenants are in each other's way: {audit.root_cause}"
-            early = self._world.clock.now() - run.started_at <= DEADLINE
+            early = self._all.clock.now() - run.started_at <= DEADLINE
             lags = early and NOT_LISTED in audit.root_cause.reason
             assert not lags, f"{name} has failed because CloudFormation was late to list its queue: {audit.root_cause}"
 
     def _revived(self, caller: Caller, owner: str | None) -> None:
         assert owner == caller.execution, f"{caller} revives a tenant that belongs to {owner}"
-        assert self._world.runs[owner].explicit, f"{caller} brings back a deleted tenant unasked"
+        assert self._all.runs[owner].explicit, f"{caller} brings back a deleted tenant unasked"
         if self.to_go:
-            self._check_reviver(self._world.resource_of(owner))
+            self._check_reviver(self._all.resource_of(owner))
             wanted = self.requests.may_bring_back(owner, self._delete)
             assert wanted, f"{caller} brings back a deleted tenant, which nobody asked for since"
             self.requests.is_gone()  # From now on it is another tenant of the same name.
-            self._world.seen["revived"] += 1
+            self._all.seen["revived"] += 1
         self.deleted = self.to_go = False
 
     def _check_reviver(self, resource: StackResource | None) -> None:
         """A resource brings back only what it has deleted, or the same resource of a stack of the same name."""
         if resource is None:
             return
-        deleted_by = self._world.resource_of(self._delete or "")
+        deleted_by = self._all.resource_of(self._delete or "")
         may = deleted_by is not None and resource.stands_for(deleted_by)
         if not may and self.free:
-            self._world.seen["had by another after a rollback"] += 1
+            self._all.seen["had by another after a rollback"] += 1
             return
         assert may, f"{resource} brings back {self.tenant}, which was deleted by {deleted_by or 'somebody else'}"
-        self._world.seen["revived by its own resource"] += 1
+        self._all.seen["revived by its own resource"] += 1
 
     def _succeeded(self, audit: Audit, now: Rows) -> None:
         name, self.vanished = _short(audit.execution), None
         if audit.operation is Operation.DELETE:
             assert self.living == [], f"{name} has deleted, but there is {self.living}"
-            self.check_owner(self._world.resource_of(audit.execution), "deletes")
+            self.check_owner(self._all.resource_of(audit.execution), "deletes")
             self.served, self.withdrawn, self.deleted, self.to_go = None, None, True, True
-            self.free = self.requests.owner is None and self._world.resource_of(audit.execution) is not None
+            self.free = self.requests.owner is None and self._all.resource_of(audit.execution) is not None
             self.requests.is_gone()
             return
         assert not self.deleted, f"{name} serves a deleted tenant"
@@ -280,9 +278,9 @@ class TenantChecks:
         if audit.operation is Operation.UPDATE:
             self.served = stack.queue, audit.version
             assert self.fits(self.served), f"{name} has succeeded, but the stack is at {stack.version}"
-            self._world.seen["only recorded"] += stack.version != audit.version
+            self._all.seen["only recorded"] += stack.version != audit.version
         else:
-            self.requests.is_there(self._world.requester_of(audit.execution))
+            self.requests.is_there(self._all.requester_of(audit.execution))
             if self.served is None or not self.fits(self.served):
                 self.served = stack.queue, stack.version
             self._check_description(audit, now)
@@ -296,39 +294,39 @@ class TenantChecks:
         name, labels, pin = _short(create.execution), now.metadata.labels, now.metadata.pinned_version
         assert said.labels in (None, labels), f"{name} was asked for with labels {said.labels}, and they are {labels}"
         assert said.pin in (None, pin), f"{name} was asked for with the pin {said.pin}, and that is {pin}"
-        self._world.seen["described"] += 1
+        self._all.seen["described"] += 1
 
     def _restore(self, delete: str, now: Rows) -> None:
         """A delete has failed, or died. If it has not touched the stack, the tenant is served again."""
-        touched = delete in self._world.touched
+        touched = delete in self._all.touched
         stands = [stack for stack in self.living if not stack.status.startswith("DELETE_")]
         if touched or self.withdrawn is None:
             self.served = None
         elif stands:
             self.served = self.withdrawn
         else:
-            # Somebody deletes the stack by hand. Whether that has been seen already is a matter of moments.
+            # Somebody deletes the stack by hand, and Berth may or may not have noticed.
             self.served = now.served and self.withdrawn
         self.to_go = self.served is None
         self.withdrawn = None
-        self._world.seen["given back to service"] += self.served is not None
+        self._all.seen["given back to service"] += self.served is not None
 
     def fits(self, served: Served) -> bool:
-        """Whether that is what the stack says of itself. Of releases with the same content either may be named."""
+        """True if the stack has that queue and version, or a version with the same content."""
         (stack,) = self.living
         queue, version = served
-        return stack.queue == queue and (stack.version is None or self._world.same_content(stack.version, version))
+        return stack.queue == queue and (stack.version is None or self._all.same_content(stack.version, version))
 
-    # What is true at any time
+    # At any time
 
     def check(self) -> None:
         rows = self.rows()
         if rows.served:
-            own = rows.served[0] in self._world.made.get(self.tenant, ())
+            own = rows.served[0] in self._all.made.get(self.tenant, ())
             assert own, f"{self.tenant}: {rows.served[0]} is served, which was never in a stack of its own"
         assert rows.served == self.served, f"{self.tenant}: {rows.served} is served, not {self.served}"
         if rows.served and rows.metadata:
-            gone = rows.metadata.stack_id in self._world.let_go
+            gone = rows.metadata.stack_id in self._all.let_go
             assert not gone, f"{self.tenant}: a queue is served that has gone with its stack {rows.metadata.stack_id}"
         assert len(self.living) <= 1, f"{self.tenant} has several stacks: {self.living}"
         started = [audit.execution for audit in rows.audits.values() if audit.status is Status.STARTED]
@@ -336,24 +334,24 @@ class TenantChecks:
         assert started == owner, f"{self.tenant} belongs to {owner}, but {started} say Started"
 
     def check_answer(self, answer: Answer) -> None:
-        """What getQueue has answered, when nothing happened meanwhile."""
+        """Check an answer of getQueue. Nothing else has happened during the call."""
         owner = self.rows().owner
-        operation = self._world.runs[owner].operation if owner else None
+        operation = self._all.runs[owner].operation if owner else None
         if self.served:
             assert isinstance(answer, Ready)
             assert (answer.queue, answer.version) == self.served, f"{answer} is answered, not {self.served}"
-        elif operation is Operation.DELETE and owner and self._world.runs[owner].running:
+        elif operation is Operation.DELETE and owner and self._all.runs[owner].running:
             assert isinstance(answer, BeingDeleted), f"{self.tenant} is being deleted, and the answer is {answer}"
         elif self.deleted and owner is None:
             further = isinstance(answer, Failed) and answer.audit.operation is Operation.DELETE
             assert isinstance(answer, Deleted) or further, f"{self.tenant} is deleted, and the answer is {answer}"
         else:
             assert not isinstance(answer, Ready), f"nothing is served, and the answer is {answer}"
-        self._world.seen[type(answer).__name__] += 1
+        self._all.seen[type(answer).__name__] += 1
 
 
 class Checks:
-    """All tenants, and who calls what."""
+    """The checks of all tenants, and of every call."""
 
     def __init__(
         self,
@@ -371,7 +369,7 @@ class Checks:
         self.runs: dict[str, Run] = {}
         self.seen: Counter[str] = Counter()
         self.let_go: set[str] = set()
-        """Stacks that go, and have been told that their queue is taken back."""
+        """Stacks that are being deleted and whose queue is no longer recorded."""
         self.planted: set[str] = set()
         """Stacks that somebody else made under a tenant's name."""
         self.made: dict[TenantId, set[Queue]] = {}
@@ -388,10 +386,10 @@ class Checks:
         if name in CHANGES_A_STACK:
             with self._stacks_compared(caller, name):
                 return call()
-        told = call()
-        if name == "executions.start" and told:
-            self._accepted(caller, told)
-        return told
+        result = call()
+        if name == "executions.start" and result:
+            self._accepted(caller, result)
+        return result
 
     def _accepted(self, caller: Caller, execution: str) -> None:
         """That execution was started by somebody, or was running already."""

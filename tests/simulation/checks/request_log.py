@@ -1,6 +1,6 @@
-"""The orders for one tenant, when each was asked for and accepted, and who brought the tenant into being.
+"""The requests for one tenant: when each was made and accepted, and who owns the tenant.
 
-An order is accepted in the moment in which its execution starts.
+A request is accepted when its execution starts.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class RequestLog:
     described: dict[str, Description] = field(default_factory=dict)
     """Labels and pins, by the executions that their creates were answered with."""
     answered_deletes: dict[str, datetime] = field(default_factory=dict)
-    """When each delete was last asked for by somebody who was told that it is under way, by their executions."""
+    """When each delete was last requested and accepted, by execution."""
     owner: Requester | None = None
-    """Whoever brought the tenant into being since it was last deleted, also if its stack has vanished meanwhile."""
+    """The requester whose create succeeded first since the tenant was last deleted."""
     first: Requester | None = None
-    """Whose create was the first to begin since the tenant was last deleted, if it has not been served since."""
+    """The requester whose create began first since the tenant was last deleted, until one succeeds."""
     sayings: int = 0
     """How often somebody began to set labels or a pin."""
     saying: int = 0
@@ -82,7 +82,7 @@ class RequestLog:
         return execution
 
     def may_bring_back(self, create: str, delete: str | None) -> bool:
-        """Whether somebody asked for the tenant, by that create, after the delete had been asked for."""
+        """True if that create was requested after the delete was."""
         if create not in self.creates:
             return False
         return self.creates[create].asked_at > self.deletes.get(delete or "", LONG_AGO)

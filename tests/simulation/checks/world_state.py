@@ -1,4 +1,4 @@
-"""What holds once everything has come to rest, whatever happened on the way."""
+"""Assertions about the world after a scenario has ended, whatever faults there were."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.simulation.world import World
 
 ENDED: tuple[list[Status], ...] = ([Status.STARTED, Status.SUCCESS], [Status.STARTED, Status.FAILURE])
 NEVER_BEGUN: tuple[list[Status], ...] = ([], [Status.FAILURE])
-"""It was aborted before it could begin, or gave up waiting for its turn."""
+"""The execution was aborted before it began, or gave up waiting for the lock."""
 
 
 def told_of(world: World, execution: str) -> list[Status]:

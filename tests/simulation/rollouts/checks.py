@@ -1,4 +1,4 @@
-"""What rollouts promise, checked against what became of the tenants."""
+"""The promises of rollouts, checked against the tenants' rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SERVED = frozenset({TenantState.READY, TenantState.UPDATING, TenantState.UPDATE_
 
 @dataclass
 class ByHand:
-    """What operators have done to single tenants, which explains why those are not where a rollout has left them."""
+    """Orders for single tenants, which explain why a tenant is not at the version to which a rollout moved it."""
 
     moved: set[tuple[TenantId, str]] = field(default_factory=set)
     """To which version a tenant was to be moved."""
@@ -131,9 +131,11 @@ def check_that_it_is_undone(undone: Rollout, undo: Rollout, fleet: Fleet, by_han
         moved = outcome.operation_attempt is not None and outcome.from_version != bad
         if not moved or metadata is None or not metadata.published or metadata.version != bad:
             continue
-        told = returned.get(tenant)
+        outcome_of_undo = returned.get(tenant)
         # That it succeeded, or was there already, is no report.
-        is_told = told is not None and (told.result is Result.FAILED or told.skip not in (None, Skip.CURRENT))
-        assert is_told or tenant.value in reported or (tenant, bad) in by_hand.moved, (
-            f"{tenant} is still at {bad} after the undo, which said {told or undo.skipped} of {outcome}"
+        is_reported = outcome_of_undo is not None and (
+            outcome_of_undo.result is Result.FAILED or outcome_of_undo.skip not in (None, Skip.CURRENT)
+        )
+        assert is_reported or tenant.value in reported or (tenant, bad) in by_hand.moved, (
+            f"{tenant} is still at {bad} after the undo, which said {outcome_of_undo or undo.skipped} of {outcome}"
         )

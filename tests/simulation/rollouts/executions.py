@@ -1,4 +1,4 @@
-"""Plays the rollouts' machine and its children as their file tells it, step by step, beside the updates they run.
+"""Plays the file of the rollouts' machine and its children, step by step, beside the updates that they run.
 
 What a function does is done by the use case that its handler calls, over the fakes. Errors are retried and caught as
 the file says.
@@ -19,23 +19,23 @@ from orchestrator.rollouts.records import Item
 from orchestrator.rollouts.steps import TurnStep, parse_await_operator_step, parse_rollout_step, parse_turn
 from tests.machines import asl
 from tests.machines.files import ROLLOUT, TURN, machine
-from tests.simulation.aws.executions import REMEMBERED, Crash, Event, Execution, State, parsed
+from tests.simulation.aws.executions import CACHE_SIZE, Crash, Event, Execution, State, parsed
 from tests.simulation.rollouts.fleet import Fleet
 from tests.simulation.world import Around
 
 
-@lru_cache(REMEMBERED)
-def _chosen(part: str, choice: str, told: str) -> str:
-    return asl.chosen(asl.states(machine(part))[choice], json.loads(told))
+@lru_cache(CACHE_SIZE)
+def _chosen(part: str, choice: str, result: str) -> str:
+    return asl.chosen(asl.states(machine(part))[choice], json.loads(result))
 
 
-@lru_cache(REMEMBERED)
+@lru_cache(CACHE_SIZE)
 def _evaluated(template: str, variables: str) -> str:
     return json.dumps(asl.evaluate(json.loads(template), json.loads(variables)))
 
 
 def evaluated(template: Any, variables: dict[str, Any]) -> Any:
-    """What the machine makes of a template. Stories repeat themselves, and evaluating takes time."""
+    """The evaluated template. Evaluating is cached, because it is slow and runs repeat themselves."""
     return json.loads(_evaluated(json.dumps(template), json.dumps(variables, sort_keys=True)))
 
 
@@ -53,7 +53,7 @@ class MachineExecution:
         self._variables: dict[str, Any] = {}
         self._tries: Counter[int] = Counter()
         self.waited = 0.0
-        """For how many seconds it may have tried again since it last entered a state by way of a function's answer."""
+        """The greatest number of seconds for which it may have retried since a function last answered."""
 
     @property
     def running(self) -> bool:
@@ -61,7 +61,7 @@ class MachineExecution:
 
     @property
     def can_go_on(self) -> bool:
-        """Whether it is not waiting for somebody else."""
+        """True if the execution does not wait for somebody else."""
         return self.running
 
     def step(self) -> None:
@@ -98,20 +98,20 @@ class MachineExecution:
     def _call(self, state: asl.State) -> None:
         payload = self._evaluate(state["Arguments"]["Payload"])
         try:
-            told = self._function(self.at, payload)
+            result = self._function(self.at, payload)
         except Crash:
             self._fault(state, "Lambda.Unknown", "The function died.")
         except BerthError as error:
             self._fault(state, type(error).__name__, str(error))
         else:
-            self._answered(state, told)
+            self._answered(state, result)
 
     def _function(self, name: str, payload: Event) -> Event:
         raise NotImplementedError
 
-    def _answered(self, state: asl.State, told: Event) -> None:
+    def _answered(self, state: asl.State, result: Event) -> None:
         self.waited = 0.0
-        self._done(state, {"Payload": told})
+        self._done(state, {"Payload": result})
 
     def _evaluate(self, template: Any, result: object = None) -> Any:
         states = {"input": self.given, "context": self._context(), "result": result}
@@ -188,7 +188,7 @@ class Turn(MachineExecution):
                 self._fault(state, "States.TaskFailed", json.dumps({"Status": ended.state.value}))
 
     def _function(self, name: str, payload: Event) -> Event:
-        """As ``lambdas.runtime.turn_step``: being throttled is an outcome."""
+        """Like ``lambdas.runtime.turn_step``: being throttled is an outcome."""
         asked = parsed(parse_turn, payload)
         try:
             return tell(self._use_case(name, asked))
@@ -277,11 +277,11 @@ class RolloutExecution(MachineExecution):
             return tell(advancing.give_up(asked.rollout, asked.attempt, asked.failure))
         return tell(advancing.advance(asked.rollout, asked.attempt, asked.execution))
 
-    def _answered(self, state: asl.State, told: Event) -> None:
+    def _answered(self, state: asl.State, result: Event) -> None:
         if asl.waits_for_token(state):
             self._token = self._next_token
         else:
-            super()._answered(state, told)
+            super()._answered(state, result)
 
     def _map(self, state: asl.State) -> None:
         """Let in one child a step, as long as there is room; and go on once all have ended."""

@@ -1,4 +1,4 @@
-"""A fleet and all that a rollout needs, over the fakes; and a watch over what rollouts write down."""
+"""A fleet and everything that a rollout needs, over the fakes, with checks of every row that rollouts write."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ class RememberedAlarms(FakeAlarms):
         return any(at >= moment for at in self.soundings[: self._seen])
 
 
-class WatchedRollouts(InMemoryRollouts):
-    """The rows of rollouts, and what ought to be true whenever one is written."""
+class CheckedRollouts(InMemoryRollouts):
+    """The rows of rollouts, which checks every write."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -164,7 +164,7 @@ class FleetStacks(FakeStacks):
 
 @dataclass
 class Fleet(World):
-    ledger: WatchedRollouts = field(default_factory=WatchedRollouts)
+    ledger: CheckedRollouts = field(default_factory=CheckedRollouts)
     manifests: InMemoryManifests = field(default_factory=InMemoryManifests)
     throttling: FakeThrottling = field(default_factory=FakeThrottling)
     rollout_executions: FakeRolloutExecutions = field(default_factory=FakeRolloutExecutions)
@@ -176,7 +176,7 @@ class Fleet(World):
         self.stacks = self.fleet_stacks
         self.table.record_release(a_release(EQUAL_VERSION, content=a_release(VERSION).content))
         self.listing: InMemoryTable = self.table
-        """What the index says. It may lag."""
+        """The index, which may lag."""
 
     @property
     def alarms(self) -> RememberedAlarms:
@@ -207,7 +207,7 @@ class Fleet(World):
             self.table.plant_audit(an_audit(Status.SUCCESS, tenant=tenant, version=version))
             self.tenants.append(tenant)
 
-    # What functions and operators call
+    # Use cases
 
     def gate(self, around: Around = undisturbed) -> Gate:
         return Gate(
@@ -255,13 +255,13 @@ class Fleet(World):
             updates=watched("executions", self.executions, around),
         )
 
-    # What happens by itself
+    # Time
 
     def let_time_pass(self, moment: timedelta = A_SHORT_MOMENT) -> None:
         super().let_time_pass(moment)
 
     def settle_the_dead(self) -> None:
-        """What the reconciler does about operations whose execution died."""
+        """Settle operations whose execution died, as the reconciler does."""
         settling = Settling(
             self.table,
             self.table,

@@ -59,7 +59,7 @@ STAGES: list[list[dict[str, Any]]] = [
 
 
 def play_seed(seed: int, favoured_actions: Sequence[str] = ()) -> Counter[str]:
-    """What was seen. Raises :class:`Broken` if a promise was."""
+    """Play one seed and return what was seen. Raises :class:`Broken` if a promise was broken."""
     run = SeededRollout(seed, favoured_actions)
     run.play()
     return run.seen
@@ -78,15 +78,15 @@ class SeededRollout:
         self.fleet.stacks.throttled_calls = self._rng.choice([0, 0, 6])
         self.fleet.ledger.when_over = self._when_over
         self.rollout_id = ""
-        """Of the rollout that goes on now."""
+        """The id of the rollout that is under way."""
         self._by_hand = ByHand(pinned={each for each in self.fleet.tenants if self._is_pinned(each)})
         self._planning: Planning | None = None
         self._index = self.fleet.table.as_of_now()
-        """What a listing that lags says."""
+        """An older state of the index, for a listing that lags."""
         self._rollout_executions: dict[str, RolloutExecution] = {}
         self._turns: list[Turn] = []
         self._operations: dict[str, Execution] = {}
-        """Of single tenants, by their execution."""
+        """The operations on single tenants, by execution."""
         self._started_by: dict[str, str] = {}
         """Which rollout has started an update that somebody waits for."""
         self._in_a_call: list[object] = []
@@ -132,7 +132,7 @@ class SeededRollout:
         return asked | ({"dryRun": True} if self._rng.random() < 0.1 else {})
 
     def _start(self, asked: dict[str, Any]) -> bool:
-        """Whether there is anything to do."""
+        """Start a rollout, and return ``False`` if there is nothing to do."""
         spec = spec_from(asked, max_concurrency=4)
         return self._begin(lambda rollouts: rollouts.start(spec, OPERATOR.by), asked)
 
@@ -217,7 +217,7 @@ class SeededRollout:
 
     @property
     def _ready(self) -> list[MachineExecution | Execution]:
-        """Who can go on, and has no function running."""
+        """The executions that can take a step and have no function running."""
         played: list[MachineExecution | Execution] = [
             each
             for each in (*self._rollout_executions.values(), *self._turns)
@@ -289,10 +289,10 @@ class SeededRollout:
             raise Crash
         if dies < 0.008 and name.startswith("rollouts."):
             raise Throttled("DynamoDB: Rate exceeded")
-        told = call()
+        result = call()
         if dies > 0.995:
             raise Crash
-        return told
+        return result
 
     def _die_soon(self, who: MachineExecution, name: str, call: Callable[[], Any]) -> None:
         """At once, or as soon as something is written and nobody will hear of it."""
@@ -311,10 +311,10 @@ class SeededRollout:
         dies = self._rng.random()
         if dies < 0.005:
             raise Crash
-        told = call()
+        result = call()
         if dies > 0.995:
             raise Crash
-        return told
+        return result
 
     def _others_go_on(self, often: float) -> None:
         if self._depth < 2 and self._rng.random() < often:
@@ -328,7 +328,7 @@ class SeededRollout:
     # What operators do with rollouts
 
     def _ask(self, what: str, *more: object) -> bool:
-        """Whether anything came of it."""
+        """Give an order, and return ``False`` if it was refused."""
         rollouts = self.fleet.rollouts(self._around_operator)
         asked: Callable[..., object] = getattr(rollouts, what)
         try:
@@ -453,7 +453,7 @@ class SeededRollout:
     # What else happens
 
     def _break_a_function(self) -> None:
-        """It dies more often than it is retried."""
+        """Have a function die more often than it is retried."""
         self._dies_after_writing = self._rng.random() < 0.5
         self._deaths_to_come[self._rng.choice(["Advance", "Admit", "RecordOutcome", "Review", "AwaitOperator"])] = 15
 
@@ -491,7 +491,7 @@ class SeededRollout:
         return turn
 
     def _start_update(self, turn: Turn, name: str, given: Event) -> Execution | None:
-        """As Step Functions does: the same again while it runs is the same, and a name is used once."""
+        """Like Step Functions: the same start again returns the running execution, and a name is used once."""
         execution = execution_arn(name)
         executions = self.fleet.executions
         if execution in executions.inputs:
@@ -515,7 +515,7 @@ class SeededRollout:
     # When nobody can go on
 
     def _an_operator_helps(self) -> bool:
-        """Whether something can go on again. What is over is over."""
+        """Have an operator unblock the rollout, and return ``False`` if it is over."""
         rollout = self.rollout
         if not rollout.status.active:
             if rollout.status is RolloutStatus.HALTED and self._resumes_left:
