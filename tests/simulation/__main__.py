@@ -1,7 +1,7 @@
 """Plays many seeds of the simulation, on all cores: ``python -m tests.simulation --seeds 10000``.
 
-Each run begins at another seed, which it prints; ``--from N`` begins there. ``--rollouts`` plays rollouts instead of
-tenants. It lists what was broken, and how to see it broken again: ``--seed N`` plays one and tells all that happens.
+Each run starts at a random seed, which it prints; ``--from N`` starts at N. ``--rollouts`` plays rollouts instead of
+tenants. The output lists every broken promise; ``--seed N`` plays one seed and prints everything that happens.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__.partition("\n")[0])
     parser.add_argument("--seeds", type=int, default=1_000, help="how many to play")
     parser.add_argument("--from", type=int, dest="first", help="the first of them; any if none is given")
-    parser.add_argument("--seed", type=int, help="play this one alone, and tell all that happens")
+    parser.add_argument("--seed", type=int, help="play this one alone, and print everything that happens")
     parser.add_argument("--rollouts", action="store_true", help="play rollouts")
     parser.add_argument("--processes", type=int, help="how many to play at once; one per core if none is given")
-    asked = parser.parse_args()
-    if asked.seed is not None:
-        return play_one_rollout(asked.seed) if asked.rollouts else play_one(asked.seed)
-    first = random.SystemRandom().randrange(SEEDS) if asked.first is None else asked.first
-    return play(first, asked.seeds, rollouts=asked.rollouts, processes=asked.processes)
+    given = parser.parse_args()
+    if given.seed is not None:
+        return play_one_rollout(given.seed) if given.rollouts else play_one(given.seed)
+    first = random.SystemRandom().randrange(SEEDS) if given.first is None else given.first
+    return play(first, given.seeds, rollouts=given.rollouts, processes=given.processes)
 
 
 def play_one(seed: int) -> int:
@@ -67,7 +67,7 @@ def play_one_rollout(seed: int) -> int:
 
 
 def play(first: int, count: int, *, rollouts: bool = False, processes: int | None = None) -> int:
-    say(f"{count:,} seeds from {first} on. To play the same again: --from {first}{' --rollouts' if rollouts else ''}")
+    say(f"{count:,} seeds from {first} on. To replay: --from {first}{' --rollouts' if rollouts else ''}")
     started, done, seen, broken = time.monotonic(), 0, Seen(), list[str]()
     parts = [range(start, min(start + AT_ONCE, first + count)) for start in range(first, first + count, AT_ONCE)]
     with multiprocessing.Pool(processes) as pool:
@@ -101,7 +101,7 @@ def show_progress(done: int, count: int, seconds: float) -> None:
 def play_part(seeds: range, *, rollouts: bool) -> tuple[range, Seen, list[str]]:
     """The seeds, what was seen, and what was broken: only text can be handed to another process for sure."""
     seen, broken = Seen(), list[str]()
-    play_seed: Play = play_rollout if rollouts else play_voyage
+    play_seed: Play = play_rollout if rollouts else play_tenants
     for seed in seeds:
         try:
             seen += play_seed(seed)
@@ -111,7 +111,7 @@ def play_part(seeds: range, *, rollouts: bool) -> tuple[range, Seen, list[str]]:
     return seeds, seen, broken
 
 
-def play_voyage(seed: int) -> Seen:
+def play_tenants(seed: int) -> Seen:
     run = SeededRun(seed)
     run.play()
     return run.seen

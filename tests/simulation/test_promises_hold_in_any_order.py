@@ -1,6 +1,6 @@
-"""The six promises, whatever is done in whatever order: Hypothesis chooses, and shrinks what it finds to the shortest.
+"""The six promises hold in any order of requests, steps and faults: Hypothesis chooses, and shrinks what it finds.
 
-The same env as in the seeded voyages. Here the faults is not left to rng: each fault is a step.
+The environment is that of the seeded runs, but the faults are not random: each is a step.
 """
 
 from __future__ import annotations
