@@ -4,7 +4,7 @@
 |----------------------------------------------------------|-------------------------------------------------|
 | api/get_queue                                            | platforms: over HTTP, or directly               |
 | api/operators                                            | operators: over HTTP                            |
-| api/api_proof, releases/publish_release,                 | the control plane's own deployment              |
+| api/api_proof, releases/publish_release,                 | Berth's own deployment                          |
 | rollouts/start_rollout                                   |                                                 |
 | tenants/begin, tenants/review_changes,                   | the state of that name in the tenants' machines |
 | tenants/check_messages, tenants/start_stack,             |                                                 |
@@ -19,6 +19,13 @@
 | rollouts/review_tenant                                   |                                                 |
 | reconciling/close_execution                              | SQS, when an execution has ended                |
 | reconciling/reconcile                                    | a schedule, and operators                       |
+| events/ingest                                            | tenants' producers: over HTTP, with an API key  |
+| events/receive                                           | webhooks and forms: over HTTP, from anybody     |
+| events/tenant_events                                     | tenants: over HTTP, with an API key             |
+| events/event_operators                                   | operators: over HTTP                            |
+| events/count_usage                                       | the stream of the table of events               |
+| events/find_purges                                       | EventBridge, after a delete, and a schedule     |
+| events/purge_events                                      | the machine that purges a tenant's events       |
 
 The functions share the code in ``logs.py`` and ``runtime.py``; those of the event plane, ``event_runtime.py``.
 """

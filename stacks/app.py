@@ -1,4 +1,4 @@
-"""``python -m stacks.app``: ``cdk`` runs this to synthesise the control plane."""
+"""``python -m stacks.app``: ``cdk`` runs this to synthesise the control plane and the event plane."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from cdk_nag import AwsSolutionsChecks
 
 from orchestrator.common.errors import BerthError
 from stacks.control_plane import ControlPlaneStack
+from stacks.events.stack import EventsStack
 from stacks.project import read_version
 from stacks.settings import Settings
 
 
-def build(app: App) -> ControlPlaneStack:
-    """Add the control plane. Synthesis fails on security findings that are not acknowledged with a reason."""
-    stack = ControlPlaneStack(app, version=read_version(), settings=Settings.from_context(app.node))
+def build(app: App) -> None:
+    """Add the stacks. Synthesis fails on security findings that are not acknowledged with a reason."""
+    version, settings = read_version(), Settings.from_context(app.node)
+    control_plane = ControlPlaneStack(app, version=version, settings=settings)
+    if settings.events:
+        EventsStack(app, control_plane=control_plane, version=version, settings=settings)
     Validations.of(app).add_plugins(AwsSolutionsChecks(app))
-    return stack
 
 
 def main() -> None:

@@ -42,7 +42,7 @@ class ControlPlaneStack(Stack):
         kit = FunctionKit.create(self, table=table, encryption=encryption, version=version, settings=settings)
         releases = ReleasePublisher(self, "Releases", kit=kit)
         stack_role = TenantStackRole(self, "StackRole", kit=kit, settings=settings)
-        machines = TenantMachines(
+        self.machines = machines = TenantMachines(
             self,
             "Machines",
             kit=kit,
@@ -100,3 +100,6 @@ class ControlPlaneStack(Stack):
         if automatic is not None:
             automatic.start_after(self.node.children)
         table.protect_history()
+        # Exported with and without the event plane: its stack can then be added and removed without a change here.
+        for value in (*table.used_by_other_stacks, machines.delete.state_machine_arn):
+            self.export_value(value)

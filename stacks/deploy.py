@@ -23,7 +23,7 @@ from orchestrator.tenants.names import Names
 from stacks.deploying import concurrency, tenant_cap
 from stacks.deploying.choices import Choice
 from stacks.project import ROOT
-from stacks.settings import NAME, SettingInvalid, Settings, parse_name
+from stacks.settings import EVENTS, NAME, SettingInvalid, Settings, parse_name
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -137,7 +137,10 @@ def main() -> None:
         sys.stdout.flush()
         if choice.value is not None:
             options += ["--context", f"{setting}={choice.value}"]
-    command = ["cdk", "deploy", names.control_plane, *options, *arguments]
+    stacks = [names.control_plane]
+    if value_of(EVENTS, arguments) not in ("false", False):
+        stacks.append(names.events)
+    command = ["cdk", "deploy", *stacks, *options, *arguments]
     sys.exit(subprocess.run(command, cwd=ROOT, check=False).returncode)  # noqa: S603 - the CDK of the environment
 
 

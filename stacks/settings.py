@@ -15,6 +15,7 @@ from constructs import Node
 
 from orchestrator.api.rollout_routes import MAX_CONCURRENCY
 from orchestrator.common.errors import BerthError, InvalidName
+from orchestrator.events.api_keys import ENVIRONMENT_PATTERN
 from orchestrator.tenants.names import DEFAULT_NAME, Names
 from stacks.common.function_code import is_current
 from stacks.project import CODE, LAYER
@@ -32,6 +33,7 @@ _LOG_RETENTION_DAYS = frozenset(
 
 _PREFIX = "berth:"
 NAME = "berth:name"
+EVENTS = "berth:events"
 LEGACY_STACK_PREFIXES = "berth:legacyStackPrefixes"
 _MAX_LEGACY_PREFIXES = 5
 """Every prefix makes every policy longer, and IAM limits the size of policies."""
@@ -47,18 +49,23 @@ KNOWN = frozenset(
         "berth:dependencies",
         "berth:deploymentMode",
         "berth:emptyForSeconds",
+        EVENTS,
+        "berth:eventsEnvironment",
         "berth:formerKmsKeyArns",
         "berth:getQueueConcurrency",
+        "berth:ingestConcurrency",
         "berth:kmsKeyArn",
         "berth:legacyStackPrefixes",
         "berth:lingerSeconds",
         "berth:logRetentionDays",
         "berth:maxTenants",
         "berth:name",
+        "berth:receiveConcurrency",
         "berth:responseUrlPrefix",
         "berth:rolloutConcurrency",
         "berth:rolloutOnPublish",
         "berth:stackRoleSource",
+        "berth:tenantEventsConcurrency",
         "berth:tenantMetadataConcurrency",
     }
 )
@@ -134,6 +141,17 @@ class Settings:
     create_on_get_queue: bool = True
     """Whether asking for the queue of an unknown tenant creates the tenant."""
 
+    events: bool = True
+    """Whether the event plane is deployed beside the control plane."""
+    events_environment: str = "live"
+    """The environment that is part of every API key: ``bk_live_...``."""
+    ingest_concurrency: int | None = None
+    """Concurrency reserved for the function that takes tenants' events, which is also its limit."""
+    receive_concurrency: int | None = None
+    """The same for the function that takes webhooks and forms: everybody can call it."""
+    tenant_events_concurrency: int | None = None
+    """The same for the function by which tenants read their events."""
+
     stack_role_source: bool = False
     """Whether the tenants' service role requires CloudFormation to send the stack for which it assumes the role."""
 
@@ -163,6 +181,11 @@ class Settings:
             # Events of ended executions are delayed in a queue for a little longer than this. SQS allows 15 minutes.
             linger_seconds=_seconds(context, "berth:lingerSeconds", cls.linger_seconds, at_most=300),
             empty_for_seconds=_seconds(context, "berth:emptyForSeconds", cls.empty_for_seconds, at_most=300),
+            events=_flag(context, EVENTS, default=cls.events),
+            events_environment=_events_environment(context, "berth:eventsEnvironment", cls.events_environment),
+            ingest_concurrency=_concurrency(context, "berth:ingestConcurrency"),
+            receive_concurrency=_concurrency(context, "berth:receiveConcurrency"),
+            tenant_events_concurrency=_concurrency(context, "berth:tenantEventsConcurrency"),
             stack_role_source=_flag(context, "berth:stackRoleSource", default=cls.stack_role_source),
             response_url_prefix=_url_prefix(context, "berth:responseUrlPrefix"),
             rollout_on_publish=_flag(context, "berth:rolloutOnPublish", default=cls.rollout_on_publish),
@@ -282,6 +305,15 @@ def _flag(context: Node, key: str, *, default: bool) -> bool:
     if value not in ("true", "false"):
         raise SettingInvalid(f"{key} is {value!r}; it must be true or false.")
     return bool(value == "true")
+
+
+def _events_environment(context: Node, key: str, default: str) -> str:
+    value = context.try_get_context(key)
+    if value is None:
+        return default
+    if not isinstance(value, str) or not re.fullmatch(ENVIRONMENT_PATTERN, value):
+        raise SettingInvalid(f"{key} is {value!r}; it must be 1 to 16 lower-case letters, such as live or test.")
+    return value
 
 
 def _retention(context: Node, key: str, default: int) -> int:

@@ -159,7 +159,7 @@ LIST_EVENTS: Route[ListEvents, Events] = Route(
     path="/events",
     audience=Audience.TENANT,
     scope=Scope.READ,
-    rate=Rate.READS,
+    rate=Rate.EVENT_READS,
     summary="List events, newest first",
     description="Use at most one of event_type, source_id and form_id. Finished events are listed for the retention of "
     "the plan.",
@@ -173,7 +173,7 @@ GET_EVENT: Route[OfEvent, Event] = Route(
     path="/events/{eventId}",
     audience=Audience.TENANT,
     scope=Scope.READ,
-    rate=Rate.READS,
+    rate=Rate.EVENT_READS,
     summary="Get an event with its payload",
     request=OfEvent,
     answers=(Answer(200, Event, "The event."),),
@@ -185,7 +185,7 @@ READ_INBOX: Route[ReadInbox, Events] = Route(
     path="/inbox",
     audience=Audience.TENANT,
     scope=Scope.READ,
-    rate=Rate.READS,
+    rate=Rate.EVENT_READS,
     summary="Read the undelivered events, oldest first",
     description="Reading changes nothing: acknowledge the events that were handled, and read again from the beginning. "
     "A cursor alone can skip events. One consumer reads an inbox at a time.",

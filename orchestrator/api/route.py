@@ -42,6 +42,7 @@ class Rate(StrEnum):
     ORDERS = "orders"
     EVENTS = "events"
     SUBMISSIONS = "submissions"
+    EVENT_READS = "event-reads"
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,12 @@ class Deployment:
             return str(self._client("sts").get_caller_identity()["Arn"])
 
     def api(self) -> Client:
-        url = self.api_url
+        return self._client_of(self.api_url)
+
+    def events_api(self) -> Client:
+        return self._client_of(self.events_api_url)
+
+    def _client_of(self, url: str) -> Client:
         credentials = self._session.get_credentials()
         if credentials is None:
             raise NoCredentialsError
@@ -91,32 +96,52 @@ class Deployment:
 
     @property
     def api_url(self) -> str:
-        deployed = self._output("ApiUrl")
-        return self._local.api_url(deployed) if self._local else deployed
+        return self._url_in(self.stack, "ApiUrl")
 
-    def _output(self, name: str) -> str:
-        stack = self.stack
-        if name not in stack.outputs:
+    @property
+    def events_api_url(self) -> str:
+        return self._url_in(self.events_stack, "EventsApiUrl")
+
+    def _url_in(self, stack: DeployedStack, output: str) -> str:
+        if output not in stack.outputs:
             raise ControlPlaneNotFound(
-                f"The stack {stack.name} {stack.where} has no output {name} (its status is {stack.status}): "
+                f"The stack {stack.name} {stack.where} has no output {output} (its status is {stack.status}): "
                 "wait until it is deployed, or choose another control plane with --stack."
             )
-        return stack.outputs[name]
+        deployed = stack.outputs[output]
+        return self._local.api_url(deployed) if self._local else deployed
 
     @cached_property
     def stack(self) -> DeployedStack:
+        found = self._find(self._name)
+        if found is None:
+            raise ControlPlaneNotFound(
+                f"No control plane named {self._name} {self._where}: {self._advice}.{self._existing_control_planes()}"
+            )
+        return found
+
+    @cached_property
+    def events_stack(self) -> DeployedStack:
+        name = Names.parse(self._name).events
+        found = self._find(name)
+        if found is None:
+            raise ControlPlaneNotFound(
+                f"There is no stack {name} {self._where}, so {self._name} has no event plane: {self._advice}. The "
+                "setting berth:events=false leaves the event plane out."
+            )
+        return found
+
+    def _find(self, name: str) -> DeployedStack | None:
         try:
             with throttling():
-                stack = self._client("cloudformation").describe_stacks(StackName=self._name)["Stacks"][0]
+                stack = self._client("cloudformation").describe_stacks(StackName=name)["Stacks"][0]
         except ClientError as error:
             # CloudFormation reports ValidationError if there is no such stack or if the name is invalid.
             if error_code(error) != "ValidationError":
                 raise
-            raise ControlPlaneNotFound(
-                f"No control plane named {self._name} {self._where}: {self._advice}.{self._existing_control_planes()}"
-            ) from error
+            return None
         outputs = {output.get("OutputKey", ""): output.get("OutputValue", "") for output in stack.get("Outputs", [])}
-        return DeployedStack(self._name, self._where, stack["StackStatus"], outputs)
+        return DeployedStack(name, self._where, stack["StackStatus"], outputs)
 
     def _existing_control_planes(self) -> str:
         """A sentence that names the control planes in this region; empty if the caller may not list exports.

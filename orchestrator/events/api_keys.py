@@ -7,7 +7,8 @@ import re
 import secrets
 from collections.abc import Callable
 
-KEY_PATTERN = r"^bk_[a-z]{1,16}_[A-Za-z0-9_-]{43}$"
+ENVIRONMENT_PATTERN = r"[a-z]{1,16}"
+KEY_PATTERN = rf"^bk_{ENVIRONMENT_PATTERN}_[A-Za-z0-9_-]{{43}}$"
 
 _KEY = re.compile(KEY_PATTERN)
 _RANDOM_BYTES = 32

@@ -15,7 +15,7 @@ from orchestrator.cli.escaping import SafeConsole
 from orchestrator.common.errors import BerthError
 from orchestrator.local.access_key import GET_IT
 from orchestrator.local.console import Steps
-from orchestrator.local.deployment import deploy, forget, is_deployed, outputs
+from orchestrator.local.deployment import deploy, events_outputs, forget, is_deployed, outputs
 from orchestrator.local.emulator import Emulator
 from orchestrator.local.errors import LocalError
 from orchestrator.tenants.names import DEFAULT_NAME
@@ -97,6 +97,8 @@ def env(console: Console) -> None:
     variables = emulator.client_environment()
     if "ApiUrl" in (deployed := outputs(emulator, _name())):
         variables["BERTH_API_URL"] = emulator.api_url(deployed["ApiUrl"])
+    if "EventsApiUrl" in (events := events_outputs(emulator, _name())):
+        variables["BERTH_EVENTS_API_URL"] = emulator.api_url(events["EventsApiUrl"])
     for name in sorted(name for name in os.environ if name.startswith("AWS_") and name not in variables):
         console.out(f"unset {name}", highlight=False)
     for name, value in variables.items():

@@ -5,14 +5,20 @@
 - A step whose function is throttled fails with `Lambda.Unknown` there. On AWS that error means that a function died,
   and throttling has an error of its own, with a hundred attempts. Here `Lambda.Unknown` gets as many attempts.
 - It ignores a map's `MaxConcurrencyPath` and would run all children at once. The map gets a fixed `MaxConcurrency`.
+- It ignores a table's `TimeToLiveSpecification`. Without it, expired events would be kept for ever.
 """
 
+from __future__ import annotations
+
 import json
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.adapters.sessions import session_without_profile
 from orchestrator.local.emulator import Emulator
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
 
 STEPS_AT_ONCE = 4
 """The concurrency of each function that is a step of a workflow. Each concurrent call is a process here."""
@@ -22,13 +28,15 @@ TURNS_AT_ONCE = 8
 
 _THROTTLED_HERE = "Lambda.Unknown"
 _ATTEMPTS = 100
+_EXPIRES_BY = "ttl"
 
 
-def adjust(emulator: Emulator, *, get_queue_function: str, get_queue_concurrency: int) -> None:
+def adjust(emulator: Emulator, *, concurrency: Mapping[str, int], events_table: str | None) -> None:
+    """``concurrency`` has the limit of each function that is behind an API, by the function's name."""
     session = session_without_profile(emulator.session_settings())
     machines = session.client("stepfunctions", endpoint_url=emulator.endpoint)
     functions = session.client("lambda", endpoint_url=emulator.endpoint)
-    limits = {get_queue_function: get_queue_concurrency}
+    limits = dict(concurrency)
     for page in machines.get_paginator("list_state_machines").paginate():
         for machine in page["stateMachines"]:
             arn = machine["stateMachineArn"]
@@ -41,6 +49,17 @@ def adjust(emulator: Emulator, *, get_queue_function: str, get_queue_concurrency
             machines.update_state_machine(stateMachineArn=arn, definition=json.dumps(definition))
     for function, limit in limits.items():
         functions.put_function_concurrency(FunctionName=function, ReservedConcurrentExecutions=limit)
+    if events_table is not None:
+        switch_on_expiry(session.client("dynamodb", endpoint_url=emulator.endpoint), events_table)
+
+
+def switch_on_expiry(tables: DynamoDBClient, table: str) -> None:
+    """DynamoDB refuses to switch on what is on, so a table that an earlier deployment changed is left alone."""
+    current = tables.describe_time_to_live(TableName=table)["TimeToLiveDescription"]
+    if current.get("TimeToLiveStatus") not in ("ENABLED", "ENABLING"):
+        tables.update_time_to_live(
+            TableName=table, TimeToLiveSpecification={"Enabled": True, "AttributeName": _EXPIRES_BY}
+        )
 
 
 def bound_maps(definition: Any) -> None:

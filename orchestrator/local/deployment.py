@@ -41,18 +41,31 @@ CONTEXT = {
     "berth:lingerSeconds": "2",
     # The emulator's message counts are exact and current.
     "berth:emptyForSeconds": "1",
+    # As for getQueue: each concurrent call is a process.
+    "berth:ingestConcurrency": "4",
+    "berth:receiveConcurrency": "2",
+    "berth:tenantEventsConcurrency": "2",
+    "berth:eventsEnvironment": "test",
 }
+CONCURRENCY = {
+    "GetQueueFunctionName": "berth:getQueueConcurrency",
+    "IngestFunctionName": "berth:ingestConcurrency",
+    "ReceiveFunctionName": "berth:receiveConcurrency",
+    "TenantEventsFunctionName": "berth:tenantEventsConcurrency",
+}
+"""The setting with the concurrency of a function, by the output with the function's name."""
 
 Progress = Callable[[str], None]
 
 
 def deploy(emulator: Emulator, progress: Progress, **context: str) -> dict[str, str]:
-    """Deploy or update the control plane, and return its stack's outputs.
+    """Deploy or update the control plane and the event plane, and return the control plane's outputs.
 
     ``progress`` is called when a step begins. ``context`` has settings, without their prefix, that override the local
     ones. Another ``name`` deploys another control plane beside the existing ones.
     """
-    name = Names.parse(context.get("name", DEFAULT_NAME)).control_plane
+    names = Names.parse(context.get("name", DEFAULT_NAME))
+    name = names.control_plane
     _refuse_name_that_differs_only_by_case(emulator, name)
     if not CDK.exists():
         raise LocalError("The CDK command line is not installed. Install it: make install")
@@ -65,22 +78,29 @@ def deploy(emulator: Emulator, progress: Progress, **context: str) -> dict[str, 
             progress("Preparing the emulator for the CDK")
             # Run outside the app's folder, because the CDK would synthesise the app first, which is not needed.
             _cdk(emulator, lock, emulator.home, "bootstrap", f"aws://{ACCOUNT}/{REGION}")
-        progress("Deploying the control plane")
+        settings = CONTEXT | {f"berth:{setting}": value for setting, value in context.items()}
+        with_events = settings.get("berth:events") != "false"
+        progress("Deploying the control plane and the event plane" if with_events else "Deploying the control plane")
         options = ["--require-approval", "never", "--output", str(_assembly(emulator))]
         # Without a change set, which nobody would review here.
         options += ["--method", "direct"]
         options += ["--outputs-file", str(_outputs_file(emulator, name))]
         # The emulator's CloudFormation receives the responses of custom resources itself.
         response_url = {"berth:responseUrlPrefix": response_url_prefix(emulator)}
-        overrides = {f"berth:{setting}": value for setting, value in context.items()}
-        for key, value in (CONTEXT | response_url | overrides).items():
+        for key, value in (response_url | settings).items():
             options += ["--context", f"{key}={value}"]
-        _cdk(emulator, lock, CHECKOUT, "deploy", name, *options)
+        stacks = [name, names.events] if with_events else [name]
+        _cdk(emulator, lock, CHECKOUT, "deploy", *stacks, *options)
         deployed = outputs(emulator, name)
+        every_output = deployed | events_outputs(emulator, name)
         adjust(
             emulator,
-            get_queue_function=deployed["GetQueueFunctionName"],
-            get_queue_concurrency=int(CONTEXT["berth:getQueueConcurrency"]),
+            concurrency={
+                every_output[output]: int(settings[setting])
+                for output, setting in CONCURRENCY.items()
+                if output in every_output
+            },
+            events_table=every_output.get("EventsTableName"),
         )
     return deployed
 
@@ -102,12 +122,22 @@ def response_url_prefix(emulator: Emulator) -> str:
 
 
 def outputs(emulator: Emulator, name: str = DEFAULT_NAME) -> dict[str, str]:
-    """The outputs of the stack's last deployment; empty if it was never deployed."""
+    """The outputs of the control plane's last deployment; empty if it was never deployed."""
+    return _all_outputs(emulator, name).get(name, {})
+
+
+def events_outputs(emulator: Emulator, name: str = DEFAULT_NAME) -> dict[str, str]:
+    """The outputs of the event plane of a control plane; empty if it is not deployed."""
+    return _all_outputs(emulator, name).get(Names.parse(name).events, {})
+
+
+def _all_outputs(emulator: Emulator, name: str) -> dict[str, dict[str, str]]:
+    """The outputs of every stack of the last deployment of a control plane, by the stack's name."""
     try:
         found: dict[str, dict[str, str]] = json.loads(_outputs_file(emulator, name).read_text())
     except FileNotFoundError:
         return {}
-    return found.get(name, {})
+    return found
 
 
 def is_deployed(emulator: Emulator, name: str = DEFAULT_NAME) -> bool:

@@ -87,6 +87,15 @@ class Names:
         return self.control_plane.lower()
 
     @property
+    def events(self) -> str:
+        """The stack of the event plane, which is beside the control plane's own."""
+        return f"{self.control_plane}Events"
+
+    @property
+    def events_api(self) -> str:
+        return f"{self.api}-events"
+
+    @property
     def metrics(self) -> str:
         """The namespace of what the functions count."""
         return self.control_plane
@@ -161,12 +170,12 @@ def _check_legacy_prefix(prefix: str, control_plane: str) -> None:
             f"{prefix[:100]!a} cannot be how names of an earlier system begin: use a letter, and then letters, digits "
             "and hyphens, 3 to 64 characters."
         )
-    # Functions that may change tenants' stacks could otherwise change the control plane's own.
-    if control_plane.startswith(prefix):
-        raise InvalidName(
-            f"{prefix!a} cannot be how names of an earlier system begin: the control plane's own stack, "
-            f"{control_plane}, has such a name."
-        )
+    # Functions that may change tenants' stacks could otherwise change Berth's own.
+    for own in (control_plane, Names(control_plane).events):
+        if own.startswith(prefix):
+            raise InvalidName(
+                f"{prefix!a} cannot be how names of an earlier system begin: Berth's own stack {own} has such a name."
+            )
     # Nobody else's names begin as this control plane's tenants' do.
     if prefix.startswith(Names(control_plane).tenant_prefix):
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
@@ -11,7 +11,8 @@ from constructs import Construct
 
 from orchestrator.api.route import AnyRoute, Audience
 from orchestrator.api.routes import ROUTES
-from stacks.api.gateway import STAGE, Api
+from stacks.api.declared_api import STAGE
+from stacks.api.gateway import Api
 from stacks.common.capability import Capability, Output
 from stacks.common.functions import BerthFunction
 from stacks.common.permissions import acknowledge_wildcard, statement
@@ -79,17 +80,23 @@ class AccessPolicies(Capability):
     def _policy(self, name: str, api: Api, description: str, *audiences: Audience) -> iam.ManagedPolicy:
         """A policy that allows the routes for these audiences."""
         routes = [route for audience in audiences for route in ROUTES if route.audience is audience]
-        resources = [self._resource(api, route) for route in routes]
-        policy = iam.ManagedPolicy(
-            self, name, description=description, statements=[statement(["execute-api:Invoke"], resources)]
-        )
-        for resource in resources:
-            if "*" in resource:
-                acknowledge_wildcard(policy, resource, _ALL_OR_NONE)
-        return policy
+        return policy_for_routes(self, name, api_id=api.id, description=description, routes=routes)
 
-    def _resource(self, api: Api, route: AnyRoute) -> str:
-        path = _PARAMETER.sub("*", route.path)
-        return Stack.of(self).format_arn(
-            service="execute-api", resource=api.id, resource_name=f"{STAGE}/{route.method}{path}"
-        )
+
+def policy_for_routes(
+    scope: Construct, construct_id: str, *, api_id: str, description: str, routes: Iterable[AnyRoute]
+) -> iam.ManagedPolicy:
+    resources = [_resource(scope, api_id, route) for route in routes]
+    allowed = [statement(["execute-api:Invoke"], resources)] if resources else []
+    policy = iam.ManagedPolicy(scope, construct_id, description=description, statements=allowed)
+    for resource in resources:
+        if "*" in resource:
+            acknowledge_wildcard(policy, resource, _ALL_OR_NONE)
+    return policy
+
+
+def _resource(scope: Construct, api_id: str, route: AnyRoute) -> str:
+    path = _PARAMETER.sub("*", route.path)
+    return Stack.of(scope).format_arn(
+        service="execute-api", resource=api_id, resource_name=f"{STAGE}/{route.method}{path}"
+    )

@@ -33,6 +33,8 @@ EVENTS = Throttle(per_second=2000, burst=4000)
 """Producers of all tenants together. Each tenant's plan limits it further."""
 SUBMISSIONS = Throttle(per_second=500, burst=1000)
 """Forms and webhooks, which anybody may send. Apart from the routes with keys, so that a flood stops only itself."""
+EVENT_READS = Throttle(per_second=500, burst=1000)
+"""Tenants read their events, and acknowledge them."""
 
 THROTTLES: Mapping[Rate, Throttle] = {
     Rate.QUEUES: QUEUES,
@@ -41,4 +43,5 @@ THROTTLES: Mapping[Rate, Throttle] = {
     Rate.ORDERS: ORDERS,
     Rate.EVENTS: EVENTS,
     Rate.SUBMISSIONS: SUBMISSIONS,
+    Rate.EVENT_READS: EVENT_READS,
 }

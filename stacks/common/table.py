@@ -89,6 +89,10 @@ class TenantTable(Capability):
     def outputs(self) -> Sequence[Output]:
         return (Output("TableName", self.name),)
 
+    @property
+    def used_by_other_stacks(self) -> Sequence[str]:
+        return (self._table.table_name, self._table.table_arn)
+
     def allow(self, role: iam.Role, *operations: str, rows: str | Sequence[str]) -> None:
         """Let a role call these operations, on these rows only."""
         self._allow(role, operations, self._table.table_arn, [rows] if isinstance(rows, str) else rows)
@@ -109,7 +113,29 @@ class TenantTable(Capability):
 
     def allow_listing(self, role: iam.Role) -> None:
         """Let a role list tenants through the index."""
-        self._allow(role, ["Query"], f"{self._table.table_arn}/index/{LISTING_INDEX}", [LISTED_TENANTS])
+        self.allow_index(role, LISTED_TENANTS)
+
+    def allow_index(self, role: iam.Role, *partitions: str) -> None:
+        """Let a role query these partitions of the index."""
+        self._allow(role, ["Query"], f"{self._table.table_arn}/index/{LISTING_INDEX}", partitions)
+
+    def allow_attributes(self, role: iam.Role, *attributes: str, rows: str) -> None:
+        """Let a role read these attributes of rows, one row at a time, and no others."""
+        allow(
+            role,
+            ["dynamodb:GetItem"],
+            self._table.table_arn,
+            conditions={
+                "ForAllValues:StringLike": {"dynamodb:LeadingKeys": [rows]},
+                # DynamoDB requires the keys of the table to be among them.
+                "ForAllValues:StringEquals": {"dynamodb:Attributes": ["pk", "sk", *attributes]},
+                # ForAllValues is true for a request that names none, and which reads all.
+                "Null": {"dynamodb:LeadingKeys": "false", "dynamodb:Attributes": "false"},
+                # AWS documents this key for Query and Scan, and uses it in its examples for GetItem.
+                "StringEqualsIfExists": {"dynamodb:Select": "SPECIFIC_ATTRIBUTES"},
+            },
+        )
+        self._encryption.allow_table(role, writing=False)
 
     def allow_counting_tenants(self, role: iam.Role) -> None:
         """Let a role count the tenants, without reading them."""
@@ -130,7 +156,7 @@ class TenantTable(Capability):
 
     def allow_listing_unfinished(self, role: iam.Role) -> None:
         """Let a role list the operations whose status is Started."""
-        self._allow(role, ["Query"], f"{self._table.table_arn}/index/{LISTING_INDEX}", [UNFINISHED_OPERATIONS])
+        self.allow_index(role, UNFINISHED_OPERATIONS)
 
     def allow_scanning(self, role: iam.Role) -> None:
         """Let a role scan the table, but read only the attributes that distinguish unlisted tenants.
@@ -148,7 +174,7 @@ class TenantTable(Capability):
         )
 
     def allow_listing_rollouts(self, role: iam.Role) -> None:
-        self._allow(role, ["Query"], f"{self._table.table_arn}/index/{LISTING_INDEX}", LISTED_IN_ROLLOUTS)
+        self.allow_index(role, *LISTED_IN_ROLLOUTS)
 
     def allow_noting_throttles(self, role: iam.Role) -> None:
         """Let a role record that CloudFormation throttled it."""

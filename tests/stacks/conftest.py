@@ -58,6 +58,12 @@ def control_plane(assembly: Path) -> Json:
     return _template(assembly)
 
 
+@pytest.fixture(scope="session")
+def event_plane(assembly: Path) -> Json:
+    """The event plane with the settings' defaults."""
+    return _template(assembly, "BerthEvents")
+
+
 def _variant(stack: str = "Berth", **settings: str) -> Any:
     """A fixture: the template of the control plane with these settings."""
 

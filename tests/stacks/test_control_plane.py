@@ -273,13 +273,14 @@ def test_all_functions_share_one_layer(other_settings: Template) -> None:
 
 
 def test_every_handler_has_a_function_if_its_feature_is_switched_on(
-    control_plane: Json, with_everything: Json, function_ids: dict[str, str]
+    with_everything: Json, function_ids: dict[str, str], event_plane: Json
 ) -> None:
     handlers = function_names()
-    assert set(function_ids) == handlers - {"start_rollout"}
-    assert len(_properties(control_plane, "AWS::Lambda::Function")) == len(handlers) - 1
+    of_events = {function["Handler"] for function in _properties(event_plane, "AWS::Lambda::Function")}
     switched_on = _properties(with_everything, "AWS::Lambda::Function")
-    assert sorted(function["Handler"] for function in switched_on) == sorted(map(handler_of, handlers))
+    assert sorted({function["Handler"] for function in switched_on} | of_events) == sorted(map(handler_of, handlers))
+    assert len({function["Handler"] for function in switched_on}) == len(switched_on)
+    assert {function["Handler"].split(".")[-2] for function in switched_on} - set(function_ids) == {"start_rollout"}
 
 
 # The releases
@@ -695,6 +696,13 @@ def test_get_queue_creates_tenants_unless_it_is_switched_off(
 # Outputs
 
 
+EXPORTED_TO_THE_EVENT_PLANE = {
+    "ExportsOutputRefTenantsTable97BAC7759F4A1B97": {"Ref": "TenantsTable97BAC775"},
+    "ExportsOutputFnGetAttTenantsTable97BAC775ArnE53D8D97": {"Fn::GetAtt": ["TenantsTable97BAC775", "Arn"]},
+    "ExportsOutputRefMachinesDelete586885037B384EAA": {"Ref": "MachinesDelete58688503"},
+}
+
+
 def test_the_outputs_name_the_resources_and_the_version(control_plane: Json) -> None:
     assert set(control_plane["Outputs"]) == {
         "ApiUrl",
@@ -715,17 +723,21 @@ def test_the_outputs_name_the_resources_and_the_version(control_plane: Json) -> 
         "TenantQueueServiceToken",
         "ReleaseBucketName",
         "Version",
+        *EXPORTED_TO_THE_EVENT_PLANE,
     }
     assert control_plane["Outputs"]["Version"]["Value"] == read_version()
 
 
-def test_other_stacks_can_import_only_the_service_token_of_tenant_queues(
+def test_other_stacks_can_import_only_the_service_token_of_tenant_queues_and_what_the_event_plane_uses(
     control_plane: Json, function_ids: dict[str, str]
 ) -> None:
     exported = {
         output["Export"]["Name"]: output["Value"] for output in control_plane["Outputs"].values() if "Export" in output
     }
-    assert exported == {"BerthTenantQueueServiceToken": {"Fn::GetAtt": [function_ids["tenant_queue"], "Arn"]}}
+    assert exported == {
+        "BerthTenantQueueServiceToken": {"Fn::GetAtt": [function_ids["tenant_queue"], "Arn"]},
+        **{f"Berth:{output}": value for output, value in EXPORTED_TO_THE_EVENT_PLANE.items()},
+    }
 
 
 def test_resources_with_data_or_known_addresses_keep_their_logical_ids(

@@ -252,7 +252,9 @@ def test_the_cdk_gets_the_chosen_settings_and_the_operators_arguments(
         deploy.main()
     assert ended.value.code == 3
     given = [("--context", f"{name}={value}") for name, value in zip(SETTINGS, passed, strict=False) if value]
-    assert commands == [["cdk", "deploy", "Berth", *(each for pair in given for each in pair), *arguments]]
+    assert commands == [
+        ["cdk", "deploy", "Berth", "BerthEvents", *(each for pair in given for each in pair), *arguments]
+    ]
     assert capsys.readouterr().out == "".join(f"{choice.message}\n" for choice in choices)
 
 
@@ -273,7 +275,22 @@ def test_the_named_control_plane_is_read_and_deployed(monkeypatch: pytest.Monkey
     with pytest.raises(SystemExit):
         deploy.main()
     assert read == [(setting, Names("Berth-dev")) for setting in SETTINGS]
-    assert commands == [["cdk", "deploy", "Berth-dev", "-c", "berth:name=Berth-dev"]]
+    assert commands == [["cdk", "deploy", "Berth-dev", "Berth-devEvents", "-c", "berth:name=Berth-dev"]]
+
+
+def test_without_events_only_the_control_plane_is_deployed(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = []
+
+    def run(command: list[str], **_: object) -> object:
+        commands.append(command)
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(sys, "argv", ["deploy", "-c", "berth:events=false"])
+    monkeypatch.setattr(deploy, "chosen", lambda _setting, _profile, _names: Choice(None, "Nothing."))
+    monkeypatch.setattr(subprocess, "run", run)
+    with pytest.raises(SystemExit):
+        deploy.main()
+    assert commands == [["cdk", "deploy", "Berth", "-c", "berth:events=false"]]
 
 
 def test_an_invalid_name_is_refused_before_the_account_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,8 +98,9 @@ def test_a_prefix_that_is_too_wide_stops_the_deployment(value: object, tmp_path:
         settings(value, tmp_path)
 
 
-def test_a_prefix_never_matches_the_control_planes_own_stack(tmp_path: Path) -> None:
+def test_a_prefix_never_matches_one_of_berths_own_stacks(tmp_path: Path) -> None:
     """Otherwise the control plane's functions could delete it."""
-    with pytest.raises(SettingInvalid, match="the control plane's own stack"):
-        settings("plat", tmp_path, name="platform-berth")
+    for prefix in ("plat", "platform-berthE"):
+        with pytest.raises(SettingInvalid, match="Berth's own stack"):
+            settings(prefix, tmp_path, name="platform-berth")
     assert settings("plat", tmp_path).names.legacy_prefixes == ("plat",)

@@ -20,6 +20,7 @@ from stacks.tenant_queue import TenantQueue
 from tests.fakes import ACME, NAMES
 from tests.stacks.policies import documents, listed, spelled
 from tests.stacks.released import KEY
+from tests.stacks.test_control_plane import EXPORTED_TO_THE_EVENT_PLANE
 
 Json = dict[str, Any]
 
@@ -69,6 +70,7 @@ def test_a_deployment_under_the_default_name_keeps_the_previous_names(with_every
         "AWS::ApiGatewayV2::Api berth",
         "AWS::CloudWatch::Dashboard Berth",
         "export BerthTenantQueueServiceToken",
+        *(f"export Berth:{output}" for output in EXPORTED_TO_THE_EVENT_PLANE),
         "namespace Berth",
     }
 

@@ -1,0 +1,63 @@
+"""Berth's event plane: what arrives for a tenant is accepted once, kept, and read.
+
+It is a stack of its own, deployed after the control plane. It uses the control plane's table and the machine that
+deletes tenants; the control plane knows nothing of it.
+"""
+
+from __future__ import annotations
+
+from aws_cdk import Stack
+from constructs import Construct
+
+from stacks.common.capability import Capability
+from stacks.common.functions import FunctionKit
+from stacks.common.plane import compose
+from stacks.control_plane import ControlPlaneStack
+from stacks.events.contents import Contents
+from stacks.events.gateway import EventsApi
+from stacks.events.purging import Purging
+from stacks.events.secrets_key import SecretsKey
+from stacks.events.table import EventsTable
+from stacks.events.usage import Usage
+from stacks.settings import Settings
+
+
+class EventsStack(Stack):
+    def __init__(self, scope: Construct, *, control_plane: ControlPlaneStack, version: str, settings: Settings) -> None:
+        super().__init__(
+            scope,
+            settings.names.events,
+            description=f"Berth {version}: accepts, keeps and shows the events of tenants.",
+            analytics_reporting=False,
+            # Producers know the API's URL, which a new stack would not have.
+            termination_protection=True,
+        )
+        self.names = settings.names
+        encryption = control_plane.encryption
+        kit = FunctionKit.create(
+            self, table=control_plane.table, encryption=encryption, version=version, settings=settings
+        )
+        table = EventsTable(self, "Events", encryption=encryption)
+        contents = Contents(self, "Contents", encryption=encryption)
+        secrets = SecretsKey(self, "Secrets", settings=settings)
+        usage = Usage(self, "Usage", kit=kit, events=table)
+        purging = Purging(
+            self,
+            "Purging",
+            kit=kit,
+            events=table,
+            contents=contents,
+            delete_tenant=control_plane.machines.delete,
+        )
+        behind_api: list[Capability] = [table, contents, secrets, usage, purging]
+        api = EventsApi(
+            self,
+            "Api",
+            kit=kit,
+            events=table,
+            contents=contents,
+            secrets=secrets,
+            dead_letters=[each for capability in behind_api for each in capability.dead_letters],
+            settings=settings,
+        )
+        compose(self, [api, *behind_api], version=version, alarm_topic_arn=settings.alarm_topic_arn)
