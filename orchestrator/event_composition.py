@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         Tenants,
         Usage,
     )
+    from orchestrator.events.receiving import Receiving
 
 
 class EventSettings(Protocol):
@@ -145,6 +146,20 @@ class EventUseCases:
         ports = self.ports
         return Inbox(
             events=ports.event_reads, acknowledgements=ports.acknowledgements, listing=self.listing, clock=ports.clock
+        )
+
+    @cached_property
+    def receiving(self) -> Receiving:
+        from orchestrator.events.forms import FormQuotas
+        from orchestrator.events.receiving import Receiving
+
+        ports = self.ports
+        return Receiving(
+            authorising=self.authorising,
+            accepting=self.accepting,
+            secrets=lambda: ports.secrets,
+            form_quotas=FormQuotas(monotonic=ports.monotonic),
+            clock=ports.clock,
         )
 
     # Configuration

@@ -82,7 +82,7 @@ def source_ip_of(event: Mapping[str, Any]) -> str | None:
     value: object = event
     for name in ("requestContext", "http", "sourceIp"):
         value = value.get(name) if isinstance(value, Mapping) else None
-    return value[:45] if isinstance(value, str) else None
+    return value[:45] if isinstance(value, str) and value.isascii() else None
 
 
 def raw_body(event: Mapping[str, Any], limit: int = MAX_BODY_BYTES) -> bytes:
