@@ -1,13 +1,40 @@
-"""The operators' routes of the Events API."""
+"""The operators' part of the Events API: what tenants can do themselves, for any tenant, and the event settings."""
 
+from collections.abc import Sequence
 from typing import Any
 
+from lambdas import event_configuration
 from lambdas.event_runtime import use_cases
-from orchestrator.api.answers import not_through_the_api, try_again_later
+from lambdas.event_serving import Answer, Answered, Event, Served, read_json, respond
+from orchestrator.api.event_configuration_answers import refusal_response, settings_response
+from orchestrator.api.event_configuration_routes import PUT_SETTINGS
+from orchestrator.api.for_operators import for_operators, tenant_in
+from orchestrator.events.refusals import Refused
+
+SERVED: Sequence[Served] = (*event_configuration.SERVED,)
+
+
+def _answer(served: Served) -> Answer:
+    route = for_operators(served.route)
+
+    def answer(event: Event) -> Answered:
+        request = read_json(route, event)
+        tenant = tenant_in(request)
+        settings = use_cases.configuring.settings_of(tenant)
+        response = refusal_response(settings) if isinstance(settings, Refused) else served.answer(request, settings)
+        return Answered(response, {"tenant_id": tenant.value})
+
+    return answer
+
+
+def _put_settings(event: Event) -> Answered:
+    request = read_json(PUT_SETTINGS, event)
+    response = settings_response(use_cases.configuring.change_settings(request.tenant, request.to_domain()))
+    return Answered(response, {"tenant_id": request.tenant_id})
+
+
+ROUTES = {for_operators(each.route).key: _answer(each) for each in SERVED} | {PUT_SETTINGS.key: _put_settings}
 
 
 def handler(event: object, _context: object) -> dict[str, Any]:
-    request = event if isinstance(event, dict) else {}
-    if not use_cases.api_gateway.sent(request):
-        return not_through_the_api().as_proxy_result()
-    return try_again_later("Berth does not have this yet.").as_proxy_result()
+    return respond(event, ROUTES, signed=True)

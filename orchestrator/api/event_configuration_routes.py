@@ -55,7 +55,10 @@ Provider = Annotated[
 ]
 SourceStatus = Annotated[
     records.SourceStatus,
-    Meta(title="SourceStatus", description="While a source or form is paused, requests to its address get a 404."),
+    Meta(
+        title="SourceStatus",
+        description="While a source or form is paused, requests to its address are refused with a 409.",
+    ),
 ]
 KeyStatus = Annotated[Literal["active", "expired", "revoked"], Meta(description="Only an active key works.")]
 ResourceName = Annotated[
@@ -521,7 +524,7 @@ PAUSE_SOURCE: Route[OfSource, Source] = Route(
     scope=records.Scope.ADMIN,
     rate=Rate.ORDERS,
     summary="Pause a source",
-    description="Within 10 seconds, webhooks to its address are refused with a 404. Most providers send them again.",
+    description="Within 10 seconds, webhooks to its address are refused with a 409. Most providers send them again.",
     request=OfSource,
     answers=(Answer(200, Source, "The source is paused."),),
     problems=(*_WITH_BODY, NO_SUCH_SOURCE),
@@ -608,7 +611,7 @@ PAUSE_FORM: Route[OfForm, Form] = Route(
     scope=records.Scope.ADMIN,
     rate=Rate.ORDERS,
     summary="Pause a form",
-    description="Within 10 seconds, submissions are refused with a 404.",
+    description="Within 10 seconds, submissions are refused with a 409.",
     request=OfForm,
     answers=(Answer(200, Form, "The form is paused."),),
     problems=(*_WITH_BODY, NO_SUCH_FORM),

@@ -115,10 +115,14 @@ def incoming_of(event: Mapping[str, Any]) -> Incoming:
     )
 
 
-def json_body(event: Mapping[str, Any], limit: int) -> bytes:
+def check_is_json(event: Mapping[str, Any]) -> None:
     content_type = (header(event, "content-type") or "application/json").partition(";")[0].strip().lower()
     if content_type != "application/json" and not content_type.endswith("+json"):
-        raise NotJson("Send the event as application/json.")
+        raise NotJson("Send the body as application/json.")
+
+
+def json_body(event: Mapping[str, Any], limit: int) -> bytes:
+    check_is_json(event)
     data = raw_body(event, limit)
     try:
         data.decode()

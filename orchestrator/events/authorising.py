@@ -78,6 +78,9 @@ class Authorising:
         if key is None or not is_key(key):
             return Denied.UNKNOWN_KEY
         digest = digest_of(key)
+        if scope is Scope.ADMIN:
+            # A revoked key must not have 10 seconds to make itself a successor.
+            self._keys.forget(digest)
         found = self._keys.get(digest, lambda: self._configuration.api_key(digest))
         # This one read tells unknown, revoked and expired keys alike.
         if found is None or not found.is_valid(self._clock.now()):
@@ -133,6 +136,9 @@ class _Remembered(Generic[Value]):
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
         self._results: OrderedDict[Hashable, tuple[float, Value]] = OrderedDict()
+
+    def forget(self, name: Hashable) -> None:
+        self._results.pop(name, None)
 
     def get(self, name: Hashable, read: Callable[[], Value | None]) -> Value | None:
         now = self._monotonic()

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
+from orchestrator.adapters import aws as aws_clients
+from orchestrator.adapters import event_ports
 from orchestrator.adapters.dynamodb.event_keys import STATUS_INDEX, TYPE_INDEX
-from tests.adapters.conftest import client
+from orchestrator.common.callers import digest_of
+from tests.adapters.conftest import TABLE, client
+from tests.adapters.events.functions import EventFunctions
+from tests.adapters.handlers.functions import PROOF, forget_functions, session
+from tests.fakes import FakeClock
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -46,3 +53,30 @@ def bucket(aws: None) -> S3Client:  # noqa: ARG001 - the account it is in
     s3: S3Client = client("s3")
     s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
     return s3
+
+
+@pytest.fixture
+def event_functions(
+    events_table: DynamoDBClient, bucket: S3Client, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[EventFunctions]:
+    """A function reads its settings and makes its clients when it is loaded, so each test loads it anew."""
+    environment = {
+        "BERTH_TABLE": TABLE,
+        "BERTH_EVENTS_TABLE": EVENTS_TABLE,
+        "BERTH_CONTENTS_BUCKET": BUCKET,
+        "BERTH_EVENTS_ENVIRONMENT": "test",
+        "BERTH_SECRETS_KEY": client("kms").create_key()["KeyMetadata"]["Arn"],
+        "BERTH_API_PROOF_DIGEST": digest_of(PROOF),
+        "POWERTOOLS_SERVICE_NAME": "berth",
+        "POWERTOOLS_METRICS_NAMESPACE": "Berth",
+        "POWERTOOLS_LOG_LEVEL": "CRITICAL",
+    }
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    clock = FakeClock()
+    monkeypatch.setattr(aws_clients, "_session", session)
+    monkeypatch.setattr(event_ports, "SystemClock", lambda: clock)
+    assert bucket
+    forget_functions()
+    yield EventFunctions(events_table, clock)
+    forget_functions()

@@ -1,0 +1,148 @@
+"""Answers to tenants and operators about event settings, API keys, sources and forms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from lambdas.event_runtime import use_cases
+from lambdas.event_serving import Served, served
+from orchestrator.api import event_configuration_routes as routes
+from orchestrator.api.answers import Response
+from orchestrator.api.event_configuration_answers import (
+    created_source_response,
+    deleted_form_response,
+    deleted_source_response,
+    form_response,
+    forms_response,
+    issued_key_response,
+    key_response,
+    keys_response,
+    settings_response,
+    source_response,
+    sources_response,
+)
+from orchestrator.api.fields import given
+from orchestrator.events.configuring_forms import FormChange
+from orchestrator.events.records import EventSettings, SourceStatus
+
+
+def _settings(_request: routes.NoParameters, settings: EventSettings) -> Response:
+    return settings_response(settings)
+
+
+# Keys
+
+
+def _list_keys(_request: routes.NoParameters, settings: EventSettings) -> Response:
+    return keys_response(use_cases.configuring_keys.list(settings.life), use_cases.ports.clock.now())
+
+
+def _create_key(request: routes.CreateKey, settings: EventSettings) -> Response:
+    seconds = given(request.expires_in_seconds)
+    issued = use_cases.configuring_keys.create(
+        settings,
+        request.name,
+        frozenset(request.scopes),
+        expires_in=timedelta(seconds=seconds) if seconds else None,
+    )
+    return issued_key_response(issued, use_cases.ports.clock.now())
+
+
+def _rotate_key(request: routes.RotateKey, settings: EventSettings) -> Response:
+    overlap = timedelta(seconds=request.overlap_seconds)
+    issued = use_cases.configuring_keys.rotate(settings, request.key_id, overlap=overlap)
+    return issued_key_response(issued, use_cases.ports.clock.now())
+
+
+def _revoke_key(request: routes.OfKey, settings: EventSettings) -> Response:
+    revoked = use_cases.configuring_keys.revoke(settings.life, request.key_id)
+    return key_response(revoked, use_cases.ports.clock.now())
+
+
+# Sources
+
+
+def _list_sources(_request: routes.NoParameters, settings: EventSettings) -> Response:
+    return sources_response(use_cases.configuring_sources.list(settings.life))
+
+
+def _create_source(request: routes.CreateSource, settings: EventSettings) -> Response:
+    return created_source_response(use_cases.configuring_sources.create(settings, request.to_domain()))
+
+
+def _source(request: routes.OfSource, settings: EventSettings) -> Response:
+    return source_response(use_cases.configuring_sources.find(settings.life, request.source_id))
+
+
+def _pause_source(request: routes.OfSource, settings: EventSettings) -> Response:
+    return _set_source_status(request, settings, SourceStatus.PAUSED)
+
+
+def _resume_source(request: routes.OfSource, settings: EventSettings) -> Response:
+    return _set_source_status(request, settings, SourceStatus.ACTIVE)
+
+
+def _set_source_status(request: routes.OfSource, settings: EventSettings, status: SourceStatus) -> Response:
+    return source_response(use_cases.configuring_sources.set_status(settings.life, request.source_id, status))
+
+
+def _delete_source(request: routes.OfSource, settings: EventSettings) -> Response:
+    return deleted_source_response(use_cases.configuring_sources.delete(settings.life, request.source_id))
+
+
+# Forms
+
+
+def _list_forms(_request: routes.NoParameters, settings: EventSettings) -> Response:
+    return forms_response(use_cases.configuring_forms.list(settings.life))
+
+
+def _create_form(request: routes.CreateForm, settings: EventSettings) -> Response:
+    return form_response(use_cases.configuring_forms.create(settings, request.name, request.to_domain()), 201)
+
+
+def _form(request: routes.OfForm, settings: EventSettings) -> Response:
+    return form_response(use_cases.configuring_forms.find(settings.life, request.form_id))
+
+
+def _update_form(request: routes.UpdateForm, settings: EventSettings) -> Response:
+    return _change_form(request, settings, request.to_domain())
+
+
+def _pause_form(request: routes.OfForm, settings: EventSettings) -> Response:
+    return _change_form(request, settings, FormChange(status=SourceStatus.PAUSED))
+
+
+def _resume_form(request: routes.OfForm, settings: EventSettings) -> Response:
+    return _change_form(request, settings, FormChange(status=SourceStatus.ACTIVE))
+
+
+def _change_form(request: routes.OfForm, settings: EventSettings, change: FormChange) -> Response:
+    return form_response(use_cases.configuring_forms.change(settings.life, request.form_id, change))
+
+
+def _delete_form(request: routes.OfForm, settings: EventSettings) -> Response:
+    return deleted_form_response(use_cases.configuring_forms.delete(settings.life, request.form_id))
+
+
+SERVED: Sequence[Served] = (
+    served(routes.GET_SETTINGS, _settings),
+    served(routes.LIST_KEYS, _list_keys),
+    served(routes.CREATE_KEY, _create_key),
+    served(routes.ROTATE_KEY, _rotate_key),
+    served(routes.REVOKE_KEY, _revoke_key),
+    served(routes.LIST_SOURCES, _list_sources),
+    served(routes.CREATE_SOURCE, _create_source),
+    served(routes.GET_SOURCE, _source),
+    served(routes.PAUSE_SOURCE, _pause_source),
+    served(routes.RESUME_SOURCE, _resume_source),
+    served(routes.DELETE_SOURCE, _delete_source),
+    served(routes.LIST_FORMS, _list_forms),
+    served(routes.CREATE_FORM, _create_form),
+    served(routes.GET_FORM, _form),
+    served(routes.UPDATE_FORM, _update_form),
+    served(routes.PAUSE_FORM, _pause_form),
+    served(routes.RESUME_FORM, _resume_form),
+    served(routes.DELETE_FORM, _delete_form),
+)

@@ -1,0 +1,97 @@
+"""The frame of the functions that answer tenants and operators about events.
+
+A route of tenants is served once, for both: an API key says which tenant calls, and an operator names the tenant in the
+path. Nothing else in a request can name a tenant, so that a key only ever reaches its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lambdas.event_runtime import use_cases
+from lambdas.logs import count, logger
+from orchestrator.api.answers import Response, not_through_the_api, problem, refuse, try_again_later
+from orchestrator.api.event_problems import UNSUPPORTED_TYPE
+from orchestrator.api.event_reading import NotJson, check_is_json
+from orchestrator.api.reading import read
+from orchestrator.api.route import AnyRoute, RequestT, Route
+from orchestrator.common.errors import InvalidRequest, Throttled, Unsettled
+from orchestrator.events.records import EventSettings
+
+Event = Mapping[str, Any]
+
+_LOGGED_IDS = ("key_id", "source_id", "form_id", "event_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A route of tenants, and the function that answers it for the tenant with these settings."""
+
+    route: AnyRoute
+    answer: Callable[[Any, EventSettings], Response]
+
+
+def served(route: Route[RequestT, Any], answer: Callable[[RequestT, EventSettings], Response]) -> Served:
+    """``answer`` gets the request in the route's own model."""
+    return Served(route, answer)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    response: Response
+    names: Mapping[str, str | None] = field(default_factory=dict)
+    """The tenant, and the id of the API key that was used, for the log."""
+
+
+Answer = Callable[[Event], Answered]
+
+
+def read_json(route: Route[RequestT, Any], event: Event) -> RequestT:
+    """The request in the route's own model. A body must be JSON."""
+    if event.get("body"):
+        check_is_json(event)
+    return read(route, event)
+
+
+def respond(event: object, answers: Mapping[str, Answer], *, signed: bool) -> dict[str, Any]:
+    """The response to an event of API Gateway. ``answers`` are by the key of each route.
+
+    ``signed`` is true if callers have AWS credentials, so that API Gateway names them. Neither headers nor bodies are
+    logged: they hold API keys, secrets and payloads.
+    """
+    request = event if isinstance(event, dict) else {}
+    route = request.get("routeKey")
+    known = isinstance(route, str) and route in answers
+    try:
+        if not use_cases.api_gateway.sent(request):
+            answered = Answered(not_through_the_api())
+        elif known:
+            answered = answers[str(route)](request)
+        else:
+            answered = Answered(_no_such_route(route))
+    except NotJson as error:
+        answered = Answered(problem(UNSUPPORTED_TYPE, str(error)))
+    except InvalidRequest as error:
+        answered = Answered(refuse(error))
+    except (Throttled, Unsettled) as error:
+        answered = Answered(try_again_later(str(error)))
+    response = answered.response
+    logger.info(
+        "Asked about events",
+        extra={
+            "route": route if known else None,
+            "status": response.status,
+            **({"caller": use_cases.api_gateway.caller(request)} if signed else {}),
+            **{name: response.body[name] for name in _LOGGED_IDS if name in response.body},
+            **answered.names,
+        },
+    )
+    if response.status >= 400:
+        count(f"Answered{response.status}")
+    return response.as_proxy_result()
+
+
+def _no_such_route(route: object) -> Response:
+    return refuse(InvalidRequest(f"There is no route {str(route)[:100]!a}."))
