@@ -18,32 +18,31 @@ for _name in [name for name in os.environ if name.startswith("AWS_")]:
 
 
 _PARTS = {
-    "own emulator": (
-        "e2e/test_adopt.py",
-        "e2e/test_demo.py",
-        "e2e/test_key.py",
-        "e2e/test_local_emulator.py",
-        "e2e/test_local_guard.py",
-        "e2e/test_side_by_side.py",
-        "e2e/test_upgrade_of_berth.py",
+    "own deployments": ("e2e/test_adopt.py", "e2e/test_demo.py", "e2e/test_key.py"),
+    "e2e": ("e2e/",),
+    "rollouts": (
+        "e2e/test_rollouts.py",
+        "e2e/test_tenant_queue.py",
+        "e2e/test_update_tenant.py",
+        "e2e/test_what_dies.py",
     ),
     "enforced": ("e2e/enforced/",),
-    "rollouts": ("e2e/test_rollouts.py", "e2e/test_what_dies.py"),
-    "e2e": ("e2e/",),
     "stacks": ("stacks/",),
+    "own emulators": ("e2e/test_local_", "e2e/test_side_by_side.py", "e2e/test_upgrade_of_berth.py"),
 }
-"""What runs in one process when tests run in several, the longest first: the tests that share a deployment or a
-synthesis. A test is of the first part that names it. The parts of end-to-end tests take about as long as each other."""
+"""The tests that run in one process because they share a deployment or a synthesis, in the order in which the parts
+start. A test belongs to the part with the longest matching path. The last one starts when another has ended."""
 
 
 def _part(nodeid: str) -> str:
-    """The part that a test is of; a file of its own when it shares nothing."""
+    """The part that a test belongs to, or else its own file."""
     file = nodeid.partition("::")[0]
-    return next((part for part, paths in _PARTS.items() if any(f"tests/{path}" in file for path in paths)), file)
+    matching = {path: part for part, paths in _PARTS.items() for path in paths if f"tests/{path}" in file}
+    return matching[max(matching, key=len)] if matching else file
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first: the end-to-end tests mostly wait, and the others run meanwhile."""
+    """Start the parts in their order: the end-to-end tests mostly wait, and the others run meanwhile."""
     parts = list(_PARTS)
     items.sort(key=lambda item: parts.index(part) if (part := _part(item.nodeid)) in parts else len(parts))
 

@@ -145,42 +145,6 @@ def test_throttling_is_answered_with_try_again(functions: Functions) -> None:
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # Nothing is to change in it.
-@given(
-    event=st.recursive(
-        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
-        lambda inner: (
-            st.lists(inner, max_size=3)
-            | st.dictionaries(
-                st.sampled_from(
-                    [
-                        "tenantId",
-                        "pathParameters",
-                        "queryStringParameters",
-                        "credentials",
-                        "requestContext",
-                        "authorizer",
-                        "x",
-                    ]
-                ),
-                inner,
-                max_size=4,
-            )
-        ),
-        max_leaves=8,
-    )
-)
-def test_no_json_causes_an_error(functions: Functions, event: object) -> None:
-    status, headers, body = functions.get_queue(event)
-    asked = event if isinstance(event, dict) else {}
-    path, query = asked.get("pathParameters"), asked.get("queryStringParameters")
-    tenant = path.get("tenantId") if isinstance(path, dict) else asked.get("tenantId")
-    wished = "credentials" in asked or (isinstance(query, dict) and "credentials" in query)
-    assert status == (202 if is_tenant_id(tenant) and not wished else 400)
-    assert headers["Content-Type"] == ("application/json" if status == 202 else "application/problem+json")
-    assert body["tenantId" if status == 202 else "detail"]
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # Nothing is to change in it.
 @given(text=st.text(max_size=60).filter(lambda text: not is_tenant_id(text)), by_http=st.booleans())
 def test_an_invalid_tenant_id_is_refused_before_any_call_to_aws(functions: Functions, text: str, by_http: bool) -> None:
     status, headers, body = functions.get_queue(over_http(text) if by_http else {"tenantId": text})

@@ -9,8 +9,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from orchestrator.api.route import Audience
 from orchestrator.api.routes import ROUTES as DECLARED
@@ -274,27 +272,6 @@ def cursor(position: str) -> str:
     return base64.urlsafe_b64encode(position.encode()).decode().rstrip("=")
 
 
-ANYTHING = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=6,
-)
-PARAMETERS = st.sampled_from(["tenantId", "force", "drainSeconds", "status", "version", "limit", "cursor", "labels"])
-SHAPED = st.fixed_dictionaries(
-    {
-        "routeKey": st.sampled_from(OPERATOR_ROUTES),
-        "pathParameters": st.just({"tenantId": "acme"}) | ANYTHING,
-    },
-    optional={
-        "queryStringParameters": st.dictionaries(PARAMETERS, ANYTHING, max_size=2) | ANYTHING,
-        "body": st.dictionaries(PARAMETERS, ANYTHING, max_size=2).map(json.dumps) | ANYTHING,
-        "isBase64Encoded": ANYTHING,
-        "requestContext": st.dictionaries(st.just("authorizer"), ANYTHING) | ANYTHING,
-    },
-)
-"""Events in the shape of API Gateway's, with arbitrary values."""
-
-
 class TestWhatIsRefused:
     """Before anything is asked of AWS."""
 
@@ -336,16 +313,6 @@ class TestWhatIsRefused:
     ) -> None:
         self.refused(functions, operator_event(LIST, query={"cursor": cursor(position), "status": "FAILED"}))
         self.refused(functions, operator_event(LIST, query={"cursor": position}))
-
-    @pytest.mark.usefixtures("stack_limit")
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # Nothing is to change in it.
-    @given(event=ANYTHING | SHAPED)
-    def test_no_json_causes_an_error(self, functions: Functions, event: object) -> None:
-        assert functions.ask("operators", event)[0] == 403
-        if isinstance(event, dict):
-            status, _, body = functions.ask("operators", event | {"stageVariables": {"proof": PROOF}})
-            assert status in (200, 202, 400, 404)
-            assert status != 400 or body["detail"]
 
 
 def test_a_body_may_be_encoded(functions: Functions) -> None:
