@@ -66,6 +66,7 @@ from tests.simulation.actions import (
     create,
     create_and_delete,
     delete,
+    delete_the_stack_by_hand,
     receive,
     send,
     team_creates,
@@ -80,6 +81,7 @@ from tests.simulation.faults import (
     CRASHES,
     FAILING_STACKS,
     LOST_RESULTS,
+    NO_FAULTS,
     ORPHANED_CALLS,
     REPEATED_EVENTS,
     STALE_COUNTS,
@@ -496,7 +498,10 @@ BUGS = {
         (team_creates, team_creates, *[team_updates] * 4),
     ),
     "a create takes the version of the stack": PlantedBug(
-        replacing("same_content", always(False), operations), "is served, not", None, CONCURRENT
+        replacing("same_content", always(False), operations),
+        "is served, not",
+        None,
+        (create, upgrade, upgrade, admitted_long_ago),
     ),
     "a tenant is brought back at the control plane's version": PlantedBug(
         replacing("version_to_create", lambda _metadata, _audits, current, _: current, lifecycle, get_queue),
@@ -618,6 +623,9 @@ BUGS = {
         ATTACKS,
     ),
     "every create has the same token": PlantedBug(
-        _same_token_for_every_create, "CloudFormation was asked", FAILING_STACKS
+        _same_token_for_every_create,
+        "CloudFormation was asked",
+        NO_FAULTS,
+        (create, delete_the_stack_by_hand, delete_the_stack_by_hand),
     ),
 }
