@@ -4,15 +4,15 @@ import secrets
 
 from lambdas.logs import logger
 from lambdas.runtime import use_cases
-from orchestrator.adapters.custom_resource import received, respond_to_deployment
+from orchestrator.adapters.custom_resource import parse_event, respond_to_deployment
 from orchestrator.common.callers import digest_of
 from orchestrator.tenants.resource_requests import asks_for_another_proof
 
 _BYTES = 32
 
 
-def handler(given: object, _context: object) -> None:
-    event = received(given)
+def handler(payload: object, _context: object) -> None:
+    event = parse_event(payload)
 
     def work() -> dict[str, str]:
         another = asks_for_another_proof(event) and not use_cases.deployment.is_undone()

@@ -2,12 +2,12 @@
 
 from lambdas.logs import logger
 from lambdas.runtime import use_cases
-from orchestrator.adapters.custom_resource import received, respond_to_deployment
+from orchestrator.adapters.custom_resource import parse_event, respond_to_deployment
 from orchestrator.tenants.resource_requests import parse_release_request
 
 
-def handler(given: object, _context: object) -> None:
-    event = received(given)
+def handler(payload: object, _context: object) -> None:
+    event = parse_event(payload)
 
     def work() -> dict[str, str]:
         request = parse_release_request(event)

@@ -2,7 +2,7 @@
 
 from lambdas.logs import logger
 from lambdas.runtime import use_cases
-from orchestrator.adapters.custom_resource import received, respond_to_deployment
+from orchestrator.adapters.custom_resource import parse_event, respond_to_deployment
 from orchestrator.common.errors import Conflict
 from orchestrator.rollouts.control import NothingToDo
 from orchestrator.rollouts.documents import spec_from
@@ -16,8 +16,8 @@ _NOT_FATAL = frozenset({Refusal.ROLLOUT_IN_THE_WAY, Refusal.DOWNGRADE})
 was rolled back instead, the rollout of the earlier release would be refused as well."""
 
 
-def handler(given: object, _context: object) -> None:
-    event = received(given)
+def handler(payload: object, _context: object) -> None:
+    event = parse_event(payload)
 
     def work() -> dict[str, str]:
         request = parse_rollout_request(event)

@@ -4,7 +4,7 @@ from typing import Any
 
 from lambdas.logs import count, logger
 from lambdas.runtime import tell, use_cases
-from orchestrator.adapters.custom_resource import answer_resource
+from orchestrator.adapters.custom_resource import send_response
 from orchestrator.tenants.schemas import SettleStep, parse_settle_step
 from orchestrator.tenants.tenant_queue import Answer, AnsweredBefore, NotConfirmed, NotProvided, Provided
 
@@ -37,12 +37,12 @@ def _settled(step: SettleStep) -> Answer | AnsweredBefore | NotConfirmed:
 def _respond(step: SettleStep, result: Provided | NotProvided) -> None:
     if isinstance(result, NotProvided):
         # The physical id stays the same: after a changed id, CloudFormation would delete the resource with the old id.
-        answer_resource(step.event, physical_id=step.physical_id, reason=result.reason)
+        send_response(step.event, physical_id=step.physical_id, reason=result.reason)
         return
     queue = result.queue
     if queue is None:
-        answer_resource(step.event, physical_id=step.physical_id)
+        send_response(step.event, physical_id=step.physical_id)
     else:
         # The physical id is the tenant id. If the tenant changes, CloudFormation deletes the resource with the old id.
         data = {"QueueUrl": queue.url, "QueueArn": queue.arn}
-        answer_resource(step.event, physical_id=step.claim.tenant_id or step.physical_id, data=data)
+        send_response(step.event, physical_id=step.claim.tenant_id or step.physical_id, data=data)

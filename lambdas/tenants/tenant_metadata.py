@@ -2,13 +2,13 @@
 
 from lambdas.logs import logger
 from lambdas.runtime import use_cases
-from orchestrator.adapters.custom_resource import received, respond
+from orchestrator.adapters.custom_resource import parse_event, respond
 from orchestrator.common.errors import InvalidRequest, Throttled, Unsettled
 from orchestrator.tenants.resource_requests import Kind, parse_metadata_request
 
 
-def handler(given: object, _context: object) -> None:
-    event = received(given)
+def handler(payload: object, _context: object) -> None:
+    event = parse_event(payload)
 
     def work() -> dict[str, str]:
         settings = use_cases.ports.settings
@@ -26,5 +26,5 @@ def handler(given: object, _context: object) -> None:
 
     with logger.append_context_keys(stack_id=event.get("StackId"), request=event.get("RequestType")):
         # These errors are retried for some minutes, because a rollback that fails would leave the stack stuck.
-        reason = respond(event, work, physical_id="tenant-metadata", repeated=(Throttled, Unsettled))
+        reason = respond(event, work, physical_id="tenant-metadata", retried=(Throttled, Unsettled))
         logger.info("Answered CloudFormation", extra={"failed_because": reason})

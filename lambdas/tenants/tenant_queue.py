@@ -5,13 +5,13 @@ The state machine asks CloudFormation to confirm the request before it changes a
 
 from lambdas.logs import logger
 from lambdas.runtime import use_cases
-from orchestrator.adapters.custom_resource import received
+from orchestrator.adapters.custom_resource import parse_event
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.tenants.resource_requests import parse_claim
 
 
-def handler(given: object, _context: object) -> None:
-    event = received(given)
+def handler(payload: object, _context: object) -> None:
+    event = parse_event(payload)
     with logger.append_context_keys(
         stack_id=event.get("StackId"), resource=event.get("LogicalResourceId"), request=event.get("RequestType")
     ):

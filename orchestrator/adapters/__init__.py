@@ -1,4 +1,4 @@
-"""The only code that talks to AWS: one module a service, and the table's key shapes in one file.
+"""The only code that talks to AWS: one module per service. The table has a package of its own.
 
 :mod:`orchestrator.adapters.ports` makes every adapter; :mod:`orchestrator.composition` builds use cases from them.
 """

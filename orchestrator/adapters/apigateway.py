@@ -1,4 +1,4 @@
-"""The stage of the API, which alone has what API Gateway proves itself with."""
+"""The stage of the API. One of its variables is the proof by which functions recognize API Gateway as the caller."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ApiStage:
         self._stage = stage
 
     def proof(self) -> str | None:
-        """What the stage has now; ``None`` while there is no stage, or while it has none."""
+        """The proof in the stage's variables; ``None`` if there is no stage or the stage has no such variable."""
         try:
             with throttling():
                 stage = self._client.get_stage(ApiId=self._api, StageName=self._stage)

@@ -1,4 +1,4 @@
-"""How every AWS client is made, and what AWS' errors mean to us."""
+"""Makes AWS clients, and translates AWS errors into those of the domain."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from botocore.session import Session
 
 from orchestrator.common.errors import Throttled
 
-# A function must be able to answer before its own timeout, so a call that hangs is given up early.
+# Calls time out early, so that a function can still answer before its own timeout.
 CLIENT_CONFIG = Config(
     connect_timeout=2,
     read_timeout=8,
@@ -40,11 +40,11 @@ _THROTTLING = frozenset(
 
 
 ACCESS_DENIED = frozenset({"AccessDenied", "AccessDeniedException"})
-CANNOT_BE_ASKED = ACCESS_DENIED | {"InvalidAction"}
-"""A question that nobody depends on is left unanswered then."""
+DENIED_OR_UNSUPPORTED = ACCESS_DENIED | {"InvalidAction"}
+"""Callers that can do without the answer treat these errors as "not known"."""
 
-# Why a transaction is cancelled when it merely came at a bad moment.
-_TRY_AGAIN = frozenset({"ProvisionedThroughputExceeded", "ThrottlingError", "TransactionConflict"})
+# Cancellation reasons of a transaction that may succeed when it is repeated.
+_RETRYABLE = frozenset({"ProvisionedThroughputExceeded", "ThrottlingError", "TransactionConflict"})
 
 
 @cache
@@ -53,9 +53,9 @@ def _session() -> Session:
 
 
 def client(service: str) -> Any:
-    """A client by botocore, which is what boto3's clients are.
+    """A botocore client. boto3's clients are the same.
 
-    Importing boto3 itself also loads its machinery for S3 transfers: a fifth of getQueue's cold start.
+    Importing boto3 would also load its S3 transfer code, which takes a fifth of getQueue's cold start.
     """
     return _session().create_client(service, config=CLIENT_CONFIG)
 
@@ -74,17 +74,17 @@ def error_message(error: ClientError) -> str:
 
 
 def cancellation_codes(error: ClientError) -> list[str]:
-    """Why each item of a cancelled transaction did not go through, in order; `None` where it would have."""
+    """The reason for each item of a cancelled transaction, in order. An item without a fault has the text `None`."""
     response: dict[str, Any] = dict(error.response)
     return [str(reason.get("Code", "None")) for reason in response.get("CancellationReasons", [])]
 
 
 @contextmanager
 def throttling() -> Iterator[None]:
-    """Turn AWS' many ways to say "slow down" into the one that the domain knows."""
+    """Raise Throttled for every AWS error that means "slow down"."""
     try:
         yield
     except ClientError as error:
-        if error_code(error) in _THROTTLING or not _TRY_AGAIN.isdisjoint(cancellation_codes(error)):
+        if error_code(error) in _THROTTLING or not _RETRYABLE.isdisjoint(cancellation_codes(error)):
             raise Throttled(f"{error.operation_name}: {error_message(error)}") from error
         raise

@@ -1,6 +1,6 @@
-"""Tenants' stacks, and resources in the stacks of others.
+"""Tenants' stacks, and resources in stacks of other owners.
 
-CloudFormation says different things with one error code; only here are its words read.
+CloudFormation uses one error code for different errors. Only this module tells them apart by their messages.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     )
 
 
-_CREATED_BEFORE = frozenset({"AlreadyExistsException", "TokenAlreadyExistsException"})
+_ALREADY_EXISTS = frozenset({"AlreadyExistsException", "TokenAlreadyExistsException"})
 _NO_CHANGE_SET = frozenset({"ChangeSetNotFound", "ChangeSetNotFoundException"})
 _NOT_EXECUTABLE = _NO_CHANGE_SET | {"InvalidChangeSetStatus", "InvalidChangeSetStatusException"}
 
@@ -49,8 +49,8 @@ _CHANGE_SET_STATES = {
     ("CREATE_COMPLETE", "EXECUTE_FAILED"): ChangeSetState.EXECUTED,
     ("CREATE_COMPLETE", "OBSOLETE"): ChangeSetState.STALE,
 }
-# One that is being deleted is gone when it is next looked at, and is drawn up anew.
-_NOT_SETTLED = frozenset({"CREATE_PENDING", "CREATE_IN_PROGRESS", "DELETE_PENDING", "DELETE_IN_PROGRESS"})
+# A change set that is being deleted counts as pending: the next look finds it gone, and another one is created.
+_PENDING = frozenset({"CREATE_PENDING", "CREATE_IN_PROGRESS", "DELETE_PENDING", "DELETE_IN_PROGRESS"})
 _NOTHING_TO_CHANGE = ("didn't contain changes", "No updates are to be performed")
 
 
@@ -88,13 +88,13 @@ class CloudFormationStacks:
         return described_stack(stacks[0], service_role=self._service_role) if stacks else None
 
     def queue(self, stack_id: str) -> Queue | None:
-        return self._queues(stack_id, not_in="DELETE_", LogicalResourceId=INBOUND_QUEUE).get(INBOUND_QUEUE)
+        return self._queues(stack_id, excluded_status="DELETE_", LogicalResourceId=INBOUND_QUEUE).get(INBOUND_QUEUE)
 
     def queues(self, stack_id: str) -> Mapping[str, Queue]:
-        return self._queues(stack_id, not_in="DELETE_COMPLETE")
+        return self._queues(stack_id, excluded_status="DELETE_COMPLETE")
 
-    def _queues(self, stack_id: str, *, not_in: str, **only: str) -> dict[str, Queue]:
-        """By logical id, those whose status does not begin with ``not_in``."""
+    def _queues(self, stack_id: str, *, excluded_status: str, **only: str) -> dict[str, Queue]:
+        """The stack's queues by logical id, without those whose status begins with ``excluded_status``."""
         stack = StackArn.parse(stack_id)
         try:
             with self._throttling():
@@ -106,7 +106,7 @@ class CloudFormationStacks:
         found = {
             resource["LogicalResourceId"]: self.names.queue_in(stack, resource.get("PhysicalResourceId", ""))
             for resource in resources
-            if resource["ResourceType"] == QUEUE_TYPE and not resource["ResourceStatus"].startswith(not_in)
+            if resource["ResourceType"] == QUEUE_TYPE and not resource["ResourceStatus"].startswith(excluded_status)
         }
         return {name: queue for name, queue in found.items() if queue is not None}
 
@@ -116,13 +116,13 @@ class CloudFormationStacks:
                 response = self._client.create_stack(
                     StackName=self.names.stack_of(tenant),
                     TemplateURL=release.template_url,
-                    Parameters=self._given(tenant, release),
+                    Parameters=self._stack_parameters(tenant, release),
                     RoleARN=self._service_role,
                     ClientRequestToken=client_token,
                     DeploymentConfig=self._deployment,
                 )
         except ClientError as error:
-            if error_code(error) in _CREATED_BEFORE:
+            if error_code(error) in _ALREADY_EXISTS:
                 return None
             raise
         return response["StackId"]
@@ -139,29 +139,29 @@ class CloudFormationStacks:
     def draw_up_changes(self, tenant: TenantId, stack_id: str, *, release: Release, name: str) -> str | None:
         try:
             with self._throttling():
-                drawn_up = self._client.create_change_set(
+                response = self._client.create_change_set(
                     StackName=name_of(stack_id),
                     ChangeSetName=name,
                     ChangeSetType="UPDATE",
                     TemplateURL=release.template_url,
-                    Parameters=self._given(tenant, release),
+                    Parameters=self._stack_parameters(tenant, release),
                     RoleARN=self._service_role,
                     DeploymentConfig=self._deployment,
-                    # A request that the SDK repeats, because the answer was lost, is answered with the same id.
+                    # If the SDK repeats the request because the response was lost, CloudFormation returns the same id.
                     ClientToken=name,
                 )
         except ClientError as error:
-            if error_code(error) in _CREATED_BEFORE:
+            if error_code(error) in _ALREADY_EXISTS:
                 return None
             raise
-        return drawn_up["Id"]
+        return response["Id"]
 
     def changes(self, stack_id: str, change_set: str) -> ChangeSet | None:
         try:
             with self._throttling():
                 described = self._client.describe_change_set(StackName=name_of(stack_id), ChangeSetName=change_set)
                 changes = described.get("Changes", [])
-                # The later pages repeat everything but the changes.
+                # Every page repeats all fields but the changes.
                 page = described
                 while token := page.get("NextToken"):
                     page = self._client.describe_change_set(
@@ -194,7 +194,7 @@ class CloudFormationStacks:
             if error_code(error) in _NO_CHANGE_SET:
                 raise Conflict(error_message(error)) from error
             raise
-        # The SDK has read JSON already. What it could not read is none of ours.
+        # The SDK parses JSON templates. A template that is still text is YAML, so it is not a release of Berth.
         return digest_of(template) if isinstance(template, Mapping) else None
 
     def make_changes(self, stack_id: str, change_set: str, *, client_token: str) -> None:
@@ -207,7 +207,7 @@ class CloudFormationStacks:
                     DisableRollback=False,
                 )
         except ClientError as error:
-            # It has been executed before, or the stack has changed since, or has gone and has taken it along.
+            # The change set was executed before, or the stack has changed since, or was deleted with its change sets.
             if error_code(error) in _NOT_EXECUTABLE or _does_not_exist(error):
                 raise Conflict(error_message(error)) from error
             raise
@@ -227,7 +227,7 @@ class CloudFormationStacks:
             )
 
     def events(self, stack_id: str) -> Iterator[ResourceEvent]:
-        """None of a stack that nobody knows: a failure is recorded also without them."""
+        """Empty if the stack does not exist: failures are recorded even without events."""
         try:
             with self._throttling():
                 for page in self._client.get_paginator("describe_stack_events").paginate(StackName=stack_id):
@@ -236,7 +236,7 @@ class CloudFormationStacks:
             if not _does_not_exist(error):
                 raise
 
-    def _given(self, tenant: TenantId, release: Release) -> list[ParameterTypeDef]:
+    def _stack_parameters(self, tenant: TenantId, release: Release) -> list[ParameterTypeDef]:
         parameters = self._parameters(tenant, release)
         return [{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()]
 
@@ -251,14 +251,14 @@ class CloudFormationStacks:
 
     @property
     def _deployment(self) -> DeploymentConfigTypeDef:
-        # Express returns before resources have stabilised: the queue itself is asked before it is published.
+        # Express mode returns before resources have stabilised, so Berth checks the queue itself before publishing it.
         return {"Mode": self._mode, "DisableRollback": False}
 
 
 class CloudFormationResources:
     """Implements :class:`orchestrator.tenants.ports.StackResources`.
 
-    Both are asked for by the stack's id: a stack of the same name may be another one.
+    Both methods use the stack's id, because another stack may have the same name by now.
     """
 
     def __init__(self, client: CloudFormationClient) -> None:
@@ -312,7 +312,7 @@ def _event(event: StackEventTypeDef) -> ResourceEvent:
 
 def _state(described: DescribeChangeSetOutputTypeDef) -> ChangeSetState:
     status, execution = described.get("Status", ""), described.get("ExecutionStatus", "")
-    if status in _NOT_SETTLED:
+    if status in _PENDING:
         return ChangeSetState.PENDING
     if status == "FAILED" and any(words in described.get("StatusReason", "") for words in _NOTHING_TO_CHANGE):
         return ChangeSetState.EMPTY
@@ -322,13 +322,13 @@ def _state(described: DescribeChangeSetOutputTypeDef) -> ChangeSetState:
 def _extras(described: DescribeChangeSetOutputTypeDef, changes: Sequence[ChangeTypeDef]) -> list[str]:
     imports = any(change.get("ResourceChange", {}).get("Action") == "Import" for change in changes)
     nested = described.get("IncludeNestedStacks") or described.get("ParentChangeSetId")
-    there = {
+    features = {
         "capabilities": described.get("Capabilities"),
         "nested stacks": nested,
         "imported resources": imports or described.get("ImportExistingResources"),
-        "what to do on failure": described.get("OnStackFailure"),
+        "an action on stack failure": described.get("OnStackFailure"),
     }
-    return [name for name, given in there.items() if given]
+    return [name for name, used in features.items() if used]
 
 
 def _attached(described: DescribeChangeSetOutputTypeDef | StackTypeDef) -> frozenset[str]:
@@ -342,7 +342,7 @@ def _change(change: ChangeTypeDef) -> Change:
         resource=resource.get("LogicalResourceId", ""),
         resource_type=resource.get("ResourceType", ""),
         physical_id=resource.get("PhysicalResourceId", ""),
-        # What depends on values known only later may be replaced, too: taken for the worse.
+        # "Conditional" depends on values that are known only later, so it counts as a replacement.
         removes=resource.get("Action") == "Remove" or resource.get("Replacement") in ("True", "Conditional"),
     )
 

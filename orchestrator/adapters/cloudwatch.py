@@ -1,4 +1,4 @@
-"""Alarms that tell whether tenants are well."""
+"""CloudWatch alarms, which stop a rollout when they go off."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 from orchestrator.adapters.aws import throttling
 
-_AT_ONCE = 100
-"""As many alarms as can be asked about in one call."""
+_MAX_PER_CALL = 100
+"""DescribeAlarms accepts at most this many names."""
 _TYPES = ["MetricAlarm", "CompositeAlarm"]
-"""CloudWatch tells about composite alarms only if they are asked for."""
+"""Without these types, CloudWatch returns metric alarms only."""
 _ON = "ALARM"
 _NO_REASON = "No reason was given."
 
@@ -24,27 +24,27 @@ class CloudWatchAlarms:
         self._client = client
 
     def unknown(self, names: Iterable[str]) -> Sequence[str]:
-        asked = sorted(set(names))
+        wanted = sorted(set(names))
         known = {
             alarm["AlarmName"]
-            for first in range(0, len(asked), _AT_ONCE)
-            for alarm in self._described(asked[first : first + _AT_ONCE])
+            for first in range(0, len(wanted), _MAX_PER_CALL)
+            for alarm in self._describe(wanted[first : first + _MAX_PER_CALL])
         }
-        return [name for name in asked if name not in known]
+        return [name for name in wanted if name not in known]
 
     def went_off(self, name: str, *, since: datetime) -> str | None:
-        alarm = next(self._described([name]), None)
+        alarm = next(self._describe([name]), None)
         if alarm is None:
-            # Nobody would be told any more. That is no reason to go on.
-            return "The alarm does not exist any more."
+            # Without its alarm, a stage has no protection, so the rollout must not continue.
+            return "The alarm no longer exists."
         if alarm["StateValue"] == _ON:
             return str(alarm.get("StateReason") or _NO_REASON)
-        went_on = (state for state in self._states_since(name, since) if state.get("stateValue") == _ON)
-        earlier = next(went_on, None)
-        return str(earlier.get("stateReason") or _NO_REASON) if earlier is not None else None
+        alarms = (state for state in self._states_since(name, since) if state.get("stateValue") == _ON)
+        latest = next(alarms, None)
+        return str(latest.get("stateReason") or _NO_REASON) if latest is not None else None
 
     def _states_since(self, name: str, since: datetime) -> Iterator[dict[str, Any]]:
-        """Every state that the alarm has changed to since then, the latest first."""
+        """Every state that the alarm has changed to since then, newest first."""
         pages = self._client.get_paginator("describe_alarm_history").paginate(
             AlarmName=name, AlarmTypes=_TYPES, HistoryItemType="StateUpdate", StartDate=since
         )
@@ -53,7 +53,7 @@ class CloudWatchAlarms:
                 for item in page.get("AlarmHistoryItems", []):
                     yield json.loads(item["HistoryData"])["newState"]
 
-    def _described(self, names: list[str]) -> Iterator[dict[str, Any]]:
+    def _describe(self, names: list[str]) -> Iterator[dict[str, Any]]:
         pages = self._client.get_paginator("describe_alarms").paginate(
             AlarmNames=names,
             AlarmTypes=_TYPES,

@@ -1,8 +1,8 @@
-"""Answering CloudFormation for a custom resource: always, also when the work failed.
+"""Sends CloudFormation the response of a custom resource, whether the work succeeded or failed.
 
-A custom resource that never answers holds its stack up until the service timeout, and again on rollback. The address
-of the answer comes with the event, which whoever may invoke the function can make up: so an answer is sent to
-CloudFormation's own hosts and nowhere else.
+A custom resource that never responds blocks its stack until the service timeout, and again during rollback. The
+event says where to send the response, and anybody who may invoke the function can forge an event. So responses are
+sent to CloudFormation's own hosts only.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ from orchestrator.common.errors import InvalidRequest, Throttled
 from orchestrator.common.stack_arns import Location
 from orchestrator.tenants.resource_requests import answerable
 
-# CloudFormation takes an answer of at most 4,096 bytes; the ids around the reason need their share.
-_REASON_BYTES = 1_024
+# CloudFormation accepts a response of at most 4,096 bytes, including the ids next to the reason.
+_MAX_REASON_BYTES = 1_024
 
-# An answer that is lost costs the service timeout. All tries together end before the function's own timeout.
-_TRIES = 3
-_SECONDS_A_TRY = 7
+# If the response is lost, the stack waits for the service timeout. All tries fit into the function's own timeout.
+_MAX_TRIES = 3
+_SECONDS_PER_TRY = 7
 
-_TRIES_TO_BE_PERMITTED = 10
-_SECONDS_TO_BE_PERMITTED = 3
+_MAX_TRIES_IF_DENIED = 10
+_SECONDS_BETWEEN_TRIES = 3
 
-# CloudFormation takes answers in a bucket per region, with or without the region in the bucket's host. Names of buckets
-# are unique in a partition, so in this partition the bucket is CloudFormation's. In another it may be anybody's.
+# CloudFormation receives responses in one bucket per region. The bucket's host may or may not include the region.
+# Bucket names are unique within a partition, so in this partition the bucket belongs to CloudFormation. In another
+# partition, a bucket of the same name may belong to anybody.
 _BUCKET = "cloudformation-custom-resource-response-"
 _DOMAINS = {
     "aws": "amazonaws.com",
@@ -48,9 +49,12 @@ _DOMAINS = {
 """The domain of each partition, by the partition's name."""
 
 
-def received(given: object) -> Mapping[str, Any]:
-    """An event that can be answered, and whose answer CloudFormation waits for."""
-    event = answerable(given)
+def parse_event(payload: object) -> Mapping[str, Any]:
+    """The event, if it is complete enough for a response and the response goes to CloudFormation.
+
+    Raises :class:`InvalidRequest`.
+    """
+    event = answerable(payload)
     _check_address(event["ResponseURL"])
     return event
 
@@ -61,23 +65,23 @@ def respond(
     *,
     physical_id: str,
     secret: bool = False,
-    repeated: tuple[type[Exception], ...] = (),
+    retried: tuple[type[Exception], ...] = (),
 ) -> str | None:
-    """Do the work and tell CloudFormation how it went. Returns the reason if it failed.
+    """Do the work and send the result to CloudFormation. Returns the reason if the work failed.
 
-    CloudFormation does not show what the work returned if that is ``secret``. Errors that are to be ``repeated`` are
-    raised, and nobody is answered: Lambda calls the function again a minute later, and once more after two.
+    If ``secret``, CloudFormation does not show the values that the work returns. Exceptions in ``retried`` are raised
+    without sending a response: Lambda calls the function again after one minute, and once more after two.
     """
     reason = None
     data: Mapping[str, str] = {}
     try:
         data = work()
-    except repeated:
+    except retried:
         raise
-    except Exception as error:  # noqa: BLE001 - whatever went wrong, CloudFormation must hear of it
+    except Exception as error:  # noqa: BLE001 - CloudFormation needs a response after any error
         reason = f"{type(error).__name__}: {error}"
-    # Never a new id: CloudFormation would take the old one for replaced and ask to delete it.
-    answer_resource(
+    # The id must not change: CloudFormation would treat the resource as replaced and delete the old one.
+    send_response(
         event, physical_id=event.get("PhysicalResourceId") or physical_id, data=data, reason=reason, secret=secret
     )
     return reason
@@ -91,29 +95,29 @@ def respond_to_deployment(
     physical_id: str,
     secret: bool = False,
 ) -> str | None:
-    """Do the work for the deployment of the control plane itself. Nobody is answered before ``confirm`` has returned.
+    """Do the work of a custom resource in the control plane's own stack, once ``confirm`` has accepted the event.
 
-    What a deployment has brought about outlives its resource. So a delete does nothing, and is always possible.
+    The results of the work stay when the resource is deleted. So a delete does nothing and always succeeds.
     """
     if event.get("RequestType") == "Delete":
         return respond(event, dict, physical_id=physical_id)
     confirm()
-    return respond(event, lambda: _once_permitted(work), physical_id=physical_id, secret=secret, repeated=(Throttled,))
+    return respond(event, lambda: _retry_if_denied(work), physical_id=physical_id, secret=secret, retried=(Throttled,))
 
 
-def _once_permitted(work: Callable[[], Mapping[str, str]]) -> Mapping[str, str]:
-    """Do the work, again if AWS denies it: a role that the deployment has just made is not known everywhere yet."""
-    for _ in range(_TRIES_TO_BE_PERMITTED - 1):
+def _retry_if_denied(work: Callable[[], Mapping[str, str]]) -> Mapping[str, str]:
+    """Repeat the work while AWS denies access: a role that was just created takes a while to work everywhere."""
+    for _ in range(_MAX_TRIES_IF_DENIED - 1):
         try:
             return work()
         except ClientError as error:
             if error_code(error) not in ACCESS_DENIED:
                 raise
-        time.sleep(_SECONDS_TO_BE_PERMITTED)
+        time.sleep(_SECONDS_BETWEEN_TRIES)
     return work()
 
 
-def answer_resource(
+def send_response(
     event: Mapping[str, Any],
     *,
     physical_id: str,
@@ -121,7 +125,7 @@ def answer_resource(
     reason: str | None = None,
     secret: bool = False,
 ) -> None:
-    """Tell CloudFormation how it went: well, unless there is a reason."""
+    """Tell CloudFormation that the request succeeded, or that it failed if there is a ``reason``."""
     _check_address(event["ResponseURL"])
     body = json.dumps(
         {
@@ -137,28 +141,27 @@ def answer_resource(
     _put(event["ResponseURL"], body)
 
 
-def bounded_reason(told: str) -> str:
-    """What went wrong, in printable text: anything else would be spelled out six times as long on the way."""
-    printable = "".join(letter if letter.isprintable() else " " for letter in told)
-    return printable.encode()[:_REASON_BYTES].decode(errors="ignore")
+def bounded_reason(reason: str) -> str:
+    """The reason, shortened, and without unprintable characters: JSON would escape each in six characters."""
+    printable = "".join(letter if letter.isprintable() else " " for letter in reason)
+    return printable.encode()[:_MAX_REASON_BYTES].decode(errors="ignore")
 
 
 def _check_address(url: str) -> None:
     settings = Settings()
-    elsewhere = settings.response_url_prefix
-    if elsewhere is not None:
-        cloudformations = url.startswith(elsewhere)
-    else:
-        cloudformations = _is_cloudformations(url, settings.location)
-    if not cloudformations:
-        raise InvalidRequest("ResponseURL: this is no address of CloudFormation in this region, so nothing was done.")
+    prefix = settings.response_url_prefix
+    allowed = _is_cloudformations(url, settings.location) if prefix is None else url.startswith(prefix)
+    if not allowed:
+        raise InvalidRequest(
+            "ResponseURL: this is not an address of CloudFormation in this region, so nothing was done."
+        )
 
 
 def _is_cloudformations(url: str, here: Location) -> bool:
     domain = _DOMAINS.get(here.partition)
     if domain is None:
         raise InvalidRequest(
-            f"ResponseURL: the hosts of partition {here.partition} are not known, so nothing was done."
+            f"ResponseURL: Berth does not know the hosts of partition {here.partition}, so nothing was done."
         )
     bucket = re.escape(_BUCKET + here.region.replace("-", ""))
     host = rf"{bucket}\.s3([.-]{re.escape(here.region)})?\.{re.escape(domain)}"
@@ -166,11 +169,11 @@ def _is_cloudformations(url: str, here: Location) -> bool:
 
 
 def _put(url: str, body: bytes) -> None:
-    # The empty content type is part of what CloudFormation's signed address was signed for.
+    # CloudFormation signs the address for an empty content type.
     request = urllib.request.Request(url, data=body, method="PUT", headers={"Content-Type": ""})  # noqa: S310
-    for tries_left in reversed(range(_TRIES)):
+    for tries_left in reversed(range(_MAX_TRIES)):
         try:
-            with urllib.request.urlopen(request, timeout=_SECONDS_A_TRY):  # noqa: S310 - CloudFormation's own address
+            with urllib.request.urlopen(request, timeout=_SECONDS_PER_TRY):  # noqa: S310 - CloudFormation's own address
                 return
         except OSError:
             if not tries_left:

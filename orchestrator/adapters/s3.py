@@ -1,4 +1,4 @@
-"""Where tenant templates are published, and where rollouts keep their lists of tenants."""
+"""The buckets of published tenant templates and of rollouts' manifests."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class S3Templates:
         return self._client.get_object(Bucket=self._source, Key=key)["Body"].read()
 
     def publish(self, version: str, digest: str, template: bytes) -> str:
-        # With the digest: whoever publishes another template under the same version overwrites nothing.
+        # The digest is in the key, so another template of the same version cannot overwrite this one.
         key = f"tenant-stack/{version}/{digest}.template.json"
         self._client.put_object(Bucket=self._bucket, Key=key, Body=template, ContentType="application/json")
         return f"{self._client.meta.endpoint_url}/{self._bucket}/{key}"
 
 
 class S3Manifests:
-    """Implements :class:`orchestrator.rollouts.ports.Manifests`: JSON arrays, as a map's item reader takes them."""
+    """Implements :class:`orchestrator.rollouts.ports.Manifests`, as the JSON arrays that Step Functions' maps read."""
 
     def __init__(self, client: S3Client, bucket: str) -> None:
         self._client = client
@@ -41,17 +41,17 @@ class S3Manifests:
 
     def write(self, name: str, items: Sequence[Item]) -> str:
         key = f"rollouts/{name}.json"
-        listed = [{"tenantId": item.tenant.value, "version": item.version} for item in items]
+        entries = [{"tenantId": item.tenant.value, "version": item.version} for item in items]
         with throttling():
             self._client.put_object(
-                Bucket=self._bucket, Key=key, Body=json.dumps(listed).encode(), ContentType="application/json"
+                Bucket=self._bucket, Key=key, Body=json.dumps(entries).encode(), ContentType="application/json"
             )
         return key
 
     def read(self, manifest: str) -> Sequence[Item]:
         with throttling():
-            listed = json.loads(self._client.get_object(Bucket=self._bucket, Key=manifest)["Body"].read())
-        return [Item(TenantId.parse(each["tenantId"]), each["version"]) for each in listed]
+            entries = json.loads(self._client.get_object(Bucket=self._bucket, Key=manifest)["Body"].read())
+        return [Item(TenantId.parse(each["tenantId"]), each["version"]) for each in entries]
 
     def remove(self, manifest: str) -> None:
         with throttling():

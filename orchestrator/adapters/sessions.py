@@ -1,4 +1,4 @@
-"""Sessions of those who choose where they talk to, rather than being told by the environment."""
+"""SDK sessions whose credentials and region are given explicitly, not by the environment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from boto3.session import Session
 def session_without_profile(settings: Mapping[str, str]) -> Session:
     """A session of these settings only.
 
-    AWS_PROFILE is about AWS; the SDK would insist that it exists also where credentials are given.
+    AWS_PROFILE is ignored: the SDK would fail if that profile does not exist, even though credentials are given.
     """
     core = botocore.session.Session(session_vars={"profile": (None, None, None, None)})
     return Session(

@@ -1,4 +1,4 @@
-"""What a function is configured with: its environment, read once and typed, failing fast."""
+"""The settings of a function: its environment variables, typed. A missing one is an error."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Settings:
 
     @property
     def response_url_prefix(self) -> str | None:
-        """How the addresses begin at which an emulator takes the answers of custom resources."""
+        """The beginning of the addresses at which an emulator receives responses of custom resources."""
         return self.environment.get("BERTH_RESPONSE_URL_PREFIX") or None
 
     @property
@@ -48,22 +48,22 @@ class Settings:
 
     @property
     def location(self) -> Location:
-        """Where Berth is deployed: tenants' stacks and queues are nowhere else."""
+        """The partition, region and account of Berth, and of all tenants' stacks and queues."""
         return Location.parse(self._required("BERTH_LOCATION"))
 
     @property
     def stack_id(self) -> StackArn:
-        """The control plane's own."""
+        """The id of the control plane's own stack."""
         return StackArn.parse(self._required("BERTH_STACK_ID"))
 
     @property
     def linger(self) -> timedelta:
-        """For how long a function may still be at work after its execution was aborted or timed out."""
+        """The time for which a function may keep running after its execution was aborted or timed out."""
         return timedelta(seconds=int(self._required("BERTH_LINGER_SECONDS")))
 
     @property
     def empty_for(self) -> timedelta:
-        """For how long a queue has to look empty before a delete believes it."""
+        """The time for which a queue has to look empty before a delete treats it as empty."""
         return timedelta(seconds=int(self._required("BERTH_EMPTY_FOR_SECONDS")))
 
     @property
@@ -76,27 +76,27 @@ class Settings:
 
     @property
     def rollout_concurrency(self) -> int:
-        """As many tenants as any rollout moves at once."""
+        """The maximum number of tenants that one rollout upgrades at the same time."""
         return int(self._required("BERTH_ROLLOUT_CONCURRENCY"))
 
     @property
     def max_tenants(self) -> int:
-        """How many tenants there may be."""
+        """The maximum number of tenants."""
         return int(self._required("BERTH_MAX_TENANTS"))
 
     @property
     def creates_per_minute(self) -> int:
-        """How many creates each caller may start per minute; 0 when they are not counted."""
+        """The maximum number of creates that each caller may start per minute; 0 for no limit."""
         return int(self._required("BERTH_CREATES_PER_MINUTE"))
 
     @property
     def create_on_get_queue(self) -> bool:
-        """Whether asking for the queue of a tenant that is not there creates the tenant."""
+        """True if getQueue creates an unknown tenant."""
         return self._required("BERTH_CREATE_ON_GET_QUEUE") == "true"
 
     @property
     def queue_access_role(self) -> str | None:
-        """The role that temporary credentials are of; without one, none are given."""
+        """The role that is assumed for temporary credentials. Without it, Berth issues none."""
         return self.environment.get("BERTH_QUEUE_ACCESS_ROLE") or None
 
     @property
@@ -105,7 +105,7 @@ class Settings:
 
     @property
     def api_proof_digest(self) -> str | None:
-        """SHA-256 of what API Gateway proves itself with; without it, no caller is believed."""
+        """SHA-256 of the proof that API Gateway sends with every request. Without it, all callers are refused."""
         return self.environment.get("BERTH_API_PROOF_DIGEST") or None
 
     @property
@@ -118,12 +118,12 @@ class Settings:
 
     @property
     def kms_key(self) -> str | None:
-        """The key that tenants' queues are encrypted with; AWS's own where there is none."""
+        """The KMS key of tenants' queues. Without it, SQS encrypts them with its own key."""
         return self.environment.get("BERTH_KMS_KEY") or None
 
     @property
     def former_kms_keys(self) -> tuple[str, ...]:
-        """The keys that some tenants' queues, or messages in them, may still be encrypted with."""
+        """The KMS keys used before, with which some queues, or messages in them, may still be encrypted."""
         return tuple(filter(None, self.environment.get("BERTH_FORMER_KMS_KEYS", "").split(",")))
 
     @property
@@ -136,7 +136,7 @@ class Settings:
 
     @property
     def dead_letter_queues(self) -> Mapping[str, str]:
-        """The control plane's own: their URLs, by what they hold."""
+        """The URLs of the control plane's own dead-letter queues, by the names of their sources."""
         queues: Mapping[str, str] = json.loads(self._required("BERTH_DEAD_LETTER_QUEUES"))
         return queues
 
@@ -174,5 +174,5 @@ class Settings:
 
     @property
     def source_bucket(self) -> str:
-        """Where the deployment uploads the templates that it has published."""
+        """The bucket to which a deployment uploads the templates that it publishes."""
         return self._required("BERTH_SOURCE_BUCKET")

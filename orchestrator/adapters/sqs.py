@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
     from mypy_boto3_sqs.literals import QueueAttributeNameType
 
-# The JSON protocol's name and the older query protocol's name of the same error.
-_NOT_THERE = frozenset({"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"})
+# The same error in the JSON protocol and in the older query protocol.
+_NO_SUCH_QUEUE = frozenset({"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"})
 
 
 class SqsQueues:
@@ -52,21 +52,25 @@ class SqsQueues:
             with throttling():
                 return self._client.get_queue_url(QueueName=name)["QueueUrl"]
         except ClientError as error:
-            if error_code(error) in _NOT_THERE:
+            if error_code(error) in _NO_SUCH_QUEUE:
                 return None
             if error_code(error) in ACCESS_DENIED:
-                raise QueueOutOfReach(f"Berth may not look at the queue {name}: {error_message(error)}") from error
+                raise _out_of_reach(name, error) from error
             raise
 
     def _attributes(self, url: str, *names: QueueAttributeNameType) -> dict[QueueAttributeNameType, str] | None:
-        """``None`` when there is no such queue."""
+        """``None`` if the queue does not exist."""
         try:
             with throttling():
                 response = self._client.get_queue_attributes(QueueUrl=url, AttributeNames=list(names))
         except ClientError as error:
-            if error_code(error) in _NOT_THERE:
+            if error_code(error) in _NO_SUCH_QUEUE:
                 return None
             if error_code(error) in ACCESS_DENIED:
-                raise QueueOutOfReach(f"Berth may not look at the queue {url}: {error_message(error)}") from error
+                raise _out_of_reach(url, error) from error
             raise
         return response.get("Attributes", {})
+
+
+def _out_of_reach(queue: str, error: ClientError) -> QueueOutOfReach:
+    return QueueOutOfReach(f"Berth has no permission to read queue {queue}: {error_message(error)}")

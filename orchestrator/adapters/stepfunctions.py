@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from orchestrator.rollouts.records import Rollout
 
 _NOT_AN_EXECUTION = frozenset({"ExecutionDoesNotExist", "InvalidArn"})
-_CUT_SHORT = frozenset({"ABORTED", "TIMED_OUT"})
+_STOPPED_EARLY = frozenset({"ABORTED", "TIMED_OUT"})
 _ENDINGS = {"ABORTED": "was aborted", "TIMED_OUT": "timed out", "FAILED": "failed", "SUCCEEDED": "succeeded"}
 _NO_LONGER_WAITING = frozenset({"TaskTimedOut", "TaskDoesNotExist", "InvalidToken"})
 
@@ -30,8 +30,8 @@ _NO_LONGER_WAITING = frozenset({"TaskTimedOut", "TaskDoesNotExist", "InvalidToke
 class StepFunctionsExecutions:
     """Implements :class:`orchestrator.tenants.ports.Executions`.
 
-    The client is made when it is first needed: getQueue rarely needs one, and making it costs a cold start.
-    ``linger`` is for how long a function may still be at work after its execution was cut short.
+    The client is made when it is first needed: getQueue rarely needs one, and making it slows a cold start.
+    ``linger`` is the time for which a function may keep running after its execution was aborted or timed out.
     """
 
     def __init__(
@@ -52,19 +52,19 @@ class StepFunctionsExecutions:
     def start(self, attempt: Attempt, request: Request) -> str | None:
         return self.start_by_name(self._machine(attempt.operation), attempt.name, machine_input(attempt, request))
 
-    def start_by_name(self, machine: str, name: str, given: dict[str, object]) -> str | None:
+    def start_by_name(self, machine: str, name: str, execution_input: dict[str, object]) -> str | None:
         try:
             with throttling():
                 response = self._client.start_execution(
-                    stateMachineArn=machine, name=name, input=json.dumps(given, sort_keys=True)
+                    stateMachineArn=machine, name=name, input=json.dumps(execution_input, sort_keys=True)
                 )
         except ClientError as error:
             if error_code(error) != "ExecutionAlreadyExists":
                 raise
-            # Either it has ended, or another caller asked for it first, in other words. One that Step Functions does
-            # not show yet was started a moment ago: DescribeExecution is eventually consistent.
+            # The execution has ended, or another caller started it with a different input. If Step Functions does not
+            # find it, it was started a moment ago: DescribeExecution is eventually consistent.
             execution = _execution(machine, name)
-            described = self._described(execution)
+            described = self._describe(execution)
             return execution if described is None or described["status"] == "RUNNING" else None
         return response["executionArn"]
 
@@ -76,19 +76,19 @@ class StepFunctionsExecutions:
         return execution if self.runs(execution) else None
 
     def is_running(self, execution: str) -> bool:
-        # Rows of an earlier system name executions of its own machines. Functions may not describe those.
+        # Rows of an earlier system name executions of other machines, which functions have no permission to describe.
         return self.is_berths(execution) and self.runs(execution)
 
     def is_berths(self, execution: str) -> bool:
         return any(execution.startswith(_execution(self._machine(operation), "")) for operation in Operation)
 
     def runs(self, execution: str) -> bool:
-        """The same of any machine's execution."""
-        described = self._described(execution)
+        """Like is_running(), for an execution of any machine."""
+        described = self._describe(execution)
         return described is not None and described["status"] == "RUNNING"
 
     def confirmed(self, run: Run) -> Run | None:
-        described = self._described(run.execution)
+        described = self._describe(run.execution)
         if described is None or described["status"] != "RUNNING":
             return None
         if not is_input_of(json.loads(described["input"]), run.attempt, run.request):
@@ -96,23 +96,23 @@ class StepFunctionsExecutions:
         return replace(run, started_at=described["startDate"].astimezone(UTC))
 
     def is_over(self, execution: str) -> bool:
-        described = self._described(execution)
+        described = self._describe(execution)
         if described is None:
             return True
-        if described["status"] in _CUT_SHORT:
+        if described["status"] in _STOPPED_EARLY:
             stopped_at = described.get("stopDate", described["startDate"])
             return datetime.now(UTC) - stopped_at > self._linger
         return described["status"] != "RUNNING"
 
     def how_it_ended(self, execution: str) -> str:
-        described = self._described(execution)
+        described = self._describe(execution)
         if described is None:
             return "is no longer known to Step Functions"
-        told = ": ".join(filter(None, (described.get("error"), described.get("cause"))))
-        return f"{_ENDINGS.get(described['status'], described['status'])}{f' ({told})' if told else ''}"
+        details = ": ".join(filter(None, (described.get("error"), described.get("cause"))))
+        return f"{_ENDINGS.get(described['status'], described['status'])}{f' ({details})' if details else ''}"
 
-    def _described(self, execution: str) -> DescribeExecutionOutputTypeDef | None:
-        """``None`` when there is no such execution."""
+    def _describe(self, execution: str) -> DescribeExecutionOutputTypeDef | None:
+        """``None`` if the execution does not exist."""
         try:
             with throttling():
                 return self._client.describe_execution(executionArn=execution)
@@ -139,7 +139,7 @@ def _execution(machine: str, name: str) -> str:
 class StepFunctionsRollouts:
     """Implements :class:`orchestrator.rollouts.ports.RolloutExecutions`.
 
-    The machine is asked for when one is started: functions that are part of it cannot be told which one it is.
+    The machine is looked up at the first start: functions that are states of it cannot have its ARN in their settings.
     """
 
     def __init__(self, executions: StepFunctionsExecutions, machine: Callable[[], str]) -> None:
@@ -147,8 +147,8 @@ class StepFunctionsRollouts:
         self._machine = machine
 
     def start_rollout(self, rollout: Rollout) -> str | None:
-        given: dict[str, object] = {"rolloutId": rollout.id, "attempt": rollout.attempt}
-        return self._executions.start_by_name(self._machine(), rollout.name, given)
+        execution_input: dict[str, object] = {"rolloutId": rollout.id, "attempt": rollout.attempt}
+        return self._executions.start_by_name(self._machine(), rollout.name, execution_input)
 
     def is_running(self, execution: str) -> bool:
         return self._executions.runs(execution)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class StsCredentials:
     """Implements :class:`orchestrator.tenants.credentials.CredentialsIssuer`.
 
-    The client is made when it is first needed: most calls of getQueue ask for no credentials.
+    The client is made when it is first needed: most requests of getQueue need no credentials.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class StsCredentials:
 
     def issue(self, tenant: TenantId, queue: Queue, access: Access, *, source_identity: str) -> Credentials:
         with throttling():
-            given = self._client.assume_role(
+            issued = self._client.assume_role(
                 RoleArn=self._role,
                 RoleSessionName=f"berth-{access}-{tenant}",
                 SourceIdentity=source_identity,
@@ -46,8 +46,8 @@ class StsCredentials:
             )["Credentials"]
         return Credentials(
             access,
-            given["AccessKeyId"],
-            given["SecretAccessKey"],
-            given["SessionToken"],
-            given["Expiration"],
+            issued["AccessKeyId"],
+            issued["SecretAccessKey"],
+            issued["SessionToken"],
+            issued["Expiration"],
         )

@@ -1,4 +1,4 @@
-"""All stacks of the account and region, whether their resources are as their templates have them, and their limit."""
+"""All stacks of the account and region, drift detection, and the limit on the number of stacks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
-from orchestrator.adapters.aws import CANNOT_BE_ASKED, error_code, throttling
+from orchestrator.adapters.aws import DENIED_OR_UNSUPPORTED, error_code, throttling
 from orchestrator.adapters.cloudformation import described_stack
 from orchestrator.reconciling.ports import Drift, SurveyedStack
 
@@ -25,7 +25,7 @@ class CloudFormationSurvey:
         self._service_role = service_role
 
     def all(self) -> Iterator[SurveyedStack]:
-        """Described by the page, not one by one: CloudFormation bears only a few calls a second."""
+        """Described in pages rather than one by one, because CloudFormation allows only a few calls per second."""
         with throttling():
             for page in self._client.get_paginator("describe_stacks").paginate():
                 for stack in page["Stacks"]:
@@ -36,27 +36,27 @@ class CloudFormationSurvey:
             with throttling():
                 return self._client.detect_stack_drift(StackName=stack_id)["StackDriftDetectionId"]
         except ClientError as error:
-            # It is being changed, being compared already, or gone.
+            # The stack is being changed, or drift detection is already running, or the stack is gone.
             if error_code(error) == "ValidationError":
                 return None
             raise
 
     def drift(self, detection: str) -> Drift:
         with throttling():
-            told = self._client.describe_stack_drift_detection_status(StackDriftDetectionId=detection)
-        if told["DetectionStatus"] == "DETECTION_IN_PROGRESS":
+            status = self._client.describe_stack_drift_detection_status(StackDriftDetectionId=detection)
+        if status["DetectionStatus"] == "DETECTION_IN_PROGRESS":
             return Drift(done=False)
-        drifted = told.get("StackDriftStatus") == "DRIFTED"
-        resources = told.get("DriftedStackResourceCount", 0)
+        drifted = status.get("StackDriftStatus") == "DRIFTED"
+        resources = status.get("DriftedStackResourceCount", 0)
         return Drift(done=True, drifted=drifted, detail=f"{resources} of its resources" if drifted else "")
 
     def stack_limit(self) -> int | None:
-        """How many stacks there may be; ``None`` when CloudFormation does not say, or may not be asked."""
+        """The maximum number of stacks; ``None`` if CloudFormation does not return it, or denies the call."""
         try:
             with throttling():
                 limits = self._client.describe_account_limits()["AccountLimits"]
         except ClientError as error:
-            if error_code(error) in CANNOT_BE_ASKED:
+            if error_code(error) in DENIED_OR_UNSUPPORTED:
                 return None
             raise
         return next((limit["Value"] for limit in limits if limit["Name"] == _STACK_LIMIT), None)

@@ -134,7 +134,7 @@ def test_an_alarms_history_may_be_throttled_and_refused(alarms: CloudWatchAlarms
 
 def test_a_deleted_alarm_counts_as_gone_off(alarms: CloudWatchAlarms, cloudwatch: Stubber) -> None:
     described(cloudwatch, "a", MetricAlarms=[])
-    assert alarms.went_off("a", since=NOON) == "The alarm does not exist any more."
+    assert alarms.went_off("a", since=NOON) == "The alarm no longer exists."
 
 
 def test_cloudwatch_may_throttle_and_refuse(alarms: CloudWatchAlarms, cloudwatch: Stubber) -> None:

@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from orchestrator.adapters import custom_resource
-from orchestrator.adapters.custom_resource import answer_resource, received, respond, respond_to_deployment
+from orchestrator.adapters.custom_resource import parse_event, respond, respond_to_deployment, send_response
 from orchestrator.common.errors import InvalidRequest
 from tests.adapters.conftest import Endpoint
 from tests.present import present
@@ -116,7 +116,7 @@ def test_a_response_is_sent_again_without_repeating_the_work(endpoint: Endpoint)
 def test_a_response_without_a_reason_is_a_success(endpoint: Endpoint) -> None:
     # A custom resource whose work is done elsewhere says itself when its id changes.
     event = endpoint.event(RequestType="Update", PhysicalResourceId="acme")
-    answer_resource(event, physical_id="globex", data={"QueueUrl": "https://example.com"})
+    send_response(event, physical_id="globex", data={"QueueUrl": "https://example.com"})
     assert endpoint.answers == [
         {
             "Status": "SUCCESS",
@@ -131,7 +131,7 @@ def test_a_response_without_a_reason_is_a_success(endpoint: Endpoint) -> None:
 
 
 def test_a_response_with_a_reason_is_a_failure_and_the_reason_is_cut(endpoint: Endpoint) -> None:
-    answer_resource(endpoint.event(), physical_id="acme", reason="it broke\n" + "€" * 10_000)
+    send_response(endpoint.event(), physical_id="acme", reason="it broke\n" + "€" * 10_000)
     (answer,) = endpoint.answers
     assert (answer["Status"], answer["PhysicalResourceId"], answer["Data"]) == ("FAILED", "acme", {})
     assert answer["Reason"].startswith("it broke €")
@@ -140,7 +140,7 @@ def test_a_response_with_a_reason_is_a_failure_and_the_reason_is_cut(endpoint: E
 
 def test_a_response_that_is_not_accepted_is_sent_again(endpoint: Endpoint) -> None:
     endpoint.refusals = 2
-    answer_resource(endpoint.event(), physical_id="acme")
+    send_response(endpoint.event(), physical_id="acme")
     assert [answer["Status"] for answer in endpoint.answers] == ["SUCCESS"] * 3
 
 
@@ -199,8 +199,8 @@ def in_frankfurt(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_response_goes_to_cloudformations_bucket_in_this_region(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[str] = []
     monkeypatch.setattr(custom_resource, "_put", lambda address, _body: sent.append(address))
-    event = received(Endpoint().event(ResponseURL=url))
-    answer_resource(event, physical_id="release")
+    event = parse_event(Endpoint().event(ResponseURL=url))
+    send_response(event, physical_id="release")
     assert sent == [url]
 
 
@@ -211,9 +211,9 @@ def test_an_event_with_another_response_url_is_refused_first(url: str, monkeypat
     monkeypatch.setattr(custom_resource, "_put", lambda address, _body: sent.append(address))
     event = Endpoint().event(ResponseURL=url)
     with pytest.raises(InvalidRequest, match="ResponseURL"):
-        received(event)
+        parse_event(event)
     with pytest.raises(InvalidRequest, match="ResponseURL"):
-        answer_resource(event, physical_id="release")
+        send_response(event, physical_id="release")
     assert sent == []
 
 
@@ -245,9 +245,9 @@ def test_a_response_stays_in_the_partition(
 ) -> None:
     monkeypatch.setenv("BERTH_LOCATION", location)
     monkeypatch.delenv("BERTH_RESPONSE_URL_PREFIX", raising=False)
-    assert received(Endpoint().event(ResponseURL=ours))["ResponseURL"] == ours
+    assert parse_event(Endpoint().event(ResponseURL=ours))["ResponseURL"] == ours
     with pytest.raises(InvalidRequest, match="ResponseURL"):
-        received(Endpoint().event(ResponseURL=anothers))
+        parse_event(Endpoint().event(ResponseURL=anothers))
 
 
 def test_in_an_unknown_partition_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,14 +255,14 @@ def test_in_an_unknown_partition_nothing_is_done(monkeypatch: pytest.MonkeyPatch
     monkeypatch.delenv("BERTH_RESPONSE_URL_PREFIX", raising=False)
     url = "https://cloudformation-custom-resource-response-neweast1.s3.new-east-1.amazonaws.com/arn"
     with pytest.raises(InvalidRequest, match="partition aws-new"):
-        received(Endpoint().event(ResponseURL=url))
+        parse_event(Endpoint().event(ResponseURL=url))
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:45669/answer", "http://127.0.0.1:4566@example.com/answer"])
 def test_on_an_emulator_responses_go_only_to_its_own_url(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BERTH_RESPONSE_URL_PREFIX", "http://127.0.0.1:4566/")
     with pytest.raises(InvalidRequest, match="ResponseURL"):
-        received(Endpoint().event(ResponseURL=url))
+        parse_event(Endpoint().event(ResponseURL=url))
 
 
 # The deployment's own resources

@@ -75,7 +75,7 @@ def test_a_queue_without_permission_is_an_error(
     queues: SqsQueues, sqs: Stubber, ask: Callable[[SqsQueues], object]
 ) -> None:
     sqs.add_client_error("get_queue_attributes", "AccessDenied", "Not authorized.")
-    with pytest.raises(QueueOutOfReach, match=r"may not look at the queue https://.*Not authorized"):
+    with pytest.raises(QueueOutOfReach, match=r"no permission to read queue https://.*Not authorized"):
         ask(queues)
 
 

@@ -380,7 +380,7 @@ def test_a_change_set_has_its_parameters(stacks: CloudFormationStacks, cloudform
         ({"ParentChangeSetId": CHANGE_SET}, "nested stacks"),
         ({"ImportExistingResources": True}, "imported resources"),
         ({"Changes": [a_change(action="Import")]}, "imported resources"),
-        ({"OnStackFailure": "DO_NOTHING"}, "what to do on failure"),
+        ({"OnStackFailure": "DO_NOTHING"}, "an action on stack failure"),
     ],
 )
 def test_other_options_of_a_change_set_are_listed(

@@ -148,7 +148,7 @@ class FakeQueues:
 
     def messages(self, url: str) -> Messages | None:
         if url in self.out_of_reach:
-            raise QueueOutOfReach(f"Berth may not look at the queue {url}: AccessDenied")
+            raise QueueOutOfReach(f"Berth has no permission to read queue {url}: AccessDenied")
         return None if url in self.gone else self.held.get(url, Messages(0, 0, 0))
 
     def dead_letter_queue(self, url: str) -> str | None:

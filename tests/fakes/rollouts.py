@@ -149,7 +149,7 @@ class FakeAlarms:
         return sorted(set(names) - set(self.alarms))
 
     def went_off(self, name: str, *, since: datetime) -> str | None:
-        if reason := self.alarms.get(name, "The alarm does not exist any more."):
+        if reason := self.alarms.get(name, "The alarm no longer exists."):
             return reason
         return next((reason for at, reason in self._history.get(name, []) if at >= since), None)
 

@@ -117,7 +117,7 @@ def check_meaning(tenant: TenantId) -> None:
     assert NAMES.tenant_of(NAMES.stack_of(tenant)) == tenant
     for version in (VERSION, None):
         position = keys.listed_tenant(tenant, TenantState.READY, version)[1]
-        assert keys.version_at(position) == (version or "")
+        assert keys.version_of_position(position) == (version or "")
         assert keys.listing_position(TenantState.READY, position)["pk"] == {"S": keys.tenant_pk(tenant)}
 
 
@@ -167,7 +167,7 @@ def test_at_a_version_are_only_those_that_are_at_it(tenants: list[TenantId]) -> 
         for version in ("0.1.0", "0.1.01", "10.1.0", None):
             position = keys.listed_tenant(tenant, TenantState.READY, version)[1]
             matching = [
-                each for each in ("0.1.0", "0.1.01", "10.1.0", None) if position.startswith(keys.listed_at(each))
+                each for each in ("0.1.0", "0.1.01", "10.1.0", None) if position.startswith(keys.version_prefix(each))
             ]
             assert matching == [version]
 

@@ -726,7 +726,7 @@ def test_the_messages_of_a_tenant_whose_stack_is_out_of_reach_are_left_to_the_de
 ) -> None:
     class Denied(FakeQueues):
         def messages(self, url: str) -> Messages | None:
-            raise QueueOutOfReach(f"Berth may not look at the queue {url}")
+            raise QueueOutOfReach(f"Berth has no permission to read queue {url}")
 
     world.queues = Denied()
     stack_id = "arn:aws:cloudformation:eu-west-1:000000000000:stack/old-tenant-acme/1"

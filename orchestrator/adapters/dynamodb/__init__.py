@@ -1,1 +1,1 @@
-"""The one table: keys, rows, and one module a capability."""
+"""The control plane's one table: its keys and rows, and one module per capability that uses them."""

@@ -1,4 +1,4 @@
-"""Transitions of tenants' rows, as DynamoDB takes them."""
+"""Translates transitions of tenants' rows into requests to DynamoDB."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from orchestrator.tenants.writes import (
 )
 
 
-def item_of(write: Write, table: str) -> Item:
-    """One item of ``TransactWriteItems``."""
+def transact_item(write: Write, table: str) -> Item:
+    """The write as one item of ``TransactWriteItems``."""
     match write:
         case Append(entry):
             row = rows.history_row(entry) if isinstance(entry, HistoryEntry) else rows.change_row(entry)
@@ -99,7 +99,7 @@ def _update(update: Update) -> Item:
 
 @dataclass
 class _Expression:
-    """The expressions of one write, which share their names and values."""
+    """The expressions of one write, with the names and values that they share."""
 
     key: Key
     names: dict[str, str] = field(default_factory=dict)
@@ -110,7 +110,7 @@ class _Expression:
         return _columns(self.key)
 
     def options(self, condition: Condition | None) -> dict[str, Any]:
-        """DynamoDB takes neither an empty condition nor empty maps of names and values."""
+        """Parameters of the request. DynamoDB rejects empty conditions and empty maps, so those are left out."""
         options: dict[str, Any] = {}
         if condition is not None:
             options["ConditionExpression"] = self._condition(condition)
@@ -121,7 +121,7 @@ class _Expression:
         return options
 
     def name(self, attribute: str) -> str:
-        """Some names are words that DynamoDB keeps to itself."""
+        """A placeholder for the attribute's name, which may be a reserved word."""
         self.names[f"#{attribute}"] = attribute
         return f"#{attribute}"
 
@@ -129,11 +129,11 @@ class _Expression:
         column = self.columns[name]
         if isinstance(value, CopyOf):
             (target,), (source,) = column.names, self.columns[value.field].names
-            # An update fails if the attribute that it copies is missing.
+            # Without a default, the update would fail if the source is missing.
             return f"{self.name(target)} = if_not_exists({self.name(source)}, {self._value(s(''))})"
         values = column.values(self.key.tenant, value)
         assigned = [(self.name(each), self._value(stored)) for each, stored in zip(column.names, values, strict=True)]
-        return ", ".join(f"{to} = " + (f"if_not_exists({to}, {what})" if default else what) for to, what in assigned)
+        return ", ".join(f"{to} = " + (f"if_not_exists({to}, {new})" if default else new) for to, new in assigned)
 
     def _value(self, value: Item) -> str:
         name = f":v{len(self.values)}"
@@ -169,9 +169,9 @@ class _Expression:
 
     def _equals(self, column: Column, value: object) -> str:
         stored = column.values(self.key.tenant, value)
-        also = column.also(value)
-        if also is not None:
-            (name,), (one,) = column.names, stored
-            return f"{self.name(name)} IN ({self._value(one)}, {self._value(also)})"
+        legacy = column.legacy_value(value)
+        if legacy is not None:
+            (name,), (current,) = column.names, stored
+            return f"{self.name(name)} IN ({self._value(current)}, {self._value(legacy)})"
         pairs = zip(column.names, stored, strict=True)
         return " AND ".join(f"{self.name(name)} = {self._value(each)}" for name, each in pairs)

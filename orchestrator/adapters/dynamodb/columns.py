@@ -1,7 +1,7 @@
-"""How the fields of a tenant's records are stored: the attributes of each field, and their values.
+"""The attributes and values in which each field of a tenant's records is stored.
 
-Keys are the table's (:mod:`orchestrator.adapters.dynamodb.keys`). A field of the metadata is read by its column, too;
-what an adapter reads of locks and audits is in :mod:`orchestrator.adapters.dynamodb.rows`.
+Keys are in :mod:`orchestrator.adapters.dynamodb.keys`. Metadata is also read by its columns; locks and audits are read
+in :mod:`orchestrator.adapters.dynamodb.rows`.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Column:
     values: Callable[[TenantId, Any], Values]
     """The values of the attributes, in the order of their names."""
     read: Callable[[Row], Any] = lambda _row: None
-    also: Callable[[Any], Item | None] = lambda _value: None
-    """Another value by which an earlier release has stored the same."""
+    legacy_value: Callable[[Any], Item | None] = lambda _value: None
+    """The attribute's value as an earlier release stored it, if that differs."""
 
 
 def _text(name: str) -> Column:
@@ -81,7 +81,7 @@ METADATA: Mapping[str, Column] = {
     "updated_at": Column(
         ("UpdatedAt",),
         lambda _tenant, at: [time(at)],
-        # Rows from before 0.1.0 have the time under another name.
+        # Rows from before 0.1.0 store the time under another name.
         lambda row: moment(row, "UpdatedAt") or moment(row, "UpdateAt"),
     ),
     "withdrawn_by": _text("WithdrawnBy"),
@@ -97,7 +97,7 @@ METADATA: Mapping[str, Column] = {
         ("CreatedBy",),
         lambda _tenant, requester: [requester_value(requester)],
         lambda row: requester_from(row, "CreatedBy"),
-        # 0.5.0 wrote a resource as text.
+        # 0.5.0 stored a resource as text.
         lambda requester: s(str(requester)),
     ),
     "asked_for": Column(("AskedFor",), lambda _tenant, create: [s(f"{create.version}#{create.number}")], _asked_for),
@@ -134,12 +134,12 @@ LOCK_ROW: Mapping[str, Column] = {
 
 
 def _listed_audit(tenant: TenantId, listed: Any) -> Values:
-    """An unfinished operation, by when it started; or the audit of a done delete, which lists the deleted tenant."""
+    """The position of an unfinished operation, or of a deleted tenant, which is listed by the audit of its delete."""
     if listed is TenantState.DELETED:
-        where = keys.listed_tenant(tenant, TenantState.DELETED, None)
+        position = keys.listed_tenant(tenant, TenantState.DELETED, None)
     else:
-        where = keys.unfinished_operation(tenant, listed.since)
-    return [s(part) for part in where]
+        position = keys.unfinished_operation(tenant, listed.since)
+    return [s(part) for part in position]
 
 
 AUDIT_ROW: Mapping[str, Column] = {

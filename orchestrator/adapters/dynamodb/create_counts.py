@@ -1,7 +1,7 @@
-"""How many creates each caller has started in the current minute: one row per caller.
+"""Counts the creates that each caller has started in the current minute: one row per caller.
 
-There are as many rows as callers, and callers are principals of this account: API Gateway's HTTP APIs know no others.
-So their number is bounded by the account's quotas of roles and users, and no row has to expire.
+Callers are principals of this account, because HTTP APIs admit no others. So the account's quotas of roles and users
+limit the number of rows, and rows need not expire.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from orchestrator.common.times import parse_timestamp
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-_ROUNDS = 5
+_MAX_TRIES = 5
 _IN_THIS_WINDOW = "WindowStart >= :window AND (contains(Tenants, :tenant) OR size(Tenants) < :limit)"
-"""Also a window that another function has begun, whose clock is ahead."""
+"""Accepts later windows, too: the clock of another function may be ahead."""
 _NO_WINDOW_YET = "attribute_not_exists(pk) OR WindowStart < :window"
 
 
 class DynamoCreateCounts:
     """Implements :class:`orchestrator.tenants.ports.CreateCounts`.
 
-    The row has the tenants rather than their number: many callers ask for one tenant at once, and that is one create.
+    The row holds tenant ids rather than a number, so repeated requests for the same tenant count as one create.
     """
 
     def __init__(self, client: DynamoDBClient, table: str) -> None:
@@ -41,7 +41,7 @@ class DynamoCreateCounts:
         key, one = keys.creates_key(caller), {"SS": [tenant.value]}
         values: Item = {":window": time(window), ":one": one}
         add = values | {":tenant": s(tenant.value), ":limit": n(limit)}
-        for _ in range(_ROUNDS):
+        for _ in range(_MAX_TRIES):
             found = self._update(key, "ADD Tenants :one", _IN_THIS_WINDOW, add)
             if found is None:
                 return None
@@ -49,8 +49,10 @@ class DynamoCreateCounts:
                 return began
             if self._update(key, "SET WindowStart = :window, Tenants = :one", _NO_WINDOW_YET, values) is None:
                 return None
-            # Another function has begun the window in between.
-        raise Unsettled(f"Tenant {tenant}: creates of its caller could not be counted. Ask again.")
+            # Another function has started this window in the meantime.
+        raise Unsettled(
+            f"Tenant {tenant}: the caller started many creates at once, so this one was not counted. Try again."
+        )
 
     def is_counted(self, caller: str, tenant: TenantId, *, since: datetime) -> bool:
         with throttling():
@@ -59,7 +61,7 @@ class DynamoCreateCounts:
         return bool(row) and parse_timestamp(row["WindowStart"]["S"]) >= since and tenant.value in row["Tenants"]["SS"]
 
     def _update(self, key: keys.Key, expression: str, condition: str, values: Item) -> Item | None:
-        """``None`` when it is done. Otherwise the condition does not hold, and the row is returned: empty if none."""
+        """``None`` if the row was updated. If the condition fails: the row, or an empty one if there is none."""
         update: Any = {
             "UpdateExpression": expression,
             "ConditionExpression": condition,

@@ -1,27 +1,27 @@
-"""The table's key shapes. Nowhere else is a key put together or taken apart.
+"""The table's keys. Only this module builds and parses them.
 
 | row      | pk               | sk                                                       |
 |----------|------------------|----------------------------------------------------------|
 | metadata | TENANT_ID#{id}   | METADATA                                                 |
-| audit    | TENANT_ID#{id}   | AUDIT#CREATE#{version}, AUDIT#UPDATE#{version}, AUDIT#DELETE; once AUDIT#CREATE |
+| audit    | TENANT_ID#{id}   | AUDIT#CREATE#{version}, AUDIT#UPDATE#{version}, AUDIT#DELETE; in old rows AUDIT#CREATE |
 | lock     | TENANT_ID#{id}   | LOCK                                                     |
 | history  | HISTORY#{id}     | {time}#{attempt}#{status}#{digest}, {time}#{kind of change}#{digest} |
 | history of a rollout | HISTORY#ROLLOUT#{id} | {time}#{order}#{digest}                     |
 | release  | RELEASE          | VERSION#{version}                                        |
 | rollout  | ROLLOUT#{id}     | PLAN                                                     |
-| stage    | ROLLOUT#{id}     | STAGE#{number}, of two digits                            |
+| stage    | ROLLOUT#{id}     | STAGE#{number, two digits}                               |
 | outcome  | ROLLOUT#{id}     | TENANT#{tenant id}                                       |
 | registry | ROLLOUTS         | REGISTRY                                                 |
 | pace     | PACE             | CLOUDFORMATION                                           |
 | reconciliation | RECONCILIATION | {id}                                                 |
 | creates  | CREATES#{digest} | WINDOW                                                   |
 
-History has partitions of its own: permissions can tell partitions apart, and nobody may change what is in these. The
-digest is of all that the row says, so no two different facts share a key: a row that is put over another either says
-the same, or does not say what its key says. Rows from before 0.6.0 have none.
+History has its own partitions, so that permissions can forbid changing it. The digest covers all other attributes of
+the row, so two different entries never have the same key, and a row that was changed later no longer matches its
+digest. Rows from before 0.6.0 have no digest.
 
-The index `Listing` holds tenants by state and version, unfinished operations by time, rollouts by time (which is what
-their ids begin with), and the tenants that failed in each:
+The index `Listing` holds tenants by state and version, unfinished operations by time, rollouts by id (which begins
+with the time), and the failed tenants of each rollout:
 
 | row                       | ListingKey          | ListingSort            |
 |---------------------------|---------------------|------------------------|
@@ -108,7 +108,7 @@ def history_key(tenant: TenantId, at: datetime, what: str, fields: Mapping[str, 
 
 
 def rollout_history_pk(rollout: str) -> str:
-    """No tenant's, because no tenant id has a #."""
+    """It cannot be a tenant's partition, because tenant ids contain no #."""
     return f"{HISTORY_PREFIX}{rollout_pk(rollout)}"
 
 
@@ -125,7 +125,7 @@ def _history_sk(at: datetime, what: str, fields: Mapping[str, Any]) -> str:
 
 
 def moment_of_history(sk: str) -> datetime | None:
-    """When it was that a row of history tells of; ``None`` if its key does not say."""
+    """The time in the sort key of a history row; ``None`` if there is none."""
     try:
         return parse_timestamp(sk.partition("#")[0])
     except (ValueError, OverflowError):
@@ -133,10 +133,10 @@ def moment_of_history(sk: str) -> datetime | None:
 
 
 def is_altered(row: Mapping[str, Any]) -> bool:
-    """True for a row of history that does not say what it said when it was appended."""
+    """True for a history row that was changed after it was appended."""
     digest: str = row["sk"]["S"].rpartition("#")[2]
     if not _DIGEST.fullmatch(digest):
-        return False  # From before 0.6.0: nobody can tell.
+        return False  # The row is from before 0.6.0 and has no digest.
     return digest != _digest({name: value for name, value in row.items() if name not in ("pk", "sk")})
 
 
@@ -157,21 +157,21 @@ def listed_tenants(state: TenantState) -> str:
 
 
 def listed_tenant(tenant: TenantId, state: TenantState, version: str | None) -> tuple[str, str]:
-    return listed_tenants(state), f"{listed_at(version)}{tenant}"
+    return listed_tenants(state), f"{version_prefix(version)}{tenant}"
 
 
-def listed_at(version: str | None) -> str:
-    """What the positions of all tenants at a version begin with."""
+def version_prefix(version: str | None) -> str:
+    """The beginning of the positions of all tenants at that version."""
     return f"{version or ''}#"
 
 
-def version_at(position: str) -> str:
-    """The version of the tenant at that position; empty if it has none."""
+def version_of_position(position: str) -> str:
+    """The version of the tenant at that position; empty if the tenant has no version."""
     return position.rpartition("#")[0]
 
 
 def listing_position(state: TenantState, position: str) -> Key:
-    """The whole key, in the index and in the table, of the tenant at that position: where a page begins."""
+    """The key, in the index and in the table, of the tenant at that position. The next page starts after it."""
     tenant = position.rpartition("#")[2]
     row = key(f"{TENANT_PREFIX}{tenant}", f"{AUDIT_PREFIX}DELETE" if state is TenantState.DELETED else METADATA)
     return row | {"ListingKey": {"S": listed_tenants(state)}, "ListingSort": {"S": position}}
@@ -221,7 +221,7 @@ def pace_key() -> Key:
 
 
 def creates_key(caller: str) -> Key:
-    """Every caller has a partition of its own, so that none can slow another down. Any name fits as its digest."""
+    """Every caller has its own partition, so that no caller can slow another one down. The digest bounds its length."""
     return key(f"{CREATES_PREFIX}{hashlib.sha256(caller.encode()).hexdigest()}", "WINDOW")
 
 

@@ -1,4 +1,4 @@
-"""Reads of the table, as DynamoDB takes them."""
+"""Reads of the table that its modules share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """Consistent, but for the index, which lags a little."""
+    """Reads are strongly consistent, except those of the index, which lags a little."""
 
     client: DynamoDBClient
     table: str
@@ -27,23 +27,23 @@ class Reads:
         return response.get("Item")
 
     def partition(self, pk: str, prefix: str | None = None) -> Iterator[Item]:
-        """The rows under one partition key, by sort key; only those whose sort key begins so, if that is given."""
+        """The rows of a partition, by sort key. ``prefix`` selects those whose sort key begins with it."""
         condition, values = "pk = :pk", {":pk": s(pk)}
         if prefix is not None:
             condition, values = f"{condition} AND begins_with(sk, :prefix)", values | {":prefix": s(prefix)}
         return self._query(KeyConditionExpression=condition, ExpressionAttributeValues=values, ConsistentRead=True)
 
-    def listed(self, listing_key: str, **more: Any) -> Iterator[Item]:
-        """All that the index has under one key."""
+    def listed(self, listing_key: str, **options: Any) -> Iterator[Item]:
+        """All rows that the index lists under the key."""
         return self._query(
             IndexName=keys.LISTING_INDEX,
             KeyConditionExpression="ListingKey = :key",
             ExpressionAttributeValues={":key": s(listing_key)},
-            **more,
+            **options,
         )
 
     def count_listed(self, listing_key: str) -> int:
-        """How many rows the index has under one key. They are read for it, and not sent."""
+        """The number of rows that the index lists under the key. DynamoDB reads all of them and returns the count."""
         pages = self.client.get_paginator("query").paginate(
             TableName=self.table,
             IndexName=keys.LISTING_INDEX,

@@ -1,4 +1,4 @@
-"""Reconciliations: their rows, and the function that runs them."""
+"""The rows of reconciliations, and the function that runs them."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_lambda import LambdaClient
 
-_LONGEST_TEXT = 1_000
-"""Of a finding, so that one does not crowd out the others."""
+_MAX_TEXT = 1_000
+"""Characters per text of a finding, so that one finding leaves room for the others."""
 
-_LONGEST_SUBJECT = 128
-"""As long as the name of a stack may be. Rows that somebody else wrote may have longer keys."""
+_MAX_SUBJECT = 128
+"""The maximum length of a stack's name. Rows of other systems may have longer keys."""
 
 _MAX_BYTES = 320_000
-"""Of all findings: a row may have 400 KB, and an adoption's cursors up to 82. Those that do not fit are counted, and
-not told."""
+"""Bytes of all findings together: a row may have 400 KB, and an adoption's cursors take up to 82 KB of them. Findings
+that do not fit are counted, but not stored."""
 
 
 class ReconciliationTable:
@@ -58,7 +58,7 @@ class ReconciliationTable:
 class LambdaReconciliations:
     """Implements :class:`orchestrator.reconciling.ports.ReconciliationStarter`.
 
-    The function is asked for when it is started: it cannot be told its own name.
+    The function is looked up when it is started, because its own settings cannot contain its name.
     """
 
     def __init__(self, make_client: Callable[[], LambdaClient], function: Callable[[], str]) -> None:
@@ -83,14 +83,14 @@ def _row(reconciliation: Reconciliation) -> Item:
         "Reason": s(reconciliation.reason),
         "StartedAt": time(reconciliation.started_at),
         "UpdatedAt": time(reconciliation.updated_at),
-        # As JSON texts: they are only ever read as a whole.
+        # Stored as JSON, because they are always read as a whole.
         "Wish": s(json.dumps(asdict(reconciliation.spec))),
         "Came": s(
             json.dumps(
                 {
                     "lookedAt": asdict(reconciliation.looked_at),
                     "counts": reconciliation.counts,
-                    "findings": list(_that_fit(reconciliation.findings)),
+                    "findings": list(_within_size(reconciliation.findings)),
                     "repaired": reconciliation.repaired,
                     "ordered": reconciliation.ordered,
                     "stuck": reconciliation.stuck,
@@ -103,7 +103,7 @@ def _row(reconciliation: Reconciliation) -> Item:
 
 
 def _reconciliation_from(item: Mapping[str, Any]) -> Reconciliation:
-    came = json.loads(item["Came"]["S"])
+    progress = json.loads(item["Came"]["S"])
     return Reconciliation(
         id=item["sk"]["S"],
         by=item["RequestedBy"]["S"],
@@ -111,23 +111,23 @@ def _reconciliation_from(item: Mapping[str, Any]) -> Reconciliation:
         status=ReconciliationStatus(item["Status"]["S"]),
         started_at=parse_timestamp(item["StartedAt"]["S"]),
         updated_at=parse_timestamp(item["UpdatedAt"]["S"]),
-        looked_at=Coverage(**came["lookedAt"]),
-        counts={Kind(kind): count for kind, count in came["counts"].items()},
+        looked_at=Coverage(**progress["lookedAt"]),
+        counts={Kind(kind): count for kind, count in progress["counts"].items()},
         findings=tuple(
             Finding(**{**finding, "kind": Kind(finding["kind"]), "remedy": Remedy(finding["remedy"])})
-            for finding in came["findings"]
+            for finding in progress["findings"]
         ),
-        repaired=came["repaired"],
+        repaired=progress["repaired"],
         # In rows from before 0.7.0, orders are counted as repairs.
-        ordered=came.get("ordered", 0),
-        stuck=came["stuck"],
+        ordered=progress.get("ordered", 0),
+        stuck=progress["stuck"],
         reason=item["Reason"]["S"],
-        cursor=came.get("cursor"),
-        scanned_at=parse_timestamp(came["scannedAt"]) if came.get("scannedAt") else None,
+        cursor=progress.get("cursor"),
+        scanned_at=parse_timestamp(progress["scannedAt"]) if progress.get("scannedAt") else None,
     )
 
 
-def _that_fit(findings: Iterable[Finding]) -> Iterator[dict[str, object]]:
+def _within_size(findings: Iterable[Finding]) -> Iterator[dict[str, object]]:
     size = 0
     for finding in findings:
         document = asdict(_bounded(finding))
@@ -140,8 +140,8 @@ def _that_fit(findings: Iterable[Finding]) -> Iterator[dict[str, object]]:
 def _bounded(finding: Finding) -> Finding:
     return replace(
         finding,
-        subject=finding.subject[:_LONGEST_SUBJECT],
-        detail=finding.detail[:_LONGEST_TEXT],
-        advice=finding.advice[:_LONGEST_TEXT],
-        result=finding.result[:_LONGEST_TEXT],
+        subject=finding.subject[:_MAX_SUBJECT],
+        detail=finding.detail[:_MAX_TEXT],
+        advice=finding.advice[:_MAX_TEXT],
+        result=finding.result[:_MAX_TEXT],
     )

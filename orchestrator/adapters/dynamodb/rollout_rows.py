@@ -1,4 +1,4 @@
-"""Rows of rollouts as records, and back."""
+"""Converts rollouts' records to rows and back."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def plan_row(rollout: Rollout) -> Item:
     return {
         **keys.plan_key(rollout.id),
         **listing(keys.listed_rollout(rollout.id)),
-        # As JSON texts: what was asked for and who was left out are only ever read as a whole.
+        # Stored as JSON, because the spec and the skipped tenants are always read as a whole.
         "Wish": s(json.dumps(spec_document(rollout.spec), sort_keys=True)),
         "Skipped": s(json.dumps(_skipped_document(rollout.skipped))),
         "RequestedBy": s(rollout.by),
@@ -58,7 +58,7 @@ def plan_row(rollout: Rollout) -> Item:
         "CurrentStage": n(rollout.current_stage),
         "Attempt": n(rollout.attempt),
         "Revision": n(rollout.revision),
-        **_if_given(
+        **_without_none(
             Execution=s(rollout.execution) if rollout.execution else None,
             TaskToken=s(rollout.task_token) if rollout.task_token else None,
             EndedAt=time(rollout.ended_at) if rollout.ended_at else None,
@@ -93,7 +93,7 @@ def order_row(order: RecordedOrder) -> Item:
         "At": time(order.at),
         "Order": s(order.order),
         "RequestedBy": s(order.by),
-        **_if_given(
+        **_without_none(
             RequestedBecause=s(order.reason) if order.reason else None,
             Stage=n(order.stage) if order.stage else None,
             OtherRollout=s(order.other) if order.other else None,
@@ -103,7 +103,7 @@ def order_row(order: RecordedOrder) -> Item:
 
 
 def order_from(item: Mapping[str, Any]) -> RecordedOrder | UnreadableEntry:
-    """One row that nobody can read must not hide all others of the rollout."""
+    """An unreadable row must not hide the rollout's other orders."""
     try:
         return _order_from(item)
     except UNREADABLE:
@@ -140,7 +140,7 @@ def stage_row(stage: Stage) -> Item:
         "SettledBefore": n(stage.settled_before),
         "IdleRounds": n(stage.idle_rounds),
         "Revision": n(stage.revision),
-        **_if_given(
+        **_without_none(
             ApprovedBy=s(stage.approved_by) if stage.approved_by else None,
             StartedAt=time(stage.started_at) if stage.started_at else None,
             BakedUntil=time(stage.baked_until) if stage.baked_until else None,
@@ -189,7 +189,7 @@ def outcome_row(outcome: TenantOutcome) -> Item:
         "Result": s(outcome.result),
         "UpdatedAt": time(outcome.updated_at),
         "Execution": s(outcome.execution),
-        **_if_given(
+        **_without_none(
             OperationAttempt=n(outcome.operation_attempt) if outcome.operation_attempt else None,
             FromVersion=s(outcome.from_version) if outcome.from_version else None,
             Skip=s(outcome.skip) if outcome.skip else None,
@@ -226,7 +226,7 @@ def _pace_value(pace: Pace) -> Item:
         "Ceiling": n(pace.ceiling),
         "FeelingForIt": {"BOOL": pace.slow_start},
         "ThrottlesSeen": n(pace.throttles_seen),
-        **_if_given(SlowedAt=time(pace.slowed_at) if pace.slowed_at else None),
+        **_without_none(SlowedAt=time(pace.slowed_at) if pace.slowed_at else None),
     }
     return {"M": fields}
 
@@ -242,7 +242,7 @@ def _pace_from(fields: Mapping[str, Any]) -> Pace:
 
 
 def _spec_from(document: Mapping[str, Any]) -> Spec:
-    # What is stored says for every stage how many at once.
+    # Every stored stage has its own concurrency, so this default is never used.
     return spec_from(document, max_concurrency=1)
 
 
@@ -251,12 +251,12 @@ def _stage_spec_from(document: Mapping[str, Any]) -> StageSpec:
 
 
 def _skipped_document(skipped: Mapping[Skip, Skipped]) -> dict[str, object]:
-    return {why.value: {"count": each.count, "tenants": list(each.tenants)} for why, each in skipped.items()}
+    return {skip.value: {"count": each.count, "tenants": list(each.tenants)} for skip, each in skipped.items()}
 
 
 def _skipped_from(document: Mapping[str, Any]) -> dict[Skip, Skipped]:
-    return {Skip(why): Skipped(each["count"], tuple(each["tenants"])) for why, each in document.items()}
+    return {Skip(name): Skipped(each["count"], tuple(each["tenants"])) for name, each in document.items()}
 
 
-def _if_given(**values: Item | None) -> Item:
+def _without_none(**values: Item | None) -> Item:
     return {name: value for name, value in values.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Rollouts in the table, and how often CloudFormation has throttled."""
+"""Rollouts in the table, and the count of CloudFormation's throttles."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from orchestrator.tenants.records import UnreadableEntry
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-_OTHERS_CAME_FIRST = frozenset({"ConditionalCheckFailed", "TransactionConflict"})
+_LOST_RACE = frozenset({"ConditionalCheckFailed", "TransactionConflict"})
 
 
 class RolloutTable:
-    """Implements the ledger and the throttling of :mod:`orchestrator.rollouts.ports`, on the table of the tenants.
+    """Implements the ports of rollouts' records and of throttles (:mod:`orchestrator.rollouts.ports`).
 
-    Rollouts and stages are written as a whole, each with a revision: only over the one that was read.
+    Rollouts and stages are written as a whole, and only if their revision is still the one that was read.
     """
 
     def __init__(self, client: DynamoDBClient, table: str) -> None:
@@ -96,21 +96,23 @@ class RolloutTable:
         writes = [self._writes.put(rollout_rows.plan_row(rollout), condition="attribute_not_exists(pk)")]
         writes += [self._writes.put(rollout_rows.stage_row(stage)) for stage in stages]
         if not rollout.spec.dry_run:
-            writes.append(self._claim(rollout, revision))
-        return self._transact([*writes, *map(self._order, orders)])
+            writes.append(self._register(rollout, revision))
+        return self._transact([*writes, *map(self._append_order, orders)])
 
     def change(self, rollout: Rollout, *, revision: int | None = None, order: RecordedOrder | None = None) -> bool:
         before = self.rollout(rollout.id)
         if before is None or before.revision != rollout.revision:
             return False
-        writes = [self._over(rollout_rows.plan_row(replace(rollout, revision=rollout.revision + 1)), rollout.revision)]
-        # The write goes through only if this is still what is there.
+        writes = [
+            self._replace(rollout_rows.plan_row(replace(rollout, revision=rollout.revision + 1)), rollout.revision)
+        ]
+        # The condition on the revision ensures that ``before`` is still current when this is written.
         if before.status.active != rollout.status.active and not rollout.spec.dry_run:
-            writes.append(self._claim(rollout, revision))
-        return self._transact([*writes, *([self._order(order)] if order else [])])
+            writes.append(self._register(rollout, revision))
+        return self._transact([*writes, *([self._append_order(order)] if order else [])])
 
     def change_stage(self, stage: Stage, *, order: RecordedOrder | None = None) -> bool:
-        return self._transact([self._over_stage(stage), *([self._order(order)] if order else [])])
+        return self._transact([self._replace_stage(stage), *([self._append_order(order)] if order else [])])
 
     def admit(self, stage: Stage, outcome: TenantOutcome) -> bool:
         is_running = self._writes.check(
@@ -119,18 +121,18 @@ class RolloutTable:
             values={":running": s(RolloutStatus.RUNNING)},
             names={"#status": "Status"},
         )
-        return self._transact([is_running, self._over_stage(stage), self._unless_settled(outcome)])
+        return self._transact([is_running, self._replace_stage(stage), self._put_unless_settled(outcome)])
 
     def record(self, stage: Stage, outcome: TenantOutcome) -> bool:
-        return self._transact([self._over_stage(stage), self._unless_settled(outcome)])
+        return self._transact([self._replace_stage(stage), self._put_unless_settled(outcome)])
 
-    # How often CloudFormation has throttled
+    # Throttles of CloudFormation
 
     def throttles(self) -> int:
         return number(self._reads.get(keys.pace_key()) or {}, "Throttles", 0)
 
     def note_throttled(self) -> None:
-        # One that is not counted is made up for by the next: what was throttled is tried again, and that counts.
+        # A throttle that is not counted does no harm: the throttled call is repeated, and the next throttle is counted.
         with suppress(Throttled), throttling():
             self._client.update_item(
                 TableName=self._table,
@@ -139,10 +141,10 @@ class RolloutTable:
                 ExpressionAttributeValues={":one": n(1)},
             )
 
-    # How it is written
+    # Single writes
 
-    def _claim(self, rollout: Rollout, revision: int | None) -> Item:
-        """The registry, with or without the rollout, depending on whether it is active."""
+    def _register(self, rollout: Rollout, revision: int | None) -> Item:
+        """Add the rollout to the registry if it is active, otherwise remove it."""
         change = "ADD Active :id, Revision :one" if rollout.status.active else "DELETE Active :id ADD Revision :one"
         values: Item = {":id": {"SS": [rollout.id]}, ":one": n(1)}
         condition = None
@@ -152,16 +154,16 @@ class RolloutTable:
             condition, values[":read"] = "Revision = :read", n(revision)
         return self._writes.update(keys.registry_key(), change, values=values, condition=condition)
 
-    def _order(self, order: RecordedOrder) -> Item:
+    def _append_order(self, order: RecordedOrder) -> Item:
         return self._writes.append(rollout_rows.order_row(order))
 
-    def _over_stage(self, stage: Stage) -> Item:
-        return self._over(rollout_rows.stage_row(replace(stage, revision=stage.revision + 1)), stage.revision)
+    def _replace_stage(self, stage: Stage) -> Item:
+        return self._replace(rollout_rows.stage_row(replace(stage, revision=stage.revision + 1)), stage.revision)
 
-    def _over(self, row: Item, revision: int) -> Item:
+    def _replace(self, row: Item, revision: int) -> Item:
         return self._writes.put(row, condition="Revision = :read", values={":read": n(revision)})
 
-    def _unless_settled(self, outcome: TenantOutcome) -> Item:
+    def _put_unless_settled(self, outcome: TenantOutcome) -> Item:
         return self._writes.put(
             rollout_rows.outcome_row(outcome),
             condition="attribute_not_exists(pk) OR #result = :running",
@@ -170,12 +172,12 @@ class RolloutTable:
         )
 
     def _transact(self, writes: list[Any]) -> bool:
-        """``False`` when a condition does not hold, or another write came at the same moment: read it again."""
+        """``False`` if a condition failed or another write conflicted: the caller reads again."""
         with throttling():
             try:
                 self._client.transact_write_items(TransactItems=writes)
             except ClientError as error:
-                if _OTHERS_CAME_FIRST.isdisjoint(cancellation_codes(error)):
+                if _LOST_RACE.isdisjoint(cancellation_codes(error)):
                     raise
                 return False
         return True

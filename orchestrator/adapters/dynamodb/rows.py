@@ -1,4 +1,4 @@
-"""Rows of the table as records of the domain, and back."""
+"""Converts rows of the table to records of the domain and back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from orchestrator.adapters.dynamodb.keys import (
     operation_of,
     tenant_of,
     tenant_of_history,
-    version_at,
+    version_of_position,
 )
 from orchestrator.adapters.dynamodb.values import (
     Item,
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from orchestrator.tenants.ports import ListedTenant
 
 _MAX_ERROR = 200
-"""Characters that are told of an error: a value that somebody else has written may be of any length."""
+"""Characters of an error message that are shown: values written by other systems may have any length."""
 
 Parsed = TypeVar("Parsed")
 
@@ -65,23 +65,23 @@ def metadata_from(item: Mapping[str, Any]) -> Metadata:
 
 
 def listed_from(item: Mapping[str, Any], state: TenantState) -> ListedTenant | None:
-    """A row that the index has in that state, as a tenant of the list. ``None`` if the row is no tenant's.
+    """A row that the index lists in that state. ``None`` if the row belongs to no tenant.
 
-    One row that nobody can read must not hide all others, so it is listed by what the index says of it.
+    An unreadable row must not hide the others, so it is listed with the state and version that the index has.
     """
-    # Only here: getQueue, which lists nothing and must start fast, reads rows, too.
+    # Imported here, because getQueue uses this module, too, lists nothing and must start fast.
     from orchestrator.tenants.ports import ListedTenant
 
     try:
         return _listed_from(item)
     except UNREADABLE as error:
-        reason = f"The row cannot be read, so something other than Berth has written it ({_in_words(error)})."
+        reason = f"The row cannot be read, so something other than Berth has written it ({_describe(error)})."
     try:
         position = item["ListingSort"]["S"]
         return ListedTenant(
             tenant=tenant_of(item["pk"]["S"]),
             state=state,
-            version=version_at(position) or None,
+            version=version_of_position(position) or None,
             pinned_version=None,
             labels={},
             queue=None,
@@ -94,12 +94,12 @@ def listed_from(item: Mapping[str, Any], state: TenantState) -> ListedTenant | N
         return None
 
 
-def _in_words(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:_MAX_ERROR]
 
 
 def _listed_from(item: Mapping[str, Any]) -> ListedTenant:
-    """From a tenant's metadata, or, where there is none any more, from the audit of its delete."""
+    """Read from the tenant's metadata or, if the tenant is deleted, from the audit of its delete."""
     from orchestrator.tenants.ports import ListedTenant
 
     if item["sk"]["S"] != METADATA:
@@ -147,21 +147,21 @@ def audit_from(item: Mapping[str, Any]) -> Audit:
 
 
 def readable(parse: Callable[[Mapping[str, Any]], Parsed], item: Mapping[str, Any]) -> Parsed:
-    """The row as a record. Raises :class:`UnreadableRows`."""
+    """Parse the row. Raises :class:`UnreadableRows`."""
     try:
         return parse(item)
     except UNREADABLE as error:
         raise UnreadableRows(
-            f"the row {item['pk']['S']} {item['sk']['S']} cannot be read ({_in_words(error)})"
+            f"the row {item['pk']['S']} {item['sk']['S']} cannot be read ({_describe(error)})"
         ) from error
 
 
 UNREADABLE = (KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError, BerthError)
-"""The errors of reading a row that somebody else has written."""
+"""The errors that parsing may raise if another system has written the row."""
 
 
 def history_from(item: Mapping[str, Any]) -> HistoryEntry | RecordedChange | UnreadableEntry:
-    """One row that nobody can read must not hide all others of the tenant."""
+    """An unreadable row must not hide the tenant's other entries."""
     try:
         return _change_from(item) if "Change" in item else _operation_from(item)
     except UNREADABLE:
@@ -171,15 +171,15 @@ def history_from(item: Mapping[str, Any]) -> HistoryEntry | RecordedChange | Unr
 def _recorded_request(item: Mapping[str, Any]) -> Request:
     request = stored_request(item)
     if not isinstance(request.by, str) or not isinstance(request.reason, str):
-        raise TypeError("who asked, and why, are texts")
+        raise TypeError("the requester and the reason must be texts")
     return request
 
 
-def _said(item: Mapping[str, Any], name: str) -> Mapping[str, object]:
-    said = json.loads(item[name]["S"])
-    if not isinstance(said, dict):
-        raise TypeError(f"{name} is no object")
-    return said
+def _json_object(item: Mapping[str, Any], name: str) -> Mapping[str, object]:
+    value = json.loads(item[name]["S"])
+    if not isinstance(value, dict):
+        raise TypeError(f"{name} must be a JSON object")
+    return value
 
 
 def _operation_from(item: Mapping[str, Any]) -> HistoryEntry:
@@ -205,8 +205,8 @@ def _change_from(item: Mapping[str, Any]) -> RecordedChange:
         at=parse_timestamp(item["At"]["S"]),
         kind=ChangeKind(item["Change"]["S"]),
         request=_recorded_request(item),
-        before=_said(item, "Before"),
-        after=_said(item, "After"),
+        before=_json_object(item, "Before"),
+        after=_json_object(item, "After"),
         altered=is_altered(item),
     )
 
@@ -216,7 +216,7 @@ def change_row(change: RecordedChange) -> Item:
         "At": time(change.at),
         "Change": s(change.kind),
         "Request": request_value(change.request),
-        # As JSON texts: they are only ever read as a whole.
+        # Stored as JSON, because they are always read as a whole.
         "Before": s(json.dumps(change.before, sort_keys=True)),
         "After": s(json.dumps(change.after, sort_keys=True)),
     }
@@ -270,6 +270,6 @@ def release_fields(release: Release) -> Item:
         "PublishedAt": time(release.published_at),
         "Content": s(release.content),
         "Notes": s(release.notes),
-        # DynamoDB knows no empty sets.
+        # DynamoDB rejects empty sets.
         **({"Parameters": {"SS": sorted(release.parameters)}} if release.parameters else {}),
     }

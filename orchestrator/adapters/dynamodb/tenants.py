@@ -1,4 +1,4 @@
-"""The table: tenants' metadata, audit, history and locks, and the releases."""
+"""Tenants' metadata, audits, history and locks, and the releases, in the table."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 
 class DynamoTable:
-    """Implements :class:`orchestrator.tenants.ports.TenantRows`, and the reading ports beside it, on one table.
+    """Implements :class:`orchestrator.tenants.ports.TenantRows` and the ports that read tenants and releases.
 
-    Reads are consistent: a delete must be seen from its first moment, and a decision made on stale rows
-    would start what has just ended. Only the fleet is read from the index, which lags a little.
+    Reads of one tenant are strongly consistent: a delete must be seen at once, and a decision based on stale rows
+    could repeat an operation that has just ended. Only the fleet is read from the index, which lags a little.
     """
 
     def __init__(self, client: DynamoDBClient, table: str) -> None:
@@ -91,7 +91,7 @@ class DynamoTable:
         }
         if version is not None:
             query["KeyConditionExpression"] += " AND begins_with(ListingSort, :at)"
-            query["ExpressionAttributeValues"][":at"] = s(keys.listed_at(version))
+            query["ExpressionAttributeValues"][":at"] = s(keys.version_prefix(version))
         if after is not None:
             query["ExclusiveStartKey"] = keys.listing_position(state, after)
         found: list[ListedTenant] = []
@@ -108,7 +108,7 @@ class DynamoTable:
         counted: dict[str, dict[TenantState, int]] = {}
         for state in LISTED_STATES:
             for item in self._reads.listed(keys.listed_tenants(state), ProjectionExpression="ListingSort"):
-                states = counted.setdefault(keys.version_at(item["ListingSort"]["S"]), {})
+                states = counted.setdefault(keys.version_of_position(item["ListingSort"]["S"]), {})
                 states[state] = states.get(state, 0) + 1
         return counted
 
@@ -117,21 +117,21 @@ class DynamoTable:
 
     def unfinished_operations(self) -> Iterable[Audit]:
         for item in self._reads.listed(keys.UNFINISHED_OPERATIONS):
-            # One row that nobody can read must not keep all other operations from being settled.
+            # An unreadable row must not prevent the other operations from being settled.
             with suppress(UnreadableRows):
                 yield rows.readable(rows.audit_from, item)
 
     # Writing
 
     def apply(self, transition: Transition) -> bool:
-        # Only here: getQueue, which writes nothing and must start fast, reads the table, too.
-        from orchestrator.adapters.dynamodb.applying import item_of
+        # Imported here, because getQueue uses this class, too, writes nothing and must start fast.
+        from orchestrator.adapters.dynamodb.applying import transact_item
 
-        writes: list[Any] = [item_of(write, self._table) for write in transition]
+        writes: list[Any] = [transact_item(write, self._table) for write in transition]
         try:
             with throttling():
                 match writes:
-                    case [{"Update": update}]:  # A transaction costs twice as much.
+                    case [{"Update": update}]:  # Without a transaction, a write costs half.
                         self._client.update_item(**update)
                     case _:
                         self._client.transact_write_items(TransactItems=writes)

@@ -1,4 +1,4 @@
-"""Values of attributes, as the DynamoDB client takes and gives them, and back."""
+"""Converts values to DynamoDB's typed attribute values and back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from orchestrator.tenants.records import Request, RootCause
 from orchestrator.tenants.stack_resources import Requester, StackResource
 
 Item = dict[str, Any]
-"""A row, or a value, as the DynamoDB client takes and gives it: every value with its type."""
+"""A row or a value in DynamoDB's format, in which every value has its type."""
 
 
 def s(value: str) -> dict[str, str]:
@@ -57,12 +57,12 @@ def requester_from(item: Mapping[str, Any], name: str) -> Requester | None:
         resource = item[name]["M"]
         return StackResource.parse(resource["StackId"]["S"], resource["LogicalId"]["S"])
     found = text(item, name)
-    # 0.5.0 wrote a resource as text, too.
+    # 0.5.0 stored a resource as text.
     return found and (StackResource.from_text(found) or found)
 
 
 def request_value(request: Request) -> dict[str, str]:
-    """As one JSON text: what was asked for is only ever read as a whole."""
+    """Stored as JSON, because a request is always read as a whole."""
     return s(json.dumps(request_document(request), sort_keys=True))
 
 

@@ -1,4 +1,4 @@
-"""The single writes of rows that are no tenant's, as DynamoDB takes them."""
+"""Items of ``TransactWriteItems`` for rows that are not a tenant's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Writes:
     table: str
 
     def append(self, row: Item) -> Item:
-        """A row of history: never over one that is there."""
+        """Put a history row, unless there is one with that key."""
         return self.put(row, condition="attribute_not_exists(pk)")
 
     def put(
@@ -46,8 +46,8 @@ class Writes:
         return {"ConditionCheck": check}
 
     def delete(self, key: keys.Key, condition: str, values: Item) -> Item:
-        given: Item = {"TableName": self.table, "Key": key, "ConditionExpression": condition}
-        return {"Delete": given | ({"ExpressionAttributeValues": values} if values else {})}
+        delete: Item = {"TableName": self.table, "Key": key, "ConditionExpression": condition}
+        return {"Delete": delete | ({"ExpressionAttributeValues": values} if values else {})}
 
     def update(
         self,
@@ -69,11 +69,11 @@ class Writes:
 
 
 def unchanged(row: Mapping[str, Any], *names: str) -> tuple[list[str], Item]:
-    """Conditions, with their values, that hold while these attributes are what the row has."""
+    """Conditions, and their values, that hold as long as these attributes have the same values as in the row."""
     conditions = [f"{name} = :seen{name}" if name in row else f"attribute_not_exists({name})" for name in names]
     return conditions, {f":seen{name}": row[name] for name in names if name in row}
 
 
-def listing(where: tuple[str, str]) -> Item:
-    listing_key, listing_sort = where
+def listing(position: tuple[str, str]) -> Item:
+    listing_key, listing_sort = position
     return {"ListingKey": s(listing_key), "ListingSort": s(listing_sort)}

@@ -314,7 +314,7 @@ def test_a_queue_that_may_not_be_looked_at_is_that_tenants_finding_and_the_surve
     done = world.reconcile(LOOK)
     assert done.status is ReconciliationStatus.DONE
     assert kinds(done) == [(Kind.METADATA_DIFFERS, "strange"), (Kind.MISSING_STACK, "zeta")]
-    assert "may not look at" in done.findings[0].detail
+    assert "no permission to read" in done.findings[0].detail
 
 
 class UnreadableTable(MeddledTable):
