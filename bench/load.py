@@ -21,7 +21,7 @@ from bench.load_clients import Answered, Call, at_once
 from bench.measure import Result, percentile
 from bench.memory import watched
 from orchestrator.adapters.dynamodb.tenants import DynamoTable
-from orchestrator.api.fields import OfTenant
+from orchestrator.api.fields import TenantIdRequest
 from orchestrator.api.queue_routes import GET_QUEUE
 from orchestrator.api.requesting import HttpRequest
 from orchestrator.client.client import Client
@@ -191,7 +191,7 @@ class _Load:
         return [*results, *_answers(what, ours)]
 
     def _get_queue(self, tenant: TenantId) -> Call:
-        return lambda: self._api.ask(GET_QUEUE, OfTenant(tenant_id=tenant.value))
+        return lambda: self._api.send(GET_QUEUE, TenantIdRequest(tenant_id=tenant.value))
 
     def _bare_call(self) -> Call:
         """A route of the same API to an empty function with the same concurrency as getQueue."""

@@ -38,7 +38,7 @@ def step(run: Run, work: Callable[[], Outcome]) -> dict[str, Any]:
 
     def attempt() -> dict[str, Any]:
         try:
-            return tell(work())
+            return outcome_json(work())
         except Throttled as throttled:
             if overdue(run, use_cases.ports.clock):
                 raise
@@ -49,7 +49,7 @@ def step(run: Run, work: Callable[[], Outcome]) -> dict[str, Any]:
 
 def last_step(run: Run, work: Callable[[], Outcome]) -> dict[str, Any]:
     """Do the last state's work for a run. No Choice follows it, so the state's Retry handles throttling."""
-    return _logged(_names(run), lambda: tell(work()))
+    return _logged(_names(run), lambda: outcome_json(work()))
 
 
 def turn_step(turn: Turn, work: Callable[[], Outcome]) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def turn_step(turn: Turn, work: Callable[[], Outcome]) -> dict[str, Any]:
 
     def attempt() -> dict[str, Any]:
         try:
-            return tell(work())
+            return outcome_json(work())
         except Throttled as throttled:
             return _throttled_outcome(throttled)
 
@@ -70,7 +70,7 @@ def turn_step(turn: Turn, work: Callable[[], Outcome]) -> dict[str, Any]:
 
 def rollout_step(rollout: str, execution: str, work: Callable[[], Outcome]) -> dict[str, Any]:
     """Do one state's work for a rollout as a whole. The state's Retry handles throttling."""
-    return _logged({"rollout_id": rollout, "execution": execution}, lambda: tell(work()))
+    return _logged({"rollout_id": rollout, "execution": execution}, lambda: outcome_json(work()))
 
 
 def _names(run: Run) -> dict[str, str]:
@@ -96,7 +96,7 @@ def _logged(names: dict[str, str], work: Callable[[], dict[str, Any]]) -> dict[s
     return result
 
 
-def tell(outcome: Outcome) -> dict[str, Any]:
+def outcome_json(outcome: Outcome) -> dict[str, Any]:
     """An outcome as JSON for the state machine."""
     fields = asdict(outcome)  # type: ignore[call-overload]  # every outcome is a dataclass
     return {"outcome": outcome.outcome, **{_camel(name): _json(value) for name, value in fields.items()}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from orchestrator.api import reconciliation_routes, rollout_routes, tenant_routes
-from orchestrator.api.fields import NothingMore, OfTenant, or_unset
+from orchestrator.api.fields import EmptyRequest, TenantIdRequest, or_unset
 from orchestrator.api.queue_routes import GET_QUEUE
 from orchestrator.api.requesting import HttpRequest
 from orchestrator.client.client import Client
@@ -26,7 +26,7 @@ class ClientByHand(Client):
         return self._transport.send(HttpRequest(method, path, text, body))
 
     def queue(self, tenant: TenantId) -> ApiAnswer:
-        return self.ask(GET_QUEUE, OfTenant(tenant_id=tenant.value))
+        return self.send(GET_QUEUE, TenantIdRequest(tenant_id=tenant.value))
 
     def create(
         self,
@@ -41,28 +41,28 @@ class ClientByHand(Client):
         asked = tenant_routes.CreateTenant(
             tenant_id=tenant.value, version=version, labels=or_unset(labels), reason=or_unset(reason)
         )
-        return self.ask(tenant_routes.CREATE_TENANT, asked)
+        return self.send(tenant_routes.CREATE_TENANT, asked)
 
     def upgrade(self, tenant: TenantId, version: str | None = None) -> ApiAnswer:
         asked = tenant_routes.UpgradeTenant(tenant_id=tenant.value, version=or_unset(version))
-        return self.ask(tenant_routes.UPGRADE_TENANT, asked)
+        return self.send(tenant_routes.UPGRADE_TENANT, asked)
 
     def retry(self, tenant: TenantId) -> ApiAnswer:
-        return self.ask(tenant_routes.RETRY_TENANT, tenant_routes.RetryTenant(tenant_id=tenant.value))
+        return self.send(tenant_routes.RETRY_TENANT, tenant_routes.RetryTenant(tenant_id=tenant.value))
 
     def delete(self, tenant: TenantId, *, force: bool = False, reason: str | None = None) -> ApiAnswer:
         asked = tenant_routes.DeleteTenant(tenant_id=tenant.value, force=force, reason=or_unset(reason))
-        return self.ask(tenant_routes.DELETE_TENANT, asked)
+        return self.send(tenant_routes.DELETE_TENANT, asked)
 
     def pin(self, tenant: TenantId, version: str) -> ApiAnswer:
-        return self.ask(tenant_routes.PIN_TENANT, tenant_routes.PinTenant(tenant_id=tenant.value, version=version))
+        return self.send(tenant_routes.PIN_TENANT, tenant_routes.PinTenant(tenant_id=tenant.value, version=version))
 
     def rollout(self, rollout: str) -> ApiAnswer:
-        return self.ask(rollout_routes.GET_ROLLOUT, rollout_routes.OfRollout(rollout_id=rollout))
+        return self.send(rollout_routes.GET_ROLLOUT, rollout_routes.RolloutIdRequest(rollout_id=rollout))
 
     def reconciliation(self, reconciliation: str) -> ApiAnswer:
-        asked = reconciliation_routes.OfReconciliation(reconciliation_id=reconciliation)
-        return self.ask(reconciliation_routes.GET_RECONCILIATION, asked)
+        asked = reconciliation_routes.ReconciliationIdRequest(reconciliation_id=reconciliation)
+        return self.send(reconciliation_routes.GET_RECONCILIATION, asked)
 
     def health(self) -> ApiAnswer:
-        return self.ask(reconciliation_routes.GET_DIAGNOSIS, NothingMore())
+        return self.send(reconciliation_routes.GET_DIAGNOSIS, EmptyRequest())

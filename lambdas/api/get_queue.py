@@ -7,7 +7,7 @@ from typing import Any
 
 from lambdas.logs import count, logger
 from lambdas.runtime import use_cases
-from orchestrator.api.answers import Response, answer, no_credentials, not_through_the_api, refuse, try_again_later
+from orchestrator.api.answers import Response, answer, no_credentials, refuse, try_again_later, unknown_caller
 from orchestrator.common.callers import role_of, source_identity
 from orchestrator.common.errors import InvalidRequest, Throttled, Unsettled
 from orchestrator.common.tenant_ids import TenantId
@@ -28,7 +28,7 @@ def handler(event: object, _context: object) -> dict[str, Any]:
         elif use_cases.api_gateway.sent(request):
             response = _with_credentials(tenant, access, by)
         else:
-            response = not_through_the_api()
+            response = unknown_caller()
     except InvalidRequest as error:
         response = refuse(error)
     except (Throttled, Unsettled) as error:

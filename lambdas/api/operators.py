@@ -8,8 +8,8 @@ from lambdas.runtime import use_cases
 from orchestrator.api import reconciliation_routes as reconciliations
 from orchestrator.api import rollout_routes as rollouts
 from orchestrator.api import tenant_routes as tenants
-from orchestrator.api.answers import Response, not_through_the_api, refuse, try_again_later
-from orchestrator.api.fields import NothingMore, OfTenant, given
+from orchestrator.api.answers import Response, refuse, try_again_later, unknown_caller
+from orchestrator.api.fields import EmptyRequest, TenantIdRequest, or_default
 from orchestrator.api.operator_answers import order_response, releases_response, tenant_response, tenants_response
 from orchestrator.api.reading import read
 from orchestrator.api.reconciliation_answers import (
@@ -48,7 +48,7 @@ def _create(request: tenants.CreateTenant, by: str) -> Response:
     )
 
 
-def _tenant(request: OfTenant, _by: str) -> Response:
+def _tenant(request: TenantIdRequest, _by: str) -> Response:
     return tenant_response(tenant_detail(request.tenant, use_cases.ports.tenants))
 
 
@@ -58,13 +58,13 @@ def _delete(request: tenants.DeleteTenant, by: str) -> Response:
 
 def _upgrade(request: tenants.UpgradeTenant, by: str) -> Response:
     return order_response(
-        request.tenant, use_cases.lifecycle.upgrade(request.tenant, given(request.version), request.to_domain(by))
+        request.tenant, use_cases.lifecycle.upgrade(request.tenant, or_default(request.version), request.to_domain(by))
     )
 
 
 def _retry(request: tenants.RetryTenant, by: str) -> Response:
     return order_response(
-        request.tenant, use_cases.lifecycle.retry(request.tenant, by, reason=given(request.reason, ""))
+        request.tenant, use_cases.lifecycle.retry(request.tenant, by, reason=or_default(request.reason, ""))
     )
 
 
@@ -82,14 +82,14 @@ def _tenants(request: tenants.ListTenants, _by: str) -> Response:
     page = list_tenants(
         use_cases.ports.fleet,
         state=request.wanted_state,
-        version=given(request.version),
-        cursor=given(request.cursor),
+        version=or_default(request.version),
+        cursor=or_default(request.cursor),
         limit=request.limit,
     )
     return tenants_response(page)
 
 
-def _releases(_request: NothingMore, _by: str) -> Response:
+def _releases(_request: EmptyRequest, _by: str) -> Response:
     return releases_response(
         use_cases.ports.releases.releases(), use_cases.ports.settings.version, use_cases.ports.fleet.versions_in_use()
     )
@@ -97,16 +97,16 @@ def _releases(_request: NothingMore, _by: str) -> Response:
 
 def _start_rollout(request: rollouts.StartRollout, by: str) -> Response:
     spec = request.spec(max_concurrency=use_cases.ports.settings.rollout_concurrency)
-    return rollout_start_response(use_cases.rollouts.start(spec, by, reason=given(request.reason, "")))
+    return rollout_start_response(use_cases.rollouts.start(spec, by, reason=or_default(request.reason, "")))
 
 
 def _rollouts(request: rollouts.ListRollouts, _by: str) -> Response:
     return rollouts_response(
-        use_cases.ports.rollout_table.rollouts(limit=request.limit, after=given(request.cursor)), request.limit
+        use_cases.ports.rollout_table.rollouts(limit=request.limit, after=or_default(request.cursor)), request.limit
     )
 
 
-def _rollout(request: rollouts.OfRollout, _by: str) -> Response:
+def _rollout(request: rollouts.RolloutIdRequest, _by: str) -> Response:
     table, rollout_id = use_cases.ports.rollout_table, request.rollout_id
     rollout = table.rollout(rollout_id)
     if rollout is None:
@@ -119,32 +119,40 @@ def _rollout(request: rollouts.OfRollout, _by: str) -> Response:
 
 
 def _pause_rollout(request: rollouts.OrderRollout, by: str) -> Response:
-    return rollout_order_response(use_cases.rollouts.pause(request.rollout_id, by, reason=given(request.reason, "")))
+    return rollout_order_response(
+        use_cases.rollouts.pause(request.rollout_id, by, reason=or_default(request.reason, ""))
+    )
 
 
 def _resume_rollout(request: rollouts.OrderRollout, by: str) -> Response:
-    return rollout_order_response(use_cases.rollouts.resume(request.rollout_id, by, reason=given(request.reason, "")))
+    return rollout_order_response(
+        use_cases.rollouts.resume(request.rollout_id, by, reason=or_default(request.reason, ""))
+    )
 
 
 def _abort_rollout(request: rollouts.OrderRollout, by: str) -> Response:
-    return rollout_order_response(use_cases.rollouts.abort(request.rollout_id, by, reason=given(request.reason, "")))
+    return rollout_order_response(
+        use_cases.rollouts.abort(request.rollout_id, by, reason=or_default(request.reason, ""))
+    )
 
 
 def _approve_rollout(request: rollouts.ApproveStage, by: str) -> Response:
     return rollout_order_response(
-        use_cases.rollouts.approve(request.rollout_id, request.stage, by, reason=given(request.reason, ""))
+        use_cases.rollouts.approve(request.rollout_id, request.stage, by, reason=or_default(request.reason, ""))
     )
 
 
 def _retry_rollout(request: rollouts.OrderRollout, by: str) -> Response:
-    return rollout_start_response(use_cases.rollouts.retry(request.rollout_id, by, reason=given(request.reason, "")))
+    return rollout_start_response(
+        use_cases.rollouts.retry(request.rollout_id, by, reason=or_default(request.reason, ""))
+    )
 
 
 def _reconcile(request: reconciliations.StartReconciliation, by: str) -> Response:
     return reconciliation_start_response(use_cases.reconciliations.start(request.spec, by))
 
 
-def _reconciliation(request: reconciliations.OfReconciliation, _by: str) -> Response:
+def _reconciliation(request: reconciliations.ReconciliationIdRequest, _by: str) -> Response:
     return reconciliation_response(use_cases.reconciliations.find(request.reconciliation_id))
 
 
@@ -152,11 +160,11 @@ def _adopt(request: reconciliations.StartAdoption, by: str) -> Response:
     return adoption_start_response(use_cases.reconciliations.start(request.spec, by))
 
 
-def _adoption(request: reconciliations.OfAdoption, _by: str) -> Response:
+def _adoption(request: reconciliations.AdoptionIdRequest, _by: str) -> Response:
     return adoption_response(use_cases.reconciliations.find_adoption(request.adoption_id))
 
 
-def _health(_request: NothingMore, _by: str) -> Response:
+def _health(_request: EmptyRequest, _by: str) -> Response:
     return health_response(use_cases.ports.settings.version, use_cases.health.examine())
 
 
@@ -199,7 +207,7 @@ def handler(event: object, _context: object) -> dict[str, Any]:
     try:
         # From here on, the caller in the event is trusted.
         by_api = use_cases.api_gateway.sent(request)
-        response = ROUTES.get(route, _no_such_route)(request) if by_api else not_through_the_api()
+        response = ROUTES.get(route, _no_such_route)(request) if by_api else unknown_caller()
     except InvalidRequest as error:
         response = refuse(error)
     except (Throttled, Unsettled) as error:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from lambdas.logs import count, logger
-from lambdas.runtime import tell, use_cases
+from lambdas.runtime import outcome_json, use_cases
 from orchestrator.adapters.custom_resource import send_response
 from orchestrator.tenants.schemas import SettleStep, parse_settle_step
 from orchestrator.tenants.tenant_queue import Answer, AnsweredBefore, NotConfirmed, NotProvided, Provided
@@ -20,12 +20,12 @@ def handler(event: object, _context: object) -> dict[str, Any]:
             _respond(step, settled)
         if isinstance(settled, NotConfirmed):
             count("RequestNotConfirmed")
-            logger.warning("Custom::TenantQueue", extra=tell(settled))
+            logger.warning("Custom::TenantQueue", extra=outcome_json(settled))
         else:
-            logger.info("Custom::TenantQueue", extra=tell(settled))
+            logger.info("Custom::TenantQueue", extra=outcome_json(settled))
     if isinstance(settled, NotConfirmed) and step.by_old_machine:
-        return tell(settled) | {"outcome": NotProvided.outcome}
-    return tell(settled)
+        return outcome_json(settled) | {"outcome": NotProvided.outcome}
+    return outcome_json(settled)
 
 
 def _settled(step: SettleStep) -> Answer | AnsweredBefore | NotConfirmed:

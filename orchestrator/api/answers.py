@@ -170,7 +170,7 @@ def refuse(error: InvalidRequest) -> Response:
     return problem(INVALID_REQUEST, str(error))
 
 
-def not_through_the_api() -> Response:
+def unknown_caller() -> Response:
     return problem(
         NOT_THROUGH_THE_API,
         "The function was invoked without API Gateway, so the caller is unknown. Call the API's URL instead. "

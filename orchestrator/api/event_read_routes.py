@@ -11,7 +11,7 @@ from orchestrator.api.event_configuration_routes import FormId, SourceId
 from orchestrator.api.event_fields import EventId, EventRequest, EventTime, EventType, EventWire
 from orchestrator.api.event_problems import INBOX_OFF, UNKNOWN_EVENT, UNSUPPORTED_TYPE
 from orchestrator.api.event_routes import BY_KEY
-from orchestrator.api.fields import TenantIdText, given
+from orchestrator.api.fields import TenantIdText, or_default
 from orchestrator.api.for_operators import for_operators
 from orchestrator.api.route import Answer, AnyRoute, Audience, Rate, Route
 from orchestrator.common.errors import InvalidRequest
@@ -56,12 +56,12 @@ class ListEvents(EventRequest, frozen=True, kw_only=True):
     def filter(self) -> Filter:
         return Filter(
             kind=self.kind,
-            since=_time("since", given(self.since)),
-            until=_time("until", given(self.until)),
-            event_type=given(self.event_type),
-            status=_status(given(self.status)),
-            source_id=given(self.source_id),
-            form_id=given(self.form_id),
+            since=_time("since", or_default(self.since)),
+            until=_time("until", or_default(self.until)),
+            event_type=or_default(self.event_type),
+            status=_status(or_default(self.status)),
+            source_id=or_default(self.source_id),
+            form_id=or_default(self.form_id),
         )
 
 
@@ -101,7 +101,7 @@ def _status(word: str | None) -> EventStatus | None:
 
 
 def cursor_of(request: ListEvents | ReadInbox) -> str | None:
-    cursor: str | None = given(request.cursor)
+    cursor: str | None = or_default(request.cursor)
     return parse_event_id(cursor) if cursor is not None else None
 
 

@@ -41,7 +41,7 @@ class WireRequest(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True, o
     """The base of requests and of their parts. Unknown fields are refused."""
 
 
-class NothingMore(WireRequest, frozen=True, kw_only=True):
+class EmptyRequest(WireRequest, frozen=True, kw_only=True):
     """The request of routes that take no parameters."""
 
 
@@ -190,7 +190,7 @@ RetryAfterSeconds = Annotated[
     int, Meta(title="RetryAfterSeconds", description="The same number as in the header Retry-After.", ge=1)
 ]
 Count = Annotated[int, Meta(ge=0)]
-SomeOf = Annotated[int, Meta(ge=1)]
+PositiveCount = Annotated[int, Meta(ge=1)]
 """A count that is at least 1."""
 Text = Annotated[str, Meta(min_length=1)]
 OnlyTrue = Annotated[bool, Meta(extra_json_schema={"const": True})]
@@ -224,7 +224,7 @@ class ProblemMembers(Wire, frozen=True, kw_only=True):
     execution: Execution | UnsetType = UNSET
     root_cause: RootCause | UnsetType | None = UNSET
     tenants: Count | UnsetType = UNSET
-    max_tenants: SomeOf | UnsetType = UNSET
+    max_tenants: PositiveCount | UnsetType = UNSET
     retry_after_seconds: RetryAfterSeconds | UnsetType = UNSET
     messages: (
         Annotated[
@@ -250,7 +250,7 @@ class ProblemMembers(Wire, frozen=True, kw_only=True):
     adoption_id: AdoptionId | UnsetType = UNSET
 
 
-class OfTenant(WireRequest, frozen=True, kw_only=True):
+class TenantIdRequest(WireRequest, frozen=True, kw_only=True):
     """A request that names a tenant in its path."""
 
     tenant_id: TenantIdText
@@ -265,6 +265,6 @@ def or_unset(value: T | None) -> T | UnsetType:
     return UNSET if value is None else value
 
 
-def given(value: Any, default: Any = None) -> Any:
+def or_default(value: Any, default: Any = None) -> Any:
     """The value, or the default if the request left the field out."""
     return default if value is UNSET else value

@@ -13,10 +13,10 @@ from orchestrator.api.fields import (
     Access,
     Execution,
     Moment,
-    OfTenant,
     QueueArn,
     QueueUrl,
     RetryAfterSeconds,
+    TenantIdRequest,
     TenantIdText,
     Wire,
     former_name_of,
@@ -84,7 +84,7 @@ _PROVISIONING = Answer(
 )
 _NO_QUEUE = (UNKNOWN_TENANT, TENANT_BEING_DELETED, NOT_PROVISIONED, TENANT_DELETED, PROVISIONING_FAILED)
 
-GET_QUEUE: Route[OfTenant, Queue | Provisioning] = Route(
+GET_QUEUE: Route[TenantIdRequest, Queue | Provisioning] = Route(
     name="getQueue",
     method="GET",
     path="/tenants/{tenantId}/queue",
@@ -94,7 +94,7 @@ GET_QUEUE: Route[OfTenant, Queue | Provisioning] = Route(
     description="A request for the queue of an unknown tenant starts its provisioning, unless the control plane was "
     "deployed with berth:createOnGetQueue=false. The number of creates per caller and minute is limited "
     "(berth:createsPerMinute), and so is the number of tenants (berth:maxTenants).",
-    request=OfTenant,
+    request=TenantIdRequest,
     answers=(Answer(200, Queue, "The queue."), _PROVISIONING),
     problems=(INVALID_REQUEST, *_NO_QUEUE, FLEET_FULL, TOO_MANY_CREATES, TRY_AGAIN),
 )
@@ -102,7 +102,7 @@ GET_QUEUE: Route[OfTenant, Queue | Provisioning] = Route(
 
 def _credentials_route(
     name: str, access: credentials.Access, audience: Audience, summary: str
-) -> Route[OfTenant, QueueWithCredentials | Provisioning]:
+) -> Route[TenantIdRequest, QueueWithCredentials | Provisioning]:
     (key,) = (key for key, given in credentials.CREDENTIAL_ROUTES.items() if given is access)
     method, _, path = key.partition(" ")
     return Route(
@@ -114,7 +114,7 @@ def _credentials_route(
         summary=summary,
         description="The credentials give access to this queue and to nothing else. This route does not provision a "
         "queue: call getQueue first.",
-        request=OfTenant,
+        request=TenantIdRequest,
         answers=(Answer(200, QueueWithCredentials, "The queue, and credentials for it.", (NO_STORE,)), _PROVISIONING),
         problems=(INVALID_REQUEST, CREDENTIALS_NOT_ENABLED, NOT_THROUGH_THE_API, *_NO_QUEUE, TRY_AGAIN),
     )

@@ -9,18 +9,18 @@ from msgspec import UNSET, Meta, UnsetType
 from orchestrator.api.fields import (
     AdoptionId,
     Count,
+    EmptyRequest,
     GivenReason,
     Moment,
-    NothingMore,
+    PositiveCount,
     Reason,
     ReconciliationId,
-    SomeOf,
     Text,
     Version,
     Wire,
     WireRequest,
-    given,
     keys_of,
+    or_default,
     whole,
 )
 from orchestrator.api.problems import Problem
@@ -74,7 +74,7 @@ class StartReconciliation(WireRequest, frozen=True, kw_only=True):
 
     @property
     def spec(self) -> Spec:
-        return Spec(detect_drift=self.detect_drift, dry_run=self.dry_run, reason=given(self.reason, ""))
+        return Spec(detect_drift=self.detect_drift, dry_run=self.dry_run, reason=or_default(self.reason, ""))
 
 
 class StartAdoption(WireRequest, frozen=True, kw_only=True):
@@ -88,16 +88,16 @@ class StartAdoption(WireRequest, frozen=True, kw_only=True):
             survey=False,
             adopt=True,
             dry_run=self.dry_run,
-            cursor=given(self.cursor),
-            reason=given(self.reason, ""),
+            cursor=or_default(self.cursor),
+            reason=or_default(self.reason, ""),
         )
 
 
-class OfReconciliation(WireRequest, frozen=True, kw_only=True):
+class ReconciliationIdRequest(WireRequest, frozen=True, kw_only=True):
     reconciliation_id: ReconciliationId
 
 
-class OfAdoption(WireRequest, frozen=True, kw_only=True):
+class AdoptionIdRequest(WireRequest, frozen=True, kw_only=True):
     adoption_id: AdoptionId
 
 
@@ -158,7 +158,9 @@ class Reconciliation(Wire, frozen=True, kw_only=True):
     ]
     stuck: Annotated[Count, Meta(description="Operations that are past their deadline and could not be settled.")]
     counts: Annotated[
-        dict[FindingKind, SomeOf], keys_of("FindingKind"), Meta(description="The number of findings of each kind.")
+        dict[FindingKind, PositiveCount],
+        keys_of("FindingKind"),
+        Meta(description="The number of findings of each kind."),
     ]
     findings: Annotated[list[Finding], Meta(max_length=MAX_FINDINGS, description="The first findings.")]
 
@@ -260,14 +262,14 @@ START_RECONCILIATION: Route[StartReconciliation, Reconciliation] = Route(
     ),
     problems=ALWAYS,
 )
-GET_RECONCILIATION: Route[OfReconciliation, Reconciliation] = Route(
+GET_RECONCILIATION: Route[ReconciliationIdRequest, Reconciliation] = Route(
     name="getReconciliation",
     method="GET",
     path="/reconciliations/{reconciliationId}",
     audience=Audience.OPERATOR,
     rate=Rate.READS,
     summary="Get one reconciliation: its progress, its findings and their repairs",
-    request=OfReconciliation,
+    request=ReconciliationIdRequest,
     answers=(
         Answer(
             200,
@@ -300,27 +302,27 @@ START_ADOPTION: Route[StartAdoption, Adoption] = Route(
     ),
     problems=ALWAYS,
 )
-GET_ADOPTION: Route[OfAdoption, Adoption] = Route(
+GET_ADOPTION: Route[AdoptionIdRequest, Adoption] = Route(
     name="getAdoption",
     method="GET",
     path="/adoptions/{adoptionId}",
     audience=Audience.OPERATOR,
     rate=Rate.READS,
     summary="Get one adoption: its progress, the tenants that it found, and the results",
-    request=OfAdoption,
+    request=AdoptionIdRequest,
     answers=(
         Answer(200, Adoption, "The adoption. While it runs, the answer has Retry-After.", (RETRY_AFTER_SOMETIMES,)),
     ),
     problems=(*ALWAYS, UNKNOWN_ADOPTION),
 )
-GET_DIAGNOSIS: Route[NothingMore, Health] = Route(
+GET_DIAGNOSIS: Route[EmptyRequest, Health] = Route(
     name="getDiagnosis",
     method="GET",
     path="/diagnosis",
     audience=Audience.OPERATOR,
     rate=Rate.READS,
     summary="Get the health of the control plane",
-    request=NothingMore,
+    request=EmptyRequest,
     answers=(Answer(200, Health, "Every check, and the worst verdict. The status is 200 whatever the verdict."),),
     problems=ALWAYS,
 )

@@ -12,7 +12,7 @@ from orchestrator.api.operator_answers import refuse
 from orchestrator.api.rollout_routes import MAX_CAUSES, MAX_TENANTS_PER_CAUSE
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import timestamp
-from orchestrator.rollouts.control import NothingToDo, Underway
+from orchestrator.rollouts.control import NothingToDo, RolloutWithStages
 from orchestrator.rollouts.documents import spec_document, stage_document
 from orchestrator.rollouts.records import RecordedOrder, Rollout, Skip, Skipped, Stage, TenantOutcome
 from orchestrator.tenants.admission import Refused
@@ -24,16 +24,16 @@ _HASH = re.compile(r"\b(?=[A-Za-z]*[0-9])[A-Za-z0-9]{12,}\b")
 """Ids, including the suffixes of names that CloudFormation generates."""
 
 
-def rollout_start_response(started: Underway | NothingToDo | Refused) -> Response:
+def rollout_start_response(started: RolloutWithStages | NothingToDo | Refused) -> Response:
     if isinstance(started, NothingToDo):
         skipped = _skipped_document(started.selected.skipped)
         return json_response(200, {"status": "UNCHANGED", "detail": started.reason, "skipped": skipped})
     return rollout_order_response(started)
 
 
-def rollout_order_response(changed: Underway | Unchanged | Refused) -> Response:
+def rollout_order_response(changed: RolloutWithStages | Unchanged | Refused) -> Response:
     match changed:
-        case Underway(rollout, stages):
+        case RolloutWithStages(rollout, stages):
             response = json_response(
                 202, {**rollout_document(rollout, stages), "retryAfterSeconds": RETRY_AFTER_SECONDS}
             )

@@ -15,21 +15,21 @@ from orchestrator.api.fields import (
     Labels,
     Moment,
     OnlyTrue,
+    PositiveCount,
     Reason,
     RequestedBy,
     RetryAfterSeconds,
     RolloutId,
     RolloutStatus,
     RootCause,
-    SomeOf,
     TenantIdText,
     Text,
     Version,
     Wire,
     WireRequest,
     former_name_of,
-    given,
     keys_of,
+    or_default,
 )
 from orchestrator.api.problems import Problem
 from orchestrator.api.route import RETRY_AFTER, Answer, Audience, Rate, Route, location
@@ -190,7 +190,7 @@ class StartRollout(WireRequest, frozen=True, kw_only=True):
 
     def spec(self, *, max_concurrency: int) -> records.Spec:
         """``max_concurrency`` is the control plane's own limit of tenants that are moved at once."""
-        stages: list[StageSpec] = given(self.stages, [])
+        stages: list[StageSpec] = or_default(self.stages, [])
         if [stage.size == REST for stage in stages] != [*(False for _ in stages[1:]), *(True for _ in stages[:1])]:
             raise InvalidRequest(f"stages: the last stage, and only the last, must have the size {REST}.")
         if self.undo is not UNSET and self.tenants is not UNSET:
@@ -199,24 +199,24 @@ class StartRollout(WireRequest, frozen=True, kw_only=True):
             )
         if self.sample is not UNSET and not self.dry_run:
             raise InvalidRequest("sample: sample requires dryRun.")
-        if any(given(stage.max_concurrency, 0) > max_concurrency for stage in stages):
+        if any(or_default(stage.max_concurrency, 0) > max_concurrency for stage in stages):
             raise InvalidRequest(f"maxConcurrency: this control plane moves at most {max_concurrency} tenants at once.")
         return spec_from(to_builtins(self), max_concurrency=max_concurrency)
 
 
-class OfRollout(WireRequest, frozen=True, kw_only=True):
+class RolloutIdRequest(WireRequest, frozen=True, kw_only=True):
     """A request that names a rollout in its path."""
 
     rollout_id: RolloutId
 
 
-class OrderRollout(OfRollout, frozen=True, kw_only=True):
+class OrderRollout(RolloutIdRequest, frozen=True, kw_only=True):
     """An order takes no parameters besides a reason."""
 
     reason: Reason | UnsetType = UNSET
 
 
-class ApproveStage(OfRollout, frozen=True, kw_only=True):
+class ApproveStage(RolloutIdRequest, frozen=True, kw_only=True):
     """The stage to approve."""
 
     stage: StageNumber
@@ -261,7 +261,7 @@ class RolloutSpec(Wire, frozen=True, kw_only=True):
 class SkippedTenants(Wire, frozen=True, kw_only=True):
     """The tenants that are skipped for one reason. If there are many, only some are named."""
 
-    count: SomeOf
+    count: PositiveCount
     tenants: Annotated[list[TenantIdText], Meta(min_length=1, max_length=MAX_SKIPPED_NAMED)]
 
 
@@ -275,11 +275,11 @@ Skipped = Annotated[
 class Stage(Wire, frozen=True, kw_only=True):
     """The progress of a stage."""
 
-    number: SomeOf
+    number: PositiveCount
     status: StageStatus
     spec: FullStageSpec
     wish: Annotated[FullStageSpec, former_name_of("spec")]
-    total: SomeOf
+    total: PositiveCount
     tolerated: Annotated[
         Count, Meta(description="The number of tenants that may fail, including the failures that a resume accepted.")
     ]
@@ -287,7 +287,7 @@ class Stage(Wire, frozen=True, kw_only=True):
     failed: Count
     skipped: Count
     in_flight: Count
-    concurrency: Annotated[SomeOf, Meta(description="The number of tenants that are moved at once now.")]
+    concurrency: Annotated[PositiveCount, Meta(description="The number of tenants that are moved at once now.")]
     approved_by: RequestedBy
     started_at: Moment | None
     ended_at: Moment | None
@@ -309,15 +309,15 @@ class RolloutInBrief(Wire, frozen=True, kw_only=True):
     requested_by: Text
     created_at: Moment
     ended_at: Moment | None
-    total: Annotated[SomeOf, Meta(description="The number of tenants in the rollout.")]
+    total: Annotated[PositiveCount, Meta(description="The number of tenants in the rollout.")]
 
 
 class RolloutProgress(RolloutInBrief, frozen=True, kw_only=True):
     execution: Annotated[Execution | None, Meta(description="null until the rollout runs.")]
-    current_stage: SomeOf
-    selected: Annotated[SomeOf, Meta(description="The number of selected tenants. A dry run may examine fewer.")]
+    current_stage: PositiveCount
+    selected: Annotated[PositiveCount, Meta(description="The number of selected tenants. A dry run may examine fewer.")]
     planned: Annotated[
-        list[SomeOf],
+        list[PositiveCount],
         Meta(min_length=1, max_length=MAX_STAGES, description="The number of selected tenants in each stage."),
     ]
     spec: RolloutSpec
@@ -342,7 +342,7 @@ class Failures(Wire, frozen=True, kw_only=True):
     """The tenants that failed for one cause."""
 
     root_cause: Annotated[RootCause, Meta(description="The cause, without names and ids that differ between tenants.")]
-    count: SomeOf
+    count: PositiveCount
     tenants: Annotated[
         list[TenantIdText],
         Meta(
@@ -357,14 +357,16 @@ class ResourceChange(Wire, frozen=True, kw_only=True):
     """A change of a resource, and the number of tenants that would have it."""
 
     change: Text
-    count: SomeOf
+    count: PositiveCount
 
 
 class Changes(Wire, frozen=True, kw_only=True):
     """The result of a dry run."""
 
     tenants: Annotated[
-        dict[TenantResult, SomeOf], keys_of("TenantResult"), Meta(description="The number of tenants with each result.")
+        dict[TenantResult, PositiveCount],
+        keys_of("TenantResult"),
+        Meta(description="The number of tenants with each result."),
     ]
     resources: Annotated[
         list[ResourceChange],
@@ -526,14 +528,14 @@ LIST_ROLLOUTS: Route[ListRollouts, Rollouts] = Route(
     answers=(Answer(200, Rollouts, "A page of rollouts."),),
     problems=ALWAYS,
 )
-GET_ROLLOUT: Route[OfRollout, Rollout] = Route(
+GET_ROLLOUT: Route[RolloutIdRequest, Rollout] = Route(
     name="getRollout",
     method="GET",
     path="/rollouts/{rolloutId}",
     audience=Audience.OPERATOR,
     rate=Rate.READS,
     summary="Get one rollout: its progress, and its failures by cause",
-    request=OfRollout,
+    request=RolloutIdRequest,
     answers=(Answer(200, Rollout, "The rollout."),),
     problems=(*ALWAYS, UNKNOWN_ROLLOUT),
 )

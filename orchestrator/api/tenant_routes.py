@@ -11,23 +11,23 @@ from orchestrator.api.fields import (
     Altered,
     Attempt,
     Count,
+    EmptyRequest,
     Execution,
     GivenReason,
     Labels,
     Moment,
-    NothingMore,
-    OfTenant,
     OnlyTrue,
     Operation,
     OperationStatus,
     OperationVersion,
+    PositiveCount,
     QueueArn,
     QueueUrl,
     Reason,
     RequestedBy,
     RetryAfterSeconds,
     RootCause,
-    SomeOf,
+    TenantIdRequest,
     TenantIdText,
     TenantState,
     Text,
@@ -35,8 +35,8 @@ from orchestrator.api.fields import (
     Wire,
     WireRequest,
     former_name_of,
-    given,
     keys_of,
+    or_default,
 )
 from orchestrator.api.problems import (
     FLEET_FULL,
@@ -67,7 +67,7 @@ MAX_PAGE_SIZE = 500
 # Requests
 
 
-class CreateTenant(OfTenant, frozen=True, kw_only=True):
+class CreateTenant(TenantIdRequest, frozen=True, kw_only=True):
     version: (
         Annotated[
             Version | None,
@@ -86,10 +86,12 @@ class CreateTenant(OfTenant, frozen=True, kw_only=True):
         return self.version is None
 
     def to_domain(self, by: str) -> Request:
-        return Request(by=by, labels=given(self.labels), pin=given(self.version), reason=given(self.reason, ""))
+        return Request(
+            by=by, labels=or_default(self.labels), pin=or_default(self.version), reason=or_default(self.reason, "")
+        )
 
 
-class UpgradeTenant(OfTenant, frozen=True, kw_only=True):
+class UpgradeTenant(TenantIdRequest, frozen=True, kw_only=True):
     version: (
         Annotated[
             Version, Meta(description="The release to move to. Default: the tenant's pin, or else the current release.")
@@ -107,32 +109,32 @@ class UpgradeTenant(OfTenant, frozen=True, kw_only=True):
             by=by,
             allow_downgrade=self.allow_downgrade,
             allow_replacement=self.allow_replacement,
-            reason=given(self.reason, ""),
+            reason=or_default(self.reason, ""),
         )
 
 
-class RetryTenant(OfTenant, frozen=True, kw_only=True):
+class RetryTenant(TenantIdRequest, frozen=True, kw_only=True):
     """A retry takes no parameters besides a reason."""
 
     reason: Reason | UnsetType = UNSET
 
 
-class PinTenant(OfTenant, frozen=True, kw_only=True):
+class PinTenant(TenantIdRequest, frozen=True, kw_only=True):
     version: Annotated[Version, Meta(description="The release to pin the tenant to.")]
     reason: Reason | UnsetType = UNSET
 
     def to_domain(self, by: str) -> Request:
-        return Request(by=by, reason=given(self.reason, ""))
+        return Request(by=by, reason=or_default(self.reason, ""))
 
 
-class UnpinTenant(OfTenant, frozen=True, kw_only=True):
+class UnpinTenant(TenantIdRequest, frozen=True, kw_only=True):
     reason: Reason | UnsetType = UNSET
 
     def to_domain(self, by: str) -> Request:
-        return Request(by=by, reason=given(self.reason, ""))
+        return Request(by=by, reason=or_default(self.reason, ""))
 
 
-class DeleteTenant(OfTenant, frozen=True, kw_only=True):
+class DeleteTenant(TenantIdRequest, frozen=True, kw_only=True):
     force: Annotated[bool, Meta(description="Delete the tenant even if its queue has messages.")] = False
     drain_seconds: Annotated[
         int, Meta(ge=0, le=MAX_DRAIN_SECONDS, description="Wait this long for the queue to become empty.")
@@ -140,7 +142,7 @@ class DeleteTenant(OfTenant, frozen=True, kw_only=True):
     reason: Reason | UnsetType = UNSET
 
     def to_domain(self, by: str) -> Request:
-        return Request(by=by, force=self.force, drain_seconds=self.drain_seconds, reason=given(self.reason, ""))
+        return Request(by=by, force=self.force, drain_seconds=self.drain_seconds, reason=or_default(self.reason, ""))
 
 
 class ListTenants(WireRequest, frozen=True, kw_only=True):
@@ -162,7 +164,7 @@ class ListTenants(WireRequest, frozen=True, kw_only=True):
 
     @property
     def wanted_state(self) -> records.TenantState | None:
-        wanted: records.TenantState | None = given(self.state, given(self.status))
+        wanted: records.TenantState | None = or_default(self.state, or_default(self.status))
         return wanted
 
 
@@ -237,7 +239,7 @@ class RecordedRequest(Wire, frozen=True, kw_only=True):
     allow_downgrade: OnlyTrue | UnsetType = UNSET
     allow_replacement: OnlyTrue | UnsetType = UNSET
     force: OnlyTrue | UnsetType = UNSET
-    drain_seconds: SomeOf | UnsetType = UNSET
+    drain_seconds: PositiveCount | UnsetType = UNSET
     asked_at: (
         Annotated[Moment, Meta(description="The time of the request, if that was before its execution started.")]
         | UnsetType
@@ -368,7 +370,7 @@ class TenantCounts(Wire, frozen=True, kw_only=True):
     """Numbers of tenants. Deleted tenants are not counted."""
 
     total: Count
-    by_state: Annotated[dict[TenantState, SomeOf], keys_of("TenantState")]
+    by_state: Annotated[dict[TenantState, PositiveCount], keys_of("TenantState")]
 
 
 class Release(Wire, frozen=True, kw_only=True):
@@ -476,14 +478,14 @@ CREATE_TENANT: Route[CreateTenant, Accepted | Unchanged] = Route(
     answers=(Answer(200, Unchanged, "The tenant exists. Its labels and its pin are recorded."), _ACCEPTED),
     problems=(*ALWAYS, BUSY, FLEET_FULL, UNKNOWN_RELEASE),
 )
-GET_TENANT: Route[OfTenant, Tenant] = Route(
+GET_TENANT: Route[TenantIdRequest, Tenant] = Route(
     name="getTenant",
     method="GET",
     path="/tenants/{tenantId}",
     audience=Audience.OPERATOR,
     rate=Rate.READS,
     summary="Get one tenant, with its history",
-    request=OfTenant,
+    request=TenantIdRequest,
     answers=(Answer(200, Tenant, "The tenant."),),
     problems=(*ALWAYS, UNKNOWN_TENANT),
 )
@@ -583,14 +585,14 @@ LIST_TENANTS: Route[ListTenants, Tenants] = Route(
     answers=(Answer(200, Tenants, "A page of tenants."),),
     problems=ALWAYS,
 )
-LIST_RELEASES: Route[NothingMore, Releases] = Route(
+LIST_RELEASES: Route[EmptyRequest, Releases] = Route(
     name="listReleases",
     method="GET",
     path="/releases",
     audience=Audience.OPERATOR,
     rate=Rate.READS,
     summary="List the published releases of the tenant stack, with the number of tenants at each",
-    request=NothingMore,
+    request=EmptyRequest,
     answers=(Answer(200, Releases, "The releases."),),
     problems=ALWAYS,
 )

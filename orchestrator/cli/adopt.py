@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from orchestrator.api.fields import or_unset
-from orchestrator.api.reconciliation_routes import GET_ADOPTION, START_ADOPTION, OfAdoption, StartAdoption
+from orchestrator.api.reconciliation_routes import GET_ADOPTION, START_ADOPTION, AdoptionIdRequest, StartAdoption
 from orchestrator.cli import render
 from orchestrator.cli.adopt_view import show
 from orchestrator.cli.api import Api, Document
@@ -17,7 +17,7 @@ from orchestrator.cli.interrupts import noting_an_interrupt
 from orchestrator.cli.invocation import Invocation, Json, Reason, Timeout
 from orchestrator.cli.problems import problem
 from orchestrator.cli.reconcile import OVER, WHERE_TO_LOOK, is_dead
-from orchestrator.client.asking import Asking, too_busy
+from orchestrator.client.retrying import Retrying, too_busy
 from orchestrator.reconciling.records import ReconciliationStatus
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def adopt(
     tenant was found.
     """
     here: Invocation = context.obj
-    with here.telling_errors(as_json=as_json):
+    with here.reporting_errors(as_json=as_json):
         api = here.connect()
         adoption = _adopt_all(here, api, dry_run=dry_run, reason=reason, timeout=timeout)
         code = _show_result(adoption, as_json=as_json)
@@ -66,20 +66,20 @@ def _adopt_all(here: Invocation, api: Api, *, dry_run: bool, reason: str | None,
     cursor: str | None = None
     with (
         noting_an_interrupt("Stopped waiting. The adoption continues in the control plane. See: berth adopt --dry-run"),
-        here.asking(timeout) as asking,
+        here.retrying(timeout) as retrying,
     ):
         while True:
             started = _checked(
-                asking(
+                retrying(
                     partial(
-                        api.ask,
+                        api.send,
                         START_ADOPTION,
                         StartAdoption(dry_run=dry_run, cursor=or_unset(cursor), reason=or_unset(reason)),
                     )
                 ),
                 _STARTED,
             )
-            part = _watch(here, api, asking, started["adoptionId"], result)
+            part = _watch(here, api, retrying, started["adoptionId"], result)
             result = _merged(result, part)
             if part["status"] not in OVER or part["cursor"] in (None, cursor):
                 return result
@@ -92,10 +92,14 @@ def _checked(answer: ApiAnswer, status: int) -> Document:
     return answer.body
 
 
-def _watch(here: Invocation, api: Api, asking: Asking, adoption: str, before: Document) -> Document:
+def _watch(here: Invocation, api: Api, retrying: Retrying, adoption: str, before: Document) -> Document:
     """Poll the adoption until it has ended or the time is up."""
     document = _checked(
-        asking(partial(api.ask, GET_ADOPTION, OfAdoption(adoption_id=adoption)), partial(_later, here, before)), _FOUND
+        retrying(
+            partial(api.send, GET_ADOPTION, AdoptionIdRequest(adoption_id=adoption)),
+            partial(_retry_reason, here, before),
+        ),
+        _FOUND,
     )
     if is_dead(here, document):
         raise ApiProblem(
@@ -108,7 +112,7 @@ def _watch(here: Invocation, api: Api, asking: Asking, adoption: str, before: Do
     return document
 
 
-def _later(here: Invocation, before: Document, answer: ApiAnswer) -> str | None:
+def _retry_reason(here: Invocation, before: Document, answer: ApiAnswer) -> str | None:
     if answer.status != _FOUND:
         return too_busy(answer)
     document = answer.body

@@ -38,7 +38,7 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
     from orchestrator.reconciling.health import Verdict
 
     here: Invocation = context.obj
-    with here.telling_errors(as_json=as_json):
+    with here.reporting_errors(as_json=as_json):
         examination = Examination(here)
         checks: list[Check] = []
         for check in examination.checks():

@@ -9,7 +9,7 @@ from importlib import metadata
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as NoConnection
 
-from orchestrator.api.fields import NothingMore
+from orchestrator.api.fields import EmptyRequest
 from orchestrator.api.reconciliation_routes import GET_DIAGNOSIS
 from orchestrator.cli.api import Document
 from orchestrator.cli.control_plane import ControlPlane, DeployedStack
@@ -70,8 +70,8 @@ class Examination:
         """Check that the API answers, then add the checks that it reports."""
         try:
             api = control_plane.api()
-            with self._here.asking() as asking:
-                answer = asking(partial(api.ask, GET_DIAGNOSIS, NothingMore()))
+            with self._here.retrying() as retrying:
+                answer = retrying(partial(api.send, GET_DIAGNOSIS, EmptyRequest()))
             if answer.status == _NO_SUCH_ROUTE or (answer.status == _FOUND and "checks" not in answer.body):
                 yield Check(
                     _API,

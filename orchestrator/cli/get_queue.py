@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestrator.api.fields import OfTenant
+from orchestrator.api.fields import TenantIdRequest
 from orchestrator.api.queue_routes import CREDENTIAL_ROUTES, GET_QUEUE
 from orchestrator.cli import render
 from orchestrator.cli.api import Document
@@ -16,7 +16,7 @@ from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.interrupts import noting_an_interrupt
 from orchestrator.cli.invocation import Invocation, Json, Tenant, Timeout, one_of
 from orchestrator.cli.problems import problem
-from orchestrator.client.asking import PATIENCE_SECONDS, Later, too_busy
+from orchestrator.client.retrying import BUSY_RETRY_SECONDS, RetryReason, too_busy
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.credentials import Access
 
@@ -44,29 +44,29 @@ def get_queue(
 ) -> None:
     """Get a tenant's queue; provision it if there is none."""
     here: Invocation = context.obj
-    with here.telling_errors(as_json=as_json):
+    with here.reporting_errors(as_json=as_json):
         tenant_id = TenantId.parse(tenant)
-        asked = OfTenant(tenant_id=tenant_id.value)
+        asked = TenantIdRequest(tenant_id=tenant_id.value)
         api = here.connect()
         with (
-            here.asking(timeout if wait else PATIENCE_SECONDS) as asking,
+            here.retrying(timeout if wait else BUSY_RETRY_SECONDS) as retrying,
             noting_an_interrupt(f"Stopped waiting. Provisioning of tenant {tenant} continues."),
         ):
-            answer = asking(
-                partial(api.ask, CREDENTIAL_ROUTES[credentials] if credentials else GET_QUEUE, asked),
+            answer = retrying(
+                partial(api.send, CREDENTIAL_ROUTES[credentials] if credentials else GET_QUEUE, asked),
                 until_ready(tenant_id) if wait else too_busy,
             )
-        code = _show(tenant_id, answer, as_json=as_json, waited=asking.seconds if wait else None)
+        code = _show(tenant_id, answer, as_json=as_json, waited=retrying.seconds if wait else None)
     raise typer.Exit(code)
 
 
-def until_ready(tenant: TenantId) -> Later:
-    def later(answer: ApiAnswer) -> str | None:
+def until_ready(tenant: TenantId) -> RetryReason:
+    def retry_reason(answer: ApiAnswer) -> str | None:
         if answer.status == _PROVISIONING:
             return f"Tenant {tenant} is being provisioned by {answer.body.get('execution')}"
         return too_busy(answer)
 
-    return later
+    return retry_reason
 
 
 def _show(tenant: TenantId, answer: ApiAnswer, *, as_json: bool, waited: float | None) -> ExitCode:

@@ -19,7 +19,7 @@ from orchestrator.cli.control_plane import ControlPlane, Options, find
 from orchestrator.cli.errors import explain
 from orchestrator.cli.interrupts import came_of_an_interrupt
 from orchestrator.cli.progress import Progress
-from orchestrator.client.asking import PATIENCE_SECONDS, Asking
+from orchestrator.client.retrying import BUSY_RETRY_SECONDS, Retrying
 
 MAX_SECONDS = 7 * 24 * 3600
 """The longest --timeout. It keeps values out that overflow a clock."""
@@ -76,13 +76,13 @@ class Invocation:
         return self.find().api()
 
     @contextmanager
-    def asking(self, seconds: float = PATIENCE_SECONDS) -> Iterator[Asking]:
+    def retrying(self, seconds: float = BUSY_RETRY_SECONDS) -> Iterator[Retrying]:
         world = self.world
         with Progress(world.monotonic) as progress:
-            yield Asking(progress, seconds=seconds, monotonic=world.monotonic, sleep=world.sleep)
+            yield Retrying(progress, seconds=seconds, monotonic=world.monotonic, sleep=world.sleep)
 
     @contextmanager
-    def telling_errors(self, *, as_json: bool) -> Iterator[None]:
+    def reporting_errors(self, *, as_json: bool) -> Iterator[None]:
         """Report an exception as one line on stderr, advice, and an exit code; with ``--json`` also as a document."""
         try:
             yield

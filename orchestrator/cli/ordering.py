@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from orchestrator.api.fields import OfTenant
+from orchestrator.api.fields import TenantIdRequest
 from orchestrator.api.tenant_routes import GET_TENANT
 from orchestrator.cli import render
 from orchestrator.cli.api import Api, Document
@@ -18,7 +18,7 @@ from orchestrator.cli.invocation import Invocation
 from orchestrator.cli.problems import kind_of, problem
 from orchestrator.cli.tenant import show_summary
 from orchestrator.cli.watching import watch
-from orchestrator.client.asking import PATIENCE_SECONDS, too_busy
+from orchestrator.client.retrying import BUSY_RETRY_SECONDS, too_busy
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.admission import Refusal
 
@@ -45,34 +45,34 @@ def carry_out(
     the command has the option --wait.
     """
     here: Invocation = context.obj
-    with here.telling_errors(as_json=as_json):
+    with here.reporting_errors(as_json=as_json):
         tenant_id = TenantId.parse(tenant)
         if lost and here.world.someone_is_there():
             _confirm(tenant_id, lost)
         api = here.connect()
-        with here.asking(timeout or PATIENCE_SECONDS) as asking:
+        with here.retrying(timeout or BUSY_RETRY_SECONDS) as retrying:
             with noting_an_interrupt(
                 f"Interrupted. If the operation was started, it continues. See: berth tenant {tenant}"
             ):
-                answer = asking(lambda: order(api, tenant_id), in_the_way if timeout else too_busy)
+                answer = retrying(lambda: order(api, tenant_id), in_the_way if timeout else too_busy)
             if answer.status not in (_DONE, _STARTED):
-                raise problem(answer, can_wait=can_wait, waited=asking.seconds if timeout else None)
+                raise problem(answer, can_wait=can_wait, waited=retrying.seconds if timeout else None)
             ended = None
             if timeout and answer.status == _STARTED:
                 with noting_an_interrupt(f"Stopped waiting. The operation continues. See: berth tenant {tenant}"):
                     ended = watch(
-                        answer.body, partial(api.ask, GET_TENANT, OfTenant(tenant_id=tenant_id.value)), asking
+                        answer.body, partial(api.send, GET_TENANT, TenantIdRequest(tenant_id=tenant_id.value)), retrying
                     )
         if ended is not None:
             _show_ended(ended, as_json=as_json)
             code = ExitCode.OK
         else:
-            code = _show_ordered(answer, as_json=as_json, waited=asking.seconds if timeout else None)
+            code = _show_ordered(answer, as_json=as_json, waited=retrying.seconds if timeout else None)
     raise typer.Exit(code)
 
 
 def _confirm(tenant: TenantId, lost: str) -> None:
-    typed = render.ask(f"This deletes tenant {tenant} and {lost}. Type the tenant's id to continue:")
+    typed = render.prompt(f"This deletes tenant {tenant} and {lost}. Type the tenant's id to continue:")
     if typed != tenant.value:
         raise NotConfirmed("That is not the tenant's id. Nothing was changed.")
 

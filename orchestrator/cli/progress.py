@@ -37,19 +37,19 @@ class Progress:
         """Rich calls this for every frame, so the seconds count up between two requests to the API."""
         return Text(f"waiting, {self._elapsed:.0f} s")
 
-    def tell(self, what: str) -> None:
-        """Show what the command is waiting for: once, not at every poll."""
+    def show_waiting(self, reason: str) -> None:
+        """Show why the command is waiting: once, not at every poll."""
         interactive = self._console.is_interactive
         if interactive:
             with holding_interrupts():
                 self._status.start()
-        if what != self._shown:
-            self._show(what)
+        if reason != self._shown:
+            self._show(reason)
         elif not interactive and self._elapsed - self._shown_at >= REMIND_SECONDS:
-            self._show(f"{what} ({self._elapsed:.0f} s)")
+            self._show(f"{reason} ({self._elapsed:.0f} s)")
         else:
             return
-        self._shown, self._shown_at = what, self._elapsed
+        self._shown, self._shown_at = reason, self._elapsed
 
     @property
     def _elapsed(self) -> float:

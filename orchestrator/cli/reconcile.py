@@ -13,7 +13,7 @@ from orchestrator.api.fields import or_unset
 from orchestrator.api.reconciliation_routes import (
     GET_RECONCILIATION,
     START_RECONCILIATION,
-    OfReconciliation,
+    ReconciliationIdRequest,
     StartReconciliation,
 )
 from orchestrator.cli import render
@@ -23,7 +23,7 @@ from orchestrator.cli.interrupts import noting_an_interrupt
 from orchestrator.cli.invocation import Invocation, Json, Reason, Timeout
 from orchestrator.cli.problems import problem
 from orchestrator.cli.reconcile_view import checked, show, show_running
-from orchestrator.client.asking import Asking, too_busy
+from orchestrator.client.retrying import Retrying, too_busy
 from orchestrator.common.times import parse_timestamp
 from orchestrator.reconciling.records import ReconciliationStatus
 
@@ -101,7 +101,7 @@ def reconcile(
             )
         _check_id(follow)
     here: Invocation = context.obj
-    with here.telling_errors(as_json=as_json):
+    with here.reporting_errors(as_json=as_json):
         api = here.connect()
         if follow:
             reconciliation = _found(here, api, follow)
@@ -127,11 +127,11 @@ def start_reconciliation(
 ) -> Document:
     with (
         noting_an_interrupt("Interrupted. If the reconciliation was started, it continues in the control plane."),
-        here.asking() as asking,
+        here.retrying() as retrying,
     ):
-        answer = asking(
+        answer = retrying(
             partial(
-                api.ask,
+                api.send,
                 START_RECONCILIATION,
                 StartReconciliation(dry_run=dry_run, detect_drift=detect_drift, reason=or_unset(reason)),
             )
@@ -142,8 +142,10 @@ def start_reconciliation(
 
 
 def _found(here: Invocation, api: Api, reconciliation: str) -> Document:
-    with here.asking() as asking:
-        answer = asking(partial(api.ask, GET_RECONCILIATION, OfReconciliation(reconciliation_id=reconciliation)))
+    with here.retrying() as retrying:
+        answer = retrying(
+            partial(api.send, GET_RECONCILIATION, ReconciliationIdRequest(reconciliation_id=reconciliation))
+        )
     if answer.status != _FOUND:
         raise problem(answer)
     return answer.body
@@ -155,11 +157,11 @@ def follow_reconciliation(here: Invocation, api: Api, reconciliation: str, timeo
         noting_an_interrupt(
             f"Stopped waiting. It continues in the control plane. See: berth reconcile --follow {reconciliation}"
         ),
-        here.asking(timeout) as asking,
+        here.retrying(timeout) as retrying,
     ):
-        answer = asking(
-            partial(api.ask, GET_RECONCILIATION, OfReconciliation(reconciliation_id=reconciliation)),
-            partial(_later, here, asking),
+        answer = retrying(
+            partial(api.send, GET_RECONCILIATION, ReconciliationIdRequest(reconciliation_id=reconciliation)),
+            partial(_retry_reason, here, retrying),
         )
     if answer.status != _FOUND:
         raise problem(answer)
@@ -174,7 +176,7 @@ def follow_reconciliation(here: Invocation, api: Api, reconciliation: str, timeo
     return answer.body
 
 
-def _later(here: Invocation, asking: Asking, answer: ApiAnswer) -> str | None:
+def _retry_reason(here: Invocation, retrying: Retrying, answer: ApiAnswer) -> str | None:
     if answer.status != _FOUND:
         return too_busy(answer)
     document = answer.body
@@ -182,7 +184,7 @@ def _later(here: Invocation, asking: Asking, answer: ApiAnswer) -> str | None:
         return None
     name = f"Reconciliation {document['reconciliationId']}"
     if document["status"] == ReconciliationStatus.PENDING:
-        late = asking.seconds > BEGINS_WITHIN_SECONDS
+        late = retrying.seconds > BEGINS_WITHIN_SECONDS
         return f"{name} should have started within a minute. {WHERE_TO_LOOK}" if late else f"{name} is about to start"
     return f"{name} is running: checked {checked(document)}"
 

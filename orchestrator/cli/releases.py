@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from orchestrator.api.fields import NothingMore
+from orchestrator.api.fields import EmptyRequest
 from orchestrator.api.tenant_routes import LIST_RELEASES
 from orchestrator.cli import render
 from orchestrator.cli.api import Document
@@ -35,12 +35,12 @@ def releases(
     To move tenants to a release, see berth rollout.
     """
     here: Invocation = context.obj
-    with here.telling_errors(as_json=as_json):
+    with here.reporting_errors(as_json=as_json):
         if version is not None and not re.fullmatch(VERSION_PATTERN, version):
             raise InvalidRequest(f"{version!a} is not a version like 1.2.3.")
         api = here.connect()
-        with here.asking() as asking:
-            answer = asking(partial(api.ask, LIST_RELEASES, NothingMore()))
+        with here.retrying() as retrying:
+            answer = retrying(partial(api.send, LIST_RELEASES, EmptyRequest()))
         if answer.status != _FOUND:
             raise problem(answer)
         document = answer.body if version is None else _one(answer.body, version)

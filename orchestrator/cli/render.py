@@ -84,7 +84,7 @@ def show_traceback(error: BaseException) -> None:
     stderr().print(Text("".join(traceback.format_exception(error))), end="", soft_wrap=True)
 
 
-def ask(question: str) -> str:
+def prompt(question: str) -> str:
     """The answer that the operator types; empty at the end of input."""
     stderr().print(Text(question), end=" ", soft_wrap=True)
     return sys.stdin.readline().strip()

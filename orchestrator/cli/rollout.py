@@ -158,9 +158,9 @@ def plan(
         dry_run=True,
     )
     here: Invocation = context.obj
-    with here.telling_errors(as_json=as_json):
+    with here.reporting_errors(as_json=as_json):
         api = here.connect()
-        answer = _begin(here, partial(api.ask, START_ROLLOUT, body))
+        answer = _begin(here, partial(api.send, START_ROLLOUT, body))
         code = _go_on(here, api, answer, watched=wait, as_json=as_json)
     raise typer.Exit(code)
 
@@ -207,11 +207,11 @@ def start(
         reason=reason,
     )
     here: Invocation = context.obj
-    with here.telling_errors(as_json=as_json):
+    with here.reporting_errors(as_json=as_json):
         if allow_replacement and not yes:
             _confirm(here, "This may replace or remove queues, with every message in them.")
         api = here.connect()
-        answer = _begin(here, partial(api.ask, START_ROLLOUT, body))
+        answer = _begin(here, partial(api.send, START_ROLLOUT, body))
         code = _go_on(here, api, answer, watched=_watched(here, watch), as_json=as_json)
     raise typer.Exit(code)
 
@@ -221,10 +221,10 @@ def status(context: typer.Context, rollout: Rollout = None, as_json: Json = Fals
     """Show a rollout's progress, what failed, and what to do next."""
     given = rollout_id(rollout) if rollout is not None else None
     here: Invocation = context.obj
-    with here.telling_errors(as_json=as_json):
+    with here.reporting_errors(as_json=as_json):
         api = here.connect()
-        with here.asking() as asking:
-            found = details(api, asking, named_or_newest(api, asking, given))
+        with here.retrying() as retrying:
+            found = details(api, retrying, named_or_newest(api, retrying, given))
         if as_json:
             render.show_json(found)
         else:
@@ -241,10 +241,10 @@ def watch(context: typer.Context, rollout: Rollout = None, as_json: Json = False
     """
     given = rollout_id(rollout) if rollout is not None else None
     here: Invocation = context.obj
-    with here.telling_errors(as_json=as_json):
+    with here.reporting_errors(as_json=as_json):
         api = here.connect()
-        with here.asking() as asking:
-            name = named_or_newest(api, asking, given)
+        with here.retrying() as retrying:
+            name = named_or_newest(api, retrying, given)
         code = _watch_until_end(here, api, name, as_json=as_json)
     raise typer.Exit(code)
 
@@ -313,16 +313,16 @@ def approve(
     """
     given = rollout_id(rollout) if rollout is not None else None
     here: Invocation = context.obj
-    with here.telling_errors(as_json=as_json):
+    with here.reporting_errors(as_json=as_json):
         api = here.connect()
-        with here.asking() as asking:
-            name = named_or_newest(api, asking, given, dry_runs=False)
-            found = details(api, asking, name) if stage is None else {}
+        with here.retrying() as retrying:
+            name = named_or_newest(api, retrying, given, dry_runs=False)
+            found = details(api, retrying, name) if stage is None else {}
         number = stage if stage is not None else _confirmed_stage(here, found)
-        with here.asking() as asking:
-            answer = asking(
+        with here.retrying() as retrying:
+            answer = retrying(
                 partial(
-                    api.ask,
+                    api.send,
                     APPROVE_ROLLOUT,
                     ApproveStage(rollout_id=name, stage=number, reason=or_unset(reason)),
                 )
@@ -344,11 +344,11 @@ def retry(
     """
     given = rollout_id(rollout) if rollout is not None else None
     here: Invocation = context.obj
-    with here.telling_errors(as_json=as_json):
+    with here.reporting_errors(as_json=as_json):
         api = here.connect()
-        with here.asking() as asking:
-            name = named_or_newest(api, asking, given, dry_runs=False)
-        answer = _begin(here, partial(api.ask, RETRY_ROLLOUT, OrderRollout(rollout_id=name, reason=or_unset(reason))))
+        with here.retrying() as retrying:
+            name = named_or_newest(api, retrying, given, dry_runs=False)
+        answer = _begin(here, partial(api.send, RETRY_ROLLOUT, OrderRollout(rollout_id=name, reason=or_unset(reason))))
         code = _go_on(here, api, answer, watched=_watched(here, watch), as_json=as_json)
     raise typer.Exit(code)
 
@@ -361,10 +361,10 @@ def list_rollouts(
 ) -> None:
     """List the rollouts, newest first, including dry runs."""
     here: Invocation = context.obj
-    with here.telling_errors(as_json=as_json):
+    with here.reporting_errors(as_json=as_json):
         api = here.connect()
-        with here.asking() as asking:
-            found, cursor = listed(api, asking, limit)
+        with here.retrying() as retrying:
+            found, cursor = listed(api, retrying, limit)
             if as_json:
                 render.show_json({"rollouts": found, "cursor": cursor})
                 return
@@ -374,7 +374,7 @@ def list_rollouts(
                     done[each["rolloutId"]] = each["total"]
                 else:
                     # The list does not have the progress of other rollouts.
-                    stages = details(api, asking, each["rolloutId"])["stages"]
+                    stages = details(api, retrying, each["rolloutId"])["stages"]
                     done[each["rolloutId"]] = sum(map(settled, stages))
         if found:
             show_list(found, done)
@@ -387,9 +387,9 @@ def list_rollouts(
 def _begin(here: Invocation, order: partial[ApiAnswer]) -> ApiAnswer:
     with (
         noting_an_interrupt("Interrupted. If the rollout was started, it continues. See: berth rollout list"),
-        here.asking() as asking,
+        here.retrying() as retrying,
     ):
-        answer = asking(order)
+        answer = retrying(order)
     if answer.status not in (_DONE, _STARTED):
         raise problem(answer)
     return answer
@@ -432,14 +432,14 @@ def _order(
 ) -> None:
     given = rollout_id(rollout) if rollout is not None else None
     here: Invocation = context.obj
-    with here.telling_errors(as_json=as_json):
+    with here.reporting_errors(as_json=as_json):
         api = here.connect()
-        with here.asking() as asking:
-            name = named_or_newest(api, asking, given, dry_runs=False)
+        with here.retrying() as retrying:
+            name = named_or_newest(api, retrying, given, dry_runs=False)
         if ask:
             _confirm(here, f"This ends rollout {name} for good.")
-        with here.asking() as asking:
-            answer = asking(partial(api.ask, _ORDERS[verb], OrderRollout(rollout_id=name, reason=or_unset(reason))))
+        with here.retrying() as retrying:
+            answer = retrying(partial(api.send, _ORDERS[verb], OrderRollout(rollout_id=name, reason=or_unset(reason))))
         _show_ordered(answer, partial(_changed_message, verb), as_json=as_json)
 
 
@@ -505,7 +505,7 @@ def _note_next(rollout: Document) -> None:
 
 def _confirm(here: Invocation, warning: str) -> None:
     """Ask the operator to confirm, if there is a terminal."""
-    if here.world.someone_is_there() and render.ask(f"{warning} Type yes to continue:") != "yes":
+    if here.world.someone_is_there() and render.prompt(f"{warning} Type yes to continue:") != "yes":
         raise NotConfirmed("The answer was not yes, so nothing was done.")
 
 

@@ -6,12 +6,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from orchestrator.api.fields import or_unset
-from orchestrator.api.rollout_routes import GET_ROLLOUT, LIST_ROLLOUTS, ListRollouts, OfRollout
+from orchestrator.api.rollout_routes import GET_ROLLOUT, LIST_ROLLOUTS, ListRollouts, RolloutIdRequest
 from orchestrator.api.tenant_routes import MAX_PAGE_SIZE
 from orchestrator.cli.api import Api, Document
 from orchestrator.cli.errors import NoRollout
 from orchestrator.cli.problems import problem
-from orchestrator.client.asking import Asking
+from orchestrator.client.retrying import Retrying
 
 if TYPE_CHECKING:
     from orchestrator.client.transport import ApiAnswer
@@ -21,16 +21,16 @@ _FOUND = 200
 _SMALL_PAGE = 20
 
 
-def named_or_newest(api: Api, asking: Asking, given: str | None, *, dry_runs: bool = True) -> str:
+def named_or_newest(api: Api, retrying: Retrying, given: str | None, *, dry_runs: bool = True) -> str:
     """The id of the rollout: ``given``, else the newest one. Dry runs count only with ``dry_runs``."""
     if given is not None:
         return given
     cursor: str | None = None
     while True:
         page = _found(
-            asking(
+            retrying(
                 partial(
-                    api.ask, LIST_ROLLOUTS, ListRollouts(cursor=or_unset(cursor), limit=1 if dry_runs else _SMALL_PAGE)
+                    api.send, LIST_ROLLOUTS, ListRollouts(cursor=or_unset(cursor), limit=1 if dry_runs else _SMALL_PAGE)
                 )
             )
         )
@@ -46,19 +46,19 @@ def named_or_newest(api: Api, asking: Asking, given: str | None, *, dry_runs: bo
             )
 
 
-def details(api: Api, asking: Asking, rollout: str) -> Document:
-    return _found(asking(partial(api.ask, GET_ROLLOUT, OfRollout(rollout_id=rollout))))
+def details(api: Api, retrying: Retrying, rollout: str) -> Document:
+    return _found(retrying(partial(api.send, GET_ROLLOUT, RolloutIdRequest(rollout_id=rollout))))
 
 
-def listed(api: Api, asking: Asking, limit: int) -> tuple[list[Document], str | None]:
+def listed(api: Api, retrying: Retrying, limit: int) -> tuple[list[Document], str | None]:
     """The newest rollouts, and the cursor of the next page if there may be more."""
     found: list[Document] = []
     cursor: str | None = None
     while len(found) < limit:
         page = _found(
-            asking(
+            retrying(
                 partial(
-                    api.ask,
+                    api.send,
                     LIST_ROLLOUTS,
                     ListRollouts(cursor=or_unset(cursor), limit=min(limit - len(found), MAX_PAGE_SIZE)),
                 )

@@ -13,7 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.text import Text
 
 from orchestrator.api.answers import RETRY_AFTER_SECONDS
-from orchestrator.api.rollout_routes import GET_ROLLOUT, OfRollout
+from orchestrator.api.rollout_routes import GET_ROLLOUT, RolloutIdRequest
 from orchestrator.cli import render
 from orchestrator.cli.api import Api, Document
 from orchestrator.cli.interrupts import holding_interrupts, noting_an_interrupt
@@ -22,11 +22,11 @@ from orchestrator.cli.problems import problem
 from orchestrator.cli.progress import REMIND_SECONDS
 from orchestrator.cli.rollout_next import awaiting_approval, awaits_an_operator, is_over
 from orchestrator.cli.rollout_view import running_of_limit, settled, stage_status, target
-from orchestrator.client.asking import Asking
+from orchestrator.client.retrying import Retrying
 from orchestrator.common.times import parse_timestamp
 from orchestrator.rollouts.records import RolloutStatus, StageStatus
 
-PATIENCE_SECONDS = 300
+BUSY_RETRY_SECONDS = 300
 """The time for which requests to a busy API are retried. Rollouts take hours, so watching does not end at once."""
 
 PACE_SECONDS = 180
@@ -43,8 +43,8 @@ def watch(api: Api, world: World, rollout: str) -> Document:
         RolloutProgress(world) as progress,
     ):
         while True:
-            asking = Asking(progress, seconds=PATIENCE_SECONDS, monotonic=world.monotonic, sleep=world.sleep)
-            answer = asking(partial(api.ask, GET_ROLLOUT, OfRollout(rollout_id=rollout)))
+            retrying = Retrying(progress, seconds=BUSY_RETRY_SECONDS, monotonic=world.monotonic, sleep=world.sleep)
+            answer = retrying(partial(api.send, GET_ROLLOUT, RolloutIdRequest(rollout_id=rollout)))
             if answer.status != _FOUND:
                 raise problem(answer)
             progress.show(answer.body)
@@ -102,10 +102,10 @@ class RolloutProgress:
         with holding_interrupts():
             self._live.stop()
 
-    def tell(self, what: str) -> None:
+    def show_waiting(self, reason: str) -> None:
         """Show why there is no news of the rollout."""
-        if self._is_new(what):
-            self._console.print(Text(what, "dim"), soft_wrap=True)
+        if self._is_new(reason):
+            self._console.print(Text(reason, "dim"), soft_wrap=True)
 
     def show(self, rollout: Document) -> None:
         self._rollout = rollout

@@ -8,7 +8,7 @@ from functools import partial
 import typer
 from rich.text import Text
 
-from orchestrator.api.fields import OfTenant
+from orchestrator.api.fields import TenantIdRequest
 from orchestrator.api.tenant_routes import GET_TENANT
 from orchestrator.cli import render
 from orchestrator.cli.api import Document
@@ -33,11 +33,11 @@ def tenant(context: typer.Context, tenant: Tenant, as_json: Json = False) -> Non
     Its state, its queue, its current operation, the latest result of each operation, and its full history.
     """
     here: Invocation = context.obj
-    with here.telling_errors(as_json=as_json):
+    with here.reporting_errors(as_json=as_json):
         tenant_id = TenantId.parse(tenant)
         api = here.connect()
-        with here.asking() as asking:
-            answer = asking(partial(api.ask, GET_TENANT, OfTenant(tenant_id=tenant_id.value)))
+        with here.retrying() as retrying:
+            answer = retrying(partial(api.send, GET_TENANT, TenantIdRequest(tenant_id=tenant_id.value)))
         if answer.status != _FOUND:
             raise problem(answer)
         if as_json:

@@ -47,16 +47,16 @@ def tenants(
     if every and limit:
         raise typer.BadParameter("cannot be combined with --all.", param_hint="'--limit'")
     here: Invocation = context.obj
-    with here.telling_errors(as_json=as_json):
+    with here.reporting_errors(as_json=as_json):
         api = here.connect()
         found: list[Document] = []
         wanted = None if every else limit or PAGE_SIZE
-        with here.asking() as asking:
+        with here.retrying() as retrying:
             while wanted is None or len(found) < wanted:
                 page = MAX_PAGE_SIZE if wanted is None else min(wanted - len(found), MAX_PAGE_SIZE)
-                answer = asking(
+                answer = retrying(
                     partial(
-                        api.ask,
+                        api.send,
                         LIST_TENANTS,
                         ListTenants(
                             state=or_unset(state), version=or_unset(version), cursor=or_unset(cursor), limit=page

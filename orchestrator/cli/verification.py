@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as NoConnection
 
-from orchestrator.api.fields import NothingMore, OfTenant
+from orchestrator.api.fields import EmptyRequest, TenantIdRequest
 from orchestrator.api.problems import CREDENTIALS_NOT_ENABLED
 from orchestrator.api.queue_routes import CREDENTIAL_ROUTES, GET_QUEUE
 from orchestrator.api.tenant_routes import (
@@ -146,9 +146,9 @@ class Verification:
         if not self.may_be_there:
             return
         api = self._api
-        with self._here.asking(self._to_clear_away) as asking:
-            answer = asking(
-                partial(api.ask, DELETE_TENANT, DeleteTenant(tenant_id=self._tenant.value, force=True, reason=_WHY)),
+        with self._here.retrying(self._to_clear_away) as retrying:
+            answer = retrying(
+                partial(api.send, DELETE_TENANT, DeleteTenant(tenant_id=self._tenant.value, force=True, reason=_WHY)),
                 in_the_way,
             )
         if answer.status not in (_DONE, _STARTED) and kind_of(answer) != Refusal.UNKNOWN_TENANT:
@@ -165,15 +165,16 @@ class Verification:
 
     def _create(self) -> str:
         api = self._api
-        with self._here.asking(self._timeout) as asking:
+        with self._here.retrying(self._timeout) as retrying:
             self.may_be_there = True
-            answer = asking(partial(api.ask, GET_QUEUE, self._named))
+            answer = retrying(partial(api.send, GET_QUEUE, self._named))
             how = "getQueue created it"
             if kind_of(answer) == Refusal.UNKNOWN_TENANT:
                 # The setting berth:createOnGetQueue is off.
                 how = "berth create created it, because getQueue creates no tenants here"
-                ordered = asking(
-                    partial(api.ask, CREATE_TENANT, CreateTenant(tenant_id=self._tenant.value, reason=_WHY)), in_the_way
+                ordered = retrying(
+                    partial(api.send, CREATE_TENANT, CreateTenant(tenant_id=self._tenant.value, reason=_WHY)),
+                    in_the_way,
                 )
                 if ordered.status != _STARTED:
                     self.may_be_there = ordered.status >= _SERVER_ERROR
@@ -182,10 +183,10 @@ class Verification:
                 # A refused request (4xx) has started nothing. A failed one (5xx) may have.
                 self.may_be_there = answer.status >= _SERVER_ERROR
                 raise problem(answer)
-            answer = asking(partial(api.ask, GET_QUEUE, self._named), until_ready(self._tenant))
+            answer = retrying(partial(api.send, GET_QUEUE, self._named), until_ready(self._tenant))
             if answer.status == _STARTED:
                 execution = answer.body.get("execution")
-                raise TimeIsUp(f"Not ready after {asking.seconds:.0f} s. Provisioning continues: {execution}")
+                raise TimeIsUp(f"Not ready after {retrying.seconds:.0f} s. Provisioning continues: {execution}")
         if answer.status != _DONE:
             raise problem(answer)
         self._queue_url = str(answer.body["queueUrl"])
@@ -205,8 +206,8 @@ class Verification:
 
     def _to_earlier_release(self) -> str:
         api = self._api
-        with self._here.asking() as asking:
-            answer = asking(partial(api.ask, LIST_RELEASES, NothingMore()))
+        with self._here.retrying() as retrying:
+            answer = retrying(partial(api.send, LIST_RELEASES, EmptyRequest()))
         if answer.status != _DONE:
             raise problem(answer)
         current = answer.body["current"]
@@ -217,7 +218,7 @@ class Verification:
         version = max(earlier, key=order)
         self._carry_out(
             partial(
-                api.ask,
+                api.send,
                 UPGRADE_TENANT,
                 UpgradeTenant(tenant_id=self._tenant.value, version=version, allow_downgrade=True, reason=_WHY),
             )
@@ -225,7 +226,7 @@ class Verification:
         return f"moved to {version}"
 
     def _upgrade(self) -> str:
-        upgrade = partial(self._api.ask, UPGRADE_TENANT, UpgradeTenant(tenant_id=self._tenant.value, reason=_WHY))
+        upgrade = partial(self._api.send, UPGRADE_TENANT, UpgradeTenant(tenant_id=self._tenant.value, reason=_WHY))
         tenant = self._carry_out(upgrade)
         if tenant is None:
             return "the tenant was already at its release"
@@ -234,9 +235,9 @@ class Verification:
         return f"moved to {tenant['version']}, with the same queue"
 
     def _retry(self) -> str:
-        with self._here.asking() as asking:
-            answer = asking(
-                partial(self._api.ask, RETRY_TENANT, RetryTenant(tenant_id=self._tenant.value, reason=_WHY))
+        with self._here.retrying() as retrying:
+            answer = retrying(
+                partial(self._api.send, RETRY_TENANT, RetryTenant(tenant_id=self._tenant.value, reason=_WHY))
             )
         if kind_of(answer) != Refusal.NOTHING_TO_RETRY:
             raise problem(answer)
@@ -264,14 +265,14 @@ class Verification:
         # SQS counts messages with a delay, so the queue may not be reported empty at once.
         drain = 0 if force else _DRAIN_SECONDS
         asked = DeleteTenant(tenant_id=self._tenant.value, force=force, drain_seconds=drain, reason=_WHY)
-        delete = partial(self._api.ask, DELETE_TENANT, asked)
+        delete = partial(self._api.send, DELETE_TENANT, asked)
         self._carry_out(delete, timeout=self._to_clear_away)
         self.may_be_there = False
         return "deleted the tenant, its stack and its queue"
 
     def _get_deleted_queue(self) -> str:
-        with self._here.asking() as asking:
-            answer = asking(partial(self._api.ask, GET_QUEUE, self._named))
+        with self._here.retrying() as retrying:
+            answer = retrying(partial(self._api.send, GET_QUEUE, self._named))
         if answer.status != _GONE:
             raise NotProven(f"getQueue answered {answer.status} for a deleted tenant, not {_GONE}.")
         return "getQueue reports that the tenant was deleted, and does not create it again"
@@ -279,8 +280,8 @@ class Verification:
     # Used by several steps.
 
     @property
-    def _named(self) -> OfTenant:
-        return OfTenant(tenant_id=self._tenant.value)
+    def _named(self) -> TenantIdRequest:
+        return TenantIdRequest(tenant_id=self._tenant.value)
 
     @property
     def _to_clear_away(self) -> float:
@@ -315,21 +316,21 @@ class Verification:
 
     def _carry_out(self, ask: Callable[[], ApiAnswer], *, timeout: float | None = None) -> Document | None:
         """Send the request and wait. Returns the tenant once its operation succeeded, ``None`` if none was needed."""
-        with self._here.asking(timeout or self._timeout) as asking:
-            answer = asking(ask, in_the_way)
+        with self._here.retrying(timeout or self._timeout) as retrying:
+            answer = retrying(ask, in_the_way)
             if answer.status == _DONE:
                 return None
             if answer.status != _STARTED:
                 raise problem(answer, can_wait=False)
-            ended = watch(answer.body, partial(self._api.ask, GET_TENANT, self._named), asking)
+            ended = watch(answer.body, partial(self._api.send, GET_TENANT, self._named), retrying)
             if ended is None:
                 execution = answer.body["execution"]
-                raise TimeIsUp(f"The operation is still running after {asking.seconds:.0f} s: {execution}")
+                raise TimeIsUp(f"The operation is still running after {retrying.seconds:.0f} s: {execution}")
         return ended
 
     def _credentials(self, access: Access) -> dict[str, Any]:
-        with self._here.asking() as asking:
-            answer = asking(partial(self._api.ask, CREDENTIAL_ROUTES[access], self._named))
+        with self._here.retrying() as retrying:
+            answer = retrying(partial(self._api.send, CREDENTIAL_ROUTES[access], self._named))
         if kind_of(answer) == CREDENTIALS_NOT_ENABLED.kind:
             raise NothingToProve(str(answer.body["detail"]))
         if answer.status != _DONE:

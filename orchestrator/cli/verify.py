@@ -44,7 +44,7 @@ def verify(context: typer.Context, timeout: Timeout = _TIMEOUT, as_json: Json = 
 
     here: Invocation = context.obj
     steps: list[Step] = []
-    with here.telling_errors(as_json=as_json):
+    with here.reporting_errors(as_json=as_json):
         control_plane = here.find()
         tenant = TenantId.parse(f"{PREFIX}{here.world.now():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}")
         verification = Verification(here, control_plane, control_plane.api(), tenant, timeout=timeout)

@@ -9,7 +9,7 @@ from orchestrator.cli import render
 from orchestrator.cli.api import Document
 from orchestrator.cli.errors import OperationFailed
 from orchestrator.cli.problems import kind_of, problem
-from orchestrator.client.asking import Asking, too_busy
+from orchestrator.client.retrying import Retrying, too_busy
 from orchestrator.tenants.admission import Refusal
 from orchestrator.tenants.records import Operation, Status
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 _FOUND = 200
 
 
-def watch(started: Document, look: Callable[[], ApiAnswer], asking: Asking) -> Document | None:
+def watch(started: Document, look: Callable[[], ApiAnswer], retrying: Retrying) -> Document | None:
     """Poll the tenant until the operation has succeeded, and return the tenant. ``None`` if the time is up."""
     tenant = started["tenantId"]
     name = f"{render.operation(started)} of tenant {tenant}"
 
-    def later(answer: ApiAnswer) -> str | None:
+    def retry_reason(answer: ApiAnswer) -> str | None:
         running = f"{name} is running: {started['execution']}"
         return too_busy(answer) or (running if _is_running(started, answer) else None)
 
-    answer = asking(look, later)
-    if later(answer):
+    answer = retrying(look, retry_reason)
+    if retry_reason(answer):
         return None
     if answer.status != _FOUND:
         raise problem(answer)

@@ -2,6 +2,6 @@
 
 1. :mod:`orchestrator.client.client`     the client: a queue of a tenant, and every other route
 2. :mod:`orchestrator.client.errors`     the errors that the client raises
-3. :mod:`orchestrator.client.asking`     repeating requests until a deadline
+3. :mod:`orchestrator.client.retrying`   repeating requests until a deadline
 4. :mod:`orchestrator.client.transport`  one signed request, one answer
 """

@@ -11,7 +11,7 @@ import msgspec
 from botocore.exceptions import NoCredentialsError, NoRegionError
 from botocore.session import Session
 
-from orchestrator.api.fields import OfTenant
+from orchestrator.api.fields import TenantIdRequest
 from orchestrator.api.queue_routes import (
     CREDENTIAL_ROUTES,
     GET_QUEUE,
@@ -21,8 +21,8 @@ from orchestrator.api.queue_routes import (
 )
 from orchestrator.api.requesting import HttpRequest, request_of
 from orchestrator.api.route import AnswerT, RequestT, Route
-from orchestrator.client.asking import PATIENCE_SECONDS, Asking, too_busy
 from orchestrator.client.errors import ApiUnavailable, RequestRefused, StillProvisioning, UnexpectedAnswer
+from orchestrator.client.retrying import BUSY_RETRY_SECONDS, Retrying, too_busy
 from orchestrator.client.transport import ApiAnswer, SignedHttp
 from orchestrator.common.errors import MissingSetting
 from orchestrator.common.tenant_ids import TenantId
@@ -66,10 +66,10 @@ class Client:
 
         ``wait`` waits until the queue is ready, and raises StillProvisioning after ``timeout`` seconds.
         """
-        request = OfTenant(tenant_id=TenantId.parse(tenant).value)
+        request = TenantIdRequest(tenant_id=TenantId.parse(tenant).value)
         if not wait:
             return self.call(GET_QUEUE, request)
-        answer = self._asking(timeout)(lambda: self.ask(GET_QUEUE, request), _until_ready)
+        answer = self._retrying(timeout)(lambda: self.send(GET_QUEUE, request), _until_ready)
         queue = self._read(GET_QUEUE, answer)
         if isinstance(queue, Provisioning):
             raise StillProvisioning(
@@ -82,18 +82,18 @@ class Client:
 
     def get_credentials(self, tenant: str, access: Access) -> QueueWithCredentials | Provisioning:
         """Temporary credentials to send to the tenant's queue, or to receive from it. No queue is provisioned."""
-        return self.call(CREDENTIAL_ROUTES[access], OfTenant(tenant_id=TenantId.parse(tenant).value))
+        return self.call(CREDENTIAL_ROUTES[access], TenantIdRequest(tenant_id=TenantId.parse(tenant).value))
 
     def call(self, route: Route[RequestT, AnswerT], request: RequestT) -> AnswerT:
         """The route's answer in its own model. If the API is too busy, the request is repeated for a while."""
-        return self._read(route, self._asking(PATIENCE_SECONDS)(lambda: self.ask(route, request)))
+        return self._read(route, self._retrying(BUSY_RETRY_SECONDS)(lambda: self.send(route, request)))
 
-    def ask(self, route: Route[RequestT, Any], request: RequestT) -> ApiAnswer:
+    def send(self, route: Route[RequestT, Any], request: RequestT) -> ApiAnswer:
         """Send one request, and return the answer whatever its status."""
         return self._transport.send(request_of(route, request))
 
-    def _asking(self, seconds: float) -> Asking:
-        return Asking(_Silent(), seconds=seconds, monotonic=self._monotonic, sleep=self._sleep)
+    def _retrying(self, seconds: float) -> Retrying:
+        return Retrying(_Silent(), seconds=seconds, monotonic=self._monotonic, sleep=self._sleep)
 
     def _read(self, route: Route[Any, AnswerT], answer: ApiAnswer) -> AnswerT:
         for expected in route.answers:
@@ -112,7 +112,7 @@ class Client:
 
 
 class _Silent:
-    def tell(self, what: str) -> None:
+    def show_waiting(self, reason: str) -> None:
         pass
 
 

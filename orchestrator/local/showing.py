@@ -17,7 +17,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from orchestrator.adapters.sessions import session_without_profile
-from orchestrator.api.fields import OfTenant
+from orchestrator.api.fields import TenantIdRequest
 from orchestrator.api.queue_routes import GET_QUEUE
 from orchestrator.cli.errors import ExitCode
 from orchestrator.client.client import Client
@@ -82,7 +82,7 @@ class Show:
     # A platform
 
     def ask(self, tenant: TenantId) -> ApiAnswer:
-        answer = self._api.ask(GET_QUEUE, OfTenant(tenant_id=tenant.value))
+        answer = self._api.send(GET_QUEUE, TenantIdRequest(tenant_id=tenant.value))
         meaning = escape(str(answer.body.get("detail", "")))
         if answer.status == 200:
             meaning = f"the queue, at version {answer.body['version']}"
@@ -108,7 +108,9 @@ class Show:
         waiting = list(tenants)
         for _ in range(_MAX_REQUESTS):
             waiting = [
-                tenant for tenant in waiting if self._api.ask(GET_QUEUE, OfTenant(tenant_id=tenant.value)).status != 200
+                tenant
+                for tenant in waiting
+                if self._api.send(GET_QUEUE, TenantIdRequest(tenant_id=tenant.value)).status != 200
             ]
             if not waiting:
                 return

@@ -56,7 +56,7 @@ _MAX_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Underway:
+class RolloutWithStages:
     """The rollout and its stages after the request."""
 
     rollout: Rollout
@@ -71,7 +71,7 @@ class NothingToDo:
     selected: Selected
 
 
-Changed = Underway | Unchanged | Refused
+Changed = RolloutWithStages | Unchanged | Refused
 Choose = Callable[[Spec, Iterable[TenantOutcome], Mapping[TenantId, Candidate]], Selected]
 
 
@@ -90,7 +90,7 @@ class Rollouts:
     updates: Executions
     """The executions of the tenants' own updates."""
 
-    def start(self, spec: Spec, by: str, *, reason: str = "") -> Underway | NothingToDo | Refused:
+    def start(self, spec: Spec, by: str, *, reason: str = "") -> RolloutWithStages | NothingToDo | Refused:
         if spec.undo:
             spec = replace(spec, allow_downgrade=True)
         elif spec.version is None:
@@ -116,7 +116,7 @@ class Rollouts:
             rollout, stages = planned
             if self.ledger.register(rollout, stages, revision=registry.revision, orders=_orders_of(rollout)):
                 self._start(rollout)
-                return Underway(rollout, stages)
+                return RolloutWithStages(rollout, stages)
         if planned:
             self._delete_lists(*planned)
         if refused:
@@ -129,7 +129,7 @@ class Rollouts:
             for stage in stages:
                 self.manifests.remove(stage.manifest)
 
-    def retry(self, rollout_id: str, by: str, *, reason: str = "") -> Underway | NothingToDo | Refused:
+    def retry(self, rollout_id: str, by: str, *, reason: str = "") -> RolloutWithStages | NothingToDo | Refused:
         """Start another rollout for the tenants that failed."""
         rollout = self.ledger.rollout(rollout_id)
         if rollout is None:
@@ -171,9 +171,9 @@ class Rollouts:
             return _next_attempt(running) if dead else running
 
         changed = self._change(rollout_id, resumed, self._order(rollout_id, Order.RESUME, by, reason))
-        if isinstance(changed, Underway):
+        if isinstance(changed, RolloutWithStages):
             self._reset_idle_rounds(changed.rollout)
-        if isinstance(changed, Underway) and changed.rollout.execution is None:
+        if isinstance(changed, RolloutWithStages) and changed.rollout.execution is None:
             return self._start_or_replace(changed)
         return changed
 
@@ -233,7 +233,7 @@ class Rollouts:
             if self.ledger.change_stage(replace(stage, approved_by=by), order=order):
                 # Read again: an execution that began to wait since the first read has not seen the approval.
                 self._wake(self.ledger.rollout(rollout_id) or rollout)
-                return Underway(rollout, self.ledger.stages(rollout_id))
+                return RolloutWithStages(rollout, self.ledger.stages(rollout_id))
         raise Unsettled(f"Rollout {rollout_id} is being changed by other requests. Try again.")
 
     # Planning
@@ -350,7 +350,7 @@ class Rollouts:
                 f"rollout resume {rollout.id}"
             )
 
-    def _start_or_replace(self, underway: Underway) -> Changed:
+    def _start_or_replace(self, underway: RolloutWithStages) -> Changed:
         """Start the rollout's execution; or the next one, if that execution died before it recorded that it runs."""
         if self.executions.start_rollout(underway.rollout) is not None:
             return underway
@@ -360,7 +360,7 @@ class Rollouts:
             return _next_attempt(rollout) if never_ran else _running_already(rollout)
 
         changed = self._change(underway.rollout.id, replaced)
-        if isinstance(changed, Underway):
+        if isinstance(changed, RolloutWithStages):
             self._start(changed.rollout)
         return changed
 
@@ -388,7 +388,7 @@ class Rollouts:
                 return decided
             if self.ledger.change(decided, order=order):
                 self._wake(rollout)
-                return Underway(decided, self.ledger.stages(rollout_id))
+                return RolloutWithStages(decided, self.ledger.stages(rollout_id))
         raise Unsettled(f"Rollout {rollout_id} is being changed by other requests. Try again.")
 
     def _reopen(self, rollout_id: str, by: str, reason: str) -> Changed:
@@ -413,7 +413,7 @@ class Rollouts:
             reopened = replace(_next_attempt(rollout), reason=_status_reason("Resumed", by, reason), ended_at=None)
             if self.ledger.change(reopened, revision=registry.revision, order=order):
                 self._start(reopened)
-                return Underway(reopened, self.ledger.stages(rollout.id))
+                return RolloutWithStages(reopened, self.ledger.stages(rollout.id))
         raise Unsettled(f"Rollout {rollout_id} is being changed by other requests. Try again.")
 
     def _wake(self, rollout: Rollout) -> None:

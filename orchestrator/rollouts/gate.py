@@ -80,7 +80,7 @@ class NoRoom:
 
 
 @dataclass(frozen=True, slots=True)
-class NoMore:
+class AdmissionStopped:
     """No tenant is admitted in this run of the stage: the rollout is not running, or too many tenants failed."""
 
     outcome = "stopped"
@@ -108,18 +108,18 @@ class Gate:
     throttling: Throttling
     clock: Clock
 
-    def admit(self, turn: Turn) -> Admitted | ToReview | NoRoom | NoMore | Settled | TryAgain:
+    def admit(self, turn: Turn) -> Admitted | ToReview | NoRoom | AdmissionStopped | Settled | TryAgain:
         for _ in range(_ROUNDS):
             admission = self._try_to_admit(turn)
             if admission is not None:
                 return admission
         return NoRoom(1)
 
-    def _try_to_admit(self, turn: Turn) -> Admitted | ToReview | NoRoom | NoMore | Settled | TryAgain | None:
+    def _try_to_admit(self, turn: Turn) -> Admitted | ToReview | NoRoom | AdmissionStopped | Settled | TryAgain | None:
         """``None`` if another write came first: read everything again."""
         rollout, stage = self._read(turn)
         if rollout.status is not RolloutStatus.RUNNING or stage.too_many_failed:
-            return NoMore()
+            return AdmissionStopped()
         before = self.ledger.tenant_outcome(turn.rollout, turn.item.tenant)
         if before is not None and before.result.settled:
             return Settled(before.result)

@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.advancing import AwaitOperator, Bake, NotSucceeded, RunStage, Succeeded
-from orchestrator.rollouts.control import Underway
+from orchestrator.rollouts.control import RolloutWithStages
 from orchestrator.rollouts.gate import Admitted, Settled
 from orchestrator.rollouts.ports import RolloutLedger
 from orchestrator.rollouts.records import Result, RolloutStatus, Share, Spec, StageSpec, Turn
@@ -51,7 +51,7 @@ class Story(World):
                 case AwaitOperator():
                     waiting = self.rollout_table.rollout(rollout)
                     assert waiting
-                    assert isinstance(self.rollouts.approve(rollout, waiting.current_stage, "ada"), Underway)
+                    assert isinstance(self.rollouts.approve(rollout, waiting.current_stage, "ada"), RolloutWithStages)
                 case Bake():
                     raise AssertionError("Nothing was to be baked.")
                 case Succeeded() | NotSucceeded():
@@ -84,7 +84,7 @@ NAMES = ("a", "b", "c", "d", "e")
 
 def started(world: Story, spec: Spec) -> str:
     underway = world.rollouts.start(spec, "ada")
-    assert isinstance(underway, Underway)
+    assert isinstance(underway, RolloutWithStages)
     return underway.rollout.id
 
 
@@ -108,11 +108,11 @@ def test_too_many_failures_halt_the_rollout_and_failed_tenants_can_be_retried(wo
     assert halted.status is RolloutStatus.HALTED
     assert "2 of 4 tenants failed, 1 were tolerated." in halted.reason
     assert {outcome.item.tenant.value for outcome in world.rollout_table.failures(rollout)} == failing
-    assert isinstance(world.rollouts.retry(rollout, "ada"), Underway)
+    assert isinstance(world.rollouts.retry(rollout, "ada"), RolloutWithStages)
 
 
 def test_two_active_rollouts_never_have_the_same_tenants(world: Story) -> None:
     first = started(world, Spec(None, STAGES))
     refused = world.rollouts.start(Spec(None, STAGES, tenants=(TenantId.parse("a"),)), "eve")
-    assert not isinstance(refused, Underway)
+    assert not isinstance(refused, RolloutWithStages)
     assert world.rollout_table.registry().active == {first}

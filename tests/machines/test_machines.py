@@ -172,7 +172,7 @@ def test_outcomes_are_derived_from_signatures() -> None:
 
 
 def test_an_outcome_reaches_the_machine_under_the_name_that_choices_read() -> None:
-    assert runtime.tell(GaveUp("It broke.", "stack-1")) == {
+    assert runtime.outcome_json(GaveUp("It broke.", "stack-1")) == {
         "outcome": "failed",
         "reason": "It broke.",
         "failedStack": "stack-1",

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from lambdas.runtime import tell
+from lambdas.runtime import outcome_json
 from orchestrator.rollouts.advancing import AwaitOperator, Bake, NotSucceeded, RunStage, Succeeded
-from orchestrator.rollouts.gate import Admitted, NoMore, NoRoom, Settled, ToReview, TryAgain
+from orchestrator.rollouts.gate import AdmissionStopped, Admitted, NoRoom, Settled, ToReview, TryAgain
 from orchestrator.tenants.outcomes import Again, Begun, Busy, Done, Draining, Empty, GaveUp, Gone, NotReady, Working
 from orchestrator.tenants.tenant_queue import (
     NotConfirmed,
@@ -36,75 +36,75 @@ MAX_TRANSITIONS_WITHOUT_CHANGES = 3
 
 def begun(then: str) -> list[tuple[dict[str, Any], str]]:
     return [
-        (tell(Begun()), then),
-        (tell(Busy("another execution")), "AwaitTurn"),
-        (tell(Again("Step Functions does not show this execution")), "AwaitTurn"),
-        (tell(GaveUp("Another operation owned the tenant.")), "RecordFailure"),
+        (outcome_json(Begun()), then),
+        (outcome_json(Busy("another execution")), "AwaitTurn"),
+        (outcome_json(Again("Step Functions does not show this execution")), "AwaitTurn"),
+        (outcome_json(GaveUp("Another operation owned the tenant.")), "RecordFailure"),
         (THROTTLED, "AwaitTurn"),
     ]
 
 
 SERVED = [
-    (tell(DONE), "Finish"),
-    (tell(Working()), "AwaitStack"),
-    (tell(NotReady()), "AwaitQueue"),
-    (tell(Again("the stack is gone")), "PauseBeforeStart"),
+    (outcome_json(DONE), "Finish"),
+    (outcome_json(Working()), "AwaitStack"),
+    (outcome_json(NotReady()), "AwaitQueue"),
+    (outcome_json(Again("the stack is gone")), "PauseBeforeStart"),
     (THROTTLED, "PauseBeforeStart"),
-    (tell(BROKE), "RecordFailure"),
+    (outcome_json(BROKE), "RecordFailure"),
 ]
 
 LEADS: Mapping[tuple[str, str], list[tuple[dict[str, Any], str]]] = {
     ("create_tenant", "HasBegun"): begun("StartStack"),
     ("create_tenant", "HasSettled"): SERVED,
-    ("update_tenant", "HasBegun"): [*begun("ReviewChanges"), (tell(DONE), "Finish")],
+    ("update_tenant", "HasBegun"): [*begun("ReviewChanges"), (outcome_json(DONE), "Finish")],
     ("update_tenant", "HasSettled"): SERVED,
     ("delete_tenant", "HasBegun"): begun("CheckMessages"),
     ("delete_tenant", "IsEmpty"): [
-        (tell(Empty(None, NOON)), "StartStack"),
-        (tell(Draining("inbound queue: 2 visible", None, 5)), "AwaitDrain"),
-        (tell(GaveUp("There are still messages.")), "RecordFailure"),
+        (outcome_json(Empty(None, NOON)), "StartStack"),
+        (outcome_json(Draining("inbound queue: 2 visible", None, 5)), "AwaitDrain"),
+        (outcome_json(GaveUp("There are still messages.")), "RecordFailure"),
         (THROTTLED, "AwaitDrain"),
     ],
     ("delete_tenant", "HasSettled"): [
-        (tell(Gone()), "Finish"),
-        (tell(Working()), "AwaitStack"),
-        (tell(Again("the stack is DELETE_FAILED")), "PauseBeforeStart"),
+        (outcome_json(Gone()), "Finish"),
+        (outcome_json(Working()), "AwaitStack"),
+        (outcome_json(Again("the stack is DELETE_FAILED")), "PauseBeforeStart"),
         (THROTTLED, "PauseBeforeStart"),
-        (tell(BROKE), "RecordFailure"),
+        (outcome_json(BROKE), "RecordFailure"),
     ],
     ("tenant_queue", "IsSettled"): [
-        (tell(Provided(QUEUE)), "Provided"),
-        (tell(Provided(None)), "Provided"),
-        (tell(NotProvided("The tenant could not be created.")), "NotProvided"),
-        (tell(Waiting()), "AwaitTenant"),
-        (tell(Waiting(confirmed=False)), "AwaitTenant"),
-        (tell(NotConfirmed("It was made up.")), "NotConfirmed"),
-        (tell(ProvidedBefore()), "Provided"),
-        (tell(NotProvidedBefore()), "NotProvided"),
+        (outcome_json(Provided(QUEUE)), "Provided"),
+        (outcome_json(Provided(None)), "Provided"),
+        (outcome_json(NotProvided("The tenant could not be created.")), "NotProvided"),
+        (outcome_json(Waiting()), "AwaitTenant"),
+        (outcome_json(Waiting(confirmed=False)), "AwaitTenant"),
+        (outcome_json(NotConfirmed("It was made up.")), "NotConfirmed"),
+        (outcome_json(ProvidedBefore()), "Provided"),
+        (outcome_json(NotProvidedBefore()), "NotProvided"),
     ],
     (ROLLOUT, "WhatNext"): [
-        (tell(RunStage(1, "rollouts/1/stage-1.json", 8)), "RunStage"),
-        (tell(Bake(60)), "Bake"),
-        (tell(AwaitOperator()), "AwaitOperator"),
-        (tell(Succeeded()), "Succeeded"),
-        (tell(NotSucceeded("HALTED", "Too many failed.")), "NotSucceeded"),
+        (outcome_json(RunStage(1, "rollouts/1/stage-1.json", 8)), "RunStage"),
+        (outcome_json(Bake(60)), "Bake"),
+        (outcome_json(AwaitOperator()), "AwaitOperator"),
+        (outcome_json(Succeeded()), "Succeeded"),
+        (outcome_json(NotSucceeded("HALTED", "Too many failed.")), "NotSucceeded"),
     ],
     (TURN, "IsAdmitted"): [
-        (tell(Admitted("update-0.2.0-1", {})), "Upgrade"),
-        (tell(ToReview()), "Review"),
-        (tell(NoRoom(3)), "AwaitTurn"),
+        (outcome_json(Admitted("update-0.2.0-1", {})), "Upgrade"),
+        (outcome_json(ToReview()), "Review"),
+        (outcome_json(NoRoom(3)), "AwaitTurn"),
         (THROTTLED, "AwaitTurn"),
-        (tell(NoMore()), "Done"),
-        (tell(Settled("SKIPPED")), "Done"),
+        (outcome_json(AdmissionStopped()), "Done"),
+        (outcome_json(Settled("SKIPPED")), "Done"),
     ],
     (TURN, "IsRecorded"): [
-        (tell(Settled("SUCCEEDED")), "Done"),
-        (tell(TryAgain()), "AwaitTurn"),
+        (outcome_json(Settled("SUCCEEDED")), "Done"),
+        (outcome_json(TryAgain()), "AwaitTurn"),
         (THROTTLED, "AwaitTurn"),
     ],
     (TURN, "IsReviewed"): [
-        (tell(Settled("UNCHANGED")), "Done"),
-        (tell(TryAgain()), "AwaitReview"),
+        (outcome_json(Settled("UNCHANGED")), "Done"),
+        (outcome_json(TryAgain()), "AwaitReview"),
         (THROTTLED, "AwaitReview"),
     ],
 }
@@ -188,11 +188,11 @@ def test_a_lost_wake_up_delays_the_rollout_only_until_the_timeout() -> None:
 def straight_path(stem: str, **otherwise: dict[str, Any]) -> list[str]:
     """The states of an execution without waits or retries. ``otherwise`` overrides the results of functions."""
     results = {
-        "begin": tell(Begun()),
-        "check_messages": tell(Empty(None, NOON)),
-        "inspect_stack": tell(Gone() if stem == "delete_tenant" else DONE),
-        "admit_tenant": tell(Admitted("update-0.2.0-1", {})),
-        "record_outcome": tell(Settled("SUCCEEDED")),
+        "begin": outcome_json(Begun()),
+        "check_messages": outcome_json(Empty(None, NOON)),
+        "inspect_stack": outcome_json(Gone() if stem == "delete_tenant" else DONE),
+        "admit_tenant": outcome_json(Admitted("update-0.2.0-1", {})),
+        "record_outcome": outcome_json(Settled("SUCCEEDED")),
         **otherwise,
     }
     path: list[str] = []
@@ -226,7 +226,7 @@ def test_the_shortest_path_visits_the_expected_states(stem: str, between: list[s
 
 
 def test_an_update_that_changes_nothing_takes_even_fewer_transitions() -> None:
-    path = straight_path("update_tenant", begin=tell(DONE))
+    path = straight_path("update_tenant", begin=outcome_json(DONE))
     assert path == ["Begin", "HasBegun", "Finish"]
     assert len(path) <= MAX_TRANSITIONS_WITHOUT_CHANGES
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lambdas.runtime import tell
+from lambdas.runtime import outcome_json
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.stack_arns import Location
 from orchestrator.common.times import timestamp
@@ -139,22 +139,22 @@ def test_a_machine_says_which_operation_it_is_for_and_its_functions_accept_no_ot
 
 
 def test_a_delete_passes_on_since_when_the_queues_are_empty() -> None:
-    begun = assigned("delete_tenant", "Begin", tell(Begun()))
+    begun = assigned("delete_tenant", "Begin", outcome_json(Begun()))
     first = schemas.parse_check_step(payload("delete_tenant", "CheckMessages", **begun))
     assert (first.run, first.empty_since) == (RUNS["delete_tenant"], None)
-    counted = assigned("delete_tenant", "CheckMessages", tell(Draining("none were seen", NOON, 60)), **begun)
+    counted = assigned("delete_tenant", "CheckMessages", outcome_json(Draining("none were seen", NOON, 60)), **begun)
     assert schemas.parse_check_step(payload("delete_tenant", "CheckMessages", **counted)).empty_since == NOON
     throttled = {"outcome": "again", "reason": "Rate exceeded", "throttled": True}
     assert assigned("delete_tenant", "CheckMessages", throttled, **counted) == counted
-    seen = assigned("delete_tenant", "CheckMessages", tell(Draining("1", None, 5)), **counted)
+    seen = assigned("delete_tenant", "CheckMessages", outcome_json(Draining("1", None, 5)), **counted)
     assert seen["emptySince"] is None
 
 
 def test_an_update_passes_on_since_when_the_removed_queues_are_empty() -> None:
-    begun = assigned("update_tenant", "Begin", tell(Begun()))
+    begun = assigned("update_tenant", "Begin", outcome_json(Begun()))
     first = schemas.parse_start_step(payload("update_tenant", "StartStack", **begun))
     assert (first.run, first.empty_since) == (RUNS["update_tenant"], None)
-    looking = tell(Draining("none were seen", NOON, 60))
+    looking = outcome_json(Draining("none were seen", NOON, 60))
     counted = assigned("update_tenant", "StartStack", looking, **begun)
     assert schemas.parse_start_step(payload("update_tenant", "StartStack", **counted)).empty_since == NOON
     assert schemas.parse_stack_step(payload("update_tenant", "InspectStack", **counted)).started == Draining(
@@ -165,14 +165,14 @@ def test_an_update_passes_on_since_when_the_removed_queues_are_empty() -> None:
 
 
 def test_a_delete_passes_the_time_of_the_last_count_to_start_stack() -> None:
-    counted = assigned("delete_tenant", "CheckMessages", tell(Empty(None, NOON)), emptySince=None)
+    counted = assigned("delete_tenant", "CheckMessages", outcome_json(Empty(None, NOON)), emptySince=None)
     parsed = schemas.parse_start_step(payload("delete_tenant", "StartStack", **counted))
     assert (parsed.run, parsed.looked_at) == (RUNS["delete_tenant"], NOON)
 
 
 def test_a_delete_waits_between_two_counts_for_the_returned_time() -> None:
     seconds = asl.states(machine("delete_tenant"))["AwaitDrain"]["Seconds"]
-    assert asl.evaluate(seconds, {"states": {"input": tell(Draining("none were seen", NOON, 60))}}) == 60
+    assert asl.evaluate(seconds, {"states": {"input": outcome_json(Draining("none were seen", NOON, 60))}}) == 60
     assert asl.evaluate(seconds, {"states": {"input": {"outcome": "again"}}}) == 5
 
 
@@ -184,14 +184,14 @@ def test_a_delete_counts_again_before_every_try_to_delete_the_stack() -> None:
 
 @for_each_start
 def test_await_stack_accepts_the_result_of_start_stack(stem: str, start: Start) -> None:
-    variables = assigned(stem, "StartStack", tell(start), emptySince=None)
+    variables = assigned(stem, "StartStack", outcome_json(start), emptySince=None)
     parsed = schemas.parse_await_step(payload(stem, "AwaitStack", **variables))
     assert (parsed.run, parsed.started, parsed.task_token) == (RUNS[stem], start, "a task token")
 
 
 @for_each_start
 def test_inspect_stack_accepts_the_result_of_start_stack(stem: str, start: Start) -> None:
-    variables = assigned(stem, "StartStack", tell(start), emptySince=None)
+    variables = assigned(stem, "StartStack", outcome_json(start), emptySince=None)
     parsed = schemas.parse_stack_step(payload(stem, "InspectStack", **variables))
     assert (parsed.run, parsed.started) == (RUNS[stem], start)
 
@@ -201,7 +201,7 @@ def test_inspect_stack_accepts_the_result_of_start_stack(stem: str, start: Start
     [("create_tenant", DONE, DONE), ("update_tenant", DONE, DONE), ("delete_tenant", Gone(), None)],
 )
 def test_finish_accepts_the_result_of_inspect_stack(stem: str, inspected: Done | Gone, heard: Done | None) -> None:
-    variables = assigned(stem, "InspectStack", tell(inspected))
+    variables = assigned(stem, "InspectStack", outcome_json(inspected))
     parsed = schemas.parse_finish_step(payload(stem, "Finish", **variables))
     assert (parsed.run, parsed.stack) == (RUNS[stem], heard)
 
@@ -217,7 +217,9 @@ def test_the_result_of_a_function_is_the_input_of_the_next_state(stem: str) -> N
 @for_each_operation
 @pytest.mark.parametrize("failed_stack", [None, stack_arn()])
 def test_a_run_that_gave_up_is_recorded_with_its_reason(stem: str, failed_stack: str | None) -> None:
-    parsed = schemas.parse_failure_step(payload(stem, "RecordFailure", tell(GaveUp("It broke.", failed_stack))), NAMES)
+    parsed = schemas.parse_failure_step(
+        payload(stem, "RecordFailure", outcome_json(GaveUp("It broke.", failed_stack))), NAMES
+    )
     cause = RootCause(NAMES.stack_of(ACME), "AWS::CloudFormation::Stack", "It broke.")
     assert (parsed.run, parsed.failure, parsed.failed_stack) == (RUNS[stem], cause, failed_stack)
 
@@ -248,7 +250,7 @@ def test_cloudformations_event_is_passed_to_settle() -> None:
 @pytest.mark.parametrize("confirmed", [False, True])
 def test_the_confirmation_is_passed_on_to_the_next_step(confirmed: bool) -> None:
     settle = asl.states(machine("tenant_queue"))["Settle"]
-    passed_on = asl.evaluate(settle["Output"], {"states": {"result": {"Payload": tell(Waiting(confirmed))}}})
+    passed_on = asl.evaluate(settle["Output"], {"states": {"result": {"Payload": outcome_json(Waiting(confirmed))}}})
     parsed = schemas.parse_settle_step(payload("tenant_queue", "Settle", passed_on), HERE)
     assert parsed.confirmed is confirmed
 
@@ -259,14 +261,14 @@ def test_a_fault_is_passed_to_the_step_that_responds_to_cloudformation() -> None
     assert parsed.fault == "Lambda.Unknown: Task timed out after 15.00 seconds"
 
 
-@pytest.mark.parametrize("given", [FAULT, tell(NotProvided("It broke."))], ids=["fault", "reason"])
+@pytest.mark.parametrize("given", [FAULT, outcome_json(NotProvided("It broke."))], ids=["fault", "reason"])
 def test_a_failed_request_fails_its_execution_with_the_known_cause(given: dict[str, str]) -> None:
     cause = asl.evaluate(asl.states(machine("tenant_queue"))["NotProvided"]["Cause"], {"states": {"input": given}})
     assert all(value in cause for value in given.values())
 
 
 def test_an_unconfirmed_request_fails_its_execution_with_the_reason() -> None:
-    given = tell(NotConfirmed("It was made up."))
+    given = outcome_json(NotConfirmed("It was made up."))
     cause = asl.evaluate(asl.states(machine("tenant_queue"))["NotConfirmed"]["Cause"], {"states": {"input": given}})
     assert "It was made up." in cause
 
@@ -274,7 +276,7 @@ def test_an_unconfirmed_request_fails_its_execution_with_the_reason() -> None:
 @for_each_operation
 @pytest.mark.parametrize(("state", "least", "most"), [("AwaitTurn", 2, 5), ("PauseBeforeStart", 1, 10)])
 def test_a_wait_varies_within_bounds(stem: str, state: str, least: int, most: int) -> None:
-    throttled = {"stack": tell(Again("Rate exceeded"))}
+    throttled = {"stack": outcome_json(Again("Rate exceeded"))}
     waits = [asl.evaluate(asl.states(machine(stem))[state]["Seconds"], throttled) for _ in range(200)]
     assert all(int(each) == each and least <= each <= most for each in waits)
     assert len(set(waits)) > 1
@@ -282,7 +284,7 @@ def test_a_wait_varies_within_bounds(stem: str, state: str, least: int, most: in
 
 def test_an_update_checks_the_removed_queues_again_after_the_returned_time() -> None:
     seconds = asl.states(machine("update_tenant"))["PauseBeforeStart"]["Seconds"]
-    assert asl.evaluate(seconds, {"stack": tell(Draining("none were seen", NOON, 42))}) == 42
+    assert asl.evaluate(seconds, {"stack": outcome_json(Draining("none were seen", NOON, 42))}) == 42
 
 
 # Rollouts
@@ -307,7 +309,7 @@ def entered() -> dict[str, Any]:
 
 
 def test_finish_accepts_the_result_of_begin_when_the_update_is_already_done() -> None:
-    variables = assigned("update_tenant", "Begin", tell(DONE))
+    variables = assigned("update_tenant", "Begin", outcome_json(DONE))
     assert schemas.parse_finish_step(payload("update_tenant", "Finish", **variables)).stack == DONE
 
 
@@ -329,7 +331,10 @@ def test_a_fault_is_passed_to_give_up() -> None:
 
 
 def test_the_map_reads_the_result_of_advance() -> None:
-    states = {"result": {"Payload": tell(RunStage(2, "rollouts/1/stage-2.json", 8))}, "context": context(ROLLOUT)}
+    states = {
+        "result": {"Payload": outcome_json(RunStage(2, "rollouts/1/stage-2.json", 8))},
+        "context": context(ROLLOUT),
+    }
     given = asl.evaluate(asl.states(machine(ROLLOUT))["Advance"]["Output"], {"states": states})
     stage = asl.states(machine(ROLLOUT))["RunStage"]
     paths = {**stage["ItemSelector"], **stage["ItemReader"]["Parameters"]}
@@ -361,7 +366,7 @@ def test_a_successful_update_is_recorded_without_a_fault() -> None:
 
 def test_the_update_has_the_name_and_input_that_admit_returned() -> None:
     run = RUNS["update_tenant"]
-    admitted = tell(Admitted(run.attempt.name, machine_input(run.attempt, run.request)))
+    admitted = outcome_json(Admitted(run.attempt.name, machine_input(run.attempt, run.request)))
     variables = {"states": {"input": admitted}, **entered()}
     parsed = asl.evaluate(asl.states(machine(TURN))["Upgrade"]["Arguments"], variables)
     assert parsed["Name"] == run.attempt.name
@@ -373,7 +378,7 @@ def test_the_update_has_the_name_and_input_that_admit_returned() -> None:
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        (tell(NotSucceeded("HALTED", "Too many failed.")), "HALTED: Too many failed."),
+        (outcome_json(NotSucceeded("HALTED", "Too many failed.")), "HALTED: Too many failed."),
         (FAULT, "Task timed out after 15.00 seconds"),
     ],
     ids=["reason", "fault"],

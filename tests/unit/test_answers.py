@@ -14,11 +14,11 @@ from orchestrator.api.answers import (
     answer,
     json_response,
     no_credentials,
-    not_through_the_api,
     problem,
     refuse,
     root_cause_document,
     try_again_later,
+    unknown_caller,
 )
 from orchestrator.api.problems import Problem
 from orchestrator.common.errors import InvalidRequest
@@ -59,7 +59,7 @@ PROBLEMS = [
 ] + [
     pytest.param(refuse(InvalidRequest("No.")), 400, id="400"),
     pytest.param(no_credentials(), 403, id="403, not enabled"),
-    pytest.param(not_through_the_api(), 403, id="403, not through the API"),
+    pytest.param(unknown_caller(), 403, id="403, not through the API"),
     pytest.param(try_again_later("Later."), 503, id="503"),
 ]
 

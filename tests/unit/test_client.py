@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orchestrator.api.answers import Response, answer, no_credentials, try_again_later
-from orchestrator.api.fields import NothingMore
+from orchestrator.api.fields import EmptyRequest
 from orchestrator.api.queue_routes import Provisioning, Queue
 from orchestrator.api.requesting import HttpRequest
 from orchestrator.api.tenant_routes import LIST_RELEASES
@@ -147,7 +147,7 @@ def test_an_unreadable_answer_is_an_error(time: Time, body: dict[str, Any]) -> N
 def test_an_answer_that_is_not_from_berth_is_an_error(time: Time) -> None:
     client, _ = a_client(time, ApiAnswer(404, {"message": "Not Found"}))
     with pytest.raises(UnexpectedAnswer, match=r"^GET /releases answered 404: Not Found$"):
-        client.call(LIST_RELEASES, NothingMore())
+        client.call(LIST_RELEASES, EmptyRequest())
 
 
 def test_the_url_comes_from_the_environment_by_default(monkeypatch: pytest.MonkeyPatch) -> None:

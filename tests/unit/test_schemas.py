@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 import pytest
 
-from lambdas.runtime import tell
+from lambdas.runtime import outcome_json
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.stack_arns import StackArn
 from orchestrator.tenants import outcomes, resource_requests, schemas
@@ -105,9 +105,9 @@ GOOD: dict[Parse, Event] = {
     schemas.parse_run: {"execution": EXECUTION},
     schemas.parse_check_step: {"execution": EXECUTION},
     schemas.parse_start_step: {"execution": EXECUTION},
-    schemas.parse_stack_step: {"execution": EXECUTION, "stack": tell(STARTED)},
-    schemas.parse_await_step: {"execution": EXECUTION, "stack": tell(STARTED), "taskToken": "AAAA"},
-    schemas.parse_finish_step: {"execution": EXECUTION, "stack": tell(DONE)},
+    schemas.parse_stack_step: {"execution": EXECUTION, "stack": outcome_json(STARTED)},
+    schemas.parse_await_step: {"execution": EXECUTION, "stack": outcome_json(STARTED), "taskToken": "AAAA"},
+    schemas.parse_finish_step: {"execution": EXECUTION, "stack": outcome_json(DONE)},
     parse_failure_step: {"execution": EXECUTION, "failure": {"outcome": "failed", "reason": "It broke."}},
     parse_settle_step: {"execution": {"StartTime": "2026-11-16T12:00:00.000Z", "Input": {"event": CLAIM}}},
     parse_claim: CLAIM,
@@ -403,7 +403,7 @@ OTHER_OUTCOMES = [
 
 
 def told(outcome: Any) -> Event:
-    through_the_machine: Event = json.loads(json.dumps(tell(outcome)))
+    through_the_machine: Event = json.loads(json.dumps(outcome_json(outcome)))
     return through_the_machine
 
 

@@ -15,7 +15,7 @@ from enum import Enum, StrEnum
 from functools import lru_cache
 from typing import Any, TypeVar, cast
 
-from lambdas.runtime import Outcome, tell
+from lambdas.runtime import Outcome, outcome_json
 from orchestrator.common.errors import BerthError, Throttled
 from orchestrator.common.times import timestamp
 from orchestrator.tenants import schemas
@@ -95,7 +95,7 @@ def _step(work: Callable[[Run, Event, Ports], Outcome]) -> Function:
     def patiently(event: Event, ports: Ports) -> Event:
         run = parsed(schemas.parse_run, event)
         try:
-            return tell(work(run, event, ports))
+            return outcome_json(work(run, event, ports))
         except Throttled as throttled:
             if overdue(run, ports.clock):
                 raise
@@ -177,7 +177,7 @@ def _inspect_stack(run: Run, event: Event, ports: Ports) -> Outcome:
 
 def _finish(event: Event, ports: Ports) -> Event:
     asked = parsed(schemas.parse_finish_step, event)
-    return tell(
+    return outcome_json(
         finish(
             asked.run,
             stack=asked.stack,

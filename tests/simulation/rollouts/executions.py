@@ -13,7 +13,7 @@ from datetime import timedelta
 from functools import lru_cache
 from typing import Any
 
-from lambdas.runtime import Outcome, tell
+from lambdas.runtime import Outcome, outcome_json
 from orchestrator.common.errors import BerthError, Throttled
 from orchestrator.rollouts.records import Item
 from orchestrator.rollouts.steps import TurnStep, parse_await_operator_step, parse_rollout_step, parse_turn
@@ -191,7 +191,7 @@ class Turn(MachineExecution):
         """Like ``lambdas.runtime.turn_step``: being throttled is an outcome."""
         asked = parsed(parse_turn, payload)
         try:
-            return tell(self._use_case(name, asked))
+            return outcome_json(self._use_case(name, asked))
         except Throttled as throttled:
             return {"outcome": "again", "reason": str(throttled), "throttled": True}
 
@@ -274,8 +274,8 @@ class RolloutExecution(MachineExecution):
             return {}
         asked = parsed(parse_rollout_step, payload)
         if asked.failure is not None:
-            return tell(advancing.give_up(asked.rollout, asked.attempt, asked.failure))
-        return tell(advancing.advance(asked.rollout, asked.attempt, asked.execution))
+            return outcome_json(advancing.give_up(asked.rollout, asked.attempt, asked.failure))
+        return outcome_json(advancing.advance(asked.rollout, asked.attempt, asked.execution))
 
     def _answered(self, state: asl.State, result: Event) -> None:
         if asl.waits_for_token(state):

@@ -18,7 +18,7 @@ from typing import Any
 
 from orchestrator.common.errors import BerthError, Throttled
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.rollouts.control import NothingToDo, Underway
+from orchestrator.rollouts.control import NothingToDo, RolloutWithStages
 from orchestrator.rollouts.documents import spec_from
 from orchestrator.rollouts.records import Rollout, RolloutStatus, Stage, StageStatus
 from orchestrator.tenants.admission import Refused
@@ -148,8 +148,10 @@ class SeededRollout:
             if new:
                 self.rollout_id = new[0].id
                 self.seen["dry run"] += new[0].spec.dry_run
-            if planning and isinstance(answered, Underway | NothingToDo):
-                skipped = answered.rollout.skipped if isinstance(answered, Underway) else answered.selected.skipped
+            if planning and isinstance(answered, RolloutWithStages | NothingToDo):
+                skipped = (
+                    answered.rollout.skipped if isinstance(answered, RolloutWithStages) else answered.selected.skipped
+                )
                 names = [name for each in skipped.values() for name in each.tenants]
                 planning.check(new[0] if new else None, names)
             if new or isinstance(answered, NothingToDo | Refused):
@@ -335,7 +337,7 @@ class SeededRollout:
             answered = asked(self.rollout_id, *(more or (OPERATOR.by,)))
         except (Crash, BerthError):
             return True  # Perhaps.
-        self.seen[what] += isinstance(answered, Underway)
+        self.seen[what] += isinstance(answered, RolloutWithStages)
         return not isinstance(answered, Refused)
 
     def _abort(self) -> None:

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs
 import pytest
 from botocore.exceptions import NoCredentialsError, NoRegionError, ProfileNotFound
 
-from orchestrator.api.fields import NothingMore, OfTenant
+from orchestrator.api.fields import EmptyRequest, TenantIdRequest
 from orchestrator.api.queue_routes import GET_QUEUE
 from orchestrator.api.tenant_routes import LIST_RELEASES
 from orchestrator.cli.control_plane import Options, choose, find
@@ -200,7 +200,10 @@ class TestLocal:
         for name in ("HTTP_PROXY", "http_proxy"):
             monkeypatch.setenv(name, "http://127.0.0.1:1")
         assert (
-            find(Options(local=True), find_local=lambda: aws).api().ask(GET_QUEUE, OfTenant(tenant_id="acme")).status
+            find(Options(local=True), find_local=lambda: aws)
+            .api()
+            .send(GET_QUEUE, TenantIdRequest(tenant_id="acme"))
+            .status
             == 200
         )
 
@@ -221,8 +224,8 @@ class TestAws:
     def test_its_api_is_found_by_the_stacks_outputs(self, on_aws: FakeAws) -> None:
         on_aws.outputs["ApiUrl"] = on_aws.endpoint
         found = find(Options(region="eu-west-1", stack="Other"), find_local=nothing).api()
-        assert found.ask(GET_QUEUE, OfTenant(tenant_id="acme")).status == 200
-        assert found.ask(LIST_RELEASES, NothingMore()).status == 200
+        assert found.send(GET_QUEUE, TenantIdRequest(tenant_id="acme")).status == 200
+        assert found.send(LIST_RELEASES, EmptyRequest()).status == 200
         host = on_aws.endpoint.removeprefix("http://")
         assert on_aws.asked == ["DescribeStacks Other", f"GET {host}/tenants/acme/queue", f"GET {host}/releases"]
 

@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.api.answers import try_again_later
 from orchestrator.cli.errors import ExitCode
-from orchestrator.client.asking import PATIENCE_SECONDS
+from orchestrator.client.retrying import BUSY_RETRY_SECONDS
 from orchestrator.client.transport import ApiAnswer
 from orchestrator.tenants.decisions import Ready
 from tests.fakes import QUEUE, VERSION
@@ -95,5 +95,5 @@ def test_a_throttled_request_is_retried(scene: Scene, command: list[str]) -> Non
 def test_an_api_that_keeps_throttling_is_given_up(scene: Scene, command: list[str], given: ApiAnswer) -> None:
     scene.api.interjections = [given] * 100
     result = scene.berth(*command, exits=ExitCode.NOT_READY)
-    assert PATIENCE_SECONDS - 2 <= scene.now <= PATIENCE_SECONDS
+    assert BUSY_RETRY_SECONDS - 2 <= scene.now <= BUSY_RETRY_SECONDS
     assert str(given.body.get("detail") or given.body.get("message")) in result.stderr.splitlines()[-1]

@@ -11,7 +11,7 @@ import pytest
 
 from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.progress import REMIND_SECONDS
-from orchestrator.cli.rollout_watching import PATIENCE_SECONDS
+from orchestrator.cli.rollout_watching import BUSY_RETRY_SECONDS
 from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.records import Result, RolloutStatus, StageStatus
@@ -257,7 +257,7 @@ class TestTrouble:
         busy = ApiAnswer(503, {"detail": "Rate exceeded"})
         underway.meanwhile = [lambda: underway.api.interjections.extend([busy] * 1_000)]
         result = underway.berth("rollout", "watch", exits=ExitCode.NOT_READY)
-        assert PATIENCE_SECONDS - 2 <= underway.now <= PATIENCE_SECONDS + 2
+        assert BUSY_RETRY_SECONDS - 2 <= underway.now <= BUSY_RETRY_SECONDS + 2
         assert result.stderr.endswith("Error: Rate exceeded\n")
 
     def test_an_unknown_rollout(self, scene: Scene) -> None:

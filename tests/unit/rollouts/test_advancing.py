@@ -17,8 +17,8 @@ from orchestrator.rollouts.advancing import (
     RunStage,
     Succeeded,
 )
-from orchestrator.rollouts.control import Underway
-from orchestrator.rollouts.gate import Admitted, NoMore, Settled
+from orchestrator.rollouts.control import RolloutWithStages
+from orchestrator.rollouts.gate import AdmissionStopped, Admitted, Settled
 from orchestrator.rollouts.records import Result, RolloutStatus, Share, Skip, Spec, StageStatus, TenantOutcome, Turn
 from orchestrator.tenants.records import Operation, Request, RootCause, Status
 from tests.fakes import NEXT_VERSION, QUEUE_TABOO, VERSION, a_run, an_audit, execution_arn
@@ -344,8 +344,8 @@ def test_too_many_failures_halt_the_rollout_and_the_reason_names_the_first() -> 
         Settled(Result.SUCCEEDED),
         Settled(Result.FAILED),
         Settled(Result.FAILED),
-        NoMore(),
-        NoMore(),
+        AdmissionStopped(),
+        AdmissionStopped(),
     ]
     result = world.advance(rollout)
     assert result == NotSucceeded(
@@ -382,7 +382,7 @@ def test_resuming_after_a_halt_accepts_the_failures_and_continues_with_the_rest(
     order = [item.tenant.value for item in world.items(rollout)]
     assert isinstance(world.drive(rollout, failing=order[:1]), NotSucceeded)
 
-    assert isinstance(world.rollouts.resume(rollout, "ada"), Underway)
+    assert isinstance(world.rollouts.resume(rollout, "ada"), RolloutWithStages)
     run = world.advance(rollout, 2)
 
     assert isinstance(run, RunStage)
@@ -610,7 +610,7 @@ def test_a_stage_that_needs_approval_waits_for_it() -> None:
     assert world.stage(rollout, 2).status is StageStatus.AWAITING_APPROVAL
     assert len(world.at(NEXT_VERSION)) == 1
 
-    assert isinstance(world.rollouts.approve(rollout, 2, ADA), Underway)
+    assert isinstance(world.rollouts.approve(rollout, 2, ADA), RolloutWithStages)
     assert world.drive(rollout) == Succeeded()
     assert world.stage(rollout, 2).approved_by == ADA
 
@@ -737,7 +737,7 @@ def test_a_rollout_aborted_at_any_step_ends_as_aborted_and_moves_no_further_tena
 
     def abort() -> None:
         moved.extend(world.at(NEXT_VERSION))
-        assert isinstance(world.rollouts.abort(rollout, "ada"), Underway)
+        assert isinstance(world.rollouts.abort(rollout, "ada"), RolloutWithStages)
 
     result = play(world, rollout, moment, abort)
 
@@ -754,7 +754,7 @@ def test_after_a_pause_updates_in_flight_finish_and_no_other_starts() -> None:
 
     world.rollouts.pause(rollout, "ada")
 
-    assert world.gate.admit(second) == NoMore()
+    assert world.gate.admit(second) == AdmissionStopped()
     world.update(run)
     assert world.gate.record(first) == Settled(Result.SUCCEEDED)
     assert world.advance(rollout) == AwaitOperator()
@@ -770,7 +770,7 @@ def test_an_execution_that_died_is_replaced_by_another_attempt() -> None:
     world.take_turn(Turn(rollout, 1, world.items(rollout)[0], "child"))
     world.rollout_executions.die(execution_arn(f"rollout-{rollout}-1"))
 
-    assert isinstance(world.rollouts.resume(rollout, "ada"), Underway)
+    assert isinstance(world.rollouts.resume(rollout, "ada"), RolloutWithStages)
 
     assert world.rollout(rollout).attempt == 2
     assert world.rollout_executions.started[-1] == execution_arn(f"rollout-{rollout}-2")

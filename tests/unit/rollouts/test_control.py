@@ -13,7 +13,7 @@ import pytest
 from orchestrator.common.errors import Throttled, Unsettled
 from orchestrator.common.times import ID_PATTERN
 from orchestrator.rollouts.advancing import AwaitOperator, Bake, NotSucceeded, RunStage, Succeeded
-from orchestrator.rollouts.control import NothingToDo, Underway
+from orchestrator.rollouts.control import NothingToDo, RolloutWithStages
 from orchestrator.rollouts.gate import Admitted
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.records import (
@@ -60,7 +60,7 @@ def refused(response: object) -> Refusal:
 
 
 def underway(response: object) -> Rollout:
-    assert isinstance(response, Underway), response
+    assert isinstance(response, RolloutWithStages), response
     return response.rollout
 
 
@@ -503,7 +503,7 @@ def check_order(world: Fleet, verb: str, status: RolloutStatus, becomes: str) ->
         assert underway(response).status == becomes == world.status(ROLLOUT)
     after = world.rollout(ROLLOUT)
     assert (ROLLOUT in world.rollout_table.registry().active) == after.status.active
-    if before.status.active and isinstance(response, Underway):
+    if before.status.active and isinstance(response, RolloutWithStages):
         assert set(world.rollout_executions.woken) == {"token"}, "a waiting execution is woken"
     if after.status is RolloutStatus.ABORTED and before.status.active:
         assert after.ended_at == world.clock.now()
@@ -1171,7 +1171,7 @@ def test_every_accepted_order_is_recorded_with_its_operator_and_reason() -> None
     world.advance(rollout)
     for verb in ("pause", "resume"):
         world.clock.advance(A_SECOND)
-        assert isinstance(getattr(world.rollouts, verb)(rollout, BOB, reason=f"{verb}!"), Underway)
+        assert isinstance(getattr(world.rollouts, verb)(rollout, BOB, reason=f"{verb}!"), RolloutWithStages)
     world.clock.advance(A_SECOND)
     world.rollouts.approve(rollout, 1, BOB, reason="Looks good.")
     world.clock.advance(A_SECOND)
@@ -1195,7 +1195,7 @@ def test_the_status_reason_contains_the_operators_reason() -> None:
 def test_the_status_reason_of_a_resumed_rollout_names_the_operator() -> None:
     world, rollout = rolled_out(3, failing=("t001",))
     world.rollout_table.change(replace(world.rollout(rollout), status=RolloutStatus.HALTED))
-    assert isinstance(world.rollouts.resume(rollout, BOB, reason="It was the network."), Underway)
+    assert isinstance(world.rollouts.resume(rollout, BOB, reason="It was the network."), RolloutWithStages)
     assert orders(world, rollout)[-1] == (Order.RESUME, BOB, "It was the network.")
 
 

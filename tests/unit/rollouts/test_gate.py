@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.common.errors import Unsettled
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.rollouts.gate import Admitted, NoMore, NoRoom, Settled, ToReview, TryAgain
+from orchestrator.rollouts.gate import AdmissionStopped, Admitted, NoRoom, Settled, ToReview, TryAgain
 from orchestrator.rollouts.pacing import INITIAL_LIMIT, REACTION_TIME, Pace
 from orchestrator.rollouts.records import Item, Result, RolloutStatus, Share, Skip, Spec, TenantOutcome, Turn
 from orchestrator.tenants.deadlines import DEADLINE
@@ -119,7 +119,7 @@ def test_a_tenant_whose_update_could_not_be_started_is_not_started_after_a_pause
     turns.admitted()
     turns.world.rollouts.pause(turns.rollout, "ada")
 
-    assert turns.admit() == NoMore()
+    assert turns.admit() == AdmissionStopped()
 
 
 def test_a_tenant_whose_update_could_not_be_started_before_the_deadline_fails() -> None:
@@ -175,7 +175,7 @@ def test_no_tenant_is_admitted_unless_the_rollout_is_running(status: RolloutStat
     turns = Turns()
     turns.world.touch(turns.rollout, status=status)
 
-    assert turns.admit() == NoMore()
+    assert turns.admit() == AdmissionStopped()
     assert turns.in_flight == 0
 
 
@@ -184,7 +184,7 @@ def test_no_tenant_is_admitted_if_the_rollout_stops_during_the_admission(status:
     turns = Turns()
     turns.world.rollout_table.concurrent_writes.append(lambda: turns.world.touch(turns.rollout, status=status))
 
-    assert turns.admit() == NoMore()
+    assert turns.admit() == AdmissionStopped()
     assert turns.world.results(turns.rollout) == {}
 
 
@@ -195,14 +195,14 @@ def test_no_tenant_is_admitted_after_too_many_failures(failures: int, goes_on: b
         turns.world.update(turns.admitted(number), cause=QUEUE_TABOO)
         turns.record(number)
 
-    assert isinstance(turns.admit(3), Admitted if goes_on else NoMore)
+    assert isinstance(turns.admit(3), Admitted if goes_on else AdmissionStopped)
 
 
 def test_failures_that_were_forgiven_do_not_count() -> None:
     turns = Turns(2)
     turns.world.update(turns.admitted(1), cause=QUEUE_TABOO)
     turns.record(1)
-    assert turns.admit(2) == NoMore()
+    assert turns.admit(2) == AdmissionStopped()
 
     turns.world.touch_stage(turns.rollout, forgiven=1)
 

@@ -22,7 +22,7 @@ from orchestrator.api.rollout_answers import (
 from orchestrator.api.rollout_routes import MAX_CAUSES, MAX_TENANTS_PER_CAUSE
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import timestamp
-from orchestrator.rollouts.control import NothingToDo, Underway
+from orchestrator.rollouts.control import NothingToDo, RolloutWithStages
 from orchestrator.rollouts.records import (
     Item,
     Order,
@@ -256,7 +256,7 @@ def test_the_largest_possible_rollout_fits_into_a_response() -> None:
 
 
 def test_a_started_rollout_is_accepted_with_its_location() -> None:
-    response = rollout_start_response(Underway(a_rollout(status=RolloutStatus.PENDING), [a_stage()]))
+    response = rollout_start_response(RolloutWithStages(a_rollout(status=RolloutStatus.PENDING), [a_stage()]))
 
     assert response.status == 202
     assert response.headers["Location"] == f"/rollouts/{ROLLOUT}"

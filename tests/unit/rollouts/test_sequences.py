@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from orchestrator.common.times import timestamp
-from orchestrator.rollouts.control import Underway
+from orchestrator.rollouts.control import RolloutWithStages
 from orchestrator.rollouts.gate import Admitted
 from orchestrator.rollouts.records import RolloutStatus, Share, Skip, Skipped, Stage, TenantOutcome, Turn
 from orchestrator.tenants.execution_input import machine_input
@@ -68,7 +68,7 @@ def test_a_resume_ignores_only_an_alarm_that_the_operator_has_seen(halted_by_the
     assert world.status(rollout) is RolloutStatus.HALTED
     world.rollout_executions.die(execution_arn(f"rollout-{rollout}-1"))
     world.clock.advance(A_SECOND)
-    assert isinstance(world.rollouts.resume(rollout, ADA), Underway)
+    assert isinstance(world.rollouts.resume(rollout, ADA), RolloutWithStages)
     world.drive(rollout, 2)
     ended = RolloutStatus.SUCCEEDED if halted_by_the_alarm else RolloutStatus.HALTED
     assert world.status(rollout) is ended

@@ -12,7 +12,7 @@ from orchestrator.common.errors import Throttled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import timestamp
 from orchestrator.rollouts.advancing import Bake, Next, RunStage
-from orchestrator.rollouts.control import Underway
+from orchestrator.rollouts.control import RolloutWithStages
 from orchestrator.rollouts.gate import Admitted
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.records import (
@@ -264,7 +264,7 @@ class Fleet(World):
 
     def start(self, spec: Spec | None = None, by: str = ADA) -> str:
         started = self.rollouts.start(spec or a_spec(), by)
-        assert isinstance(started, Underway), started
+        assert isinstance(started, RolloutWithStages), started
         self.clock.advance(A_SECOND)  # The next rollout gets another id.
         return started.rollout.id
 

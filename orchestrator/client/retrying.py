@@ -10,13 +10,13 @@ from orchestrator.api.answers import RETRY_AFTER_SECONDS
 if TYPE_CHECKING:
     from orchestrator.client.transport import ApiAnswer
 
-PATIENCE_SECONDS = 20
+BUSY_RETRY_SECONDS = 20
 """The time for which requests to a busy API are repeated by commands that do not wait for a result."""
 
 _TOO_BUSY = frozenset({429, 502, 503, 504})
 
-Later = Callable[["ApiAnswer"], str | None]
-"""Returns the text of what is awaited if the request should be repeated, or ``None`` if the answer is final."""
+RetryReason = Callable[["ApiAnswer"], str | None]
+"""Returns why the request should be repeated, for the user, or ``None`` if the answer is final."""
 
 
 def too_busy(answer: ApiAnswer) -> str | None:
@@ -26,15 +26,17 @@ def too_busy(answer: ApiAnswer) -> str | None:
     return f"The API asks to try again later ({answer.status}): {reason}"
 
 
-class Telling(Protocol):
-    def tell(self, what: str) -> None:
-        """Show what is being waited for."""
+class ProgressDisplay(Protocol):
+    def show_waiting(self, reason: str) -> None:
+        """Show the user why the command is waiting."""
 
 
-class Asking:
+class Retrying:
+    """Repeats requests for at most ``seconds``."""
+
     def __init__(
         self,
-        progress: Telling,
+        progress: ProgressDisplay,
         *,
         seconds: float,
         monotonic: Callable[[], float],
@@ -46,15 +48,15 @@ class Asking:
         self._began = monotonic()
         self._deadline = self._began + seconds
 
-    def __call__(self, send: Callable[[], ApiAnswer], later: Later = too_busy) -> ApiAnswer:
-        """Repeat the request until ``later`` returns ``None`` or the time is up, and return the last answer."""
+    def __call__(self, send: Callable[[], ApiAnswer], retry_reason: RetryReason = too_busy) -> ApiAnswer:
+        """Repeat the request until ``retry_reason`` returns ``None`` or the time is up, and return the last answer."""
         while True:
             answer = send()
-            awaited = later(answer)
+            reason = retry_reason(answer)
             pause = max(1, answer.retry_after or RETRY_AFTER_SECONDS)
-            if awaited is None or self._monotonic() + pause > self._deadline:
+            if reason is None or self._monotonic() + pause > self._deadline:
                 return answer
-            self._progress.tell(awaited)
+            self._progress.show_waiting(reason)
             self._sleep(pause)
 
     @property
