@@ -4,6 +4,7 @@
 2. :mod:`orchestrator.reconciling.settling`    an operation whose execution died
 3. :mod:`orchestrator.reconciling.classifying`     one tenant's rows against its stack
 4. :mod:`orchestrator.reconciling.adopting`    tenants from before Berth
+   :mod:`orchestrator.reconciling.adoption_writes`  the rules of what an adoption writes
 5. :mod:`orchestrator.reconciling.repairing`   putting right what was found
 6. :mod:`orchestrator.reconciling.reconciler`  the whole fleet
 7. :mod:`orchestrator.reconciling.control`     asking for it

@@ -319,9 +319,8 @@ def plan(seen: UnlistedTenant, stack_id: str | None, queue: Queue | None = None)
     served = metadata is not None and metadata.published
     closed: list[Audit] = []
     audits: list[Audit] = []
-    for audit in seen.audits:
-        is_berths_own = (audit.operation, audit.version) not in seen.earlier
-        audits.append(audit if is_berths_own else _ended(audit, served=served))
+    for key, audit in zip(seen.audit_keys, seen.audits, strict=True):
+        audits.append(_ended(audit, served=served) if key in seen.earlier else audit)
         if audits[-1].status is not audit.status:
             closed.append(audits[-1])
     if metadata is not None and stack_id is not None:

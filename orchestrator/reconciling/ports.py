@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -14,13 +14,13 @@ from orchestrator.tenants.records import (
     Audit,
     Lock,
     Metadata,
-    Operation,
     RecordedChange,
     Request,
     RootCause,
     Status,
     TenantState,
 )
+from orchestrator.tenants.writes import AuditKey
 
 
 class StackSurvey(Protocol):
@@ -65,19 +65,23 @@ class UnlistedTenant:
     tenant: TenantId
     metadata: Metadata | None
     audits: Sequence[Audit]
+    audit_keys: Sequence[AuditKey]
+    """The keys of the audits' rows, in the same order. Old keys have no version, even if the audit has one."""
     lock: Lock | None
-    earlier: frozenset[tuple[Operation, str | None]] = frozenset()
-    """The operation and version of those audits that the earlier system has written."""
+    earlier: frozenset[AuditKey] = frozenset()
+    """The keys of the audits that the earlier system has written."""
     listed: bool = False
     """The index has it: an operation of Berth's has listed it, or an adoption before this one."""
+    stored_metadata: Mapping[str, object] | None = None
+    """The metadata's row as the table stores it, for :class:`orchestrator.tenants.writes.StoredAs`."""
 
     @property
     def unfinished(self) -> Sequence[Audit]:
         """Operations of the earlier system that say Started. Nobody but an adoption ends them."""
         return [
             audit
-            for audit in self.audits
-            if audit.status is Status.STARTED and (audit.operation, audit.version) in self.earlier
+            for key, audit in zip(self.audit_keys, self.audits, strict=True)
+            if audit.status is Status.STARTED and key in self.earlier
         ]
 
 

@@ -110,6 +110,16 @@ class Below:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredAs:
+    """The row has these values, in the format of the table that has read them; a field that is ``None`` is missing.
+
+    For rows of another system, whose values may be stored in another way than the same values of a record.
+    """
+
+    values: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
 class AllOf:
     conditions: tuple[Condition, ...]
 
@@ -119,7 +129,8 @@ class AnyOf:
     conditions: tuple[Condition, ...]
 
 
-Condition = RowExists | RowAbsent | Present | Missing | Equals | Differs | Below | AllOf | AnyOf
+FieldCondition = Present | Missing | Equals | Differs | Below
+Condition = RowExists | RowAbsent | StoredAs | FieldCondition | AllOf | AnyOf
 
 
 def all_of(*conditions: Condition) -> AllOf:

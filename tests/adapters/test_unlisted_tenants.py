@@ -18,6 +18,7 @@ from orchestrator.reconciling.ports import UnlistedTenant, UnlistedTenants
 from orchestrator.tenants.changes import adoption
 from orchestrator.tenants.ports import Pin
 from orchestrator.tenants.records import Metadata, Operation, Queue, RecordedChange, Request, Run, Status, TenantState
+from orchestrator.tenants.writes import AuditKey
 from tests.adapters.conftest import TABLE
 from tests.adapters.tables import (
     DELETE,
@@ -185,7 +186,7 @@ def test_rows_of_the_earlier_system_are_distinguished_from_berths(
     take(table, UPDATE)
     table.fail(UPDATE, QUEUE_TABOO, LATER)
     seen = seen_as(unlisted)
-    assert seen.earlier == {(Operation.CREATE, None), (Operation.UPDATE, "0.1.18")}
+    assert seen.earlier == {AuditKey(ACME, Operation.CREATE, None), AuditKey(ACME, Operation.UPDATE, "0.1.18")}
     assert len(seen.audits) == 3
 
 
@@ -531,6 +532,40 @@ def test_rows_of_the_earlier_system_are_rewritten_as_berths(
         "Execution": "arn:legacy",
         "Attempt": "1",
     }
+
+
+@pytest.mark.parametrize("kind", ["moto"], indirect=True)
+def test_a_row_whose_times_are_stored_in_another_format_is_adopted(
+    table: Table, legacy: Legacy, unlisted: UnlistedTenants, rows: DynamoDBClient
+) -> None:
+    legacy.metadata(ACME)
+    rows.update_item(
+        TableName=TABLE,
+        Key={"pk": {"S": "TENANT_ID#acme"}, "sk": {"S": "METADATA"}},
+        UpdateExpression="SET UpdateAt = :time, InboundQueueUrl = :url REMOVE InboundQueueArn",
+        ExpressionAttributeValues={":time": {"S": "2020-08-31T18:02:16+02:00"}, ":url": {"S": LEGACY_QUEUE.url}},
+    )
+    assert adopt(unlisted, seen_as(unlisted), stack_arn())
+    assert row_of(rows, "METADATA")["UpdatedAt"] == "2020-08-31T16:02:16.000Z"
+    assert metadata_of(table).stack_id == stack_arn()
+
+
+@pytest.mark.parametrize("kind", ["moto"], indirect=True)
+def test_an_audit_of_berth_stays_as_it_is_beside_one_of_the_earlier_system_about_the_same_operation_and_version(
+    table: Table, legacy: Legacy, unlisted: UnlistedTenants, rows: DynamoDBClient
+) -> None:
+    legacy.metadata(ACME)
+    earlier = {"pk": "TENANT_ID#acme", "sk": "AUDIT#CREATE", "Version": VERSION, "Status": "Started"}
+    earlier |= {"Execution": "one", "UpdatedAt": "2020-08-31T16:02:16.808Z"}
+    rows.put_item(TableName=TABLE, Item={name: {"S": value} for name, value in earlier.items()})
+    take(table, RUN)
+    table.fail(RUN, QUEUE_TABOO, LATER)
+    berths = row_of(rows, f"AUDIT#CREATE#{VERSION}")
+    seen = seen_as(unlisted)
+    assert seen.earlier == {AuditKey(ACME, Operation.CREATE, None)}
+    assert adopt(unlisted, seen, stack_arn())
+    assert row_of(rows, f"AUDIT#CREATE#{VERSION}") == berths
+    assert row_of(rows, "AUDIT#CREATE")["Attempt"] == "1"
 
 
 @pytest.mark.parametrize("kind", ["moto"], indirect=True)

@@ -9,6 +9,7 @@ from typing import Any, assert_never, cast
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import parse_timestamp, timestamp
+from orchestrator.reconciling.adoption_writes import adoption_of
 from orchestrator.reconciling.ports import Adopted, UnlistedPage, UnlistedTenant
 from orchestrator.releases.records import Release
 from orchestrator.tenants import transitions
@@ -41,6 +42,7 @@ from orchestrator.tenants.writes import (
     Delete,
     Differs,
     Equals,
+    FieldCondition,
     Key,
     LockKey,
     MetadataKey,
@@ -49,6 +51,7 @@ from orchestrator.tenants.writes import (
     Put,
     RowAbsent,
     RowExists,
+    StoredAs,
     Transition,
     Unfinished,
     Update,
@@ -89,14 +92,15 @@ class InMemoryTable(Ledger):
         return self.records(tenant).audits
 
     def records(self, tenant: TenantId) -> TenantRecords:
-        rows = self._of(tenant)
-        audits = [(key, row.record) for key, row in rows.items() if isinstance(key, AuditKey)]
-        audits.sort(key=lambda each: f"{each[0].operation}#{each[0].version or ''}")
         return TenantRecords(
             cast("Metadata | None", self._record(MetadataKey(tenant))),
-            [cast(Audit, record) for _, record in audits],
+            [cast(Audit, self._record(key)) for key in self._audit_keys(tenant)],
             cast("Lock | None", self._record(LockKey(tenant))),
         )
+
+    def _audit_keys(self, tenant: TenantId) -> list[AuditKey]:
+        audits = [key for key in self._of(tenant) if isinstance(key, AuditKey)]
+        return sorted(audits, key=lambda key: f"{key.operation}#{key.version or ''}")
 
     def history(self, tenant: TenantId) -> Sequence[Entry]:
         history = self.histories.get(tenant, {})
@@ -193,7 +197,7 @@ class InMemoryTable(Ledger):
 
     def unlisted(self, tenant: TenantId) -> UnlistedTenant | None:
         metadata = self.fields(MetadataKey(tenant))
-        audits = {key: row.fields for key, row in self._of(tenant).items() if isinstance(key, AuditKey)}
+        audits = {key: self._of(tenant)[key].fields for key in self._audit_keys(tenant)}
         if metadata is not None:
             listed = "listed_state" in metadata or "asked_for" in metadata
         else:
@@ -203,28 +207,19 @@ class InMemoryTable(Ledger):
         if listed and has_stack and not any(audit["status"] is Status.STARTED for audit in earlier.values()):
             return None
         found = self.records(tenant)
-        names = frozenset((key.operation, key.version) for key in earlier)
-        return UnlistedTenant(tenant, found.metadata, tuple(found.audits), found.lock, names, listed)
+        return UnlistedTenant(
+            tenant,
+            found.metadata,
+            tuple(found.audits),
+            tuple(audits),
+            found.lock,
+            frozenset(earlier),
+            listed,
+            dict(metadata) if metadata is not None else None,
+        )
 
     def adopt(self, seen: UnlistedTenant, adopted: Adopted, change: RecordedChange) -> bool:
-        if self.lock(seen.tenant) or self.unlisted(seen.tenant) != seen:
-            return False
-        for audit in adopted.audits:
-            self.plant_audit(audit, listed=False)
-        if adopted.state is TenantState.DELETED:
-            delete = AuditKey(seen.tenant, Operation.DELETE, None)
-            self.store(delete, {**(self.fields(delete) or {}), "listed": TenantState.DELETED})
-            if not seen.listed:
-                self.drop(MetadataKey(seen.tenant))
-        else:
-            metadata = adopted.metadata or Metadata(seen.tenant, None, None, None, None, None)
-            self.plant_metadata(replace(metadata, updated_at=metadata.updated_at or change.at), listed=False)
-            self._list(seen.tenant, adopted.state, adopted.root_cause)
-            for key, row in self._of(seen.tenant).items():
-                if row.fields.get("listed") is TenantState.DELETED:
-                    self.store(key, {name: value for name, value in row.fields.items() if name != "listed"})
-        self._make(Append(change))
-        return True
+        return self.unlisted(seen.tenant) == seen and self.apply(adoption_of(seen, adopted, change))
 
     # Rows that today's code does not write
 
@@ -349,12 +344,23 @@ def _fields_of(record: Metadata | Audit) -> Fields:
 
 
 def _holds(condition: Condition, row: Fields | None) -> bool:
-    now = row or {}
     match condition:
+        case AllOf(conditions):
+            return all(_holds(each, row) for each in conditions)
+        case AnyOf(conditions):
+            return any(_holds(each, row) for each in conditions)
         case RowExists():
             return row is not None
         case RowAbsent():
             return row is None
+        case StoredAs(values):
+            return row == values
+        case _:
+            return _field_condition_holds(condition, row or {})
+
+
+def _field_condition_holds(condition: FieldCondition, now: Fields) -> bool:
+    match condition:
         case Present(name):
             return name in now
         case Missing(name):
@@ -365,10 +371,6 @@ def _holds(condition: Condition, row: Fields | None) -> bool:
             return name not in now or bool(now[name] != _stored(value))
         case Below(name, value):
             return name in now and bool(now[name] < value)
-        case AllOf(conditions):
-            return all(_holds(each, row) for each in conditions)
-        case AnyOf(conditions):
-            return any(_holds(each, row) for each in conditions)
         case _:
             assert_never(condition)
 

@@ -14,9 +14,10 @@ import pytest
 from orchestrator.common.errors import StackNotOurs
 from orchestrator.common.stack_arns import name_of
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.reconciling import reconciler, settling
+from orchestrator.reconciling import adoption_writes, reconciler, settling
+from orchestrator.reconciling.adopting import plan
 from orchestrator.reconciling.health import SETTLING_EVERY
-from orchestrator.reconciling.ports import UnlistedTenant
+from orchestrator.reconciling.ports import Adopted, UnlistedTenant
 from orchestrator.reconciling.settling import Settling, run_of
 from orchestrator.releases.records import Release
 from orchestrator.tenants import (
@@ -42,7 +43,7 @@ from orchestrator.tenants.records import Audit, Lock, Metadata, Operation, Queue
 from orchestrator.tenants.resource_requests import Claim, TenantQueueRequest
 from orchestrator.tenants.stack_resources import Requester
 from orchestrator.tenants.stack_status import StackCondition, condition
-from orchestrator.tenants.writes import Append, Condition, Equals, Transition, any_of
+from orchestrator.tenants.writes import Append, Condition, Equals, RowExists, Transition, any_of
 from tests.fakes import NAMES, VERSION, FakeClock, FakeExecutions, InMemoryTable
 from tests.machines import asl
 from tests.machines.files import machine
@@ -339,20 +340,27 @@ def _count_messages_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @wrapping("adopt", Table)
-def _adopt_during_an_operation(adopt: Any, self: InMemoryTable, seen: UnlistedTenant, *args: Any) -> Any:
+def _adopt_during_an_operation(
+    adopt: Any, self: InMemoryTable, seen: UnlistedTenant, adopted: Adopted, change: RecordedChange
+) -> Any:
     lock = self.lock(seen.tenant)
     self.plant_lock(seen.tenant, None)
+    now = self.unlisted(seen.tenant) or seen
     try:
-        return adopt(self, self.unlisted(seen.tenant) or seen, *args)
+        return adopt(self, now, plan(now, adopted.metadata.stack_id if adopted.metadata else None), change)
     finally:
         self.plant_lock(seen.tenant, lock.run if lock else None)
 
 
 @wrapping("unlisted", Table)
-def _adopt_berths_own_operations(unlisted: Any, self: InMemoryTable, tenant: TenantId) -> UnlistedTenant | None:
+def _take_all_operations_for_earlier(unlisted: Any, self: InMemoryTable, tenant: TenantId) -> UnlistedTenant | None:
     seen: UnlistedTenant | None = unlisted(self, tenant)
-    everything = frozenset((audit.operation, audit.version) for audit in seen.audits) if seen else frozenset()
-    return seen and replace(seen, earlier=everything)
+    return seen and replace(seen, earlier=frozenset(seen.audit_keys))
+
+
+_adopt_berths_own_operations = all_of(
+    _take_all_operations_for_earlier, replacing("Missing", always(RowExists()), adoption_writes)
+)
 
 
 # Resources of other teams, labels and pins

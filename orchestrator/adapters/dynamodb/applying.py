@@ -22,6 +22,7 @@ from orchestrator.tenants.writes import (
     Delete,
     Differs,
     Equals,
+    FieldCondition,
     Fields,
     Key,
     LockKey,
@@ -31,6 +32,7 @@ from orchestrator.tenants.writes import (
     Put,
     RowAbsent,
     RowExists,
+    StoredAs,
     Update,
     Write,
 )
@@ -142,10 +144,21 @@ class _Expression:
 
     def _condition(self, condition: Condition) -> str:
         match condition:
+            case AllOf(conditions):
+                return " AND ".join(f"({self._condition(each)})" for each in conditions)
+            case AnyOf(conditions):
+                return " OR ".join(f"({self._condition(each)})" for each in conditions)
             case RowExists():
                 return "attribute_exists(pk)"
             case RowAbsent():
                 return "attribute_not_exists(pk)"
+            case StoredAs(values):
+                return " AND ".join(self._stored_as(name, value) for name, value in values.items())
+            case _:
+                return self._field_condition(condition)
+
+    def _field_condition(self, condition: FieldCondition) -> str:
+        match condition:
             case Present(name):
                 return f"attribute_exists({self._first(name)})"
             case Missing(name):
@@ -157,12 +170,12 @@ class _Expression:
                 return f"{self._first(name)} <> {self._value(stored)}"
             case Below(name, value):
                 return f"{self._first(name)} < {self._value(n(value))}"
-            case AllOf(conditions):
-                return " AND ".join(f"({self._condition(each)})" for each in conditions)
-            case AnyOf(conditions):
-                return " OR ".join(f"({self._condition(each)})" for each in conditions)
             case _:
                 assert_never(condition)
+
+    def _stored_as(self, attribute: str, value: Any) -> str:
+        name = self.name(attribute)
+        return f"attribute_not_exists({name})" if value is None else f"{name} = {self._value(value)}"
 
     def _first(self, name: str) -> str:
         return self.name(self.columns[name].names[0])

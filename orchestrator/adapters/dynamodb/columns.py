@@ -119,6 +119,8 @@ METADATA_ROW: Mapping[str, Column] = {
     "listed_state": Column(("State", "ListingKey"), lambda _tenant, state: [s(state), s(keys.listed_tenants(state))]),
     "listed_version": Column(("ListingSort",), _listed_version),
     "root_cause": _ROOT_CAUSE,
+    # Adoptions remove the former name of UpdatedAt.
+    "former_updated_at": _moment("UpdateAt"),
 }
 
 LOCK_ROW: Mapping[str, Column] = {

@@ -1,6 +1,7 @@
-"""Tenants from before Berth, found by a look at the whole table, and brought into the index.
+"""Finds tenants from before Berth by a scan of the table, and applies their adoption.
 
-This is the only scan. It reads no more than it takes to tell such rows from others, and its permission allows no more.
+No other module scans the table. The scan reads only the attributes that it filters by, and its permission allows no
+others.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
@@ -16,33 +17,32 @@ from botocore.exceptions import ClientError
 from orchestrator.adapters.aws import cancellation_codes, error_code, error_message, throttling
 from orchestrator.adapters.dynamodb import keys, rows
 from orchestrator.adapters.dynamodb.reads import Reads
-from orchestrator.adapters.dynamodb.values import Item, n, root_cause_value, s, text, time
-from orchestrator.adapters.dynamodb.writes import Writes, listing, unchanged
+from orchestrator.adapters.dynamodb.tenants import DynamoTable
+from orchestrator.adapters.dynamodb.values import Item, s, text
 from orchestrator.common.errors import InvalidRequest, UnreadableRows
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.reconciling.adoption_writes import adoption_of
 from orchestrator.reconciling.ports import Adopted, UnlistedPage, UnlistedTenant
-from orchestrator.tenants.records import Audit, Operation, RecordedChange, Status, TenantState
+from orchestrator.tenants.records import RecordedChange, Status, TenantState
+from orchestrator.tenants.writes import AuditKey
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-_MAX_AUDITS = 90
-"""A transaction has at most 100 rows."""
-
 SCANNED_ATTRIBUTES = ("pk", "sk", "ListingKey", "Version", "StackId", "Attempt")
-"""All that a scan sees of a row."""
+"""The attributes that a scan reads."""
 
-_OF_EARLIER_SYSTEM = (
+_NEEDS_ADOPTION = (
     "begins_with(pk, :tenant) AND "
     "((sk = :metadata AND (attribute_not_exists(ListingKey) OR "
     "(attribute_exists(Version) AND attribute_not_exists(StackId)))) OR "
     "(begins_with(sk, :audit) AND attribute_not_exists(Attempt)))"
 )
-_SEEN = (
+_COMPARED_ATTRIBUTES = (
     *("ListingKey", "Version", "StackId", "InboundQueueUrl", "UpdatedAt", "UpdateAt"),
     *("WithdrawnBy", "AskedFor", "Labels", "PinnedVersion"),
 )
-"""The attributes that have to be as they were when the row is adopted: everybody who writes it changes one of them."""
+"""An adoption fails if one of these attributes has changed: every write of a metadata row changes at least one."""
 
 
 class UnlistedRows:
@@ -52,10 +52,10 @@ class UnlistedRows:
         self._client = client
         self._table = table
         self._reads = Reads(client, table)
-        self._writes = Writes(table)
+        self._tenants = DynamoTable(client, table)
 
     def page(self, cursor: str | None, *, limit: int) -> UnlistedPage:
-        key, told = _key_at(cursor) if cursor else (None, None)
+        key, returned_before = _position(cursor) if cursor else (None, None)
         start: Any = {"ExclusiveStartKey": key} if key else {}
         with throttling():
             page = self._client.scan(
@@ -63,7 +63,7 @@ class UnlistedRows:
                 Limit=limit,
                 Select="SPECIFIC_ATTRIBUTES",
                 ProjectionExpression="pk",
-                FilterExpression=_OF_EARLIER_SYSTEM,
+                FilterExpression=_NEEDS_ADOPTION,
                 ExpressionAttributeValues={
                     ":tenant": s(keys.TENANT_PREFIX),
                     ":metadata": s(keys.METADATA),
@@ -74,146 +74,52 @@ class UnlistedRows:
             )
         found = dict.fromkeys(row["pk"]["S"].removeprefix(keys.TENANT_PREFIX) for row in page["Items"])
         last = page.get("LastEvaluatedKey")
-        # The rows of a partition are next to each other. So only the last tenant of a page may be in the next one, too.
-        last_told = next(reversed(found), told)
+        # A scan reads the rows of a partition one after the other, so only the last tenant of a page can be on the
+        # next page, too.
+        last_tenant = next(reversed(found), returned_before)
         return UnlistedPage(
-            tenants=[tenant for tenant in found if tenant != told],
+            tenants=[tenant for tenant in found if tenant != returned_before],
             rows=page["ScannedCount"],
             read_units=page.get("ConsumedCapacity", {}).get("CapacityUnits", 0.0),
-            cursor=_cursor(last, last_told) if last else None,
+            cursor=_cursor(last, last_tenant) if last else None,
         )
 
     def unlisted(self, tenant: TenantId) -> UnlistedTenant | None:
-        return self._unlisted(tenant, self._rows_of(tenant))
-
-    def _rows_of(self, tenant: TenantId) -> dict[str, Item]:
-        return {row["sk"]["S"]: row for row in self._reads.partition(keys.tenant_pk(tenant))}
-
-    def _unlisted(self, tenant: TenantId, found: Mapping[str, Item]) -> UnlistedTenant | None:
-        metadata, lock, audits = found.get(keys.METADATA), found.get(keys.LOCK), list(_audits(found))
+        found = {row["sk"]["S"]: row for row in self._reads.partition(keys.tenant_pk(tenant))}
+        metadata, lock = found.get(keys.METADATA), found.get(keys.LOCK)
+        audits = [row for sort_key, row in found.items() if sort_key.startswith(keys.AUDIT_PREFIX)]
         listed = _is_listed(metadata, audits)
         has_stack = metadata is None or "Version" not in metadata or "StackId" in metadata
-        if listed and has_stack and not any(map(_never_ended, audits)):
+        if listed and has_stack and not any(map(_is_unfinished, audits)):
             return None
-        read = [rows.readable(rows.audit_from, audit) for audit in audits]
         return UnlistedTenant(
-            tenant,
-            rows.readable(rows.metadata_from, metadata) if metadata else None,
-            tuple(read),
-            rows.readable(rows.lock_from, lock) if lock else None,
-            frozenset(_key(audit) for audit, row in zip(read, audits, strict=True) if "Attempt" not in row),
-            listed,
+            tenant=tenant,
+            metadata=rows.readable(rows.metadata_from, metadata) if metadata else None,
+            audits=tuple(rows.readable(rows.audit_from, audit) for audit in audits),
+            audit_keys=tuple(map(_key, audits)),
+            lock=rows.readable(rows.lock_from, lock) if lock else None,
+            earlier=frozenset(_key(audit) for audit in audits if "Attempt" not in audit),
+            listed=listed,
+            stored_metadata={name: metadata.get(name) for name in _COMPARED_ATTRIBUTES} if metadata else None,
         )
 
     def adopt(self, seen: UnlistedTenant, adopted: Adopted, change: RecordedChange) -> bool:
-        found = self._rows_of(seen.tenant)
-        if self._unlisted(seen.tenant, found) != seen:
+        if self.unlisted(seen.tenant) != seen:
             return False
-        writes = [
-            self._writes.check(keys.lock_key(seen.tenant), "attribute_not_exists(pk)"),
-            *self._metadata(found.get(keys.METADATA), adopted, change, listed=seen.listed),
-            *self._no_longer_deleted(found, adopted),
-            *self._numbered(found, adopted),
-            self._writes.append(rows.change_row(change)),
-        ]
         try:
-            with throttling():
-                self._client.transact_write_items(TransactItems=writes)
+            return self._tenants.apply(adoption_of(seen, adopted, change))
         except ClientError as error:
-            codes = cancellation_codes(error)
-            if "ConditionalCheckFailed" in codes:
-                return False
-            if "ValidationError" in codes or error_code(error) == "ValidationException":
-                # Attributes of any size that somebody else has written do not fit an index or a row any more.
-                told = error_message(error)
+            if "ValidationError" in cancellation_codes(error) or error_code(error) == "ValidationException":
+                # Values of the earlier system may be too long for the index or for a row with more attributes.
                 raise UnreadableRows(
-                    f"DynamoDB does not take the rows {keys.tenant_pk(seen.tenant)}: {told}"
+                    f"DynamoDB does not take the rows {keys.tenant_pk(seen.tenant)}: {error_message(error)}"
                 ) from error
             raise
-        return True
-
-    def _metadata(self, row: Item | None, adopted: Adopted, change: RecordedChange, *, listed: bool) -> Iterator[Any]:
-        key = keys.metadata_key(change.tenant)
-        if adopted.state is TenantState.DELETED:
-            # The audit of its delete lists it. If Berth has listed it so, the row is about the create that comes next.
-            if row is not None and not listed:
-                conditions, values = unchanged(row, *_SEEN)
-                yield self._writes.delete(key, " AND ".join(conditions), values)
-            return
-        metadata = adopted.metadata
-        version, updated_at = (metadata.version, metadata.updated_at) if metadata else (None, None)
-        fields: Item = {
-            "State": s(adopted.state),
-            **listing(keys.listed_tenant(change.tenant, adopted.state, version)),
-            "UpdatedAt": time(updated_at or change.at),
-        }
-        if metadata and metadata.stack_id:
-            fields["StackId"] = s(metadata.stack_id)
-        if metadata and metadata.queue:
-            fields |= {"InboundQueueArn": s(metadata.queue.arn), "InboundQueueUrl": s(metadata.queue.url)}
-        if adopted.root_cause:
-            fields["RootCause"] = root_cause_value(adopted.root_cause)
-        if row is None:
-            yield self._writes.put(key | fields, condition="attribute_not_exists(pk)")
-            return
-        conditions, seen = unchanged(row, *_SEEN)
-        gone = ["UpdateAt", *(() if adopted.root_cause else ("RootCause",))]
-        if metadata and metadata.outbound_queue is None:
-            gone += ["OutboundQueueArn", "OutboundQueueUrl"]
-        yield self._writes.update(
-            key,
-            f"SET {', '.join(f'#{name} = :{name}' for name in fields)} REMOVE {', '.join(gone)}",
-            values={f":{name}": value for name, value in fields.items()} | seen,
-            condition=" AND ".join(conditions),
-            names={f"#{name}": name for name in fields},
-        )
-
-    def _no_longer_deleted(self, found: Mapping[str, Item], adopted: Adopted) -> Iterator[Any]:
-        """Take the audit of a delete that Berth has made out of the index, if the tenant is listed otherwise now."""
-        if adopted.state is TenantState.DELETED:
-            return
-        for row in _audits(found):
-            if "Attempt" in row and _is_listed_as_deleted(row):
-                yield self._writes.update(
-                    {"pk": row["pk"], "sk": row["sk"]},
-                    "REMOVE ListingKey, ListingSort",
-                    values={":seenStatus": row["Status"], ":seenExecution": row["Execution"]},
-                    condition="#Status = :seenStatus AND Execution = :seenExecution",
-                    names={"#Status": "Status"},
-                )
-
-    def _numbered(self, found: Mapping[str, Item], adopted: Adopted) -> Iterator[Any]:
-        """The audits of the earlier system, with what has to be said about them."""
-        # Each row has its own audit, in the same order: two rows may be about one operation at one version.
-        pairs = zip(_audits(found), adopted.audits, strict=True)
-        old = [(row, audit) for row, audit in pairs if "Attempt" not in row]
-        # Those about which something is said come first. Further ones are understood as they are.
-        old.sort(key=lambda each: _is_as_it_was(*each))
-        for row, audit in old[:_MAX_AUDITS]:
-            fields: Item = {"Attempt": n(1), "Status": s(audit.status)}
-            if audit.root_cause:
-                fields["RootCause"] = root_cause_value(audit.root_cause)
-            if audit.operation is Operation.DELETE and audit.revived_by:
-                fields["RevivedBy"] = s(audit.revived_by)
-            if audit.operation is Operation.DELETE and adopted.state is TenantState.DELETED:
-                fields |= listing(keys.listed_tenant(audit.tenant, TenantState.DELETED, None))
-            yield self._writes.update(
-                {"pk": row["pk"], "sk": row["sk"]},
-                f"SET {', '.join(f'#{name} = :{name}' for name in fields)}",
-                values={f":{name}": value for name, value in fields.items()}
-                | {":seenStatus": row["Status"], ":seenExecution": row["Execution"]},
-                condition="attribute_not_exists(Attempt) AND #Status = :seenStatus AND Execution = :seenExecution",
-                names={f"#{name}": name for name in fields},
-            )
-
-
-def _audits(found: Mapping[str, Item]) -> Iterator[Item]:
-    return (row for sort_key, row in found.items() if sort_key.startswith(keys.AUDIT_PREFIX))
 
 
 def _is_listed(metadata: Item | None, audits: list[Item]) -> bool:
     if metadata is not None:
-        # Somebody has asked for the tenant, and its create is about to begin: that lists it.
+        # A tenant with AskedFor has been requested. Its create is about to begin, and lists it.
         return "ListingKey" in metadata or "AskedFor" in metadata
     return not audits or any(map(_is_listed_as_deleted, audits))
 
@@ -222,32 +128,29 @@ def _is_listed_as_deleted(audit: Item) -> bool:
     return text(audit, "ListingKey") == keys.listed_tenants(TenantState.DELETED)
 
 
-def _never_ended(audit: Item) -> bool:
-    """True for an operation of the earlier system that says Started. Those of Berth's have an end, by whoever."""
+def _is_unfinished(audit: Item) -> bool:
+    """True for an unfinished operation of the earlier system. Those of Berth are settled without an adoption."""
     return "Attempt" not in audit and text(audit, "Status") == Status.STARTED
 
 
-def _key(audit: Audit) -> tuple[Operation, str | None]:
-    return audit.operation, audit.version
+def _key(audit: Item) -> AuditKey:
+    operation, version = keys.operation_of(audit["sk"]["S"])
+    return AuditKey(keys.tenant_of(audit["pk"]["S"]), operation, version)
 
 
-def _is_as_it_was(row: Item, adopted: Audit) -> bool:
-    return adopted.operation is not Operation.DELETE and adopted == rows.audit_from(row)
-
-
-def _cursor(key: Mapping[str, Any], told: str | None) -> str:
-    """``told`` is the tenant that was found last."""
-    text = json.dumps([key["pk"]["S"], key["sk"]["S"], told])
+def _cursor(key: Mapping[str, Any], last_tenant: str | None) -> str:
+    """``last_tenant`` is the tenant that was found last, so that the next page does not return it again."""
+    text = json.dumps([key["pk"]["S"], key["sk"]["S"], last_tenant])
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def _key_at(cursor: str) -> tuple[keys.Key, str | None]:
-    """The row to go on after, and the tenant that was found last before it."""
+def _position(cursor: str) -> tuple[keys.Key, str | None]:
+    """The key of the last row that was read, and the tenant that was found last."""
     try:
         text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
-        pk, sk, told = json.loads(text)
-        if isinstance(pk, str) and isinstance(sk, str) and isinstance(told, str | None) and pk and sk:
-            return keys.key(pk, sk), told
+        pk, sk, last_tenant = json.loads(text)
+        if isinstance(pk, str) and isinstance(sk, str) and isinstance(last_tenant, str | None) and pk and sk:
+            return keys.key(pk, sk), last_tenant
     except (ValueError, TypeError, RecursionError, binascii.Error):
         pass
     raise InvalidRequest("The cursor is not one that an adoption has returned.")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from orchestrator.adapters.dynamodb import keys
 from orchestrator.adapters.dynamodb.values import Item, s
@@ -45,10 +43,6 @@ class Writes:
             check["ExpressionAttributeNames"] = names
         return {"ConditionCheck": check}
 
-    def delete(self, key: keys.Key, condition: str, values: Item) -> Item:
-        delete: Item = {"TableName": self.table, "Key": key, "ConditionExpression": condition}
-        return {"Delete": delete | ({"ExpressionAttributeValues": values} if values else {})}
-
     def update(
         self,
         key: keys.Key,
@@ -66,12 +60,6 @@ class Writes:
         if names:
             update["ExpressionAttributeNames"] = names
         return {"Update": update}
-
-
-def unchanged(row: Mapping[str, Any], *names: str) -> tuple[list[str], Item]:
-    """Conditions, and their values, that hold as long as these attributes have the same values as in the row."""
-    conditions = [f"{name} = :seen{name}" if name in row else f"attribute_not_exists({name})" for name in names]
-    return conditions, {f":seen{name}": row[name] for name in names if name in row}
 
 
 def listing(position: tuple[str, str]) -> Item:
