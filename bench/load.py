@@ -191,7 +191,7 @@ class _Load:
         return [*results, *_answers(what, ours)]
 
     def _get_queue(self, tenant: TenantId) -> Call:
-        return lambda: self._api.send(GET_QUEUE, TenantIdRequest(tenant_id=tenant.value))
+        return lambda: self._api.send_request(GET_QUEUE, TenantIdRequest(tenant_id=tenant.value))
 
     def _bare_call(self) -> Call:
         """A route of the same API to an empty function with the same concurrency as getQueue."""

@@ -115,11 +115,11 @@ class _Fleet:
         """Roll out the release, and return the seconds from the request until the last tenant was done."""
         stage = StageSpec(size="rest", max_concurrency=AT_ONCE, tolerated="0", bake_seconds=0)
         requested_at = time.time()
-        started = self._api.send(START_ROLLOUT, StartRollout(version=release.version, stages=[stage]))
+        started = self._api.send_request(START_ROLLOUT, StartRollout(version=release.version, stages=[stage]))
         if started.status != 202:
             raise RuntimeError(f"The rollout was not started: {started.status} {started.body}")
         for _ in _looks(every=1.0):
-            answer = self._api.send(GET_ROLLOUT, RolloutIdRequest(rollout_id=started.body["rolloutId"]))
+            answer = self._api.send_request(GET_ROLLOUT, RolloutIdRequest(rollout_id=started.body["rolloutId"]))
             if answer.status not in _RETRIED and answer.body["status"] in _ENDED:
                 if answer.body["status"] != "SUCCEEDED" or answer.body["succeeded"] != TENANTS:
                     raise RuntimeError(f"The rollout did not succeed: {answer.body}")

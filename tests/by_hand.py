@@ -26,7 +26,7 @@ class ClientByHand(Client):
         return self._transport.send(HttpRequest(method, path, text, body))
 
     def queue(self, tenant: TenantId) -> ApiAnswer:
-        return self.send(GET_QUEUE, TenantIdRequest(tenant_id=tenant.value))
+        return self.send_request(GET_QUEUE, TenantIdRequest(tenant_id=tenant.value))
 
     def create(
         self,
@@ -41,28 +41,30 @@ class ClientByHand(Client):
         asked = tenant_routes.CreateTenant(
             tenant_id=tenant.value, version=version, labels=or_unset(labels), reason=or_unset(reason)
         )
-        return self.send(tenant_routes.CREATE_TENANT, asked)
+        return self.send_request(tenant_routes.CREATE_TENANT, asked)
 
     def upgrade(self, tenant: TenantId, version: str | None = None) -> ApiAnswer:
         asked = tenant_routes.UpgradeTenant(tenant_id=tenant.value, version=or_unset(version))
-        return self.send(tenant_routes.UPGRADE_TENANT, asked)
+        return self.send_request(tenant_routes.UPGRADE_TENANT, asked)
 
     def retry(self, tenant: TenantId) -> ApiAnswer:
-        return self.send(tenant_routes.RETRY_TENANT, tenant_routes.RetryTenant(tenant_id=tenant.value))
+        return self.send_request(tenant_routes.RETRY_TENANT, tenant_routes.RetryTenant(tenant_id=tenant.value))
 
     def delete(self, tenant: TenantId, *, force: bool = False, reason: str | None = None) -> ApiAnswer:
         asked = tenant_routes.DeleteTenant(tenant_id=tenant.value, force=force, reason=or_unset(reason))
-        return self.send(tenant_routes.DELETE_TENANT, asked)
+        return self.send_request(tenant_routes.DELETE_TENANT, asked)
 
     def pin(self, tenant: TenantId, version: str) -> ApiAnswer:
-        return self.send(tenant_routes.PIN_TENANT, tenant_routes.PinTenant(tenant_id=tenant.value, version=version))
+        return self.send_request(
+            tenant_routes.PIN_TENANT, tenant_routes.PinTenant(tenant_id=tenant.value, version=version)
+        )
 
     def rollout(self, rollout: str) -> ApiAnswer:
-        return self.send(rollout_routes.GET_ROLLOUT, rollout_routes.RolloutIdRequest(rollout_id=rollout))
+        return self.send_request(rollout_routes.GET_ROLLOUT, rollout_routes.RolloutIdRequest(rollout_id=rollout))
 
     def reconciliation(self, reconciliation: str) -> ApiAnswer:
         asked = reconciliation_routes.ReconciliationIdRequest(reconciliation_id=reconciliation)
-        return self.send(reconciliation_routes.GET_RECONCILIATION, asked)
+        return self.send_request(reconciliation_routes.GET_RECONCILIATION, asked)
 
     def health(self) -> ApiAnswer:
-        return self.send(reconciliation_routes.GET_DIAGNOSIS, EmptyRequest())
+        return self.send_request(reconciliation_routes.GET_DIAGNOSIS, EmptyRequest())

@@ -72,7 +72,7 @@ def _adopt_all(here: Invocation, api: Api, *, dry_run: bool, reason: str | None,
             started = _checked(
                 retrying(
                     partial(
-                        api.send,
+                        api.send_request,
                         START_ADOPTION,
                         StartAdoption(dry_run=dry_run, cursor=or_unset(cursor), reason=or_unset(reason)),
                     )
@@ -96,7 +96,7 @@ def _watch(here: Invocation, api: Api, retrying: Retrying, adoption: str, before
     """Poll the adoption until it has ended or the time is up."""
     document = _checked(
         retrying(
-            partial(api.send, GET_ADOPTION, AdoptionIdRequest(adoption_id=adoption)),
+            partial(api.send_request, GET_ADOPTION, AdoptionIdRequest(adoption_id=adoption)),
             partial(_retry_reason, here, before),
         ),
         _FOUND,

@@ -14,5 +14,5 @@ Document = Mapping[str, Any]
 
 
 class Api(Protocol):
-    def send(self, route: Route[RequestT, Any], request: RequestT) -> ApiAnswer:
+    def send_request(self, route: Route[RequestT, Any], request: RequestT) -> ApiAnswer:
         """Send one request, and return the answer whatever its status."""

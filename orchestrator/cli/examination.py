@@ -71,7 +71,7 @@ class Examination:
         try:
             api = control_plane.api()
             with self._here.retrying() as retrying:
-                answer = retrying(partial(api.send, GET_DIAGNOSIS, EmptyRequest()))
+                answer = retrying(partial(api.send_request, GET_DIAGNOSIS, EmptyRequest()))
             if answer.status == _NO_SUCH_ROUTE or (answer.status == _FOUND and "checks" not in answer.body):
                 yield Check(
                     _API,

@@ -53,7 +53,7 @@ def get_queue(
             noting_an_interrupt(f"Stopped waiting. Provisioning of tenant {tenant} continues."),
         ):
             answer = retrying(
-                partial(api.send, CREDENTIAL_ROUTES[credentials] if credentials else GET_QUEUE, asked),
+                partial(api.send_request, CREDENTIAL_ROUTES[credentials] if credentials else GET_QUEUE, asked),
                 until_ready(tenant_id) if wait else too_busy,
             )
         code = _show(tenant_id, answer, as_json=as_json, waited=retrying.seconds if wait else None)

@@ -61,7 +61,9 @@ def carry_out(
             if timeout and answer.status == _STARTED:
                 with noting_an_interrupt(f"Stopped waiting. The operation continues. See: berth tenant {tenant}"):
                     ended = watch(
-                        answer.body, partial(api.send, GET_TENANT, TenantIdRequest(tenant_id=tenant_id.value)), retrying
+                        answer.body,
+                        partial(api.send_request, GET_TENANT, TenantIdRequest(tenant_id=tenant_id.value)),
+                        retrying,
                     )
         if ended is not None:
             _show_ended(ended, as_json=as_json)

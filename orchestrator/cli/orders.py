@@ -60,7 +60,7 @@ def create(
     carry_out(
         context,
         tenant,
-        lambda api, tenant_id: api.send(
+        lambda api, tenant_id: api.send_request(
             CREATE_TENANT,
             CreateTenant(
                 tenant_id=tenant_id.value,
@@ -102,7 +102,7 @@ def upgrade(
     carry_out(
         context,
         tenant,
-        lambda api, tenant_id: api.send(
+        lambda api, tenant_id: api.send_request(
             UPGRADE_TENANT,
             UpgradeTenant(
                 tenant_id=tenant_id.value,
@@ -134,7 +134,7 @@ def pin(
     carry_out(
         context,
         tenant,
-        lambda api, tenant_id: api.send(
+        lambda api, tenant_id: api.send_request(
             PIN_TENANT, PinTenant(tenant_id=tenant_id.value, version=version, reason=or_unset(reason))
         ),
         timeout=None,
@@ -156,7 +156,9 @@ def unpin(
     carry_out(
         context,
         tenant,
-        lambda api, tenant_id: api.send(UNPIN_TENANT, UnpinTenant(tenant_id=tenant_id.value, reason=or_unset(reason))),
+        lambda api, tenant_id: api.send_request(
+            UNPIN_TENANT, UnpinTenant(tenant_id=tenant_id.value, reason=or_unset(reason))
+        ),
         timeout=None,
         as_json=as_json,
         can_wait=False,
@@ -178,7 +180,9 @@ def retry(
     carry_out(
         context,
         tenant,
-        lambda api, tenant_id: api.send(RETRY_TENANT, RetryTenant(tenant_id=tenant_id.value, reason=or_unset(reason))),
+        lambda api, tenant_id: api.send_request(
+            RETRY_TENANT, RetryTenant(tenant_id=tenant_id.value, reason=or_unset(reason))
+        ),
         timeout=timeout if wait else None,
         as_json=as_json,
     )
@@ -212,7 +216,7 @@ def delete(
     carry_out(
         context,
         tenant,
-        lambda api, tenant_id: api.send(
+        lambda api, tenant_id: api.send_request(
             DELETE_TENANT,
             DeleteTenant(tenant_id=tenant_id.value, force=force, drain_seconds=drain or 0, reason=or_unset(reason)),
         ),

@@ -131,7 +131,7 @@ def start_reconciliation(
     ):
         answer = retrying(
             partial(
-                api.send,
+                api.send_request,
                 START_RECONCILIATION,
                 StartReconciliation(dry_run=dry_run, detect_drift=detect_drift, reason=or_unset(reason)),
             )
@@ -144,7 +144,7 @@ def start_reconciliation(
 def _found(here: Invocation, api: Api, reconciliation: str) -> Document:
     with here.retrying() as retrying:
         answer = retrying(
-            partial(api.send, GET_RECONCILIATION, ReconciliationIdRequest(reconciliation_id=reconciliation))
+            partial(api.send_request, GET_RECONCILIATION, ReconciliationIdRequest(reconciliation_id=reconciliation))
         )
     if answer.status != _FOUND:
         raise problem(answer)
@@ -160,7 +160,7 @@ def follow_reconciliation(here: Invocation, api: Api, reconciliation: str, timeo
         here.retrying(timeout) as retrying,
     ):
         answer = retrying(
-            partial(api.send, GET_RECONCILIATION, ReconciliationIdRequest(reconciliation_id=reconciliation)),
+            partial(api.send_request, GET_RECONCILIATION, ReconciliationIdRequest(reconciliation_id=reconciliation)),
             partial(_retry_reason, here, retrying),
         )
     if answer.status != _FOUND:

@@ -40,7 +40,7 @@ def releases(
             raise InvalidRequest(f"{version!a} is not a version like 1.2.3.")
         api = here.connect()
         with here.retrying() as retrying:
-            answer = retrying(partial(api.send, LIST_RELEASES, EmptyRequest()))
+            answer = retrying(partial(api.send_request, LIST_RELEASES, EmptyRequest()))
         if answer.status != _FOUND:
             raise problem(answer)
         document = answer.body if version is None else _one(answer.body, version)

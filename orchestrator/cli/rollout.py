@@ -160,7 +160,7 @@ def plan(
     here: Invocation = context.obj
     with here.reporting_errors(as_json=as_json):
         api = here.connect()
-        answer = _begin(here, partial(api.send, START_ROLLOUT, body))
+        answer = _begin(here, partial(api.send_request, START_ROLLOUT, body))
         code = _go_on(here, api, answer, watched=wait, as_json=as_json)
     raise typer.Exit(code)
 
@@ -211,7 +211,7 @@ def start(
         if allow_replacement and not yes:
             _confirm(here, "This may replace or remove queues, with every message in them.")
         api = here.connect()
-        answer = _begin(here, partial(api.send, START_ROLLOUT, body))
+        answer = _begin(here, partial(api.send_request, START_ROLLOUT, body))
         code = _go_on(here, api, answer, watched=_watched(here, watch), as_json=as_json)
     raise typer.Exit(code)
 
@@ -322,7 +322,7 @@ def approve(
         with here.retrying() as retrying:
             answer = retrying(
                 partial(
-                    api.send,
+                    api.send_request,
                     APPROVE_ROLLOUT,
                     ApproveStage(rollout_id=name, stage=number, reason=or_unset(reason)),
                 )
@@ -348,7 +348,9 @@ def retry(
         api = here.connect()
         with here.retrying() as retrying:
             name = named_or_newest(api, retrying, given, dry_runs=False)
-        answer = _begin(here, partial(api.send, RETRY_ROLLOUT, OrderRollout(rollout_id=name, reason=or_unset(reason))))
+        answer = _begin(
+            here, partial(api.send_request, RETRY_ROLLOUT, OrderRollout(rollout_id=name, reason=or_unset(reason)))
+        )
         code = _go_on(here, api, answer, watched=_watched(here, watch), as_json=as_json)
     raise typer.Exit(code)
 
@@ -439,7 +441,9 @@ def _order(
         if ask:
             _confirm(here, f"This ends rollout {name} for good.")
         with here.retrying() as retrying:
-            answer = retrying(partial(api.send, _ORDERS[verb], OrderRollout(rollout_id=name, reason=or_unset(reason))))
+            answer = retrying(
+                partial(api.send_request, _ORDERS[verb], OrderRollout(rollout_id=name, reason=or_unset(reason)))
+            )
         _show_ordered(answer, partial(_changed_message, verb), as_json=as_json)
 
 

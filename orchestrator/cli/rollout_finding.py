@@ -30,7 +30,9 @@ def named_or_newest(api: Api, retrying: Retrying, given: str | None, *, dry_runs
         page = _found(
             retrying(
                 partial(
-                    api.send, LIST_ROLLOUTS, ListRollouts(cursor=or_unset(cursor), limit=1 if dry_runs else _SMALL_PAGE)
+                    api.send_request,
+                    LIST_ROLLOUTS,
+                    ListRollouts(cursor=or_unset(cursor), limit=1 if dry_runs else _SMALL_PAGE),
                 )
             )
         )
@@ -47,7 +49,7 @@ def named_or_newest(api: Api, retrying: Retrying, given: str | None, *, dry_runs
 
 
 def details(api: Api, retrying: Retrying, rollout: str) -> Document:
-    return _found(retrying(partial(api.send, GET_ROLLOUT, RolloutIdRequest(rollout_id=rollout))))
+    return _found(retrying(partial(api.send_request, GET_ROLLOUT, RolloutIdRequest(rollout_id=rollout))))
 
 
 def listed(api: Api, retrying: Retrying, limit: int) -> tuple[list[Document], str | None]:
@@ -58,7 +60,7 @@ def listed(api: Api, retrying: Retrying, limit: int) -> tuple[list[Document], st
         page = _found(
             retrying(
                 partial(
-                    api.send,
+                    api.send_request,
                     LIST_ROLLOUTS,
                     ListRollouts(cursor=or_unset(cursor), limit=min(limit - len(found), MAX_PAGE_SIZE)),
                 )

@@ -44,7 +44,7 @@ def watch(api: Api, world: World, rollout: str) -> Document:
     ):
         while True:
             retrying = Retrying(progress, seconds=BUSY_RETRY_SECONDS, monotonic=world.monotonic, sleep=world.sleep)
-            answer = retrying(partial(api.send, GET_ROLLOUT, RolloutIdRequest(rollout_id=rollout)))
+            answer = retrying(partial(api.send_request, GET_ROLLOUT, RolloutIdRequest(rollout_id=rollout)))
             if answer.status != _FOUND:
                 raise problem(answer)
             progress.show(answer.body)

@@ -37,7 +37,7 @@ def tenant(context: typer.Context, tenant: Tenant, as_json: Json = False) -> Non
         tenant_id = TenantId.parse(tenant)
         api = here.connect()
         with here.retrying() as retrying:
-            answer = retrying(partial(api.send, GET_TENANT, TenantIdRequest(tenant_id=tenant_id.value)))
+            answer = retrying(partial(api.send_request, GET_TENANT, TenantIdRequest(tenant_id=tenant_id.value)))
         if answer.status != _FOUND:
             raise problem(answer)
         if as_json:

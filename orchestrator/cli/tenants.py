@@ -56,7 +56,7 @@ def tenants(
                 page = MAX_PAGE_SIZE if wanted is None else min(wanted - len(found), MAX_PAGE_SIZE)
                 answer = retrying(
                     partial(
-                        api.send,
+                        api.send_request,
                         LIST_TENANTS,
                         ListTenants(
                             state=or_unset(state), version=or_unset(version), cursor=or_unset(cursor), limit=page

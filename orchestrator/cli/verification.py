@@ -148,7 +148,9 @@ class Verification:
         api = self._api
         with self._here.retrying(self._to_clear_away) as retrying:
             answer = retrying(
-                partial(api.send, DELETE_TENANT, DeleteTenant(tenant_id=self._tenant.value, force=True, reason=_WHY)),
+                partial(
+                    api.send_request, DELETE_TENANT, DeleteTenant(tenant_id=self._tenant.value, force=True, reason=_WHY)
+                ),
                 in_the_way,
             )
         if answer.status not in (_DONE, _STARTED) and kind_of(answer) != Refusal.UNKNOWN_TENANT:
@@ -167,13 +169,13 @@ class Verification:
         api = self._api
         with self._here.retrying(self._timeout) as retrying:
             self.may_be_there = True
-            answer = retrying(partial(api.send, GET_QUEUE, self._named))
+            answer = retrying(partial(api.send_request, GET_QUEUE, self._named))
             how = "getQueue created it"
             if kind_of(answer) == Refusal.UNKNOWN_TENANT:
                 # The setting berth:createOnGetQueue is off.
                 how = "berth create created it, because getQueue creates no tenants here"
                 ordered = retrying(
-                    partial(api.send, CREATE_TENANT, CreateTenant(tenant_id=self._tenant.value, reason=_WHY)),
+                    partial(api.send_request, CREATE_TENANT, CreateTenant(tenant_id=self._tenant.value, reason=_WHY)),
                     in_the_way,
                 )
                 if ordered.status != _STARTED:
@@ -183,7 +185,7 @@ class Verification:
                 # A refused request (4xx) has started nothing. A failed one (5xx) may have.
                 self.may_be_there = answer.status >= _SERVER_ERROR
                 raise problem(answer)
-            answer = retrying(partial(api.send, GET_QUEUE, self._named), until_ready(self._tenant))
+            answer = retrying(partial(api.send_request, GET_QUEUE, self._named), until_ready(self._tenant))
             if answer.status == _STARTED:
                 execution = answer.body.get("execution")
                 raise TimeIsUp(f"Not ready after {retrying.seconds:.0f} s. Provisioning continues: {execution}")
@@ -207,7 +209,7 @@ class Verification:
     def _to_earlier_release(self) -> str:
         api = self._api
         with self._here.retrying() as retrying:
-            answer = retrying(partial(api.send, LIST_RELEASES, EmptyRequest()))
+            answer = retrying(partial(api.send_request, LIST_RELEASES, EmptyRequest()))
         if answer.status != _DONE:
             raise problem(answer)
         current = answer.body["current"]
@@ -218,7 +220,7 @@ class Verification:
         version = max(earlier, key=order)
         self._carry_out(
             partial(
-                api.send,
+                api.send_request,
                 UPGRADE_TENANT,
                 UpgradeTenant(tenant_id=self._tenant.value, version=version, allow_downgrade=True, reason=_WHY),
             )
@@ -226,7 +228,9 @@ class Verification:
         return f"moved to {version}"
 
     def _upgrade(self) -> str:
-        upgrade = partial(self._api.send, UPGRADE_TENANT, UpgradeTenant(tenant_id=self._tenant.value, reason=_WHY))
+        upgrade = partial(
+            self._api.send_request, UPGRADE_TENANT, UpgradeTenant(tenant_id=self._tenant.value, reason=_WHY)
+        )
         tenant = self._carry_out(upgrade)
         if tenant is None:
             return "the tenant was already at its release"
@@ -237,7 +241,7 @@ class Verification:
     def _retry(self) -> str:
         with self._here.retrying() as retrying:
             answer = retrying(
-                partial(self._api.send, RETRY_TENANT, RetryTenant(tenant_id=self._tenant.value, reason=_WHY))
+                partial(self._api.send_request, RETRY_TENANT, RetryTenant(tenant_id=self._tenant.value, reason=_WHY))
             )
         if kind_of(answer) != Refusal.NOTHING_TO_RETRY:
             raise problem(answer)
@@ -265,14 +269,14 @@ class Verification:
         # SQS counts messages with a delay, so the queue may not be reported empty at once.
         drain = 0 if force else _DRAIN_SECONDS
         asked = DeleteTenant(tenant_id=self._tenant.value, force=force, drain_seconds=drain, reason=_WHY)
-        delete = partial(self._api.send, DELETE_TENANT, asked)
+        delete = partial(self._api.send_request, DELETE_TENANT, asked)
         self._carry_out(delete, timeout=self._to_clear_away)
         self.may_be_there = False
         return "deleted the tenant, its stack and its queue"
 
     def _get_deleted_queue(self) -> str:
         with self._here.retrying() as retrying:
-            answer = retrying(partial(self._api.send, GET_QUEUE, self._named))
+            answer = retrying(partial(self._api.send_request, GET_QUEUE, self._named))
         if answer.status != _GONE:
             raise NotProven(f"getQueue answered {answer.status} for a deleted tenant, not {_GONE}.")
         return "getQueue reports that the tenant was deleted, and does not create it again"
@@ -322,7 +326,7 @@ class Verification:
                 return None
             if answer.status != _STARTED:
                 raise problem(answer, can_wait=False)
-            ended = watch(answer.body, partial(self._api.send, GET_TENANT, self._named), retrying)
+            ended = watch(answer.body, partial(self._api.send_request, GET_TENANT, self._named), retrying)
             if ended is None:
                 execution = answer.body["execution"]
                 raise TimeIsUp(f"The operation is still running after {retrying.seconds:.0f} s: {execution}")
@@ -330,7 +334,7 @@ class Verification:
 
     def _credentials(self, access: Access) -> dict[str, Any]:
         with self._here.retrying() as retrying:
-            answer = retrying(partial(self._api.send, CREDENTIAL_ROUTES[access], self._named))
+            answer = retrying(partial(self._api.send_request, CREDENTIAL_ROUTES[access], self._named))
         if kind_of(answer) == CREDENTIALS_NOT_ENABLED.kind:
             raise NothingToProve(str(answer.body["detail"]))
         if answer.status != _DONE:

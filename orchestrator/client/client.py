@@ -69,7 +69,7 @@ class Client:
         request = TenantIdRequest(tenant_id=TenantId.parse(tenant).value)
         if not wait:
             return self.call(GET_QUEUE, request)
-        answer = self._retrying(timeout)(lambda: self.send(GET_QUEUE, request), _until_ready)
+        answer = self._retrying(timeout)(lambda: self.send_request(GET_QUEUE, request), _until_ready)
         queue = self._read(GET_QUEUE, answer)
         if isinstance(queue, Provisioning):
             raise StillProvisioning(
@@ -86,9 +86,9 @@ class Client:
 
     def call(self, route: Route[RequestT, AnswerT], request: RequestT) -> AnswerT:
         """The route's answer in its own model. If the API is too busy, the request is repeated for a while."""
-        return self._read(route, self._retrying(BUSY_RETRY_SECONDS)(lambda: self.send(route, request)))
+        return self._read(route, self._retrying(BUSY_RETRY_SECONDS)(lambda: self.send_request(route, request)))
 
-    def send(self, route: Route[RequestT, Any], request: RequestT) -> ApiAnswer:
+    def send_request(self, route: Route[RequestT, Any], request: RequestT) -> ApiAnswer:
         """Send one request, and return the answer whatever its status."""
         return self._transport.send(request_of(route, request))
 

@@ -82,7 +82,7 @@ class Show:
     # A platform
 
     def ask(self, tenant: TenantId) -> ApiAnswer:
-        answer = self._api.send(GET_QUEUE, TenantIdRequest(tenant_id=tenant.value))
+        answer = self._api.send_request(GET_QUEUE, TenantIdRequest(tenant_id=tenant.value))
         meaning = escape(str(answer.body.get("detail", "")))
         if answer.status == 200:
             meaning = f"the queue, at version {answer.body['version']}"
@@ -110,7 +110,7 @@ class Show:
             waiting = [
                 tenant
                 for tenant in waiting
-                if self._api.send(GET_QUEUE, TenantIdRequest(tenant_id=tenant.value)).status != 200
+                if self._api.send_request(GET_QUEUE, TenantIdRequest(tenant_id=tenant.value)).status != 200
             ]
             if not waiting:
                 return

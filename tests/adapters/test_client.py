@@ -131,7 +131,7 @@ def test_a_request_goes_to_the_endpoint_itself_by_default(server: Server) -> Non
 
 def test_no_tenant_id_can_reach_another_path(server: Server) -> None:
     # The model is constructed, not decoded: decoding would refuse these characters.
-    client(server).send(queues.GET_QUEUE, TenantIdRequest(tenant_id="../a b?c#d%2F"))
+    client(server).send_request(queues.GET_QUEUE, TenantIdRequest(tenant_id="../a b?c#d%2F"))
     [received] = server.requests
     assert received.path == "/tenants/..%2Fa%20b%3Fc%23d%252F/queue"
     assert received.headers["Authorization"] == expected_authorization(received, credentials())
@@ -230,7 +230,7 @@ def test_the_requests_cover_every_route() -> None:
 def test_every_request_is_signed_with_its_query_and_its_body(
     server: Server, route: AnyRoute, model: Wire, path: str, body: dict[str, object] | None
 ) -> None:
-    assert client(server).send(route, model).status == 200
+    assert client(server).send_request(route, model).status == 200
     [received] = server.requests
     assert (received.method, received.path) == (route.method, path)
     assert (json.loads(received.body) if received.body else None) == body
@@ -253,14 +253,14 @@ def test_a_sent_request_is_decoded_to_the_same_model(route: AnyRoute, model: Wir
 
 @pytest.mark.parametrize("value", ["a b", "a+b", "a&b=c", "100%", "ä/ö", "~-_.", "a%20b", "=", "?#"])
 def test_a_query_with_special_characters_arrives_unchanged(server: Server, value: str) -> None:
-    client(server).send(tenants.LIST_TENANTS, tenants.ListTenants(cursor=value, version="0.1.0"))
+    client(server).send_request(tenants.LIST_TENANTS, tenants.ListTenants(cursor=value, version="0.1.0"))
     [received] = server.requests
     assert parse_qsl(received.path.partition("?")[2]) == [("version", "0.1.0"), ("cursor", value)]
     assert received.headers["Authorization"] == expected_authorization(received, credentials())
 
 
 def test_a_body_that_was_changed_in_transit_has_a_wrong_signature(server: Server) -> None:
-    client(server).send(tenants.CREATE_TENANT, tenants.CreateTenant(tenant_id="acme", version="0.2.0"))
+    client(server).send_request(tenants.CREATE_TENANT, tenants.CreateTenant(tenant_id="acme", version="0.2.0"))
     [received] = server.requests
     changed = replace(received, body=received.body.replace(b"0.2.0", b"0.1.0"))
     assert changed.headers["Authorization"] != expected_authorization(changed, credentials())
@@ -282,25 +282,25 @@ def test_renewed_credentials_are_used(server: Server) -> None:
 def test_an_answer_has_status_body_and_retry_after(server: Server) -> None:
     server.status, server.headers = 202, {"Retry-After": "2"}
     server.body = json.dumps({"status": "PROVISIONING"}).encode()
-    assert client(server).send(queues.GET_QUEUE, ACME) == ApiAnswer(202, {"status": "PROVISIONING"}, 2.0)
+    assert client(server).send_request(queues.GET_QUEUE, ACME) == ApiAnswer(202, {"status": "PROVISIONING"}, 2.0)
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>Bad gateway</html>", b"[1]", b"\xff"])
 def test_an_answer_that_is_not_a_json_object_has_an_empty_body(server: Server, body: bytes) -> None:
     server.status, server.body = 502, body
-    assert client(server).send(queues.GET_QUEUE, ACME) == ApiAnswer(502, {}, None)
+    assert client(server).send_request(queues.GET_QUEUE, ACME) == ApiAnswer(502, {}, None)
 
 
 @pytest.mark.parametrize("value", ["Wed, 21 Oct 2026 07:28:00 GMT", "-1", "soon"])
 def test_a_retry_after_that_is_not_a_number_of_seconds_is_ignored(server: Server, value: str) -> None:
     server.status, server.headers = 503, {"Retry-After": value}
-    assert client(server).send(queues.GET_QUEUE, ACME).retry_after is None
+    assert client(server).send_request(queues.GET_QUEUE, ACME).retry_after is None
 
 
 def test_requests_to_a_local_api_bypass_the_proxy(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
-    assert client(server).send(queues.GET_QUEUE, ACME).status == 200
+    assert client(server).send_request(queues.GET_QUEUE, ACME).status == 200
 
 
 def test_an_unreachable_api_is_a_connection_error() -> None:

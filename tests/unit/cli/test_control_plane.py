@@ -202,7 +202,7 @@ class TestLocal:
         assert (
             find(Options(local=True), find_local=lambda: aws)
             .api()
-            .send(GET_QUEUE, TenantIdRequest(tenant_id="acme"))
+            .send_request(GET_QUEUE, TenantIdRequest(tenant_id="acme"))
             .status
             == 200
         )
@@ -224,8 +224,8 @@ class TestAws:
     def test_its_api_is_found_by_the_stacks_outputs(self, on_aws: FakeAws) -> None:
         on_aws.outputs["ApiUrl"] = on_aws.endpoint
         found = find(Options(region="eu-west-1", stack="Other"), find_local=nothing).api()
-        assert found.send(GET_QUEUE, TenantIdRequest(tenant_id="acme")).status == 200
-        assert found.send(LIST_RELEASES, EmptyRequest()).status == 200
+        assert found.send_request(GET_QUEUE, TenantIdRequest(tenant_id="acme")).status == 200
+        assert found.send_request(LIST_RELEASES, EmptyRequest()).status == 200
         host = on_aws.endpoint.removeprefix("http://")
         assert on_aws.asked == ["DescribeStacks Other", f"GET {host}/tenants/acme/queue", f"GET {host}/releases"]
 
