@@ -91,5 +91,5 @@ def test_any_caller_fits_a_key(caller: str) -> None:
 def test_conflicting_writes_are_not_retried_for_ever(monkeypatch: pytest.MonkeyPatch, dynamodb: DynamoDBClient) -> None:
     counts = DynamoCreateCounts(dynamodb, TABLE)
     monkeypatch.setattr(counts, "_update", lambda *_: {})
-    with pytest.raises(Unsettled, match=r"acme.*Ask again"):
+    with pytest.raises(Unsettled, match=r"acme.*Try again"):
         counts.count(CALLER, ACME, window=NOON, limit=1)
