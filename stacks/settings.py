@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from constructs import Node
 
-from orchestrator.api.rollout_routes import MAX_CONCURRENCY
+from orchestrator.api.rollout_models import MAX_CONCURRENCY
 from orchestrator.common.errors import BerthError, InvalidName
 from orchestrator.events.api_keys import ENVIRONMENT_PATTERN
 from orchestrator.tenants.names import DEFAULT_NAME, Names

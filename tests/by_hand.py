@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from orchestrator.api import reconciliation_routes, rollout_routes, tenant_routes
+from orchestrator.api import reconciliation_routes, rollout_models, rollout_routes, tenant_models, tenant_routes
 from orchestrator.api.fields import EmptyRequest, TenantIdRequest, or_unset
 from orchestrator.api.queue_routes import GET_QUEUE
 from orchestrator.api.requesting import HttpRequest
@@ -38,29 +38,29 @@ class ClientByHand(Client):
         reason: str | None = None,
     ) -> ApiAnswer:
         version = None if unpin else or_unset(pin)
-        asked = tenant_routes.CreateTenant(
+        asked = tenant_models.CreateTenant(
             tenant_id=tenant.value, version=version, labels=or_unset(labels), reason=or_unset(reason)
         )
         return self.send_request(tenant_routes.CREATE_TENANT, asked)
 
     def upgrade(self, tenant: TenantId, version: str | None = None) -> ApiAnswer:
-        asked = tenant_routes.UpgradeTenant(tenant_id=tenant.value, version=or_unset(version))
+        asked = tenant_models.UpgradeTenant(tenant_id=tenant.value, version=or_unset(version))
         return self.send_request(tenant_routes.UPGRADE_TENANT, asked)
 
     def retry(self, tenant: TenantId) -> ApiAnswer:
-        return self.send_request(tenant_routes.RETRY_TENANT, tenant_routes.RetryTenant(tenant_id=tenant.value))
+        return self.send_request(tenant_routes.RETRY_TENANT, tenant_models.RetryTenant(tenant_id=tenant.value))
 
     def delete(self, tenant: TenantId, *, force: bool = False, reason: str | None = None) -> ApiAnswer:
-        asked = tenant_routes.DeleteTenant(tenant_id=tenant.value, force=force, reason=or_unset(reason))
+        asked = tenant_models.DeleteTenant(tenant_id=tenant.value, force=force, reason=or_unset(reason))
         return self.send_request(tenant_routes.DELETE_TENANT, asked)
 
     def pin(self, tenant: TenantId, version: str) -> ApiAnswer:
         return self.send_request(
-            tenant_routes.PIN_TENANT, tenant_routes.PinTenant(tenant_id=tenant.value, version=version)
+            tenant_routes.PIN_TENANT, tenant_models.PinTenant(tenant_id=tenant.value, version=version)
         )
 
     def rollout(self, rollout: str) -> ApiAnswer:
-        return self.send_request(rollout_routes.GET_ROLLOUT, rollout_routes.RolloutIdRequest(rollout_id=rollout))
+        return self.send_request(rollout_routes.GET_ROLLOUT, rollout_models.RolloutIdRequest(rollout_id=rollout))
 
     def reconciliation(self, reconciliation: str) -> ApiAnswer:
         asked = reconciliation_routes.ReconciliationIdRequest(reconciliation_id=reconciliation)

@@ -39,7 +39,8 @@ from schemathesis.specs.openapi.checks import (
 
 from orchestrator.api.reading import read
 from orchestrator.api.reconciliation_routes import START_RECONCILIATION
-from orchestrator.api.rollout_routes import MAX_CONCURRENCY, START_ROLLOUT
+from orchestrator.api.rollout_models import MAX_CONCURRENCY
+from orchestrator.api.rollout_routes import START_ROLLOUT
 from orchestrator.common.errors import InvalidRequest, InvalidTenantId
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import ID_PATTERN

@@ -6,6 +6,7 @@ from typing import Any
 from lambdas.logs import count, logger
 from lambdas.runtime import use_cases
 from orchestrator.api import reconciliation_routes as reconciliations
+from orchestrator.api import rollout_models, tenant_models
 from orchestrator.api import rollout_routes as rollouts
 from orchestrator.api import tenant_routes as tenants
 from orchestrator.api.answers import Response, refuse, try_again_later, unknown_caller
@@ -42,7 +43,7 @@ def _serve(route: Route[RequestT, Any], answer: Callable[[RequestT, str], Respon
     ROUTES[route.key] = lambda event: answer(read(route, event), caller(event))
 
 
-def _create(request: tenants.CreateTenant, by: str) -> Response:
+def _create(request: tenant_models.CreateTenant, by: str) -> Response:
     return order_response(
         request.tenant, use_cases.lifecycle.create(request.tenant, request.to_domain(by), unpin=request.unpin)
     )
@@ -52,33 +53,33 @@ def _tenant(request: TenantIdRequest, _by: str) -> Response:
     return tenant_response(tenant_detail(request.tenant, use_cases.ports.tenants))
 
 
-def _delete(request: tenants.DeleteTenant, by: str) -> Response:
+def _delete(request: tenant_models.DeleteTenant, by: str) -> Response:
     return order_response(request.tenant, use_cases.lifecycle.delete(request.tenant, request.to_domain(by)))
 
 
-def _upgrade(request: tenants.UpgradeTenant, by: str) -> Response:
+def _upgrade(request: tenant_models.UpgradeTenant, by: str) -> Response:
     return order_response(
         request.tenant, use_cases.lifecycle.upgrade(request.tenant, or_default(request.version), request.to_domain(by))
     )
 
 
-def _retry(request: tenants.RetryTenant, by: str) -> Response:
+def _retry(request: tenant_models.RetryTenant, by: str) -> Response:
     return order_response(
         request.tenant, use_cases.lifecycle.retry(request.tenant, by, reason=or_default(request.reason, ""))
     )
 
 
-def _pin(request: tenants.PinTenant, by: str) -> Response:
+def _pin(request: tenant_models.PinTenant, by: str) -> Response:
     return order_response(
         request.tenant, use_cases.lifecycle.pin(request.tenant, request.version, request.to_domain(by))
     )
 
 
-def _unpin(request: tenants.UnpinTenant, by: str) -> Response:
+def _unpin(request: tenant_models.UnpinTenant, by: str) -> Response:
     return order_response(request.tenant, use_cases.lifecycle.unpin(request.tenant, request.to_domain(by)))
 
 
-def _tenants(request: tenants.ListTenants, _by: str) -> Response:
+def _tenants(request: tenant_models.ListTenants, _by: str) -> Response:
     page = list_tenants(
         use_cases.ports.fleet,
         state=request.wanted_state,
@@ -95,18 +96,18 @@ def _releases(_request: EmptyRequest, _by: str) -> Response:
     )
 
 
-def _start_rollout(request: rollouts.StartRollout, by: str) -> Response:
+def _start_rollout(request: rollout_models.StartRollout, by: str) -> Response:
     spec = request.spec(max_concurrency=use_cases.ports.settings.rollout_concurrency)
     return rollout_start_response(use_cases.rollouts.start(spec, by, reason=or_default(request.reason, "")))
 
 
-def _rollouts(request: rollouts.ListRollouts, _by: str) -> Response:
+def _rollouts(request: rollout_models.ListRollouts, _by: str) -> Response:
     return rollouts_response(
         use_cases.ports.rollout_table.rollouts(limit=request.limit, after=or_default(request.cursor)), request.limit
     )
 
 
-def _rollout(request: rollouts.RolloutIdRequest, _by: str) -> Response:
+def _rollout(request: rollout_models.RolloutIdRequest, _by: str) -> Response:
     table, rollout_id = use_cases.ports.rollout_table, request.rollout_id
     rollout = table.rollout(rollout_id)
     if rollout is None:
@@ -118,31 +119,31 @@ def _rollout(request: rollouts.RolloutIdRequest, _by: str) -> Response:
     )
 
 
-def _pause_rollout(request: rollouts.OrderRollout, by: str) -> Response:
+def _pause_rollout(request: rollout_models.OrderRollout, by: str) -> Response:
     return rollout_order_response(
         use_cases.rollouts.pause(request.rollout_id, by, reason=or_default(request.reason, ""))
     )
 
 
-def _resume_rollout(request: rollouts.OrderRollout, by: str) -> Response:
+def _resume_rollout(request: rollout_models.OrderRollout, by: str) -> Response:
     return rollout_order_response(
         use_cases.rollouts.resume(request.rollout_id, by, reason=or_default(request.reason, ""))
     )
 
 
-def _abort_rollout(request: rollouts.OrderRollout, by: str) -> Response:
+def _abort_rollout(request: rollout_models.OrderRollout, by: str) -> Response:
     return rollout_order_response(
         use_cases.rollouts.abort(request.rollout_id, by, reason=or_default(request.reason, ""))
     )
 
 
-def _approve_rollout(request: rollouts.ApproveStage, by: str) -> Response:
+def _approve_rollout(request: rollout_models.ApproveStage, by: str) -> Response:
     return rollout_order_response(
         use_cases.rollouts.approve(request.rollout_id, request.stage, by, reason=or_default(request.reason, ""))
     )
 
 
-def _retry_rollout(request: rollouts.OrderRollout, by: str) -> Response:
+def _retry_rollout(request: rollout_models.OrderRollout, by: str) -> Response:
     return rollout_start_response(
         use_cases.rollouts.retry(request.rollout_id, by, reason=or_default(request.reason, ""))
     )

@@ -7,15 +7,17 @@ The routes are declared once. The function, the gateway, the policies, the clien
 3. :mod:`orchestrator.api.fields`                 the types of values in requests and answers
 4. :mod:`orchestrator.api.queue_routes`           the routes for platforms, senders and receivers
 5. :mod:`orchestrator.api.tenant_routes`          the operators' routes for tenants and releases
-6. :mod:`orchestrator.api.rollout_routes`         the operators' routes for rollouts
-7. :mod:`orchestrator.api.reconciliation_routes`  the operators' routes for reconciliations, adoptions and health
-8. :mod:`orchestrator.api.event_problems`         kinds of problems of the event plane
-9. :mod:`orchestrator.api.event_fields`           the types of values in its requests and answers
-10. :mod:`orchestrator.api.event_routes`          the tenants' routes for events
-11. :mod:`orchestrator.api.event_read_routes`     the routes that read events and acknowledge those of the inbox
-12. :mod:`orchestrator.api.event_configuration_routes`  the routes for event settings, API keys, sources and forms
-13. :mod:`orchestrator.api.for_operators`         operators' routes for what tenants can do themselves
-14. :mod:`orchestrator.api.routes`                all routes
+6. :mod:`orchestrator.api.tenant_models`          the requests and answers of these routes
+7. :mod:`orchestrator.api.rollout_routes`         the operators' routes for rollouts
+8. :mod:`orchestrator.api.rollout_models`         the requests and answers of these routes
+9. :mod:`orchestrator.api.reconciliation_routes`  the operators' routes for reconciliations, adoptions and health
+10. :mod:`orchestrator.api.event_problems`        kinds of problems of the event plane
+11. :mod:`orchestrator.api.event_fields`          the types of values in its requests and answers
+12. :mod:`orchestrator.api.event_routes`          the tenants' routes for events
+13. :mod:`orchestrator.api.event_read_routes`     the routes that read events and acknowledge those of the inbox
+14. :mod:`orchestrator.api.event_configuration_routes`  the routes for event settings, API keys, sources and forms
+15. :mod:`orchestrator.api.for_operators`         operators' routes for what tenants can do themselves
+16. :mod:`orchestrator.api.routes`                all routes
 
 Requests and answers:
 

@@ -26,8 +26,8 @@ from orchestrator.api import (
     fields,
     queue_routes,
     reconciliation_routes,
-    rollout_routes,
-    tenant_routes,
+    rollout_models,
+    tenant_models,
 )
 from orchestrator.api.fields import ProblemMembers, as_documented
 from orchestrator.api.for_operators import OPERATORS_SUFFIX
@@ -446,7 +446,7 @@ CONTROL_PLANE = Api(
     document=_DOCS / "openapi.json",
     examples=_DOCS / "api-examples.json",
     routes=ROUTES,
-    modules=(fields, queue_routes, tenant_routes, rollout_routes, reconciliation_routes),
+    modules=(fields, queue_routes, tenant_models, rollout_models, reconciliation_routes),
     heading={
         "openapi": "3.1.0",
         "info": {

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from orchestrator.api.answers import RETRY_AFTER_SECONDS, Response, json_response
 from orchestrator.api.operator_answers import refuse
-from orchestrator.api.rollout_routes import MAX_CAUSES, MAX_TENANTS_PER_CAUSE
+from orchestrator.api.rollout_models import MAX_CAUSES, MAX_TENANTS_PER_CAUSE
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import timestamp
 from orchestrator.rollouts.control import NothingToDo, RolloutWithStages

@@ -8,6 +8,14 @@ from typing import Annotated
 import typer
 
 from orchestrator.api.fields import or_unset
+from orchestrator.api.tenant_models import (
+    CreateTenant,
+    DeleteTenant,
+    PinTenant,
+    RetryTenant,
+    UnpinTenant,
+    UpgradeTenant,
+)
 from orchestrator.api.tenant_routes import (
     CREATE_TENANT,
     DELETE_TENANT,
@@ -15,12 +23,6 @@ from orchestrator.api.tenant_routes import (
     RETRY_TENANT,
     UNPIN_TENANT,
     UPGRADE_TENANT,
-    CreateTenant,
-    DeleteTenant,
-    PinTenant,
-    RetryTenant,
-    UnpinTenant,
-    UpgradeTenant,
 )
 from orchestrator.cli.invocation import NOT_ASKED, Json, Reason, Tenant, Timeout
 from orchestrator.cli.ordering import carry_out

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orchestrator.api.fields import or_unset
+from orchestrator.api.rollout_models import ApproveStage, OrderRollout
 from orchestrator.api.rollout_routes import (
     ABORT_ROLLOUT,
     APPROVE_ROLLOUT,
@@ -16,8 +17,6 @@ from orchestrator.api.rollout_routes import (
     RESUME_ROLLOUT,
     RETRY_ROLLOUT,
     START_ROLLOUT,
-    ApproveStage,
-    OrderRollout,
 )
 from orchestrator.cli import render, rollout_spec
 from orchestrator.cli.api import Api, Document

@@ -6,8 +6,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from orchestrator.api.fields import or_unset
-from orchestrator.api.rollout_routes import GET_ROLLOUT, LIST_ROLLOUTS, ListRollouts, RolloutIdRequest
-from orchestrator.api.tenant_routes import MAX_PAGE_SIZE
+from orchestrator.api.rollout_models import ListRollouts, RolloutIdRequest
+from orchestrator.api.rollout_routes import GET_ROLLOUT, LIST_ROLLOUTS
+from orchestrator.api.tenant_models import MAX_PAGE_SIZE
 from orchestrator.cli.api import Api, Document
 from orchestrator.cli.errors import NoRollout
 from orchestrator.cli.problems import problem

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from orchestrator.api.reading import decode
-from orchestrator.api.rollout_routes import MAX_CONCURRENCY, MAX_TENANTS, StartRollout
+from orchestrator.api.rollout_models import MAX_CONCURRENCY, MAX_TENANTS, StartRollout
 from orchestrator.cli.orders import labels_of
 from orchestrator.common.errors import InvalidRequest, InvalidTenantId
 from orchestrator.common.tenant_ids import TenantId

@@ -11,7 +11,8 @@ import typer
 from rich.text import Text
 
 from orchestrator.api.fields import or_unset
-from orchestrator.api.tenant_routes import LIST_TENANTS, MAX_PAGE_SIZE, ListTenants
+from orchestrator.api.tenant_models import MAX_PAGE_SIZE, ListTenants
+from orchestrator.api.tenant_routes import LIST_TENANTS
 from orchestrator.cli import render
 from orchestrator.cli.api import Document
 from orchestrator.cli.invocation import Invocation, Json, one_of

@@ -14,6 +14,7 @@ from botocore.exceptions import ConnectionError as NoConnection
 from orchestrator.api.fields import EmptyRequest, TenantIdRequest
 from orchestrator.api.problems import CREDENTIALS_NOT_ENABLED
 from orchestrator.api.queue_routes import CREDENTIAL_ROUTES, GET_QUEUE
+from orchestrator.api.tenant_models import CreateTenant, DeleteTenant, RetryTenant, UpgradeTenant
 from orchestrator.api.tenant_routes import (
     CREATE_TENANT,
     DELETE_TENANT,
@@ -21,10 +22,6 @@ from orchestrator.api.tenant_routes import (
     LIST_RELEASES,
     RETRY_TENANT,
     UPGRADE_TENANT,
-    CreateTenant,
-    DeleteTenant,
-    RetryTenant,
-    UpgradeTenant,
 )
 from orchestrator.cli import render
 from orchestrator.cli.api import Api, Document

@@ -18,6 +18,7 @@ from botocore.exceptions import EndpointConnectionError
 
 from orchestrator.api import queue_routes as queues
 from orchestrator.api import reconciliation_routes as reconciliations
+from orchestrator.api import rollout_models, tenant_models
 from orchestrator.api import rollout_routes as rollouts
 from orchestrator.api import tenant_routes as tenants
 from orchestrator.api.fields import EmptyRequest, TenantIdRequest, Wire
@@ -143,54 +144,59 @@ REQUESTS: list[tuple[AnyRoute, Wire, str, dict[str, object] | None]] = [
     (queues.GET_QUEUE, ACME, "/tenants/acme/queue", None),
     (queues.GET_SEND_CREDENTIALS, ACME, "/tenants/acme/queue/credentials/send", None),
     (queues.GET_RECEIVE_CREDENTIALS, ACME, "/tenants/acme/queue/credentials/receive", None),
-    (tenants.CREATE_TENANT, tenants.CreateTenant(tenant_id="acme"), "/tenants/acme", None),
+    (tenants.CREATE_TENANT, tenant_models.CreateTenant(tenant_id="acme"), "/tenants/acme", None),
     (
         tenants.CREATE_TENANT,
-        tenants.CreateTenant(tenant_id="acme", version="0.2.0", labels={"team": "blue @ green"}, reason=WHY),
+        tenant_models.CreateTenant(tenant_id="acme", version="0.2.0", labels={"team": "blue @ green"}, reason=WHY),
         "/tenants/acme",
         {"version": "0.2.0", "labels": {"team": "blue @ green"}, "reason": WHY},
     ),
-    (tenants.CREATE_TENANT, tenants.CreateTenant(tenant_id="acme", version=None), "/tenants/acme", {"version": None}),
+    (
+        tenants.CREATE_TENANT,
+        tenant_models.CreateTenant(tenant_id="acme", version=None),
+        "/tenants/acme",
+        {"version": None},
+    ),
     (
         tenants.UPGRADE_TENANT,
-        tenants.UpgradeTenant(tenant_id="acme", version="0.2.0", allow_downgrade=True),
+        tenant_models.UpgradeTenant(tenant_id="acme", version="0.2.0", allow_downgrade=True),
         "/tenants/acme/upgrade",
         {"version": "0.2.0", "allowDowngrade": True},
     ),
-    (tenants.RETRY_TENANT, tenants.RetryTenant(tenant_id="acme"), "/tenants/acme/retry", None),
-    (tenants.DELETE_TENANT, tenants.DeleteTenant(tenant_id="acme"), "/tenants/acme", None),
+    (tenants.RETRY_TENANT, tenant_models.RetryTenant(tenant_id="acme"), "/tenants/acme/retry", None),
+    (tenants.DELETE_TENANT, tenant_models.DeleteTenant(tenant_id="acme"), "/tenants/acme", None),
     (
         tenants.DELETE_TENANT,
-        tenants.DeleteTenant(tenant_id="acme", force=True, drain_seconds=60, reason=WHY),
+        tenant_models.DeleteTenant(tenant_id="acme", force=True, drain_seconds=60, reason=WHY),
         "/tenants/acme?force=true&drainSeconds=60&reason=a%20%26%20b",
         None,
     ),
     (
         tenants.PIN_TENANT,
-        tenants.PinTenant(tenant_id="acme", version="0.2.0"),
+        tenant_models.PinTenant(tenant_id="acme", version="0.2.0"),
         "/tenants/acme/pin",
         {"version": "0.2.0"},
     ),
-    (tenants.UNPIN_TENANT, tenants.UnpinTenant(tenant_id="acme"), "/tenants/acme/pin", None),
+    (tenants.UNPIN_TENANT, tenant_models.UnpinTenant(tenant_id="acme"), "/tenants/acme/pin", None),
     (tenants.GET_TENANT, ACME, "/tenants/acme", None),
-    (tenants.LIST_TENANTS, tenants.ListTenants(), "/tenants", None),
+    (tenants.LIST_TENANTS, tenant_models.ListTenants(), "/tenants", None),
     (
         tenants.LIST_TENANTS,
-        tenants.ListTenants(status=TenantState.UPDATE_FAILED, version="0.1.0", cursor="a-b_c", limit=5),
+        tenant_models.ListTenants(status=TenantState.UPDATE_FAILED, version="0.1.0", cursor="a-b_c", limit=5),
         "/tenants?status=UPDATE_FAILED&version=0.1.0&cursor=a-b_c&limit=5",
         None,
     ),
     (tenants.LIST_RELEASES, EmptyRequest(), "/releases", None),
     (
         rollouts.START_ROLLOUT,
-        rollouts.StartRollout(version="0.2.0", stages=[rollouts.StageSpec(size="rest", alarm=None)]),
+        rollout_models.StartRollout(version="0.2.0", stages=[rollout_models.StageSpec(size="rest", alarm=None)]),
         "/rollouts",
         {"version": "0.2.0", "stages": [{"size": "rest", "alarm": None}]},
     ),
-    (rollouts.LIST_ROLLOUTS, rollouts.ListRollouts(cursor=ID, limit=5), f"/rollouts?cursor={ID}&limit=5", None),
-    (rollouts.GET_ROLLOUT, rollouts.RolloutIdRequest(rollout_id=ID), f"/rollouts/{ID}", None),
+    (rollouts.LIST_ROLLOUTS, rollout_models.ListRollouts(cursor=ID, limit=5), f"/rollouts?cursor={ID}&limit=5", None),
+    (rollouts.GET_ROLLOUT, rollout_models.RolloutIdRequest(rollout_id=ID), f"/rollouts/{ID}", None),
     *(
-        (route, rollouts.OrderRollout(rollout_id=ID, reason=WHY), f"/rollouts/{ID}/{verb}", {"reason": WHY})
+        (route, rollout_models.OrderRollout(rollout_id=ID, reason=WHY), f"/rollouts/{ID}/{verb}", {"reason": WHY})
         for verb, route in (
             ("pause", rollouts.PAUSE_ROLLOUT),
             ("resume", rollouts.RESUME_ROLLOUT),
@@ -198,7 +204,12 @@ REQUESTS: list[tuple[AnyRoute, Wire, str, dict[str, object] | None]] = [
             ("retry", rollouts.RETRY_ROLLOUT),
         )
     ),
-    (rollouts.APPROVE_ROLLOUT, rollouts.ApproveStage(rollout_id=ID, stage=2), f"/rollouts/{ID}/approve", {"stage": 2}),
+    (
+        rollouts.APPROVE_ROLLOUT,
+        rollout_models.ApproveStage(rollout_id=ID, stage=2),
+        f"/rollouts/{ID}/approve",
+        {"stage": 2},
+    ),
     (
         reconciliations.START_RECONCILIATION,
         reconciliations.StartReconciliation(detect_drift=True),
@@ -253,14 +264,14 @@ def test_a_sent_request_is_decoded_to_the_same_model(route: AnyRoute, model: Wir
 
 @pytest.mark.parametrize("value", ["a b", "a+b", "a&b=c", "100%", "ä/ö", "~-_.", "a%20b", "=", "?#"])
 def test_a_query_with_special_characters_arrives_unchanged(server: Server, value: str) -> None:
-    client(server).send_request(tenants.LIST_TENANTS, tenants.ListTenants(cursor=value, version="0.1.0"))
+    client(server).send_request(tenants.LIST_TENANTS, tenant_models.ListTenants(cursor=value, version="0.1.0"))
     [received] = server.requests
     assert parse_qsl(received.path.partition("?")[2]) == [("version", "0.1.0"), ("cursor", value)]
     assert received.headers["Authorization"] == expected_authorization(received, credentials())
 
 
 def test_a_body_that_was_changed_in_transit_has_a_wrong_signature(server: Server) -> None:
-    client(server).send_request(tenants.CREATE_TENANT, tenants.CreateTenant(tenant_id="acme", version="0.2.0"))
+    client(server).send_request(tenants.CREATE_TENANT, tenant_models.CreateTenant(tenant_id="acme", version="0.2.0"))
     [received] = server.requests
     changed = replace(received, body=received.body.replace(b"0.2.0", b"0.1.0"))
     assert changed.headers["Authorization"] != expected_authorization(changed, credentials())

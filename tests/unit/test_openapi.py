@@ -37,10 +37,11 @@ from orchestrator.api import (
 )
 from orchestrator.api.reading import decode, read
 from orchestrator.api.reconciliation_routes import CURSOR_PATTERN
-from orchestrator.api.rollout_routes import MAX_CONCURRENCY, START_ROLLOUT
+from orchestrator.api.rollout_models import MAX_CONCURRENCY
+from orchestrator.api.rollout_routes import START_ROLLOUT
 from orchestrator.api.route import AnyRoute
 from orchestrator.api.routes import ROUTES
-from orchestrator.api.tenant_routes import MAX_PAGE_SIZE
+from orchestrator.api.tenant_models import MAX_PAGE_SIZE
 from orchestrator.common import validation
 from orchestrator.common.callers import digest_of
 from orchestrator.common.errors import InvalidRequest, Throttled

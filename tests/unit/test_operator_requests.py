@@ -19,13 +19,14 @@ from jsonschema import Draft202012Validator
 
 from orchestrator.api import openapi
 from orchestrator.api import tenant_routes as tenants
-from orchestrator.api.fields import given as sent
+from orchestrator.api.fields import or_default as sent
 from orchestrator.api.fields import whole
 from orchestrator.api.reading import MAX_CHARACTERS, read
-from orchestrator.api.rollout_routes import MAX_CONCURRENCY, START_ROLLOUT
+from orchestrator.api.rollout_models import MAX_CONCURRENCY
+from orchestrator.api.rollout_routes import START_ROLLOUT
 from orchestrator.api.route import AnyRoute, Audience
 from orchestrator.api.routes import ROUTES as ALL_ROUTES
-from orchestrator.api.tenant_routes import ListTenants
+from orchestrator.api.tenant_models import ListTenants
 from orchestrator.common.callers import NOBODY_KNOWN, caller
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.tenants.fleet import PAGE_SIZE

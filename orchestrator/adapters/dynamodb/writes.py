@@ -43,6 +43,10 @@ class Writes:
             check["ExpressionAttributeNames"] = names
         return {"ConditionCheck": check}
 
+    def delete(self, key: keys.Key, condition: str, values: Item) -> Item:
+        delete: Item = {"TableName": self.table, "Key": key, "ConditionExpression": condition}
+        return {"Delete": delete | ({"ExpressionAttributeValues": values} if values else {})}
+
     def update(
         self,
         key: keys.Key,

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from orchestrator.api.tenant_routes import MAX_PAGE_SIZE
+from orchestrator.api.tenant_models import MAX_PAGE_SIZE
 from orchestrator.cli.errors import ExitCode
 from orchestrator.common.tenant_ids import TENANT_ID_MAX_LENGTH, TenantId
 from orchestrator.tenants.fleet import PAGE_SIZE

@@ -19,7 +19,7 @@ from orchestrator.api.rollout_answers import (
     rollout_start_response,
     rollouts_response,
 )
-from orchestrator.api.rollout_routes import MAX_CAUSES, MAX_TENANTS_PER_CAUSE
+from orchestrator.api.rollout_models import MAX_CAUSES, MAX_TENANTS_PER_CAUSE
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import timestamp
 from orchestrator.rollouts.control import NothingToDo, RolloutWithStages

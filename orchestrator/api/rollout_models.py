@@ -1,0 +1,452 @@
+"""The requests and answers of the operators' routes for rollouts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import UNSET, Meta, UnsetType, to_builtins
+
+from orchestrator.api.fields import (
+    Altered,
+    Count,
+    Execution,
+    GivenReason,
+    Labels,
+    Moment,
+    OnlyTrue,
+    PositiveCount,
+    Reason,
+    RequestedBy,
+    RetryAfterSeconds,
+    RolloutId,
+    RolloutStatus,
+    RootCause,
+    TenantIdText,
+    Text,
+    Version,
+    Wire,
+    WireRequest,
+    former_name_of,
+    keys_of,
+    or_default,
+)
+from orchestrator.api.tenant_models import MAX_PAGE_SIZE
+from orchestrator.common.errors import InvalidRequest
+from orchestrator.rollouts import records
+from orchestrator.rollouts.documents import REST, spec_from
+from orchestrator.rollouts.records import MAX_STAGES
+from orchestrator.tenants.fleet import PAGE_SIZE
+
+MAX_TENANTS = 500
+"""The maximum number of tenants that a rollout may name. Each tenant is looked up while the operator waits."""
+MAX_BAKE_SECONDS = 7 * 24 * 3600
+MAX_CONCURRENCY = 1_000
+MAX_CAUSES = 20
+"""The maximum number of causes of failures in an answer. The most frequent causes come first."""
+MAX_TENANTS_PER_CAUSE = 50
+MAX_SKIPPED_NAMED = 20
+
+_SHARE = "[1-9][0-9]{0,5}|([1-9][0-9]?|100)%"
+_SIZE_IS = (
+    'The number or the percentage of tenants in the stage, or "rest" for all remaining tenants. The last stage, and '
+    'only the last, must be "rest".'
+)
+
+Share = Annotated[
+    str,
+    Meta(
+        title="Share",
+        description="A number or a percentage of tenants. Percentages are rounded up.",
+        pattern=rf"^({_SHARE})\Z",
+        examples=["5", "10%"],
+    ),
+]
+Size = Annotated[str, Meta(description=_SIZE_IS, pattern=rf"^({_SHARE}|{REST})\Z", examples=["5", "10%", REST])]
+Bound = Annotated[
+    str,
+    Meta(
+        title="Bound",
+        description="A number or a percentage of tenants.",
+        pattern=r"^([0-9]{1,6}|([0-9]{1,2}|100)%)\Z",
+        examples=["0", "5%"],
+    ),
+]
+Concurrency = Annotated[
+    int,
+    Meta(
+        ge=1,
+        le=MAX_CONCURRENCY,
+        description="The maximum number of tenants that are moved at once. A stage begins with fewer, and slows down "
+        "when CloudFormation throttles. The control plane has a limit of its own.",
+    ),
+]
+Tolerated = Annotated[
+    Bound,
+    Meta(
+        description="The number or the percentage of the stage's tenants that may fail. Percentages are rounded down. "
+        "Default: 0 for the first stage, 5% for the others."
+    ),
+]
+BakeSeconds = Annotated[
+    int, Meta(ge=0, le=MAX_BAKE_SECONDS, description="The time to wait after the stage before the next stage begins.")
+]
+AlarmName = Annotated[
+    Annotated[str, Meta(pattern=r"^[A-Za-z0-9 ._:/@+=()-]{1,255}\Z")] | None,
+    Meta(description="A CloudWatch alarm that halts the rollout if it goes off during bakeSeconds."),
+]
+Approval = Annotated[bool, Meta(description="True if an operator must approve the stage before it begins.")]
+OnlyTenants = Annotated[
+    list[TenantIdText], Meta(min_length=1, max_length=MAX_TENANTS, description="Move only these tenants.")
+]
+OnlyLabels = Annotated[Labels, Meta(description="Move only tenants that have all of these labels.")]
+OnlyShare = Annotated[
+    Share,
+    Meta(description="Move only this share of the selected tenants. A larger share later includes the same tenants."),
+]
+Sample = Annotated[Share, Meta(description="The share of the tenants that a dry run examines. Default: all tenants.")]
+StageNumber = Annotated[int, Meta(ge=1, le=MAX_STAGES)]
+StageStatus = Annotated[
+    records.StageStatus,
+    Meta(
+        title="StageStatus",
+        description="BAKING: all tenants of the stage were tried, and the rollout waits for bakeSeconds.",
+    ),
+]
+SkipReason = Annotated[records.Skip, Meta(title="SkipReason", description="The reason why a tenant is skipped.")]
+TenantResult = Annotated[
+    records.Result,
+    Meta(
+        title="TenantResult",
+        description="The result for one tenant. In a dry run, SUCCEEDED means that the tenant would change, and "
+        "UNCHANGED that it would not.",
+    ),
+]
+Order = Annotated[records.Order, Meta(title="Order", description="An operator's order to a rollout.")]
+
+# Requests
+
+
+class StageSpec(WireRequest, frozen=True, kw_only=True):
+    """One stage of the request."""
+
+    size: Size
+    max_concurrency: Concurrency | UnsetType = UNSET
+    tolerated: Tolerated | UnsetType = UNSET
+    bake_seconds: BakeSeconds | UnsetType = UNSET
+    alarm: AlarmName | UnsetType = UNSET
+    approval: Approval = False
+
+
+class StartRollout(WireRequest, frozen=True, kw_only=True):
+    version: (
+        Annotated[Version, Meta(description="The release to move to. Default: the current release.")] | UnsetType
+    ) = UNSET
+    tenants: OnlyTenants | UnsetType = UNSET
+    labels: OnlyLabels | UnsetType = UNSET
+    share: OnlyShare | UnsetType = UNSET
+    stages: (
+        Annotated[
+            list[StageSpec],
+            Meta(
+                min_length=1,
+                max_length=MAX_STAGES,
+                description="The stages, in order. Default: one tenant, then 10%, then the rest.",
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    allow_downgrade: Annotated[bool, Meta(description="Allow a move to an older release.")] = False
+    allow_replacement: Annotated[
+        bool, Meta(description="Allow updates that replace or remove a queue. The messages in the queue are lost.")
+    ] = False
+    dry_run: Annotated[bool, Meta(description="Only report what would change.")] = False
+    sample: Sample | UnsetType = UNSET
+    undo: (
+        Annotated[
+            RolloutId,
+            Meta(description="The rollout to undo. Its tenants return to their previous release, or to version."),
+        ]
+        | UnsetType
+    ) = UNSET
+    reason: Reason | UnsetType = UNSET
+
+    schema_rules: ClassVar[Mapping[str, Any]] = {
+        "dependentSchemas": {
+            "sample": {
+                "description": "sample requires dryRun.",
+                "required": ["dryRun"],
+                "properties": {"dryRun": {"const": True}},
+            },
+            "undo": {
+                "description": "undo selects the tenants of that rollout, so it excludes tenants.",
+                "properties": {"tenants": False},
+            },
+        }
+    }
+
+    def spec(self, *, max_concurrency: int) -> records.Spec:
+        """``max_concurrency`` is the control plane's own limit of tenants that are moved at once."""
+        stages: list[StageSpec] = or_default(self.stages, [])
+        if [stage.size == REST for stage in stages] != [*(False for _ in stages[1:]), *(True for _ in stages[:1])]:
+            raise InvalidRequest(f"stages: the last stage, and only the last, must have the size {REST}.")
+        if self.undo is not UNSET and self.tenants is not UNSET:
+            raise InvalidRequest(
+                "undo: undo selects the tenants of that rollout, so it cannot be combined with tenants."
+            )
+        if self.sample is not UNSET and not self.dry_run:
+            raise InvalidRequest("sample: sample requires dryRun.")
+        if any(or_default(stage.max_concurrency, 0) > max_concurrency for stage in stages):
+            raise InvalidRequest(f"maxConcurrency: this control plane moves at most {max_concurrency} tenants at once.")
+        return spec_from(to_builtins(self), max_concurrency=max_concurrency)
+
+
+class RolloutIdRequest(WireRequest, frozen=True, kw_only=True):
+    """A request that names a rollout in its path."""
+
+    rollout_id: RolloutId
+
+
+class OrderRollout(RolloutIdRequest, frozen=True, kw_only=True):
+    """An order takes no parameters besides a reason."""
+
+    reason: Reason | UnsetType = UNSET
+
+
+class ApproveStage(RolloutIdRequest, frozen=True, kw_only=True):
+    """The stage to approve."""
+
+    stage: StageNumber
+    reason: Reason | UnsetType = UNSET
+
+
+class ListRollouts(WireRequest, frozen=True, kw_only=True):
+    cursor: Annotated[RolloutId, Meta(description="The cursor of the previous page.")] | UnsetType = UNSET
+    limit: Annotated[int, Meta(ge=1, le=MAX_PAGE_SIZE, description="The number of rollouts per page.")] = PAGE_SIZE
+
+
+# Answers
+
+
+class FullStageSpec(Wire, frozen=True, kw_only=True):
+    """One stage of the request, with defaults filled in."""
+
+    size: Size
+    max_concurrency: Concurrency
+    tolerated: Tolerated
+    bake_seconds: BakeSeconds
+    alarm: AlarmName
+    approval: Approval
+
+
+class RolloutSpec(Wire, frozen=True, kw_only=True):
+    """The request for a rollout. Fields that were not given are left out, except for stages."""
+
+    version: Version | UnsetType = UNSET
+    tenants: OnlyTenants | UnsetType = UNSET
+    labels: OnlyLabels | UnsetType = UNSET
+    share: OnlyShare | UnsetType = UNSET
+    stages: Annotated[list[FullStageSpec], Meta(min_length=1, max_length=MAX_STAGES)]
+    allow_downgrade: OnlyTrue | UnsetType = UNSET
+    allow_replacement: OnlyTrue | UnsetType = UNSET
+    dry_run: OnlyTrue | UnsetType = UNSET
+    sample: Sample | UnsetType = UNSET
+    undo: RolloutId | UnsetType = UNSET
+    retry: RolloutId | UnsetType = UNSET
+
+
+class SkippedTenants(Wire, frozen=True, kw_only=True):
+    """The tenants that are skipped for one reason. If there are many, only some are named."""
+
+    count: PositiveCount
+    tenants: Annotated[list[TenantIdText], Meta(min_length=1, max_length=MAX_SKIPPED_NAMED)]
+
+
+Skipped = Annotated[
+    dict[SkipReason, SkippedTenants],
+    keys_of("SkipReason"),
+    Meta(title="Skipped", description="The skipped tenants, by reason. If there are many, only some are named."),
+]
+
+
+class Stage(Wire, frozen=True, kw_only=True):
+    """The progress of a stage."""
+
+    number: PositiveCount
+    status: StageStatus
+    spec: FullStageSpec
+    wish: Annotated[FullStageSpec, former_name_of("spec")]
+    total: PositiveCount
+    tolerated: Annotated[
+        Count, Meta(description="The number of tenants that may fail, including the failures that a resume accepted.")
+    ]
+    succeeded: Count
+    failed: Count
+    skipped: Count
+    in_flight: Count
+    concurrency: Annotated[PositiveCount, Meta(description="The number of tenants that are moved at once now.")]
+    approved_by: RequestedBy
+    started_at: Moment | None
+    ended_at: Moment | None
+    baked_until: Moment | None
+
+
+class RolloutInBrief(Wire, frozen=True, kw_only=True):
+    """A summary of one rollout."""
+
+    rollout_id: RolloutId
+    status: RolloutStatus
+    reason: Annotated[Text | None, Meta(description="The reason for the status, if it is not obvious.")]
+    dry_run: bool
+    version: Annotated[
+        Version | None, Meta(description="The release to move to. null: each tenant returns to its previous release.")
+    ]
+    undo: Annotated[RolloutId | None, Meta(description="The rollout that this one undoes.")]
+    retry: Annotated[RolloutId | None, Meta(description="The rollout whose failed tenants this one tries again.")]
+    requested_by: Text
+    created_at: Moment
+    ended_at: Moment | None
+    total: Annotated[PositiveCount, Meta(description="The number of tenants in the rollout.")]
+
+
+class RolloutProgress(RolloutInBrief, frozen=True, kw_only=True):
+    execution: Annotated[Execution | None, Meta(description="null until the rollout runs.")]
+    current_stage: PositiveCount
+    selected: Annotated[PositiveCount, Meta(description="The number of selected tenants. A dry run may examine fewer.")]
+    planned: Annotated[
+        list[PositiveCount],
+        Meta(min_length=1, max_length=MAX_STAGES, description="The number of selected tenants in each stage."),
+    ]
+    spec: RolloutSpec
+    wish: Annotated[RolloutSpec, former_name_of("spec")]
+    skipped: Annotated[Skipped, Meta(description="The tenants that were skipped when the rollout was requested.")]
+    succeeded: Count
+    failed: Count
+    skipped_since: Annotated[
+        Count, Meta(description="The number of tenants that were skipped later, when their turn came.")
+    ]
+    in_flight: Count
+    stages: Annotated[list[Stage], Meta(min_length=1, max_length=MAX_STAGES)]
+
+
+class RolloutUnderWay(RolloutProgress, frozen=True, kw_only=True):
+    """The rollout after the request."""
+
+    retry_after_seconds: RetryAfterSeconds
+
+
+class Failures(Wire, frozen=True, kw_only=True):
+    """The tenants that failed for one cause."""
+
+    root_cause: Annotated[RootCause, Meta(description="The cause, without names and ids that differ between tenants.")]
+    count: PositiveCount
+    tenants: Annotated[
+        list[TenantIdText],
+        Meta(
+            min_length=1,
+            max_length=MAX_TENANTS_PER_CAUSE,
+            description="The tenants, or the first of them if there are many.",
+        ),
+    ]
+
+
+class ResourceChange(Wire, frozen=True, kw_only=True):
+    """A change of a resource, and the number of tenants that would have it."""
+
+    change: Text
+    count: PositiveCount
+
+
+class Changes(Wire, frozen=True, kw_only=True):
+    """The result of a dry run."""
+
+    tenants: Annotated[
+        dict[TenantResult, PositiveCount],
+        keys_of("TenantResult"),
+        Meta(description="The number of tenants with each result."),
+    ]
+    resources: Annotated[
+        list[ResourceChange],
+        Meta(
+            max_length=MAX_CAUSES,
+            description="The changes of resources, the most frequent first.",
+        ),
+    ]
+
+
+def _all_null(*names: str) -> dict[str, Any]:
+    return {name: {"type": "null"} for name in names}
+
+
+class RolloutOrder(Wire, frozen=True, kw_only=True):
+    """One order to a rollout. Entries are appended, never changed."""
+
+    at: Annotated[Moment | None, Meta(description="The time of the entry. null only if the row has none.")]
+    order: Order | None
+    requested_by: RequestedBy
+    reason: GivenReason
+    stage: Annotated[StageNumber | None, Meta(description="The stage that was approved.")]
+    rollout_id: Annotated[
+        RolloutId | None,
+        Meta(description="The rollout that retries or undoes this one. In a start: the rollout to retry or undo."),
+    ]
+    altered: Altered
+
+    schema_rules: ClassVar[Mapping[str, Any]] = {
+        "oneOf": [
+            {
+                "description": "An order.",
+                "properties": {"at": {"type": "string"}, "order": {"type": "string"}},
+            },
+            {
+                "description": "A row of the rollout's history that Berth cannot read as an order: somebody added it "
+                "by hand or overwrote an entry.",
+                "properties": {
+                    **_all_null("order", "requestedBy", "reason", "stage", "rolloutId"),
+                    "altered": {"const": True},
+                },
+            },
+        ]
+    }
+
+
+class Rollout(RolloutProgress, frozen=True, kw_only=True):
+    """One rollout with all details."""
+
+    failures: Annotated[
+        list[Failures],
+        Meta(max_length=MAX_CAUSES, description="The failed tenants by cause, the most frequent cause first."),
+    ]
+    changes: Annotated[Changes, Meta(description="The result of a dry run.")] | UnsetType = UNSET
+    history: Annotated[
+        list[RolloutOrder],
+        Meta(description="The orders, with caller and reason. Rollouts from before 0.6.0 have none."),
+    ]
+
+    schema_rules: ClassVar[Mapping[str, Any]] = {
+        "if": {"properties": {"dryRun": {"const": True}}},
+        "then": {"required": ["changes"]},
+        "else": {"properties": {"changes": False}},
+    }
+
+
+class Rollouts(Wire, frozen=True, kw_only=True):
+    """One page of rollouts."""
+
+    rollouts: Annotated[list[RolloutInBrief], Meta(max_length=MAX_PAGE_SIZE)]
+    cursor: Annotated[RolloutId | None, Meta(description="The cursor for the next page. null on the last page.")]
+
+
+class NothingToMove(Wire, frozen=True, kw_only=True):
+    """No tenant needs to be moved."""
+
+    status: Literal["UNCHANGED"]
+    detail: Text
+    skipped: Skipped
+
+
+class RolloutUnchanged(Wire, frozen=True, kw_only=True):
+    """The rollout is already in the requested state."""
+
+    status: Literal["UNCHANGED"]
+    detail: Text

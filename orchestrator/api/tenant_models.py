@@ -1,0 +1,378 @@
+"""The requests and answers of the operators' routes for tenants and releases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import UNSET, Meta, UnsetType
+
+from orchestrator.api.fields import (
+    Altered,
+    Attempt,
+    Count,
+    Execution,
+    GivenReason,
+    Labels,
+    Moment,
+    OnlyTrue,
+    Operation,
+    OperationStatus,
+    OperationVersion,
+    PositiveCount,
+    QueueArn,
+    QueueUrl,
+    Reason,
+    RequestedBy,
+    RetryAfterSeconds,
+    RootCause,
+    TenantIdRequest,
+    TenantIdText,
+    TenantState,
+    Text,
+    Version,
+    Wire,
+    WireRequest,
+    former_name_of,
+    keys_of,
+    or_default,
+)
+from orchestrator.tenants import records
+from orchestrator.tenants.deadlines import MAX_DRAIN_SECONDS
+from orchestrator.tenants.fleet import PAGE_SIZE
+from orchestrator.tenants.records import ChangeKind, Request
+
+MAX_PAGE_SIZE = 500
+
+# Requests
+
+
+class CreateTenant(TenantIdRequest, frozen=True, kw_only=True):
+    version: (
+        Annotated[
+            Version | None,
+            Meta(
+                description="The release to create the tenant at and to pin it to. null removes the pin of an "
+                "existing tenant."
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    labels: Labels | UnsetType = UNSET
+    reason: Reason | UnsetType = UNSET
+
+    @property
+    def unpin(self) -> bool:
+        return self.version is None
+
+    def to_domain(self, by: str) -> Request:
+        return Request(
+            by=by, labels=or_default(self.labels), pin=or_default(self.version), reason=or_default(self.reason, "")
+        )
+
+
+class UpgradeTenant(TenantIdRequest, frozen=True, kw_only=True):
+    version: (
+        Annotated[
+            Version, Meta(description="The release to move to. Default: the tenant's pin, or else the current release.")
+        ]
+        | UnsetType
+    ) = UNSET
+    allow_downgrade: Annotated[bool, Meta(description="Allow a move to an older release.")] = False
+    allow_replacement: Annotated[
+        bool, Meta(description="Allow an upgrade that replaces or removes a queue. The messages in the queue are lost.")
+    ] = False
+    reason: Reason | UnsetType = UNSET
+
+    def to_domain(self, by: str) -> Request:
+        return Request(
+            by=by,
+            allow_downgrade=self.allow_downgrade,
+            allow_replacement=self.allow_replacement,
+            reason=or_default(self.reason, ""),
+        )
+
+
+class RetryTenant(TenantIdRequest, frozen=True, kw_only=True):
+    """A retry takes no parameters besides a reason."""
+
+    reason: Reason | UnsetType = UNSET
+
+
+class PinTenant(TenantIdRequest, frozen=True, kw_only=True):
+    version: Annotated[Version, Meta(description="The release to pin the tenant to.")]
+    reason: Reason | UnsetType = UNSET
+
+    def to_domain(self, by: str) -> Request:
+        return Request(by=by, reason=or_default(self.reason, ""))
+
+
+class UnpinTenant(TenantIdRequest, frozen=True, kw_only=True):
+    reason: Reason | UnsetType = UNSET
+
+    def to_domain(self, by: str) -> Request:
+        return Request(by=by, reason=or_default(self.reason, ""))
+
+
+class DeleteTenant(TenantIdRequest, frozen=True, kw_only=True):
+    force: Annotated[bool, Meta(description="Delete the tenant even if its queue has messages.")] = False
+    drain_seconds: Annotated[
+        int, Meta(ge=0, le=MAX_DRAIN_SECONDS, description="Wait this long for the queue to become empty.")
+    ] = 0
+    reason: Reason | UnsetType = UNSET
+
+    def to_domain(self, by: str) -> Request:
+        return Request(by=by, force=self.force, drain_seconds=self.drain_seconds, reason=or_default(self.reason, ""))
+
+
+class ListTenants(WireRequest, frozen=True, kw_only=True):
+    state: TenantState | UnsetType = UNSET
+    status: Annotated[TenantState, former_name_of("state")] | UnsetType = UNSET
+    version: Version | UnsetType = UNSET
+    cursor: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=400,
+                description="The cursor of the previous page. The filters must be the same.",
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    limit: Annotated[int, Meta(ge=1, le=MAX_PAGE_SIZE, description="The number of tenants per page.")] = PAGE_SIZE
+
+    @property
+    def wanted_state(self) -> records.TenantState | None:
+        wanted: records.TenantState | None = or_default(self.state, or_default(self.status))
+        return wanted
+
+
+# Answers
+
+
+class Accepted(Wire, frozen=True, kw_only=True):
+    """The operation that this request, or an equal one before it, started."""
+
+    tenant_id: TenantIdText
+    state: Literal["PROVISIONING", "UPDATING", "DELETING"] | UnsetType = UNSET
+    status: Annotated[Literal["PROVISIONING", "UPDATING", "DELETING"], former_name_of("state")]
+    operation: Operation
+    version: OperationVersion
+    attempt: Attempt
+    execution: Execution
+    retry_after_seconds: RetryAfterSeconds
+
+
+class Unchanged(Wire, frozen=True, kw_only=True):
+    """The tenant is already in the requested state."""
+
+    tenant_id: TenantIdText
+    status: Literal["UNCHANGED"]
+    detail: Text
+
+
+class CurrentOperation(Wire, frozen=True, kw_only=True):
+    """The operation that holds the tenant's lock."""
+
+    operation: Operation
+    version: OperationVersion
+    attempt: Attempt
+    execution: Execution
+    started_at: Moment
+    requested_by: RequestedBy
+    reason: GivenReason
+
+
+class Audit(Wire, frozen=True, kw_only=True):
+    """The status of the latest attempt at an operation."""
+
+    operation: Operation
+    version: OperationVersion
+    attempt: Attempt
+    status: OperationStatus
+    execution: Execution
+    root_cause: RootCause | None
+    updated_at: Moment
+    requested_by: RequestedBy
+    reason: GivenReason
+
+
+class AskingResource(Wire, frozen=True, kw_only=True):
+    """The resource of another stack that made the request."""
+
+    stack_id: str
+    logical_id: str
+
+
+class RecordedRequest(Wire, frozen=True, kw_only=True):
+    """The options of a request. Options that were not given are left out."""
+
+    resource: AskingResource | UnsetType = UNSET
+    explicit: (
+        Annotated[OnlyTrue, Meta(description="The create was requested explicitly, not started by getQueue.")]
+        | UnsetType
+    ) = UNSET
+    labels: Labels | UnsetType = UNSET
+    pin: Version | UnsetType = UNSET
+    version: Annotated[Version, Meta(description="The release that the request named.")] | UnsetType = UNSET
+    allow_downgrade: OnlyTrue | UnsetType = UNSET
+    allow_replacement: OnlyTrue | UnsetType = UNSET
+    force: OnlyTrue | UnsetType = UNSET
+    drain_seconds: PositiveCount | UnsetType = UNSET
+    asked_at: (
+        Annotated[Moment, Meta(description="The time of the request, if that was before its execution started.")]
+        | UnsetType
+    ) = UNSET
+    own: (
+        Annotated[OnlyTrue, Meta(description="The request is only for a tenant that the caller created.")] | UnsetType
+    ) = UNSET
+    unserved: (
+        Annotated[OnlyTrue, Meta(description="The request is only for a tenant that never had a queue.")] | UnsetType
+    ) = UNSET
+
+
+class RecordedState(Wire, frozen=True, kw_only=True):
+    """The recorded values of a tenant before or after a change: labels and pin. A correction has the stack's values; an
+    adoption also has the state in which the tenant is listed, and the operations that the adoption ended.
+    """
+
+    labels: Labels | UnsetType = UNSET
+    pinned_version: Version | UnsetType | None = UNSET
+    queue_url: QueueUrl | UnsetType | None = UNSET
+    queue_arn: QueueArn | UnsetType | None = UNSET
+    stack_id: str | UnsetType | None = UNSET
+    version: str | UnsetType | None = UNSET
+    state: TenantState | UnsetType | None = UNSET
+    closed: list[Text] | UnsetType = UNSET
+
+
+def _all_null(*names: str) -> dict[str, Any]:
+    return {name: {"type": "null"} for name in names}
+
+
+class HistoryEntry(Wire, frozen=True, kw_only=True):
+    """One entry of a tenant's history. Entries are appended, never changed. All entries have the same fields; fields
+    that do not apply are null.
+    """
+
+    operation: Text | None
+    version: OperationVersion
+    attempt: Attempt | None
+    status: OperationStatus | None
+    execution: Execution | None
+    root_cause: RootCause | None
+    at: Annotated[Moment | None, Meta(description="The time of the entry. null only if the row has none.")]
+    requested_by: RequestedBy
+    reason: GivenReason
+    request: Annotated[RecordedRequest | None, Meta(description="null in entries that were written before 0.6.0.")]
+    before: RecordedState | None
+    after: RecordedState | None
+    altered: Altered
+
+    schema_rules: ClassVar[Mapping[str, Any]] = {
+        "oneOf": [
+            {
+                "description": "A step of an operation.",
+                "properties": {
+                    "operation": {"enum": list(records.Operation)},
+                    "attempt": {"type": "integer"},
+                    "status": {"type": "string"},
+                    "execution": {"type": "string"},
+                    "at": {"type": "string"},
+                    **_all_null("before", "after"),
+                },
+            },
+            {
+                "description": "A change of the tenant's record that was not an operation: labels or pin were set, a "
+                "reconciliation corrected the metadata, somebody changed the stack by hand so that it has another "
+                "queue, or a tenant from before Berth was adopted.",
+                "properties": {
+                    "operation": {"enum": list(ChangeKind)},
+                    **_all_null("version", "attempt", "status", "execution", "rootCause"),
+                    "at": {"type": "string"},
+                    **{name: {"type": "object"} for name in ("request", "before", "after")},
+                },
+            },
+            {
+                "description": "A row of the history that Berth cannot read as an entry: somebody added it by hand or "
+                "overwrote an entry.",
+                "properties": {
+                    **_all_null("operation", "version", "attempt", "status", "execution", "rootCause"),
+                    **_all_null("requestedBy", "reason", "request", "before", "after"),
+                    "altered": {"const": True},
+                },
+            },
+        ]
+    }
+
+
+class ListedTenant(Wire, frozen=True, kw_only=True):
+    """A summary of one tenant."""
+
+    tenant_id: TenantIdText
+    state: TenantState
+    version: str | None
+    pinned_version: Annotated[str | None, Meta(description="The release that the tenant is pinned to.")]
+    labels: Labels
+    updated_at: Moment | None
+    queue_url: QueueUrl | None
+    queue_arn: QueueArn | None
+    root_cause: RootCause | None
+
+
+class Tenant(ListedTenant, frozen=True, kw_only=True):
+    """One tenant with all details."""
+
+    created_at: Moment | None
+    stack_id: str | None
+    current_operation: CurrentOperation | None
+    audits: Annotated[
+        list[Audit], Meta(description="The latest status of each operation at each version, oldest first.")
+    ]
+    history: Annotated[
+        list[HistoryEntry],
+        Meta(description="All events of the tenant, oldest first. Entries are never changed or removed."),
+    ]
+
+
+class Tenants(Wire, frozen=True, kw_only=True):
+    """One page of tenants."""
+
+    tenants: Annotated[list[ListedTenant], Meta(max_length=MAX_PAGE_SIZE)]
+    cursor: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=400)] | None,
+        Meta(description="The cursor for the next page. null on the last page."),
+    ]
+
+
+class TenantCounts(Wire, frozen=True, kw_only=True):
+    """Numbers of tenants. Deleted tenants are not counted."""
+
+    total: Count
+    by_state: Annotated[dict[TenantState, PositiveCount], keys_of("TenantState")]
+
+
+class Release(Wire, frozen=True, kw_only=True):
+    """A published release of the tenant stack."""
+
+    version: Version
+    digest: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z", description="SHA-256 of the template.")]
+    template_url: Text
+    published_at: Moment
+    notes: Annotated[Text | None, Meta(description="The release's section of the changelog.")]
+    tenants: Annotated[TenantCounts, Meta(description="The tenants at this release.")]
+
+
+class Releases(Wire, frozen=True, kw_only=True):
+    """The published releases, and the number of tenants at each."""
+
+    current: Annotated[Version, Meta(description="The release that new tenants get, unless the request names another.")]
+    releases: Annotated[list[Release], Meta(description="Newest first.")]
+    elsewhere: Annotated[
+        dict[str, TenantCounts],
+        Meta(
+            description="Tenants at versions that are not published releases, by version. Tenants without a version "
+            "are under the empty text."
+        ),
+    ]
