@@ -29,7 +29,7 @@ from orchestrator.api.rollout_answers import (
 from orchestrator.api.route import RequestT, Route
 from orchestrator.common.callers import caller
 from orchestrator.common.errors import InvalidRequest, Throttled, Unsettled
-from orchestrator.rollouts.control import unknown_rollout
+from orchestrator.rollouts.refusals import unknown_rollout
 from orchestrator.tenants.fleet import list_tenants, tenant_detail
 
 Event = Mapping[str, Any]

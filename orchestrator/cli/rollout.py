@@ -2,52 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from orchestrator.api.fields import or_unset
 from orchestrator.api.rollout_models import ApproveStage, OrderRollout
 from orchestrator.api.rollout_routes import (
-    ABORT_ROLLOUT,
     APPROVE_ROLLOUT,
-    PAUSE_ROLLOUT,
-    RESUME_ROLLOUT,
     RETRY_ROLLOUT,
     START_ROLLOUT,
 )
 from orchestrator.cli import render, rollout_spec
-from orchestrator.cli.api import Api, Document
-from orchestrator.cli.errors import ExitCode, NotConfirmed, NothingToApprove
-from orchestrator.cli.interrupts import noting_an_interrupt
 from orchestrator.cli.invocation import NOT_ASKED, Invocation, Json, Reason
-from orchestrator.cli.problems import problem
 from orchestrator.cli.rollout_finding import details, listed, named_or_newest
-from orchestrator.cli.rollout_next import exit_code, next_steps, stage_to_approve
+from orchestrator.cli.rollout_ordering import (
+    approved_message,
+    confirm,
+    confirmed_stage,
+    send_order,
+    send_start,
+    should_watch,
+    show_ordered,
+    show_started_and_watch,
+    watch_until_end,
+)
 from orchestrator.cli.rollout_spec import StageOptions, body_of, rollout_id
 from orchestrator.cli.rollout_view import (
     settled,
-    show_ended,
     show_list,
-    show_started,
     show_status,
-    show_unchanged,
-    stage_status,
 )
-from orchestrator.cli.rollout_watching import watch as watch_rollout
-from orchestrator.common.errors import InvalidRequest
 from orchestrator.rollouts.records import RolloutStatus
-
-if TYPE_CHECKING:
-    from orchestrator.client.transport import ApiAnswer
 
 SAMPLE = 20
 """The default number of tenants that a plan checks. Most tenants have the same changes, so a few are enough."""
-
-_DONE = 200
-_STARTED = 202
 
 _OVERVIEW = """\
 [bold]From start to end[/]
@@ -159,8 +149,8 @@ def plan(
     here: Invocation = context.obj
     with here.reporting_errors(as_json=as_json):
         api = here.connect()
-        answer = _begin(here, partial(api.send_request, START_ROLLOUT, body))
-        code = _go_on(here, api, answer, watched=wait, as_json=as_json)
+        answer = send_start(here, partial(api.send_request, START_ROLLOUT, body))
+        code = show_started_and_watch(here, api, answer, watched=wait, as_json=as_json)
     raise typer.Exit(code)
 
 
@@ -208,10 +198,10 @@ def start(
     here: Invocation = context.obj
     with here.reporting_errors(as_json=as_json):
         if allow_replacement and not yes:
-            _confirm(here, "This may replace or remove queues, with every message in them.")
+            confirm(here, "This may replace or remove queues, with every message in them.")
         api = here.connect()
-        answer = _begin(here, partial(api.send_request, START_ROLLOUT, body))
-        code = _go_on(here, api, answer, watched=_watched(here, watch), as_json=as_json)
+        answer = send_start(here, partial(api.send_request, START_ROLLOUT, body))
+        code = show_started_and_watch(here, api, answer, watched=should_watch(here, watch), as_json=as_json)
     raise typer.Exit(code)
 
 
@@ -244,7 +234,7 @@ def watch(context: typer.Context, rollout: Rollout = None, as_json: Json = False
         api = here.connect()
         with here.retrying() as retrying:
             name = named_or_newest(api, retrying, given)
-        code = _watch_until_end(here, api, name, as_json=as_json)
+        code = watch_until_end(here, api, name, as_json=as_json)
     raise typer.Exit(code)
 
 
@@ -256,7 +246,7 @@ def pause(
 
     No further tenant is started. Updates that are running are finished.
     """
-    _order(context, rollout, "pause", reason, as_json=as_json)
+    send_order(context, rollout, "pause", reason, as_json=as_json)
 
 
 @app.command()
@@ -268,7 +258,7 @@ def resume(
     After a pause, after it halted, or after its execution died. After it halted,
     the failures so far are accepted, and only later ones count.
     """
-    _order(context, rollout, "resume", reason, as_json=as_json)
+    send_order(context, rollout, "resume", reason, as_json=as_json)
 
 
 @app.command()
@@ -285,7 +275,7 @@ def abort(
     their version. Tenants that were moved are not moved back: for that, see berth
     rollout start --undo.
     """
-    _order(context, rollout, "abort", reason, as_json=as_json, ask=not yes)
+    send_order(context, rollout, "abort", reason, as_json=as_json, confirmed=yes)
 
 
 @app.command()
@@ -317,7 +307,7 @@ def approve(
         with here.retrying() as retrying:
             name = named_or_newest(api, retrying, given, dry_runs=False)
             found = details(api, retrying, name) if stage is None else {}
-        number = stage if stage is not None else _confirmed_stage(here, found)
+        number = stage if stage is not None else confirmed_stage(here, found)
         with here.retrying() as retrying:
             answer = retrying(
                 partial(
@@ -326,7 +316,7 @@ def approve(
                     ApproveStage(rollout_id=name, stage=number, reason=or_unset(reason)),
                 )
             )
-        _show_ordered(answer, partial(_approved_message, number), as_json=as_json)
+        show_ordered(answer, partial(approved_message, number), as_json=as_json)
 
 
 @app.command()
@@ -347,10 +337,10 @@ def retry(
         api = here.connect()
         with here.retrying() as retrying:
             name = named_or_newest(api, retrying, given, dry_runs=False)
-        answer = _begin(
+        answer = send_start(
             here, partial(api.send_request, RETRY_ROLLOUT, OrderRollout(rollout_id=name, reason=or_unset(reason)))
         )
-        code = _go_on(here, api, answer, watched=_watched(here, watch), as_json=as_json)
+        code = show_started_and_watch(here, api, answer, watched=should_watch(here, watch), as_json=as_json)
     raise typer.Exit(code)
 
 
@@ -383,134 +373,3 @@ def list_rollouts(
             render.show_line("There are no rollouts yet. Plan one: berth rollout plan")
         if cursor:
             render.note(f"There may be more. List more: --limit {limit * 5}")
-
-
-def _begin(here: Invocation, order: partial[ApiAnswer]) -> ApiAnswer:
-    with (
-        noting_an_interrupt("Interrupted. If the rollout was started, it continues. See: berth rollout list"),
-        here.retrying() as retrying,
-    ):
-        answer = retrying(order)
-    if answer.status not in (_DONE, _STARTED):
-        raise problem(answer)
-    return answer
-
-
-def _go_on(here: Invocation, api: Api, answer: ApiAnswer, *, watched: bool, as_json: bool) -> ExitCode:
-    """Show the rollout that was started, or that no tenant has to be moved; then watch it if ``watched``."""
-    rollout = answer.body
-    started = answer.status == _STARTED
-    if as_json and not (started and watched):
-        render.show_json(rollout)
-    elif not started:
-        show_unchanged(rollout)
-    elif not as_json and not (rollout["dryRun"] and watched):
-        # The result of a plan that is waited for shows all of this again.
-        show_started(rollout)
-    if not started:
-        return ExitCode.OK
-    if not watched:
-        _note_next(rollout)
-        return ExitCode.OK
-    if not rollout["dryRun"]:
-        name = rollout["rolloutId"]
-        render.note(f"\nStarted. Pause it: berth rollout pause {name}. Abort it: berth rollout abort {name}")
-    return _watch_until_end(here, api, rollout["rolloutId"], as_json=as_json)
-
-
-def _watch_until_end(here: Invocation, api: Api, rollout: str, *, as_json: bool) -> ExitCode:
-    ended = watch_rollout(api, here.world, rollout)
-    if as_json:
-        render.show_json(ended)
-        _note_next(ended)
-    else:
-        show_ended(ended)
-    return exit_code(ended)
-
-
-def _order(
-    context: typer.Context, rollout: str | None, verb: str, reason: str | None, *, as_json: bool, ask: bool = False
-) -> None:
-    given = rollout_id(rollout) if rollout is not None else None
-    here: Invocation = context.obj
-    with here.reporting_errors(as_json=as_json):
-        api = here.connect()
-        with here.retrying() as retrying:
-            name = named_or_newest(api, retrying, given, dry_runs=False)
-        if ask:
-            _confirm(here, f"This ends rollout {name} for good.")
-        with here.retrying() as retrying:
-            answer = retrying(
-                partial(api.send_request, _ORDERS[verb], OrderRollout(rollout_id=name, reason=or_unset(reason)))
-            )
-        _show_ordered(answer, partial(_changed_message, verb), as_json=as_json)
-
-
-def _show_ordered(answer: ApiAnswer, message: Callable[[Document], str], *, as_json: bool) -> None:
-    if answer.status not in (_DONE, _STARTED):
-        raise problem(answer)
-    if as_json:
-        render.show_json(answer.body)
-    elif answer.status == _DONE:
-        render.show_line(answer.body["detail"])
-    else:
-        render.show_line(message(answer.body))
-    if answer.status == _STARTED:
-        _note_next(answer.body)
-
-
-def _confirmed_stage(here: Invocation, rollout: Document) -> int:
-    """The stage that waits for approval, after the operator has confirmed it.
-
-    Without the confirmation, a command that is run twice would approve two stages.
-    """
-    name, number = rollout["rolloutId"], stage_to_approve(rollout)
-    if number is None:
-        current = rollout["stages"][rollout["currentStage"] - 1]
-        raise NothingToApprove(
-            f"Rollout {name}: no stage awaits approval. The rollout is {rollout['status']}, in stage "
-            f"{current['number']} ({stage_status(rollout, current).plain}). See: berth rollout status {name}"
-        )
-    if not here.world.someone_is_there():
-        raise InvalidRequest(f"Name the stage: berth rollout approve {name} --stage {number}")
-    tenants = render.counted(rollout["stages"][number - 1]["total"], "tenant")
-    _confirm(here, f"This starts stage {number} of rollout {name}: {tenants}.")
-    return number
-
-
-def _approved_message(number: int, rollout: Document) -> str:
-    is_paused = rollout["status"] == RolloutStatus.PAUSED
-    then = "It starts when the rollout is resumed." if is_paused else "It starts now."
-    return f"Rollout {rollout['rolloutId']}: stage {number} is approved. {then}"
-
-
-_ORDERS = {"pause": PAUSE_ROLLOUT, "resume": RESUME_ROLLOUT, "abort": ABORT_ROLLOUT}
-
-
-def _changed_message(verb: str, rollout: Document) -> str:
-    name = rollout["rolloutId"]
-    updates = render.counted(rollout["inFlight"], "update is", "updates are")
-    finishing = f" {updates} still running and will be finished." if rollout["inFlight"] else ""
-    match verb:
-        case "pause":
-            return f"Rollout {name} is paused.{finishing}"
-        case "resume":
-            return f"Rollout {name} is resumed."
-        case _:
-            ended = "aborted" if rollout["status"] == RolloutStatus.ABORTED else "being aborted"
-            return f"Rollout {name} is {ended}.{finishing}"
-
-
-def _note_next(rollout: Document) -> None:
-    for step in next_steps(rollout):
-        render.note(step)
-
-
-def _confirm(here: Invocation, warning: str) -> None:
-    """Ask the operator to confirm, if there is a terminal."""
-    if here.world.someone_is_there() and render.prompt(f"{warning} Type yes to continue:") != "yes":
-        raise NotConfirmed("The answer was not yes, so nothing was done.")
-
-
-def _watched(here: Invocation, requested: bool | None) -> bool:
-    return here.world.someone_is_there() if requested is None else requested

@@ -6,15 +6,16 @@ Read the modules in this order:
 2. :mod:`orchestrator.rollouts.selecting`  selecting the tenants of each stage, and the reasons why others are skipped
 3. :mod:`orchestrator.rollouts.pacing`     the concurrency limit, which adapts to CloudFormation's throttling
 4. :mod:`orchestrator.rollouts.planning`   turning a spec and its tenants into a recorded rollout
-5. :mod:`orchestrator.rollouts.control`    start, pause, resume, abort, approve, retry, undo
+5. :mod:`orchestrator.rollouts.selector`   reading the fleet's records and selecting the tenants to move
+6. :mod:`orchestrator.rollouts.control`    start, pause, resume, abort, approve, retry, undo
 
 The state machine then calls:
 
-6. :mod:`orchestrator.rollouts.advancing`  the next step of the rollout as a whole
-7. :mod:`orchestrator.rollouts.gate`       admitting one tenant, and later recording its outcome
-8. :mod:`orchestrator.rollouts.reviewing`  a dry run's review of one tenant
+7. :mod:`orchestrator.rollouts.advancing`  the next step of the rollout as a whole
+8. :mod:`orchestrator.rollouts.gate`       admitting one tenant, and later recording its outcome
+9. :mod:`orchestrator.rollouts.reviewing`  a dry run's review of one tenant
 
 :mod:`orchestrator.rollouts.steps` parses the state machine's payloads, :mod:`orchestrator.rollouts.finding` looks up
-tenants, :mod:`orchestrator.rollouts.documents` converts specs to and from JSON, and :mod:`orchestrator.rollouts.ports`
-has the interfaces that adapters implement.
+tenants, :mod:`orchestrator.rollouts.documents` converts specs to and from JSON, :mod:`orchestrator.rollouts.refusals`
+words the refusals, and :mod:`orchestrator.rollouts.ports` has the interfaces that adapters implement.
 """

@@ -40,7 +40,7 @@ MIN_CHECK_SECONDS = 15
 MAX_IDLE_ROUNDS = 5
 """The maximum number of times in a row that a stage's map is started and settles no tenant."""
 
-_ROUNDS = 25
+_MAX_TRIES = 25
 
 _REASON_LENGTH = 2_000
 
@@ -99,7 +99,7 @@ class Advancing:
 
     def advance(self, rollout_id: str, attempt: int, execution: str) -> Next:
         """Decide the next step, and record the changes that it makes."""
-        for _ in range(_ROUNDS):
+        for _ in range(_MAX_TRIES):
             rollout, stages = self._read(rollout_id, attempt)
             if rollout.execution != execution or rollout.status is RolloutStatus.PENDING:
                 self.ledger.change(replace(rollout, execution=execution, status=_begun(rollout.status)))
@@ -111,7 +111,7 @@ class Advancing:
 
     def await_operator(self, rollout_id: str, attempt: int, task_token: str) -> None:
         """Store the task token for the next order, or wake the execution if it need not wait any more."""
-        for _ in range(_ROUNDS):
+        for _ in range(_MAX_TRIES):
             rollout, stages = self._read(rollout_id, attempt)
             if not _awaits_an_operator(rollout, stages):
                 self.executions.wake(task_token)
@@ -123,7 +123,7 @@ class Advancing:
 
     def give_up(self, rollout_id: str, attempt: int, reason: str) -> NotSucceeded:
         """End the rollout after an error of its state machine. Updates in flight finish; the rollout can be resumed."""
-        for _ in range(_ROUNDS):
+        for _ in range(_MAX_TRIES):
             rollout, _stages = self._read(rollout_id, attempt)
             if not rollout.status.active:  # The rollout's end was recorded before the error.
                 return NotSucceeded(rollout.status, rollout.reason)
@@ -290,7 +290,9 @@ class Advancing:
 
 
 def _changed_too_often(rollout_id: str) -> Unsettled:
-    return Unsettled(f"Rollout {rollout_id}: other writers changed it {_ROUNDS} times in a row. The step is retried.")
+    return Unsettled(
+        f"Rollout {rollout_id}: other writers changed it {_MAX_TRIES} times in a row. The step is retried."
+    )
 
 
 def _over(rollout: Rollout) -> Next:

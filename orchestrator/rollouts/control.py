@@ -7,42 +7,31 @@ recorded but never started can be started by resuming it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from orchestrator.common.errors import Unsettled
-from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import new_id
-from orchestrator.rollouts.finding import TenantFinder
-from orchestrator.rollouts.gate import earlier_version
 from orchestrator.rollouts.planning import plan
 from orchestrator.rollouts.records import (
     Item,
     Order,
     RecordedOrder,
-    Result,
     Rollout,
     RolloutStatus,
-    Skip,
     Spec,
     Stage,
     StageSpec,
     StageStatus,
-    TenantOutcome,
 )
+from orchestrator.rollouts.refusals import cannot_be, not_over, unknown_rollout
 from orchestrator.rollouts.selecting import (
-    Candidate,
     Selected,
-    has_labels,
-    select,
-    select_for_retry,
-    select_for_undo,
 )
+from orchestrator.rollouts.selector import TenantSelector
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.lifecycle import Unchanged
-from orchestrator.tenants.records import Attempt, Operation
 
 if TYPE_CHECKING:
     from orchestrator.common.times import Clock
@@ -50,8 +39,7 @@ if TYPE_CHECKING:
     from orchestrator.rollouts.ports import Alarms, Manifests, RolloutExecutions, RolloutLedger
     from orchestrator.tenants.ports import Executions, FleetReader, TenantReader
 
-_ROUNDS = 25
-_ATTEMPTS_TO_CHECK = 3
+_MAX_TRIES = 25
 _MAX_NAMED = 10
 
 
@@ -72,7 +60,6 @@ class NothingToDo:
 
 
 Changed = RolloutWithStages | Unchanged | Refused
-Choose = Callable[[Spec, Iterable[TenantOutcome], Mapping[TenantId, Candidate]], Selected]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +91,7 @@ class Rollouts:
         rollout_id = new_id(now, by, spec)
         planned: tuple[Rollout, list[Stage]] | None = None
         refused: Refused | None = None
-        for _ in range(_ROUNDS):
+        for _ in range(_MAX_TRIES):
             registry = self.ledger.registry()
             refused = None if spec.dry_run else self._find_conflict(selected.items, registry.active)
             if refused:
@@ -135,7 +122,7 @@ class Rollouts:
         if rollout is None:
             return unknown_rollout(rollout_id)
         if rollout.status.active:
-            return _not_over(rollout)
+            return not_over(rollout)
         spec = replace(rollout.spec, retry=rollout_id, tenants=None, labels={}, share=None, sample=None)
         return self.start(spec, by, reason=reason)
 
@@ -147,7 +134,7 @@ class Rollouts:
                 case RolloutStatus.PENDING | RolloutStatus.RUNNING:
                     return replace(rollout, status=RolloutStatus.PAUSED, reason=_status_reason("Paused", by, reason))
                 case _:
-                    return _cannot_be(rollout, "paused")
+                    return cannot_be(rollout, "paused")
 
         return self._change(rollout_id, paused, self._order(rollout_id, Order.PAUSE, by, reason))
 
@@ -161,7 +148,7 @@ class Rollouts:
 
         def resumed(rollout: Rollout) -> Rollout | Unchanged | Refused:
             if not rollout.status.active or rollout.status is RolloutStatus.ABORTING:
-                return _cannot_be(rollout, "resumed")
+                return cannot_be(rollout, "resumed")
             dead = rollout.execution is not None and not self.executions.is_running(rollout.execution)
             if rollout.status is RolloutStatus.RUNNING and not dead:
                 return _running_already(rollout)
@@ -196,7 +183,7 @@ class Rollouts:
         if rollout.status is RolloutStatus.ABORTED:
             return Unchanged(f"Rollout {rollout.id} is already aborted.")
         if not rollout.status.active:
-            return _cannot_be(rollout, "aborted")
+            return cannot_be(rollout, "aborted")
         if rollout.status is RolloutStatus.ABORTING:
             return Unchanged(f"Rollout {rollout.id} is already being aborted.")
         return replace(rollout, status=RolloutStatus.ABORTING, reason=_status_reason("Aborted", by, reason))
@@ -218,7 +205,7 @@ class Rollouts:
     def approve(self, rollout_id: str, number: int, by: str, *, reason: str = "") -> Changed:
         """Let that stage begin. Approving a stage again changes nothing."""
         order = replace(self._order(rollout_id, Order.APPROVE, by, reason), stage=number)
-        for _ in range(_ROUNDS):
+        for _ in range(_MAX_TRIES):
             rollout = self.ledger.rollout(rollout_id)
             if rollout is None:
                 return unknown_rollout(rollout_id)
@@ -240,74 +227,7 @@ class Rollouts:
 
     def _select(self, spec: Spec) -> Selected | Refused:
         unknown = self._unknown_release(spec.version) or self._unknown_alarm(spec.stages)
-        if unknown:
-            return unknown
-        if spec.retry:
-            to_retry = [each for each in self.ledger.outcomes(spec.retry) if _needs_retry(each)]
-            return self._select_of(select_for_retry, spec, to_retry)
-        if spec.undo:
-            return self._select_for_undo(spec, spec.undo)
-        assert spec.version is not None  # noqa: S101 - start() has set it
-        fleet = self._finder.all_tenants().values() if spec.tenants is None else self._finder.look_up(spec.tenants)
-        selected = select(spec, spec.version, fleet)
-        newer = selected.skipped.get(Skip.NEWER)
-        if newer and not selected.items:
-            return Refused(
-                Refusal.DOWNGRADE,
-                f"{newer.count} tenants are at a newer version than {spec.version}. To move them back, allow the "
-                "downgrade.",
-            )
-        return selected
-
-    def _select_for_undo(self, spec: Spec, undone: str) -> Selected | Refused:
-        rollout = self.ledger.rollout(undone)
-        if rollout is None:
-            return unknown_rollout(undone)
-        if rollout.spec.dry_run:
-            return _moved_nothing(undone)
-        if rollout.status.active:
-            return _not_over(rollout)
-        # Tenants whose update was interrupted or recorded as failed are included: the update may have succeeded later.
-        moved = [self._with_origin(each) for each in self.ledger.outcomes(undone) if _may_have_been_moved(each)]
-        under_way = frozenset(each.item.tenant for each in moved if self._has_waiting_update(each))
-        return self._select_of(partial(select_for_undo, under_way=under_way), spec, moved)
-
-    def _has_waiting_update(self, outcome: TenantOutcome) -> bool:
-        """True if an update that the rollout started is still waiting for the tenant's lock."""
-        tenant, version = outcome.item.tenant, outcome.item.version
-        for number in _attempts_that_may_wait(outcome):
-            execution = self.updates.find_running(Attempt(tenant, Operation.UPDATE, version, number))
-            lock = self.tenants.lock(tenant) if execution else None
-            if execution and (lock is None or lock.run.execution != execution):
-                return True
-        return False
-
-    def _with_origin(self, outcome: TenantOutcome) -> TenantOutcome:
-        """The outcome with the tenant's earlier version.
-
-        It is missing for a tenant that was being created when it was admitted: that tenant's earlier version is the one
-        it was created with.
-        """
-        if outcome.from_version is not None or outcome.operation_attempt is None:
-            return outcome
-        return replace(outcome, from_version=earlier_version(outcome, self.tenants.audits(outcome.item.tenant)))
-
-    def _select_of(self, choose: Choose, spec: Spec, outcomes: Sequence[TenantOutcome]) -> Selected:
-        """Select tenants of an earlier rollout.
-
-        The index lags behind and may miss a tenant, so a tenant is skipped only after its own rows were read.
-        """
-        fleet = self._finder.list_once()
-        chosen = {item.tenant for item in choose(replace(spec, share=None), outcomes, fleet).items}
-        for tenant in {outcome.item.tenant for outcome in outcomes} - chosen:
-            if _matches(fleet.get(tenant), spec):
-                fleet.pop(tenant, None)
-                fleet |= {candidate.tenant: candidate for candidate in self._finder.look_up([tenant])}
-        return choose(spec, outcomes, fleet)
-
-    @property
-    def _finder(self) -> TenantFinder:
-        return TenantFinder(self.fleet, self.tenants)
+        return unknown or TenantSelector(self.ledger, self.tenants, self.fleet, self.updates).select(spec)
 
     def _unknown_release(self, version: str | None) -> Refused | None:
         if version is None or self.releases.release(version) is not None:
@@ -377,7 +297,7 @@ class Rollouts:
 
         ``order`` is ``None`` for the second change of an order that is already recorded.
         """
-        for _ in range(_ROUNDS):
+        for _ in range(_MAX_TRIES):
             rollout = self.ledger.rollout(rollout_id)
             if rollout is None:
                 return unknown_rollout(rollout_id)
@@ -394,7 +314,7 @@ class Rollouts:
     def _reopen(self, rollout_id: str, by: str, reason: str) -> Changed:
         """Resume a halted rollout. The operator has seen the failures so far, so only later ones count."""
         order = self._order(rollout_id, Order.RESUME, by, reason)
-        for _ in range(_ROUNDS):
+        for _ in range(_MAX_TRIES):
             registry, rollout = self.ledger.registry(), self.ledger.rollout(rollout_id)
             if rollout is None:
                 return unknown_rollout(rollout_id)
@@ -435,28 +355,6 @@ def _status_reason(done: str, by: str, reason: str) -> str:
     return f"{done} by {by}: {reason}" if reason else f"{done} by {by}."
 
 
-def _may_have_been_moved(outcome: TenantOutcome) -> bool:
-    """True unless the tenant was skipped before an update of it was started."""
-    return outcome.result is not Result.SKIPPED or outcome.operation_attempt is not None
-
-
-def _attempts_that_may_wait(outcome: TenantOutcome) -> Iterable[int]:
-    """The numbers of the tenant's latest update attempts, which may still be waiting for the tenant's lock."""
-    if outcome.result is Result.SUCCEEDED:
-        return ()  # The rollout's update has ended, and earlier attempts belong to other rollouts.
-    latest = outcome.operation_attempt or 0
-    return range(max(1, latest - _ATTEMPTS_TO_CHECK + 1), latest + 1)
-
-
-def _needs_retry(outcome: TenantOutcome) -> bool:
-    """True if the tenant failed, was never settled, or was skipped as busy by a rollout of an earlier version."""
-    return outcome.result in (Result.FAILED, Result.RUNNING) or outcome.skip is Skip.BUSY
-
-
-def _matches(listed: Candidate | None, spec: Spec) -> bool:
-    return listed is None or has_labels(listed, spec.labels)
-
-
 def _awaiting_approval(rollout: Rollout, stages: Sequence[Stage]) -> Stage | None:
     """The stage that can be approved now."""
     stage = stages[rollout.current_stage - 1]
@@ -493,36 +391,5 @@ def _nothing_to_do(spec: Spec, selected: Selected) -> NothingToDo | Refused:
     return NothingToDo(f"No tenant has to be moved{f' ({skipped})' if skipped else ''}.", selected)
 
 
-def unknown_rollout(rollout: str) -> Refused:
-    return Refused(
-        Refusal.UNKNOWN_ROLLOUT, f"No such rollout: {rollout}. List them: berth rollout list", {"rolloutId": rollout}
-    )
-
-
-def _moved_nothing(rollout: str) -> Refused:
-    return Refused(
-        Refusal.UNKNOWN_ROLLOUT,
-        f"Rollout {rollout} is a dry run, which moved no tenant, so there is nothing to undo. List the rollouts: berth "
-        "rollout list",
-        {"rolloutId": rollout},
-    )
-
-
 def _running_already(rollout: Rollout) -> Unchanged:
     return Unchanged(f"Rollout {rollout.id} is already running.")
-
-
-def _cannot_be(rollout: Rollout, changed: str) -> Refused:
-    return Refused(
-        Refusal.ROLLOUT_OVER,
-        f"Rollout {rollout.id} is {rollout.status}, so it cannot be {changed}.",
-        {"rolloutId": rollout.id, "rolloutStatus": rollout.status.value},
-    )
-
-
-def _not_over(rollout: Rollout) -> Refused:
-    return Refused(
-        Refusal.ROLLOUT_IN_THE_WAY,
-        f"Rollout {rollout.id} is still {rollout.status}. Wait until it has ended, or abort it first.",
-        {"rolloutId": rollout.id},
-    )

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from orchestrator.rollouts import advancing, control, gate
+from orchestrator.rollouts import advancing, gate, selector
 from orchestrator.rollouts.advancing import Advancing
-from orchestrator.rollouts.control import Choose, Rollouts
+from orchestrator.rollouts.control import Rollouts
 from orchestrator.rollouts.finding import TenantFinder
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.records import Result, Rollout, Skip, Spec, Stage, TenantOutcome
 from orchestrator.rollouts.selecting import Selected
+from orchestrator.rollouts.selector import Choose, TenantSelector
 from orchestrator.tenants.records import TenantState
 from orchestrator.tenants.state import state_of
 from tests.fakes import FakeAlarms, InMemoryRollouts
@@ -47,7 +48,9 @@ def _believe_that_all_went_well(classify: Any, *args: Any, **named: Any) -> Tena
     return replace(classify(*args, **named), result=Result.SUCCEEDED, skip=None)
 
 
-def _select_from_the_listing(self: Rollouts, choose: Choose, spec: Spec, outcomes: Sequence[TenantOutcome]) -> Selected:
+def _select_from_the_listing(
+    self: TenantSelector, choose: Choose, spec: Spec, outcomes: Sequence[TenantOutcome]
+) -> Selected:
     return choose(spec, outcomes, self._finder.list_once())
 
 
@@ -109,14 +112,16 @@ BUGS = {
     "the fleet is listed once": PlantedBug(
         replacing("all_tenants", TenantFinder.list_once, TenantFinder), "are in no plan", ("_update_by_hand",)
     ),
-    "an undo trusts the listing": PlantedBug(replacing("_select_of", _select_from_the_listing, Rollouts), STILL_THERE),
+    "an undo trusts the listing": PlantedBug(
+        replacing("_select_of", _select_from_the_listing, TenantSelector), STILL_THERE
+    ),
     "an undo forgets who failed and arrived": PlantedBug(
-        replacing("_may_have_been_moved", lambda outcome: outcome.result in ARRIVED, control),
+        replacing("_may_have_been_moved", lambda outcome: outcome.result in ARRIVED, selector),
         STILL_THERE,
         ("_kill_an_update",),
     ),
     "an undo comes before the update": PlantedBug(
-        replacing("_has_waiting_update", always(False), Rollouts),
+        replacing("_has_waiting_update", always(False), TenantSelector),
         f"{STILL_THERE}|is at 0.2.0, and said",
         ("_kill_and_abort", "_kill_a_turn"),
         range(2_400, 3_600),

@@ -1,0 +1,172 @@
+"""Sends the orders of `berth rollout`, shows their results and watches the rollout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import typer
+
+from orchestrator.api.fields import or_unset
+from orchestrator.api.rollout_models import OrderRollout
+from orchestrator.api.rollout_routes import (
+    ABORT_ROLLOUT,
+    PAUSE_ROLLOUT,
+    RESUME_ROLLOUT,
+)
+from orchestrator.cli import render
+from orchestrator.cli.api import Api, Document
+from orchestrator.cli.errors import ExitCode, NotConfirmed, NothingToApprove
+from orchestrator.cli.interrupts import noting_an_interrupt
+from orchestrator.cli.invocation import Invocation
+from orchestrator.cli.problems import problem
+from orchestrator.cli.rollout_finding import named_or_newest
+from orchestrator.cli.rollout_next import exit_code, next_steps, stage_to_approve
+from orchestrator.cli.rollout_spec import rollout_id
+from orchestrator.cli.rollout_view import (
+    show_ended,
+    show_started,
+    show_unchanged,
+    stage_status,
+)
+from orchestrator.cli.rollout_watching import watch as watch_rollout
+from orchestrator.common.errors import InvalidRequest
+from orchestrator.rollouts.records import RolloutStatus
+
+if TYPE_CHECKING:
+    from orchestrator.client.transport import ApiAnswer
+
+_DONE = 200
+_STARTED = 202
+
+
+def send_start(here: Invocation, order: partial[ApiAnswer]) -> ApiAnswer:
+    with (
+        noting_an_interrupt("Interrupted. If the rollout was started, it continues. See: berth rollout list"),
+        here.retrying() as retrying,
+    ):
+        answer = retrying(order)
+    if answer.status not in (_DONE, _STARTED):
+        raise problem(answer)
+    return answer
+
+
+def show_started_and_watch(here: Invocation, api: Api, answer: ApiAnswer, *, watched: bool, as_json: bool) -> ExitCode:
+    """Show the rollout that was started, or that no tenant has to be moved; then watch it if ``watched``."""
+    rollout = answer.body
+    started = answer.status == _STARTED
+    if as_json and not (started and watched):
+        render.show_json(rollout)
+    elif not started:
+        show_unchanged(rollout)
+    elif not as_json and not (rollout["dryRun"] and watched):
+        # The result of a plan that is waited for shows all of this again.
+        show_started(rollout)
+    if not started:
+        return ExitCode.OK
+    if not watched:
+        _note_next(rollout)
+        return ExitCode.OK
+    if not rollout["dryRun"]:
+        name = rollout["rolloutId"]
+        render.note(f"\nStarted. Pause it: berth rollout pause {name}. Abort it: berth rollout abort {name}")
+    return watch_until_end(here, api, rollout["rolloutId"], as_json=as_json)
+
+
+def watch_until_end(here: Invocation, api: Api, rollout: str, *, as_json: bool) -> ExitCode:
+    ended = watch_rollout(api, here.world, rollout)
+    if as_json:
+        render.show_json(ended)
+        _note_next(ended)
+    else:
+        show_ended(ended)
+    return exit_code(ended)
+
+
+def send_order(
+    context: typer.Context, rollout: str | None, verb: str, reason: str | None, *, as_json: bool, confirmed: bool = True
+) -> None:
+    given = rollout_id(rollout) if rollout is not None else None
+    here: Invocation = context.obj
+    with here.reporting_errors(as_json=as_json):
+        api = here.connect()
+        with here.retrying() as retrying:
+            name = named_or_newest(api, retrying, given, dry_runs=False)
+        if not confirmed:
+            confirm(here, f"This ends rollout {name} for good.")
+        with here.retrying() as retrying:
+            answer = retrying(
+                partial(api.send_request, _ORDERS[verb], OrderRollout(rollout_id=name, reason=or_unset(reason)))
+            )
+        show_ordered(answer, partial(_changed_message, verb), as_json=as_json)
+
+
+def show_ordered(answer: ApiAnswer, message: Callable[[Document], str], *, as_json: bool) -> None:
+    if answer.status not in (_DONE, _STARTED):
+        raise problem(answer)
+    if as_json:
+        render.show_json(answer.body)
+    elif answer.status == _DONE:
+        render.show_line(answer.body["detail"])
+    else:
+        render.show_line(message(answer.body))
+    if answer.status == _STARTED:
+        _note_next(answer.body)
+
+
+def confirmed_stage(here: Invocation, rollout: Document) -> int:
+    """The stage that waits for approval, after the operator has confirmed it.
+
+    Without the confirmation, a command that is run twice would approve two stages.
+    """
+    name, number = rollout["rolloutId"], stage_to_approve(rollout)
+    if number is None:
+        current = rollout["stages"][rollout["currentStage"] - 1]
+        raise NothingToApprove(
+            f"Rollout {name}: no stage awaits approval. The rollout is {rollout['status']}, in stage "
+            f"{current['number']} ({stage_status(rollout, current).plain}). See: berth rollout status {name}"
+        )
+    if not here.world.someone_is_there():
+        raise InvalidRequest(f"Name the stage: berth rollout approve {name} --stage {number}")
+    tenants = render.counted(rollout["stages"][number - 1]["total"], "tenant")
+    confirm(here, f"This starts stage {number} of rollout {name}: {tenants}.")
+    return number
+
+
+def approved_message(number: int, rollout: Document) -> str:
+    is_paused = rollout["status"] == RolloutStatus.PAUSED
+    then = "It starts when the rollout is resumed." if is_paused else "It starts now."
+    return f"Rollout {rollout['rolloutId']}: stage {number} is approved. {then}"
+
+
+_ORDERS = {"pause": PAUSE_ROLLOUT, "resume": RESUME_ROLLOUT, "abort": ABORT_ROLLOUT}
+
+
+def _changed_message(verb: str, rollout: Document) -> str:
+    name = rollout["rolloutId"]
+    updates = render.counted(rollout["inFlight"], "update is", "updates are")
+    finishing = f" {updates} still running and will be finished." if rollout["inFlight"] else ""
+    match verb:
+        case "pause":
+            return f"Rollout {name} is paused.{finishing}"
+        case "resume":
+            return f"Rollout {name} is resumed."
+        case _:
+            ended = "aborted" if rollout["status"] == RolloutStatus.ABORTED else "being aborted"
+            return f"Rollout {name} is {ended}.{finishing}"
+
+
+def _note_next(rollout: Document) -> None:
+    for step in next_steps(rollout):
+        render.note(step)
+
+
+def confirm(here: Invocation, warning: str) -> None:
+    """Ask the operator to confirm, if there is a terminal."""
+    if here.world.someone_is_there() and render.prompt(f"{warning} Type yes to continue:") != "yes":
+        raise NotConfirmed("The answer was not yes, so nothing was done.")
+
+
+def should_watch(here: Invocation, requested: bool | None) -> bool:
+    return here.world.someone_is_there() if requested is None else requested

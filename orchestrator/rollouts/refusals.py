@@ -1,0 +1,37 @@
+"""The reasons why requests about rollouts are refused, with their messages."""
+
+from __future__ import annotations
+
+from orchestrator.rollouts.records import Rollout
+from orchestrator.tenants.admission import Refusal, Refused
+
+
+def unknown_rollout(rollout: str) -> Refused:
+    return Refused(
+        Refusal.UNKNOWN_ROLLOUT, f"No such rollout: {rollout}. List them: berth rollout list", {"rolloutId": rollout}
+    )
+
+
+def moved_nothing(rollout: str) -> Refused:
+    return Refused(
+        Refusal.UNKNOWN_ROLLOUT,
+        f"Rollout {rollout} is a dry run, which moved no tenant, so there is nothing to undo. List the rollouts: berth "
+        "rollout list",
+        {"rolloutId": rollout},
+    )
+
+
+def cannot_be(rollout: Rollout, changed: str) -> Refused:
+    return Refused(
+        Refusal.ROLLOUT_OVER,
+        f"Rollout {rollout.id} is {rollout.status}, so it cannot be {changed}.",
+        {"rolloutId": rollout.id, "rolloutStatus": rollout.status.value},
+    )
+
+
+def not_over(rollout: Rollout) -> Refused:
+    return Refused(
+        Refusal.ROLLOUT_IN_THE_WAY,
+        f"Rollout {rollout.id} is still {rollout.status}. Wait until it has ended, or abort it first.",
+        {"rolloutId": rollout.id},
+    )
