@@ -20,7 +20,7 @@ MAX_PASSES = 10
 """The maximum number of times that the fleet is listed for one plan."""
 
 _PAGE = 1_000
-_ROUNDS = 5
+_MAX_TRIES = 5
 _WITHOUT_A_QUEUE = frozenset({TenantState.UNKNOWN, TenantState.FAILED})
 
 
@@ -32,7 +32,7 @@ def read_tenant(tenant: TenantId, reader: TenantReader) -> tuple[Metadata | None
     reason. A tenant without a queue is therefore read again until two reads are equal.
     """
     audits, metadata = reader.audits(tenant), reader.metadata(tenant)
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_TRIES):
         if state_of(metadata, audits) not in _WITHOUT_A_QUEUE:
             break
         before, (audits, metadata) = (audits, metadata), (reader.audits(tenant), reader.metadata(tenant))

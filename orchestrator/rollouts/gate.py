@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from orchestrator.rollouts.ports import RolloutLedger, Throttling
     from orchestrator.tenants.ports import TenantReader
 
-_ROUNDS = 10
+_MAX_TRIES = 10
 """The maximum number of tries for a write that conflicts with the writes of other tenants."""
 
 _STALE_AFTER = DEADLINE + timedelta(minutes=10)
@@ -109,7 +109,7 @@ class Gate:
     clock: Clock
 
     def admit(self, turn: Turn) -> Admitted | ToReview | NoRoom | AdmissionStopped | Settled | TryAgain:
-        for _ in range(_ROUNDS):
+        for _ in range(_MAX_TRIES):
             admission = self._try_to_admit(turn)
             if admission is not None:
                 return admission
@@ -161,7 +161,7 @@ class Gate:
 
     def record(self, turn: Turn, fault: str | None = None) -> Settled | TryAgain:
         """Record the tenant's outcome, from its own rows. ``fault`` is the error that ended the turn, if any."""
-        for _ in range(_ROUNDS):
+        for _ in range(_MAX_TRIES):
             rollout, stage = self._read(turn)
             before = self.ledger.tenant_outcome(turn.rollout, turn.item.tenant)
             if before is not None and before.result.settled:
@@ -183,12 +183,12 @@ class Gate:
                 return Settled(outcome.result) if outcome.result.settled else TryAgain()
         raise Unsettled(
             f"Rollout {turn.rollout}: the outcome of tenant {turn.item.tenant} could not be recorded, because other "
-            f"writes came first {_ROUNDS} times."
+            f"writes came first {_MAX_TRIES} times."
         )
 
     def settle(self, turn: Turn, outcome: TenantOutcome) -> Settled:
         """Record the outcome of a dry run's review of the tenant."""
-        for _ in range(_ROUNDS):
+        for _ in range(_MAX_TRIES):
             _, stage = self._read(turn)
             if self.ledger.record(with_outcome(stage, outcome, in_flight=True), outcome):
                 return Settled(outcome.result)
@@ -197,7 +197,7 @@ class Gate:
                 return Settled(before.result)
         raise Unsettled(
             f"Rollout {turn.rollout}: the outcome of the dry run for tenant {turn.item.tenant} could not be recorded, "
-            f"because other writes came first {_ROUNDS} times."
+            f"because other writes came first {_MAX_TRIES} times."
         )
 
     def _read(self, turn: Turn) -> tuple[Rollout, Stage]:
