@@ -9,11 +9,7 @@ import typer
 
 from orchestrator.api.fields import or_unset
 from orchestrator.api.rollout_models import ApproveStage, OrderRollout
-from orchestrator.api.rollout_routes import (
-    APPROVE_ROLLOUT,
-    RETRY_ROLLOUT,
-    START_ROLLOUT,
-)
+from orchestrator.api.rollout_routes import APPROVE_ROLLOUT, RETRY_ROLLOUT, START_ROLLOUT
 from orchestrator.cli import render, rollout_spec
 from orchestrator.cli.invocation import NOT_ASKED, Invocation, Json, Reason
 from orchestrator.cli.rollout_finding import details, listed, named_or_newest

@@ -10,11 +10,7 @@ import typer
 
 from orchestrator.api.fields import or_unset
 from orchestrator.api.rollout_models import OrderRollout
-from orchestrator.api.rollout_routes import (
-    ABORT_ROLLOUT,
-    PAUSE_ROLLOUT,
-    RESUME_ROLLOUT,
-)
+from orchestrator.api.rollout_routes import ABORT_ROLLOUT, PAUSE_ROLLOUT, RESUME_ROLLOUT
 from orchestrator.cli import render
 from orchestrator.cli.api import Api, Document
 from orchestrator.cli.errors import ExitCode, NotConfirmed, NothingToApprove
