@@ -16,7 +16,7 @@ from orchestrator.api.fields import TenantIdText
 from orchestrator.api.route import AnswerT, AnyRoute, Audience, RequestT, Route
 from orchestrator.common.tenant_ids import TenantId
 
-OPERATORS_SUFFIX = "TenantIdRequest"
+OPERATORS_SUFFIX = "OfTenant"
 """The end of the name of each operators' route, and of its request."""
 
 _OF_KEYS = (UNKNOWN_KEY, MISSING_SCOPE)
