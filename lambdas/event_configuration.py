@@ -22,7 +22,7 @@ from orchestrator.api.event_configuration_answers import (
     source_response,
     sources_response,
 )
-from orchestrator.api.fields import given
+from orchestrator.api.fields import or_default
 from orchestrator.events.configuring_forms import FormChange
 from orchestrator.events.records import EventSettings, SourceStatus
 
@@ -39,7 +39,7 @@ def _list_keys(_request: routes.NoParameters, settings: EventSettings) -> Respon
 
 
 def _create_key(request: routes.CreateKey, settings: EventSettings) -> Response:
-    seconds = given(request.expires_in_seconds)
+    seconds = or_default(request.expires_in_seconds)
     issued = use_cases.configuring_keys.create(
         settings,
         request.name,

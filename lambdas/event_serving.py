@@ -12,7 +12,7 @@ from typing import Any
 
 from lambdas.event_runtime import use_cases
 from lambdas.logs import count, logger
-from orchestrator.api.answers import Response, not_through_the_api, problem, refuse, try_again_later
+from orchestrator.api.answers import Response, problem, refuse, try_again_later, unknown_caller
 from orchestrator.api.event_problems import UNSUPPORTED_TYPE
 from orchestrator.api.event_reading import NotJson, check_is_json
 from orchestrator.api.reading import read
@@ -66,7 +66,7 @@ def respond(event: object, answers: Mapping[str, Answer], *, signed: bool) -> di
     known = isinstance(route, str) and route in answers
     try:
         if not use_cases.api_gateway.sent(request):
-            answered = Answered(not_through_the_api())
+            answered = Answered(unknown_caller())
         elif known:
             answered = answers[str(route)](request)
         else:
