@@ -1,4 +1,4 @@
-"""The composition root: builds every use case from ports. Functions, tests and the simulation share it.
+"""The composition root: builds every use case from ports. Functions and tests share it.
 
 To put another thing behind a use case, replace a port. There is no other way, and none is needed.
 """
