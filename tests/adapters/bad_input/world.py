@@ -393,9 +393,9 @@ def a_control_plane(fakes: Callable[[], dict[str, Any]] | None = None) -> Iterat
             patch.setenv(name, value)
         patch.setattr(urllib.request, "urlopen", plane.urlopen)
         _forget_functions()
-        runtime = importlib.import_module("lambdas.runtime")
-        patch.setattr(runtime, "use_cases", plane.use_cases)
-        patch.setattr(runtime, "count", lambda *_: None)
+        # Before the functions are loaded, which import it from here.
+        patch.setattr(importlib.import_module("lambdas.logs"), "count", lambda *_: None)
+        patch.setattr(importlib.import_module("lambdas.runtime"), "use_cases", plane.use_cases)
         _log_into(plane.logs)
         yield plane
     _forget_functions()
