@@ -251,19 +251,19 @@ class UseCases:
     @cached_property
     def counted_creates(self) -> Limits:
         """The limits of creates that are counted by caller: the cap on tenants, which may lag, and a rate."""
-        from orchestrator.tenants.limits import CountOfTheFleet, CreateRate, Limits
+        from orchestrator.tenants.limits import CachedTenantCount, CreateRate, Limits
 
         ports, per_minute = self.ports, self.ports.settings.creates_per_minute
         rate = CreateRate(ports.create_counts, ports.clock, per_minute) if per_minute else None
-        return Limits(CountOfTheFleet(ports.fleet.count_tenants, ports.clock), ports.settings.max_tenants, rate)
+        return Limits(CachedTenantCount(ports.fleet.count_tenants, ports.clock), ports.settings.max_tenants, rate)
 
     @cached_property
     def _limits_of_orders(self) -> Limits:
         """The limit of operators' creates. Near the cap, the fleet is counted for each create."""
-        from orchestrator.tenants.limits import MAX_ORDERS_PER_COUNT, CountOfTheFleet, Limits
+        from orchestrator.tenants.limits import MAX_ORDERS_PER_COUNT, CachedTenantCount, Limits
 
         ports, cap = self.ports, self.ports.settings.max_tenants
-        count = CountOfTheFleet(ports.fleet.count_tenants, ports.clock, doubted=cap - MAX_ORDERS_PER_COUNT)
+        count = CachedTenantCount(ports.fleet.count_tenants, ports.clock, doubted=cap - MAX_ORDERS_PER_COUNT)
         return Limits(count, cap)
 
     @property
@@ -439,14 +439,14 @@ class UseCases:
 
     # The tenant stack's own word about its queue
 
-    def record_queue(self, tenant: TenantId, *, stack_id: str, told: Queue) -> None:
+    def record_queue(self, tenant: TenantId, *, stack_id: str, reported: Queue) -> None:
         from orchestrator.tenants.queue_metadata import record_queue
 
         ports = self.ports
         record_queue(
             tenant,
             stack_id=stack_id,
-            told=told,
+            reported=reported,
             reader=ports.tenants,
             ledger=ports.ledger,
             stacks=ports.stacks,

@@ -6,7 +6,7 @@ from lambdas.logs import logger
 from lambdas.runtime import use_cases
 from orchestrator.adapters.custom_resource import parse_event, respond_to_deployment
 from orchestrator.common.callers import digest_of
-from orchestrator.tenants.resource_requests import asks_for_another_proof
+from orchestrator.tenants.resource_requests import wants_new_proof
 
 _BYTES = 32
 
@@ -15,7 +15,7 @@ def handler(payload: object, _context: object) -> None:
     event = parse_event(payload)
 
     def work() -> dict[str, str]:
-        another = asks_for_another_proof(event) and not use_cases.deployment.is_undone()
+        another = wants_new_proof(event) and not use_cases.deployment.is_undone()
         # The stage keeps its secret unless the deployment asks for a new one: if a deployment fails before it updates
         # the stage, its rollback gives the functions the digest of the old secret again. A new secret has only letters,
         # digits, - and _, because stage variables allow no others.

@@ -16,7 +16,7 @@ def handler(payload: object, _context: object) -> None:
             digest=request.digest,
             notes=request.notes,
             source_key=request.source_key,
-            again=request.another_key,
+            again=request.key_changed,
         )
         return {"TemplateUrl": release.template_url}
 

@@ -21,7 +21,7 @@ def handler(payload: object, _context: object) -> None:
 
     def work() -> dict[str, str]:
         request = parse_rollout_request(event)
-        return _start(request.version) if request.another_version else {}
+        return _start(request.version) if request.version_changed else {}
 
     with logger.append_context_keys(stack_id=event.get("StackId"), request=event.get("RequestType")):
         # A delete starts no rollout: all tenants keep their versions.

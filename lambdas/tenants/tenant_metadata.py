@@ -21,7 +21,7 @@ def handler(payload: object, _context: object) -> None:
         if request.kind is Kind.DELETE:
             use_cases.forget_queue(request.tenant, stack_id=str(request.stack))
         else:
-            use_cases.record_queue(request.tenant, stack_id=str(request.stack), told=request.queue)
+            use_cases.record_queue(request.tenant, stack_id=str(request.stack), reported=request.queue)
         return {}
 
     with logger.append_context_keys(stack_id=event.get("StackId"), request=event.get("RequestType")):

@@ -136,7 +136,7 @@ class CloudFormationStacks:
                 DeploymentConfig=self._deployment,
             )
 
-    def draw_up_changes(self, tenant: TenantId, stack_id: str, *, release: Release, name: str) -> str | None:
+    def create_change_set(self, tenant: TenantId, stack_id: str, *, release: Release, name: str) -> str | None:
         try:
             with self._throttling():
                 response = self._client.create_change_set(
@@ -156,7 +156,7 @@ class CloudFormationStacks:
             raise
         return response["Id"]
 
-    def changes(self, stack_id: str, change_set: str) -> ChangeSet | None:
+    def find_change_set(self, stack_id: str, change_set: str) -> ChangeSet | None:
         try:
             with self._throttling():
                 described = self._client.describe_change_set(StackName=name_of(stack_id), ChangeSetName=change_set)
@@ -197,7 +197,7 @@ class CloudFormationStacks:
         # The SDK parses JSON templates. A template that is still text is YAML, so it is not a release of Berth.
         return digest_of(template) if isinstance(template, Mapping) else None
 
-    def make_changes(self, stack_id: str, change_set: str, *, client_token: str) -> None:
+    def execute_change_set(self, stack_id: str, change_set: str, *, client_token: str) -> None:
         try:
             with self._throttling():
                 self._client.execute_change_set(
@@ -212,7 +212,7 @@ class CloudFormationStacks:
                 raise Conflict(error_message(error)) from error
             raise
 
-    def forget_changes(self, stack_id: str, change_set: str) -> None:
+    def delete_change_set(self, stack_id: str, change_set: str) -> None:
         with self._throttling():
             self._client.delete_change_set(StackName=name_of(stack_id), ChangeSetName=change_set)
 

@@ -20,7 +20,7 @@ from orchestrator.releases.records import Release
 from orchestrator.tenants.admission import Refusal, Refused, unknown_tenant
 from orchestrator.tenants.execution_input import request_document
 from orchestrator.tenants.fleet import Page, TenantDetail
-from orchestrator.tenants.lifecycle import Accepted, Ordered, Unchanged
+from orchestrator.tenants.lifecycle import Accepted, OrderResult, Unchanged
 from orchestrator.tenants.ports import ListedTenant
 from orchestrator.tenants.records import (
     STATE_DURING,
@@ -35,7 +35,7 @@ from orchestrator.tenants.records import (
 )
 
 
-def order_response(tenant: TenantId, ordered: Ordered) -> Response:
+def order_response(tenant: TenantId, ordered: OrderResult) -> Response:
     match ordered:
         case Accepted(attempt, execution):
             response = json_response(

@@ -74,7 +74,7 @@ def _adoption_document(adoption: Reconciliation) -> dict[str, object]:
         "dryRun": adoption.spec.dry_run,
         "startedAt": timestamp(adoption.started_at),
         "updatedAt": timestamp(adoption.updated_at),
-        "rows": adoption.looked_at.rows,
+        "rows": adoption.coverage.rows,
         "total": adoption.total,
         "adopted": adoption.repaired,
         "tenants": [
@@ -93,7 +93,7 @@ def _adoption_document(adoption: Reconciliation) -> dict[str, object]:
 
 
 def _document(reconciliation: Reconciliation) -> dict[str, object]:
-    looked_at = reconciliation.looked_at
+    coverage = reconciliation.coverage
     return {
         "reconciliationId": reconciliation.id,
         "status": reconciliation.status.value,
@@ -105,12 +105,12 @@ def _document(reconciliation: Reconciliation) -> dict[str, object]:
         "startedAt": timestamp(reconciliation.started_at),
         "updatedAt": timestamp(reconciliation.updated_at),
         "lookedAt": {
-            "operations": looked_at.operations,
-            "tenants": looked_at.tenants,
-            "stacks": looked_at.stacks,
-            "allStacks": looked_at.all_stacks,
-            "drift": looked_at.drift,
-            "rows": looked_at.rows,
+            "operations": coverage.operations,
+            "tenants": coverage.tenants,
+            "stacks": coverage.stacks,
+            "allStacks": coverage.all_stacks,
+            "drift": coverage.drift,
+            "rows": coverage.rows,
         },
         "total": reconciliation.total,
         "repaired": reconciliation.repaired,

@@ -1,15 +1,15 @@
-"""What is recorded, and what is true: ending what died, and finding where the two differ.
+"""Reconciling the records with AWS: ending operations whose executions died, and finding and repairing differences.
 
-1. :mod:`orchestrator.reconciling.records`     what is asked for, and what is found
-2. :mod:`orchestrator.reconciling.settling`    an operation whose execution died
-3. :mod:`orchestrator.reconciling.classifying`     one tenant's rows against its stack
-4. :mod:`orchestrator.reconciling.adopting`    tenants from before Berth
-   :mod:`orchestrator.reconciling.adoption_writes`  the rules of what an adoption writes
-5. :mod:`orchestrator.reconciling.repairing`   putting right what was found
-6. :mod:`orchestrator.reconciling.reconciler`  the whole fleet
-7. :mod:`orchestrator.reconciling.control`     asking for it
-8. :mod:`orchestrator.reconciling.events`      what schedules and queues send, checked
-9. :mod:`orchestrator.reconciling.health`      whether the control plane itself is well
+1. :mod:`orchestrator.reconciling.records`      reconciliations and their findings
+2. :mod:`orchestrator.reconciling.settling`     ends an operation whose execution died
+3. :mod:`orchestrator.reconciling.classifying`  compares one tenant's rows with its stack
+4. :mod:`orchestrator.reconciling.adopting`     adopts tenants from before Berth
+   :mod:`orchestrator.reconciling.adoption_writes`  the rules for an adoption's writes
+5. :mod:`orchestrator.reconciling.repairing`    repairs a finding
+6. :mod:`orchestrator.reconciling.reconciler`   runs a reconciliation of all tenants
+7. :mod:`orchestrator.reconciling.control`      requests and finds reconciliations
+8. :mod:`orchestrator.reconciling.events`       the events of schedules and queues, validated
+9. :mod:`orchestrator.reconciling.health`       checks the health of the control plane
 
-:mod:`orchestrator.reconciling.ports` names what these need from the outside.
+:mod:`orchestrator.reconciling.ports` has the interfaces that these modules need from the outside.
 """

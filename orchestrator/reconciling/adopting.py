@@ -1,7 +1,7 @@
-"""Tenants from before Berth: their rows are brought into the index, and their stacks on record.
+"""Adopting tenants from before Berth: adding them to the index, and recording their stacks.
 
-Their rows have no place in the index, so neither a list nor a rollout nor a survey sees them. Their stacks may have
-names that Berth does not derive. Nothing is changed in CloudFormation by an adoption.
+Such tenants are not in the index, so lists, rollouts and surveys do not include them. Their stacks may have names that
+Berth does not derive. An adoption changes only rows, nothing in CloudFormation.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from orchestrator.releases.template_contract import (
     SERVICE_TOKEN_PARAMETER,
 )
 from orchestrator.tenants.changes import adoption
-from orchestrator.tenants.deadlines import MAY_STILL_RUN
+from orchestrator.tenants.deadlines import LEGACY_MAX_RUN_TIME
 from orchestrator.tenants.names import Names
+from orchestrator.tenants.operation_rows import empty_metadata
 from orchestrator.tenants.own_stack import has_unknown_stack
 from orchestrator.tenants.ports import Queues, Stack, Stacks, TenantReader
 from orchestrator.tenants.records import Audit, Metadata, Operation, Queue, Request, RootCause, Status, TenantState
@@ -31,20 +32,20 @@ from orchestrator.tenants.stack_status import StackCondition, condition
 from orchestrator.tenants.state import root_cause_of, state_of
 
 ADOPTED = "adopted"
-"""The mark on the audit of a delete that an adoption has found to be overcome."""
+"""The value of ``revived_by`` in the audit of a delete that an adoption found to be superseded."""
 
 _LOST = RootCause(
     "Execution", "AWS::StepFunctions::Execution", "The system before Berth did not record how the operation ended."
 )
 _MAX_VERSION = 100
-"""Bytes of a version that an adoption lists: it is part of a key of the index, and of a list's cursor."""
+"""The maximum size of a version in bytes. The version is part of a key of the index, and of a list's cursor."""
 _SETTING = "berth:legacyStackPrefixes"
-_CORRECT_ROWS = "Correct its rows in the table, or delete them."
+_CORRECT_ROWS = "Correct the tenant's rows in the table, or delete them."
 
 
 @dataclass(frozen=True, slots=True)
-class NotNow:
-    """Why the tenant is not adopted."""
+class NotAdopted:
+    """The tenant was not adopted, for this reason."""
 
     reason: str
     advice: str
@@ -54,26 +55,26 @@ class NotNow:
 class FoundStack:
     stack: Stack
     logical_id: str
-    """The name that the stack's template gives to the tenant's queue."""
+    """The logical id of the tenant's queue in the stack's template."""
     queue: Queue
-    """The tenant's queue, with the URL by which CloudFormation lists it. Rows may have a URL of older SDKs."""
+    """The tenant's queue, with the URL that CloudFormation lists. Rows may have a URL of an older SDK."""
 
 
 @dataclass
 class KnownStacks:
-    """All stacks of the account and region, and whose they and their queues are, as far as that is on record."""
+    """All stacks of the account and region, and the tenants that are recorded for the stacks and their queues."""
 
     stacks: Sequence[SurveyedStack]
     given: dict[str, TenantId] = field(default_factory=dict)
-    """The tenant that has the stack, by stack id: as the index has it, or by this adoption."""
+    """The tenant of each stack, by stack id, from the index and from this adoption."""
     queues: dict[str, TenantId] = field(default_factory=dict)
-    """The tenant that has the inbound queue, by the queue's ARN: as the index has it, or by this adoption."""
+    """The tenant of each inbound queue, by the queue's ARN, from the index and from this adoption."""
     of_unlisted: Callable[[], Iterable[Metadata]] = tuple
-    """Reads the metadata of all tenants that the index does not have. To do so takes a look at the whole table."""
+    """Reads the metadata of all tenants that are not in the index. This scans the whole table."""
     _has_read_all: bool = False
 
     def note(self, metadata: Metadata | None) -> None:
-        """Take note of the stack and the queue that are on record there."""
+        """Remember the tenant of the stack and the queue in the metadata."""
         if metadata is None:
             return
         if metadata.stack_id is not None:
@@ -82,9 +83,9 @@ class KnownStacks:
             self.queues.setdefault(metadata.queue.arn, metadata.tenant)
 
     def is_anothers(self, logical_id: str, queue: Queue, tenant: TenantId) -> bool:
-        """True if the queue is on record as the inbound queue of another tenant than this one.
+        """True if the queue is recorded as the inbound queue of another tenant.
 
-        Nobody is served from a queue for dead letters, so for those the table is not read.
+        A dead-letter queue is never an inbound queue, so the table is read only for outbound queues.
         """
         if logical_id == OUTBOUND_QUEUE and not self._has_read_all:
             self._has_read_all = True
@@ -94,9 +95,9 @@ class KnownStacks:
         return self.queues.get(queue.arn, tenant) != tenant
 
     def candidates(self, tenant: TenantId, metadata: Metadata, own_name: str) -> Iterator[SurveyedStack]:
-        """The stacks that may have the tenant's queue, the likeliest first. CloudFormation's list of resources decides.
+        """The stacks that may have the tenant's queue, the likeliest first. Their resources decide.
 
-        CloudFormation names a queue after its stack, unless the template names it.
+        CloudFormation names a queue after its stack, unless the template sets its name.
         """
         queue_name = metadata.queue.name if metadata.queue else ""
         likely = (
@@ -119,30 +120,30 @@ class Adopting:
     clock: Clock
 
     def adopt(self, tenant_id: str, known: KnownStacks, *, request: Request, dry_run: bool) -> Finding | None:
-        """Adopt the tenant, or say what would be done. ``None`` if the index has it by now."""
+        """Adopt the tenant, or report what an adoption would do. ``None`` if the tenant needs no adoption any more."""
         try:
             return self._adopt(TenantId.parse(tenant_id), known, request=request, dry_run=dry_run)
         except (InvalidTenantId, UnreadableRows) as unreadable:
-            return _left(tenant_id, NotNow(str(unreadable), _CORRECT_ROWS))
+            return _not_adopted_finding(tenant_id, NotAdopted(str(unreadable), _CORRECT_ROWS))
 
     def _adopt(self, tenant: TenantId, known: KnownStacks, *, request: Request, dry_run: bool) -> Finding | None:
         seen = self.unlisted.unlisted(tenant)
         if seen is None or not needs_adoption(seen, self.stacks.names):
-            # Another adoption may have been faster, and have given it a stack that the index did not have before.
+            # Another adoption at the same time may have recorded the tenant's stack.
             known.note(self.tenants.metadata(tenant))
             return None
         wants_stack = not seen.listed or has_unknown_stack(seen.metadata, self.stacks.names)
         found = _refusal(seen, self.clock.now()) or (self._stack_of(seen, known) if wants_stack else None)
-        if isinstance(found, NotNow):
-            return _left(tenant.value, found)
+        if isinstance(found, NotAdopted):
+            return _not_adopted_finding(tenant.value, found)
         if found is None and seen.listed and not seen.unfinished:
-            return _left(tenant.value, _NO_STACK)
+            return _not_adopted_finding(tenant.value, _NO_STACK)
         adopted = plan(seen, found.stack.stack_id, found.queue) if found else plan(seen, None)
         if found and adopted.state is TenantState.DELETED:
-            return _left(tenant.value, _not_deleted(found.stack))
+            return _not_adopted_finding(tenant.value, _not_deleted(found.stack))
         has_none = found is None and wants_stack and seen.metadata is not None and seen.metadata.queue is not None
-        told = _told(seen, adopted, found, has_none=has_none)
-        finding = Finding(Kind.UNLISTED, tenant.value, told, Remedy.ADOPT, _NO_STACK.advice if has_none else "")
+        detail = _detail(seen, adopted, found, has_none=has_none)
+        finding = Finding(Kind.UNLISTED, tenant.value, detail, Remedy.ADOPT, _NO_STACK.advice if has_none else "")
         if found:
             known.given[found.stack.stack_id] = tenant
             known.queues.setdefault(found.queue.arn, tenant)
@@ -150,41 +151,41 @@ class Adopting:
             return finding
         at = self.clock.now()
         change = adoption(
-            seen.metadata or _nothing_about(tenant),
-            adopted.metadata or _nothing_about(tenant),
+            seen.metadata or empty_metadata(tenant),
+            adopted.metadata or empty_metadata(tenant),
             state=adopted.state,
             closed=adopted.closed,
             request=request,
             at=at,
         )
         if not self.unlisted.adopt(seen, adopted, change):
-            return replace(finding, result="It has changed meanwhile. Ask again: berth adopt")
+            return replace(finding, result="the tenant has changed meanwhile. Repeat the adoption: berth adopt")
         return replace(finding, result=f"listed as {adopted.state}", repaired=True)
 
-    def _stack_of(self, seen: UnlistedTenant, known: KnownStacks) -> FoundStack | NotNow | None:
-        """The stack that has the tenant's queue among its resources, by CloudFormation's own word."""
+    def _stack_of(self, seen: UnlistedTenant, known: KnownStacks) -> FoundStack | NotAdopted | None:
+        """The stack that has the tenant's queue among its resources, as CloudFormation lists them."""
         metadata, own_name = seen.metadata, self.stacks.names.stack_of(seen.tenant)
         if metadata is None:
             return None
         out_of_reach: list[str] = []
-        beside: Stack | None = None
+        others_stack: Stack | None = None
         for each in known.candidates(seen.tenant, metadata, own_name) if metadata.queue else ():
             if condition(each.stack.status) is StackCondition.GONE:
                 continue
             if self._is_another_control_planes(each.stack):
-                # Whoever wrote its template chose its outputs, so the stack that has the queue is still looked for.
-                beside = each.stack if is_same_queue(each.stack.queue, metadata.queue) else beside
+                # The author of its template chose its outputs, so the search for the stack with the queue continues.
+                others_stack = each.stack if is_same_queue(each.stack.queue, metadata.queue) else others_stack
             elif not self._may_look_into(each, seen.tenant):
                 out_of_reach.append(each.name)
             elif found := self._in_stack(each.stack, metadata, known):
                 return found
-        if beside:
-            return _of_another_control_plane(beside)
+        if others_stack:
+            return _of_another_control_plane(others_stack)
         if out_of_reach:
-            return NotNow(
-                f"its stack seems to be {' or '.join(out_of_reach)}, and this control plane may not change stacks of "
+            return NotAdopted(
+                f"its stack seems to be {' or '.join(out_of_reach)}, but this control plane may not change stacks with "
                 "such names",
-                f"Deploy with a prefix of that name in {_SETTING}, then ask again: berth adopt",
+                f"Deploy with a prefix of that name in {_SETTING}, then repeat the adoption: berth adopt",
             )
         return self._not_its_own(metadata, known)
 
@@ -194,8 +195,11 @@ class Adopting:
             return True
         return _is_anothers(each.stack, tenant) and names.reaches(each.name)
 
-    def _in_stack(self, stack: Stack, metadata: Metadata, known: KnownStacks) -> FoundStack | NotNow | None:
-        """The tenant's queue in that stack, or why the tenant cannot have the stack. ``None`` without that queue."""
+    def _in_stack(self, stack: Stack, metadata: Metadata, known: KnownStacks) -> FoundStack | NotAdopted | None:
+        """The tenant's queue in the stack, or why the tenant cannot be adopted with that stack.
+
+        ``None`` if the stack does not have the queue.
+        """
         resources = self.stacks.queues(stack.stack_id)
         for logical_id, queue in resources.items():
             if is_same_queue(queue, metadata.queue):
@@ -210,33 +214,33 @@ class Adopting:
         token = stack.parameters.get(SERVICE_TOKEN_PARAMETER)
         return token is not None and not self.stacks.names.is_own_service_token(token)
 
-    def _not_its_own(self, metadata: Metadata, known: KnownStacks) -> NotNow | None:
-        """Why the stack that the row names must not stay on record: it stands, and does not have the tenant's queue.
+    def _not_its_own(self, metadata: Metadata, known: KnownStacks) -> NotAdopted | None:
+        """Why the stack that the row names must not stay recorded: it exists, but does not have the tenant's queue.
 
-        A delete of the tenant would delete that stack, whoever is served from it. A stack with the tenant's stack name
-        has to say itself that it is the tenant's.
+        A delete of the tenant would delete that stack, even if another tenant is served from it. A stack with the
+        tenant's stack name is not checked here, because it names its tenant itself.
         """
         recorded = metadata.stack_id
         if recorded is None or self.stacks.names.is_stack_of(metadata.tenant, recorded):
             return None
-        standing = {
+        existing = {
             each.stack.stack_id for each in known.stacks if condition(each.stack.status) is not StackCondition.GONE
         }
-        if recorded not in standing:
+        if recorded not in existing:
             return None
-        return NotNow(
+        return NotAdopted(
             f"its row names stack {recorded}, which does not have its queue",
-            "Find out which stack has the tenant's queue. Correct or remove StackId in the tenant's row, then ask "
-            "again: berth adopt",
+            "Find out which stack has the tenant's queue. Correct or remove StackId in the tenant's row, then repeat "
+            "the adoption: berth adopt",
         )
 
     def _queues_of_others(
         self, metadata: Metadata, resources: Mapping[str, Queue], known: KnownStacks
     ) -> dict[str, Queue]:
-        """The stack's queues that are not known to be the tenant's, by logical id. An upgrade would remove them.
+        """The stack's queues that are not the tenant's, by logical id. An upgrade would remove them.
 
-        A queue that the row does not name is believed to be the tenant's by its logical id, unless another tenant is
-        served from it.
+        A queue that the row does not name counts as the tenant's by its logical id, unless another tenant is served
+        from it.
         """
         own = {
             logical_id: queue
@@ -250,12 +254,12 @@ class Adopting:
         others = {logical_id: queue for logical_id, queue in resources.items() if logical_id not in own}
         if not others:
             return {}
-        # The templates of an earlier system may call the queue for dead letters as they like.
+        # The dead-letter queue may have any logical id in the templates of an earlier system.
         dead_letters = {self._dead_letters_of(queue) for queue in own.values()}
         return {logical_id: queue for logical_id, queue in others.items() if queue.name not in dead_letters}
 
     def _dead_letters_of(self, queue: Queue) -> str | None:
-        """The name of the queue that takes the dead letters, if it is one that Berth may look at."""
+        """The name of the queue's dead-letter queue, if it has one and Berth has permission for the queue."""
         try:
             url = self.queues.dead_letter_queue(queue.url)
         except QueueOutOfReach:
@@ -263,26 +267,26 @@ class Adopting:
         return url.rpartition("/")[2] if url else None
 
 
-_NO_STACK = NotNow(
+_NO_STACK = NotAdopted(
     "it is from before Berth, and no stack has its queue, so it is listed and served but cannot be upgraded",
-    "See whether a stack has it after all: aws cloudformation describe-stack-resources --physical-resource-id "
-    "QUEUE_URL. If none has it, receive what is left in the queue, and delete the queue by hand. Then delete the "
-    "tenant, and create it again.",
+    "See whether a stack has the queue after all: aws cloudformation describe-stack-resources --physical-resource-id "
+    "QUEUE_URL. If no stack has it, receive the messages that are left in the queue, and delete the queue by hand. "
+    "Then delete the tenant, and create it again.",
 )
 
 
 def is_same_queue(one: Queue | None, other: Queue | None) -> bool:
-    """True for one queue with two URLs, too: the hosts of the URLs that older SDKs recorded have other names."""
+    """True for the same queue, even with two URLs: the URLs of older SDKs have other host names."""
     if one is None or other is None:
         return False
     return one.url == other.url or (one.arn, one.name) == (other.arn, other.name)
 
 
 def needs_adoption(seen: UnlistedTenant, names: Names) -> bool:
-    """Whether Berth cannot look after the tenant as it is. A stack of the tenant's name is found without a record.
+    """True if the tenant is not in the index, its stack is unknown, or it has an unfinished operation.
 
-    What the earlier system began after the tenant was adopted, or while it was, has no end, either. A queue that was
-    never published, and of which no earlier system tells, was recorded by a stack of Berth's: surveys judge that.
+    The earlier system may have begun that operation during or after an earlier adoption. A queue that was never
+    published, and has no audit of an earlier system, was recorded by a stack of Berth's: surveys check such tenants.
     """
     if seen.metadata is not None and seen.metadata.version is None and not seen.earlier:
         return False
@@ -290,7 +294,7 @@ def needs_adoption(seen: UnlistedTenant, names: Names) -> bool:
 
 
 def is_unlisted(tenant_id: str, unlisted: UnlistedTenants, names: Names) -> bool:
-    """Whether that tenant has to be adopted. Rows that cannot be read are somebody else's, too."""
+    """True if the tenant has to be adopted. That includes tenants with rows that cannot be read."""
     try:
         seen = unlisted.unlisted(TenantId.parse(tenant_id))
     except (InvalidTenantId, UnreadableRows):
@@ -299,21 +303,21 @@ def is_unlisted(tenant_id: str, unlisted: UnlistedTenants, names: Names) -> bool
 
 
 def not_adopted(tenant_id: str) -> Finding:
-    """What a survey says of such a tenant."""
+    """A survey's finding for a tenant that has to be adopted."""
     return Finding(
         Kind.UNLISTED,
         tenant_id,
-        "it is from before Berth, and in no list, or without a stack on record, or with an operation that never ended: "
-        "rollouts and surveys do not look after it",
+        "it is from before Berth, and is not listed, has no recorded stack, or has an operation that never ended: "
+        "rollouts and surveys do not include it",
         Remedy.NONE,
         "See what adopting all such tenants would do: berth adopt --dry-run. Then adopt them: berth adopt",
     )
 
 
 def plan(seen: UnlistedTenant, stack_id: str | None, queue: Queue | None = None) -> Adopted:
-    """What the rows are to say. Operations of the earlier system that never ended are given an end.
+    """The tenant's records after the adoption. Unfinished operations of the earlier system are ended.
 
-    ``queue`` is the tenant's, as CloudFormation lists it in that stack, so that both have the same URL from then on.
+    ``queue`` is the tenant's queue as CloudFormation lists it in the stack, so that row and stack have the same URL.
     """
     metadata = seen.metadata
     served = metadata is not None and metadata.published
@@ -330,7 +334,8 @@ def plan(seen: UnlistedTenant, stack_id: str | None, queue: Queue | None = None)
 
 
 def _ended(audit: Audit, *, served: bool) -> Audit:
-    """An operation of the earlier system, with an end. A tenant that is served has outlived its delete."""
+    """The audit of the earlier system's operation after the adoption. If the tenant is served, its delete is superseded
+    and its create succeeded."""
     if audit.operation is Operation.DELETE and served:
         audit = replace(audit, revived_by=audit.revived_by or ADOPTED)
     if audit.status is not Status.STARTED:
@@ -340,96 +345,99 @@ def _ended(audit: Audit, *, served: bool) -> Audit:
     return replace(audit, status=Status.FAILURE, root_cause=_LOST)
 
 
-def _refusal(seen: UnlistedTenant, now: datetime) -> NotNow | None:
+def _refusal(seen: UnlistedTenant, now: datetime) -> NotAdopted | None:
     version = (seen.metadata.version if seen.metadata else None) or ""
     size = len(version.encode())
     if size > _MAX_VERSION:
-        return NotNow(f"its version has {size} bytes, and at most {_MAX_VERSION} are listed", _CORRECT_ROWS)
+        return NotAdopted(f"its version has {size} bytes, and the maximum is {_MAX_VERSION}", _CORRECT_ROWS)
     if seen.lock is not None:
         attempt = seen.lock.run.attempt
-        return NotNow(f"{attempt.operation} {attempt.version} is at work on it", "Ask again: berth adopt")
+        return NotAdopted(
+            f"{attempt.operation} {attempt.version} is running", "When it has ended, repeat the adoption: berth adopt"
+        )
     recent = [
-        audit for audit in seen.audits if audit.status is Status.STARTED and now - audit.updated_at < MAY_STILL_RUN
+        audit
+        for audit in seen.audits
+        if audit.status is Status.STARTED and now - audit.updated_at < LEGACY_MAX_RUN_TIME
     ]
     if recent:
-        return NotNow(
+        return NotAdopted(
             f"the system before Berth began {recent[0].operation} less than an hour ago: {recent[0].execution}",
-            "Switch that system off, wait for the end of what it is doing, then ask again: berth adopt",
+            "Switch that system off, wait for the end of its operations, then repeat the adoption: berth adopt",
         )
     return None
 
 
-def _checked(found: FoundStack, tenant: TenantId, known: KnownStacks) -> FoundStack | NotNow:
+def _checked(found: FoundStack, tenant: TenantId, known: KnownStacks) -> FoundStack | NotAdopted:
     stack = found.stack
     owner = known.given.get(stack.stack_id, tenant)
     if owner != tenant:
-        return NotNow(
-            f"its queue is also tenant {owner}'s: both are in {stack.stack_id}",
-            "Find out which of the two has the stack, and delete the other's rows.",
+        return NotAdopted(
+            f"stack {stack.stack_id} has its queue, but belongs to tenant {owner}",
+            "Find out which of the two tenants has the stack, and delete the other tenant's rows.",
         )
     if condition(stack.status) is StackCondition.WORKING:
-        return NotNow(f"CloudFormation is at its stack, which is {stack.status}", "Ask again: berth adopt")
+        return NotAdopted(
+            f"CloudFormation is changing its stack, which is {stack.status}",
+            "When that has ended, repeat the adoption: berth adopt",
+        )
     return found
 
 
-def _not_deleted(stack: Stack) -> NotNow:
-    """Its metadata would be removed, and nobody would know of the stack any more."""
-    return NotNow(
+def _not_deleted(stack: Stack) -> NotAdopted:
+    """A deleted tenant is adopted without its metadata, so nothing would show that the stack exists."""
+    return NotAdopted(
         f"the system before Berth recorded that it deleted the tenant, but stack {stack.stack_id} has its queue",
         "If nobody needs the tenant, delete the stack. If it is still used, delete the row AUDIT#DELETE of the tenant "
-        "and give its row METADATA a Version. Then ask again: berth adopt",
+        "and add a Version to its row METADATA. Then repeat the adoption: berth adopt",
     )
 
 
 def _is_anothers(stack: Stack, tenant: TenantId) -> bool:
-    """True for a stack that says that it is another tenant's. Templates of an earlier system need not say anything."""
+    """True for a stack that names another tenant. Stacks of an earlier system may not name their tenant."""
     return stack.tenant_id not in (None, tenant.value)
 
 
-def _of_another_control_plane(stack: Stack) -> NotNow:
-    return NotNow(
+def _of_another_control_plane(stack: Stack) -> NotAdopted:
+    return NotAdopted(
         f"its queue is an output of stack {stack.stack_id}, which belongs to the control plane of "
         f"{stack.parameters[SERVICE_TOKEN_PARAMETER]}",
-        "If that control plane looks after the tenant, delete the tenant's rows in this control plane's table.",
+        "If the tenant belongs to that control plane, delete the tenant's rows in this control plane's table.",
     )
 
 
-def _made_for_another(stack: Stack, tenant: TenantId) -> NotNow:
-    return NotNow(
+def _made_for_another(stack: Stack, tenant: TenantId) -> NotAdopted:
+    return NotAdopted(
         f"its queue is in stack {stack.stack_id}, whose parameter TenantId is {stack.tenant_id!a}",
-        f"If the stack is this tenant's, make a change set with TenantId={tenant}. If that replaces no queue, execute "
-        "it, then ask again: berth adopt. If the stack is somebody else's, delete this tenant's rows.",
+        f"If the stack is this tenant's, create a change set with TenantId={tenant}. If it replaces no queue, execute "
+        "it, then repeat the adoption: berth adopt. If the stack is not this tenant's, delete this tenant's rows.",
     )
 
 
-def _shared(found: FoundStack, others: Mapping[str, Queue]) -> NotNow:
-    told = ", ".join(f"{logical_id} ({queue.name})" for logical_id, queue in sorted(others.items()))
-    return NotNow(
-        f"its stack {found.stack.stack_id} has queues besides its own, which its next upgrade would remove: {told}",
-        "Take them out of the stack's template. If anybody needs them, first update the stack with DeletionPolicy: "
-        "Retain for them, so that they stay. Then ask again: berth adopt",
+def _shared(found: FoundStack, others: Mapping[str, Queue]) -> NotAdopted:
+    queues = ", ".join(f"{logical_id} ({queue.name})" for logical_id, queue in sorted(others.items()))
+    return NotAdopted(
+        f"its stack {found.stack.stack_id} has other queues, which its next upgrade would remove: {queues}",
+        "Remove these queues from the stack's template. If anybody needs them, first update the stack with "
+        "DeletionPolicy: Retain for them, so that they stay. Then repeat the adoption: berth adopt",
     )
 
 
-def _told(seen: UnlistedTenant, adopted: Adopted, found: FoundStack | None, *, has_none: bool) -> str:
+def _detail(seen: UnlistedTenant, adopted: Adopted, found: FoundStack | None, *, has_none: bool) -> str:
     metadata = seen.metadata
     parts = [f"{adopted.state} at version {metadata.version}" if metadata and metadata.version else adopted.state.value]
     if found:
         parts.append(f"stack {found.stack.stack_id}")
         if found.logical_id != INBOUND_QUEUE:
-            # Releases have it under another name, so CloudFormation would make another queue, and delete this one.
+            # The queue has another logical id in releases, so CloudFormation would create a new queue and delete this.
             parts.append(f"its queue is {found.logical_id} in the template, so an upgrade would replace it")
     elif has_none:
         parts.append("no stack has its queue, so it is served but cannot be upgraded")
     if metadata and metadata.outbound_queue:
-        parts.append("with an outbound queue, which goes with its next upgrade")
+        parts.append("with an outbound queue, which its next upgrade removes")
     parts += [f"{audit.operation} that never ended becomes {audit.status}" for audit in adopted.closed]
     return ", ".join(parts)
 
 
-def _left(tenant_id: str, why: NotNow) -> Finding:
+def _not_adopted_finding(tenant_id: str, why: NotAdopted) -> Finding:
     return Finding(Kind.UNLISTED, tenant_id, why.reason, Remedy.NONE, why.advice)
-
-
-def _nothing_about(tenant: TenantId) -> Metadata:
-    return Metadata(tenant, None, None, None, None, None)

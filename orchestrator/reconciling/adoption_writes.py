@@ -1,6 +1,7 @@
 """The rules of an adoption's writes: a pure function from a tenant's records to the transition that adopts it.
 
-The rules of all other writes are in :mod:`orchestrator.tenants.transitions`.
+The rules of all other writes are in :mod:`orchestrator.tenants.operation_transitions` and
+:mod:`orchestrator.tenants.metadata_transitions`.
 """
 
 from __future__ import annotations

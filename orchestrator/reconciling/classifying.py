@@ -1,4 +1,4 @@
-"""One tenant's rows against its stack: a pure function, with every way in which the two may differ."""
+"""Comparing one tenant's rows with its stack: a pure function that covers every difference."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.records import Finding, Kind, Remedy
 from orchestrator.releases.published import is_known, same_content
 from orchestrator.releases.records import Release
-from orchestrator.tenants.own_stack import is_for, what_to_do
+from orchestrator.tenants.own_stack import advice_about, is_for
 from orchestrator.tenants.ports import Stack
 from orchestrator.tenants.records import Audit, Lock, Metadata, Operation, Queue, Status, TenantState
 from orchestrator.tenants.stack_status import StackCondition, condition
 from orchestrator.tenants.state import is_deleted, state_of
 
 STANDS = (StackCondition.DONE, StackCondition.DONE_AT_OLD_VERSION)
-"""What a stack is like that serves a tenant."""
+"""The conditions of a healthy stack."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """A tenant as it was found: all rows read consistently, and the stack asked for."""
+    """A tenant's rows, read consistently, and its stack as CloudFormation describes it."""
 
     tenant: TenantId
     stack_name: str
-    """The name that the tenant's stack has, if it has one."""
+    """The name of the tenant's stack, or the name that it would have."""
     metadata: Metadata | None
     audits: Sequence[Audit]
     lock: Lock | None
     stack: Stack | None
     queue_is_gone: bool = False
-    """SQS says that the queue in the metadata does not exist."""
+    """True if the queue in the metadata does not exist."""
     stack_is_ours: bool = True
-    """Whether Berth made the stack, and not somebody who knew the tenant's stack name."""
+    """True if Berth made the stack, and not somebody else who knew the tenant's stack name."""
     own_queue: Queue | None = None
-    """The queue among the stack's resources. Looked for where the stack's outputs and the metadata differ."""
+    """The queue among the stack's resources. It is read only if the stack's outputs and the metadata differ."""
 
     @property
     def live_stack(self) -> Stack | None:
@@ -47,59 +47,60 @@ class Observation:
         return self.metadata if self.metadata and self.metadata.published else None
 
 
-def classify(looked: Observation, releases: Mapping[str, Release]) -> Finding | None:
-    """What is wrong with the tenant, if anything is. Whoever is at it, or at its stack, is not disturbed.
+def classify(observation: Observation, releases: Mapping[str, Release]) -> Finding | None:
+    """The finding about the tenant, if something is wrong. A tenant that is being changed is skipped.
 
-    ``releases`` are those that were published, by version.
+    ``releases`` are the published releases, by version.
     """
-    stack = looked.live_stack
-    if looked.lock is not None or (stack and condition(stack.status) is StackCondition.WORKING):
+    stack = observation.live_stack
+    if observation.lock is not None or (stack and condition(stack.status) is StackCondition.WORKING):
         return None
-    if stack and not is_for(looked.tenant, stack, looked.metadata):
-        return foreign_stack(looked.stack_name, stack)
-    if stack and not looked.stack_is_ours:
-        return _planted(looked, stack)
-    if looked.served:
-        return _classify_served(looked, looked.served, stack, releases)
+    if stack and not is_for(observation.tenant, stack, observation.metadata):
+        return foreign_stack(observation.stack_name, stack)
+    if stack and not observation.stack_is_ours:
+        return _not_berths(observation, stack)
+    if observation.served:
+        return _classify_served(observation, observation.served, stack, releases)
     if stack is None:
-        return _classify_without_stack(looked)
-    return _classify_stack(looked, stack)
+        return _classify_without_stack(observation)
+    return _classify_stack(observation, stack)
 
 
 def _classify_served(
-    looked: Observation, metadata: Metadata, stack: Stack | None, releases: Mapping[str, Release]
+    observation: Observation, metadata: Metadata, stack: Stack | None, releases: Mapping[str, Release]
 ) -> Finding | None:
-    tenant = looked.tenant
-    make_anew = f"berth delete {tenant} --wait && berth create {tenant} --wait"
+    tenant = observation.tenant
+    create_again = f"berth delete {tenant} --wait && berth create {tenant} --wait"
     if stack is None:
-        # A queue that outlived its stack may hold messages, and a row without a stack's id is not Berth's to forget.
+        # A queue that outlived its stack may hold messages, and a row without a stack's id must not be removed.
         return _finding(
             Kind.MISSING_STACK,
             tenant,
-            f"its queue {_url(metadata)} is served, but there is no stack {looked.stack_name}",
-            Remedy.RECREATE if looked.queue_is_gone and metadata.stack_id else Remedy.NONE,
-            f"Receive what may be left in the queue, then have it made anew: {make_anew}",
+            f"its queue {_url(metadata)} is served, but its stack {observation.stack_name} does not exist",
+            Remedy.RECREATE if observation.queue_is_gone and metadata.stack_id else Remedy.NONE,
+            f"Receive the messages that are left in the queue, then create the tenant again: {create_again}",
         )
-    if looked.queue_is_gone and stack.queue in (None, metadata.queue):
+    if observation.queue_is_gone and stack.queue in (None, metadata.queue):
         return _finding(
             Kind.VANISHED_QUEUE,
             tenant,
-            f"its queue {_url(metadata)} does not exist, though the stack stands",
+            f"its queue {_url(metadata)} does not exist, although its stack is complete",
             Remedy.NONE,
-            "CloudFormation does not notice, so all has to be made anew, without what is in its dead-letter queue: "
-            f"{make_anew}",
+            "CloudFormation does not notice that the queue is missing. Receive the messages in the dead-letter queue, "
+            f"which will be lost, then create the tenant again: {create_again}",
         )
     if condition(stack.status) not in STANDS:
-        return _classify_broken(looked, stack)
-    if differences := _differences(looked, metadata, stack, releases):
-        true = stack.queue == looked.own_queue
-        unsaid = "The stack does not say which queue it has, or at which version it is."
+        return _classify_broken(observation, stack)
+    if differences := _differences(observation, metadata, stack, releases):
+        is_own_queue = stack.queue == observation.own_queue
+        incomplete = "The stack's outputs do not name its queue or its version."
         return _finding(
             Kind.METADATA_DIFFERS,
             tenant,
             f"the metadata differs from the stack: {differences}",
-            Remedy.CORRECT if stack.queue and stack.version and true else Remedy.NONE,
-            f"{unsaid if true else 'The queue in its outputs is none of its resources.'} Look at {stack.stack_id}",
+            Remedy.CORRECT if stack.queue and stack.version and is_own_queue else Remedy.NONE,
+            f"{incomplete if is_own_queue else 'The queue in the outputs is not one of the resources of the stack.'} "
+            f"Check the stack: {stack.stack_id}",
         )
     if not is_known(metadata.version, releases):
         return _finding(
@@ -111,80 +112,85 @@ def _classify_served(
     return None
 
 
-def _classify_broken(looked: Observation, stack: Stack) -> Finding | None:
-    """Of a tenant that is served, and whose stack does not stand. If its latest operation failed, that says so."""
-    if state_of(looked.metadata, looked.audits) is not TenantState.READY:
+def _classify_broken(observation: Observation, stack: Stack) -> Finding | None:
+    """A tenant is served, but its stack is broken. If its latest operation failed, the tenant's state shows that."""
+    if state_of(observation.metadata, observation.audits) is not TenantState.READY:
         return None
     reason = f": {stack.status_reason}" if stack.status_reason else ""
     return _finding(
         Kind.BROKEN_STACK,
-        looked.tenant,
-        f"it is served, but somebody left its stack {stack.status}{reason}",
+        observation.tenant,
+        f"it is served, but somebody changed its stack, which is {stack.status}{reason}",
         Remedy.NONE,
-        f"Bring the stack back to where it stands, by hand: {stack.stack_id}",
+        f"Repair the stack by hand: {stack.stack_id}",
     )
 
 
-def _classify_without_stack(looked: Observation) -> Finding | None:
-    """Of a tenant that is not served, and has no stack. Only one that once was served is a surprise."""
-    if state_of(looked.metadata, looked.audits) is not TenantState.UNKNOWN or not _was_provisioned(looked.audits):
+def _classify_without_stack(observation: Observation) -> Finding | None:
+    """A tenant is not served and has no stack. That is a finding only if it was served once."""
+    state = state_of(observation.metadata, observation.audits)
+    if state is not TenantState.UNKNOWN or not _was_provisioned(observation.audits):
         return None
     return _finding(
-        Kind.MISSING_STACK, looked.tenant, "it was provisioned, but its stack and its queue are gone", Remedy.CREATE
+        Kind.MISSING_STACK,
+        observation.tenant,
+        "it was provisioned, but its stack and its queue do not exist",
+        Remedy.CREATE,
     )
 
 
 def _was_provisioned(audits: Sequence[Audit]) -> bool:
-    """An update that was refused says nothing: nobody may ever have created the tenant."""
+    """True if an operation other than a delete succeeded. A refused update proves nothing."""
     return any(audit.status is Status.SUCCESS and audit.operation is not Operation.DELETE for audit in audits)
 
 
-def _classify_stack(looked: Observation, stack: Stack) -> Finding | None:
-    """Of a tenant that is not served, and has a stack."""
-    tenant, stands = looked.tenant, condition(stack.status) in STANDS
-    if is_deleted(looked.audits):
+def _classify_stack(observation: Observation, stack: Stack) -> Finding | None:
+    """A tenant is not served, but has a stack."""
+    tenant, stands = observation.tenant, condition(stack.status) in STANDS
+    if is_deleted(observation.audits):
         return _finding(Kind.ORPHAN_STACK, tenant, f"it was deleted, but its stack is {stack.status}", Remedy.DELETE)
-    state = state_of(looked.metadata, looked.audits)
+    state = state_of(observation.metadata, observation.audits)
     if state is not TenantState.UNKNOWN:
-        return None  # A create or a delete failed, and says so.
-    by_hand = f"Nothing in it was ever in use. Delete it by hand: {stack.stack_id}"
-    if looked.audits:
+        return None  # A create or a delete failed, and the tenant's state shows that.
+    by_hand = f"The stack was never in use. Delete it by hand: {stack.stack_id}"
+    if observation.audits:
         return _finding(
             Kind.METADATA_DIFFERS,
             tenant,
-            f"it has no queue on record, but its stack is {stack.status}",
+            f"it has no recorded queue, but its stack is {stack.status}",
             Remedy.CREATE if stands else Remedy.NONE,
             by_hand,
         )
     return _finding(
         Kind.ORPHAN_STACK,
         tenant,
-        f"nothing is known of such a tenant, but its stack is {stack.status}",
+        f"it has no records, but its stack is {stack.status}",
         Remedy.CREATE if stands else Remedy.NONE,
         by_hand,
     )
 
 
 def foreign_stack(name: str, stack: Stack) -> Finding:
-    """A stack whose name begins as tenants' stacks' do, and which is no tenant's."""
+    """A stack has the prefix of tenants' stack names, but does not belong to a tenant."""
     return Finding(
         Kind.FOREIGN_STACK,
         name,
-        f"its name is one of a tenant's stack, but it was made for {stack.tenant_id or 'something else'}",
+        f"it has the name of a tenant's stack, but was made for {stack.tenant_id or 'something else'}",
         Remedy.NONE,
-        "Names with that prefix are Berth's. CloudTrail says who made the stack. Delete it by hand if nobody needs it.",
+        "Names with that prefix are reserved for Berth. CloudTrail shows who made the stack. If nobody needs it, "
+        "delete it by hand.",
     )
 
 
 def queue_out_of_reach(tenant: TenantId, reason: str) -> Finding:
-    """The row names a queue that is none of Berth's by its name, so that nobody can count its messages."""
+    """The row names a queue that Berth has no permission for, so its messages cannot be counted."""
     return Finding(
         Kind.METADATA_DIFFERS,
         tenant.value,
         reason,
         Remedy.NONE,
-        "Tenants' queues are named after their stacks. A tenant from before Berth has to be adopted: berth adopt. "
-        "Otherwise somebody has written into the table: berth tenant shows what.",
+        "Tenants' queues are named after their stacks. If the tenant is from before Berth, adopt it: berth adopt. "
+        f"Otherwise somebody other than Berth has changed its row. See the row: berth tenant {tenant}",
     )
 
 
@@ -194,61 +200,61 @@ def unreadable_rows(tenant: TenantId, reason: str) -> Finding:
         tenant.value,
         reason,
         Remedy.NONE,
-        "Something other than Berth has written into the table. Correct the tenant's rows, or delete them.",
+        "Somebody other than Berth has changed the tenant's rows. Correct the rows, or delete them.",
     )
 
 
 def stack_out_of_reach(tenant: TenantId, reason: str) -> Finding:
-    """The tenant was adopted, and a later deployment has left out the prefix of its stack's name."""
+    """The tenant was adopted, but the settings of a later deployment lack the prefix of its stack's name."""
     return Finding(
         Kind.METADATA_DIFFERS,
         tenant.value,
         reason,
         Remedy.NONE,
-        f"Until then every operation on the tenant fails. It is served all the same. See: berth tenant {tenant}",
+        f"Until then the tenant is served, but every operation on it fails. See the tenant: berth tenant {tenant}",
     )
 
 
 def drifted(stack: Stack, detail: str) -> Finding:
-    """CloudFormation puts nothing right of what it was not told to change, so no repair would help."""
+    """The stack has drifted. CloudFormation changes only what differs in the template, so there is no repair."""
     return Finding(
         Kind.DRIFTED,
         stack.tenant_id or stack.stack_id,
-        f"its stack's resources are not as the template has them: {detail}",
+        f"its stack's resources do not match the template: {detail}",
         Remedy.NONE,
-        f"See what differs: aws cloudformation describe-stack-resource-drifts --stack-name {stack.stack_id}",
+        f"See the differences: aws cloudformation describe-stack-resource-drifts --stack-name {stack.stack_id}",
     )
 
 
-def _planted(looked: Observation, stack: Stack) -> Finding:
-    """Somebody made a stack that is like a tenant's in all that anybody can choose."""
+def _not_berths(observation: Observation, stack: Stack) -> Finding:
+    """Somebody else made a stack with a tenant's stack name and parameters."""
     return Finding(
         Kind.FOREIGN_STACK,
-        looked.stack_name,
-        f"it says that it is tenant {looked.tenant}'s, but Berth did not make it: its service role is not this "
-        f"deployment's, and the tenant was never served from {stack.stack_id}",
+        observation.stack_name,
+        f"it has the name of tenant {observation.tenant}'s stack, but Berth did not make it: its service role is not "
+        f"this deployment's, and the tenant was never served from {stack.stack_id}",
         Remedy.NONE,
-        what_to_do(stack),
+        advice_about(stack),
     )
 
 
-def _differences(looked: Observation, metadata: Metadata, stack: Stack, releases: Mapping[str, Release]) -> str:
-    """Rows from before stacks were recorded have none, stacks from before versions were have none: no difference.
+def _differences(observation: Observation, metadata: Metadata, stack: Stack, releases: Mapping[str, Release]) -> str:
+    """The differences between metadata and stack, as text.
 
-    A stack that was made from a release says its version, unless somebody has put another template in its place.
-
-    Nor have stacks of an earlier system to name their queue in their outputs.
+    A missing value is no difference in an old record: rows from before stack ids were recorded have none, and stacks
+    from before versions have none. But a stack with a recorded fingerprint was made from a release and has a version,
+    unless somebody has replaced its template. The outputs of an earlier system's stack may not name its queue.
     """
-    told = []
-    queue = stack.queue or looked.own_queue
+    differences = []
+    queue = stack.queue or observation.own_queue
     if metadata.queue != queue:
-        told.append(f"queue {_url(metadata)} / {queue.url if queue else 'none'}")
+        differences.append(f"queue {_url(metadata)} / {queue.url if queue else 'none'}")
     if metadata.stack_id not in (None, stack.stack_id):
-        told.append(f"stack {metadata.stack_id} / {stack.stack_id}")
+        differences.append(f"stack {metadata.stack_id} / {stack.stack_id}")
     moved = stack.version != metadata.version and (stack.version is not None or metadata.deployed is not None)
     if moved and not same_content(stack.version, metadata.version, releases.get):
-        told.append(f"version {metadata.version} / {stack.version or 'none: its template is no release of Berth'}")
-    return ", ".join(told)
+        differences.append(f"version {metadata.version} / {stack.version or 'none: its template is not a release'}")
+    return ", ".join(differences)
 
 
 def _url(metadata: Metadata) -> str:

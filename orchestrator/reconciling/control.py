@@ -1,4 +1,4 @@
-"""Asking for a reconciliation: it is written down, and runs by itself, because a large fleet takes minutes."""
+"""Requesting a reconciliation. It is recorded and runs in the background, because many tenants take minutes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SCHEDULES = {
     SETTLING: Spec(survey=False),
     SURVEY: Spec(survey=True, repair=False),
 }
-"""What runs by itself settles operations that died, and otherwise only reports."""
+"""The scheduled reconciliations. They settle operations whose executions died, and otherwise only report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +27,18 @@ class Reconciliations:
 
     def start(self, spec: Spec, by: str) -> Reconciliation:
         now = self.clock.now()
-        what = ADOPTION if spec.adopt else BY_ITSELF
-        asked = Reconciliation(
+        command = ADOPTION if spec.adopt else BY_ITSELF
+        requested = Reconciliation(
             new_id(now, by, spec),
-            f"{what}, asked for by {by}" if by else what,
+            f"{command}, requested by {by}" if by else command,
             spec,
             ReconciliationStatus.PENDING,
             now,
             now,
         )
-        self.ledger.record_reconciliation(asked)
-        self.starter.start_reconciliation(asked.id)
-        return asked
+        self.ledger.record_reconciliation(requested)
+        self.starter.start_reconciliation(requested.id)
+        return requested
 
     def find(self, reconciliation: str) -> Reconciliation | Refused:
         found = self.ledger.reconciliation(reconciliation)
@@ -46,7 +46,7 @@ class Reconciliations:
             return found
         return Refused(
             Refusal.UNKNOWN_RECONCILIATION,
-            f"There is no reconciliation {reconciliation}. Ask for one: berth reconcile",
+            f"There is no reconciliation {reconciliation}. Start one: berth reconcile",
             {"reconciliationId": reconciliation},
         )
 
@@ -56,16 +56,16 @@ class Reconciliations:
             return found
         return Refused(
             Refusal.UNKNOWN_ADOPTION,
-            f"There is no adoption {adoption}. Ask for one: berth adopt",
+            f"There is no adoption {adoption}. Start one: berth adopt",
             {"adoptionId": adoption},
         )
 
     def to_run(self, reconciliation: str) -> Reconciliation | None:
-        """What is to be run under that id: what was asked for, or what is on the schedule. ``None`` if neither."""
+        """The reconciliation to run with this id: a scheduled one, or a requested one that has not ended."""
         if reconciliation in SCHEDULES:
             now = self.clock.now()
             return Reconciliation(
                 reconciliation, BY_ITSELF, SCHEDULES[reconciliation], ReconciliationStatus.PENDING, now, now
             )
-        asked = self.ledger.reconciliation(reconciliation)
-        return None if asked is None or asked.over else asked
+        requested = self.ledger.reconciliation(reconciliation)
+        return None if requested is None or requested.over else requested

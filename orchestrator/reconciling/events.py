@@ -1,4 +1,4 @@
-"""What schedules and queues give to the reconciling functions, checked and in the domain's words."""
+"""The events that schedules and queues send to the reconciling functions, validated and parsed."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ class Message:
 
 
 def parse_to_run(event: object) -> str:
-    """What the function is started with: by a schedule, or because somebody asked for it."""
+    """The id of the reconciliation to run, from a schedule's event or from a request's."""
     reconciliation: str = valid(_TO_RUN, event)["reconciliationId"]
     return reconciliation
 
 
 def parse_messages(event: object) -> list[Message]:
-    """What SQS hands to a function."""
+    """The messages of an SQS event."""
     return [Message(record["messageId"], record["body"]) for record in valid(_MESSAGES, event)["Records"]]
 
 
 def parse_execution_ended(text: object) -> Run:
-    """Step Functions' event about an execution that has ended, as EventBridge puts it into a queue."""
+    """The run of an execution that has ended, from Step Functions' event that EventBridge has put into a queue."""
     try:
         event = json.loads(text) if isinstance(text, str) else None
         detail = valid(_ENDED, event)["detail"]
         given = json.loads(detail["input"])
         started_at = timestamp(datetime.fromtimestamp(detail["startDate"] / 1000, UTC))
     except (ValueError, OverflowError, OSError, RecursionError):
-        raise InvalidRequest("That is no event about an execution.") from None
+        raise InvalidRequest("The message is not an event about an execution that has ended.") from None
     return parse_run({"execution": {"Id": detail["executionArn"], "StartTime": started_at, "Input": given}})

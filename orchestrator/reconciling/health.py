@@ -1,4 +1,4 @@
-"""Whether the control plane itself is well: what `berth doctor` is told."""
+"""The health of the control plane: the checks of `berth doctor`."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from itertools import takewhile
 from orchestrator.common.times import Clock
 from orchestrator.reconciling.ports import ReconciliationLedger
 from orchestrator.reconciling.reconciler import STUCK_AFTER
-from orchestrator.reconciling.records import LATEST_LOOK, SETTLING, SURVEY, Reconciliation, ReconciliationStatus
+from orchestrator.reconciling.records import LATEST_SCAN, SETTLING, SURVEY, Reconciliation, ReconciliationStatus
 from orchestrator.tenants.ports import FleetReader, Queues
 from orchestrator.tenants.records import TenantState
 
 SETTLING_EVERY = timedelta(minutes=5)
 SURVEY_EVERY = timedelta(hours=6)
-"""How often reconciliations run by themselves: the stack schedules them by this."""
+"""How often the scheduled reconciliations run. The stack uses these values for the schedules."""
 
 _NEAR = 0.8
 _AT = 0.95
 _FEW_FUNCTIONS = 100
-"""Rollouts, getQueue and what else the account runs hold each other up below that. New accounts begin with ten."""
-_TOLD = 5
-"""As many tenants are named; all are counted."""
-_NOT_WELL = (TenantState.FAILED, TenantState.UPDATE_FAILED, TenantState.UNKNOWN)
+"""Below this limit, rollouts, getQueue and the account's other functions slow each other down. New accounts have 10."""
+_MAX_NAMED = 5
+"""The maximum number of tenants that are named. All are counted."""
+_UNHEALTHY = (TenantState.FAILED, TenantState.UPDATE_FAILED, TenantState.UNKNOWN)
 
 
 class Verdict(StrEnum):
@@ -47,11 +47,11 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Concurrency:
-    """Of all functions of the account in this region."""
+    """The concurrency of all functions of the account in this region."""
 
     limit: int
     most_used: int
-    """At once, in the last day."""
+    """The maximum of the last day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +60,13 @@ class Health:
     reconciliations: ReconciliationLedger
     queues: Queues
     stack_limit: Callable[[], int | None]
-    """How many stacks the account may have in this region; ``None`` when AWS does not say."""
+    """Returns the account's quota of stacks in this region; ``None`` if AWS does not report it."""
     concurrency: Callable[[], Concurrency | None]
-    """``None`` when AWS does not say."""
+    """Returns the concurrency of functions; ``None`` if AWS does not report it."""
     max_tenants: int
-    """How many tenants the control plane lets be created."""
+    """The maximum number of tenants of the control plane."""
     dead_letter_queues: Mapping[str, str]
-    """The control plane's own, by what they hold: their URLs."""
+    """The URLs of the control plane's own dead-letter queues, by a description of their messages."""
     clock: Clock
 
     def examine(self) -> list[Check]:
@@ -91,58 +91,58 @@ class Health:
         if not stuck:
             return Check("operations", Verdict.OK, "none is past its deadline")
         tenants = sorted({audit.tenant.value for audit in stuck})
-        told = ", ".join([*tenants[:_TOLD], *(["..."] if len(tenants) > _TOLD else [])])
+        named = ", ".join([*tenants[:_MAX_NAMED], *(["..."] if len(tenants) > _MAX_NAMED else [])])
         return Check(
             "operations",
             Verdict.PROBLEM,
-            f"{len(stuck)} past their deadline: {told}",
-            "Have them settled: berth reconcile",
+            f"{len(stuck)} past their deadline: {named}",
+            "Settle them: berth reconcile",
         )
 
     def _tenant_limit(self, tenants: int, stack_limit: int | None) -> Check:
         verdict = _verdict(tenants, self.max_tenants)
         advice = ""
         if verdict is not Verdict.OK:
-            advice = "Past the limit none is created. Delete those that nobody needs, or raise berth:maxTenants."
+            advice = "At the limit no tenant is created. Delete tenants that nobody needs, or raise berth:maxTenants."
         if stack_limit is not None and self.max_tenants >= stack_limit:
             verdict = max(verdict, Verdict.WARNING, key=list(Verdict).index)
             advice = (
-                f"The account may have {stack_limit} stacks: set berth:maxTenants below that, or have the quota raised."
+                f"The account's quota is {stack_limit} stacks. Set berth:maxTenants below that, or raise the quota."
             )
-        told = f"{tenants} of {self.max_tenants} that there may be (berth:maxTenants)"
-        return Check("tenant limit", verdict, told, advice)
+        detail = f"{tenants} of at most {self.max_tenants} tenants (berth:maxTenants)"
+        return Check("tenant limit", verdict, detail, advice)
 
     def _ran(self, name: str, latest: Reconciliation | None, every: timedelta) -> Check:
         if latest is None:
-            return Check(name, Verdict.UNKNOWN, "it has not run yet", f"It runs every {_told(every)}.")
+            return Check(name, Verdict.UNKNOWN, "it has not run yet", f"It runs every {_duration(every)}.")
         age = self.clock.now() - latest.updated_at
-        detail = f"ran {_told(age)} ago"
+        detail = f"ran {_duration(age)} ago"
         if age > every * 3:
             return Check(name, Verdict.PROBLEM, detail, "Look for errors of the function reconcile in its log group.")
         if latest.status is ReconciliationStatus.INCOMPLETE:
-            return Check(name, Verdict.WARNING, f"{detail}, and came to no end", latest.reason)
+            return Check(name, Verdict.WARNING, f"{detail}, and did not finish", latest.reason)
         if latest.left > 0:
             left = ", ".join(f"{count} {kind}" for kind, count in latest.counts.items())
             return Check(name, Verdict.WARNING, f"{detail}, and found {left}", "See them: berth reconcile --dry-run")
         return Check(name, Verdict.OK, detail)
 
     def _unlisted(self, survey: Reconciliation | None) -> Check:
-        """Tenants from before Berth, as the latest look at the whole table has found them, whoever asked for it."""
-        looks: list[tuple[datetime, int]] = []
+        """Tenants from before Berth, as the latest scan of the table has found them, scheduled or requested."""
+        scans: list[tuple[datetime, int]] = []
         if survey is not None and (at := survey.updated_at if survey.unlisted else survey.scanned_at):
-            looks.append((at, survey.unlisted))
-        if (asked_for := self.reconciliations.reconciliation(LATEST_LOOK)) is not None:
-            looks.append((asked_for.updated_at, asked_for.unlisted))
-        if not looks:
-            look = "Look for them: berth adopt --dry-run"
-            return Check("adoption", Verdict.UNKNOWN, "nobody has looked for tenants from before Berth yet", look)
-        at, count = max(looks)
+            scans.append((at, survey.unlisted))
+        if (requested := self.reconciliations.reconciliation(LATEST_SCAN)) is not None:
+            scans.append((requested.updated_at, requested.unlisted))
+        if not scans:
+            advice = "Search for them: berth adopt --dry-run"
+            return Check("adoption", Verdict.UNKNOWN, "no search for tenants from before Berth has run yet", advice)
+        at, count = max(scans)
         if count:
-            age = _told(self.clock.now() - at)
+            age = _duration(self.clock.now() - at)
             return Check(
                 "adoption",
                 Verdict.WARNING,
-                f"{count} from before Berth in no list, {age} ago: rollouts do not reach them",
+                f"{count} from before Berth not listed, {age} ago: rollouts do not include them",
                 "See what adopting them would do: berth adopt --dry-run",
             )
         return Check("adoption", Verdict.OK, "every tenant is listed")
@@ -151,48 +151,48 @@ class Health:
         for what, url in self.dead_letter_queues.items():
             held = self.queues.messages(url)
             if held is None:
-                yield Check("dead letters", Verdict.PROBLEM, f"{what}: the queue is gone", "Deploy Berth again.")
+                yield Check("dead letters", Verdict.PROBLEM, f"{what}: the queue does not exist", "Deploy Berth again.")
             elif held.total:
                 yield Check(
                     "dead letters",
                     Verdict.PROBLEM,
                     f"{what}: {held.total} undelivered",
-                    f"Their attributes say why. Mend that, then purge the queue: {url}",
+                    f"Their attributes have the reason. Fix it, then purge the queue: {url}",
                 )
             else:
                 yield Check("dead letters", Verdict.OK, f"{what}: none")
 
 
 def _failed_tenants(at_versions: Collection[Mapping[TenantState, int]]) -> Check:
-    counts = {state: sum(states.get(state, 0) for states in at_versions) for state in _NOT_WELL}
+    counts = {state: sum(states.get(state, 0) for states in at_versions) for state in _UNHEALTHY}
     found = {state: count for state, count in counts.items() if count}
     if not found:
         return Check("tenants", Verdict.OK, "none has failed")
-    told = ", ".join(f"{count} {state}" for state, count in found.items())
+    detail = ", ".join(f"{count} {state}" for state, count in found.items())
     return Check(
-        "tenants", Verdict.WARNING, told, f"See why: {', '.join(f'berth tenants --state {state}' for state in found)}"
+        "tenants", Verdict.WARNING, detail, f"See why: {', '.join(f'berth tenants --state {state}' for state in found)}"
     )
 
 
 def _stacks(survey: Reconciliation | None, limit: int | None) -> Check:
-    used = survey.looked_at.all_stacks if survey else None
+    used = survey.coverage.all_stacks if survey else None
     if limit is None or used is None:
-        missing = "AWS does not say how many are allowed" if limit is None else "they have not been counted yet"
+        missing = "AWS does not report the quota" if limit is None else "the stacks have not been counted yet"
         return Check("stacks", Verdict.UNKNOWN, missing)
     verdict = _verdict(used, limit)
-    advice = "" if verdict is Verdict.OK else "Have the quota raised: Service Quotas, CloudFormation, Stack count."
-    return Check("stacks", verdict, f"{used} of {limit} that the account may have here", advice)
+    advice = "" if verdict is Verdict.OK else "Raise the quota: Service Quotas, CloudFormation, Stack count."
+    return Check("stacks", verdict, f"{used} of at most {limit} stacks in this account and region", advice)
 
 
 def _functions(concurrency: Concurrency | None) -> Check:
     if concurrency is None:
-        return Check("functions", Verdict.UNKNOWN, "AWS does not say how many may run at once")
+        return Check("functions", Verdict.UNKNOWN, "AWS does not report how many may run at once")
     verdict = _verdict(concurrency.most_used, concurrency.limit)
     if concurrency.limit < _FEW_FUNCTIONS:
         verdict = max(verdict, Verdict.WARNING, key=list(Verdict).index)
-    told = f"{concurrency.most_used} ran at once in the last day, of {concurrency.limit} that may in this account"
-    advice = "Have the quota raised: Service Quotas, AWS Lambda, Concurrent executions."
-    return Check("functions", verdict, told, "" if verdict is Verdict.OK else advice)
+    detail = f"{concurrency.most_used} ran at once in the last day, of at most {concurrency.limit} in this account"
+    advice = "Raise the quota: Service Quotas, AWS Lambda, Concurrent executions."
+    return Check("functions", verdict, detail, "" if verdict is Verdict.OK else advice)
 
 
 def _verdict(used: int, limit: int) -> Verdict:
@@ -200,7 +200,7 @@ def _verdict(used: int, limit: int) -> Verdict:
     return Verdict.PROBLEM if share >= _AT else Verdict.WARNING if share >= _NEAR else Verdict.OK
 
 
-def _told(span: timedelta) -> str:
+def _duration(span: timedelta) -> str:
     minutes = int(span.total_seconds() // 60)
     if minutes < 1:
         return f"{int(span.total_seconds())} s"

@@ -1,4 +1,4 @@
-"""What reconciling needs from the outside, beyond :mod:`orchestrator.tenants.ports`."""
+"""The interfaces that reconciling needs from the outside, in addition to :mod:`orchestrator.tenants.ports`."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class StackSurvey(Protocol):
     def all(self) -> Iterable[SurveyedStack]: ...
 
     def start_drift_detection(self, stack_id: str) -> str | None:
-        """Have CloudFormation compare the stack with its resources. ``None`` when it cannot be now."""
+        """Start the drift detection of the stack and return its id. ``None`` if that is not possible now."""
 
     def drift(self, detection: str) -> Drift:
-        """How far that is."""
+        """The state and the result of a drift detection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +46,21 @@ class Drift:
     done: bool
     drifted: bool = False
     detail: str = ""
-    """How many resources differ, or why it could not be told."""
+    """How many resources differ, or why the drift could not be detected."""
 
 
 class Corrections(Protocol):
     def correct(self, seen: Metadata, stack: Stack, *, request: Request, at: datetime) -> bool:
-        """Have the metadata say what the stack says, and append that to the tenant's history.
+        """Make the metadata match the stack, and append the change to the tenant's history.
 
-        ``False`` when the tenant has changed since it was seen so, or an operation owns it.
+        ``False`` if the metadata is no longer as ``seen``, or an operation owns the tenant.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class UnlistedTenant:
-    """A tenant as its rows say it: one that the index does not have, or whose stack is not on record, or of which an
-    operation of the earlier system has not ended."""
+    """The rows of a tenant that is not in the index, whose stack is not recorded, or that has an unfinished operation
+    of the earlier system."""
 
     tenant: TenantId
     metadata: Metadata | None
@@ -71,13 +71,13 @@ class UnlistedTenant:
     earlier: frozenset[AuditKey] = frozenset()
     """The keys of the audits that the earlier system has written."""
     listed: bool = False
-    """The index has it: an operation of Berth's has listed it, or an adoption before this one."""
+    """True if the tenant is in the index, because of an operation of Berth's or an earlier adoption."""
     stored_metadata: Mapping[str, object] | None = None
     """The metadata's row as the table stores it, for :class:`orchestrator.tenants.writes.StoredAs`."""
 
     @property
     def unfinished(self) -> Sequence[Audit]:
-        """Operations of the earlier system that say Started. Nobody but an adoption ends them."""
+        """The earlier system's operations with the status Started. Only an adoption ends them."""
         return [
             audit
             for key, audit in zip(self.audit_keys, self.audits, strict=True)
@@ -87,62 +87,62 @@ class UnlistedTenant:
 
 @dataclass(frozen=True, slots=True)
 class UnlistedPage:
-    """A part of the table, and the tenants in it that may be unlisted."""
+    """A page of the table, with the tenants in it that may be unlisted."""
 
     tenants: Sequence[str]
-    """Their ids, as the rows have them: they need not be valid."""
+    """The tenants' ids as in the rows, which may be invalid."""
     rows: int
-    """How many rows were looked at."""
+    """The number of rows that were scanned."""
     read_units: float
-    """What that took of the table's capacity."""
+    """The capacity that the scan has used."""
     cursor: str | None
-    """Where the next part begins; ``None`` after the last one."""
+    """Where the next page begins; ``None`` after the last one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """What an unlisted tenant's rows say once it is adopted."""
+    """The records of an unlisted tenant after its adoption."""
 
     metadata: Metadata | None
     audits: Sequence[Audit]
     closed: Sequence[Audit]
-    """Those among the audits that had no end."""
+    """The audits that the adoption ends, because their operations were unfinished."""
     state: TenantState
     root_cause: RootCause | None
 
 
 class UnlistedTenants(Protocol):
-    """Tenants from before Berth, which only a look at the whole table finds."""
+    """Tenants from before Berth, which only a scan of the whole table finds."""
 
     def page(self, cursor: str | None, *, limit: int) -> UnlistedPage:
-        """Look at so many rows, from there on.
+        """Scan ``limit`` rows from the cursor on.
 
-        Raises :class:`orchestrator.common.errors.InvalidRequest` if the cursor is none that was returned before.
+        Raises :class:`orchestrator.common.errors.InvalidRequest` if the cursor was not returned by an earlier page.
         """
 
     def unlisted(self, tenant: TenantId) -> UnlistedTenant | None:
-        """The tenant, if the index does not have it, or if it is served and no stack is on record, or if an operation
-        of the earlier system says Started.
+        """The tenant, if it is not in the index, if it is served and its stack is not recorded, or if an operation of
+        the earlier system is unfinished.
 
-        A tenant whose create is about to begin is not unlisted.
+        A tenant whose create is about to begin does not count as unlisted.
 
         Raises :class:`orchestrator.common.errors.UnreadableRows`.
         """
 
     def adopt(self, seen: UnlistedTenant, adopted: Adopted, change: RecordedChange) -> bool:
-        """Have the rows say so, list the tenant, and append the change to its history.
+        """Write the adopted records, add the tenant to the index, and append the change to its history.
 
-        ``False`` when the tenant has changed since it was seen so, or an operation owns it. Nothing is written then.
+        ``False`` if the tenant is no longer as ``seen``, or an operation owns it. Then nothing is written.
         """
 
 
 class ReconciliationLedger(Protocol):
     def record_reconciliation(self, reconciliation: Reconciliation) -> None:
-        """Whatever was recorded under its id is replaced."""
+        """Record the reconciliation. An earlier record with the same id is replaced."""
 
     def reconciliation(self, reconciliation: str) -> Reconciliation | None: ...
 
 
 class ReconciliationStarter(Protocol):
     def start_reconciliation(self, reconciliation: str) -> None:
-        """Have it run, by itself. It reads from its row what it is to do."""
+        """Start the reconciliation in the background. It reads its spec from its row."""

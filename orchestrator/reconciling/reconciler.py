@@ -1,6 +1,7 @@
-"""The whole fleet, reconciled: what died is settled, what differs is found, and repaired if that was asked for.
+"""Runs a reconciliation of all tenants: settles dead operations, finds differences, and repairs them if requested.
 
-Two of them at once do no harm: every write is fenced or conditional, and every order has a deterministic name.
+Two reconciliations at once do no harm: every write is fenced or conditional, and the names of executions are
+deterministic.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from orchestrator.reconciling.ports import (
     UnlistedTenants,
 )
 from orchestrator.reconciling.records import (
-    LATEST_LOOK,
+    LATEST_SCAN,
     MAX_FINDINGS,
     SETTLING,
     SURVEY,
@@ -66,36 +67,36 @@ from orchestrator.tenants.records import Audit, Metadata, Queue, Request, Tenant
 from orchestrator.tenants.stack_status import condition
 
 STUCK_AFTER = DEADLINE + timedelta(minutes=10)
-"""An operation that says Started for longer than this has not kept its own deadline."""
+"""An operation that has been Started for longer than this has exceeded its deadline."""
 
 DRIFT_AT_ONCE = 10
-"""As many stacks are compared with their resources at once: CloudFormation has other things to do."""
+"""The maximum number of drift detections at the same time, so that CloudFormation does not throttle others."""
 
 SCAN_EVERY = timedelta(days=7)
-"""How often surveys that run by themselves look at every row of the table."""
+"""How often the scheduled survey scans the whole table."""
 
 READ_UNITS_PER_SECOND = 1_000.0
-"""How fast the table is looked at: a third of what one of its partitions bears, which has to serve others as well."""
+"""The maximum speed of a scan: a third of the capacity of one partition, which has to serve other reads as well."""
 
 _ROWS_SCANNED = 1_000
 _ROWS_ADOPTED_FROM = 100
-"""Fewer rows at once where something is done about each tenant in them: all of them have to be told."""
+"""The page size of an adoption. It is smaller, because every tenant of a page may become a finding."""
 _PAGE = 200
 _DRIFT_PAUSE_SECONDS = 2.0
 _SERVED = frozenset({TenantState.READY, TenantState.UPDATE_FAILED})
 _BUSY = frozenset({TenantState.PROVISIONING, TenantState.UPDATING, TenantState.DELETING})
 _STALLED_AFTER = timedelta(minutes=10)
 _MAX_REASON = 1_000
-"""Characters of an error that are recorded with the reconciliation that it ended."""
+"""The maximum length of an error that is recorded as the reason of an incomplete reconciliation."""
 
 
 class OutOfTime(Exception):
-    """There is just enough left to say how far it came."""
+    """The remaining time is just enough to record the findings so far."""
 
 
 @dataclass
 class Reconciler:
-    """One that is run. ``has_time`` says whether there is any left; ``pause`` lets some of it pass."""
+    """Runs one reconciliation. ``has_time`` returns False when the time has run out; ``pause`` sleeps."""
 
     tenants: TenantReader
     fleet: FleetReader
@@ -113,53 +114,55 @@ class Reconciler:
     has_time: Callable[[], bool] = lambda: True
     pause: Callable[[float], None] = lambda _seconds: None
     _findings: list[Finding] = field(default_factory=list)
-    _looked_at: Coverage = field(default_factory=Coverage)
+    _coverage: Coverage = field(default_factory=Coverage)
     _stuck: int = 0
     _cursor: str | None = None
     _scanned_at: datetime | None = None
 
-    def run(self, asked: Reconciliation) -> Reconciliation:
-        """Do what is asked for, and record what came of it, also when time runs out."""
-        going_on = replace(asked, status=ReconciliationStatus.RUNNING)
-        self._progress(going_on)
+    def run(self, requested: Reconciliation) -> Reconciliation:
+        """Run the requested reconciliation and record its result, also when the time runs out."""
+        running = replace(requested, status=ReconciliationStatus.RUNNING)
+        self._progress(running)
         try:
-            if asked.spec.adopt:
-                return self._adopt(asked, going_on)
-            self._settle_unfinished(asked)
-            self._look_at_rollouts()
-            if asked.spec.survey:
-                self._survey(asked, going_on)
+            if requested.spec.adopt:
+                return self._adopt(requested, running)
+            self._settle_unfinished(requested)
+            self._check_rollouts()
+            if requested.spec.survey:
+                self._survey(requested, running)
         except OutOfTime:
-            return self._end(asked, ReconciliationStatus.INCOMPLETE, "There was not enough time to look at everything.")
+            return self._end(
+                requested, ReconciliationStatus.INCOMPLETE, "The time ran out before everything was checked."
+            )
         except Throttled as throttled:
-            return self._end(asked, ReconciliationStatus.INCOMPLETE, f"AWS asked to slow down: {throttled}")
+            return self._end(requested, ReconciliationStatus.INCOMPLETE, f"AWS throttled the requests: {throttled}")
         except InvalidRequest as invalid:
-            return self._end(asked, ReconciliationStatus.INCOMPLETE, str(invalid))
+            return self._end(requested, ReconciliationStatus.INCOMPLETE, str(invalid))
         except Exception as error:
-            # Whoever asked must not wait for an end that never comes. The function fails all the same: its log has the
-            # error, and its alarm rings.
-            self._end(asked, ReconciliationStatus.INCOMPLETE, f"{type(error).__name__}: {error}"[:_MAX_REASON])
+            # The end is recorded, because the requester waits for it. The function fails all the same, so that the
+            # error is logged and raises the alarm.
+            self._end(requested, ReconciliationStatus.INCOMPLETE, f"{type(error).__name__}: {error}"[:_MAX_REASON])
             raise
-        return self._end(asked, ReconciliationStatus.DONE)
+        return self._end(requested, ReconciliationStatus.DONE)
 
-    def _end(self, asked: Reconciliation, status: ReconciliationStatus, reason: str = "") -> Reconciliation:
-        ended = self._record(replace(asked, status=status, reason=reason))
-        looked_at_all = status is ReconciliationStatus.DONE and asked.spec.cursor is None
-        looked_at_all = looked_at_all and (asked.spec.adopt or asked.spec.survey)
-        if asked.id not in (SETTLING, SURVEY) and (ended.unlisted or looked_at_all):
-            self.ledger.record_reconciliation(replace(ended, id=LATEST_LOOK, findings=()))
+    def _end(self, requested: Reconciliation, status: ReconciliationStatus, reason: str = "") -> Reconciliation:
+        ended = self._record(replace(requested, status=status, reason=reason))
+        scanned_all = status is ReconciliationStatus.DONE and requested.spec.cursor is None
+        scanned_all = scanned_all and (requested.spec.adopt or requested.spec.survey)
+        if requested.id not in (SETTLING, SURVEY) and (ended.unlisted or scanned_all):
+            self.ledger.record_reconciliation(replace(ended, id=LATEST_SCAN, findings=()))
         return ended
 
-    def _progress(self, going_on: Reconciliation) -> None:
-        """How far it is, for whoever asked for it. Of those on the schedule the latest that came to an end counts."""
-        if going_on.id not in (SETTLING, SURVEY):
-            self._record(going_on)
+    def _progress(self, running: Reconciliation) -> None:
+        """Record the progress of a requested reconciliation. Scheduled ones record only their end."""
+        if running.id not in (SETTLING, SURVEY):
+            self._record(running)
 
     def _record(self, reconciliation: Reconciliation) -> Reconciliation:
         recorded = replace(
             reconciliation,
             updated_at=self.clock.now(),
-            looked_at=self._looked_at,
+            coverage=self._coverage,
             counts=counted(self._findings),
             findings=tuple(self._findings[:MAX_FINDINGS]),
             repaired=sum(finding.repaired for finding in self._findings),
@@ -174,23 +177,23 @@ class Reconciler:
     def _found(self, finding: Finding) -> None:
         self._findings.append(finding)
 
-    # What died
+    # Dead operations and rollouts
 
-    def _settle_unfinished(self, asked: Reconciliation) -> None:
-        """The index lags, so what it says is looked up before anything is done about it."""
+    def _settle_unfinished(self, requested: Reconciliation) -> None:
+        """Settle old unfinished operations. The index may lag, so settling reads the rows themselves."""
         now = self.clock.now()
         for audit in self.fleet.unfinished_operations():
             if now - audit.updated_at < CHECK_HOLDER_AFTER:
                 return  # The oldest come first.
             self._check_time()
-            self._looked_at = replace(self._looked_at, operations=self._looked_at.operations + 1)
-            self._settle(audit, asked)
+            self._coverage = replace(self._coverage, operations=self._coverage.operations + 1)
+            self._settle(audit, requested)
 
-    def _settle(self, audit: Audit, asked: Reconciliation) -> None:
+    def _settle(self, audit: Audit, requested: Reconciliation) -> None:
         run = run_of(audit)
-        what = f"{audit.operation} {audit.version or ''}, attempt {audit.attempt}"
+        operation = f"{audit.operation} {audit.version or ''}, attempt {audit.attempt}"
         try:
-            settlement = self.settling.settle(run, dry_run=asked.spec.dry_run)
+            settlement = self.settling.settle(run, dry_run=requested.spec.dry_run)
         except (Throttled, UnreadableRows) as error:
             settlement = StillOpen(str(error))
         match settlement:
@@ -199,10 +202,10 @@ class Reconciler:
                     Finding(
                         Kind.UNFINISHED,
                         audit.tenant.value,
-                        f"{what} never ended: {audit.execution}",
+                        f"{operation} never ended: {audit.execution}",
                         Remedy.SETTLE,
-                        result="" if asked.spec.dry_run else f"{status}: {reason}",
-                        repaired=not asked.spec.dry_run,
+                        result="" if requested.spec.dry_run else f"{status}: {reason}",
+                        repaired=not requested.spec.dry_run,
                     )
                 )
             case StillOpen(reason) if self.clock.now() - audit.updated_at > STUCK_AFTER:
@@ -211,15 +214,15 @@ class Reconciler:
                     Finding(
                         Kind.UNFINISHED,
                         audit.tenant.value,
-                        f"{what} is past its deadline: {reason}",
+                        f"{operation} is past its deadline: {reason}",
                         Remedy.NONE,
-                        f"Look at the execution {audit.execution}; stopping it lets the operation be settled.",
+                        f"Check the execution {audit.execution}. If it hangs, stop it: then the operation is settled.",
                     )
                 )
             case _:
                 pass
 
-    def _look_at_rollouts(self) -> None:
+    def _check_rollouts(self) -> None:
         for name in sorted(self.rollouts.registry().active):
             rollout = self.rollouts.rollout(name)
             if rollout is None or not rollout.status.active:
@@ -232,36 +235,36 @@ class Reconciler:
                 Finding(
                     Kind.STALLED_ROLLOUT,
                     name,
-                    f"it is {rollout.status}, but no execution moves it on",
+                    f"it is {rollout.status}, but its execution is not running",
                     Remedy.NONE,
-                    f"Let it go on: berth rollout resume {name}, or end it: berth rollout abort {name}",
+                    f"Resume it: berth rollout resume {name}, or abort it: berth rollout abort {name}",
                 )
             )
 
     # Tenants from before Berth
 
-    def _adopt(self, asked: Reconciliation, going_on: Reconciliation) -> Reconciliation:
-        """Adopt as many as can be told of. Whoever asks again with the cursor gets the rest."""
+    def _adopt(self, requested: Reconciliation, running: Reconciliation) -> Reconciliation:
+        """Adopt tenants up to the maximum number of findings. Another adoption continues from the cursor."""
         adopting = Adopting(self.unlisted, self.tenants, self.stacks, self.queues, self.clock)
-        request = Request(by=asked.by, reason=asked.spec.reason)
-        self._cursor = asked.spec.cursor
+        request = Request(by=requested.by, reason=requested.spec.reason)
+        self._cursor = requested.spec.cursor
         known = KnownStacks(self._every_stack(), of_unlisted=self._metadata_of_unlisted)
         self._note_listed(known)
-        for page in self._pages(asked.spec.cursor, limit=_ROWS_ADOPTED_FROM):
+        for page in self._pages(requested.spec.cursor, limit=_ROWS_ADOPTED_FROM):
             for tenant_id in page.tenants:
                 self._check_time()
-                finding = adopting.adopt(tenant_id, known, request=request, dry_run=asked.spec.dry_run)
+                finding = adopting.adopt(tenant_id, known, request=request, dry_run=requested.spec.dry_run)
                 if finding is not None:
-                    self._looked_at = replace(self._looked_at, tenants=self._looked_at.tenants + 1)
+                    self._coverage = replace(self._coverage, tenants=self._coverage.tenants + 1)
                     self._found(finding)
             self._cursor = page.cursor
-            self._progress(going_on)
+            self._progress(running)
             if page.cursor and len(self._findings) + _ROWS_ADOPTED_FROM > MAX_FINDINGS:
-                return self._end(asked, ReconciliationStatus.INCOMPLETE, "There are more rows to look at.")
-        return self._end(asked, ReconciliationStatus.DONE)
+                return self._end(requested, ReconciliationStatus.INCOMPLETE, "There are more rows to scan.")
+        return self._end(requested, ReconciliationStatus.DONE)
 
     def _note_listed(self, known: KnownStacks) -> None:
-        """Whose each stack and each queue is: of tenants that Berth has provisioned, and of those it has adopted."""
+        """Remember the stacks and queues of all tenants in the index."""
         for listed in self._listed():
             self._check_time()
             if listed.stack_id is not None:
@@ -273,45 +276,45 @@ class Reconciler:
         for page in self._pages(None, limit=_ROWS_SCANNED, is_counted=False):
             for tenant_id in page.tenants:
                 self._check_time()
-                # What cannot be read is told when its turn comes.
+                # Unreadable rows become findings when the adoption reaches them.
                 with suppress(InvalidTenantId, UnreadableRows):
                     seen = self.unlisted.unlisted(TenantId.parse(tenant_id))
                     if seen is not None and seen.metadata is not None:
                         yield seen.metadata
 
-    def _find_unlisted(self, asked: Reconciliation) -> None:
-        """Tenants that the index does not have. To find all of them takes a look at every row of the table.
+    def _find_unlisted(self, requested: Reconciliation) -> None:
+        """Find tenants that are not in the index, by a scan of the whole table.
 
-        Only somebody who writes into the table past Berth makes more of them, so what runs by itself looks rarely.
+        There are new ones only if somebody other than Berth writes to the table, so the scheduled survey scans rarely.
         """
         recently = self._scanned_at is not None and self.clock.now() - self._scanned_at < SCAN_EVERY
-        if asked.id == SURVEY and recently:
+        if requested.id == SURVEY and recently:
             return
-        told = {finding.subject for finding in self._findings if finding.kind is Kind.UNLISTED}
+        found = {finding.subject for finding in self._findings if finding.kind is Kind.UNLISTED}
         for page in self._pages(None, limit=_ROWS_SCANNED):
             for tenant_id in page.tenants:
                 self._check_time()
-                if tenant_id not in told and is_unlisted(tenant_id, self.unlisted, self.stacks.names):
-                    told.add(tenant_id)
+                if tenant_id not in found and is_unlisted(tenant_id, self.unlisted, self.stacks.names):
+                    found.add(tenant_id)
                     self._found(not_adopted(tenant_id))
-        self._scanned_at = None if told else self.clock.now()
+        self._scanned_at = None if found else self.clock.now()
 
     def _pages(self, cursor: str | None, *, limit: int, is_counted: bool = True) -> Iterator[UnlistedPage]:
-        """The table from there on, slowly enough for those who are served from it."""
+        """The pages of the table from the cursor on, slowly enough not to disturb other reads."""
         while True:
             self._check_time()
             page = self.unlisted.page(cursor, limit=limit)
             if is_counted:
-                self._looked_at = replace(self._looked_at, rows=self._looked_at.rows + page.rows)
+                self._coverage = replace(self._coverage, rows=self._coverage.rows + page.rows)
             yield page
             cursor = page.cursor
             if cursor is None:
                 return
             self.pause(page.read_units / READ_UNITS_PER_SECOND)
 
-    # What differs
+    # Differences between rows and stacks
 
-    def _survey(self, asked: Reconciliation, going_on: Reconciliation) -> None:
+    def _survey(self, requested: Reconciliation, running: Reconciliation) -> None:
         before = self.ledger.reconciliation(SURVEY)
         self._scanned_at = before.scanned_at if before else None
         releases = {release.version: release for release in self.releases.releases()}
@@ -322,36 +325,36 @@ class Reconciler:
             self._check_time()
             name = self.stacks.names.stack_of(listed.tenant)
             if name in seen:
-                continue  # It was listed in another state before: what was ordered for it has moved it.
+                continue  # The tenant was listed in another state before: a repair has changed its state.
             seen.add(name)
             adopted = others.get(listed.stack_id or "")
             if adopted:
-                self._looked_at = replace(self._looked_at, stacks=self._looked_at.stacks + 1)
+                self._coverage = replace(self._coverage, stacks=self._coverage.stacks + 1)
             stack = adopted or named.get(name)
             if stack:
                 of_listed[stack.stack_id] = stack
-            self._look_at_listed(listed, stack, releases, asked)
-            if self._looked_at.tenants % _PAGE == 0:
-                self._progress(going_on)
+            self._check_listed(listed, stack, releases, requested)
+            if self._coverage.tenants % _PAGE == 0:
+                self._progress(running)
         for name, stack in named.items():
             if name not in seen:
                 self._check_time()
-                self._look_at_unlisted(name, stack, releases, asked)
-        if asked.spec.detect_drift:
-            self._detect_drift([of_listed[stack_id] for stack_id in sorted(of_listed)], going_on)
-        self._find_unlisted(asked)
+                self._check_stack(name, stack, releases, requested)
+        if requested.spec.detect_drift:
+            self._detect_drift([of_listed[stack_id] for stack_id in sorted(of_listed)], running)
+        self._find_unlisted(requested)
 
     def _all_stacks(self) -> tuple[dict[str, Stack], dict[str, Stack]]:
-        """Stacks with a tenant's name, by name; and all others, by id: some of those may have been adopted."""
-        everybodys, names = self._every_stack(), self.stacks.names
+        """The stacks with the prefix of tenants' stack names, by name, and all others, by id, which may be adopted."""
+        every_stack, names = self._every_stack(), self.stacks.names
         named = {
             each.name: each.stack
-            for each in everybodys
+            for each in every_stack
             if each.name.startswith(names.tenant_prefix) and not names.is_legacy(each.name)
         }
-        others = {each.stack.stack_id: each.stack for each in everybodys if each.name not in named}
-        # All count: they use up the same quota.
-        self._looked_at = replace(self._looked_at, all_stacks=len(everybodys), stacks=len(named))
+        others = {each.stack.stack_id: each.stack for each in every_stack if each.name not in named}
+        # All stacks are counted, because they share the quota.
+        self._coverage = replace(self._coverage, all_stacks=len(every_stack), stacks=len(named))
         return named, others
 
     def _every_stack(self) -> list[SurveyedStack]:
@@ -368,40 +371,38 @@ class Reconciler:
                 yield from page
                 after = page[-1].position
 
-    def _look_at_listed(
-        self, listed: ListedTenant, stack: Stack | None, releases: Mapping[str, Release], asked: Reconciliation
+    def _check_listed(
+        self, listed: ListedTenant, stack: Stack | None, releases: Mapping[str, Release], requested: Reconciliation
     ) -> None:
-        self._looked_at = replace(self._looked_at, tenants=self._looked_at.tenants + 1)
+        self._coverage = replace(self._coverage, tenants=self._coverage.tenants + 1)
         if not listed.readable:
             self._found(unreadable_rows(listed.tenant, listed.root_cause.reason if listed.root_cause else ""))
             return
         if listed.state in _BUSY:
             return
         try:
-            if not self._is_as_it_should_be(listed, stack, releases):
-                self._look_closer(listed.tenant, releases, asked)
+            if not self._is_as_expected(listed, stack, releases):
+                self._check_tenant(listed.tenant, releases, requested)
         except QueueOutOfReach as denied:
             self._found(queue_out_of_reach(listed.tenant, str(denied)))
         except UnreadableRows as unreadable:
             self._found(unreadable_rows(listed.tenant, str(unreadable)))
 
-    def _is_as_it_should_be(self, listed: ListedTenant, stack: Stack | None, releases: Mapping[str, Release]) -> bool:
-        """Most tenants are, and the index and the list of stacks are enough to see that."""
+    def _is_as_expected(self, listed: ListedTenant, stack: Stack | None, releases: Mapping[str, Release]) -> bool:
+        """True if the index and the list of stacks show no difference, which is enough for most tenants."""
         if listed.stack_id is not None and not self.stacks.names.reaches(name_of(listed.stack_id)):
             return False
         if listed.state not in _SERVED or listed.queue is None or stack is None or stack.queue != listed.queue:
             return False
-        # Stacks of an earlier system do not say at which version they are.
+        # Stacks of an earlier system do not name their version.
         at_version = stack.version in (None, listed.version) or same_content(
             stack.version, listed.version, releases.get
         )
         known = is_known(listed.version, releases)
         return at_version and known and self.queues.messages(listed.queue.url) is not None
 
-    def _look_at_unlisted(
-        self, name: str, stack: Stack, releases: Mapping[str, Release], asked: Reconciliation
-    ) -> None:
-        """A stack that no listed tenant has: of a deleted tenant, of one from before there was a list, or of nobody."""
+    def _check_stack(self, name: str, stack: Stack, releases: Mapping[str, Release], requested: Reconciliation) -> None:
+        """Check a stack that no listed tenant has. Its tenant may be deleted, be from before Berth, or not exist."""
         try:
             tenant = TenantId.parse(stack.tenant_id)
         except InvalidTenantId:
@@ -414,29 +415,29 @@ class Reconciler:
             self._found(not_adopted(tenant.value))
             return
         try:
-            self._look_closer(tenant, releases, asked)
+            self._check_tenant(tenant, releases, requested)
         except QueueOutOfReach as denied:
             self._found(queue_out_of_reach(tenant, str(denied)))
         except UnreadableRows as unreadable:
             self._found(unreadable_rows(tenant, str(unreadable)))
 
-    def _look_closer(self, tenant: TenantId, releases: Mapping[str, Release], asked: Reconciliation) -> None:
-        """The index and the list of stacks lag: whatever is found is found in what is asked for now."""
+    def _check_tenant(self, tenant: TenantId, releases: Mapping[str, Release], requested: Reconciliation) -> None:
+        """Check one tenant, and repair it if requested. The index and the list of stacks lag, so all is read again."""
         if reason := why_out_of_reach(self.tenants.metadata(tenant), self.stacks.names):
             self._found(stack_out_of_reach(tenant, reason))
             return
-        looked = self._looked(tenant)
-        if looked.live_stack is None and has_unknown_stack(looked.metadata, self.stacks.names):
+        observation = self._observe(tenant)
+        if observation.live_stack is None and has_unknown_stack(observation.metadata, self.stacks.names):
             self._found(not_adopted(tenant.value))
             return
-        finding = classify(looked, releases)
+        finding = classify(observation, releases)
         if finding is None:
             return
-        if asked.spec.repair and not asked.spec.dry_run:
-            finding = self.repairing.repair(finding, looked, asked.by, reason=asked.spec.reason)
+        if requested.spec.repair and not requested.spec.dry_run:
+            finding = self.repairing.repair(finding, observation, requested.by, reason=requested.spec.reason)
         self._found(finding)
 
-    def _looked(self, tenant: TenantId) -> Observation:
+    def _observe(self, tenant: TenantId) -> Observation:
         metadata, audits = self.tenants.metadata(tenant), self.tenants.audits(tenant)
         stack = find_stack(tenant, metadata, self.stacks)
         name = name_of(stack.stack_id) if stack else self.stacks.names.stack_of(tenant)
@@ -444,37 +445,37 @@ class Reconciler:
         queue_is_gone = queue is not None and self.queues.messages(queue.url) is None
         ours = stack is None or is_ours(stack, metadata, self.stacks)
         own_queue = self._own_queue(metadata, stack) if stack and ours and _differs(metadata, stack) else None
-        # The lock last: whoever took it since is seen, and not disturbed.
+        # The lock is read last, so that an operation that has begun since is not disturbed.
         return Observation(
             tenant, name, metadata, audits, self.tenants.lock(tenant), stack, queue_is_gone, ours, own_queue
         )
 
     def _own_queue(self, metadata: Metadata | None, stack: Stack) -> Queue | None:
-        """The tenant's queue among the stack's resources. A template of an earlier system may call it as it likes."""
+        """The tenant's queue among the stack's resources. An earlier system's template may give it any logical id."""
         own_queue = self.stacks.queue(stack.stack_id)
         if own_queue is None and metadata and metadata.queue in self.stacks.queues(stack.stack_id).values():
             return metadata.queue
         return own_queue
 
-    def _detect_drift(self, stacks: list[Stack], going_on: Reconciliation) -> None:
-        """A few at a time: CloudFormation takes a while over each."""
-        to_come = [stack for stack in stacks if condition(stack.status) in STANDS]
-        under_way: dict[str, Stack] = {}
-        while to_come or under_way:
+    def _detect_drift(self, stacks: list[Stack], running: Reconciliation) -> None:
+        """Detect the drift of healthy stacks, a few at a time, because each detection takes a while."""
+        waiting = [stack for stack in stacks if condition(stack.status) in STANDS]
+        detections: dict[str, Stack] = {}
+        while waiting or detections:
             self._check_time()
-            while to_come and len(under_way) < DRIFT_AT_ONCE:
-                stack = to_come.pop()
+            while waiting and len(detections) < DRIFT_AT_ONCE:
+                stack = waiting.pop()
                 if detection := self.survey.start_drift_detection(stack.stack_id):
-                    under_way[detection] = stack
-            for detection, stack in list(under_way.items()):
+                    detections[detection] = stack
+            for detection, stack in list(detections.items()):
                 drift = self.survey.drift(detection)
                 if drift.done:
-                    del under_way[detection]
-                    self._looked_at = replace(self._looked_at, drift=self._looked_at.drift + 1)
+                    del detections[detection]
+                    self._coverage = replace(self._coverage, drift=self._coverage.drift + 1)
                     if drift.drifted:
                         self._found(drifted(stack, drift.detail))
-            self._progress(going_on)
-            if under_way:
+            self._progress(running)
+            if detections:
                 self.pause(_DRIFT_PAUSE_SECONDS)
 
     def _check_time(self) -> None:
@@ -483,7 +484,7 @@ class Reconciler:
 
 
 def _differs(metadata: Metadata | None, stack: Stack) -> bool:
-    """Whether a tenant is served otherwise than its stack's outputs say."""
+    """True if a served tenant's metadata differs from its stack's outputs."""
     served = metadata is not None and metadata.published
-    said = (metadata.queue, metadata.stack_id, metadata.version) if metadata else ()
-    return served and said != (stack.queue, stack.stack_id, stack.version)
+    recorded = (metadata.queue, metadata.stack_id, metadata.version) if metadata else ()
+    return served and recorded != (stack.queue, stack.stack_id, stack.version)

@@ -1,4 +1,4 @@
-"""What a reconciliation is asked to do, what it has found, and what came of that."""
+"""Reconciliations: their specs, their findings, and the results of the repairs."""
 
 from __future__ import annotations
 
@@ -10,78 +10,78 @@ from enum import StrEnum
 
 SETTLING = "settling"
 SURVEY = "survey"
-"""The two that run by themselves. Of each only the latest is kept, under this id."""
+"""The ids of the two scheduled reconciliations. Only the latest run of each is kept."""
 
-LATEST_LOOK = "latest-look"
-"""The id of a copy of the latest one that an operator asked for and that looked for tenants from before Berth."""
+LATEST_SCAN = "latest-look"
+"""The id of a copy of the latest requested reconciliation that searched for tenants from before Berth."""
 
 MAX_FINDINGS = 200
-"""As many are kept in full; all are counted. It has to fit a row, and an answer."""
+"""The maximum number of findings that are stored, so that they fit into a row and a response. All are counted."""
 
 
 class Kind(StrEnum):
-    """Where what is recorded and what is true differ."""
+    """The kinds of findings."""
 
     UNFINISHED = "unfinished-operation"
-    """An operation says Started, and its execution is dead or hangs."""
+    """An operation is recorded as Started, but its execution is dead or hangs."""
     ORPHAN_STACK = "orphan-stack"
-    """A tenant's stack, and no row of such a tenant, or only that it was deleted."""
+    """There is a tenant's stack, but the tenant has no rows, or was deleted."""
     MISSING_STACK = "missing-stack"
-    """A tenant that was provisioned, and no stack."""
+    """The tenant was provisioned, but has no stack."""
     METADATA_DIFFERS = "metadata-differs"
-    """The metadata says one thing about the queue, the stack another."""
+    """The metadata does not match the stack."""
     DRIFTED = "stack-drifted"
-    """The stack's resources are not as its template has them, by CloudFormation's own word."""
+    """CloudFormation reports that the stack's resources do not match its template."""
     UNKNOWN_VERSION = "unknown-version"
-    """A tenant at a version that was never published here."""
+    """The tenant is at a version that was never published here."""
     VANISHED_QUEUE = "vanished-queue"
-    """The stack stands, and its queue does not exist."""
+    """The stack is complete, but its queue does not exist."""
     BROKEN_STACK = "broken-stack"
-    """A tenant is served, no operation on it has failed, and its stack does not stand."""
+    """The tenant is served and its latest operation has not failed, but its stack is broken."""
     FOREIGN_STACK = "foreign-stack"
-    """A stack that bears a tenant's name, or the prefix of one, and is no tenant's."""
+    """A stack has a tenant's stack name, or the prefix of such names, but does not belong to a tenant."""
     UNLISTED = "unlisted-tenant"
-    """A tenant from before Berth, which the index does not have: neither rollouts nor surveys see it."""
+    """A tenant from before Berth is not in the index, so rollouts and surveys do not include it."""
     STALLED_ROLLOUT = "stalled-rollout"
-    """A rollout that goes on, by its row, and has no execution."""
+    """A rollout is recorded as active, but has no running execution."""
 
 
 class Remedy(StrEnum):
-    """What a repair would do. None of them loses a message, deletes what is served or goes past admission."""
+    """The repair of a finding. No repair loses a message, deletes a tenant that is served, or bypasses admission."""
 
     SETTLE = "settle"
-    """Record how the operation ended, or that nobody knows; free the lock."""
+    """Record how the operation ended, or that this is unknown, and free the lock."""
     CREATE = "create"
-    """Have the tenant created: the stack that stands is adopted, one that is gone is made anew."""
+    """Create the tenant. An existing stack is used, a missing one is created."""
     RECREATE = "recreate"
-    """Forget the queue that is gone, then have the tenant created."""
+    """Remove the queue that no longer exists from the metadata, then create the tenant."""
     DELETE = "delete"
-    """Have what is left of a deleted tenant deleted, unless there are messages in it."""
+    """Delete the remains of a deleted tenant, unless its queues hold messages."""
     CORRECT = "correct"
-    """Have the metadata say what the stack says."""
+    """Make the metadata match the stack."""
     UPGRADE = "upgrade"
-    """Have the tenant moved to the release that it ought to be at."""
+    """Upgrade the tenant to its pin or to the current release."""
     ADOPT = "adopt"
-    """Bring the tenant into the index. Only an adoption does that."""
+    """Add the tenant to the index. Only an adoption does this."""
     NONE = "none"
-    """A person has to look."""
+    """There is no repair. A person has to act."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
     kind: Kind
     subject: str
-    """The tenant's id; a stack's name or a rollout's id where there is no tenant."""
+    """The tenant's id; a stack's name or a rollout's id if there is no tenant."""
     detail: str
     remedy: Remedy
     advice: str = ""
-    """What a person can do, where no repair does it."""
+    """The steps that a person can take if there is no repair."""
     result: str = ""
-    """What came of the repair; empty when none was tried."""
+    """The result of the repair; empty if none was tried."""
     repaired: bool = False
-    """Put right by the reconciliation itself."""
+    """True if the reconciliation itself has repaired the finding."""
     ordered: bool = False
-    """An operation was ordered that puts it right. How that ends, the tenant says."""
+    """True if an operation was started that repairs the finding. The tenant's state shows how it ends."""
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.subject}: {self.detail}"
@@ -89,21 +89,21 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What is asked for. Unfinished operations are always looked at."""
+    """The options of a reconciliation. Unfinished operations are always checked."""
 
     survey: bool = True
-    """Whether every tenant and every stack is looked at."""
+    """Check every tenant and every stack."""
     detect_drift: bool = False
-    """Whether CloudFormation is asked to compare every tenant's stack with its resources."""
+    """Have CloudFormation detect the drift of every tenant's stack."""
     repair: bool = True
-    """Whether findings are repaired. Operations that died are settled unless it is a dry run."""
+    """Repair findings. Operations whose executions died are always settled, except in a dry run."""
     dry_run: bool = False
     reason: str = ""
-    """Why, in the words of whoever asks."""
+    """The reason that the requester gave."""
     adopt: bool = False
-    """An adoption: tenants that the index does not have are brought into it, and nothing else is done."""
+    """An adoption: add tenants to the index that are not in it, and do nothing else."""
     cursor: str | None = None
-    """Where an adoption goes on that an earlier one has left off."""
+    """Where an adoption continues after an earlier one."""
 
 
 class ReconciliationStatus(StrEnum):
@@ -111,20 +111,23 @@ class ReconciliationStatus(StrEnum):
     RUNNING = "RUNNING"
     DONE = "DONE"
     INCOMPLETE = "INCOMPLETE"
-    """Time ran out, or AWS had none: what was looked at is told, the rest was not."""
+    """The time ran out, or AWS throttled the requests. The findings are those up to that point."""
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
+    """How many operations, tenants, stacks and rows a reconciliation has checked."""
+
     operations: int = 0
     tenants: int = 0
     stacks: int = 0
-    """Of tenants."""
+    """Tenants' stacks."""
     all_stacks: int | None = None
-    """In this account and region, whoever they belong to; ``None`` when they were not counted."""
+    """All stacks in this account and region; ``None`` if they were not counted."""
     drift: int = 0
+    """Stacks whose drift was detected."""
     rows: int = 0
-    """Of the whole table, to find tenants that the index does not have."""
+    """Rows of the table that were scanned to find tenants that are not in the index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,20 +138,20 @@ class Reconciliation:
     status: ReconciliationStatus
     started_at: datetime
     updated_at: datetime
-    looked_at: Coverage = Coverage()
+    coverage: Coverage = Coverage()
     counts: Mapping[Kind, int] = field(default_factory=dict)
     findings: Sequence[Finding] = ()
-    """The first of them, up to :data:`MAX_FINDINGS`."""
+    """The first :data:`MAX_FINDINGS` findings."""
     repaired: int = 0
     ordered: int = 0
     stuck: int = 0
-    """Operations that are past their deadline and could not be settled."""
+    """The number of operations that are past their deadline and could not be settled."""
     reason: str = ""
-    """Why it is incomplete."""
+    """Why the reconciliation is incomplete."""
     cursor: str | None = None
-    """Where the next adoption has to go on; ``None`` when the whole table was looked at."""
+    """Where the next adoption has to continue; ``None`` if the whole table was scanned."""
     scanned_at: datetime | None = None
-    """When a survey has last looked at every row of the table, and has found no unlisted tenant."""
+    """When a survey last scanned the whole table and found no unlisted tenant."""
 
     @property
     def over(self) -> bool:
@@ -160,12 +163,12 @@ class Reconciliation:
 
     @property
     def left(self) -> int:
-        """How many findings nothing was done about."""
+        """The number of findings without a repair."""
         return self.total - self.repaired - self.ordered
 
     @property
     def unlisted(self) -> int:
-        """How many tenants from before Berth were found and not adopted."""
+        """The number of tenants from before Berth that were found and not adopted."""
         found = self.counts.get(Kind.UNLISTED, 0)
         return found - self.repaired if self.spec.adopt else found
 

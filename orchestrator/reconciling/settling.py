@@ -1,8 +1,8 @@
-"""An operation whose execution died: it is given the end that is true, or the reason why it has none.
+"""Settling an operation whose execution died: recording how the operation ended.
 
-An execution that is aborted or times out runs none of its states any more, so nobody says how the operation ended. What
-is true then is what CloudFormation says: if the stack stands as it was asked for, the operation has succeeded; if
-not, it has failed. While CloudFormation is still at it the operation is left open, until its deadline.
+An execution that is aborted or times out runs no further states, so it does not record how its operation ended. Then
+the stack decides: if it is as requested, the operation has succeeded, otherwise it has failed. While CloudFormation is
+still changing the stack, the operation stays unfinished until its deadline.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from orchestrator.tenants.outcomes import Again, Done, GaveUp, Gone, NotReady, S
 from orchestrator.tenants.own_stack import own_stack
 from orchestrator.tenants.ports import Executions, OperationLedger, Queues, Stacks, TenantReader
 from orchestrator.tenants.records import Attempt, Audit, Operation, RootCause, Run, Status
-from orchestrator.tenants.state import delete_counts
+from orchestrator.tenants.state import is_delete_in_effect
 from orchestrator.tenants.tenant_stack import inspect_stack
 
 
 def run_of(audit: Audit) -> Run:
-    """The run as its audit row tells of it. When it began is not in there; when it was recorded is close to it."""
+    """The run of an audit. Audits do not have the start time; the time when Started was recorded is close to it."""
     attempt = Attempt(audit.tenant, audit.operation, audit.version or "", audit.attempt)
     return Run(attempt, audit.execution, audit.updated_at, audit.request)
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The operation has its end. In a dry run: it would have it."""
+    """The operation's end is recorded, or would be recorded except in a dry run."""
 
     status: Status
     reason: str
@@ -40,7 +40,7 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class StillOpen:
-    """Something may still come of it."""
+    """The operation may still end by itself."""
 
     reason: str
     outcome = "open"
@@ -48,7 +48,7 @@ class StillOpen:
 
 @dataclass(frozen=True, slots=True)
 class NothingToSettle:
-    """It has said how it ended, or somebody else has taken its place."""
+    """The operation has recorded its end, or another run owns the tenant."""
 
     outcome = "nothing"
 
@@ -68,7 +68,7 @@ class Settling:
     clock: Clock
 
     def settle(self, given: Run, *, dry_run: bool = False) -> Settlement:
-        """``given`` is the run as whoever reports it knows it. The lock knows it better, and so does its audit row."""
+        """Settle the reported run ``given``. The run's details are read from the lock, or from the audit."""
         lock = self.reader.lock(given.tenant)
         owns = lock is not None and lock.run.execution == given.execution
         run = lock.run if lock and owns else self._begun(given.tenant, given.execution)
@@ -76,21 +76,21 @@ class Settling:
             return NothingToSettle()
         if not self.executions.is_over(run.execution):
             return StillOpen("its execution is running, or has only just ended")
-        truth = self._truth(run) if owns else Again("it had lost its lock")
-        if isinstance(truth, Working | NotReady):
-            return StillOpen("its execution has ended, and CloudFormation is still at the stack")
-        settled = self._settled(run, truth)
+        outcome = self._inspect(run) if owns else Again("it no longer held the tenant's lock")
+        if isinstance(outcome, Working | NotReady):
+            return StillOpen("its execution has ended, but CloudFormation is still changing the stack")
+        settled = self._settled(run, outcome)
         if dry_run:
             return settled
         try:
-            return self._record(run, truth, settled)
+            return self._record(run, outcome, settled)
         except LostOwnership:
             return NothingToSettle()
         except (Conflict, StackNotOurs) as changed:
-            return StillOpen(f"its stack has changed while the operation was being settled: {changed}")
+            return StillOpen(f"its stack changed while the operation was being settled: {changed}")
 
     def _begun(self, tenant: TenantId, execution: str) -> Run | None:
-        """The run of that execution, if its audit row says Started."""
+        """The run of that execution, if its audit has the status Started."""
         started = (
             run_of(audit)
             for audit in self.reader.audits(tenant)
@@ -98,7 +98,7 @@ class Settling:
         )
         return next(started, None)
 
-    def _truth(self, run: Run) -> Done | Gone | Working | NotReady | Again | GaveUp:
+    def _inspect(self, run: Run) -> Done | Gone | Working | NotReady | Again | GaveUp:
         try:
             stack = own_stack(run.tenant, reader=self.reader, stacks=self.stacks)
         except StackNotOurs as not_ours:
@@ -113,27 +113,29 @@ class Settling:
             run, started=started, reader=self.reader, stacks=self.stacks, queues=self.queues, clock=self.clock
         )
         if isinstance(inspected, GaveUp) and inspected.throttled:
-            raise Throttled(inspected.reason)  # It was not looked at, so nothing is known. Here there is no hurry.
+            raise Throttled(inspected.reason)  # The stack was not inspected. A later reconciliation can do that.
         if isinstance(inspected, Done) and not self._may_be_served(run):
-            return Again("it died before it was seen whether it may serve the tenant")
+            return Again("its execution died before it was checked whether the operation may run")
         return inspected
 
     def _may_be_served(self, run: Run) -> bool:
-        """Whether publishing brings nobody back who was deleted: of that only the first step is the judge."""
+        """False if publishing would restore a deleted tenant. Only the first step of an operation decides on that."""
         if run.attempt.operation is Operation.CREATE:
-            return not delete_counts(self.reader.audits(run.tenant))
+            return not is_delete_in_effect(self.reader.audits(run.tenant))
         metadata = self.reader.metadata(run.tenant)
         return metadata is not None and metadata.published
 
-    def _settled(self, run: Run, truth: Done | Gone | Again | GaveUp) -> Settled:
-        if isinstance(truth, Done | Gone):
-            return Settled(Status.SUCCESS, "the stack is what was asked for")
+    def _settled(self, run: Run, outcome: Done | Gone | Again | GaveUp) -> Settled:
+        if isinstance(outcome, Done | Gone):
+            return Settled(Status.SUCCESS, "the stack is as requested")
         how = self.executions.how_it_ended(run.execution)
-        return Settled(Status.FAILURE, f"The execution {how}, and did not say how the operation ended: {truth.reason}")
+        return Settled(
+            Status.FAILURE, f"The execution {how} and did not record how the operation ended: {outcome.reason}"
+        )
 
-    def _record(self, run: Run, truth: Done | Gone | Again | GaveUp, settled: Settled) -> Settled:
-        if isinstance(truth, Done | Gone):
-            stack = truth if isinstance(truth, Done) else None
+    def _record(self, run: Run, outcome: Done | Gone | Again | GaveUp, settled: Settled) -> Settled:
+        if isinstance(outcome, Done | Gone):
+            stack = outcome if isinstance(outcome, Done) else None
             finish(
                 run,
                 stack=stack,
@@ -148,7 +150,7 @@ class Settling:
         cause = write_failure(
             run,
             failure=RootCause(run.attempt.name, "AWS::StepFunctions::Execution", settled.reason),
-            failed_stack=truth.failed_stack if isinstance(truth, GaveUp) else None,
+            failed_stack=outcome.failed_stack if isinstance(outcome, GaveUp) else None,
             reader=self.reader,
             ledger=self.ledger,
             stacks=self.stacks,

@@ -234,7 +234,7 @@ class Rollouts:
             return None
         return Refused(
             Refusal.UNKNOWN_RELEASE,
-            f"Version {version} was never published. See the published ones: berth releases",
+            f"Version {version} was never published. See the published versions: berth releases",
         )
 
     def _unknown_alarm(self, stages: Iterable[StageSpec]) -> Refused | None:

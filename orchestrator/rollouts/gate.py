@@ -28,7 +28,7 @@ from orchestrator.tenants.deadlines import DEADLINE
 from orchestrator.tenants.execution_input import machine_input
 from orchestrator.tenants.operations import bounded
 from orchestrator.tenants.records import Attempt, Audit, Metadata, Operation, Request, RootCause, Status, TenantState
-from orchestrator.tenants.state import delete_counts, state_of
+from orchestrator.tenants.state import is_delete_in_effect, state_of
 
 if TYPE_CHECKING:
     from orchestrator.common.times import Clock
@@ -325,7 +325,7 @@ def earlier_version(outcome: TenantOutcome, audits: Sequence[Audit]) -> str | No
 def _never_had_a_queue(outcome: TenantOutcome, state: TenantState, audits: Sequence[Audit]) -> bool:
     """True if there was no queue to update: the tenant's create failed, or its delete failed half-way."""
     unserved = state in (TenantState.FAILED, TenantState.UNKNOWN)
-    return unserved and (outcome.from_version is None or delete_counts(audits))
+    return unserved and (outcome.from_version is None or is_delete_in_effect(audits))
 
 
 def recorded_failure(before: TenantOutcome | None, audits: Sequence[Audit], version: str) -> RootCause | None:

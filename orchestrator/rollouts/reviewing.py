@@ -86,9 +86,9 @@ class Reviewing:
 
     def _compare(self, before: TenantOutcome, stack: Stack, release: Release, *, allowed: bool) -> TenantOutcome | None:
         name, tenant = _change_set(before), before.item.tenant
-        change_set = self.stacks.changes(stack.stack_id, name)
+        change_set = self.stacks.find_change_set(stack.stack_id, name)
         if change_set is None:
-            self.stacks.draw_up_changes(tenant, stack.stack_id, release=release, name=name)
+            self.stacks.create_change_set(tenant, stack.stack_id, release=release, name=name)
             return None
         if change_set.state is ChangeSetState.PENDING:
             return None
@@ -96,10 +96,10 @@ class Reviewing:
         if change_set.state is ChangeSetState.READY:
             parameters = self.parameters(tenant, release)
             if has_another_key(change_set, parameters):
-                self.stacks.forget_changes(stack.stack_id, change_set.id)
+                self.stacks.delete_change_set(stack.stack_id, change_set.id)
                 return None
             mismatch = not_asked_for(change_set, stack, release, parameters=parameters, stacks=self.stacks)
-        self.stacks.forget_changes(stack.stack_id, change_set.id)
+        self.stacks.delete_change_set(stack.stack_id, change_set.id)
         return self._failed(before, mismatch) if mismatch else self._outcome(before, stack, change_set, allowed=allowed)
 
     def _outcome(

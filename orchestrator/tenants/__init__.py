@@ -1,49 +1,51 @@
-"""The life of one tenant.
+"""The life cycle of one tenant.
 
-1. :mod:`orchestrator.tenants.names`            what its stack is called, and what else is named after the control plane
-2. :mod:`orchestrator.tenants.records`          what is remembered: metadata, audit, history, lock
-3. :mod:`orchestrator.tenants.state`            a tenant in one word, derived from what is remembered
-4. :mod:`orchestrator.tenants.stack_resources`  resources of other teams' stacks: one of them may own a tenant
+1. :mod:`orchestrator.tenants.names`            the names of the control plane, its tenants' stacks and their queues
+2. :mod:`orchestrator.tenants.records`          the records of a tenant: metadata, audits, history, lock
+3. :mod:`orchestrator.tenants.state`            a tenant's state, derived from its records
+4. :mod:`orchestrator.tenants.stack_resources`  resources in other teams' stacks, which may own a tenant
 
-What platforms ask for:
+Requests of platforms:
 
-5. :mod:`orchestrator.tenants.decisions`        getQueue as a pure function: what the records say -> what to answer
-6. :mod:`orchestrator.tenants.get_queue`        the use case around it: read, decide, start
+5. :mod:`orchestrator.tenants.decisions`        getQueue's decision, as a pure function of the records
+6. :mod:`orchestrator.tenants.get_queue`        getQueue's use case: read the records, decide, start a create
 7. :mod:`orchestrator.tenants.credentials`      temporary credentials for one queue
-8. :mod:`orchestrator.tenants.limits`           how many tenants there may be, and how fast a caller may add to them
+8. :mod:`orchestrator.tenants.limits`           the maximum number of tenants, and of creates per caller and minute
 
-What operators ask for:
+Requests of operators:
 
 9. :mod:`orchestrator.tenants.admission`        which operation may run on which tenant, as a pure function
-10. :mod:`orchestrator.tenants.lifecycle`        create, upgrade, retry and delete
-11. :mod:`orchestrator.tenants.fleet`           one tenant in full, all tenants at a glance
+10. :mod:`orchestrator.tenants.lifecycle`       create, upgrade, retry, delete and pin a tenant
+11. :mod:`orchestrator.tenants.fleet`           the details of one tenant, and the list of all tenants
 
-What other teams' stacks ask for:
+Requests of other teams' stacks:
 
-12. :mod:`orchestrator.tenants.tenant_queue`       the same, asked for by a resource
-13. :mod:`orchestrator.tenants.confirming`         whether CloudFormation says that it was that resource
-14. :mod:`orchestrator.tenants.resource_requests`  what resources send, checked
+12. :mod:`orchestrator.tenants.tenant_queue`       the use case of Custom::TenantQueue
+13. :mod:`orchestrator.tenants.confirming`         checks with CloudFormation that a custom resource's event is genuine
+14. :mod:`orchestrator.tenants.resource_requests`  the events of custom resources, validated
 
-What the machines do then:
+The steps of the state machines:
 
-15. :mod:`orchestrator.tenants.execution_input`  what an execution is started with
-16. :mod:`orchestrator.tenants.schemas`          what the machines' states send, checked
-17. :mod:`orchestrator.tenants.operations`       the life of one operation: begin, finish, record the failure
-18. :mod:`orchestrator.tenants.deadlines`        when an operation is late
-19. :mod:`orchestrator.tenants.outcomes`         what each step may come to
-20. :mod:`orchestrator.tenants.stack_status`     every CloudFormation status, sorted
-21. :mod:`orchestrator.tenants.own_stack`        which stack is the tenant's
-22. :mod:`orchestrator.tenants.tenant_stack`     bringing a stack about: review, start, await, inspect
+15. :mod:`orchestrator.tenants.execution_input`  the input of an execution
+16. :mod:`orchestrator.tenants.schemas`          the payloads of the machines' states, validated
+17. :mod:`orchestrator.tenants.operations`       an operation's first and last step: begin, finish, record a failure
+18. :mod:`orchestrator.tenants.deadlines`        how long an operation may take
+19. :mod:`orchestrator.tenants.outcomes`         the possible outcomes of each step
+20. :mod:`orchestrator.tenants.stack_status`     what each CloudFormation stack status means for a tenant
+21. :mod:`orchestrator.tenants.own_stack`        which stack belongs to the tenant
+22. :mod:`orchestrator.tenants.tenant_stack`     the steps on a stack: review, start, await, inspect
 23. :mod:`orchestrator.tenants.creating`, :mod:`orchestrator.tenants.updating`, :mod:`orchestrator.tenants.deleting`:
-    what that means for each operation
-24. :mod:`orchestrator.tenants.queue_metadata`   what the stack itself says about its queue
-25. :mod:`orchestrator.tenants.changes`          what is written into history beside operations
+    these steps for each operation
+24. :mod:`orchestrator.tenants.queue_metadata`   the queue that the tenant's stack itself reports
+25. :mod:`orchestrator.tenants.changes`          entries of the history for changes outside operations
 
-How a tenant's rows change:
+The writes to a tenant's rows:
 
-26. :mod:`orchestrator.tenants.writes`       a transition as data: writes to rows, each with its condition
-27. :mod:`orchestrator.tenants.transitions`  the rules: what each step writes, and on which conditions
-28. :mod:`orchestrator.tenants.ledger`       read, compute the transition, have it applied
+26. :mod:`orchestrator.tenants.writes`                 a transition as data: writes to rows, with conditions
+27. :mod:`orchestrator.tenants.operation_rows`         the rows that an operation writes
+28. :mod:`orchestrator.tenants.operation_transitions`  the rules for an operation's writes
+29. :mod:`orchestrator.tenants.metadata_transitions`   the rules for changes of the metadata outside operations
+30. :mod:`orchestrator.tenants.ledger`                 reads the records, computes the transition, applies it
 
-:mod:`orchestrator.tenants.ports` names what all of these need from the outside.
+:mod:`orchestrator.tenants.ports` has the interfaces that these modules need from the outside.
 """

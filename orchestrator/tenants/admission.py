@@ -1,7 +1,7 @@
-"""Which operation may run on which tenant: one pure function.
+"""Which operation may run on which tenant, as a pure function.
 
-It is asked twice. When someone asks for an operation, so that they are told at once; and by the operation itself
-once it owns the tenant, because until then everything may have changed.
+It is called twice: when an operation is requested, so that a refusal is reported at once; and by the operation itself
+once it owns the tenant, because the records may have changed until then.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from orchestrator.common.versions import is_older
 from orchestrator.releases.records import Release
 from orchestrator.tenants.records import UNKNOWN_CREATOR, Attempt, Audit, Metadata, Operation, Request, Run, Status
 from orchestrator.tenants.stack_resources import Requester, StackResource
-from orchestrator.tenants.state import delete_counts, is_deleted, latest_create
+from orchestrator.tenants.state import is_delete_in_effect, is_deleted, latest_create
 
 
 class Refusal(StrEnum):
@@ -43,7 +43,7 @@ class Refusal(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Not done, and why. Nothing was started."""
+    """The request was refused for this reason. Nothing was started."""
 
     kind: Refusal
     reason: str
@@ -59,7 +59,8 @@ def refusal(
     audits: Sequence[Audit],
     release: Release | None,
 ) -> Refused | None:
-    """Why the operation may not run. ``release`` is the published release of the attempt's version, if it is one."""
+    """Why the operation may not run; ``None`` if it may. ``release`` is the published release of the attempt's version,
+    if there is one."""
     if attempt.operation is Operation.DELETE:
         return None
     if release is None:
@@ -72,30 +73,33 @@ def refusal(
 def unknown_release(tenant: TenantId, version: str) -> Refused:
     return Refused(
         Refusal.UNKNOWN_RELEASE,
-        f"Tenant {tenant}: version {version} was never published. See the published ones: berth releases",
+        f"Tenant {tenant}: version {version} was never published. See the published versions: berth releases",
     )
 
 
 def unknown_tenant(tenant: TenantId) -> Refused:
-    return Refused(Refusal.UNKNOWN_TENANT, f"No such tenant: {tenant}. Create it: berth create {tenant}")
+    return Refused(Refusal.UNKNOWN_TENANT, f"Tenant {tenant} does not exist. Create it: berth create {tenant}")
 
 
 def tenant_deleted(tenant: TenantId) -> Refused:
     return Refused(
         Refusal.TENANT_DELETED,
-        f"Tenant {tenant} was deleted. Only creating it explicitly brings it back: berth create {tenant}",
+        f"Tenant {tenant} was deleted. Only an explicit create restores it: berth create {tenant}",
     )
 
 
-def why_it_stays(run: Run, metadata: Metadata | None, audits: Sequence[Audit]) -> str | None:
-    """Why a delete that has only now got its turn must not go on: the tenant is not the one that was to be deleted."""
+def why_not_deleted(run: Run, metadata: Metadata | None, audits: Sequence[Audit]) -> str | None:
+    """Why a delete that has just begun must not delete the tenant: the tenant has changed since the request."""
     tenant, request = run.tenant, run.request
-    if request.own and not brought_into_being(request.requester, metadata, audits):
-        return f"Tenant {tenant} was brought into being by somebody else, so it is not deleted for {request.requester}."
+    if request.own and not is_owner(request.requester, metadata, audits):
+        return f"Tenant {tenant} was not deleted, because it does not belong to {request.requester}."
     if any(_created_since(run.asked_at, audit) for audit in audits):
-        return f"Tenant {tenant} was created again after this delete had been asked for, so it stays."
+        return f"Tenant {tenant} was not deleted, because it was created again after the delete had been requested."
     if request.unserved and metadata is not None and metadata.was_served:
-        return f"Tenant {tenant} has got its queue since this delete was asked for, so it stays. Ask again."
+        return (
+            f"Tenant {tenant} was not deleted, because it has got its queue since the delete was requested. Request "
+            "the delete again."
+        )
     return None
 
 
@@ -104,43 +108,43 @@ def _created_since(asked_at: datetime, audit: Audit) -> bool:
     return later and audit.operation is Operation.CREATE and audit.request.explicit and audit.status is Status.SUCCESS
 
 
-def brought_into_being(by: Requester, metadata: Metadata | None, audits: Sequence[Audit]) -> bool:
-    """Whether it was this caller who brought the tenant into being, as it is now: since it was last deleted."""
+def is_owner(by: Requester, metadata: Metadata | None, audits: Sequence[Audit]) -> bool:
+    """True if the tenant belongs to this requester."""
     return owner_of(metadata, audits) == by
 
 
 def owner_of(metadata: Metadata | None, audits: Sequence[Audit]) -> Requester | None:
-    """Who brought the tenant into being, as it is now, or has tried to; ``None`` when nobody has.
+    """The tenant's owner: the requester of its first create since it was last deleted; ``None`` if there was none.
 
-    A create that has begun makes its requester the owner, and a create that failed takes nothing away.
+    A create makes its requester the owner when it begins, and a create that fails does not change the owner.
     """
     if metadata is not None and metadata.created_by is not None:
         return metadata.created_by
     if is_deleted(audits):
         return None
-    # A create that never began has recorded no owner; nor has one that failed before 0.7.0, or any before 0.5.0.
+    # No owner is recorded by a create that never began, by a failed create before 0.7.0, or by any before 0.5.0.
     latest = latest_create(audits)
-    there_before = metadata is not None and metadata.version is not None
-    if latest is not None and (latest.status is Status.SUCCESS or not there_before):
+    has_version = metadata is not None and metadata.version is not None
+    if latest is not None and (latest.status is Status.SUCCESS or not has_version):
         return latest.request.requester
-    return UNKNOWN_CREATOR if there_before else None
+    return UNKNOWN_CREATOR if has_version else None
 
 
 def other_owner(by: Requester, metadata: Metadata | None, audits: Sequence[Audit]) -> Requester | None:
-    """Whose tenant it is, if it is somebody else's."""
+    """The tenant's owner, if the tenant belongs to somebody else."""
     owner = owner_of(metadata, audits)
     return None if owner == by or _deployed_again(by, owner, metadata) else owner
 
 
 def owner_once_begun(request: Request, metadata: Metadata | None, audits: Sequence[Audit]) -> Requester:
-    """Whose tenant it is once a create for this request has begun.
+    """The tenant's owner once a create for this request has begun.
 
-    The tenant stays whose it was until it is deleted, also if its create failed or its stack has vanished. Only a
-    tenant that never had a queue passes to others: to an operator who creates or retries it by name, and to the same
+    The owner does not change until the tenant is deleted, also if its create failed or its stack has vanished. Only a
+    tenant that never had a queue gets another owner: an operator who creates or retries it by name, or the same
     resource of a stack that was deployed again.
     """
     if metadata is not None and metadata.withdrawn_by is not None:
-        return request.requester  # What a delete has left is created anew.
+        return request.requester  # A withdrawn tenant is created as a new one.
     owner = owner_of(metadata, audits)
     by_operator = request.explicit and request.resource is None
     passes = (metadata is None or not metadata.was_served) and by_operator
@@ -150,9 +154,9 @@ def owner_once_begun(request: Request, metadata: Metadata | None, audits: Sequen
 
 
 def _deployed_again(by: Requester, owner: Requester | None, metadata: Metadata | None) -> bool:
-    """True for the resource that asked first for a tenant that never had a queue, in its next stack.
+    """True if the requester is the owner's resource in a stack that was deployed again, and there never was a queue.
 
-    A stack whose creation failed has to be deleted, and the next of its name has another id.
+    A stack whose creation failed has to be deleted, and the next stack of its name has another id.
     """
     if metadata is not None and metadata.was_served:
         return False
@@ -164,39 +168,41 @@ def _create_refusal(
 ) -> Refused | None:
     if metadata is not None and metadata.published and not is_deleted(audits):
         return None
-    if delete_counts(audits) and (not request.explicit or _deleted_since(asked_at, audits)):
+    if is_delete_in_effect(audits) and (not request.explicit or _deleted_since(asked_at, audits)):
         return tenant_deleted(attempt.tenant)
-    others = request.resource is not None and delete_counts(audits) and not _deleted_for(request.resource, audits)
-    if others and not _was_never_served(audits):
+    deleted_by_others = (
+        request.resource is not None and is_delete_in_effect(audits) and not _deleted_for(request.resource, audits)
+    )
+    if deleted_by_others and not _was_never_served(audits):
         return Refused(
             Refusal.TENANT_DELETED,
-            f"Tenant {attempt.tenant} was deleted, and not by this resource, so this resource does not bring it back. "
-            f"Ask an operator of Berth to do so: berth create {attempt.tenant}",
+            f"Tenant {attempt.tenant} was deleted, but not by this resource, so this resource cannot restore it. Ask "
+            f"an operator of Berth to create the tenant: berth create {attempt.tenant}",
         )
     pin = request.pin or (metadata.pinned_version if metadata else None)
     if pin not in (None, attempt.version):
         return Refused(
             Refusal.PINNED,
             f"Tenant {attempt.tenant} is pinned to version {pin}, so it is not created at {attempt.version}. "
-            f"Create it at its pin: berth create {attempt.tenant}",
+            f"Create it at version {pin}: berth create {attempt.tenant}",
         )
     return None
 
 
 def _deleted_for(resource: StackResource, audits: Sequence[Audit]) -> bool:
-    """Whether it was this resource that deleted its own tenant, or the same one of the stack before this one."""
+    """True if this resource deleted its own tenant, or the same resource of a former stack with the same name did."""
     deletes = [audit.request for audit in audits if audit.operation is Operation.DELETE]
     return any(delete.own and delete.resource and resource.stands_for(delete.resource) for delete in deletes)
 
 
 def _was_never_served(audits: Sequence[Audit]) -> bool:
-    """Whether the resource that had asked first has deleted what was left of a create that failed."""
+    """True if the tenant's owner, a resource, has deleted the remains of a create that had failed."""
     deletes = [audit for audit in audits if audit.operation is Operation.DELETE and audit.status is Status.SUCCESS]
     return any(delete.request.own and delete.request.unserved for delete in deletes)
 
 
 def _deleted_since(asked_at: datetime, audits: Sequence[Audit]) -> bool:
-    """Whether the delete was asked for after a create that is only now about to begin."""
+    """True if the delete was requested after the create that is about to begin."""
     return any(
         audit.operation is Operation.DELETE and audit.asked_at is not None and audit.asked_at > asked_at
         for audit in audits
@@ -214,18 +220,18 @@ def _update_refusal(
     if metadata is None or not metadata.published or metadata.version is None:
         return Refused(
             Refusal.NOT_PROVISIONED,
-            f"Tenant {tenant} has no queue in service, so there is nothing to update. See why: berth tenant {tenant}",
+            f"Tenant {tenant} has no queue in service, so it was not updated. See why: berth tenant {tenant}",
         )
     if metadata.pinned_version not in (None, target):
         return Refused(
             Refusal.PINNED,
-            f"Tenant {tenant} is pinned to version {metadata.pinned_version}, so it is not moved to {target}. "
+            f"Tenant {tenant} is pinned to version {metadata.pinned_version}, so it is not updated to {target}. "
             "Change its pin first.",
         )
     if is_older(target, than=metadata.version) and not request.allow_downgrade:
         return Refused(
             Refusal.DOWNGRADE,
-            f"Tenant {tenant} is at version {metadata.version}; {target} is older. Going back has to be "
-            "asked for explicitly: allow the downgrade.",
+            f"Tenant {tenant} is at version {metadata.version}, and {target} is older, so it was not updated. To "
+            "update it all the same, allow the downgrade.",
         )
     return None

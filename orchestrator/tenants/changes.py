@@ -1,4 +1,4 @@
-"""What is appended to a tenant's history when something is changed on record without an operation."""
+"""The entries of a tenant's history for changes of its records outside operations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def description(
     request: Request,
     at: datetime,
 ) -> RecordedChange:
-    """Labels and pin as they are, and as they are to be."""
+    """A change of labels and pin, with the values before and after it."""
     labelled: Mapping[str, str] = metadata.labels if metadata else {}
     pinned = metadata.pinned_version if metadata else None
     return RecordedChange(
@@ -48,7 +48,7 @@ def correction(before: Metadata, after: Metadata, *, request: Request, at: datet
 
 
 def replacement(before: Metadata, queue: Queue, *, stack_id: str, at: datetime) -> RecordedChange:
-    """The stack itself is who said so."""
+    """The stack has another queue. The stack itself is the requester of the change."""
     return RecordedChange(
         before.tenant,
         at,
@@ -62,7 +62,7 @@ def replacement(before: Metadata, queue: Queue, *, stack_id: str, at: datetime) 
 def adoption(
     before: Metadata, after: Metadata, *, state: TenantState, closed: Sequence[Audit], request: Request, at: datetime
 ) -> RecordedChange:
-    """``closed`` are the operations of the earlier system that are given an end by it."""
+    """``closed`` are the unfinished operations of the earlier system that the adoption ends."""
     ends = [f"{audit.operation} {audit.version or ''}".strip() + f": {audit.status}" for audit in closed]
     return RecordedChange(
         before.tenant,

@@ -1,4 +1,4 @@
-"""A tenant's stack, from nothing: create it, adopt the one that is there, or clear away one that never lived."""
+"""Creating a tenant's stack: create it, use the existing one, or delete one whose creation had failed."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ def start(
 ) -> Started | Clearing | Again:
     token = run.attempt.client_token
     if stack is None or condition(stack.status) is StackCondition.GONE:
-        # Every request has a token of its own: a run whose first stack had to be cleared away asks for another one.
-        # If the answer to a request is lost, the stack is found by its name.
+        # Every call has its own token, because a run creates a second stack if it had to delete the first one. If the
+        # response to a call is lost, the stack is found by its name.
         moment = f"{clock.now():%Y%m%d%H%M%S%f}"
         created = stacks.create(run.tenant, release=release, client_token=f"{token}-create-{moment}")
-        return Started(created) if created else Again("a stack of that name has just appeared")
+        return Started(created) if created else Again("another request has just created the stack")
     if stack.status == DELETING:
         return Clearing(stack.stack_id)
-    if condition(stack.status) is StackCondition.NEVER_LIVED:
+    if condition(stack.status) is StackCondition.CREATION_FAILED:
         stacks.delete(stack.stack_id, client_token=f"{token}-delete-{stack.stack_id.rpartition('/')[2]}")
         return Clearing(stack.stack_id)
     return Started(stack.stack_id)
 
 
-def sort(stack: Stack | None, *, clearing: bool) -> Done | Working | Again | GaveUp:
-    """Where the stack is. ``clearing`` when it is being deleted to make room."""
+def inspect(stack: Stack | None, *, clearing: bool) -> Done | Working | Again | GaveUp:
+    """The outcome of inspecting the stack. ``clearing`` if it is being deleted after a failed creation."""
     if stack is None:
-        return Again("the stack is not there")
+        return Again("the stack does not exist")
     match condition(stack.status):
         case StackCondition.WORKING:
             return Working()
         case StackCondition.GONE:
-            return Again("the stack is gone")
-        case StackCondition.NEVER_LIVED if clearing:
-            return Again("the remains of a failed creation are still there")
+            return Again("the stack was deleted")
+        case StackCondition.CREATION_FAILED if clearing:
+            return Again("the stack of a failed creation is not deleted yet")
         case StackCondition.DONE | StackCondition.DONE_AT_OLD_VERSION:
             if stack.queue and stack.version:
                 return Done(stack.stack_id, stack.queue, stack.version)
-            return GaveUp(f"The stack is {stack.status} but has no queue among its outputs.")
+            return GaveUp(f"The stack {stack.stack_id} is {stack.status}, but its outputs have no queue.")
         case _:
             return broken(stack)
 

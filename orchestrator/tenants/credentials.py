@@ -1,4 +1,4 @@
-"""Temporary credentials for one tenant's queue: what they may do, and on what. Nothing else."""
+"""Temporary credentials for one tenant's queue, and the policy that limits them to that queue."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.records import Queue
 
 TENANT_TAG = "berth:tenant-id"
-"""On every tenant's queues, and on every session that may use them."""
+"""The tag of all tenants' queues, and of all sessions that may use them."""
 
 
 class Access(StrEnum):
@@ -21,7 +21,7 @@ class Access(StrEnum):
 
 
 CREDENTIAL_ROUTES = {f"POST /tenants/{{tenantId}}/queue/credentials/{access}": access for access in Access}
-"""One route each, because IAM can tell routes apart and nothing that is in a request."""
+"""Each kind of access has its own route, because IAM policies can distinguish routes but not request bodies."""
 
 
 ACTIONS = {
@@ -31,18 +31,18 @@ ACTIONS = {
 
 
 KEY_ACTIONS = {
-    # The data key of a message is decrypted once before it is used, to see that it is whole.
+    # SQS decrypts a new data key once before it uses the key, to verify it.
     Access.SEND: ("kms:GenerateDataKey", "kms:Decrypt"),
     Access.RECEIVE: ("kms:Decrypt",),
 }
-"""What SQS does with the queue's key, in the name of whoever sends or receives."""
+"""The uses of the queue's key that SQS needs on behalf of the sender or receiver."""
 
 
 def session_policy(queue: Queue, access: Access, *, kms_keys: Sequence[str] = ()) -> dict[str, object]:
-    """What a session may do, at most.
+    """The session policy: the most that the session may do.
 
-    The role's own policy bounds it further: to queues with the tenant's tag, and to what SQS does with the keys.
-    ``kms_keys`` are those that the queue and its messages may be encrypted with: the key of now, and former keys.
+    The role's own policy limits the session further, to queues with the tenant's tag and to SQS's use of the keys.
+    ``kms_keys`` are the keys of the queue and its messages: the current key, and former keys.
     """
     statements: list[dict[str, object]] = [{"Effect": "Allow", "Action": list(ACTIONS[access]), "Resource": queue.arn}]
     if kms_keys:
@@ -52,7 +52,7 @@ def session_policy(queue: Queue, access: Access, *, kms_keys: Sequence[str] = ()
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Neither printed nor logged by accident: only the key's id shows."""
+    """The secrets are left out of ``repr``, so that they are not logged by accident."""
 
     access: Access
     access_key_id: str
@@ -63,4 +63,4 @@ class Credentials:
 
 class CredentialsIssuer(Protocol):
     def issue(self, tenant: TenantId, queue: Queue, access: Access, *, source_identity: str) -> Credentials:
-        """``source_identity`` is who asks. CloudTrail has it beside everything that the credentials are used for."""
+        """``source_identity`` is the caller. CloudTrail records it with every use of the credentials."""

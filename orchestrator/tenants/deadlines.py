@@ -1,4 +1,4 @@
-"""How long an operation may take. By itself, because every function asks and some must start fast."""
+"""How long an operation may take. This is a module of its own because some functions that need it must start fast."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from orchestrator.tenants.records import Run
 
 DEADLINE = timedelta(minutes=30)
-"""How long an operation may take before it is called failed. The machines' own timeout lies beyond it."""
+"""How long an operation may take before it fails. The timeout of the state machines is longer."""
 
 MAX_DRAIN_SECONDS = 1_200
-"""How long a delete may wait for messages to be received: well within the time that an operation has."""
+"""How long a delete may wait for messages to be received. It is well below the deadline of the operation."""
 
 
-MAY_STILL_RUN = timedelta(hours=1)
-"""An operation of an earlier system that began more recently than this may still run. Berth cannot ask its machines."""
+LEGACY_MAX_RUN_TIME = timedelta(hours=1)
+"""How long an operation of an earlier system may run. Berth cannot see the executions of that system's machines."""
 
 
 def overdue(run: Run, clock: Clock) -> bool:

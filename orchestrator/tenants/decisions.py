@@ -1,6 +1,6 @@
-"""getQueue, decided: a pure function from what the records say to what to answer.
+"""getQueue's decision, as a pure function of the tenant's records.
 
-It follows from the tenant's state (:mod:`orchestrator.tenants.state`):
+The decision follows from the tenant's state (:mod:`orchestrator.tenants.state`):
 
 | state                          | decision                                                                     |
 |--------------------------------|------------------------------------------------------------------------------|
@@ -8,17 +8,17 @@ It follows from the tenant's state (:mod:`orchestrator.tenants.state`):
 | READY, UPDATING, UPDATE_FAILED | Ready                                                                        |
 | PROVISIONING                   | Wait                                                                         |
 | FAILED                         | Failed, with the root cause                                                  |
-| FAILED, by a create of another release | StartCreate: the release that tenants are created at now may mend it |
+| FAILED, by a create of another release | StartCreate: the release that tenants are created at now may succeed |
 | UNKNOWN                        | StartCreate                                                                  |
-| DELETED                        | Deleted: only an explicit create brings it back                              |
+| DELETED                        | Deleted: only an explicit create restores the tenant                         |
 
-Where getQueue only looks, nothing is started, and these take the place of StartCreate:
+A getQueue that is deployed read-only starts nothing. These decisions replace StartCreate:
 
 | state                                    | decision                                               |
 |------------------------------------------|--------------------------------------------------------|
 | FAILED, by a create of another release   | Failed, with the root cause                            |
 | UNKNOWN, and no create was ever recorded | Unknown: nobody has created the tenant                 |
-| UNKNOWN, after a create succeeded        | NotProvisioned: the queue vanished behind Berth's back |
+| UNKNOWN, after a create succeeded        | NotProvisioned: the queue was removed without Berth    |
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from orchestrator.tenants.records import Audit, Metadata, Operation, Queue, Status, TenantState
-from orchestrator.tenants.state import Standing, creates_of, delete_of, is_overcome, standing
+from orchestrator.tenants.state import DerivedState, creates_of, delete_of, derive_state, is_superseded
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class Ready:
 @dataclass(frozen=True, slots=True)
 class StartCreate:
     attempt: int
-    another: bool = False
-    """Nothing is recorded of the tenant: it would be one more."""
+    is_new: bool = False
+    """Nothing is recorded about the tenant, so the create would add a tenant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +65,20 @@ class Deleted:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Nobody has created the tenant, and asking for its queue does not."""
+    """Nobody has created the tenant, and getQueue does not create tenants here."""
 
 
 @dataclass(frozen=True, slots=True)
 class NotProvisioned:
-    """There is no queue, and nothing was started to make one."""
+    """There is no queue, and no create was started."""
 
     asking_provisions: bool = False
-    """Whether asking for the queue would."""
+    """True if a call of getQueue would start a create."""
 
 
 @dataclass(frozen=True, slots=True)
 class FleetFull:
-    """There are as many tenants as there may be, so a create of another one is not started."""
+    """The maximum number of tenants is reached, so the create of a new tenant is not started."""
 
     tenants: int
     limit: int
@@ -86,19 +86,19 @@ class FleetFull:
 
 @dataclass(frozen=True, slots=True)
 class TooManyCreates:
-    """The caller has started as many creates in this minute as it may, so another one is not started."""
+    """The caller has started the maximum number of creates in this minute, so no other create is started."""
 
     limit: int
     retry_after_seconds: int
 
 
 Decision = Ready | StartCreate | Wait | Failed | BeingDeleted | Deleted
-Seen = Ready | Wait | Failed | BeingDeleted | Deleted | Unknown | NotProvisioned
+ReadOnlyDecision = Ready | Wait | Failed | BeingDeleted | Deleted | Unknown | NotProvisioned
 Limited = FleetFull | TooManyCreates
 
 
 def ready(metadata: Metadata | None) -> Ready | None:
-    """The short cut that needs nothing but the metadata: a delete withdraws it in its first step."""
+    """The decision for a tenant that is served. The metadata is enough: a delete withdraws it in its first step."""
     if metadata is None or not metadata.published or metadata.version is None or metadata.queue is None:
         return None
     return Ready(metadata.queue, metadata.version)
@@ -107,27 +107,27 @@ def ready(metadata: Metadata | None) -> Ready | None:
 def version_to_create(
     metadata: Metadata | None, audits: Sequence[Audit], current: str, is_published: Callable[[str], bool]
 ) -> str:
-    """The release that a tenant is created at, if nobody names one: its pin, the one that it had, or the current one.
+    """The release that a tenant is created at by default: its pin, the version that it had, or the current release.
 
-    A tenant whose queue has vanished comes back at the version that it had: nobody has asked for another one.
+    A tenant whose queue has vanished is created again at the version that it had, because nobody has upgraded it.
     """
     if metadata is not None and metadata.pinned_version is not None:
         return metadata.pinned_version
     before = (metadata.last_version if metadata else None) or _last_version(audits)
-    # A tenant that is older than this control plane may have had a version that was never published here.
+    # The version of a tenant that is older than this control plane may never have been published here.
     return before if before not in (None, current) and is_published(before) else current
 
 
 def _last_version(audits: Sequence[Audit]) -> str | None:
-    """The version that the tenant's latest successful operation gave it, since it was last deleted.
+    """The version of the tenant's latest successful operation since it was last deleted.
 
-    Only for tenants whose metadata does not say it: their queue vanished before 0.7.0, or the row was lost.
+    It is needed only if the metadata does not have the version: the queue vanished before 0.7.0, or the row was lost.
     """
     delete = delete_of(audits)
     lived = [audit for audit in audits if audit.operation is not Operation.DELETE and audit.status is Status.SUCCESS]
     if delete and delete.status is Status.SUCCESS:
-        # Whatever was there before that delete was another life of the tenant.
-        lived = [audit for audit in lived if is_overcome(delete, audits) and audit.updated_at > delete.updated_at]
+        # Operations before that delete do not count.
+        lived = [audit for audit in lived if is_superseded(delete, audits) and audit.updated_at > delete.updated_at]
     latest = max(lived, key=lambda audit: audit.updated_at, default=None)
     return latest.version if latest else None
 
@@ -139,16 +139,16 @@ def decide(
     *,
     abandoned: Collection[str] = (),
 ) -> Decision:
-    """Decide for one tenant. ``abandoned`` names executions that say Started but no longer run."""
-    match standing(metadata, audits, abandoned=abandoned):
-        case Standing(TenantState.DELETING, Audit() as delete):
+    """Decide for one tenant. ``abandoned`` are executions that are recorded as Started but no longer run."""
+    match derive_state(metadata, audits, abandoned=abandoned):
+        case DerivedState(TenantState.DELETING, Audit() as delete):
             return BeingDeleted(delete)
-        case Standing(TenantState.DELETED, Audit() as delete):
+        case DerivedState(TenantState.DELETED, Audit() as delete):
             return Deleted(delete)
-        case Standing(TenantState.PROVISIONING, Audit() as create):
-            # Whatever its version: it will publish the queue, and upgrading is another operation.
+        case DerivedState(TenantState.PROVISIONING, Audit() as create):
+            # The create publishes the queue, whatever its version. Upgrading is another operation.
             return Wait(create.execution)
-        case Standing(TenantState.FAILED, Audit() as failed):
+        case DerivedState(TenantState.FAILED, Audit() as failed):
             if failed.operation is Operation.DELETE:
                 return Failed(failed)
             tried = [each for each in creates_of(audits) if each.version == version and each.status is Status.FAILURE]
@@ -157,15 +157,15 @@ def decide(
     if answer := ready(metadata):
         return answer
     numbers = [create.attempt for create in creates_of(audits) if create.version == version]
-    return StartCreate(1 + max(numbers, default=0), another=not audits)
+    return StartCreate(1 + max(numbers, default=0), is_new=not audits)
 
 
-def look(metadata: Metadata | None, audits: Sequence[Audit], version: str) -> Seen:
-    """Decide for one tenant where asking for a queue creates nothing."""
+def decide_read_only(metadata: Metadata | None, audits: Sequence[Audit], version: str) -> ReadOnlyDecision:
+    """Decide for one tenant where getQueue starts no creates."""
     decision = decide(metadata, audits, version)
     if not isinstance(decision, StartCreate):
         return decision
-    found = standing(metadata, audits)
-    if found.operation is None:
+    derived = derive_state(metadata, audits)
+    if derived.operation is None:
         return Unknown()
-    return Failed(found.operation) if found.state is TenantState.FAILED else NotProvisioned()
+    return Failed(derived.operation) if derived.state is TenantState.FAILED else NotProvisioned()

@@ -1,4 +1,4 @@
-"""A tenant's stack, taken down: not before its messages are gone, nor given up at the first resource that blocks."""
+"""Deleting a tenant's stack: only once its queues are empty, and with retries if a resource cannot be deleted."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from orchestrator.tenants.stack_status import StackCondition, condition
 from orchestrator.tenants.updating import since
 
 MAX_DELETES = 3
-"""How often CloudFormation is asked to delete a stack before what blocks it is left to a person."""
+"""How often the deletion of a stack is tried before a person has to remove what blocks it."""
 
-LOOK_AGAIN_SECONDS = 15
-"""How long a draining queue is left alone between two looks."""
+DRAIN_POLL_SECONDS = 15
+"""How long to wait between two counts of the messages in a draining queue."""
 
-A_LOOK_IS_GOOD_FOR = timedelta(seconds=15)
-"""Lambda may keep a step waiting for minutes when it throttles. What was counted before that is out of date then."""
+MAX_COUNT_AGE = timedelta(seconds=15)
+"""How old a count of the messages may be when the deletion starts. A throttled step may start minutes late."""
 
 DELETE_FAILED = "DELETE_FAILED"
 
 _INBOUND, _DEAD_LETTERS, _OUTBOUND = "inbound queue", "dead-letter queue", "outbound queue"
 _NAMES = {DEAD_LETTER_QUEUE: _DEAD_LETTERS, OUTBOUND_QUEUE: _OUTBOUND}
-"""How queues are called in messages to people, by the names that templates give them."""
+"""The names of queues in messages to people, by logical id."""
 
 
 def check_messages(
@@ -44,10 +44,10 @@ def check_messages(
     queues: Queues,
     clock: Clock,
 ) -> Empty | Draining | GaveUp:
-    """See whether deleting would lose messages. Senders have been turned away already; receivers may still be at work.
+    """Check whether the deletion would lose messages. The queue is no longer served, but may still have receivers.
 
-    The numbers are estimates: it takes SQS a minute to count what was sent last. So the queues are empty once every
-    look at them for as long as ``empty_for`` has found nothing. ``empty_since`` is when the first of those looks was.
+    The counts are estimates: SQS may count a message up to a minute late. So the queues are empty only once every count
+    within ``empty_for`` has found no messages. ``empty_since`` is the time of the first of those counts.
     """
     now = clock.now()
     reason = why_not_adopted(reader.metadata(run.tenant), stacks.names, queues)
@@ -58,55 +58,56 @@ def check_messages(
     counted = _counted_for(run, reader, stacks, queues)
     if not counted:
         return Empty(empty_since, now)
-    held = _that_hold_any(counted)
+    held = _not_empty(counted)
     if held:
-        told = tell_messages(held)
+        messages = describe_messages(held)
         if now - run.started_at < timedelta(seconds=run.request.drain_seconds):
-            return Draining(told, None, LOOK_AGAIN_SECONDS)
+            return Draining(messages, None, DRAIN_POLL_SECONDS)
         return GaveUp(
-            f"There are still messages: {told}. The queue was not deleted. Receive them, or force the deletion."
+            f"Tenant {run.tenant} still has messages: {messages}. Nothing was deleted. Receive them, or force the "
+            "deletion."
         )
     empty_since = empty_since or now
     left = empty_for - (now - empty_since)
     if left > timedelta():
-        return Draining("none were seen", empty_since, math.ceil(left.total_seconds()))
+        return Draining("none were counted", empty_since, math.ceil(left.total_seconds()))
     return Empty(empty_since, now)
 
 
 def why_not_adopted(metadata: Metadata | None, names: Names, queues: Queues) -> str | None:
-    """Why a tenant from before Berth cannot be deleted: its stack would be left behind, and nobody would know of it."""
+    """Why a tenant from before Berth cannot be deleted: its stack is not recorded, so it would be left behind."""
     if metadata is None or metadata.queue is None or not has_unknown_stack(metadata, names):
         return None
     reached = names.reaches(metadata.queue.name)
     if reached and queues.messages(metadata.queue.url) is None:
         return None
     reason = (
-        f"Tenant {metadata.tenant} is from before Berth, and the stack of its queue {metadata.queue.url} is not on "
-        "record. Nothing was deleted. Have the tenant adopted first: berth adopt. If there is no such stack, delete "
-        "the queue by hand, then ask again."
+        f"Tenant {metadata.tenant} is from before Berth, and the stack of its queue {metadata.queue.url} is not "
+        "recorded. Nothing was deleted. First adopt the tenant: berth adopt. If there is no such stack, delete the "
+        "queue by hand, then send the request again."
     )
     if reached:
         return reason
     return (
-        f"{reason} Berth cannot see whether the queue is gone before it is deployed with a prefix of the queue's name "
-        f"in {LEGACY_PREFIXES_SETTING}."
+        f"{reason} For this, Berth must be deployed with a prefix of the queue's name in {LEGACY_PREFIXES_SETTING}: "
+        "otherwise Berth cannot see whether the queue was deleted."
     )
 
 
 def messages_of(metadata: Metadata | None, queues: Queues) -> dict[str, Messages]:
-    """What the tenant's queues hold, of those that hold anything."""
+    """The messages in those of the tenant's queues that are not empty."""
     if metadata is None:
         return {}
-    return _that_hold_any(_counted(metadata.queue, metadata.outbound_queue, queues))
+    return _not_empty(_counted(metadata.queue, metadata.outbound_queue, queues))
 
 
 def _counted_for(run: Run, reader: TenantReader, stacks: Stacks, queues: Queues) -> dict[str, Messages]:
-    """What the tenant's queues hold, of those that exist, whatever has become of the inbound queue."""
+    """The messages in those of the tenant's queues that exist, even if the inbound queue is gone."""
     metadata = reader.metadata(run.tenant)
     inbound, outbound = (metadata.queue, metadata.outbound_queue) if metadata else (None, None)
     stack = None
     if inbound is None:
-        # The stack has let go of its metadata already: a delete before this one got so far, and failed.
+        # An earlier delete has removed the queue from the metadata, and then failed.
         stack = own_stack(run.tenant, reader=reader, stacks=stacks)
         inbound = stack.queue if stack else None
     counted = _counted(inbound, outbound, queues)
@@ -114,8 +115,8 @@ def _counted_for(run: Run, reader: TenantReader, stacks: Stacks, queues: Queues)
     is_adopted = recorded is not None and name_of(recorded) != stacks.names.stack_of(run.tenant)
     if _INBOUND in counted and not is_adopted:
         return counted
-    # Either the inbound queue has gone, and cannot say any more where its dead letters are. Or an earlier system made
-    # the stack, and its template may have queues that no row names. CloudFormation lists all of them.
+    # Either the inbound queue is gone, so its dead-letter queue cannot be found through it. Or an earlier system made
+    # the stack, and its template may have queues that no row names. CloudFormation lists all queues.
     stack = stack or own_stack(run.tenant, reader=reader, stacks=stacks)
     listed = stacks.queues(stack.stack_id) if stack else {}
     known = {queue.arn for queue in (inbound, outbound) if queue}
@@ -124,7 +125,7 @@ def _counted_for(run: Run, reader: TenantReader, stacks: Stacks, queues: Queues)
 
 
 def _counted(inbound: Queue | None, outbound: Queue | None, queues: Queues) -> dict[str, Messages]:
-    """What the queues hold, of those that exist."""
+    """The messages in those of the queues that exist."""
     urls: dict[str, str | None] = {}
     if inbound:
         urls[_INBOUND] = inbound.url
@@ -139,18 +140,19 @@ def _counts_of(urls: Mapping[str, str | None], queues: Queues) -> dict[str, Mess
     return {name: messages for name, messages in counted.items() if messages is not None}
 
 
-def _that_hold_any(counted: Mapping[str, Messages]) -> dict[str, Messages]:
+def _not_empty(counted: Mapping[str, Messages]) -> dict[str, Messages]:
     return {name: messages for name, messages in counted.items() if messages.total}
 
 
-def tell_messages(held: dict[str, Messages]) -> str:
+def describe_messages(held: dict[str, Messages]) -> str:
     return "; ".join(f"{name}: {messages}" for name, messages in held.items())
 
 
 def start(
     run: Run, stack: Stack | None, *, looked_at: datetime | None, stacks: Stacks, clock: Clock
 ) -> Started | Gone | Again | GaveUp:
-    """``looked_at`` is when the tenant's queues were last seen to be empty. Without it only a forced delete goes on."""
+    """Delete the stack. ``looked_at`` is when the tenant's queues were last found empty. Only a forced delete needs no
+    such count."""
     if stack is None or condition(stack.status) is StackCondition.GONE:
         return Gone()
     if stack.status == DELETING:
@@ -160,14 +162,14 @@ def start(
     failed = _failures(run, stack, stacks) if stack.status == DELETE_FAILED else 0
     if failed >= MAX_DELETES:
         return broken(stack)
-    is_counted = looked_at is not None and clock.now() - looked_at <= A_LOOK_IS_GOOD_FOR
+    is_counted = looked_at is not None and clock.now() - looked_at <= MAX_COUNT_AGE
     if not is_counted and not run.request.force:
         return Again("the messages have to be counted again first")
     stacks.delete(stack.stack_id, client_token=f"{_token(run)}-{failed + 1}")
     return Started(stack.stack_id)
 
 
-def sort(stack: Stack | None) -> Gone | Working | Again:
+def inspect(stack: Stack | None) -> Gone | Working | Again:
     if stack is None or condition(stack.status) is StackCondition.GONE:
         return Gone()
     if condition(stack.status) is StackCondition.WORKING:

@@ -1,4 +1,4 @@
-"""What an execution is started with, as JSON: the attempt, and what was asked for. Also how requests are stored."""
+"""The input of an execution, as JSON: the attempt and the request. Requests are stored in the same format."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from orchestrator.tenants.stack_resources import StackResource
 
 
 def machine_input(attempt: Attempt, request: Request) -> dict[str, Any]:
-    """Nothing that differs between two who ask for the same: equal attempts, equal input."""
+    """The input. It is the same for equal attempts and requests, so that simultaneous callers start one execution."""
     return {
         "tenantId": attempt.tenant.value,
         "operation": attempt.operation.value,
@@ -22,18 +22,18 @@ def machine_input(attempt: Attempt, request: Request) -> dict[str, Any]:
 
 
 def is_input_of(given: object, attempt: Attempt, request: Request) -> bool:
-    """True if an execution that was given this input makes that attempt, for that request."""
+    """True if this input is that of the attempt and the request."""
     if not isinstance(given, dict):
         return False
     expected = machine_input(attempt, request)
-    asked = expected.pop("request")
+    expected_request = expected.pop("request")
     same_attempt = all(given.get(name) == value for name, value in expected.items())
-    return same_attempt and request_from(given.get("request", {})) == request_from(asked)
+    return same_attempt and request_from(given.get("request", {})) == request_from(expected_request)
 
 
 def request_document(request: Request) -> dict[str, object]:
-    """Only what was asked for: what is left out is as ever."""
-    said: dict[str, object] = {
+    """The request as JSON. Default values are left out."""
+    fields: dict[str, object] = {
         "by": request.by,
         "resource": _resource_document(request.resource) if request.resource else None,
         "explicit": request.explicit,
@@ -49,7 +49,7 @@ def request_document(request: Request) -> dict[str, object]:
         "unserved": request.unserved,
         "reason": request.reason,
     }
-    return {name: value for name, value in said.items() if value or (name == "labels" and value is not None)}
+    return {name: value for name, value in fields.items() if value or (name == "labels" and value is not None)}
 
 
 def request_from(document: Mapping[str, Any]) -> Request:
@@ -77,8 +77,8 @@ def _resource_document(resource: StackResource) -> dict[str, str]:
 
 
 def _resource_from(document: Mapping[str, Any]) -> StackResource | None:
-    told = document.get("resource")
-    if told is None:
-        # 0.5.0 knew a resource only by the text of who asks. Callers of the API have IAM ARNs, which are no stacks'.
+    resource = document.get("resource")
+    if resource is None:
+        # 0.5.0 stored a resource only as text in "by". Callers of the API have IAM ARNs there, never stack ids.
         return StackResource.from_text(document.get("by", ""))
-    return StackResource.parse(told["stackId"], told["logicalId"])
+    return StackResource.parse(resource["stackId"], resource["logicalId"])

@@ -1,4 +1,4 @@
-"""One tenant in full, and all tenants at a glance, from the index."""
+"""The details of one tenant, and the list of all tenants from the index."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from orchestrator.tenants.records import (
     TenantState,
     UnreadableEntry,
 )
-from orchestrator.tenants.state import standing
+from orchestrator.tenants.state import derive_state
 
 if TYPE_CHECKING:
     from orchestrator.tenants.ports import FleetReader, ListedTenant, TenantReader
 
 LISTED_STATES = tuple(state for state in TenantState if state is not TenantState.DELETED)
-"""The order in which tenants are listed. Deleted ones are listed only when they are asked for."""
+"""The order in which tenants are listed. Deleted tenants are listed only on request."""
 
 PAGE_SIZE = 100
 
@@ -53,7 +53,7 @@ class TenantDetail:
 
     @property
     def queue(self) -> Queue | None:
-        """The queue that getQueue answers with."""
+        """The queue that getQueue returns."""
         return self.metadata.queue if self.metadata and self.metadata.published else None
 
     @property
@@ -69,17 +69,17 @@ class TenantDetail:
 
 
 def tenant_detail(tenant: TenantId, reader: TenantReader) -> TenantDetail:
-    # The rows are read one after the other. Whoever sees in the history that an operation has ended has to find the
-    # tenant as it is since then, so what says how it is now is read later.
+    # The rows are read one after the other, the history first. If the history shows that an operation has ended, the
+    # other rows are at least as new.
     history = reader.history(tenant)
     audits = sorted(reader.audits(tenant), key=lambda audit: audit.updated_at)
     metadata = reader.metadata(tenant)
-    now = standing(metadata, audits)
+    derived = derive_state(metadata, audits)
     return TenantDetail(
         tenant=tenant,
-        state=now.state,
+        state=derived.state,
         metadata=metadata,
-        root_cause=now.root_cause,
+        root_cause=derived.root_cause,
         lock=reader.lock(tenant),
         audits=audits,
         history=history,
@@ -90,7 +90,7 @@ def tenant_detail(tenant: TenantId, reader: TenantReader) -> TenantDetail:
 class Page:
     tenants: Sequence[ListedTenant]
     cursor: str | None
-    """Where the next page begins; ``None`` when this was the last."""
+    """Where the next page begins; ``None`` if this is the last page."""
 
 
 def list_tenants(
@@ -101,12 +101,12 @@ def list_tenants(
     cursor: str | None = None,
     limit: int = PAGE_SIZE,
 ) -> Page:
-    """One page of tenants: by state, in it by version, in it by id."""
+    """One page of tenants, ordered by state, version and id."""
     states = (state,) if state else LISTED_STATES
     first, after = _position(cursor, states, version) if cursor else (states[0], None)
     found: list[ListedTenant] = []
     for each in states[states.index(first) :]:
-        # One more than asked for says whether there is a next page.
+        # One tenant more than requested shows whether there is a next page.
         missing = limit + 1 - len(found)
         found += reader.tenants_in(each, version=version, after=after if each is first else None, limit=missing)
         if len(found) > limit:
@@ -126,9 +126,9 @@ def _position(cursor: str, states: Sequence[TenantState], version: str | None) -
         state, of_version, position = text.split("/", 2)
         at_version, _, tenant = position.rpartition("#")
         TenantId.parse(tenant)
-        # DynamoDB goes on only from where the query could have come by: from another version it could not.
+        # DynamoDB continues a query only from a key that the query could have returned, so the version must match.
         if TenantState(state) in states and of_version == (version or "") and version in (None, at_version):
             return TenantState(state), position
     except (ValueError, binascii.Error, InvalidTenantId):
         pass
-    raise InvalidRequest("The cursor is not one that a list with the same filters has returned.")
+    raise InvalidRequest("The cursor was not returned by a list with the same filters. Start again without a cursor.")

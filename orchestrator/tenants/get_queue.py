@@ -1,7 +1,7 @@
-"""The one call that platforms make: a tenant's queue, or what to do until there is one.
+"""The call that platforms make: it returns a tenant's queue, or the reason why there is none yet.
 
-Starting is crash-safe because nothing is written first: the execution's name is deterministic, so any
-number of simultaneous callers start one execution, and its first step records it.
+Starting a create is crash-safe because nothing is written first. The execution's name is deterministic, so any number
+of simultaneous callers start one execution, and its first step records it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.common.errors import Unsettled
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.tenants.deadlines import MAY_STILL_RUN
+from orchestrator.tenants.deadlines import LEGACY_MAX_RUN_TIME
 from orchestrator.tenants.decisions import (
     BeingDeleted,
     Decision,
@@ -26,26 +26,28 @@ from orchestrator.tenants.decisions import (
     Unknown,
     Wait,
     decide,
-    look,
+    decide_read_only,
     ready,
     version_to_create,
 )
-from orchestrator.tenants.records import ACCEPTED_FOR, Attempt, Audit, Metadata, Operation, Request, Status
+from orchestrator.tenants.records import START_GRACE_PERIOD, Attempt, Audit, Metadata, Operation, Request, Status
 
 if TYPE_CHECKING:
     from orchestrator.common.times import Clock
     from orchestrator.releases.ports import Releases
     from orchestrator.tenants.ports import CreateLimits, Executions, TenantReader
 
-SUSPECT_AFTER = timedelta(minutes=5)
-"""A Started older than this is checked against its execution. Asking is rate-limited, so not sooner."""
+CHECK_EXECUTION_AFTER = timedelta(minutes=5)
+"""The execution of an operation that started longer ago than this is checked. Step Functions limits the rate of such
+checks, so younger operations are not checked."""
 
 _ROUNDS = 25
+"""The maximum number of attempts that are tried, one after the other, until one can be started."""
 
 
 @dataclass(frozen=True, slots=True)
 class Provisioning:
-    """The queue is on its way."""
+    """The queue is being created by this execution."""
 
     execution: str
 
@@ -61,24 +63,25 @@ class GetQueue:
     version: str
     """The release that tenants are created at."""
     limits: Callable[[], CreateLimits] | None
-    """How creates are limited, asked for when one is about to be started. ``None`` where getQueue only looks."""
+    """Returns the limits of creates when a create is about to be started. ``None`` if getQueue is read-only."""
     releases: Releases
 
     def __call__(self, tenant: TenantId, *, by: str = "") -> Answer:
-        """``by`` is who asks. The same for all who ask at once, or Step Functions takes them for different callers."""
+        """``by`` is the caller. Simultaneous callers of one tenant must have the same ``by``: it is part of the
+        execution's input, and Step Functions treats a start with another input as a conflict."""
         answer = ready(self.reader.metadata(tenant))
         if answer is not None:
             return answer
         if self.limits is None:
-            return self._look(tenant)
-        return self._settle(tenant, Request(by), self.limits)
+            return self._read_only(tenant)
+        return self._provision(tenant, Request(by), self.limits)
 
     def find(self, tenant: TenantId) -> Answer:
-        """The same without starting anything."""
+        """The same, but nothing is started."""
         if served := ready(self.reader.metadata(tenant)):
             return served
         if self.limits is None:
-            return self._look(tenant)
+            return self._read_only(tenant)
         decision, _, _ = self._decide(tenant)
         match decision:
             case Wait(execution):
@@ -88,23 +91,24 @@ class GetQueue:
             case _:
                 return decision
 
-    def _look(self, tenant: TenantId) -> Answer:
-        """Answer from the records alone. An operation that has died is given its end by the reconciler."""
+    def _read_only(self, tenant: TenantId) -> Answer:
+        """Answer from the records alone. The reconciler ends operations whose executions have died."""
         audits = self.reader.audits(tenant)
         metadata = self.reader.metadata(tenant)
         # Nothing is started, so it does not matter whether the version was ever published.
-        seen = look(metadata, audits, version_to_create(metadata, audits, self.version, lambda _version: True))
-        if isinstance(seen, Unknown | NotProvisioned) and (create := self._accepted(metadata)):
+        version = version_to_create(metadata, audits, self.version, lambda _version: True)
+        decision = decide_read_only(metadata, audits, version)
+        if isinstance(decision, Unknown | NotProvisioned) and (create := self._accepted(metadata)):
             return Provisioning(self.executions.execution_of(create))
-        return Provisioning(seen.execution) if isinstance(seen, Wait) else seen
+        return Provisioning(decision.execution) if isinstance(decision, Wait) else decision
 
     def _accepted(self, metadata: Metadata | None) -> Attempt | None:
-        """A create that an operator has just asked for, and that has not begun."""
+        """A create that an operator has just requested and that has not begun."""
         if metadata is None or metadata.asked_for_at is None:
             return None
-        return metadata.asked_for if self.clock.now() - metadata.asked_for_at < ACCEPTED_FOR else None
+        return metadata.asked_for if self.clock.now() - metadata.asked_for_at < START_GRACE_PERIOD else None
 
-    def _settle(self, tenant: TenantId, request: Request, limits: Callable[[], CreateLimits]) -> Answer:
+    def _provision(self, tenant: TenantId, request: Request, limits: Callable[[], CreateLimits]) -> Answer:
         first_free_attempt = 1
         for _ in range(_ROUNDS):
             decision, version, metadata = self._decide(tenant)
@@ -115,25 +119,25 @@ class GetQueue:
             number = max(decision.attempt, first_free_attempt)
             attempt = Attempt(tenant, Operation.CREATE, version, number)
             if first_free_attempt == 1:
-                limited = limits().check(tenant, another=decision.another, caller=request.by)
+                limited = limits().check(tenant, is_new=decision.is_new, caller=request.by)
                 if limited is not None:
-                    # An operator's order may have been accepted, and its create not have begun.
+                    # An operator's create may have been accepted, and not have begun yet.
                     create = self._accepted(metadata)
                     return Provisioning(self.executions.execution_of(create)) if create else limited
             execution = self.executions.start(attempt, request)
             if execution:
                 return Provisioning(execution)
-            # That attempt has ended since the records were read, or was stopped before it could record
-            # anything. Look again; if the records still say start, the next number is free.
+            # The attempt has ended since the records were read, or was stopped before it could record anything. Decide
+            # again; if a create has to be started, use the next attempt number.
             first_free_attempt = number + 1
         raise Unsettled(
-            f"Tenant {tenant}: provisioning could not be started, {_ROUNDS} attempts in a row had already ended. "
-            f"Look at the latest executions named {attempt.name!r} and before."
+            f"Tenant {tenant}: its create could not be started, because {_ROUNDS} attempts in a row had already ended. "
+            f"See why these executions ended, up to {attempt.name!r}, then send the request again."
         )
 
     def _decide(self, tenant: TenantId) -> tuple[Decision, str, Metadata | None]:
-        """The decision, the version that it is about, and what was recorded of the tenant."""
-        # Audit before metadata: a create that finishes in between is then seen as Ready, never as vanished.
+        """The decision, the version of a create, and the tenant's metadata."""
+        # The audits are read before the metadata, so a create that finishes in between is seen as Ready.
         audits = self.reader.audits(tenant)
         metadata = self.reader.metadata(tenant)
         version = self._version(metadata, audits)
@@ -143,16 +147,16 @@ class GetQueue:
         return version_to_create(metadata, audits, self.version, lambda version: bool(self.releases.release(version)))
 
     def _abandoned(self, audits: Sequence[Audit]) -> frozenset[str]:
-        """Executions that say Started, have said so for long, and no longer run."""
+        """Executions that are recorded as Started, are old enough to be checked, and no longer run."""
         now = self.clock.now()
         return frozenset(
             audit.execution
             for audit in audits
             if audit.status is Status.STARTED
-            and now - audit.updated_at > self._suspect_after(audit.execution)
+            and now - audit.updated_at > self._check_after(audit.execution)
             and not self.executions.is_running(audit.execution)
         )
 
-    def _suspect_after(self, execution: str) -> timedelta:
-        """How long an execution is believed to run. An earlier system's machines cannot be asked about theirs."""
-        return SUSPECT_AFTER if self.executions.is_berths(execution) else MAY_STILL_RUN
+    def _check_after(self, execution: str) -> timedelta:
+        """How long an execution is assumed to run. Berth cannot check the executions of an earlier system."""
+        return CHECK_EXECUTION_AFTER if self.executions.is_berths(execution) else LEGACY_MAX_RUN_TIME

@@ -1,6 +1,6 @@
-"""Every write to a tenant's rows: read the records, compute the transition, have it applied, say why it was not.
+"""Every write to a tenant's rows: read the records, compute the transition, apply it, or report why it was not applied.
 
-One ledger for every table: DynamoDB's and the one in memory only apply transitions.
+There is one ledger for every table: the DynamoDB table and the one in memory only apply transitions.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from datetime import datetime
 from orchestrator.common.errors import LostOwnership, QueueOwnedElsewhere, StackHasGone, Unsettled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.releases.records import Release
-from orchestrator.tenants import transitions
+from orchestrator.tenants import metadata_transitions, operation_transitions
 from orchestrator.tenants.changes import description
-from orchestrator.tenants.ports import Pin, Publication, Seen, Stack, TenantRows
+from orchestrator.tenants.operation_rows import has_recorded
+from orchestrator.tenants.ports import Pin, Publication, SeenTenant, Stack, TenantRows
 from orchestrator.tenants.records import (
     Attempt,
     Lock,
@@ -36,7 +37,7 @@ class Ledger:
     def __init__(self, rows: TenantRows) -> None:
         self._rows = rows
 
-    # One operation
+    # Operations
 
     def begin(
         self,
@@ -49,34 +50,35 @@ class Ledger:
     ) -> Lock | None:
         before = self._rows.records(run.tenant)
         if before.is_locked_by(run):
-            # An earlier try went through and its answer was lost.
-            if delete := transitions.overcomes(run, before, release):
-                self._apply(run, transitions.revived(run, delete))
+            # An earlier try of this step succeeded, and its response was lost.
+            if delete := operation_transitions.superseded_delete(run, before, release):
+                self._apply(run, operation_transitions.revived(run, delete))
             return None
         dead = instead_of.run if instead_of and before.is_locked_by(instead_of.run) else None
         if before.lock is not None and dead is None:
             return before.lock
-        begun = transitions.begun(
+        begun = operation_transitions.begun(
             run, before, at, release=release, instead_of=dead, restore=restore and dead is not None
         )
         if self._rows.apply(begun):
             return None
         lock = self._rows.lock(run.tenant)
         if lock is None:
-            raise _lost(run)  # Nobody is in the way: this attempt has ended, or a later one has begun.
+            raise _lost(run)  # The lock is free, so this attempt has ended, or a later one has begun.
         return None if lock.run.execution == run.execution else lock
 
     def remember_token(self, run: Run, task_token: str) -> None:
-        self._apply(run, transitions.kept_with_lock(run, task_token=task_token))
+        self._apply(run, operation_transitions.stored_with_lock(run, task_token=task_token))
 
-    def remember_changes(self, run: Run, change_set: str) -> None:
-        self._apply(run, transitions.kept_with_lock(run, change_set=change_set))
+    def remember_change_set(self, run: Run, change_set: str) -> None:
+        self._apply(run, operation_transitions.stored_with_lock(run, change_set=change_set))
 
-    def touch(self, run: Run) -> None:
-        self._apply(run, transitions.touched(run))
+    def clear_fingerprint(self, run: Run) -> None:
+        self._apply(run, operation_transitions.fingerprint_cleared(run))
 
     def publish(self, run: Run, publication: Publication, *, at: datetime) -> None:
-        if self._rows.apply(transitions.published(run, publication, at)) or self._has_recorded(run, Status.SUCCESS):
+        published = operation_transitions.published(run, publication, at)
+        if self._rows.apply(published) or self._has_recorded(run, Status.SUCCESS):
             return
         metadata = self._rows.metadata(run.tenant)
         if metadata is not None and metadata.gone_stack_id == publication.stack_id:
@@ -84,13 +86,13 @@ class Ledger:
         raise _lost(run)
 
     def remove(self, run: Run, *, at: datetime) -> None:
-        metadata = self._rows.metadata(run.tenant)
-        if not self._rows.apply(transitions.removed(run, metadata, at)) and not self._has_recorded(run, Status.SUCCESS):
+        removed = operation_transitions.removed(run, self._rows.metadata(run.tenant), at)
+        if not self._rows.apply(removed) and not self._has_recorded(run, Status.SUCCESS):
             raise _lost(run)
 
     def fail(self, run: Run, cause: RootCause, at: datetime, *, restore: bool = False) -> bool:
         before = self._rows.records(run.tenant)
-        failed = transitions.failed(run, before, cause, at, restore=restore)
+        failed = operation_transitions.failed(run, before, cause, at, restore=restore)
         return self._rows.apply(failed) or self._has_recorded(run, Status.FAILURE)
 
     def _apply(self, run: Run, transition: Transition) -> None:
@@ -98,11 +100,11 @@ class Ledger:
             raise _lost(run)
 
     def _has_recorded(self, run: Run, status: Status) -> bool:
-        """True if this very run has recorded this outcome: an earlier try went through and its answer was lost."""
+        """True if this run has recorded the outcome: an earlier try succeeded, and its response was lost."""
         audit = self._rows.audit(run.attempt)
-        return audit is not None and transitions.has_recorded([audit], run, status)
+        return audit is not None and has_recorded([audit], run, status)
 
-    # What is said about a tenant
+    # Labels and pin
 
     def describe(
         self,
@@ -113,7 +115,7 @@ class Ledger:
         request: Request,
         at: datetime,
         asked_for: Attempt | None = None,
-        only_if: Seen | None = None,
+        only_if: SeenTenant | None = None,
     ) -> bool:
         for _ in range(_ROUNDS):
             metadata = self._rows.metadata(tenant)
@@ -123,11 +125,11 @@ class Ledger:
                 return False
             change = description(tenant, metadata, labels=labels, pin=pin, request=request, at=at)
             changes = change.before != change.after
-            # Labels that are none for the first time are recorded: a create that waits does not set others then.
-            says_labels = labels is None or (metadata is not None and metadata.labelled)
-            if asked_for is None and not changes and says_labels:
+            # Empty labels are recorded the first time, so that a create that is waiting does not set its own labels.
+            has_labels_recorded = labels is None or (metadata is not None and metadata.labelled)
+            if asked_for is None and not changes and has_labels_recorded:
                 return True
-            described = transitions.described(
+            described = metadata_transitions.described(
                 tenant,
                 metadata,
                 labels=labels,
@@ -139,9 +141,12 @@ class Ledger:
             )
             if self._rows.apply(described):
                 return True
-        raise Unsettled(f"Tenant {tenant}: others changed what is said about it at the same moment. Ask again.")
+        raise Unsettled(
+            f"Tenant {tenant}: its labels or pin were not changed, because others kept changing them at the same time. "
+            "Send the request again."
+        )
 
-    # What the tenant's stack keeps true
+    # The queue of the tenant's stack
 
     def record_queue(
         self,
@@ -153,7 +158,9 @@ class Ledger:
         seen: Metadata | None = None,
         change: RecordedChange | None = None,
     ) -> bool:
-        recorded = transitions.queue_recorded(tenant, stack_id=stack_id, queue=queue, at=at, seen=seen, change=change)
+        recorded = metadata_transitions.queue_recorded(
+            tenant, stack_id=stack_id, queue=queue, at=at, seen=seen, change=change
+        )
         if self._rows.apply(recorded):
             return True
         metadata = self._rows.metadata(tenant)
@@ -162,30 +169,30 @@ class Ledger:
         if metadata is None or metadata.version is None or metadata.stack_id in (None, stack_id):
             return False
         raise QueueOwnedElsewhere(
-            f"Tenant {tenant}: its queue belongs to another stack, so {stack_id} cannot provide it."
+            f"Tenant {tenant}: its queue belongs to another stack, so the queue of {stack_id} was not recorded."
         )
 
     def mark_gone(self, tenant: TenantId, *, stack_id: str) -> None:
-        self._rows.apply(transitions.marked_gone(tenant, stack_id=stack_id))
+        self._rows.apply(metadata_transitions.marked_gone(tenant, stack_id=stack_id))
 
     def forget_queue(self, tenant: TenantId, *, stack_id: str, vanished: bool) -> bool:
-        return self._rows.apply(transitions.queue_forgotten(tenant, stack_id=stack_id, vanished=vanished))
+        return self._rows.apply(metadata_transitions.queue_forgotten(tenant, stack_id=stack_id, vanished=vanished))
 
-    # What a reconciliation puts right
+    # Corrections by the reconciler
 
     def correct(self, seen: Metadata, stack: Stack, *, request: Request, at: datetime) -> bool:
         if self._rows.metadata(seen.tenant) != seen:
             return False
         audits = self._rows.audits(seen.tenant)
-        return self._rows.apply(transitions.corrected(seen, stack, audits, request=request, at=at))
+        return self._rows.apply(metadata_transitions.corrected(seen, stack, audits, request=request, at=at))
 
 
 def _gone(tenant: TenantId, stack_id: str) -> StackHasGone:
     return StackHasGone(
-        f"Tenant {tenant}: the stack {stack_id} was deleted meanwhile and has taken its queue back. "
-        f"Have the tenant created again: berth create {tenant}"
+        f"Tenant {tenant}: its stack {stack_id} was deleted during the operation, so its queue was not published. "
+        f"Create the tenant again: berth create {tenant}"
     )
 
 
 def _lost(run: Run) -> LostOwnership:
-    return LostOwnership(f"Tenant {run.tenant}: {run.attempt.name} no longer owns the tenant.")
+    return LostOwnership(f"Tenant {run.tenant}: {run.attempt.name} no longer owns the tenant. Nothing was recorded.")

@@ -1,7 +1,7 @@
-"""What operators ask for: create, upgrade, retry and delete a tenant.
+"""The requests of operators: create, upgrade, retry, delete, pin and unpin a tenant.
 
-As with getQueue nothing is written before the execution: its name is deterministic, and its first step takes the
-tenant's lock. Asking twice for the same starts it once.
+As in getQueue, starting an execution is crash-safe: its name is deterministic, and its first step takes the tenant's
+lock. The same request twice starts one execution.
 """
 
 from __future__ import annotations
@@ -20,13 +20,21 @@ from orchestrator.releases.records import Release
 from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
 from orchestrator.tenants.admission import Refusal, Refused, refusal, tenant_deleted, unknown_release, unknown_tenant
 from orchestrator.tenants.decisions import FleetFull, Limited, TooManyCreates, version_to_create
-from orchestrator.tenants.deleting import messages_of, tell_messages, why_not_adopted
+from orchestrator.tenants.deleting import describe_messages, messages_of, why_not_adopted
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.operations import is_dead
 from orchestrator.tenants.own_stack import has_unknown_stack, why_out_of_reach
-from orchestrator.tenants.ports import CreateLimits, Executions, Pin, Queues, Seen, TenantDescriptions, TenantReader
+from orchestrator.tenants.ports import (
+    CreateLimits,
+    Executions,
+    Pin,
+    Queues,
+    SeenTenant,
+    TenantDescriptions,
+    TenantReader,
+)
 from orchestrator.tenants.records import (
-    ACCEPTED_FOR,
+    START_GRACE_PERIOD,
     Attempt,
     Audit,
     Lock,
@@ -37,14 +45,15 @@ from orchestrator.tenants.records import (
     Status,
     TenantState,
 )
-from orchestrator.tenants.state import delete_counts, is_deleted, state_of
+from orchestrator.tenants.state import is_delete_in_effect, is_deleted, state_of
 
 _ROUNDS = 25
+"""The maximum number of attempts that are tried, one after the other, until one can be started."""
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The operation has been started, or was under way already."""
+    """The operation was started, or was running already."""
 
     attempt: Attempt
     execution: str
@@ -52,17 +61,17 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """There was nothing to do."""
+    """The tenant is already in the requested state, or only its labels or pin were changed."""
 
     reason: str
 
 
-Ordered = Accepted | Unchanged | Refused
+OrderResult = Accepted | Unchanged | Refused
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What is said about a tenant that is to be created."""
+    """The labels and pin of a tenant whose create is requested."""
 
     labels: Mapping[str, str] | None
     pin: Pin
@@ -77,13 +86,13 @@ class Lifecycle:
     queues: Queues
     clock: Clock
     version: str
-    """The release that tenants are created at and upgraded to, unless another is named."""
+    """The release that tenants are created at and upgraded to by default."""
     limits: CreateLimits
     counted_for: str | None = None
-    """Whom creates are counted for, by the minute. Operators' are not counted."""
+    """The caller whose creates per minute are counted. Operators' creates are not counted."""
     names: Names = field(default_factory=Names)
     parameters: Parameters | None = None
-    """What tenants' templates are given, for whoever upgrades tenants."""
+    """The parameters of tenants' templates. Only upgrades need them."""
 
     def create(
         self,
@@ -92,12 +101,13 @@ class Lifecycle:
         *,
         unpin: bool = False,
         explicit: bool = True,
-        only_if: Seen | None = None,
-    ) -> Ordered:
-        """Create the tenant, also one that was deleted. Labels and pin are set on one that is there, too.
+        only_if: SeenTenant | None = None,
+    ) -> OrderResult:
+        """Create the tenant, also one that was deleted. If the tenant exists, only its labels and pin are set.
 
-        Not ``explicit`` when nobody asked for the tenant itself: whoever was deleted meanwhile is not brought back.
-        With ``only_if`` nothing is said about a tenant that has become somebody else's since it was seen.
+        A create that is not ``explicit`` does not restore a tenant that was deleted.
+        With ``only_if``, labels and pin are not set if somebody else has created the tenant, or requested its create,
+        since the metadata was read.
         """
         if request.pin and self.releases.release(request.pin) is None:
             return unknown_release(tenant, request.pin)
@@ -115,26 +125,33 @@ class Lifecycle:
                     at=self.clock.now(),
                     only_if=only_if,
                 )
-        asked = replace(request, explicit=explicit)
         version = request.pin or self.version_to_create(metadata, self.reader.audits(tenant))
-        said = Description(request.labels, Pin(request.pin, lift=unpin)) if explicit else None
-        return self._order(tenant, Operation.CREATE, version, asked, metadata, introduce=said, only_if=only_if)
+        description = Description(request.labels, Pin(request.pin, lift=unpin)) if explicit else None
+        return self._order(
+            tenant,
+            Operation.CREATE,
+            version,
+            replace(request, explicit=explicit),
+            metadata,
+            description=description,
+            only_if=only_if,
+        )
 
     def version_to_create(self, metadata: Metadata | None, audits: Sequence[Audit]) -> str:
-        """The release that the tenant is created at, if no other is named."""
+        """The release that the tenant is created at by default."""
         return version_to_create(metadata, audits, self.version, lambda version: bool(self.releases.release(version)))
 
-    def upgrade(self, tenant: TenantId, version: str | None, request: Request) -> Ordered:
-        """Move the tenant to a release: the one named, the one that it is pinned to, or the current one."""
+    def upgrade(self, tenant: TenantId, version: str | None, request: Request) -> OrderResult:
+        """Update the tenant to ``version``, by default to the release that it is pinned to, or to the current one."""
         metadata = self.reader.metadata(tenant)
         target = version or (metadata.pinned_version if metadata else None) or self.version
         return self._order(tenant, Operation.UPDATE, target, replace(request, version=version), metadata)
 
-    def retry(self, tenant: TenantId, by: str, *, reason: str = "") -> Ordered:
-        """Try the latest operation again, as it was asked for, if it failed.
+    def retry(self, tenant: TenantId, by: str, *, reason: str = "") -> OrderResult:
+        """Start the latest operation again with the same options, if it failed.
 
-        A delete that failed and left the tenant in service is not tried again: it has to be asked for by name. Nor is
-        an older operation in its place, which nobody who says "retry" after such a delete has in mind.
+        A delete that failed and left the tenant in service is not retried: it has to be requested explicitly. No older
+        operation is retried in its place, because nobody expects that from a retry after a delete.
         """
         audits, metadata = self.reader.audits(tenant), self.reader.metadata(tenant)
         if not audits:
@@ -145,41 +162,41 @@ class Lifecycle:
             return _not_deleted_by_retry(tenant, latest)
         if latest is None or latest.status is Status.SUCCESS:
             if latest != _latest(audits) and is_deleted(audits):
-                return tenant_deleted(tenant)  # What failed since then was refused because of that.
+                return tenant_deleted(tenant)  # Operations that failed since then were refused because of the delete.
             return Refused(
                 Refusal.NOTHING_TO_RETRY, f"Tenant {tenant}: its latest operation succeeded. There is nothing to retry."
             )
         version = latest.version or self.version
-        # A create that a later delete has overruled stays overruled.
+        # The retry of a create has the time of the original request, so that a later delete still wins.
         asked_at = latest.asked_at if latest.operation is Operation.CREATE else None
-        # A resource's delete is repeated for that resource, whose tenant alone it deletes. A create is the operator's.
+        # A delete for a resource deletes only that resource's tenant, so it keeps the resource. A create does not.
         resource = latest.request.resource if latest.operation is Operation.DELETE else None
-        # What nobody has asked for by name brings nobody back either: a delete may be about to begin.
+        # The retry is explicit only if the original request was: a delete may be about to begin.
         request = replace(latest.request, by=by, resource=resource, asked_at=asked_at, reason=reason)
-        asked_for_again = request.explicit and latest.operation is Operation.CREATE
-        introduce = Description(None, Pin()) if asked_for_again else None
-        return self._order(tenant, latest.operation, version, request, metadata, introduce=introduce)
+        is_explicit_create = request.explicit and latest.operation is Operation.CREATE
+        description = Description(None, Pin()) if is_explicit_create else None
+        return self._order(tenant, latest.operation, version, request, metadata, description=description)
 
-    def delete(self, tenant: TenantId, request: Request, *, remains: bool = False) -> Ordered:
-        """Delete the tenant, if nothing is lost by it or that was asked for.
+    def delete(self, tenant: TenantId, request: Request, *, remains: bool = False) -> OrderResult:
+        """Delete the tenant, if its queues are empty or the request accepts the loss of messages.
 
-        ``remains`` of a tenant that was deleted are deleted, too: someone has seen a stack that nobody should have.
+        With ``remains``, a tenant that was deleted is deleted again, because its stack was found.
         """
         metadata = self.reader.metadata(tenant)
         audits = self.reader.audits(tenant)
         deleted = is_deleted(audits)
-        if metadata is None and not (audits and (remains or not deleted)) and not self._is_asked_for(tenant, audits):
-            return Unchanged(f"There is no tenant {tenant}, so there was nothing to delete.")
+        if metadata is None and not (audits and (remains or not deleted)) and not self._is_starting(tenant, audits):
+            return Unchanged(f"Tenant {tenant} does not exist, so nothing was deleted.")
         if remains and deleted:
-            # Whoever has asked for the tenant since it was deleted is not overruled.
+            # A create that was requested since the tenant was deleted must win over this delete.
             request = replace(request, asked_at=_deleted_at(audits))
         return self._order(tenant, Operation.DELETE, self.version, request, metadata)
 
-    def _is_asked_for(self, tenant: TenantId, audits: Sequence[Audit]) -> bool:
-        """Whether getQueue has started a create of a tenant that nothing is recorded of yet."""
+    def _is_starting(self, tenant: TenantId, audits: Sequence[Audit]) -> bool:
+        """True if getQueue has started the create of a tenant that has no records yet."""
         if audits:
-            return False  # getQueue starts nothing for a tenant that was deleted.
-        # During a deployment the getQueue of the release before is still at work. A first attempt may have died.
+            return False  # getQueue starts no creates of deleted tenants.
+        # During a deployment, getQueue may still use the previous release. The first attempt may have died.
         published = sorted((release.version for release in self.releases.releases()), key=order)
         attempts = [
             Attempt(tenant, Operation.CREATE, version, number)
@@ -189,15 +206,15 @@ class Lifecycle:
         return any(self.executions.find_running(attempt) for attempt in attempts)
 
     def pin(self, tenant: TenantId, version: str, request: Request) -> Unchanged | Refused:
-        """Have the tenant stay at that release, or go there and no further. It is not moved by this."""
+        """Pin the tenant to the release. This does not update the tenant, but limits its updates to that release."""
         if self.releases.release(version) is None:
             return unknown_release(tenant, version)
-        return self._say(tenant, Pin(version), request, f"Tenant {tenant} is pinned to version {version}")
+        return self._set_pin(tenant, Pin(version), request, f"Tenant {tenant} is pinned to version {version}")
 
     def unpin(self, tenant: TenantId, request: Request) -> Unchanged | Refused:
-        return self._say(tenant, Pin(lift=True), request, f"Tenant {tenant} is not pinned")
+        return self._set_pin(tenant, Pin(lift=True), request, f"Tenant {tenant} is not pinned")
 
-    def _say(self, tenant: TenantId, pin: Pin, request: Request, said: str) -> Unchanged | Refused:
+    def _set_pin(self, tenant: TenantId, pin: Pin, request: Request, result: str) -> Unchanged | Refused:
         metadata, audits = self.reader.metadata(tenant), self.reader.audits(tenant)
         if is_deleted(audits):
             return tenant_deleted(tenant)
@@ -205,22 +222,22 @@ class Lifecycle:
             return unknown_tenant(tenant)
         if not self.descriptions.describe(tenant, labels=None, pin=pin, request=request, at=self.clock.now()):
             return _busy(tenant, self.reader.lock(tenant))
-        return Unchanged(f"{said}. It is at version {metadata.version}." if metadata.version else f"{said}.")
+        return Unchanged(f"{result}. It is at version {metadata.version}." if metadata.version else f"{result}.")
 
     def _describe(
-        self, tenant: TenantId, metadata: Metadata, request: Request, *, unpin: bool, only_if: Seen | None
-    ) -> Ordered:
-        """Labels and pin of a tenant that is there. A pin says where it stays; it moves nothing."""
-        there = f"Tenant {tenant} is there, at version {metadata.version}"
+        self, tenant: TenantId, metadata: Metadata, request: Request, *, unpin: bool, only_if: SeenTenant | None
+    ) -> OrderResult:
+        """Set labels and pin of a tenant that exists. A pin does not update the tenant."""
+        exists = f"Tenant {tenant} exists, at version {metadata.version}."
         pin = Pin(request.pin, lift=unpin)
         if request.labels is None and pin == Pin():
-            return Unchanged(f"{there}.")
-        said = self.descriptions.describe(
+            return Unchanged(exists)
+        described = self.descriptions.describe(
             tenant, labels=request.labels, pin=pin, request=request, at=self.clock.now(), only_if=only_if
         )
-        if not said:
+        if not described:
             return _busy(tenant, self.reader.lock(tenant))
-        return Unchanged(" ".join([f"{there}.", *_changes(tenant, metadata, request, unpin=unpin)]))
+        return Unchanged(" ".join([exists, *_changes(tenant, metadata, request, unpin=unpin)]))
 
     def _order(
         self,
@@ -230,67 +247,72 @@ class Lifecycle:
         request: Request,
         metadata: Metadata | None,
         *,
-        introduce: Description | None = None,
-        only_if: Seen | None = None,
-    ) -> Ordered:
+        description: Description | None = None,
+        only_if: SeenTenant | None = None,
+    ) -> OrderResult:
+        """Start the operation, unless it is refused. An explicit create has a ``description``, recorded beforehand."""
         first_free = 1
         for _ in range(_ROUNDS):
             audits = self.reader.audits(tenant)
             attempt = _next_attempt(tenant, operation, version, audits, first_free)
-            pending = self.pending_create(metadata) if first_free == 1 else None  # Later it is the one from here.
+            # In later rounds, the pending create is the one that this call has recorded.
+            pending = self.pending_create(metadata) if first_free == 1 else None
             lock = self.reader.lock(tenant)
             if lock is not None and not is_dead(lock, executions=self.executions, clock=self.clock):
                 if operation is Operation.DELETE and pending is not None:
-                    # The delete that owns the tenant was asked for before that create, and does not overrule it.
+                    # The delete that holds the lock was requested before that create, which therefore wins.
                     return _about_to_be_created(tenant, pending)
-                return _told_about(lock, attempt, request)
+                return _accepted_or_busy(lock, attempt, request)
             if pending is not None and pending != attempt:
                 return _about_to_be_created(tenant, pending)
             refused = self._refusal(attempt, request, metadata, audits)
             if refused is None and operation is Operation.CREATE and first_free == 1 and pending is None:
-                refused = self._limited(tenant, audits)  # A create that is pending was let through before.
+                refused = self._limited(tenant, audits)  # A pending create has passed the limits before.
             if refused is not None:
                 return refused
-            # A resource says nothing about a tenant that somebody is about to create: it may become theirs.
-            says = introduce if only_if is None or pending is None else None
-            if says and not self._introduce(attempt, says, request, only_if):
+            # A resource does not describe a tenant with a pending create, whose requester may become the owner.
+            records = description if only_if is None or pending is None else None
+            if records and not self._record_create(attempt, records, request, only_if):
                 return _busy(tenant, None)
             execution = self.executions.start(attempt, request)
             if execution is not None:
                 return Accepted(attempt, execution)
-            # That attempt has ended since the records were read, or never recorded anything. The next is free.
+            # The attempt has ended since the records were read, or never recorded anything. Use the next number.
             first_free = attempt.number + 1
             metadata = self.reader.metadata(tenant)
         raise Unsettled(
-            f"Tenant {tenant}: {_ROUNDS} attempts in a row had already ended. Look at the executions up to "
-            f"{attempt.name!r}."
+            f"Tenant {tenant}: {operation} could not be started, because {_ROUNDS} attempts in a row had already "
+            f"ended. See why these executions ended, up to {attempt.name!r}, then send the request again."
         )
 
     def pending_create(self, metadata: Metadata | None) -> Attempt | None:
-        """An explicit create that was accepted and has not begun. Until it has, nothing else is accepted.
+        """An explicit create that was accepted and has not begun. Until it begins, no other operation is accepted.
 
-        Step Functions may not show an execution that was started a moment ago, so the row is believed for a minute.
+        Step Functions may not show an execution that was started a moment ago, so the row alone counts for a minute.
         """
         if metadata is None or metadata.asked_for is None or metadata.asked_for_at is None:
             return None
-        recent = self.clock.now() - metadata.asked_for_at < ACCEPTED_FOR
+        recent = self.clock.now() - metadata.asked_for_at < START_GRACE_PERIOD
         return metadata.asked_for if recent or self.executions.find_running(metadata.asked_for) else None
 
     def _limited(self, tenant: TenantId, audits: Sequence[Audit]) -> Refused | None:
-        another = not audits or is_deleted(audits)
-        limited = self.limits.check(tenant, another=another, caller=self.counted_for)
+        is_new = not audits or is_deleted(audits)
+        limited = self.limits.check(tenant, is_new=is_new, caller=self.counted_for)
         return _refused_by(limited, tenant) if limited else None
 
-    def _introduce(self, attempt: Attempt, said: Description, request: Request, only_if: Seen | None) -> bool:
-        """Write down what is said about a tenant whose create is about to be started.
+    def _record_create(
+        self, attempt: Attempt, description: Description, request: Request, only_if: SeenTenant | None
+    ) -> bool:
+        """Record the labels and pin of a tenant, and that its create is about to be started.
 
-        Until the create has begun, nothing else says that it was asked for. A delete right after it finds this row; and
-        if getQueue has started a create before, that one brings the tenant with these labels, or makes way for the pin.
+        Until the create has begun, only this row shows that it was requested. A delete right after the create needs
+        it. If getQueue has started a create before, that create keeps these labels, and is refused if its version is
+        not the pin.
         """
         return self.descriptions.describe(
             attempt.tenant,
-            labels=said.labels,
-            pin=said.pin,
+            labels=description.labels,
+            pin=description.pin,
             request=request,
             at=self.clock.now(),
             asked_for=attempt,
@@ -304,61 +326,62 @@ class Lifecycle:
         if attempt.operation is Operation.DELETE:
             if reason := why_not_adopted(metadata, self.names, self.queues):
                 return Refused(Refusal.NOT_ADOPTED, reason)
-            patient = request.force or request.drain_seconds
-            # The delete itself says what is the matter with a stack out of reach. Its queue is out of reach, too.
-            held = {} if patient or why_out_of_reach(metadata, self.names) else messages_of(metadata, self.queues)
+            forced_or_draining = request.force or request.drain_seconds
+            # If the stack is out of reach, so is its queue. The delete itself reports the reason.
+            is_unchecked = forced_or_draining or why_out_of_reach(metadata, self.names)
+            held = {} if is_unchecked else messages_of(metadata, self.queues)
             if not held:
                 return None
             return Refused(
                 Refusal.NOT_EMPTY,
-                f"Tenant {tenant} still has messages: {tell_messages(held)}. Nothing was deleted. Receive them, wait "
-                "for them to be received (drain), or force the deletion.",
+                f"Tenant {tenant} still has messages: {describe_messages(held)}. Nothing was deleted. Receive them, "
+                "wait for them to be received (drain), or force the deletion.",
                 {"messages": {name: _counts(messages) for name, messages in held.items()}},
             )
         release = self.releases.release(attempt.version)
-        # Asked for now, that is after everything that is recorded: clocks need not be compared for that.
+        # A request of this moment is later than everything that is recorded, whatever the clocks show.
         asked_at = request.asked_at or datetime.max.replace(tzinfo=UTC)
         refused = refusal(attempt, request, asked_at=asked_at, metadata=metadata, audits=audits, release=release)
         if refused or attempt.operation is not Operation.UPDATE or metadata is None:
             return refused
         if has_unknown_stack(metadata, self.names):
             return _without_stack(tenant)
-        # After a failed update, updating to where the tenant is heals its stack.
-        there = metadata.version == attempt.version and state_of(metadata, audits) is TenantState.READY
-        if there and not self._would_be_made_otherwise(metadata, release):
+        # After a failed update, an update to the tenant's own version repairs its stack.
+        is_at_target = metadata.version == attempt.version and state_of(metadata, audits) is TenantState.READY
+        if is_at_target and not self._would_change_stack(metadata, release):
             pinned = ", which it is pinned to" if metadata.pinned_version else ""
-            return Unchanged(f"Tenant {tenant} is at version {attempt.version} already{pinned}.")
+            return Unchanged(f"Tenant {tenant} is already at version {attempt.version}{pinned}.")
         return None
 
-    def _would_be_made_otherwise(self, metadata: Metadata, release: Release | None) -> bool:
-        """True if the same release makes another stack now, for example with another key."""
+    def _would_change_stack(self, metadata: Metadata, release: Release | None) -> bool:
+        """True if the same release would change the stack now, for example to another key."""
         if self.parameters is None or release is None:
             return False
         if metadata.deployed is None:
-            # Nobody knows which key the stack has, if any. CloudFormation says so if there is nothing to change.
+            # The stack's key, if it has one, is not recorded. CloudFormation finds out whether the update changes it.
             return KMS_KEY_PARAMETER in release.parameters
         made_from = fingerprint(release, self.parameters(metadata.tenant, release))
         return made_from not in (None, metadata.deployed)
 
 
 def _changes(tenant: TenantId, metadata: Metadata, request: Request, *, unpin: bool) -> list[str]:
-    """What a create has changed of a tenant that was there."""
-    told = [] if request.labels is None else ["Its labels are recorded."]
+    """The sentences about what a create has changed of a tenant that exists."""
+    changes = [] if request.labels is None else ["Its labels are recorded."]
     if unpin:
-        told.append("It is not pinned any more.")
+        changes.append("It is no longer pinned.")
     elif request.pin and request.pin == metadata.version:
-        told.append("It is pinned to that version now.")
+        changes.append("It is now pinned to that version.")
     elif request.pin:
-        told.append(f"It is pinned to version {request.pin} now. Move it there: berth upgrade {tenant}")
-    return told
+        changes.append(f"It is now pinned to version {request.pin}. Update it: berth upgrade {tenant}")
+    return changes
 
 
 def _without_stack(tenant: TenantId) -> Refused:
     return Refused(
         Refusal.NOT_ADOPTED,
-        f"Tenant {tenant} is from before Berth, and the stack of its queue is not on record. The tenant is served, but "
-        "cannot be upgraded. Have it adopted: berth adopt. If that says that no stack has the queue, the tenant has to "
-        "be deleted and created again: see A fleet from before Berth in the runbook.",
+        f"Tenant {tenant} is from before Berth, and the stack of its queue is not recorded. The tenant is served, but "
+        "it was not upgraded. Adopt it: berth adopt. If no stack has the queue, the tenant has to be deleted and "
+        "created again: see A fleet from before Berth in the runbook.",
     )
 
 
@@ -367,16 +390,16 @@ def _refused_by(limited: Limited, tenant: TenantId) -> Refused:
         case FleetFull(tenants, limit):
             return Refused(
                 Refusal.FLEET_FULL,
-                f"Tenant {tenant} was not created: there are {tenants} tenants, and there may be {limit} "
-                "(berth:maxTenants). Delete tenants that nobody needs, or deploy with a higher limit, up to the number "
-                "of stacks that the account may have. How many that is: berth doctor",
+                f"Tenant {tenant} was not created: there are {tenants} tenants, and the maximum is {limit} "
+                "(berth:maxTenants). Delete tenants that nobody needs, or deploy with a higher maximum, up to the "
+                "account's quota of stacks. See the quota: berth doctor",
                 {"tenants": tenants, "maxTenants": limit},
             )
         case TooManyCreates(limit, seconds):
             return Refused(
                 Refusal.TOO_MANY_CREATES,
-                f"Tenant {tenant} was not created yet: {limit} creates were started within a minute, which is as many "
-                f"as a caller may (berth:createsPerMinute). The next may be started in {seconds} seconds.",
+                f"Tenant {tenant} was not created yet: {limit} creates were started within a minute, which is the "
+                f"maximum per caller (berth:createsPerMinute). Send the request again in {seconds} seconds.",
                 {"retryAfterSeconds": seconds},
             )
 
@@ -393,12 +416,14 @@ def _next_attempt(
 
 
 def _that_can_be_retried(audits: Sequence[Audit], *, in_service: bool) -> list[Audit]:
-    """A delete that left the tenant in service was refused. Once a delete counts, whatever else did not ask for the
-    tenant itself was refused because of it.
+    """The operations that failed by themselves, not because they were refused.
+
+    A delete that left the tenant in service was refused. While a delete is in effect, all operations but explicit
+    creates are refused.
     """
     if in_service:
         return [audit for audit in audits if audit.operation is not Operation.DELETE]
-    if delete_counts(audits):
+    if is_delete_in_effect(audits):
         return [audit for audit in audits if audit.operation is Operation.DELETE or audit.request.explicit]
     return list(audits)
 
@@ -410,11 +435,11 @@ def _is_failed_delete(audit: Audit | None) -> bool:
 def _not_deleted_by_retry(tenant: TenantId, before: Audit | None) -> Refused:
     """``before`` is the latest operation before the delete that failed."""
     reason = (
-        f"Tenant {tenant}: its latest operation, a delete, failed and left the tenant in service. A retry deletes no "
-        f"tenant that is in service. Ask for the delete again: berth delete {tenant}"
+        f"Tenant {tenant}: its latest operation, a delete, failed and left the tenant in service. A retry does not "
+        f"delete a tenant that is in service. Request the delete again: berth delete {tenant}"
     )
     if before is not None and before.operation is Operation.UPDATE and before.status is Status.FAILURE:
-        reason += f". Or ask for the update that failed before it: berth upgrade {tenant} --to {before.version}"
+        reason += f". Or repeat the update that failed before the delete: berth upgrade {tenant} --to {before.version}"
     return Refused(Refusal.NOTHING_TO_RETRY, reason)
 
 
@@ -423,34 +448,34 @@ def _latest(audits: Sequence[Audit]) -> Audit | None:
 
 
 def _deleted_at(audits: Sequence[Audit]) -> datetime | None:
-    """When the delete was asked for. Rows from before 0.5.0 say only when it ended."""
+    """The time of the delete's request. Rows from before 0.5.0 have only the time of its end."""
     return next((audit.asked_at or audit.updated_at for audit in audits if audit.operation is Operation.DELETE), None)
 
 
-def _told_about(lock: Lock, asked_for: Attempt, request: Request) -> Accepted | Refused:
-    """The tenant's owner: the very operation that is asked for, or another."""
-    owner = lock.run.attempt
-    same = owner.operation is asked_for.operation
-    same &= owner.operation is Operation.DELETE or owner.version == asked_for.version
-    specs = _specs(request)
-    if same and specs in (Request(), _specs(lock.run.request)):
-        return Accepted(owner, lock.run.execution)
-    return _busy(asked_for.tenant, lock)
+def _accepted_or_busy(lock: Lock, requested: Attempt, request: Request) -> Accepted | Refused:
+    """Accepted if the lock's holder is the requested operation, otherwise busy."""
+    holder = lock.run.attempt
+    same = holder.operation is requested.operation
+    same &= holder.operation is Operation.DELETE or holder.version == requested.version
+    options = _options(request)
+    if same and options in (Request(), _options(lock.run.request)):
+        return Accepted(holder, lock.run.execution)
+    return _busy(requested.tenant, lock)
 
 
-def _specs(request: Request) -> Request:
-    """What was asked for, whoever asked, whenever and why. The version is the attempt's."""
+def _options(request: Request) -> Request:
+    """The options of the request, without requester, time and reason. The version is in the attempt."""
     return replace(request, by="", resource=None, explicit=False, version=None, asked_at=None, reason="")
 
 
 def _busy(tenant: TenantId, lock: Lock | None) -> Refused:
     if lock is None:
-        return Refused(Refusal.BUSY, f"Tenant {tenant} is being changed. Ask again.")
+        return Refused(Refusal.BUSY, f"Tenant {tenant} is being changed by another request. Send the request again.")
     operation, release = lock.run.attempt.operation, lock.run.attempt.release
     what = f"{operation} {release}" if release else operation.value
     return Refused(
         Refusal.BUSY,
-        f"Tenant {tenant} is busy: {what} is going on. Ask again when it has ended.",
+        f"Tenant {tenant} is busy: {what} is running. Send the request again when it has ended.",
         {"operation": operation.value, "version": release, "execution": lock.run.execution},
     )
 
@@ -458,7 +483,8 @@ def _busy(tenant: TenantId, lock: Lock | None) -> Refused:
 def _about_to_be_created(tenant: TenantId, create: Attempt) -> Refused:
     return Refused(
         Refusal.BUSY,
-        f"Tenant {tenant} is busy: {create.operation} {create.version} is about to begin. Ask again when it has ended.",
+        f"Tenant {tenant} is busy: {create.operation} {create.version} is about to begin. Send the request again when "
+        "it has ended.",
         {"operation": create.operation.value, "version": create.version},
     )
 

@@ -1,7 +1,7 @@
-"""How many tenants there may be, and how fast one caller may add to them: one rule for all who start creates.
+"""The limits of creates: the maximum number of tenants, and the maximum number of creates per caller and minute.
 
-Platforms by getQueue, and other teams' stacks by Custom::TenantQueue, are held to both limits; operators to the
-number of tenants alone.
+Both limits apply to platforms (getQueue) and to other teams' stacks (Custom::TenantQueue). Only the maximum number of
+tenants applies to operators.
 """
 
 from __future__ import annotations
@@ -20,27 +20,29 @@ if TYPE_CHECKING:
     from orchestrator.tenants.ports import CreateCounts
 
 WINDOW = timedelta(minutes=1)
-COUNT_HOLDS_FOR = timedelta(minutes=1)
-"""How long a count of the fleet is believed.
+COUNT_MAX_AGE = timedelta(minutes=1)
+"""How long a count of the tenants is used before the tenants are counted again.
 
-The cap may be passed by what is created within that time. That is bounded by the rate of each caller, and the default
-cap is well below what an account may have.
+Creates within this time may exceed the maximum. Their number is bounded by each caller's rate, and the default maximum
+is well below the quota of an account.
 """
 
 MAX_ORDERS_PER_COUNT = 1_000
-"""More orders than the API lets through while a count is believed. Further below the cap than this, a count that
-operators are held to need not be made anew. Nearer to the cap it is made for each create: who made room may use it.
+"""An upper bound of the creates that operators can start while a count is used: the API allows fewer requests.
+
+If the count is further below the maximum than this, it is not repeated for operators' creates. Closer to the maximum it
+is repeated for each create, so that an operator who has deleted tenants can create others at once.
 """
 
 TENANT_QUEUE_RESOURCES = "Custom::TenantQueue"
-"""Whom the creates of all other teams' stacks are counted for. Their names are not to be relied on: they are told by
-whoever invokes the function.
+"""The caller for which the creates of all other teams' stacks are counted together. The stacks' names cannot be
+trusted, because they come from the event.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class CreateRate:
-    """How many creates each caller may start per minute."""
+    """The maximum number of creates per caller and minute."""
 
     counts: CreateCounts
     clock: Clock
@@ -51,12 +53,12 @@ class CreateRate:
         full = self.counts.count(counted_as(caller), tenant, window=_minute(now), limit=self.per_minute)
         if full is None:
             return None
-        # Another function's clock may be ahead, and never by much.
+        # The window may have been opened by a function whose clock is slightly ahead.
         seconds = min(max(full + WINDOW - now, timedelta(seconds=1)), WINDOW)
         return TooManyCreates(self.per_minute, -int(-seconds.total_seconds() // 1))
 
     def has_just_started(self, tenant: TenantId, caller: str) -> bool:
-        """Whether the caller has started that tenant's create in this minute or in the one before."""
+        """True if the caller has started the tenant's create in this minute or in the previous one."""
         return self.counts.is_counted(counted_as(caller), tenant, since=_minute(self.clock.now()) - WINDOW)
 
 
@@ -67,12 +69,12 @@ class Limits:
     count_tenants: Callable[[], int]
     max_tenants: int
     rate: CreateRate | None = None
-    """``None`` where creates are not counted by caller."""
+    """``None`` if creates are not counted by caller."""
 
-    def check(self, tenant: TenantId, *, another: bool, caller: str | None) -> Limited | None:
-        # The cap first: a fleet that is full costs no write, however often it is asked for another tenant.
-        if another and (tenants := self.count_tenants()) >= self.max_tenants:
-            # A create that was started below the cap, and has not begun, is asked for again by whoever waits for it.
+    def check(self, tenant: TenantId, *, is_new: bool, caller: str | None) -> Limited | None:
+        # The maximum number of tenants is checked first, because that check writes nothing.
+        if is_new and (tenants := self.count_tenants()) >= self.max_tenants:
+            # The caller may be polling for a create that was started below the maximum and has not begun yet.
             started = self.rate is not None and caller is not None and self.rate.has_just_started(tenant, caller)
             return None if started else FleetFull(tenants, self.max_tenants)
         if self.rate is None or caller is None:
@@ -81,14 +83,14 @@ class Limits:
 
 
 class Unlimited:
-    """Implements :class:`orchestrator.tenants.ports.CreateLimits` for repairs: what they create is there already."""
+    """Implements :class:`orchestrator.tenants.ports.CreateLimits` for repairs, which create only existing tenants."""
 
-    def check(self, tenant: TenantId, *, another: bool, caller: str | None) -> None:  # noqa: ARG002 - as the port has it
+    def check(self, tenant: TenantId, *, is_new: bool, caller: str | None) -> None:  # noqa: ARG002 - as the port has it
         return None
 
 
-class CountOfTheFleet:
-    """The number of tenants, counted anew when the last count is too old to be believed, or as large as ``doubted``."""
+class CachedTenantCount:
+    """The number of tenants. It is counted again if the last count is too old, or is at least ``doubted``."""
 
     def __init__(self, count_tenants: Callable[[], int], clock: Clock, *, doubted: int | None = None) -> None:
         self._count_tenants = count_tenants
@@ -98,7 +100,7 @@ class CountOfTheFleet:
 
     def __call__(self) -> int:
         now = self._clock.now()
-        if self._counted is None or now - self._counted[0] >= COUNT_HOLDS_FOR or self._is_doubted(self._counted[1]):
+        if self._counted is None or now - self._counted[0] >= COUNT_MAX_AGE or self._is_doubted(self._counted[1]):
             self._counted = now, self._count_tenants()
         return self._counted[1]
 

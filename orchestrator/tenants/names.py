@@ -1,7 +1,7 @@
 """The name of a control plane, and every name in AWS that is derived from it.
 
-An account and region may have several control planes. IAM policies, event rules and surveys recognise what belongs to
-a control plane by how its name begins. So no such beginning may itself be the beginning of another control plane's.
+An account and region may have several control planes. IAM policies, event rules and surveys recognise the stacks and
+queues of a control plane by the prefix of their names. So no such prefix may begin with another control plane's prefix.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from orchestrator.tenants.records import Queue
 DEFAULT_NAME = "Berth"
 
 LEGACY_PREFIXES_SETTING = "berth:legacyStackPrefixes"
-"""The setting that has :attr:`Names.legacy_prefixes`."""
+"""The setting with :attr:`Names.legacy_prefixes`."""
 
 NAME_MAX_LENGTH = 24
-"""CloudFormation shortens the names of stacks in the names of their queues, which have at most 80 characters. What
-policies recognise a queue by is at its beginning, 32 characters at most, and has to stay."""
+"""CloudFormation begins a queue's name with the name of its stack, and shortens that to fit into 80 characters. The
+prefix by which policies recognise a queue must stay whole. With this limit, it has at most 32 characters."""
 
 _SERVICE_TOKEN_EXPORT = "TenantQueueServiceToken"  # noqa: S105 - the end of an export's name
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*", re.ASCII)
@@ -33,15 +33,15 @@ _QUEUE_URL = re.compile(r"https?://[A-Za-z0-9.:-]{1,255}/(?P<account>\d{12})/(?P
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Names of one control plane. Those of :data:`DEFAULT_NAME` are the names that there were before there were more.
+    """The names of one control plane. Those of :data:`DEFAULT_NAME` are the same as before there could be several.
 
-    Names that others compare are in lower case. Two control planes whose names differ only by case therefore have
+    Names that policies compare are in lower case. Two control planes whose names differ only by case therefore have
     functions of the same name, and CloudFormation refuses to deploy the second.
     """
 
     control_plane: str = DEFAULT_NAME
     legacy_prefixes: tuple[str, ...] = ()
-    """How the names of stacks, and of their queues, begin that an earlier system has made for tenants."""
+    """The prefixes of the names of the stacks and queues that an earlier system has created for tenants."""
 
     @classmethod
     def parse(cls, value: object, legacy_prefixes: Sequence[str] = ()) -> Names:
@@ -50,7 +50,7 @@ class Names:
                 f"{str(value)[:100]!a} cannot be the name of a control plane: use a letter and then letters, digits "
                 f"and single inner hyphens, at most {NAME_MAX_LENGTH} characters."
             )
-        # Otherwise what begins with berth-tenant- could be Berth's, or that of a control plane named berth-tenant-dev.
+        # Otherwise a name with the prefix berth-tenant- could also belong to a control plane named berth-tenant-dev.
         if _TENANT in value.lower().split("-"):
             raise InvalidName(f"{value!a} cannot be the name of a control plane: no part of it may be {_TENANT!r}.")
         for prefix in legacy_prefixes:
@@ -62,12 +62,12 @@ class Names:
 
     @property
     def tenant_prefix(self) -> str:
-        """What IAM policies and event rules recognise tenants' stacks and their queues by."""
+        """The prefix by which IAM policies and event rules recognise tenants' stacks and queues."""
         return f"{self.control_plane.lower()}-{_TENANT}-"
 
     @property
     def prefixes(self) -> tuple[str, ...]:
-        """All that tenants' stacks and their queues are recognised by."""
+        """All prefixes of the names of tenants' stacks and queues."""
         return self.tenant_prefix, *self.legacy_prefixes
 
     def reaches(self, name: str) -> bool:
@@ -75,7 +75,7 @@ class Names:
         return name.startswith(self.prefixes)
 
     def is_legacy(self, name: str) -> bool:
-        """True for a name that stacks of an earlier system have, and that Berth derives for no tenant."""
+        """True for the name of an earlier system's stack that Berth derives for no tenant."""
         try:
             self.tenant_of(name)
         except StackNotOurs:
@@ -97,27 +97,27 @@ class Names:
 
     @property
     def metrics(self) -> str:
-        """The namespace of what the functions count."""
+        """The namespace of the functions' metrics."""
         return self.control_plane
 
     @property
     def tenant_metadata_function(self) -> str:
-        """Its ARN is a ServiceToken, which must never change. So the name is not left to CloudFormation."""
+        """The function's ARN is a ServiceToken, which must never change. So CloudFormation does not choose the name."""
         return f"{self.tenant_prefix}metadata"
 
     @property
     def tenant_queue_function(self) -> str:
-        """As above: this ServiceToken is in the stacks of other teams."""
+        """The same applies to this name: its ServiceToken is in other teams' stacks."""
         return f"{self.tenant_prefix}queue"
 
     @property
     def service_token_export(self) -> str:
-        """What other teams' stacks import the ServiceToken of Custom::TenantQueue by."""
+        """The name of the export from which other teams' stacks import the ServiceToken of Custom::TenantQueue."""
         return f"{self.control_plane}{_SERVICE_TOKEN_EXPORT}"
 
     @classmethod
     def exporting(cls, export: str, stack_id: str) -> Names | None:
-        """The names of the control plane whose stack exports this, if it is a control plane's ServiceToken."""
+        """The names of the control plane whose stack exports this; ``None`` if it is not a control plane's export."""
         try:
             names = cls.parse(stack_id.split("/")[1])
         except (IndexError, InvalidName):
@@ -128,9 +128,10 @@ class Names:
         return f"{self.tenant_prefix}{tenant.slug}"
 
     def tenant_of(self, stack_id: str) -> TenantId:
-        """The tenant whose stack this is, from the stack's ARN or name.
+        """The tenant of the stack with this ARN or name.
 
-        The digest must fit the id, so a stack that merely has a similar name is never taken for a tenant's.
+        The digest in the name must match the tenant's id, so a stack with a similar name is never mistaken for a
+        tenant's.
         """
         name = name_of(stack_id)
         try:
@@ -138,25 +139,25 @@ class Names:
         except InvalidTenantId:
             tenant = None
         if tenant is None or self.stack_of(tenant) != name:
-            raise StackNotOurs(f"Stack {name!a} does not bear the name of a tenant's stack.")
+            raise StackNotOurs(f"Stack {name!a} does not have the name of a tenant's stack.")
         return tenant
 
     def is_stack_of(self, tenant: TenantId, stack_id: str) -> bool:
-        """True if the stack bears the tenant's stack name. CloudFormation knows who made it."""
+        """True if the stack has the tenant's stack name. Anybody may have created a stack with that name."""
         try:
             return self.tenant_of(stack_id) == tenant
         except StackNotOurs:
             return False
 
     def is_own_service_token(self, service_token: str) -> bool:
-        """True if this control plane's function keeps the metadata of a stack with this ServiceToken."""
+        """True if this ServiceToken is this control plane's function for tenants' metadata."""
         return service_token.rpartition(":")[2] == self.tenant_metadata_function
 
     def queue_in(self, stack: StackArn, url: str) -> Queue | None:
-        """The tenant's queue that CloudFormation lists in the stack by this URL, with the ARN that belongs to the URL.
+        """The tenant's queue that CloudFormation lists in the stack with this URL, and its ARN.
 
-        ``None`` if it cannot be a tenant's queue: CloudFormation names a tenant's queues after its stack, in the same
-        account. The service role and the policies that Berth gives out reach queues of such names and no others.
+        ``None`` if the queue cannot be a tenant's: CloudFormation names a tenant's queues after its stack, in the same
+        account. The service role and the session policies allow only queues with such names.
         """
         match = _QUEUE_URL.fullmatch(url)
         if match is None or match["account"] != stack.account or not self.reaches(match["name"]):
@@ -167,26 +168,27 @@ class Names:
 def _check_legacy_prefix(prefix: str, control_plane: str) -> None:
     if not _LEGACY_PREFIX.fullmatch(prefix):
         raise InvalidName(
-            f"{prefix[:100]!a} cannot be how names of an earlier system begin: use a letter, and then letters, digits "
+            f"{prefix[:100]!a} cannot be a prefix of an earlier system's names: use a letter, and then letters, digits "
             "and hyphens, 3 to 64 characters."
         )
     # Functions that may change tenants' stacks could otherwise change Berth's own.
     for own in (control_plane, Names(control_plane).events):
         if own.startswith(prefix):
             raise InvalidName(
-                f"{prefix!a} cannot be how names of an earlier system begin: Berth's own stack {own} has such a name."
+                f"{prefix!a} cannot be a prefix of an earlier system's names: the name of Berth's own stack {own} has "
+                "this prefix."
             )
-    # Nobody else's names begin as this control plane's tenants' do.
+    # Names with this control plane's own prefix for tenants belong to nobody else.
     if prefix.startswith(Names(control_plane).tenant_prefix):
         return
     for family in {_family(control_plane), _family(DEFAULT_NAME)}:
         if prefix.lower().startswith(family) or family.startswith(prefix.lower()):
             raise InvalidName(
-                f"{prefix!a} cannot be how names of an earlier system begin: names of control planes begin with "
-                f"{family}, and stacks of other control planes must stay out of reach."
+                f"{prefix!a} cannot be a prefix of an earlier system's names: names of control planes begin with "
+                f"{family}, and this control plane must not be able to change other control planes' stacks."
             )
 
 
 def _family(control_plane: str) -> str:
-    """How the names of control planes begin that are likely to be deployed beside this one: Berth-dev beside Berth."""
+    """The common prefix of the control planes that are likely to be deployed together, such as Berth and Berth-dev."""
     return f"{control_plane.lower().partition('-')[0]}-"

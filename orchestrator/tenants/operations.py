@@ -1,6 +1,6 @@
-"""The life of one operation on one tenant: begin, then finish or record the failure.
+"""The first and the last step of an operation on a tenant: begin, then finish or record the failure.
 
-All writes of an operation are fenced: they go through only while its execution holds the tenant's lock.
+All writes of an operation are fenced: they succeed only while its execution holds the tenant's lock.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from orchestrator.releases.ports import Parameters, Releases
 from orchestrator.releases.published import fingerprint, same_content
 from orchestrator.releases.records import Release
 from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
-from orchestrator.tenants.admission import owner_once_begun, refusal, why_it_stays
+from orchestrator.tenants.admission import owner_once_begun, refusal, why_not_deleted
 from orchestrator.tenants.deadlines import overdue
 from orchestrator.tenants.outcomes import Again, Begun, Busy, Done, GaveUp, Published, Removed
 from orchestrator.tenants.own_stack import (
     has_unknown_stack,
     is_for,
     is_ours,
-    may_be_its_stack,
+    may_be_stack_of,
     own_stack,
     why_out_of_reach,
 )
@@ -47,13 +47,16 @@ from orchestrator.tenants.records import Lock, Metadata, Operation, RootCause, R
 from orchestrator.tenants.stack_status import StackCondition, condition
 
 CHECK_HOLDER_AFTER = timedelta(minutes=3)
-"""A lock held for longer than this is checked against its execution, which may have died. A delete takes two."""
+"""If a lock is held for longer than this, its execution is checked, which may have died. A delete takes two minutes."""
 
-_REASON_LENGTH = 1_000
+_MAX_REASON_LENGTH = 1_000
 
 
 def is_dead(holder: Lock, *, executions: Executions, clock: Clock) -> bool:
-    """Whether a lock's execution has ended without freeing it. Asking is rate-limited, so not at once."""
+    """True if the lock's execution has ended without freeing the lock.
+
+    Step Functions limits the rate of such checks, so recent locks are not checked.
+    """
     held_for = clock.now() - holder.run.started_at
     return held_for > CHECK_HOLDER_AFTER and executions.is_over(holder.run.execution)
 
@@ -69,12 +72,11 @@ def begin(
     parameters: Parameters,
     clock: Clock,
 ) -> Begun | Busy | Again | Done | GaveUp:
-    """Take the tenant's lock and write Started, in one transaction; then see whether the operation may run.
+    """Take the tenant's lock and record Started in one transaction, then check whether the operation may run.
 
-    Step Functions confirms the run first, and says when it was started: whoever may invoke the function can make one
-    up, and whatever comes later relies on the lock. The lock is held from then on, so what is read afterwards cannot
-    change. A refused run fails as any other does, which frees the lock. An update that would change nothing but the
-    version is done already, without a word to CloudFormation.
+    Step Functions first confirms the run and its start time, because a payload may be forged and all later steps rely
+    on the lock. The lock is held from then on, so later reads cannot go stale. A refused run fails like any other,
+    which frees the lock. An update that would change only the version is done at once, without CloudFormation.
     """
     confirmed = executions.confirmed(run)
     if confirmed is None:
@@ -88,25 +90,28 @@ def begin(
         holder = _take_over(run, holder, release=release, reader=reader, ledger=ledger, stacks=stacks, clock=clock)
     if holder is not None:
         if overdue(run, clock):
-            return GaveUp(f"Another operation owned the tenant all the time: {holder.run.execution}")
+            return GaveUp(
+                f"Tenant {run.tenant}: another operation owned the tenant until the deadline: {holder.run.execution}. "
+                "Request the operation again."
+            )
         return Busy(holder.run.execution)
 
     audits, metadata = reader.audits(run.tenant), reader.metadata(run.tenant)
     refused = refusal(attempt, run.request, asked_at=run.asked_at, metadata=metadata, audits=audits, release=release)
     if refused:
         return GaveUp(refused.reason)
-    stays = why_it_stays(run, metadata, audits) if attempt.operation is Operation.DELETE else None
-    if reason := stays or why_out_of_reach(metadata, stacks.names):
+    not_deleted = why_not_deleted(run, metadata, audits) if attempt.operation is Operation.DELETE else None
+    if reason := not_deleted or why_out_of_reach(metadata, stacks.names):
         return GaveUp(reason)
     if attempt.operation is Operation.UPDATE and metadata and metadata.deployed and release:
-        if already := _already_made(run, metadata, release, parameters):
-            return already
-        ledger.touch(run)
+        if done := _already_done(run, metadata, release, parameters):
+            return done
+        ledger.clear_fingerprint(run)
     return Begun()
 
 
-def _already_made(run: Run, metadata: Metadata, release: Release, parameters: Parameters) -> Done | None:
-    """The stack, if it was made from the same as the release would make it from."""
+def _already_done(run: Run, metadata: Metadata, release: Release, parameters: Parameters) -> Done | None:
+    """The stack, if it already has the template and parameters of the release."""
     if metadata.deployed != fingerprint(release, parameters(run.tenant, release)):
         return None
     if metadata.stack_id is None or metadata.queue is None:
@@ -125,17 +130,20 @@ def finish(
     parameters: Parameters,
     clock: Clock,
 ) -> Published | Removed:
-    """Publish the queue of the stack, or forget the tenant that has none; write Success and free the lock.
+    """Publish the stack's queue, or remove the tenant if ``stack`` is ``None``; record Success and free the lock.
 
-    All in one transaction. A stack that has taken its queue back meanwhile is not published. Whoever may invoke the
-    function may say anything about the operation and its stack. So the operation is the one that holds the lock, and
-    the stack's queue is on record already, or is looked up. Without the lock nothing is written: either this was
-    recorded before, and the answer was lost, or the operation has lost the tenant.
+    All of this is one transaction. A stack that has withdrawn its queue meanwhile is not published. The payload may be
+    forged, so the operation is read from the lock, and the stack's queue must be recorded already or is looked up.
+    Without the lock nothing is written: either an earlier try has recorded Success, and its response was lost, or
+    the operation no longer owns the tenant.
     """
     locked = _as_locked(run, reader)
     run = locked or run
     if (stack is None) != (run.attempt.operation is Operation.DELETE):
-        raise Conflict(f"Tenant {run.tenant}: {run.attempt.name} does not end that way. Nothing was recorded.")
+        raise Conflict(
+            f"Tenant {run.tenant}: {run.attempt.name} cannot end {'without' if stack is None else 'with'} a stack. "
+            "Nothing was recorded."
+        )
     metadata = reader.metadata(run.tenant)
     if stack is None:
         if locked:
@@ -145,10 +153,10 @@ def finish(
     deployed = None
     if locked:
         found = _check_stack(run, stack, metadata, stacks)
-        # A stack that was found at another version may have been made from anything.
+        # The fingerprint of a stack that was found at another version is unknown.
         release = releases.release(stack.version) if stack.version == run.attempt.version else None
         if release:
-            deployed = _made_from(stack.stack_id, found, release, parameters(run.tenant, release), stacks)
+            deployed = _fingerprint_of(stack.stack_id, found, release, parameters(run.tenant, release), stacks)
     publication = Publication(stack.stack_id, stack.queue, stack.version, deployed)
     if run.attempt.operation is Operation.CREATE:
         publication = _of_a_create(run, publication, metadata, releases)
@@ -163,71 +171,74 @@ def _as_locked(run: Run, reader: TenantReader) -> Run | None:
 
 
 def _check_gone(run: Run, metadata: Metadata | None, reader: TenantReader, stacks: Stacks) -> None:
-    """Raise :class:`Conflict` while the tenant has its stack.
+    """Raise :class:`Conflict` while the tenant's stack exists.
 
-    A stack that goes has its queue forgotten as a rule. Then CloudFormation need not be asked.
+    Usually the stack's custom resource has removed the queue from the metadata, and no call is needed.
     """
     if metadata is None or metadata.queue is None:
         return
     try:
         stack = own_stack(run.tenant, reader=reader, stacks=stacks)
     except StackOutOfReach:
-        raise  # Nobody can see whether that stack has gone.
+        raise  # This deployment cannot see whether that stack was deleted.
     except StackNotOurs:
-        return  # Somebody else's has taken the name.
+        return  # Somebody else has created a stack with the same name since.
     if stack is not None:
         raise Conflict(
-            f"Tenant {run.tenant}: {run.attempt.name} is said to have ended, but stack {stack.stack_id} is "
-            f"{stack.status}. Nothing was recorded."
+            f"Tenant {run.tenant}: {run.attempt.name} was reported as done, but stack {stack.stack_id} still exists "
+            f"({stack.status}). Nothing was recorded."
         )
 
 
-def _made_from(
+def _fingerprint_of(
     stack_id: str, found: Stack | None, release: Release, parameters: Mapping[str, str], stacks: Stacks
 ) -> str | None:
-    """The fingerprint of what the stack was made from; ``None`` if that could not be seen.
+    """The fingerprint of the stack's template and parameters; ``None`` if CloudFormation cannot be asked.
 
-    A deployment may have brought another key since the stack was made. So if the release takes the key, CloudFormation
-    says which one the stack has.
+    The control plane may have been deployed with another key since the stack was made. So if the release has a key as
+    parameter, the key is read from the stack.
     """
     if KMS_KEY_PARAMETER not in release.parameters:
         return fingerprint(release, parameters)
     try:
         found = found or stacks.find(stack_id)
     except Throttled:
-        return None  # The tenant is served all the same, and the next update looks for itself.
+        return None  # The tenant is served all the same, and the next update compares the stack itself.
     return fingerprint(release, found.parameters) if found else None
 
 
-def _check_stack(run: Run, told: Done, metadata: Metadata | None, stacks: Stacks) -> Stack | None:
-    """Raise :class:`StackNotOurs` unless this is the tenant's own stack, with its own queue, at that version.
+def _check_stack(run: Run, reported: Done, metadata: Metadata | None, stacks: Stacks) -> Stack | None:
+    """Raise :class:`StackNotOurs` unless the reported stack is the tenant's, with the reported queue and version.
 
-    The stack's custom resource has recorded the queue as a rule. Then CloudFormation need not be asked, and ``None`` is
-    returned.
+    Usually the stack's custom resource has recorded the queue. Then no call is needed, and ``None`` is returned.
     """
-    at_target = told.version == run.attempt.version
-    on_record = metadata is not None and (metadata.stack_id, metadata.queue) == (told.stack_id, told.queue)
-    if on_record and at_target:
+    at_target = reported.version == run.attempt.version
+    is_recorded = metadata is not None and (metadata.stack_id, metadata.queue) == (reported.stack_id, reported.queue)
+    if is_recorded and at_target:
         return None
-    stack = stacks.find(told.stack_id)
+    stack = stacks.find(reported.stack_id)
     if stack is None or condition(stack.status) is StackCondition.GONE:
-        raise StackHasGone(f"Tenant {run.tenant}: stack {told.stack_id} has gone, so its queue is not published.")
-    # An update ends at its own version, though the stack may name an older one that is no different.
-    at_version = at_target if run.attempt.operation is Operation.UPDATE else stack.version == told.version
+        raise StackHasGone(
+            f"Tenant {run.tenant}: its stack {reported.stack_id} was deleted during the operation, so its queue was "
+            "not published."
+        )
+    # An update ends at its own version, though the stack may name an older one with the same content.
+    at_version = at_target if run.attempt.operation is Operation.UPDATE else stack.version == reported.version
     own = is_for(run.tenant, stack, metadata) and is_ours(stack, metadata, stacks)
-    if not own or not at_version or stacks.queue(told.stack_id) != told.queue:
+    if not own or not at_version or stacks.queue(reported.stack_id) != reported.queue:
         raise StackNotOurs(
-            f"Tenant {run.tenant}: {run.attempt.name} is said to have ended with queue {told.queue.url} at version "
-            f"{told.version} in stack {told.stack_id}. CloudFormation does not say so, so nothing was published."
+            f"Tenant {run.tenant}: {run.attempt.name} reported queue {reported.queue.url} at version "
+            f"{reported.version} in stack {reported.stack_id}. CloudFormation does not confirm that, so nothing was "
+            "published."
         )
     return stack
 
 
 def _of_a_create(run: Run, found: Publication, metadata: Metadata | None, releases: Releases) -> Publication:
-    """What a create publishes of the stack that it found or made.
+    """The publication of a create, for the stack that it found or created.
 
-    A stack that is served already names the version that it was last changed for; an update that changed nothing was
-    only recorded, and stays recorded.
+    A stack that is served already has the version of its last change in its outputs. A later update that changed
+    nothing in the stack was only recorded, so the recorded version is kept.
     """
     found = replace(found, created_by=owner_once_begun(run.request, metadata, audits=()))
     if metadata is None or not metadata.published or metadata.stack_id not in (None, found.stack_id):
@@ -249,9 +260,9 @@ def record_failure(
     executions: Executions,
     clock: Clock,
 ) -> RootCause:
-    """Write Failure for a run that says so itself: it holds the lock, or Step Functions confirms that it is running.
+    """Record Failure for the run that reports it: the run holds the lock, or Step Functions confirms it as running.
 
-    An execution that never got the lock records its own failure, and nothing else of the tenant changes.
+    An execution that never got the lock records only its own failure.
     """
     own = _as_locked(run, reader) or executions.confirmed(run)
     if own is None:
@@ -259,8 +270,8 @@ def record_failure(
             f"Tenant {run.tenant}: {run.attempt.name} does not own the tenant, and Step Functions does not show "
             f"{run.execution} as running with this input. Nothing was recorded."
         )
-    if failed_stack and not may_be_its_stack(run.tenant, failed_stack, reader=reader, names=stacks.names):
-        failed_stack = None  # What went wrong in another stack is no cause of this failure.
+    if failed_stack and not may_be_stack_of(run.tenant, failed_stack, reader=reader, names=stacks.names):
+        failed_stack = None  # Another stack cannot be the cause of this failure.
     return write_failure(
         own,
         failure=failure,
@@ -282,17 +293,18 @@ def write_failure(
     stacks: Stacks,
     clock: Clock,
 ) -> RootCause:
-    """Write Failure with its root cause and free the lock.
+    """Record Failure with its root cause and free the lock.
 
-    ``failed_stack`` is given when it is the stack that failed: its first failed resource is then the cause.
-    A tenant whose delete failed before its stack was touched is served again.
+    ``failed_stack`` is given if the stack itself failed: its first failed resource is then the root cause.
+    A tenant whose delete failed before its stack was changed is served again.
     """
     cause = bounded(_first_failure_of(failed_stack, stacks) or failure)
-    deletes = run.attempt.operation is Operation.DELETE
-    restore = deletes and _was_left_alone(run, reader, stacks)
+    is_delete = run.attempt.operation is Operation.DELETE
+    restore = is_delete and _is_stack_unchanged(run, reader, stacks)
     if not ledger.fail(run, cause, clock.now(), restore=restore):
         raise LostOwnership(
-            f"Tenant {run.tenant}: {run.attempt.name} failed ({cause}), but another attempt has taken its place."
+            f"Tenant {run.tenant}: {run.attempt.name} failed ({cause}). The failure was not recorded, because another "
+            "attempt is later or is running."
         )
     return cause
 
@@ -307,21 +319,21 @@ def _take_over(
     stacks: Stacks,
     clock: Clock,
 ) -> Lock | None:
-    """Take the place of an execution that died. ``None`` when that is done, else the lock that is in the way."""
+    """Take the lock over from a dead run. ``None`` on success, otherwise the lock that another run holds."""
     if dead.run.attempt.operation is not Operation.DELETE or run.attempt.operation is Operation.DELETE:
         return ledger.begin(run, at=clock.now(), release=release, instead_of=dead)
-    # A delete that died before it touched the stack has only withdrawn the tenant, which is served again.
-    restore = _was_left_alone(run, reader, stacks)
+    # A delete that died before it changed the stack has only withdrawn the tenant, which is served again.
+    restore = _is_stack_unchanged(run, reader, stacks)
     return ledger.begin(run, at=clock.now(), release=release, instead_of=dead, restore=restore)
 
 
-def _was_left_alone(run: Run, reader: TenantReader, stacks: Stacks) -> bool:
-    """Whether the tenant's stack is as a delete found it: in whatever state, but not one of being deleted."""
+def _is_stack_unchanged(run: Run, reader: TenantReader, stacks: Stacks) -> bool:
+    """True if the delete has not begun to delete the tenant's stack."""
     metadata = reader.metadata(run.tenant)
     if has_unknown_stack(metadata, stacks.names):
-        return True  # Nobody can have touched a stack that nobody knows.
+        return True  # Berth cannot have changed a stack that it does not know.
     if metadata and why_out_of_reach(metadata, stacks.names):
-        return metadata.stack_id is not None  # Nor one out of reach, unless it has let go of its queue before.
+        return metadata.stack_id is not None  # Only an earlier delete can have changed a stack that is out of reach.
     try:
         stack = own_stack(run.tenant, reader=reader, stacks=stacks)
     except StackNotOurs:
@@ -335,13 +347,13 @@ def _first_failure_of(stack_id: str | None, stacks: Stacks) -> RootCause | None:
     try:
         return first_failure(stacks.events(stack_id))
     except Throttled:
-        return None  # What is known already is recorded now: a row that says Started would be worse.
+        return None  # The failure is recorded with the known cause, so that the row does not stay Started.
 
 
 def first_failure(events: Iterable[ResourceEvent]) -> RootCause | None:
-    """The first resource that failed in the stack's latest operation, from its events, newest first.
+    """The first resource that failed in the stack's latest operation, from its events, the newest first.
 
-    What CloudFormation cancelled because of that failure is a consequence, and so is the stack's own status.
+    Resources that CloudFormation cancelled because of that failure do not count, nor does the stack's own status.
     """
     found: ResourceEvent | None = None
     stack_itself: ResourceEvent | None = None
@@ -358,10 +370,10 @@ def first_failure(events: Iterable[ResourceEvent]) -> RootCause | None:
 
 
 def bounded(cause: RootCause) -> RootCause:
-    """A cause that fits a row and an answer, whatever CloudFormation or a stack trace had to say."""
+    """The cause with a reason that is short enough for a row and a response."""
     reason = cause.reason or "No reason was given."
-    if len(reason) > _REASON_LENGTH:
-        reason = reason[: _REASON_LENGTH - 1] + "…"
+    if len(reason) > _MAX_REASON_LENGTH:
+        reason = reason[: _MAX_REASON_LENGTH - 1] + "…"
     return RootCause(cause.resource, cause.resource_type, reason)
 
 

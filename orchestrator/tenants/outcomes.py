@@ -1,4 +1,4 @@
-"""What a step of an operation may come to. The Choice after it reads the ``outcome``; errors are faults."""
+"""The possible outcomes of an operation's steps. The Choice state after a step reads ``outcome``; errors are faults."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """Another operation owns the tenant. It is waited for."""
+    """Another operation owns the tenant. The execution waits and begins again."""
 
     holder: str
     outcome = "busy"
@@ -23,18 +23,18 @@ class Busy:
 
 @dataclass(frozen=True, slots=True)
 class GaveUp:
-    """The operation cannot succeed any more. ``failed_stack`` when it is the stack that failed."""
+    """The operation cannot succeed. ``failed_stack`` is given if the stack itself failed."""
 
     reason: str
     failed_stack: str | None = None
     throttled: bool = False
-    """Nothing is wrong: AWS just never had the time."""
+    """True if nothing is broken, and AWS only throttled the requests until the deadline."""
     outcome = "failed"
 
 
 @dataclass(frozen=True, slots=True)
 class Empty:
-    """Nothing is lost if the queue goes."""
+    """The tenant's queues are empty, or the delete is forced. ``looked_at`` is when the messages were counted."""
 
     empty_since: datetime | None
     looked_at: datetime
@@ -43,26 +43,26 @@ class Empty:
 
 @dataclass(frozen=True, slots=True)
 class Draining:
-    """There are messages, and someone may still receive them; or it has yet to be seen that there are none."""
+    """The queues hold messages that may still be received, or have not been empty for long enough."""
 
     messages: str
     empty_since: datetime | None
-    """When the first of the latest looks was that saw none."""
+    """Since when every count has found the queues empty; ``None`` if they hold messages."""
     seconds: int
-    """How long to wait before the next look."""
+    """How long to wait before the next count."""
     outcome = "draining"
 
 
 @dataclass(frozen=True, slots=True)
 class Reviewing:
-    """CloudFormation is working out what an update would change."""
+    """CloudFormation is creating the change set of an update."""
 
     outcome = "reviewing"
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """CloudFormation is at the stack, or the stack that was found needs nothing done to it."""
+    """CloudFormation is changing the stack, or the existing stack needs no change."""
 
     stack_id: str
     outcome = "started"
@@ -70,7 +70,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Clearing:
-    """Something has to end before the stack can be started: remains being deleted, a failed update being undone."""
+    """The stack must first be deleted after a failed creation, or roll back a failed update."""
 
     stack_id: str
     outcome = "clearing"
@@ -78,7 +78,7 @@ class Clearing:
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """The stack is already what was asked for, by CloudFormation's own word."""
+    """CloudFormation reports that the stack needs no change."""
 
     stack_id: str
     outcome = "unchanged"
@@ -86,7 +86,7 @@ class Unchanged:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """Nothing came of it this time, for this reason. The stack is started again."""
+    """The step had no effect, for this reason. StartStack is called again."""
 
     reason: str
     throttled: bool = False
@@ -95,33 +95,33 @@ class Again:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """There is no stack (any more)."""
+    """There is no stack, or it was deleted."""
 
     outcome = "gone"
 
 
 Start = Started | Clearing | Unchanged | Draining | Gone | Again | GaveUp
-"""What starting a stack may come to. Whatever it is, inspecting the stack comes next and has the last word."""
+"""The outcomes of starting a stack. In every case, the stack is inspected next, and that outcome decides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Working:
-    """CloudFormation is at it."""
+    """CloudFormation is changing the stack."""
 
     outcome = "working"
 
 
 @dataclass(frozen=True, slots=True)
 class NotReady:
-    """The stack is done, but its queue cannot be served yet, for this reason. The stack is looked at again."""
+    """The stack is done, but its queue cannot be served yet, for this reason. The stack is inspected again."""
 
-    reason: str = "its queue does not answer"
+    reason: str = "its queue cannot be used yet"
     outcome = "notReady"
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The stack stands, at this version."""
+    """The stack is complete, at this version."""
 
     stack_id: str
     queue: Queue
@@ -138,6 +138,6 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """The tenant is no more."""
+    """The tenant is deleted."""
 
     outcome = "removed"

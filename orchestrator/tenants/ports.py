@@ -1,4 +1,5 @@
-"""What the use cases need from the outside. ``adapters/`` has it for AWS, ``tests/fakes`` in memory."""
+"""The interfaces that the use cases need from the outside. ``adapters/`` implements them for AWS, ``tests/fakes`` in
+memory."""
 
 from __future__ import annotations
 
@@ -36,45 +37,48 @@ if TYPE_CHECKING:
 
 
 NewName = Callable[[], str]
-"""Makes up a name that nobody can guess, and that nobody was given before."""
+"""Returns a new name that is unique and that nobody can guess."""
 
 
 class Executions(Protocol):
-    """The machines' executions."""
+    """The executions of the state machines."""
 
     def start(self, attempt: Attempt, request: Request) -> str | None:
-        """Start the attempt's execution, and return it, also when it is running already.
+        """Start the attempt's execution and return its ARN, also if it is running already.
 
-        ``None`` when it has ended: an attempt is made once.
+        ``None`` if the execution has ended: every attempt is executed only once.
         """
 
     def execution_of(self, attempt: Attempt) -> str:
-        """The attempt's execution, whether it was ever started or not. Nobody is asked."""
+        """The ARN of the attempt's execution, whether it was ever started or not. No service is called."""
 
     def find_running(self, attempt: Attempt) -> str | None:
-        """The attempt's execution, if it runs. One that was started a moment ago may not be seen yet."""
+        """The attempt's execution, if it is running. Step Functions may not show one that was started a moment ago."""
 
     def is_running(self, execution: str) -> bool:
-        """``False`` for an execution that is not of Berth's machines, without asking anybody: rows may name any."""
+        """``False`` without a call for an execution of a machine that is not Berth's: rows may name any execution."""
 
     def is_berths(self, execution: str) -> bool:
-        """True for an execution of one of Berth's machines, whether it ever ran or not. No service is asked."""
+        """True for an execution of one of Berth's machines, whether it ever ran or not. No service is called."""
 
     def confirmed(self, run: Run) -> Run | None:
-        """The run, with the time at which its execution was started, whatever the run itself says about that.
+        """The run, with the start time of its execution as Step Functions reports it.
 
-        ``None`` unless the execution is running, and was started with the run's attempt and request. An execution that
-        was started a moment ago may not be seen yet.
+        ``None`` unless the execution is running and was started with the run's attempt and request. Step Functions may
+        not show an execution that was started a moment ago.
         """
 
     def is_over(self, execution: str) -> bool:
-        """Whether nothing of it can still be at work: of an aborted one the function that it had called may be."""
+        """True once no function that the execution started can still be running.
+
+        An aborted execution's last function may outlive it.
+        """
 
     def how_it_ended(self, execution: str) -> str:
-        """In words that go on from "the execution": ``was aborted (by ada)``."""
+        """The end of a sentence that begins with "The execution": ``was aborted (by ada)``."""
 
     def wake(self, task_token: str) -> bool:
-        """Let a waiting execution go on. ``False`` when it is no longer waiting."""
+        """Resume a waiting execution. ``False`` if it is no longer waiting."""
 
 
 class TenantReader(Protocol):
@@ -83,7 +87,7 @@ class TenantReader(Protocol):
     def audits(self, tenant: TenantId) -> Sequence[Audit]: ...
 
     def history(self, tenant: TenantId) -> Sequence[HistoryEntry | RecordedChange | UnreadableEntry]:
-        """All that ever happened to the tenant, in order."""
+        """All entries of the tenant's history, the oldest first."""
 
     def lock(self, tenant: TenantId) -> Lock | None: ...
 
@@ -95,27 +99,27 @@ class TenantRows(TenantReader, Protocol):
         """Metadata, audits and lock, in one read."""
 
     def audit(self, attempt: Attempt) -> Audit | None:
-        """The latest state of the attempt's operation, which may be another attempt's."""
+        """The audit of the attempt's operation, which may have been written by another attempt."""
 
     def apply(self, transition: Transition) -> bool:
-        """Make all of these writes. ``False`` when one of the conditions does not hold; nothing is written then."""
+        """Make all of these writes. ``False`` if a condition does not hold, and then nothing is written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """What an operation publishes about its tenant."""
+    """The queue, stack and version that an operation publishes for its tenant."""
 
     stack_id: str
     queue: Queue
     version: str
     deployed: str | None
-    """The fingerprint of what the stack was made from, if that is known."""
+    """The fingerprint of the release and parameters that the stack was made from, if known."""
     created_by: Requester | None = None
-    """Who brought the tenant into being; ``None`` leaves what is recorded."""
+    """The tenant's owner; ``None`` keeps the recorded owner."""
 
 
 class OperationLedger(Protocol):
-    """Writes of one operation. Each is one transaction, checks the fencing token, and may be repeated."""
+    """The writes of one operation. Each is one transaction, checks the fencing token, and may be repeated."""
 
     def begin(
         self,
@@ -126,43 +130,43 @@ class OperationLedger(Protocol):
         instead_of: Lock | None = None,
         restore: bool = False,
     ) -> Lock | None:
-        """Take the tenant's lock and record Started. ``None`` when taken, else the lock that is in the way.
+        """Take the tenant's lock and record Started. ``None`` on success, otherwise the lock that another run holds.
 
-        A delete withdraws the metadata in the same moment, and an explicit create that is not refused marks the
-        tenant's delete as overcome. ``release`` is the published release of the run's version, if it is one.
-        ``instead_of`` names a lock whose execution is dead: it is taken over, and its operation closed. ``restore``
-        serves the metadata again that the dead delete has withdrawn.
+        In the same transaction, a delete withdraws the metadata, and an explicit create that is not refused marks the
+        tenant's delete as superseded. ``release`` is the published release of the run's version, if there is one.
+        ``instead_of`` is a lock whose execution is dead: the run takes it over, and the dead run's operation is closed.
+        ``restore`` serves the metadata again that the dead run, a delete, has withdrawn.
         """
 
     def remember_token(self, run: Run, task_token: str) -> None: ...
 
-    def remember_changes(self, run: Run, change_set: str) -> None:
-        """Keep, with the lock, the id of the changes that were drawn up for the run."""
+    def remember_change_set(self, run: Run, change_set: str) -> None:
+        """Store the id of the run's change set with the lock."""
 
-    def touch(self, run: Run) -> None:
-        """From now on nobody knows what the stack is made from, until an operation has finished."""
+    def clear_fingerprint(self, run: Run) -> None:
+        """Remove the recorded fingerprint, because the run is about to change the stack."""
 
     def publish(self, run: Run, publication: Publication, *, at: datetime) -> None:
         """Publish the metadata, record Success and free the lock.
 
-        Raises :class:`orchestrator.common.errors.StackHasGone` if that stack has taken its queue back.
+        Raises :class:`orchestrator.common.errors.StackHasGone` if that stack has withdrawn its queue.
         """
 
     def remove(self, run: Run, *, at: datetime) -> None:
-        """Forget the metadata, record Success and free the lock.
+        """Remove the metadata, record Success and free the lock.
 
-        What was said about the tenant stays if its next create was asked for already.
+        Labels and pin stay if the tenant's next create was requested already.
         """
 
     def fail(self, run: Run, cause: RootCause, at: datetime, *, restore: bool = False) -> bool:
-        """Record Failure and free the lock. ``False`` when another attempt has taken its place, or is at it.
+        """Record Failure and free the lock. ``False`` if another attempt is later or is running.
 
         ``restore`` serves the metadata again that this delete has withdrawn.
         """
 
 
 class QueueMetadata(Protocol):
-    """The part of the metadata that the tenant's stack itself keeps true."""
+    """The part of the metadata that events of the tenant's stack keep up to date."""
 
     def record_queue(
         self,
@@ -174,27 +178,27 @@ class QueueMetadata(Protocol):
         seen: Metadata | None = None,
         change: RecordedChange | None = None,
     ) -> bool:
-        """Record the stack's queue. ``False`` when another queue is on record than in the metadata that was ``seen``.
+        """Record the stack's queue. ``False`` if the recorded queue is no longer the one that was ``seen``.
 
-        ``change`` is what the history says about it.
+        ``change`` is the entry to append to the history, if any.
 
-        Raises :class:`orchestrator.common.errors.StackHasGone` if that stack has taken its queue back, and
+        Raises :class:`orchestrator.common.errors.StackHasGone` if that stack has withdrawn its queue, and
         :class:`orchestrator.common.errors.QueueOwnedElsewhere` if the tenant is served by another stack.
         """
 
     def mark_gone(self, tenant: TenantId, *, stack_id: str) -> None:
-        """That stack is never published again. Nothing is forgotten by it."""
+        """Record that the stack must never be published again. The rest of the metadata stays."""
 
     def forget_queue(self, tenant: TenantId, *, stack_id: str, vanished: bool) -> bool:
-        """Forget what that stack recorded, and that it may ever be published again.
+        """Remove the queue that the stack recorded, and never publish that stack again.
 
-        ``vanished`` when nobody meant the queue to go. ``False`` when the metadata is another stack's.
+        ``vanished`` if the queue disappeared without an operation. ``False`` if the metadata names another stack.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """What to do about the tenant's pin. By default it stays as it is."""
+    """A change of the tenant's pin. The default changes nothing."""
 
     version: str | None = None
     lift: bool = False
@@ -204,13 +208,13 @@ class Pin:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What somebody has seen of a tenant before writing: its metadata, or that there was none."""
+class SeenTenant:
+    """The metadata that a caller has read before it writes; ``None`` if there was none."""
 
     metadata: Metadata | None
 
     def holds_for(self, now: Metadata | None) -> bool:
-        """True if nobody has brought the tenant into being, or asked for it, since it was seen."""
+        """True if nobody has created the tenant, or requested its create, since the metadata was read."""
         return _claim(now) == _claim(self.metadata)
 
 
@@ -221,7 +225,7 @@ def _claim(metadata: Metadata | None) -> tuple[Requester | None, bool, datetime 
 
 
 class TenantDescriptions(Protocol):
-    """What may be said about a tenant without an operation on it."""
+    """The labels and pin of a tenant, which are set without an operation."""
 
     def describe(
         self,
@@ -232,21 +236,19 @@ class TenantDescriptions(Protocol):
         request: Request,
         at: datetime,
         asked_for: Attempt | None = None,
-        only_if: Seen | None = None,
+        only_if: SeenTenant | None = None,
     ) -> bool:
-        """Set what is given, and append to the tenant's history what it was before, and who asked for it.
+        """Set the given labels and pin, and append the change and its requester to the tenant's history.
 
-        Both, or neither; what is so already is neither written nor recorded. ``False`` when a delete has withdrawn the
-        tenant, or when it has no metadata. With the create that was ``asked_for`` and is about to be started also such
-        a tenant is described.
-        With ``only_if`` nothing is set, either, when somebody has brought the tenant into being, or has asked for it,
-        since it was seen.
+        Both happen in one transaction, and nothing is written if nothing changes. ``False`` if the tenant has no
+        metadata or a delete has withdrawn it, unless its create is about to be started as the attempt ``asked_for``.
+        ``False`` also if ``only_if`` is given and somebody has created the tenant, or requested its create, since then.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class ListedTenant:
-    """A tenant as the index has it."""
+    """A tenant as the index lists it."""
 
     tenant: TenantId
     state: TenantState
@@ -257,45 +259,46 @@ class ListedTenant:
     updated_at: datetime | None
     root_cause: RootCause | None
     position: str
-    """Where it stands among those of the same state."""
+    """The tenant's position among the tenants of the same state."""
     stack_id: str | None = None
     readable: bool = True
-    """False if the tenant's row cannot be read. The root cause says why then."""
+    """False if the tenant's row cannot be read. The root cause then has the reason."""
 
 
 class FleetReader(Protocol):
     def tenants_in(
         self, state: TenantState, *, version: str | None = None, after: str | None = None, limit: int
     ) -> Sequence[ListedTenant]:
-        """Tenants in one state, at one version if given, by position, after that one if given."""
+        """Tenants in one state, and at ``version`` if given, in the order of their positions, from ``after`` on."""
 
     def versions_in_use(self) -> Mapping[str, Mapping[TenantState, int]]:
-        """How many tenants are at which version, by state. Those without a version are at the empty one."""
+        """The number of tenants by version and state. The version of tenants without one is empty."""
 
     def count_tenants(self) -> int:
-        """How many tenants there are, whatever state they are in. Deleted ones are not there."""
+        """The number of tenants in all states but DELETED."""
 
     def unfinished_operations(self) -> Iterable[Audit]:
-        """Those that say Started, oldest first."""
+        """The audits with the status Started, the oldest first."""
 
 
 class CreateLimits(Protocol):
-    def check(self, tenant: TenantId, *, another: bool, caller: str | None) -> Limited | None:
-        """Why a create that is about to be started must not be; ``None`` when it may.
+    def check(self, tenant: TenantId, *, is_new: bool, caller: str | None) -> Limited | None:
+        """The limit that forbids starting this create; ``None`` if the create may be started.
 
-        ``another`` when the tenant is not there yet. ``caller`` is whom the create is counted for, if for anybody.
+        ``is_new`` if the tenant does not exist yet. ``caller`` is the caller whose creates are counted, if any.
         """
 
 
 class CreateCounts(Protocol):
     def count(self, caller: str, tenant: TenantId, *, window: datetime, limit: int) -> datetime | None:
-        """Count a create of that tenant for that caller, in the window that begins then: once, however often.
+        """Count a create of the tenant for the caller in the window that begins at ``window``.
 
-        ``None`` when it is counted. Otherwise the window is full, and its beginning is returned.
+        A create of the same tenant is counted once per window. Returns ``None`` if the create is counted. Otherwise the
+        window is full, and its beginning is returned.
         """
 
     def is_counted(self, caller: str, tenant: TenantId, *, since: datetime) -> bool:
-        """Whether a create of that tenant was counted for that caller, in a window that began then or later."""
+        """True if a create of the tenant was counted for the caller in a window that began at ``since`` or later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,20 +310,20 @@ class Stack:
     status_reason: str
     tenant_id: str | None
     queue: Queue | None
-    """The queue that the stack's outputs name. Whoever wrote the template chose them, so nobody is served from here:
-    see :meth:`Stacks.queue`."""
+    """The queue in the stack's outputs. The author of the template chose them, so this queue is never served: see
+    :meth:`Stacks.queue`."""
     version: str | None
     ours: bool
-    """Whether the stack's service role is that of this deployment. Nobody else may pass that role."""
+    """True if the stack has the service role of this deployment. Nobody else may pass that role."""
     attached: frozenset[str] = frozenset()
-    """The topics that CloudFormation notifies and the alarms that roll the stack back, as somebody has added them."""
+    """The notification topics and rollback alarms that somebody has attached to the stack."""
     parameters: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """All parameters of the stack's template, with the values that the stack was made with."""
+    """The values of all the parameters of the stack's template."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceEvent:
-    """One line of a stack's event list."""
+    """One of a stack's events."""
 
     at: datetime
     resource: str
@@ -329,9 +332,9 @@ class ResourceEvent:
     reason: str
     is_stack: bool
     cancelled: bool
-    """Given up because another resource had failed."""
+    """CloudFormation cancelled this resource because another one had failed."""
     client_token: str = ""
-    """The token of the request that this is an effect of."""
+    """The client token of the request that caused the event."""
 
 
 class ChangeSetState(Enum):
@@ -341,19 +344,19 @@ class ChangeSetState(Enum):
     """There is nothing to change."""
     EXECUTED = auto()
     STALE = auto()
-    """The stack has changed since."""
+    """The stack has changed since the change set was created."""
     FAILED = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What would happen to one resource."""
+    """The change of one resource in a change set."""
 
     resource: str
     resource_type: str
     physical_id: str
     removes: bool
-    """It is removed, or replaced by another, or might be."""
+    """The change removes or replaces the resource, or might."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,9 +368,9 @@ class ChangeSet:
     changes: Sequence[Change] = ()
     parameters: Mapping[str, str] = field(default_factory=dict)
     extras: Sequence[str] = ()
-    """What it was drawn up with besides a template, a role and parameters. Berth asks for nothing else."""
+    """Options of the change set other than template, role and parameters. Berth uses no others."""
     attached: frozenset[str] = frozenset()
-    """What the stack would have attached afterwards. Berth leaves what the stack has."""
+    """The topics and alarms that the stack would have afterwards. Berth keeps those that the stack has."""
 
 
 class Stacks(Protocol):
@@ -375,52 +378,52 @@ class Stacks(Protocol):
 
     @property
     def names(self) -> Names:
-        """The names of the control plane whose tenants' stacks these are."""
+        """The names of the control plane that owns these stacks."""
 
     def find(self, name_or_id: str) -> Stack | None: ...
 
     def queue(self, stack_id: str) -> Queue | None:
-        """The tenant's queue among the stack's own resources, as CloudFormation lists them now."""
+        """The tenant's queue among the stack's resources, as CloudFormation lists them now."""
 
     def queues(self, stack_id: str) -> Mapping[str, Queue]:
-        """All queues among the stack's own resources, by the names that the template gives them.
+        """All queues among the stack's resources, by logical id.
 
-        Queues that are being deleted, or could not be, are among them.
+        They include queues that are being deleted, or that could not be deleted.
         """
 
     def create(self, tenant: TenantId, *, release: Release, client_token: str) -> str | None:
-        """Create the tenant's stack and return its id. ``None`` when one of that name has just appeared."""
+        """Create the tenant's stack and return its id. ``None`` if a stack of that name exists already."""
 
     def delete(self, stack_id: str, *, client_token: str) -> None: ...
 
-    def draw_up_changes(self, tenant: TenantId, stack_id: str, *, release: Release, name: str) -> str | None:
-        """Have CloudFormation work out what the release would change, under this name, and return the changes' id.
+    def create_change_set(self, tenant: TenantId, stack_id: str, *, release: Release, name: str) -> str | None:
+        """Create a change set with this name that updates the stack to the release, and return its id.
 
-        ``None`` when something of that name was drawn up already, by whomever.
+        ``None`` if the stack already has a change set of that name, whoever created it.
         """
 
-    def changes(self, stack_id: str, change_set: str) -> ChangeSet | None:
-        """What was drawn up, by its id or its name."""
+    def find_change_set(self, stack_id: str, change_set: str) -> ChangeSet | None:
+        """The change set with this id or name."""
 
     def template_digest(self, stack_id: str, change_set: str) -> str | None:
-        """The digest of the template of these changes; ``None`` when it is none that a release could have.
+        """The digest of the change set's template; ``None`` if the template cannot be a release's.
 
-        Raises :class:`orchestrator.common.errors.Conflict` if there are no such changes any more.
+        Raises :class:`orchestrator.common.errors.Conflict` if the change set no longer exists.
         """
 
-    def make_changes(self, stack_id: str, change_set: str, *, client_token: str) -> None:
-        """By their id: a name may stand for something else by now."""
+    def execute_change_set(self, stack_id: str, change_set: str, *, client_token: str) -> None:
+        """Execute the change set with this id. A name would not do: it may be another change set's by now."""
 
-    def forget_changes(self, stack_id: str, change_set: str) -> None: ...
+    def delete_change_set(self, stack_id: str, change_set: str) -> None: ...
 
     def roll_back(self, stack_id: str, *, client_token: str) -> None:
-        """Undo a failed update that was not undone."""
+        """Roll back a failed update that was not rolled back."""
 
     def continue_rollback(self, stack_id: str, *, client_token: str) -> None:
-        """Go on with undoing an update, where that had failed."""
+        """Continue the rollback of an update after the rollback had failed."""
 
     def events(self, stack_id: str) -> Iterable[ResourceEvent]:
-        """Newest first."""
+        """The stack's events, the newest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,13 +433,13 @@ class ResourceState:
     resource_type: str
     status: str
     physical_id: str
-    """Empty while the resource has none."""
+    """Empty while the resource has no physical id."""
     changed_at: datetime | None
-    """When the status became what it is, if CloudFormation says so."""
+    """When the status last changed, if CloudFormation reports it."""
 
 
 class StackResources(Protocol):
-    """Custom resources that our functions answer for, in our own stack and in those of other teams.
+    """The custom resources that Berth's functions handle, in the control plane's stack and in other teams' stacks.
 
     Every method may raise :class:`orchestrator.common.errors.Throttled`.
     """
@@ -448,10 +451,10 @@ class StackResources(Protocol):
 
 class Queues(Protocol):
     def answers(self, queue: Queue) -> bool:
-        """Whether the queue can be used now."""
+        """True if the queue can be used now."""
 
     def messages(self, url: str) -> Messages | None:
-        """What the queue holds; ``None`` when there is no such queue."""
+        """The number of messages in the queue; ``None`` if the queue does not exist."""
 
     def dead_letter_queue(self, url: str) -> str | None:
-        """The URL of the queue to which this one moves what nobody could handle."""
+        """The URL of the queue's dead-letter queue, if it has one."""

@@ -1,4 +1,4 @@
-"""What Berth remembers. Plain, frozen values; how they are stored is the adapters' business."""
+"""The records that Berth keeps, as plain, frozen values. The adapters define how they are stored."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Status(StrEnum):
 
 
 class TenantState(StrEnum):
-    """A tenant in one word."""
+    """The state of a tenant."""
 
     READY = "READY"
     PROVISIONING = "PROVISIONING"
     UPDATING = "UPDATING"
-    """Served all the while."""
+    """The tenant is served during the update."""
     UPDATE_FAILED = "UPDATE_FAILED"
-    """Served as before: the latest update failed and was undone."""
+    """The latest update failed and was rolled back. The tenant is served as before."""
     FAILED = "FAILED"
     DELETING = "DELETING"
     DELETED = "DELETED"
@@ -42,7 +42,7 @@ class TenantState(StrEnum):
 
 
 def release_of(operation: Operation, version: str | None) -> str | None:
-    """The release that an operation is about. A delete is about none, though a version is recorded with it."""
+    """The release of an operation. A delete has none, though a version is recorded with it."""
     return None if operation is Operation.DELETE else version
 
 
@@ -53,19 +53,19 @@ STATE_DURING: Mapping[Operation, TenantState] = {
 }
 
 
-ACCEPTED_FOR = timedelta(minutes=1)
-"""For so long a create that was accepted is believed to be about to begin. Then Step Functions shows whether it is."""
+START_GRACE_PERIOD = timedelta(minutes=1)
+"""How long an accepted create counts as about to begin. After that, Step Functions shows whether it is running."""
 
 UNKNOWN_CREATOR = "unknown"
-"""Who brought a tenant into being that was there before creators were recorded."""
+"""The owner of a tenant that was created before owners were recorded."""
 
 THROTTLING = "Berth::Throttling"
-"""The type of a root cause that is no resource's."""
+"""The resource type of a root cause that AWS's throttling has brought about, not a resource."""
 
 
 @dataclass(frozen=True, slots=True)
 class RootCause:
-    """Why an operation failed: the first thing that broke, not what broke after it."""
+    """Why an operation failed: the first failure, not its consequences."""
 
     resource: str
     resource_type: str
@@ -76,7 +76,7 @@ class RootCause:
 
     @property
     def is_throttling(self) -> bool:
-        """Whether nothing broke: AWS just never had the time."""
+        """True if nothing is broken, and AWS only throttled the requests until the deadline."""
         return self.resource_type == THROTTLING
 
 
@@ -92,7 +92,8 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """The tenant's queue. It is served once an operation has published a version, until a delete withdraws it."""
+    """The tenant's queue and version. The queue is served once an operation has published it, until a delete withdraws
+    it."""
 
     tenant: TenantId
     queue: Queue | None
@@ -101,26 +102,26 @@ class Metadata:
     created_at: datetime | None
     updated_at: datetime | None
     withdrawn_by: str | None = None
-    """The execution that is deleting, or has tried to delete, the tenant."""
+    """The execution that is deleting the tenant, or has tried to."""
     outbound_queue: Queue | None = None
-    """Only tenants from before 0.1.0 have one. The next update takes it away."""
+    """Only tenants from before 0.1.0 have one. The next update removes it."""
     pinned_version: str | None = None
-    """The release that the tenant is to stay at."""
+    """The release that the tenant is pinned to."""
     labels: Mapping[str, str] = field(default_factory=dict)
     labelled: bool = field(default=False, compare=False)
-    """True once somebody has said which labels the tenant has, also if that was none."""
+    """True once the tenant's labels were set, also if they were set to none."""
     deployed: str | None = None
-    """The fingerprint of what the tenant's stack was last made from; ``None`` when that is not known for sure."""
+    """The fingerprint of the release and parameters that the tenant's stack was last made from; ``None`` if unknown."""
     created_by: Requester | None = None
-    """Whose tenant it is: who asked for the first create that began since the tenant was last deleted, also if it
-    failed; ``None`` when that was never recorded. The rule is
+    """The tenant's owner: the requester of the first create that began since the tenant was last deleted, also if that
+    create failed; ``None`` if the owner was never recorded. The rule is
     :func:`orchestrator.tenants.admission.owner_once_begun`."""
     asked_for: Attempt | None = None
-    """The explicit create that was asked for, until it begins: the tenant is still to come."""
+    """The explicit create that was requested and has not begun."""
     asked_for_at: datetime | None = None
-    """When it was asked for."""
+    """When that create was requested."""
     gone_stack_id: str | None = None
-    """The latest stack that has taken its queue back. It is never served again."""
+    """The latest stack that has withdrawn its queue. That stack is never served again."""
     last_version: str | None = None
     """The version at which the tenant was served, if its queue has vanished since."""
 
@@ -134,42 +135,43 @@ class Metadata:
         return self.version is not None or self.last_version is not None
 
     def is_still_to_come(self, run: Run) -> bool:
-        """Whether the tenant's next create was asked for by the time that this run ends, and has not begun.
+        """True if the tenant's next create was requested before this run ends, and has not begun.
 
-        A create that was asked for well before the run was has begun by then, or died before it could.
+        A create that was requested well before the run has begun by then, or died before it could begin.
         """
-        return self.asked_for_at is not None and self.asked_for_at > run.asked_at - ACCEPTED_FOR
+        return self.asked_for_at is not None and self.asked_for_at > run.asked_at - START_GRACE_PERIOD
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What was asked for beyond the operation itself, and by whom. A retry asks for the same again."""
+    """The options of an operation, and its requester. A retry uses the same options again."""
 
     by: str = ""
-    """Who asks, for people to read."""
+    """The requester's name, for people to read."""
     resource: StackResource | None = None
-    """The resource that asks, if it is one. By this alone, and never by ``by``, a tenant is known to belong to it."""
+    """The requesting resource, if a resource requests the operation. Only this, never ``by``, makes the resource the
+    tenant's owner."""
     explicit: bool = False
-    """Create: someone asked for the tenant itself, not just for its queue. Only that brings a deleted one back."""
+    """Create: the tenant itself was requested, not only its queue. Only such a create restores a deleted tenant."""
     labels: Mapping[str, str] | None = None
     pin: str | None = None
     version: str | None = None
-    """Update: the release that was named. ``None``: the one that the tenant is pinned to, or the current one."""
+    """Update: the requested release. ``None``: the release that the tenant is pinned to, or the current one."""
     allow_downgrade: bool = False
     allow_replacement: bool = False
-    """Update: also if that replaces or removes a queue, with the messages in it."""
+    """Update: allow the update to replace or remove a queue with its messages."""
     force: bool = False
-    """Delete: also with messages in the queue."""
+    """Delete: delete the queue with its messages."""
     drain_seconds: int = 0
     """Delete: wait this long for the queue to become empty."""
     asked_at: datetime | None = None
-    """When it was asked for, if that was before its execution started."""
+    """The time of the request, if it is before the start of the execution."""
     own: bool = False
-    """Delete: only a tenant that was brought into being by whoever asks for it."""
+    """Delete: delete the tenant only if the requester owns it."""
     unserved: bool = False
-    """Delete: only a tenant that never had a queue. Whoever wants it next need not bring anything back."""
+    """Delete: delete the tenant only if it never had a queue. Any resource may create such a tenant afterwards."""
     reason: str = ""
-    """Why, in the words of whoever asks."""
+    """The reason that the requester gave."""
 
     @property
     def requester(self) -> Requester:
@@ -177,12 +179,12 @@ class Request:
 
 
 _TOKEN_MAX_LENGTH = 128
-"""CloudFormation accepts no longer client request tokens."""
+"""The maximum length of CloudFormation's client request tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try at one operation. Its name is deterministic, so that starting it twice starts it once."""
+    """One attempt at one operation. Its name is deterministic, so starting it twice runs one execution."""
 
     tenant: TenantId
     operation: Operation
@@ -191,7 +193,7 @@ class Attempt:
 
     @property
     def name(self) -> str:
-        # A delete is of the tenant, not of a version: its number alone tells it from the others.
+        # A delete has no version: only its number distinguishes it from other deletes.
         version = "" if self.operation is Operation.DELETE else f"{self.version}-"
         return f"{self.operation.lower()}-{self.tenant.slug}-{version}{self.number}"
 
@@ -201,16 +203,16 @@ class Attempt:
 
     @property
     def client_token(self) -> str:
-        """The same, in the narrower alphabet of CloudFormation's client request tokens."""
+        """The attempt's name with only those characters that CloudFormation allows in client request tokens."""
         return self.name.replace(".", "-")
 
     @staticmethod
     def tenant_of(client_token: str) -> TenantId | None:
-        """The tenant of the attempt whose client token this one begins with. ``None`` if it is no attempt's."""
+        """The tenant of the attempt whose client token this token begins with. ``None`` if there is no such attempt."""
         operation, *parts = client_token[:_TOKEN_MAX_LENGTH].split("-")
         if operation.upper() not in Operation.__members__:
             return None
-        # The longest, because an id may itself end as if with a digest.
+        # The longest match comes first, because a tenant id may itself end with what looks like a digest.
         for length in range(len(parts), 0, -1):
             with suppress(InvalidTenantId):
                 return TenantId.of_slug("-".join(parts[:length]))
@@ -232,26 +234,26 @@ class Run:
 
     @property
     def asked_at(self) -> datetime:
-        """Of a create and a delete that race, the one that was asked for later has its way.
+        """The time of the request. If a create and a delete race, the later request wins.
 
-        Nobody can ask after the execution was started: a time to come would overrule whatever is asked for later.
+        It is never later than the start of the execution, because a time in the future would win over later requests.
         """
         return min(self.request.asked_at or self.started_at, self.started_at)
 
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """The one run that owns the tenant now."""
+    """The lock of a tenant. It is held by one run, which owns the tenant."""
 
     run: Run
     task_token: str | None
     change_set: str | None = None
-    """The id of the changes that the run had CloudFormation draw up. Nothing else is ever executed for it."""
+    """The id of the change set that the run has created. The run executes no other change set."""
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """The latest state of one operation on one tenant. Rows from before versions have none."""
+    """The latest state of one operation on one tenant. Rows from before versions were recorded have no version."""
 
     tenant: TenantId
     operation: Operation
@@ -263,14 +265,14 @@ class Audit:
     root_cause: RootCause | None = None
     request: Request = Request()
     revived_by: str | None = None
-    """Of a delete: the execution of the explicit create that came after it."""
+    """Delete: the execution of the explicit create that superseded the delete."""
     asked_at: datetime | None = None
-    """When the operation was asked for. Rows from before 0.5.0 do not say."""
+    """The time of the operation's request. Rows from before 0.5.0 do not have it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TenantRecords:
-    """All that is recorded of one tenant, but for its history."""
+    """All records of one tenant except its history."""
 
     metadata: Metadata | None
     audits: Sequence[Audit]
@@ -282,7 +284,7 @@ class TenantRecords:
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One thing that happened in an operation. Appended, never changed."""
+    """An entry of the history: one event of an operation. Entries are appended, never changed."""
 
     tenant: TenantId
     at: datetime
@@ -294,27 +296,27 @@ class HistoryEntry:
     root_cause: RootCause | None = None
     requested_by: str = ""
     request: Request | None = None
-    """All that was asked for. Rows from before 0.6.0 only say by whom."""
+    """The request of the operation. Rows from before 0.6.0 have only the requester."""
     altered: bool = False
-    """The row does not say what its key says that it said: somebody has put another over it."""
+    """True if the row does not match the digest in its key: somebody has overwritten it."""
 
 
 class ChangeKind(StrEnum):
-    """What was changed on record without an operation."""
+    """The kinds of changes of a tenant's records outside operations."""
 
     DESCRIBE = "DESCRIBE"
-    """Somebody said something about the tenant: its labels, or its pin."""
+    """Somebody changed the tenant's labels or pin."""
     CORRECT = "CORRECT"
-    """A reconciliation made the metadata say what the stack says."""
+    """A reconciliation made the metadata match the stack."""
     REPLACE = "REPLACE"
-    """The tenant's stack has another queue, and no operation is at work on it: somebody changed the stack."""
+    """The tenant's stack has another queue although no operation is running: somebody changed the stack by hand."""
     ADOPT = "ADOPT"
-    """The tenant was there before Berth, and has been brought into the index."""
+    """A tenant from before Berth was added to the index."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedChange:
-    """One change of what is recorded about a tenant. Appended, never changed."""
+    """An entry of the history: one change of a tenant's records outside operations."""
 
     tenant: TenantId
     at: datetime
@@ -323,21 +325,21 @@ class RecordedChange:
     before: Mapping[str, object]
     after: Mapping[str, object]
     altered: bool = False
-    """As of an operation's entry."""
+    """The same as in :class:`HistoryEntry`."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnreadableEntry:
-    """A row of history that is no entry at all: somebody has put it there, or over what was recorded."""
+    """A row of the history that is not a valid entry: somebody other than Berth has written it."""
 
     at: datetime | None
-    """As its key says; ``None`` if not even the key says when."""
+    """The time in the row's key; ``None`` if the key has none."""
     altered: Literal[True] = True
 
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """How many messages a queue holds, as SQS estimates it."""
+    """The number of messages in a queue, as SQS estimates it."""
 
     visible: int
     in_flight: int

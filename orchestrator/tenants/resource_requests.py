@@ -1,4 +1,4 @@
-"""What CloudFormation sends for custom resources, checked and in the domain's words."""
+"""The events that CloudFormation sends for custom resources, validated and parsed."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from orchestrator.tenants.stack_resources import StackResource
 
 _IDS = ("RequestType", "StackId", "RequestId", "LogicalResourceId", "PhysicalResourceId")
 _MAX_ID_LENGTH = 1_000
-"""As many characters as any of them has. A stack's and a resource's together are who asked for a tenant."""
+"""The maximum length of these ids. The stack's and the resource's id together are the requester of a tenant."""
 _ID = {"type": "string", "minLength": 1, "maxLength": _MAX_ID_LENGTH}
 _ADDRESS = {**SECRET, "pattern": "^https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?([/?][!-~]*)?$"}
-"""It is signed: whoever knows it can answer in our place."""
+"""The URL is signed: anybody who knows it can send a response."""
 _ANSWERABLE = Schema(object_of({"ResponseURL": _ADDRESS}))
 
 _MAX_CHARACTERS = 200_000
-"""Of an event as JSON. The machine that it is handed to takes no more than 256 KiB with all that is around it."""
+"""The maximum length of an event as JSON. The input of the state machine that handles it is limited to 256 KiB."""
 
 MAX_NOTES = 4_000
-"""As many characters as are kept of what the changelog says about a release."""
+"""The maximum length of a release's notes from the changelog."""
 
 
 class Kind(StrEnum):
@@ -40,7 +40,7 @@ class Kind(StrEnum):
 
 
 class OnDelete(StrEnum):
-    """What becomes of the tenant when the resource goes."""
+    """The property that decides whether the tenant is deleted together with the resource."""
 
     RETAIN = "retain"
     DELETE = "delete"
@@ -52,7 +52,7 @@ class MetadataRequest:
     tenant: TenantId
     stack: StackArn
     queue: Queue
-    """What the resource was given. Anybody may have sent it: CloudFormation is asked which queue the stack has."""
+    """The queue in the event, which may be forged. CloudFormation's list of the stack's resources has the real one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +61,15 @@ class ReleaseRequest:
     digest: str
     source_key: str
     notes: str = ""
-    another_key: bool = False
-    """The bucket of releases is encrypted with another key than before."""
+    key_changed: bool = False
+    """True if the encryption key of the bucket of releases has changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutRequest:
     version: str
-    another_version: bool
-    """Than that of the last deployment, if there was one."""
+    version_changed: bool
+    """True if the version differs from that of the last deployment, or if there was none."""
 
 
 OWN_TYPES = frozenset({METADATA_TYPE, "Custom::Release", "Custom::Rollout", "Custom::ApiProof"})
@@ -77,21 +77,21 @@ OWN_TYPES = frozenset({METADATA_TYPE, "Custom::Release", "Custom::Rollout", "Cus
 
 
 def may_be_tenant_queue(resource_type: str) -> bool:
-    """Whether a resource of this type can be a Custom::TenantQueue. Whoever writes the template names the type."""
+    """True if a resource of this type can be a Custom::TenantQueue. The author of the template chooses the type."""
     is_custom = resource_type.startswith("Custom::") or resource_type == "AWS::CloudFormation::CustomResource"
     return is_custom and resource_type not in OWN_TYPES
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Which resource of which stack asks for what, as an event says that whoever invokes a function can make up."""
+    """The change of a resource that an event claims. The event may be forged."""
 
     kind: Kind
     resource: StackResource
     request_id: str
     physical_id: str | None
     tenant_id: str | None
-    """The tenant that the event names, if that is a text."""
+    """The tenant id in the event, if it is a string."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +101,9 @@ class TenantQueueRequest:
     request: Request
     on_delete: OnDelete
     replaces: TenantId | None
-    """Update: the tenant whose queue it was before, if that is another."""
+    """Update: the resource's former tenant, if that was another one."""
     unpin: bool = False
-    """Update: the resource named a version before, and names none any more."""
+    """Update: the resource had a version before, and has none now."""
 
 
 def _custom_resource(required: Mapping[str, Any], optional: Mapping[str, Any] | None = None) -> Any:
@@ -112,7 +112,7 @@ def _custom_resource(required: Mapping[str, Any], optional: Mapping[str, Any] | 
             {
                 "RequestType": {"enum": [kind.value for kind in Kind]},
                 "StackId": _ID,
-                # An execution is named after it.
+                # The id becomes the name of an execution.
                 "RequestId": {"type": "string", "pattern": "^[A-Za-z0-9-]{1,64}$"},
                 "LogicalResourceId": _ID,
                 "ResponseURL": _ADDRESS,
@@ -142,7 +142,7 @@ _TENANT_QUEUE = _custom_resource(
 
 
 def answerable(event: object) -> Mapping[str, Any]:
-    """Any event that says where the answer goes, whatever else is wrong with it. An id that is none is left out."""
+    """Any event with a valid response URL, whatever else is wrong with it. Invalid ids are left out."""
     given = event if isinstance(event, dict) else {}
     valid(_ANSWERABLE, {"ResponseURL": given.get("ResponseURL")})
     return {name: value for name, value in given.items() if name not in _IDS or _is_id(value)}
@@ -153,9 +153,9 @@ def _is_id(value: object) -> bool:
 
 
 def parse_metadata_request(event: object, *, location: Location, names: Names) -> MetadataRequest:
-    """Only a tenant's own stack may say that it has a queue, or none any more: one of its name, where Berth is.
+    """The event must come from a stack with the tenant's stack name, in Berth's account and region.
 
-    Or one that an earlier system has named. Whether that is the tenant's is on record.
+    It may also come from a stack with an earlier system's name. The caller checks that it is recorded as the tenant's.
     """
     checked = valid(_TENANT_METADATA, event)
     properties = checked["ResourceProperties"]
@@ -179,12 +179,12 @@ def parse_release_request(event: object) -> ReleaseRequest:
         digest=properties["Digest"],
         source_key=properties["SourceKey"],
         notes=properties.get("Notes", ""),
-        another_key=before is not None and before.get("KmsKeyArn") != properties.get("KmsKeyArn"),
+        key_changed=before is not None and before.get("KmsKeyArn") != properties.get("KmsKeyArn"),
     )
 
 
-def asks_for_another_proof(event: object) -> bool:
-    """Whether the deployment has no proof yet, or says that it wants another one."""
+def wants_new_proof(event: object) -> bool:
+    """True if the deployment has no proof yet, or requests another generation of it."""
     checked = valid(_API_PROOF, event)
     before = checked.get("OldResourceProperties", {}).get("Generation")
     return bool(before != checked["ResourceProperties"]["Generation"])
@@ -193,14 +193,17 @@ def asks_for_another_proof(event: object) -> bool:
 def parse_rollout_request(event: object) -> RolloutRequest:
     checked = valid(_ROLLOUT, event)
     version = checked["ResourceProperties"]["Version"]
-    return RolloutRequest(version, another_version=checked.get("OldResourceProperties", {}).get("Version") != version)
+    return RolloutRequest(version, version_changed=checked.get("OldResourceProperties", {}).get("Version") != version)
 
 
 def parse_claim(event: object, here: Location) -> Claim:
-    """All that must be right before CloudFormation is asked about an event. ``here`` is where Berth is deployed."""
+    """Validate what must be right before CloudFormation is asked about an event.
+
+    ``here`` is the account and region where Berth is deployed.
+    """
     checked = valid(_CLAIM, event)
     if len(json.dumps(checked)) > _MAX_CHARACTERS:
-        raise InvalidRequest(f"the event: it is too large; at most {_MAX_CHARACTERS} characters are allowed")
+        raise InvalidRequest(f"the event is too large: at most {_MAX_CHARACTERS} characters are allowed")
     resource = StackResource.parse(checked["StackId"], checked["LogicalResourceId"])
     if resource.stack.location != here:
         raise InvalidRequest(f"StackId: {checked['StackId']!a} is not a stack of this account and region")
@@ -219,11 +222,11 @@ def parse_tenant_queue_request(event: object) -> TenantQueueRequest:
     properties = checked["ResourceProperties"]
     before = checked.get("OldResourceProperties", {})
     tenant = TenantId.parse(properties["TenantId"])
-    # The resource itself asks: the same one that may later ask to delete what it had created.
+    # The requester is the resource itself, so that it can later delete the tenant that it has created.
     resource = StackResource.parse(checked["StackId"], checked["LogicalResourceId"])
-    # When a change of the tenant has failed, CloudFormation undoes it: the resource has been that tenant all the time.
-    undone = checked.get("PhysicalResourceId") == tenant.value
-    another = _another(tenant, before.get("TenantId"))
+    # When a change of the tenant is rolled back, the resource still has this tenant's id, so nothing is replaced.
+    is_rollback = checked.get("PhysicalResourceId") == tenant.value
+    former = _former_tenant(tenant, before.get("TenantId"))
     return TenantQueueRequest(
         kind=Kind(checked["RequestType"]),
         tenant=tenant,
@@ -234,15 +237,18 @@ def parse_tenant_queue_request(event: object) -> TenantQueueRequest:
             pin=properties.get("Version"),
         ),
         on_delete=OnDelete(properties.get("OnDelete", OnDelete.RETAIN)),
-        replaces=None if undone else another,
-        unpin=another is None and "Version" in before and "Version" not in properties,
+        replaces=None if is_rollback else former,
+        unpin=former is None and "Version" in before and "Version" not in properties,
     )
 
 
-def _another(tenant: TenantId, before: object) -> TenantId | None:
-    """The tenant before, if that is another. An id that was refused was none: undoing such an update names it here."""
+def _former_tenant(tenant: TenantId, before: object) -> TenantId | None:
+    """The resource's former tenant, if that was another one.
+
+    The former id is invalid when CloudFormation rolls back an update that was refused because of that id.
+    """
     try:
-        replaced = TenantId.parse(before)
+        former = TenantId.parse(before)
     except InvalidTenantId:
         return None
-    return replaced if replaced != tenant else None
+    return former if former != tenant else None

@@ -1,7 +1,7 @@
-"""What the machines' states send, as JSON schemas, and its translation into the domain's words.
+"""The payloads of the state machines' states: their JSON schemas, and the values parsed from them.
 
-What operators send is in :mod:`orchestrator.api.operator_requests`, what CloudFormation sends for custom resources in
-:mod:`orchestrator.tenants.resource_requests`. getQueue has no schema: its function must start fast.
+Operators' requests are in :mod:`orchestrator.api.operator_requests`, CloudFormation's events for custom resources in
+:mod:`orchestrator.tenants.resource_requests`. getQueue has no schema, because its function must start fast.
 """
 
 from __future__ import annotations
@@ -113,30 +113,30 @@ _STACK_EVENT = Schema(
 
 
 REFUSED = "refused"
-"""The physical id of a resource that was never provided, because what it asked for could not be understood."""
+"""The physical id of a resource whose request was invalid, so that it was never provided."""
 
 
 @dataclass(frozen=True, slots=True)
 class StackEvent:
     stack_id: str
     client_token: str
-    """Of the request that brought the stack where it is; empty if the event names none."""
+    """The client token of the request that caused the event; empty if the event has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckStep:
     run: Run
     empty_since: datetime | None
-    """When the tenant's queues first looked empty, and have ever since."""
+    """Since when every count has found the tenant's queues empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartStep:
     run: Run
     looked_at: datetime | None
-    """Of a delete: when the tenant's queues were last seen to be empty."""
+    """Delete: when the tenant's queues were last found empty."""
     empty_since: datetime | None
-    """Of an update: when the queues that it takes away first looked empty, and have ever since."""
+    """Update: since when every count has found the queues empty that the update removes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,15 +162,16 @@ class FinishStep:
 class SettleStep:
     claim: Claim
     asked: TenantQueueRequest | InvalidRequest
-    """The request, or why it is none."""
+    """The request, or the error that makes it invalid."""
     since: datetime
     confirmed: bool
-    """The machine says that CloudFormation has confirmed it at an earlier step. The machine of 0.5.0 does not say."""
+    """True if an earlier step reported that CloudFormation has confirmed the request. The machine of 0.5.0 does not
+    pass this on."""
     event: Mapping[str, Any]
-    """What CloudFormation sent, and where the answer goes."""
+    """CloudFormation's event, with the URL for the response."""
     fault: str | None
     by_old_machine: bool = False
-    """The execution began with the machine of 0.5.0, which knows of no requests that are not confirmed."""
+    """True if the execution began with the machine of 0.5.0, which has no state for unconfirmed requests."""
 
     @property
     def physical_id(self) -> str:
@@ -193,15 +194,15 @@ def parse_run(event: object) -> Run:
 
 
 def _check_machine(checked: Mapping[str, Any]) -> None:
-    """Raise :class:`InvalidRequest` if an execution was given another operation than its machine is for.
+    """Raise :class:`InvalidRequest` if the operation in an execution's input is not that of its machine.
 
-    Whoever may start one machine may give it any input. Machines of 0.6.0 and before do not say what they are for.
+    Anybody who may start a machine may give it any input. Machines of 0.6.0 and before do not name their operation.
     """
     given = checked["execution"]["Input"]["operation"]
-    made_for = checked.get("operation", given)
-    if given != made_for:
+    of_machine = checked.get("operation", given)
+    if given != of_machine:
         raise InvalidRequest(
-            f"execution.Input.operation is {given}, but this machine is for {made_for}. Nothing was recorded."
+            f"execution.Input.operation is {given}, but this machine is for {of_machine}. Nothing was recorded."
         )
 
 
@@ -219,8 +220,7 @@ def parse_start_step(event: object) -> StartStep:
 
 def _empty_since(checked: Mapping[str, Any], run: Run) -> datetime | None:
     if "emptySince" not in checked:
-        # The execution began with a machine that keeps no moment between two looks: 0.4.0's of a delete, 0.6.0's of an
-        # update.
+        # The execution began with a machine that does not pass the time on: a delete of 0.4.0, or an update of 0.6.0.
         return run.started_at
     since = checked["emptySince"]
     return _moment(since, "emptySince") if since else None
@@ -247,23 +247,23 @@ def parse_finish_step(event: object) -> FinishStep:
     return FinishStep(run, Done(stack["stackId"], queue, stack["version"]))
 
 
-def _start(told: Mapping[str, Any]) -> Start:
-    """What StartStack said, as it said it."""
-    match told["outcome"]:
+def _start(result: Mapping[str, Any]) -> Start:
+    """The outcome of StartStack, from its result."""
+    match result["outcome"]:
         case "started":
-            return Started(told["stackId"])
+            return Started(result["stackId"])
         case "clearing":
-            return Clearing(told["stackId"])
+            return Clearing(result["stackId"])
         case "unchanged":
-            return Unchanged(told["stackId"])
+            return Unchanged(result["stackId"])
         case "gone":
             return Gone()
         case "draining":
-            return Draining(told["messages"], _moment(told["emptySince"], "emptySince"), told["seconds"])
+            return Draining(result["messages"], _moment(result["emptySince"], "emptySince"), result["seconds"])
         case "failed":
-            return GaveUp(told["reason"], told.get("failedStack"), told.get("throttled", False))
+            return GaveUp(result["reason"], result.get("failedStack"), result.get("throttled", False))
         case _:
-            return Again(told["reason"], told.get("throttled", False))
+            return Again(result["reason"], result.get("throttled", False))
 
 
 def parse_failure_step(event: object, names: Names) -> FailureStep:
@@ -280,7 +280,7 @@ def parse_failure_step(event: object, names: Names) -> FailureStep:
 
 
 def parse_settle_step(event: object, here: Location) -> SettleStep:
-    """``here`` is where Berth is deployed, and where the stacks are that may ask."""
+    """``here`` is the account and region where Berth is deployed. Only stacks in the same place may send requests."""
     checked = valid(_SETTLE_STEP, event)
     execution, failure = checked["execution"], checked.get("failure")
     given = execution["Input"]["event"]
@@ -303,15 +303,15 @@ def _tenant_queue_request(event: Mapping[str, Any]) -> TenantQueueRequest | Inva
 
 
 def fault_of(failure: Mapping[str, Any]) -> str:
-    """What went wrong in a function, in its own words: a task's cause is the function's error as JSON."""
+    """The error of a task that has failed. If its cause is a function's error as JSON, that error."""
     error, cause = str(failure["Error"]), str(failure.get("Cause", ""))
     try:
-        told = json.loads(cause)
-        if isinstance(told, dict) and "errorMessage" in told:
-            error, cause = str(told.get("errorType", error)), str(told["errorMessage"])
+        raised = json.loads(cause)
+        if isinstance(raised, dict) and "errorMessage" in raised:
+            error, cause = str(raised.get("errorType", error)), str(raised["errorMessage"])
     except (ValueError, RecursionError):
         pass
-    # It is recorded, whatever it is: half of a surrogate pair could not be.
+    # A lone surrogate cannot be stored.
     return f"{error}: {cause}".encode(errors="replace").decode()
 
 
@@ -327,7 +327,7 @@ def _run(event: Mapping[str, Any]) -> Run:
         TenantId.parse(given["tenantId"]),
         Operation(given["operation"]),
         given["version"],
-        int(given["attempt"]),  # 1.0 is an integer, too, to JSON schemas
+        int(given["attempt"]),  # JSON schemas accept 1.0 as an integer.
     )
     request = given.get("request", {})
     if "askedAt" in request:

@@ -1,4 +1,4 @@
-"""A resource in a stack of another team, as a typed value: who asks for a tenant by ``Custom::TenantQueue``."""
+"""A resource in another team's stack, as a typed value: it requests a tenant with ``Custom::TenantQueue``."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.stack_arns import StackArn
 
 LOGICAL_ID_PATTERN = r"^[A-Za-z0-9]{1,255}$"
-"""CloudFormation's own rule for the names of resources in a template."""
+"""CloudFormation's rule for the logical ids of resources in a template."""
 
 _LOGICAL_ID = re.compile(LOGICAL_ID_PATTERN, re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class StackResource:
-    """The stack, and the name that its template gives to the resource."""
+    """A stack, and the logical id of a resource in its template."""
 
     stack: StackArn
     logical_id: str
@@ -30,9 +30,9 @@ class StackResource:
 
     @classmethod
     def from_text(cls, text: str) -> StackResource | None:
-        """The resource that a row or an execution of 0.5.0 names as ``stack id/logical id``, if it is one.
+        """The resource that a row or an execution of 0.5.0 names as ``stack id/logical id``; ``None`` for other texts.
 
-        No part of a stack's ARN holds a further slash, nor does a logical id: the text can be read in one way only.
+        Logical ids have no slashes, so the last slash always separates the two.
         """
         stack_id, _, logical_id = text.rpartition("/")
         try:
@@ -41,7 +41,7 @@ class StackResource:
             return None
 
     def stands_for(self, other: StackResource) -> bool:
-        """True for the same resource of a stack of the same name: a stack that is deployed again has another id."""
+        """True for the same resource in a stack of the same name: a stack that is deployed again has another id."""
         here, there = self.stack, other.stack
         same_stack = (here.location, here.name) == (there.location, there.name)
         return same_stack and self.logical_id == other.logical_id
@@ -51,7 +51,7 @@ class StackResource:
 
 
 Requester = str | StackResource
-"""Who asks: a caller of the API by name, or a resource. A name is never equal to a resource, whatever it says."""
+"""The requester of an operation: a caller of the API, by name, or a resource. A name never equals a resource."""
 
 
 LOGICAL_ID = {"type": "string", "pattern": LOGICAL_ID_PATTERN}

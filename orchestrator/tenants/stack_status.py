@@ -1,4 +1,4 @@
-"""Every CloudFormation stack status, sorted by what it means for a tenant."""
+"""The meaning of each CloudFormation stack status for a tenant."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from enum import Enum, auto
 
 class StackCondition(Enum):
     WORKING = auto()
-    """CloudFormation is at it. Wait."""
+    """CloudFormation is changing the stack. Wait."""
     DONE = auto()
-    """The stack is what was last asked for."""
+    """The latest change of the stack succeeded."""
     DONE_AT_OLD_VERSION = auto()
-    """An update failed and was undone: healthy, as it was before."""
+    """An update failed and was rolled back. The stack is healthy, as it was before."""
     GONE = auto()
-    """Deleted."""
-    NEVER_LIVED = auto()
-    """Its creation failed. There was never a queue in use, so it may be deleted and created anew."""
+    """The stack is deleted."""
+    CREATION_FAILED = auto()
+    """The stack's creation failed. Its queue was never in use, so the stack may be deleted and created again."""
     NEEDS_ROLLBACK = auto()
-    """An update failed and was not undone. RollbackStack heals it."""
+    """An update failed and was not rolled back. RollbackStack repairs the stack."""
     NEEDS_ROLLBACK_CONTINUED = auto()
-    """Undoing an update failed. ContinueUpdateRollback heals it; deleting would lose the queue."""
+    """The rollback of an update failed. ContinueUpdateRollback repairs the stack; deleting it would lose the queue."""
     BROKEN = auto()
-    """Only a person can tell what to do."""
+    """A person has to decide what to do."""
 
 
 _CONDITIONS = {
     "CREATE_IN_PROGRESS": StackCondition.WORKING,
     "CREATE_COMPLETE": StackCondition.DONE,
-    "CREATE_FAILED": StackCondition.NEVER_LIVED,
+    "CREATE_FAILED": StackCondition.CREATION_FAILED,
     "ROLLBACK_IN_PROGRESS": StackCondition.WORKING,
-    "ROLLBACK_COMPLETE": StackCondition.NEVER_LIVED,
-    "ROLLBACK_FAILED": StackCondition.NEVER_LIVED,
-    # A change set was begun and never executed: it stays so until someone deletes it.
-    "REVIEW_IN_PROGRESS": StackCondition.NEVER_LIVED,
+    "ROLLBACK_COMPLETE": StackCondition.CREATION_FAILED,
+    "ROLLBACK_FAILED": StackCondition.CREATION_FAILED,
+    # The stack's first change set was never executed. The stack stays like this until it is deleted.
+    "REVIEW_IN_PROGRESS": StackCondition.CREATION_FAILED,
     "UPDATE_IN_PROGRESS": StackCondition.WORKING,
     "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS": StackCondition.WORKING,
     "UPDATE_COMPLETE": StackCondition.DONE,
@@ -53,7 +53,7 @@ _CONDITIONS = {
 
 
 def condition(status: str) -> StackCondition:
-    """Sort a status. One that does not exist yet is waited for if it says so, and otherwise left to a person."""
+    """The condition for a status. An unknown status is WORKING if its name says so, and otherwise BROKEN."""
     if status in _CONDITIONS:
         return _CONDITIONS[status]
     return StackCondition.WORKING if status.endswith("_IN_PROGRESS") else StackCondition.BROKEN

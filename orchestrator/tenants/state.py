@@ -1,21 +1,21 @@
-"""A tenant's state, derived from its records: the one place that does so.
+"""A tenant's state, derived from its records. It is derived only here.
 
-getQueue's decision, the list of tenants, admission and the reconciler read it from here, so they cannot disagree.
+getQueue, the list of tenants, admission and the reconciler all use this module, so they cannot disagree.
 
 | metadata  | operations                              | state                                        |
 |-----------|-----------------------------------------|----------------------------------------------|
 | any       | DELETE started                          | DELETING                                     |
-| published | latest is an UPDATE: started, failed    | UPDATING, UPDATE_FAILED: served all the while |
+| published | latest is an UPDATE: started, failed    | UPDATING, UPDATE_FAILED: the tenant is served |
 | published | any other                               | READY                                        |
-| none      | DELETE counts: succeeded, failed        | DELETED, FAILED                              |
+| none      | DELETE in effect: succeeded, failed     | DELETED, FAILED                              |
 | none      | a CREATE is started                     | PROVISIONING                                 |
 | none      | latest CREATE: failed                   | FAILED                                       |
-| none      | latest CREATE: succeeded                | UNKNOWN: the queue vanished behind Berth's back |
+| none      | latest CREATE: succeeded                | UNKNOWN: the queue was removed without Berth |
 | none      | none                                    | UNKNOWN                                      |
 
-"None" includes metadata that no operation has published yet, and metadata that a delete has withdrawn. A delete counts
-until an explicit create has overcome it. The version that tenants are created at makes no difference to the state: a
-tenant whose create failed is FAILED until another create begins.
+"None" includes metadata that no operation has published yet, and metadata that a delete has withdrawn. A delete is in
+effect until an explicit create supersedes it. The version that tenants are created at makes no difference to the state:
+a tenant whose create failed is FAILED until another create begins.
 """
 
 from __future__ import annotations
@@ -27,51 +27,55 @@ from orchestrator.tenants.records import Audit, Metadata, Operation, RootCause, 
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """A state, and the operation that brought the tenant into it, if there was one."""
+class DerivedState:
+    """A state, and the operation that led to it, if there was one."""
 
     state: TenantState
     operation: Audit | None = None
 
     @property
     def root_cause(self) -> RootCause | None:
-        """Why the tenant is in a failed state, if it is in one."""
+        """The root cause of a failed state."""
         failed = self.state in (TenantState.FAILED, TenantState.UPDATE_FAILED)
         return self.operation.root_cause if self.operation and failed else None
 
 
-def standing(metadata: Metadata | None, audits: Sequence[Audit], *, abandoned: Collection[str] = ()) -> Standing:
-    """``abandoned`` names executions that say Started but no longer run: they count as failed."""
+def derive_state(
+    metadata: Metadata | None, audits: Sequence[Audit], *, abandoned: Collection[str] = ()
+) -> DerivedState:
+    """Derive the state. ``abandoned`` are executions that are recorded as Started but no longer run.
+
+    Their operations count as failed.
+    """
 
     def is_running(audit: Audit) -> bool:
         return audit.status is Status.STARTED and audit.execution not in abandoned
 
     delete = delete_of(audits)
     if delete and is_running(delete):
-        return Standing(TenantState.DELETING, delete)
+        return DerivedState(TenantState.DELETING, delete)
     if metadata is not None and metadata.published:
         latest = _latest(audits, Operation.CREATE, Operation.UPDATE)
         if latest is None or latest.operation is not Operation.UPDATE or latest.status is Status.SUCCESS:
-            return Standing(TenantState.READY, latest)
-        return Standing(TenantState.UPDATING if is_running(latest) else TenantState.UPDATE_FAILED, latest)
-    if delete and delete_counts(audits):
-        return Standing(TenantState.DELETED if delete.status is Status.SUCCESS else TenantState.FAILED, delete)
+            return DerivedState(TenantState.READY, latest)
+        return DerivedState(TenantState.UPDATING if is_running(latest) else TenantState.UPDATE_FAILED, latest)
+    if delete and is_delete_in_effect(audits):
+        return DerivedState(TenantState.DELETED if delete.status is Status.SUCCESS else TenantState.FAILED, delete)
     create = _latest(filter(is_running, audits), Operation.CREATE)
     if create is not None:
-        return Standing(TenantState.PROVISIONING, create)
+        return DerivedState(TenantState.PROVISIONING, create)
     create = _latest(audits, Operation.CREATE)
     if create is None or create.status is Status.SUCCESS:
-        return Standing(TenantState.UNKNOWN, create)
-    return Standing(TenantState.FAILED, create)
+        return DerivedState(TenantState.UNKNOWN, create)
+    return DerivedState(TenantState.FAILED, create)
 
 
 def state_of(metadata: Metadata | None, audits: Sequence[Audit]) -> TenantState:
-    """A tenant in one word."""
-    return standing(metadata, audits).state
+    return derive_state(metadata, audits).state
 
 
 def root_cause_of(metadata: Metadata | None, audits: Sequence[Audit]) -> RootCause | None:
-    return standing(metadata, audits).root_cause
+    return derive_state(metadata, audits).root_cause
 
 
 def delete_of(audits: Sequence[Audit]) -> Audit | None:
@@ -82,21 +86,21 @@ def creates_of(audits: Sequence[Audit]) -> list[Audit]:
     return [audit for audit in audits if audit.operation is Operation.CREATE]
 
 
-def delete_counts(audits: Sequence[Audit]) -> bool:
-    """True if the tenant was deleted, or was to be and is not wholly, and was not created since."""
+def is_delete_in_effect(audits: Sequence[Audit]) -> bool:
+    """True if the tenant was deleted, also if the delete failed half-way, and was not created since."""
     delete = delete_of(audits)
-    return delete is not None and not is_overcome(delete, audits)
+    return delete is not None and not is_superseded(delete, audits)
 
 
 def is_deleted(audits: Sequence[Audit]) -> bool:
     delete = delete_of(audits)
-    return delete is not None and delete.status is Status.SUCCESS and delete_counts(audits)
+    return delete is not None and delete.status is Status.SUCCESS and is_delete_in_effect(audits)
 
 
-def is_overcome(delete: Audit, audits: Sequence[Audit]) -> bool:
+def is_superseded(delete: Audit, audits: Sequence[Audit]) -> bool:
     """True if the tenant was created again after that delete.
 
-    Rows from before versions have no mark for it; there the order of time decides.
+    Creates from before versions were recorded do not mark the delete. For them, the times of the rows decide.
     """
     return delete.revived_by is not None or any(
         create.version is None and create.updated_at > delete.updated_at for create in creates_of(audits)
@@ -108,5 +112,5 @@ def latest_create(audits: Sequence[Audit]) -> Audit | None:
 
 
 def _latest(audits: Iterable[Audit], *operations: Operation) -> Audit | None:
-    of_these = [audit for audit in audits if audit.operation in operations]
-    return max(of_these, key=lambda audit: audit.updated_at, default=None)
+    candidates = [audit for audit in audits if audit.operation in operations]
+    return max(candidates, key=lambda audit: audit.updated_at, default=None)

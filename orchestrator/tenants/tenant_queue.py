@@ -1,6 +1,7 @@
-"""Custom::TenantQueue: a resource in another team's stack that is a tenant's queue.
+"""Custom::TenantQueue: a resource in another team's stack that stands for a tenant's queue.
 
-CloudFormation asks once and waits; this is asked again and again until there is an answer.
+CloudFormation sends one event and waits for the response. A state machine calls this module again and again until there
+is a response to send.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from datetime import datetime, timedelta
 
 from orchestrator.common.errors import InvalidRequest, Throttled
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.tenants.admission import Refusal, Refused, brought_into_being, other_owner
+from orchestrator.tenants.admission import Refusal, Refused, is_owner, other_owner
 from orchestrator.tenants.confirming import how_it_ended, is_confirmed, is_undone
-from orchestrator.tenants.lifecycle import Accepted, Lifecycle, Ordered, Unchanged
+from orchestrator.tenants.lifecycle import Accepted, Lifecycle, OrderResult, Unchanged
 from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
-from orchestrator.tenants.ports import Seen, StackResources
+from orchestrator.tenants.ports import SeenTenant, StackResources
 from orchestrator.tenants.records import (
     UNKNOWN_CREATOR,
     Audit,
@@ -31,24 +32,24 @@ from orchestrator.tenants.stack_resources import Requester
 from orchestrator.tenants.state import state_of
 
 PATIENCE = timedelta(minutes=55)
-"""CloudFormation waits for an hour at most. It is told before that."""
+"""CloudFormation waits for an hour at most. The response is sent before that."""
 
 CONSISTENT_WITHIN = timedelta(seconds=30)
-"""How far CloudFormation's descriptions may lag behind. A request that it has not confirmed by then is refused."""
+"""How long CloudFormation's descriptions may lag. A request that it has not confirmed by then is refused."""
 
-_WAITED_FOR = (Refusal.BUSY, Refusal.TOO_MANY_CREATES)
+_TEMPORARY_REFUSALS = (Refusal.BUSY, Refusal.TOO_MANY_CREATES)
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
     confirmed: bool = True
-    """CloudFormation has confirmed the request. The next step is told, but whoever invokes it can say the same."""
+    """True if CloudFormation has confirmed the request. The next step gets this as input, which may be forged."""
     outcome = "waiting"
 
 
 @dataclass(frozen=True, slots=True)
 class Provided:
-    """What was asked for is so. Without a queue after a delete."""
+    """The tenant is in the requested state. After a delete there is no queue."""
 
     queue: Queue | None
     outcome = "provided"
@@ -62,7 +63,7 @@ class NotProvided:
 
 @dataclass(frozen=True, slots=True)
 class NotConfirmed:
-    """The request is not CloudFormation's. Nobody waits for an answer, so none is given."""
+    """The request is not CloudFormation's. Nobody waits for a response, so none is sent."""
 
     reason: str
     outcome = "refused"
@@ -70,14 +71,14 @@ class NotConfirmed:
 
 @dataclass(frozen=True, slots=True)
 class ProvidedBefore:
-    """CloudFormation has its answer: an earlier try of this step gave it, and did not live to say so."""
+    """CloudFormation has its response already: an earlier try of this step sent it, and died before it could end."""
 
     outcome = Provided.outcome
 
 
 @dataclass(frozen=True, slots=True)
 class NotProvidedBefore:
-    """The same for an answer that it could not be provided."""
+    """The same for a response that the queue could not be provided."""
 
     outcome = NotProvided.outcome
 
@@ -95,33 +96,33 @@ def answer(
     lifecycle: Lifecycle,
     resources: StackResources,
 ) -> Answer | AnsweredBefore | NotConfirmed:
-    """Take one step towards the answer, if CloudFormation confirms that the request is its own.
+    """Take one step towards the response, if CloudFormation confirms that the request is its own.
 
-    Otherwise nothing is done, and nothing is told to anybody. ``since`` is when the request came. ``confirmed`` says
-    that CloudFormation has confirmed it at an earlier step. That may be made up, so it only saves asking while there
-    is nothing to do but wait, and grants one more look to a request that CloudFormation stops showing.
+    Otherwise nothing is done, and no response is sent. ``since`` is when the request arrived. ``confirmed`` is True if
+    an earlier step reported that CloudFormation has confirmed the request. That may be forged, so it only saves calls
+    while there is nothing to do but wait, and gives a request one more step when CloudFormation stops showing it.
     """
-    # Before CloudFormation is asked: a function may be slow, and what it was told is old then.
-    waited, sure = lifecycle.clock.now() - since, False
+    # The time is read before CloudFormation is called, because a slow function would otherwise use an old description.
+    waited, is_sure = lifecycle.clock.now() - since, False
     try:
-        if confirmed and waited <= PATIENCE and _is_at_work(asked, lifecycle):
+        if confirmed and waited <= PATIENCE and _is_running(asked, lifecycle):
             return Waiting()
-        sure = is_confirmed(claim, resources)
-        if not sure:
+        is_sure = is_confirmed(claim, resources)
+        if not is_sure:
             if confirmed or waited <= CONSISTENT_WITHIN:
                 return Waiting(confirmed=False)
-            return _ended_or_made_up(claim, since, resources)
+            return _ended_or_forged(claim, since, resources)
         if isinstance(asked, InvalidRequest):
             return _refused(claim, asked)
         return settle(asked, since=since, lifecycle=lifecycle, undone=lambda: is_undone(claim, resources))
     except Throttled as throttled:
         if waited <= PATIENCE:
-            return Waiting(confirmed or sure)
-        return NotProvided(str(throttled)) if sure else _not_confirmed(claim, f"AWS had no time: {throttled}")
+            return Waiting(confirmed or is_sure)
+        return NotProvided(str(throttled)) if is_sure else _not_confirmed(claim, f"AWS throttled it: {throttled}")
 
 
-def _is_at_work(asked: TenantQueueRequest | InvalidRequest, lifecycle: Lifecycle) -> bool:
-    """True while an operation such as was asked for owns the tenant, unless it is old enough to have died."""
+def _is_running(asked: TenantQueueRequest | InvalidRequest, lifecycle: Lifecycle) -> bool:
+    """True while the requested operation holds the tenant's lock, unless it is old enough to have died."""
     if isinstance(asked, InvalidRequest):
         return False
     lock = lifecycle.reader.lock(asked.tenant)
@@ -131,36 +132,42 @@ def _is_at_work(asked: TenantQueueRequest | InvalidRequest, lifecycle: Lifecycle
     return lifecycle.clock.now() - lock.run.started_at <= CHECK_HOLDER_AFTER
 
 
-def _ended_or_made_up(claim: Claim, since: datetime, resources: StackResources) -> AnsweredBefore | NotConfirmed:
+def _ended_or_forged(claim: Claim, since: datetime, resources: StackResources) -> AnsweredBefore | NotConfirmed:
     provided = how_it_ended(claim, since, resources)
     if provided is not None:
         return ProvidedBefore() if provided else NotProvidedBefore()
-    return _not_confirmed(claim, "the event was made up, or came too late")
+    return _not_confirmed(claim, "the event is forged, or was too late")
 
 
 def _not_confirmed(claim: Claim, why: str) -> NotConfirmed:
     return NotConfirmed(
-        f"CloudFormation does not confirm that it is at the {claim.kind} of {claim.resource} as a custom resource "
-        f"({why}). Nothing was done, and nobody was answered."
+        f"CloudFormation does not confirm the {claim.kind} of the custom resource {claim.resource} ({why}). Nothing "
+        "was done, and no response was sent."
     )
 
 
 def _refused(claim: Claim, invalid: InvalidRequest) -> Provided | NotProvided:
-    """Whatever was refused was never provided, so it can always be deleted: else its stack could not roll back."""
+    """A delete always succeeds: an invalid resource was never provided, and its stack must be able to roll back."""
     return Provided(None) if claim.kind is Kind.DELETE else NotProvided(f"{type(invalid).__name__}: {invalid}")
 
 
 def settle(
     asked: TenantQueueRequest, *, since: datetime, lifecycle: Lifecycle, undone: Callable[[], bool] = lambda: False
 ) -> Answer:
-    """Take one step towards the answer. ``since`` is when it was asked for, ``undone`` says if an update is undone."""
+    """Take one step towards the response. ``since`` is the time of the request.
+
+    ``undone`` returns True if CloudFormation is rolling back an update.
+    """
     if asked.kind is Kind.DELETE:
         answer = _delete(asked, since, lifecycle)
     else:
         answer = _provide(asked, since, lifecycle, undone)
     if isinstance(answer, Waiting) and lifecycle.clock.now() - since > PATIENCE:
         minutes = int(PATIENCE.total_seconds() // 60)
-        return NotProvided(f"Tenant {asked.tenant} was not settled within {minutes} minutes.")
+        return NotProvided(
+            f"Tenant {asked.tenant}: {asked.kind} did not end within {minutes} minutes. Deploy the stack again. If "
+            f"that does not help, ask an operator of Berth to look at the tenant: berth tenant {asked.tenant}"
+        )
     return answer
 
 
@@ -169,17 +176,17 @@ def _provide(asked: TenantQueueRequest, since: datetime, lifecycle: Lifecycle, u
     seen, audits = reader.metadata(tenant), reader.audits(tenant)
     owner = other_owner(asked.request.requester, seen, audits)
     if owner is not None:
-        # Refusing to go back would leave the stack stuck. Nothing is said about the tenant then, either.
+        # A refusal during a rollback would leave the stack stuck. Labels and pin are not changed then, either.
         if (differing := _differing(asked.request, seen)) and not undone():
             return _not_the_owner(asked.tenant, owner, differing)
         asked = replace(asked, request=replace(asked.request, labels=None, pin=None), unpin=False)
     version = asked.request.pin or lifecycle.version_to_create(seen, audits)
     if failed := _failed([audit for audit in audits if audit.version == version], Operation.CREATE, since):
         return NotProvided(_why(tenant, failed))
-    # An update of the same tenant asks for labels and a version; it brings nobody back.
+    # An update of the same tenant only changes labels and version. It must not restore a deleted tenant.
     same_tenant = asked.kind is Kind.UPDATE and asked.replaces is None
     request = replace(asked.request, asked_at=since)
-    ordered = lifecycle.create(tenant, request, unpin=asked.unpin, explicit=not same_tenant, only_if=Seen(seen))
+    ordered = lifecycle.create(tenant, request, unpin=asked.unpin, explicit=not same_tenant, only_if=SeenTenant(seen))
     metadata = reader.metadata(tenant)
     if isinstance(ordered, Unchanged) and metadata and metadata.published:
         return Provided(metadata.queue)
@@ -187,33 +194,34 @@ def _provide(asked: TenantQueueRequest, since: datetime, lifecycle: Lifecycle, u
 
 
 def _differing(request: Request, metadata: Metadata | None) -> list[str]:
-    """The properties that say something else about the tenant than what is recorded."""
+    """The properties that differ from what is recorded about the tenant."""
     properties = {
         "Labels": (request.labels, metadata.labels if metadata else {}),
         "Version": (request.pin, metadata.pinned_version if metadata else None),
     }
-    return [name for name, (said, recorded) in properties.items() if said not in (None, recorded)]
+    return [name for name, (requested, recorded) in properties.items() if requested not in (None, recorded)]
 
 
 def _not_the_owner(tenant: TenantId, owner: Requester, differing: Sequence[str]) -> NotProvided:
     properties = " and ".join(differing)
     return NotProvided(
-        f"Tenant {tenant} belongs to {_name(owner)}, who asked for it first, so this resource cannot change its "
+        f"Tenant {tenant} belongs to {_name(owner)}, who requested it first, so this resource cannot change its "
         f"{properties}. "
-        f"Leave {properties} out of this resource to get the tenant's queue as it is, or ask an operator of Berth to "
+        f"Remove {properties} from this resource to get the tenant's queue as it is, or ask an operator of Berth to "
         "change the tenant."
     )
 
 
 def _name(owner: Requester) -> str:
-    return "somebody who was not recorded" if owner in ("", UNKNOWN_CREATOR) else str(owner)
+    return "an owner who was not recorded" if owner in ("", UNKNOWN_CREATOR) else str(owner)
 
 
 def _delete(asked: TenantQueueRequest, since: datetime, lifecycle: Lifecycle) -> Answer:
-    """Delete the tenant if the resource says ``OnDelete: delete`` and created the tenant itself.
+    """Delete the tenant if the resource has ``OnDelete: delete`` and owns the tenant.
 
-    A tenant that was there before is left alone: also the rollback of a stack that was to use it asks for a delete.
-    If the creation failed, there is nothing to retain: what is left is deleted, so that others may have the tenant.
+    A tenant of another owner stays: CloudFormation also sends a delete when it rolls back a stack that was to use the
+    tenant. If the create failed, there is nothing to retain: the remains are deleted, so that others may create the
+    tenant.
     """
     tenant = asked.tenant
     audits, metadata = lifecycle.reader.audits(tenant), lifecycle.reader.metadata(tenant)
@@ -221,27 +229,27 @@ def _delete(asked: TenantQueueRequest, since: datetime, lifecycle: Lifecycle) ->
     if asked.on_delete is OnDelete.RETAIN and not (unserved and state_of(metadata, audits) is TenantState.FAILED):
         return Provided(None)
     if lifecycle.pending_create(metadata):
-        return Waiting()  # It may be this resource's own, which is seen once it has begun.
-    if not brought_into_being(asked.request.requester, metadata, audits):
+        return Waiting()  # The pending create may be this resource's own, which is known once it has begun.
+    if not is_owner(asked.request.requester, metadata, audits):
         return Provided(None)
     failed = _failed(audits, Operation.DELETE, since)
-    # One that gave up because the tenant had got its queue meanwhile asked for something else.
+    # A delete that failed because the tenant had got its queue meanwhile had other options, and does not count.
     if failed and failed.request.unserved == unserved:
         return NotProvided(_why(tenant, failed))
     ordered = lifecycle.delete(tenant, replace(asked.request, asked_at=since, own=True, unserved=unserved))
     return Provided(None) if isinstance(ordered, Unchanged) else _waiting(ordered)
 
 
-def _waiting(ordered: Ordered) -> Answer:
+def _waiting(ordered: OrderResult) -> Answer:
     match ordered:
-        case Refused(kind, reason) if kind not in _WAITED_FOR:
+        case Refused(kind, reason) if kind not in _TEMPORARY_REFUSALS:
             return NotProvided(reason)
         case Accepted() | Unchanged() | Refused():
             return Waiting()
 
 
 def _failed(audits: Sequence[Audit], operation: Operation, since: datetime) -> Audit | None:
-    """A failure of this very request: an older one is what it is to overcome."""
+    """A failure of this request, not of an older one."""
     return next(
         (
             audit

@@ -1,7 +1,7 @@
-"""Bringing the tenant's stack about: review it, start it, await it, inspect it.
+"""The steps on a tenant's stack: review its changes, start it, await it, inspect it.
 
-Starting takes one step towards the stack; inspecting says what is true, whoever brought it about. So a
-repeated, lost or late step costs time and nothing else. What each operation does is in
+Starting takes one step towards the requested stack. Inspecting reports the actual stack, whoever changed it. So a
+repeated, lost or late step only costs time. The steps of each operation are in
 :mod:`orchestrator.tenants.creating`, :mod:`orchestrator.tenants.updating` and :mod:`orchestrator.tenants.deleting`.
 """
 
@@ -32,23 +32,23 @@ from orchestrator.tenants.outcomes import (
     Unchanged,
     Working,
 )
-from orchestrator.tenants.own_stack import has_unknown_stack, may_be_its_stack, own_stack
+from orchestrator.tenants.own_stack import has_unknown_stack, may_be_stack_of, own_stack
 from orchestrator.tenants.ports import Executions, OperationLedger, Queues, Stack, Stacks, TenantReader
 from orchestrator.tenants.records import Attempt, Lock, Operation, Run
 from orchestrator.tenants.stack_status import StackCondition, condition
-from orchestrator.tenants.updating import Drafting, Looks
+from orchestrator.tenants.updating import Drafting, EmptyCheck
 
 
 def review_changes(
     run: Run, *, reader: TenantReader, releases: Releases, stacks: Stacks, drafting: Drafting
 ) -> Reviewing:
-    """Before an update: have CloudFormation say what it would change. Once, also if this is called again."""
+    """Create the change set of an update. If this step is repeated, no second change set is created."""
     lock = _own_lock(run, reader)
     run = lock.run
     if run.attempt.operation is not Operation.UPDATE:
-        raise Conflict(f"Tenant {run.tenant}: {run.attempt.name} updates nothing, so there are no changes to review.")
+        raise Conflict(f"Tenant {run.tenant}: {run.attempt.name} is not an update, so there are no changes to review.")
     release = _release(run, releases)
-    with suppress(Throttled):  # Starting finds nothing drawn up then, and sees to it.
+    with suppress(Throttled):  # Without a change set, the next step creates it.
         stack = own_stack(run.tenant, reader=reader, stacks=stacks)
         if lock.change_set is None:
             updating.review(run, stack, release, stacks=stacks, drafting=drafting)
@@ -68,11 +68,11 @@ def start_stack(
     empty_since: datetime | None = None,
     looked_at: datetime | None = None,
 ) -> Start:
-    """Take one step towards what the operation wants of the stack.
+    """Take one step towards the stack that the operation is to bring about.
 
-    The operation is the one that holds the lock: whoever may invoke the function may say anything else about it.
-    What was seen of queues at earlier looks: ``empty_since`` those that an update takes away, ``looked_at`` at those of
-    a tenant that is to be deleted.
+    The operation is read from the lock, because the payload may be forged by anybody who may invoke the function.
+    ``empty_since`` is since when the queues that an update removes were seen empty. ``looked_at`` is when the queues of
+    a tenant that is to be deleted were last seen empty.
     """
     lock = _own_lock(run, reader)
     run = lock.run
@@ -81,8 +81,8 @@ def start_stack(
         match run.attempt.operation:
             case Operation.CREATE if stack is None and has_unknown_stack(reader.metadata(run.tenant), stacks.names):
                 return GaveUp(
-                    f"Tenant {run.tenant} is from before Berth and is served from a stack that is not on record, so it "
-                    "gets no second one. Have it adopted: berth adopt"
+                    f"Tenant {run.tenant} is from before Berth and is served from a stack that is not recorded, so no "
+                    "second stack was created. Adopt the tenant: berth adopt"
                 )
             case Operation.CREATE:
                 return creating.start(run, stack, _release(run, releases), stacks=stacks, clock=clock)
@@ -96,7 +96,7 @@ def start_stack(
                     stacks=stacks,
                     queues=queues,
                     drafting=drafting,
-                    looks=Looks(clock.now(), empty_since, empty_for, metadata.queue if metadata else None),
+                    empty_check=EmptyCheck(clock.now(), empty_since, empty_for, metadata.queue if metadata else None),
                 )
             case Operation.DELETE:
                 return deleting.start(run, stack, looked_at=looked_at, stacks=stacks, clock=clock)
@@ -115,15 +115,16 @@ def await_stack(
     stacks: Stacks,
     executions: Executions,
 ) -> Working:
-    """Leave the task token where the stack's event finds it, unless there is nothing to wait for.
+    """Store the task token, so that the stack's event can resume the run.
 
-    The stack may have settled before the token was there to be found, so it is looked at once more.
+    The stack may have settled before the token was stored, so the stack is checked once more, and the run is resumed at
+    once if there is nothing to wait for.
     """
     ledger.remember_token(run, task_token)
     try:
         stack = stacks.find(started.stack_id) if isinstance(started, Started | Clearing) else None
     except Throttled:
-        return Working()  # The event, or the state's timeout, lets the run go on.
+        return Working()  # The event, or the state's timeout, resumes the run.
     if stack is None or condition(stack.status) is not StackCondition.WORKING:
         executions.wake(task_token)
     return Working()
@@ -132,10 +133,10 @@ def await_stack(
 def stack_settled(
     stack_id: str, *, client_token: str, names: Names, reader: TenantReader, executions: Executions
 ) -> bool:
-    """CloudFormation says that a stack has settled: wake the run that waits for it, if one does.
+    """Resume the run that waits for a stack that has settled, if there is one.
 
-    A stack of an earlier system does not name its tenant. The client token names it, if the request was a run's.
-    Otherwise nobody waits for the stack, or whoever does looks for itself after a while.
+    The name of an earlier system's stack does not contain the tenant. The client token does, if a run has changed the
+    stack. Otherwise no run waits for the stack, or the run resumes after its timeout.
     """
     is_legacy = names.is_legacy(name_of(stack_id))
     tenant = Attempt.tenant_of(client_token) if is_legacy else names.tenant_of(stack_id)
@@ -146,13 +147,14 @@ def stack_settled(
 def inspect_stack(
     run: Run, *, started: Start, reader: TenantReader, stacks: Stacks, queues: Queues, clock: Clock
 ) -> Done | Gone | NotReady | Working | Again | GaveUp:
-    """Say where the stack is, and whether its queue can be used."""
+    """The outcome of inspecting the stack: what has become of it, and whether its queue can be used."""
     if isinstance(started, GaveUp | Gone):
         return started
     stack_id = started.stack_id if isinstance(started, Started | Clearing | Unchanged) else None
-    if stack_id is not None and not may_be_its_stack(run.tenant, stack_id, reader=reader, names=stacks.names):
+    if stack_id is not None and not may_be_stack_of(run.tenant, stack_id, reader=reader, names=stacks.names):
         raise StackNotOurs(
-            f"Tenant {run.tenant}: stack {stack_id} neither bears the tenant's stack name nor is on record."
+            f"Tenant {run.tenant}: stack {stack_id} does not have the tenant's stack name, and is not recorded as the "
+            "tenant's."
         )
     stack: Stack | None = None
     try:
@@ -160,43 +162,43 @@ def inspect_stack(
         if isinstance(started, Again):
             outcome = started
         elif isinstance(started, Draining):
-            outcome = Again(f"messages in the queues that the update takes away: {started.messages}")
+            outcome = Again(f"messages in the queues that the update removes: {started.messages}")
         else:
             stack = stacks.find(started.stack_id)
-            outcome = _sort(run, stack, started, reader, stacks)
+            outcome = _inspect(run, stack, started, reader, stacks)
             if isinstance(outcome, Done):
                 outcome = _usable(outcome, stacks, queues)
     except Throttled as throttled:
-        too_late = GaveUp(f"The stack could not be looked at in time: {throttled}", throttled=True)
+        too_late = GaveUp(f"The stack could not be inspected before the deadline: {throttled}", throttled=True)
         return too_late if overdue(run, clock) else Working()
     return _too_late(stack, outcome) if overdue(run, clock) else outcome
 
 
-def _sort(
+def _inspect(
     run: Run, stack: Stack | None, started: Started | Clearing | Unchanged, reader: TenantReader, stacks: Stacks
 ) -> Done | Gone | NotReady | Working | Again | GaveUp:
     match run.attempt.operation:
         case Operation.CREATE:
-            return creating.sort(stack, clearing=isinstance(started, Clearing))
+            return creating.inspect(stack, clearing=isinstance(started, Clearing))
         case Operation.UPDATE:
-            return updating.sort(run, stack, unchanged=isinstance(started, Unchanged), reader=reader, stacks=stacks)
+            return updating.inspect(run, stack, unchanged=isinstance(started, Unchanged), reader=reader, stacks=stacks)
         case Operation.DELETE:
-            return deleting.sort(stack)
+            return deleting.inspect(stack)
 
 
 def _usable(done: Done, stacks: Stacks, queues: Queues) -> Done | NotReady:
-    """Done, if the queue can be used and is the stack's own.
+    """Done if the queue can be used and is one of the stack's resources.
 
-    The outputs are what somebody wrote into a template; the resources are what CloudFormation made. CloudFormation may
-    list a resource some seconds late, so a difference is a failure only if it is still there at the deadline.
+    The author of the template chooses its outputs, so only the stack's resources can be trusted. CloudFormation may
+    list a resource some seconds late, so a difference is a failure only if it lasts until the deadline.
     """
     if not queues.answers(done.queue):
         return NotReady()
     queue = stacks.queue(done.stack_id)
     if queue != done.queue:
         return NotReady(
-            f"its outputs name the queue {done.queue.url}, and the queue among its resources is "
-            f"{queue.url if queue else 'none that Berth could serve'}: look at the template of {done.stack_id}"
+            f"its outputs name the queue {done.queue.url}, but the queue among its resources is "
+            f"{queue.url if queue else 'missing'}: check the template of {done.stack_id}"
         )
     return done
 
@@ -207,7 +209,7 @@ def _too_late(
     minutes = int(DEADLINE.total_seconds() // 60)
     match outcome:
         case NotReady():
-            return GaveUp(f"The stack is done, but not ready after {minutes} minutes: {outcome.reason}.")
+            return GaveUp(f"The stack is complete, but not ready after {minutes} minutes: {outcome.reason}.")
         case Working() | Again():
             reason = outcome.reason if isinstance(outcome, Again) else "still working"
             status = f"is {stack.status}" if stack else "could not be started"
@@ -220,7 +222,7 @@ def _own_lock(run: Run, reader: TenantReader) -> Lock:
     lock = reader.lock(run.tenant)
     if lock is None or lock.run.execution != run.execution:
         raise LostOwnership(
-            f"Tenant {run.tenant}: {run.attempt.name} no longer owns the tenant, so it touches no stack."
+            f"Tenant {run.tenant}: {run.attempt.name} no longer owns the tenant, so it does not change the stack."
         )
     return lock
 

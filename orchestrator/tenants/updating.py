@@ -1,7 +1,7 @@
-"""A tenant's stack, from one release to another: review what would change, change it, see what came of it.
+"""Updating a tenant's stack to another release: create a change set, review it, execute it, inspect the result.
 
-CloudFormation itself says what an update would change, in a change set, before anything is touched. An update never
-takes a queue away with what is in it, unless that was asked for; and a stack is never deleted to heal it.
+The change set shows what an update would change before anything is changed. An update never removes a queue with
+messages unless the request allows it, and a stack is never deleted to repair it.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from orchestrator.tenants.records import Queue, Run
 from orchestrator.tenants.stack_status import StackCondition, condition
 
 _CHANGE_SET_PREFIX = "berth-"
-"""Names of change sets begin with a letter."""
+"""The names of change sets must begin with a letter."""
 
-_CLOCKS_DIFFER_BY = timedelta(minutes=1)
+_MAX_CLOCK_DIFFERENCE = timedelta(minutes=1)
 
 _UPDATED = "UPDATE_COMPLETE"
-"""The status of a stack whose update has ended well."""
+"""The status of a stack after a successful update."""
 
 MAX_ROLLBACKS = 3
-"""How often undoing a failed update is tried before it is left to a person."""
+"""How often the rollback of a failed update is tried before a person has to repair the stack."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drafting:
-    """What it takes to have changes drawn up, and to know them again."""
+    """The means to create a change set, and to verify it later."""
 
     ledger: OperationLedger
     parameters: Parameters
@@ -54,16 +54,16 @@ class Drafting:
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
-    """What is known of the queues that an update takes away: it takes SQS a minute to count what was sent last."""
+class EmptyCheck:
+    """How long the queues that an update removes have been empty. SQS may count a message up to a minute late."""
 
     now: datetime
     empty_since: datetime | None
-    """When the first of the latest looks was that saw no messages."""
+    """Since when every count has found no messages."""
     empty_for: timedelta
-    """How long every look has to see none."""
+    """How long every count must find no messages."""
     served: Queue | None = None
-    """The queue that the tenant is served from. Templates of an earlier system may call it as they like."""
+    """The queue that the tenant is served from. It may have any logical id in templates of an earlier system."""
 
     @property
     def left(self) -> timedelta:
@@ -71,16 +71,16 @@ class Looks:
 
 
 def review(run: Run, stack: Stack | None, release: Release, *, stacks: Stacks, drafting: Drafting) -> None:
-    """Have CloudFormation draw up the changes, if the stack is in a state to be changed at all.
+    """Create the change set, if the stack is in a state in which it can be updated.
 
-    Under a name that nobody could guess, so that nobody could draw up something else under it before. The id that
-    CloudFormation gives them is kept with the lock, and what has that id is executed, whatever bears the name by then.
+    Nobody can guess its name, so nobody can create another change set with that name beforehand. Its id is stored with
+    the lock, and only the change set with that id is executed, whatever has the name by then.
     """
     if stack is not None and condition(stack.status) in (StackCondition.DONE, StackCondition.DONE_AT_OLD_VERSION):
         name = f"{_CHANGE_SET_PREFIX}{drafting.new_name()}"
-        change_set = stacks.draw_up_changes(run.tenant, stack.stack_id, release=release, name=name)
+        change_set = stacks.create_change_set(run.tenant, stack.stack_id, release=release, name=name)
         if change_set is not None:
-            drafting.ledger.remember_changes(run, change_set)
+            drafting.ledger.remember_change_set(run, change_set)
 
 
 def start(
@@ -92,77 +92,82 @@ def start(
     stacks: Stacks,
     queues: Queues,
     drafting: Drafting,
-    looks: Looks,
+    empty_check: EmptyCheck,
 ) -> Started | Clearing | Unchanged | Draining | Again | GaveUp:
-    """Make the changes that were drawn up, or heal a stack that an earlier update left half-way.
+    """Execute the change set, or roll back a failed update that an earlier operation has left behind.
 
-    ``change_set`` is the id of the changes that were drawn up for this very run.
+    ``change_set`` is the id of the change set that was created for this run.
     """
     if stack is None:
         return GaveUp(
-            f"The tenant has no stack named {stacks.names.stack_of(run.tenant)}, so there is nothing to update. If an "
-            "earlier system made its stack under another name, have the tenant adopted: berth adopt"
+            f"Tenant {run.tenant} has no stack named {stacks.names.stack_of(run.tenant)}, so it was not updated. If an "
+            "earlier system made its stack with another name, adopt the tenant: berth adopt"
         )
     match condition(stack.status):
         case StackCondition.WORKING:
             return Started(stack.stack_id)
         case StackCondition.NEEDS_ROLLBACK | StackCondition.NEEDS_ROLLBACK_CONTINUED:
-            return _heal(run, stack, stacks)
+            return _roll_back(run, stack, stacks)
         case StackCondition.DONE | StackCondition.DONE_AT_OLD_VERSION:
-            drawn_up = stacks.changes(stack.stack_id, change_set) if change_set else None
-            if drawn_up is None:
-                # Throttled when they were to be drawn up, or out of date since, or drawn up by an earlier version of
-                # Berth, which did not keep the id. What is there is not asked for twice: calls that change something
-                # are what CloudFormation allows the fewest of.
+            found = stacks.find_change_set(stack.stack_id, change_set) if change_set else None
+            if found is None:
+                # Its creation was throttled, or it was out of date and deleted, or an earlier version of Berth created
+                # it, which did not store the id. Only then another one is created: CloudFormation allows few of them.
                 review(run, stack, release, stacks=stacks, drafting=drafting)
-                return Again("the changes are being drawn up only now", throttled=True)
-            return _carry_out(
-                run, stack, release, drawn_up, stacks=stacks, queues=queues, drafting=drafting, looks=looks
+                return Again("the change set is being created only now", throttled=True)
+            return _execute(
+                run, stack, release, found, stacks=stacks, queues=queues, drafting=drafting, empty_check=empty_check
             )
         case _:
             return broken(stack)
 
 
-def _carry_out(
+def _execute(
     run: Run,
     stack: Stack,
     release: Release,
-    drawn_up: ChangeSet,
+    change_set: ChangeSet,
     *,
     stacks: Stacks,
     queues: Queues,
     drafting: Drafting,
-    looks: Looks,
+    empty_check: EmptyCheck,
 ) -> Started | Unchanged | Draining | Again | GaveUp:
-    match drawn_up.state:
+    match change_set.state:
         case ChangeSetState.PENDING:
-            return Again("CloudFormation is still drawing up the changes")
+            return Again("CloudFormation is still creating the change set")
         case ChangeSetState.EMPTY:
-            stacks.forget_changes(stack.stack_id, drawn_up.id)
+            stacks.delete_change_set(stack.stack_id, change_set.id)
             return Unchanged(stack.stack_id)
         case ChangeSetState.FAILED:
-            stacks.forget_changes(stack.stack_id, drawn_up.id)
-            return GaveUp(f"CloudFormation could not draw up the changes: {drawn_up.reason}")
+            stacks.delete_change_set(stack.stack_id, change_set.id)
+            return GaveUp(f"CloudFormation could not create the change set: {change_set.reason}")
         case ChangeSetState.EXECUTED:
             return Started(stack.stack_id)
         case ChangeSetState.STALE:
-            stacks.forget_changes(stack.stack_id, drawn_up.id)
-            return Again("the stack has changed since the changes were drawn up")
-    if has_another_key(drawn_up, drafting.parameters(run.tenant, release)):
-        stacks.forget_changes(stack.stack_id, drawn_up.id)
-        return Again("another key was deployed since the changes were drawn up")
+            stacks.delete_change_set(stack.stack_id, change_set.id)
+            return Again("the stack has changed since the change set was created")
+    if has_another_key(change_set, drafting.parameters(run.tenant, release)):
+        stacks.delete_change_set(stack.stack_id, change_set.id)
+        return Again("another key was deployed since the change set was created")
     try:
-        reason = _why_not(run, stack, release, drawn_up, stacks=stacks, queues=queues, drafting=drafting, looks=looks)
+        reason = _why_not(
+            run, stack, release, change_set, stacks=stacks, queues=queues, drafting=drafting, empty_check=empty_check
+        )
         if reason is not None:
-            stacks.forget_changes(stack.stack_id, drawn_up.id)
+            stacks.delete_change_set(stack.stack_id, change_set.id)
             return GaveUp(reason)
         if (
-            looks.left > timedelta()
+            empty_check.left > timedelta()
             and not run.request.allow_replacement
-            and any(map(_takes_a_queue, drawn_up.changes))
+            and any(map(_removes_queue, change_set.changes))
         ):
-            return Draining("none were seen", looks.empty_since or looks.now, math.ceil(looks.left.total_seconds()))
-        stacks.make_changes(stack.stack_id, drawn_up.id, client_token=_token(run))
+            return Draining(
+                "none were counted",
+                empty_check.empty_since or empty_check.now,
+                math.ceil(empty_check.left.total_seconds()),
+            )
+        stacks.execute_change_set(stack.stack_id, change_set.id, client_token=_token(run))
     except Conflict as conflict:
         return Again(str(conflict))
     return Started(stack.stack_id)
@@ -172,54 +177,57 @@ def _why_not(
     run: Run,
     stack: Stack,
     release: Release,
-    drawn_up: ChangeSet,
+    change_set: ChangeSet,
     *,
     stacks: Stacks,
     queues: Queues,
     drafting: Drafting,
-    looks: Looks,
+    empty_check: EmptyCheck,
 ) -> str | None:
-    """Why the changes are not to be made, if there is a reason."""
+    """Why the change set must not be executed, if there is a reason."""
     parameters = drafting.parameters(run.tenant, release)
-    strange = not_asked_for(drawn_up, stack, release, parameters=parameters, stacks=stacks)
-    if strange is not None or run.request.allow_replacement:
-        return strange
-    return losses(stack, drawn_up.changes, queues, served=looks.served)
+    unexpected = not_asked_for(change_set, stack, release, parameters=parameters, stacks=stacks)
+    if unexpected is not None or run.request.allow_replacement:
+        return unexpected
+    return losses(stack, change_set.changes, queues, served=empty_check.served)
 
 
-def has_another_key(drawn_up: ChangeSet, parameters: Mapping[str, str]) -> bool:
-    """True if the changes differ from those that would be drawn up now in the key alone.
+def has_another_key(change_set: ChangeSet, parameters: Mapping[str, str]) -> bool:
+    """True if only the key differs from the parameters that a change set would have now.
 
-    Nobody else has drawn them up then: a deployment has brought another key meanwhile.
+    Then the control plane was deployed with another key since, and nobody has tampered with the change set.
     """
-    differing = {name for name, _ in drawn_up.parameters.items() ^ parameters.items()}
+    differing = {name for name, _ in change_set.parameters.items() ^ parameters.items()}
     return differing == {KMS_KEY_PARAMETER}
 
 
 def not_asked_for(
-    drawn_up: ChangeSet, stack: Stack, release: Release, *, parameters: Mapping[str, str], stacks: Stacks
+    change_set: ChangeSet, stack: Stack, release: Release, *, parameters: Mapping[str, str], stacks: Stacks
 ) -> str | None:
-    """What the changes were drawn up with that Berth did not ask for; ``None`` if they are the release's."""
-    strange = [*drawn_up.extras, *sorted(drawn_up.attached - stack.attached)]
-    if drawn_up.stack_id != stack.stack_id:
-        strange.append(f"another stack ({drawn_up.stack_id})")
-    if drawn_up.parameters != parameters:
-        strange.append("other parameters")
-    if not strange and stacks.template_digest(stack.stack_id, drawn_up.id) != release.digest:
-        strange.append(f"another template than that of release {release.version}")
-    if not strange:
+    """Why the change set is not the one that Berth created for the release; ``None`` if it is."""
+    unexpected = [*change_set.extras, *sorted(change_set.attached - stack.attached)]
+    if change_set.stack_id != stack.stack_id:
+        unexpected.append(f"another stack ({change_set.stack_id})")
+    if change_set.parameters != parameters:
+        unexpected.append("other parameters")
+    if not unexpected and stacks.template_digest(stack.stack_id, change_set.id) != release.digest:
+        unexpected.append(f"another template than that of release {release.version}")
+    if not unexpected:
         return None
     return (
-        f"The changes {drawn_up.id} were drawn up with {', '.join(strange)}, which Berth did not ask for. Nothing was "
-        "changed. Find out in CloudTrail who drew them up, or who changed the release's template."
+        f"The change set {change_set.id} has {', '.join(unexpected)}, which Berth did not request. Nothing was "
+        "changed. Find out in CloudTrail who created the change set, or who changed the release's template."
     )
 
 
 def losses(stack: Stack, changes: Iterable[Change], queues: Queues, *, served: Queue | None) -> str | None:
-    """What would be lost. The inbound queue is never taken away, other queues not with messages in them."""
+    """Why the changes would lose messages; ``None`` if they would not.
+
+    The inbound queue must never be removed, other queues not while they hold messages.
+    """
     inbound = {queue.url for queue in (stack.queue, served) if queue}
     for change in changes:
-        if not _takes_a_queue(change):
+        if not _removes_queue(change):
             continue
         if change.physical_id in inbound or change.resource == INBOUND_QUEUE:
             return (
@@ -235,17 +243,17 @@ def losses(stack: Stack, changes: Iterable[Change], queues: Queues, *, served: Q
     return None
 
 
-def _takes_a_queue(change: Change) -> bool:
+def _removes_queue(change: Change) -> bool:
     return change.resource_type == QUEUE_TYPE and change.removes
 
 
-def _heal(run: Run, stack: Stack, stacks: Stacks) -> Clearing | GaveUp:
-    undoing = f"{_token(run)}-undo-"
-    undone = [event for event in since(run, stacks.events(stack.stack_id)) if event.client_token.startswith(undoing)]
-    if sum(event.is_stack and event.status.endswith("ROLLBACK_FAILED") for event in undone) >= MAX_ROLLBACKS:
+def _roll_back(run: Run, stack: Stack, stacks: Stacks) -> Clearing | GaveUp:
+    prefix = f"{_token(run)}-undo-"
+    rollbacks = [event for event in since(run, stacks.events(stack.stack_id)) if event.client_token.startswith(prefix)]
+    if sum(event.is_stack and event.status.endswith("ROLLBACK_FAILED") for event in rollbacks) >= MAX_ROLLBACKS:
         return broken(stack)
-    # One more than were asked for before: also those that succeeded, after which the update failed again.
-    token = f"{undoing}{1 + len({event.client_token for event in undone})}"
+    # Rollbacks that succeeded are counted, too: the update may have failed again after them.
+    token = f"{prefix}{1 + len({event.client_token for event in rollbacks})}"
     if condition(stack.status) is StackCondition.NEEDS_ROLLBACK:
         stacks.roll_back(stack.stack_id, client_token=token)
     else:
@@ -253,12 +261,15 @@ def _heal(run: Run, stack: Stack, stacks: Stacks) -> Clearing | GaveUp:
     return Clearing(stack.stack_id)
 
 
-def sort(
+def inspect(
     run: Run, stack: Stack | None, *, unchanged: bool, reader: TenantReader, stacks: Stacks
 ) -> Done | Working | NotReady | Again | GaveUp:
-    """Where the stack is. ``unchanged`` when CloudFormation had nothing to change."""
+    """The outcome of inspecting the stack. ``unchanged`` if CloudFormation had nothing to change."""
     if stack is None:
-        return GaveUp("The stack has gone while it was to be updated.")
+        return GaveUp(
+            f"The stack of tenant {run.tenant} was deleted during the update. Create the tenant again: berth create "
+            f"{run.tenant}"
+        )
     match condition(stack.status):
         case StackCondition.WORKING:
             return Working()
@@ -269,7 +280,7 @@ def sort(
         case StackCondition.DONE if stack.version == run.attempt.version:
             return _at_target(run, stack, reader, stacks)
         case StackCondition.DONE | StackCondition.DONE_AT_OLD_VERSION:
-            # Either the update was undone, or it has not begun, or CloudFormation does not show it yet.
+            # The update was rolled back, or it has not begun, or CloudFormation does not show it yet.
             if not _own_events(run, stack, stacks):
                 return _not_begun(stack)
             return broken(stack)
@@ -280,14 +291,14 @@ def sort(
 def _done(run: Run, stack: Stack) -> Done | GaveUp:
     if stack.queue:
         return Done(stack.stack_id, stack.queue, run.attempt.version)
-    return GaveUp(f"The stack is {stack.status} but has no queue among its outputs.")
+    return GaveUp(f"The stack {stack.stack_id} is {stack.status}, but its outputs have no queue.")
 
 
 def _at_target(run: Run, stack: Stack, reader: TenantReader, stacks: Stacks) -> Done | NotReady | Again | GaveUp:
-    """A stack at the version that was asked for was updated, unless it was there before.
+    """The outcome for a stack that has the requested version.
 
-    An operator brings another key with an update to the version where the tenant is. Such a stack looks the same before
-    the update and after it, so only the stack's events tell whether the update was made.
+    If the tenant had that version before, for example because only the key changes, the stack looks the same before and
+    after the update. Then only the stack's events show whether it was updated.
     """
     metadata = reader.metadata(run.tenant)
     if metadata is None or metadata.version != run.attempt.version:
@@ -305,14 +316,14 @@ def _not_begun(stack: Stack) -> Again:
 
 
 def _own_events(run: Run, stack: Stack, stacks: Stacks) -> list[ResourceEvent]:
-    """The effects of the changes that this very run has made."""
+    """The events that this run has caused."""
     return [event for event in since(run, stacks.events(stack.stack_id)) if event.client_token == _token(run)]
 
 
 def since(run: Run, events: Iterable[ResourceEvent]) -> Iterable[ResourceEvent]:
-    """What happened in a run's time, newest first. Clocks differ a little, so a minute more."""
+    """The events since the run began, the newest first. Clocks may differ by up to a minute."""
     for event in events:
-        if event.at < run.started_at - _CLOCKS_DIFFER_BY:
+        if event.at < run.started_at - _MAX_CLOCK_DIFFERENCE:
             return
         yield event
 

@@ -1,16 +1,16 @@
-"""Changes of a tenant's rows, as data: a transition is a few writes, each with its condition, made all or not at all.
+"""Changes of a tenant's rows, as data. A transition is a few writes with conditions, which are made all or not at all.
 
-Rows are named by keys, and what a row holds by the names of its record's fields, so nothing here knows how rows are
-stored. Whoever stores them only applies a transition: see :meth:`orchestrator.tenants.ports.TenantRows.apply`.
+Rows are named by keys, and their contents by the fields of their records, so this module does not know how rows are
+stored. Tables only apply transitions: see :meth:`orchestrator.tenants.ports.TenantRows.apply`.
 
-Fields that are in the rows and not in the records say where the index lists a row:
+These fields are in the rows but not in the records, and define where the index lists a row:
 
 | row      | field            | value                                                                             |
 |----------|------------------|-----------------------------------------------------------------------------------|
 | metadata | `listed_state`   | the state in which the tenant is listed                                           |
 | metadata | `listed_version` | the version at which the tenant is listed                                         |
 | metadata | `root_cause`     | why the tenant is in that state                                                   |
-| audit    | `listed`         | :class:`Unfinished`, or :attr:`TenantState.DELETED` in the audit of a done delete |
+| audit    | `listed`         | :class:`Unfinished`, or :attr:`TenantState.DELETED` after a successful delete     |
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class AuditKey:
     tenant: TenantId
     operation: Operation
     version: str | None
-    """``None`` for a delete, which is of no version, and for a create from before versions."""
+    """``None`` for a delete, which has no version, and for a create from before versions were recorded."""
 
     @classmethod
     def of(cls, operation: Attempt | Audit) -> AuditKey:
@@ -54,14 +54,14 @@ Fields = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """The index lists the operation among the unfinished ones, by when it started."""
+    """The index lists the operation as unfinished, ordered by its start time."""
 
     since: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class CopyOf:
-    """The value that another field of the row has at the moment of writing."""
+    """The value of another field of the row at the time of the write."""
 
     field: str
 
@@ -97,7 +97,7 @@ class Equals:
 
 @dataclass(frozen=True, slots=True)
 class Differs:
-    """True also where the field is missing."""
+    """True also if the field is missing."""
 
     field: str
     value: object
@@ -151,7 +151,7 @@ def still(name: str, value: object) -> Condition:
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """The whole row, in place of whatever is there."""
+    """Write the whole row, replacing any existing one."""
 
     key: Key
     fields: Fields
@@ -160,12 +160,12 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Some fields of a row. A row that is not there is made."""
+    """Write some fields of a row. A missing row is created."""
 
     key: Key
     sets: Fields = field(default_factory=dict)
     defaults: Fields = field(default_factory=dict)
-    """Set only where the row has no such field."""
+    """These fields are set only if the row does not have them."""
     clears: Sequence[str] = ()
     condition: Condition | None = None
 
@@ -178,7 +178,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Nothing is written to this row, but the condition has to hold."""
+    """Write nothing to this row, but require the condition to hold."""
 
     key: Key
     condition: Condition
@@ -186,11 +186,11 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """A row of history. Nothing is written over one that is there."""
+    """Append an entry to the history. An existing entry is never overwritten."""
 
     entry: HistoryEntry | RecordedChange
 
 
 Write = Put | Update | Delete | Check | Append
 Transition = Sequence[Write]
-"""No two writes are to the same row."""
+"""No row is written twice in one transition."""

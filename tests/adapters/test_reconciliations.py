@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 ID = "20261116-120000-ab12"
 ASKED = Reconciliation(ID, "ada", Spec(), ReconciliationStatus.PENDING, NOON, NOON)
-FOUND = Finding(Kind.ORPHAN_STACK, "globex", "nothing is known of such a tenant", Remedy.CREATE)
+FOUND = Finding(Kind.ORPHAN_STACK, "globex", "it has no records, but its stack is CREATE_COMPLETE", Remedy.CREATE)
 TOLD = replace(
     ASKED,
     spec=Spec(survey=False, detect_drift=True, repair=False, dry_run=True),
     status=ReconciliationStatus.INCOMPLETE,
     updated_at=NOON + timedelta(seconds=9),
-    looked_at=Coverage(operations=1, tenants=2, stacks=3, all_stacks=4, drift=5),
+    coverage=Coverage(operations=1, tenants=2, stacks=3, all_stacks=4, drift=5),
     counts={Kind.ORPHAN_STACK: 2, Kind.DRIFTED: 300},
     findings=(
         FOUND,
@@ -52,7 +52,7 @@ TOLD = replace(
     ),
     repaired=1,
     stuck=6,
-    reason="There was not enough time to look at everything.",
+    reason="The time ran out before everything was checked.",
 )
 
 

@@ -241,7 +241,7 @@ def test_a_release_with_a_key_parameter_gets_the_key(cloudformation: Stubber) ->
     stacks.create(ACME, release=release, client_token="token")
     rest = {"ChangeSetName": ANY, "ChangeSetType": "UPDATE", "DeploymentConfig": ANY, "ClientToken": ANY}
     cloudformation.add_response("create_change_set", {"Id": CHANGE_SET}, sent | rest)
-    stacks.draw_up_changes(ACME, STACK_ID, release=release, name=CHANGES)
+    stacks.create_change_set(ACME, STACK_ID, release=release, name=CHANGES)
 
 
 @pytest.mark.parametrize("code", ["AlreadyExistsException", "TokenAlreadyExistsException"])
@@ -284,12 +284,12 @@ def test_a_change_set_is_created_with_mode_role_and_parameters(cloudformation: S
         "ClientToken": CHANGES,
     }
     cloudformation.add_response("create_change_set", {"Id": CHANGE_SET}, sent)
-    assert stacks_in(mode).draw_up_changes(ACME, STACK_ID, release=RELEASE, name=CHANGES) == CHANGE_SET
+    assert stacks_in(mode).create_change_set(ACME, STACK_ID, release=RELEASE, name=CHANGES) == CHANGE_SET
 
 
 def test_an_existing_change_set_of_that_name_is_not_ours(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
     cloudformation.add_client_error("create_change_set", "AlreadyExistsException", f"ChangeSet {CHANGES} exists")
-    assert stacks.draw_up_changes(ACME, STACK_ID, release=RELEASE, name=CHANGES) is None
+    assert stacks.create_change_set(ACME, STACK_ID, release=RELEASE, name=CHANGES) is None
 
 
 @pytest.mark.parametrize("code", ["LimitExceededException", "InsufficientCapabilitiesException", "ValidationError"])
@@ -298,7 +298,7 @@ def test_a_refused_change_set_is_an_error_with_the_reason(
 ) -> None:
     cloudformation.add_client_error("create_change_set", code, "because of this")
     with pytest.raises(ClientError, match="because of this"):
-        stacks.draw_up_changes(ACME, STACK_ID, release=RELEASE, name=CHANGES)
+        stacks.create_change_set(ACME, STACK_ID, release=RELEASE, name=CHANGES)
 
 
 def a_change(resource: str = "Queue", action: str = "Modify", **changes: Any) -> dict[str, Any]:
@@ -362,12 +362,12 @@ def test_every_status_of_a_change_set_has_a_state(
     cloudformation.add_response(
         "describe_change_set", answer, {"StackName": NAMES.stack_of(ACME), "ChangeSetName": CHANGES}
     )
-    assert stacks.changes(STACK_ID, CHANGES) == ChangeSet(CHANGE_SET, STACK_ID, state, reason, [], {}, [])
+    assert stacks.find_change_set(STACK_ID, CHANGES) == ChangeSet(CHANGE_SET, STACK_ID, state, reason, [], {}, [])
 
 
 def test_a_change_set_has_its_parameters(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
     cloudformation.add_response("describe_change_set", drawn_up(a_change(), Parameters=PARAMETERS))
-    told = present(stacks.changes(STACK_ID, CHANGE_SET))
+    told = present(stacks.find_change_set(STACK_ID, CHANGE_SET))
     assert told.parameters == {"TenantId": "acme", "MetadataServiceToken": SERVICE_TOKEN}
     assert told.extras == []
 
@@ -387,7 +387,7 @@ def test_other_options_of_a_change_set_are_listed(
     stacks: CloudFormationStacks, cloudformation: Stubber, more: dict[str, Any], extra: str
 ) -> None:
     cloudformation.add_response("describe_change_set", drawn_up(**more))
-    told = present(stacks.changes(STACK_ID, CHANGE_SET))
+    told = present(stacks.find_change_set(STACK_ID, CHANGE_SET))
     assert told.extras == [extra]
 
 
@@ -402,7 +402,7 @@ def test_topics_and_alarms_of_stacks_and_change_sets_are_read(
 ) -> None:
     cloudformation.add_response("describe_change_set", drawn_up(**ATTACHED))
     cloudformation.add_response("describe_stacks", {"Stacks": [described(**ATTACHED)]})
-    told, stack = stacks.changes(STACK_ID, CHANGE_SET), stacks.find(STACK_ID)
+    told, stack = stacks.find_change_set(STACK_ID, CHANGE_SET), stacks.find(STACK_ID)
     assert told is not None
     assert stack is not None
     assert told.extras == []
@@ -454,7 +454,7 @@ def test_a_change_that_may_replace_a_resource_removes_it(
 ) -> None:
     change = a_change(action=action, **({"Replacement": replacement} if replacement else {}))
     cloudformation.add_response("describe_change_set", drawn_up(change))
-    told = present(stacks.changes(STACK_ID, CHANGES))
+    told = present(stacks.find_change_set(STACK_ID, CHANGES))
     assert told.changes == [Change("Queue", "AWS::SQS::Queue", QUEUE.url, removes)]
 
 
@@ -462,7 +462,7 @@ def test_an_added_resource_has_no_physical_id_yet(stacks: CloudFormationStacks, 
     change = a_change(action="Add")
     del change["ResourceChange"]["PhysicalResourceId"]
     cloudformation.add_response("describe_change_set", drawn_up(change))
-    told = present(stacks.changes(STACK_ID, CHANGES))
+    told = present(stacks.find_change_set(STACK_ID, CHANGES))
     assert [change.physical_id for change in told.changes] == [""]
 
 
@@ -475,20 +475,20 @@ def test_all_pages_of_a_change_set_are_read(stacks: CloudFormationStacks, cloudf
             drawn_up(a_change(f"Queue{number}"), **({"NextToken": following} if following else {})),
             asked | ({"NextToken": token} if token else {}),
         )
-    told = present(stacks.changes(STACK_ID, CHANGES))
+    told = present(stacks.find_change_set(STACK_ID, CHANGES))
     assert [change.resource for change in told.changes] == ["Queue0", "Queue1", "Queue2"]
 
 
 @pytest.mark.parametrize("code", ["ChangeSetNotFound", "ChangeSetNotFoundException"])
 def test_an_unknown_change_set_is_none(stacks: CloudFormationStacks, cloudformation: Stubber, code: str) -> None:
     cloudformation.add_client_error("describe_change_set", code, f"ChangeSet [{CHANGES}] does not exist")
-    assert stacks.changes(STACK_ID, CHANGES) is None
+    assert stacks.find_change_set(STACK_ID, CHANGES) is None
 
 
 def test_a_change_set_that_cannot_be_read_is_an_error(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
     cloudformation.add_client_error("describe_change_set", "AccessDenied", "not authorized")
     with pytest.raises(ClientError, match="not authorized"):
-        stacks.changes(STACK_ID, CHANGES)
+        stacks.find_change_set(STACK_ID, CHANGES)
 
 
 def test_a_change_set_is_executed_with_a_token_and_rollback(
@@ -501,14 +501,14 @@ def test_a_change_set_is_executed_with_a_token_and_rollback(
         "DisableRollback": False,
     }
     cloudformation.add_response("execute_change_set", {}, sent)
-    stacks.make_changes(STACK_ID, CHANGES, client_token="token-update")
+    stacks.execute_change_set(STACK_ID, CHANGES, client_token="token-update")
 
 
 @pytest.mark.parametrize("code", ["InvalidChangeSetStatus", "InvalidChangeSetStatusException"])
 def test_an_obsolete_change_set_is_a_conflict(stacks: CloudFormationStacks, cloudformation: Stubber, code: str) -> None:
     cloudformation.add_client_error("execute_change_set", code, "ChangeSet is in OBSOLETE status")
     with pytest.raises(Conflict, match="OBSOLETE"):
-        stacks.make_changes(STACK_ID, CHANGES, client_token="token")
+        stacks.execute_change_set(STACK_ID, CHANGES, client_token="token")
 
 
 @pytest.mark.parametrize(
@@ -525,7 +525,7 @@ def test_a_change_set_of_a_deleted_stack_is_a_conflict(
     """Somebody has deleted the stack by hand. The next step sees that there is none."""
     cloudformation.add_client_error("execute_change_set", code, words)
     with pytest.raises(Conflict, match="does not exist"):
-        stacks.make_changes(STACK_ID, CHANGES, client_token="token")
+        stacks.execute_change_set(STACK_ID, CHANGES, client_token="token")
 
 
 @pytest.mark.parametrize("code", ["InsufficientCapabilitiesException", "ValidationError"])
@@ -534,13 +534,13 @@ def test_any_other_refusal_to_execute_is_an_error(
 ) -> None:
     cloudformation.add_client_error("execute_change_set", code, "because of this")
     with pytest.raises(ClientError, match="because of this"):
-        stacks.make_changes(STACK_ID, CHANGES, client_token="token")
+        stacks.execute_change_set(STACK_ID, CHANGES, client_token="token")
 
 
 def test_a_change_set_is_deleted_by_its_name(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
     sent = {"StackName": NAMES.stack_of(ACME), "ChangeSetName": CHANGES}
     cloudformation.add_response("delete_change_set", {}, sent)
-    stacks.forget_changes(STACK_ID, CHANGES)
+    stacks.delete_change_set(STACK_ID, CHANGES)
 
 
 def test_a_failed_update_is_rolled_back_with_the_role(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
@@ -561,10 +561,10 @@ CALLS: dict[str, Callable[[CloudFormationStacks], object]] = {
     "describe_stacks": lambda stacks: stacks.find(STACK_ID),
     "create_stack": lambda stacks: stacks.create(ACME, release=RELEASE, client_token="token"),
     "delete_stack": lambda stacks: stacks.delete(STACK_ID, client_token="token"),
-    "create_change_set": lambda stacks: stacks.draw_up_changes(ACME, STACK_ID, release=RELEASE, name=CHANGES),
-    "describe_change_set": lambda stacks: stacks.changes(STACK_ID, CHANGES),
-    "execute_change_set": lambda stacks: stacks.make_changes(STACK_ID, CHANGES, client_token="token"),
-    "delete_change_set": lambda stacks: stacks.forget_changes(STACK_ID, CHANGES),
+    "create_change_set": lambda stacks: stacks.create_change_set(ACME, STACK_ID, release=RELEASE, name=CHANGES),
+    "describe_change_set": lambda stacks: stacks.find_change_set(STACK_ID, CHANGES),
+    "execute_change_set": lambda stacks: stacks.execute_change_set(STACK_ID, CHANGES, client_token="token"),
+    "delete_change_set": lambda stacks: stacks.delete_change_set(STACK_ID, CHANGES),
     "rollback_stack": lambda stacks: stacks.roll_back(STACK_ID, client_token="token"),
     "continue_update_rollback": lambda stacks: stacks.continue_rollback(STACK_ID, client_token="token"),
     "describe_stack_events": lambda stacks: list(stacks.events(STACK_ID)),
@@ -599,7 +599,7 @@ def test_later_pages_of_a_change_set_may_be_throttled(stacks: CloudFormationStac
     cloudformation.add_response("describe_change_set", drawn_up(a_change(), NextToken="more"))
     cloudformation.add_client_error("describe_change_set", "Throttling", "Rate exceeded")
     with pytest.raises(Throttled, match="Rate exceeded"):
-        stacks.changes(STACK_ID, CHANGES)
+        stacks.find_change_set(STACK_ID, CHANGES)
 
 
 def an_event(number: int, resource: str, status: str, **changes: Any) -> dict[str, Any]:

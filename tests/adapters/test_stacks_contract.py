@@ -125,12 +125,12 @@ def found(world: World, name_or_id: str = NAMES.stack_of(ACME)) -> Stack:
 
 
 def changes(world: World, stack_id: str, name: str = CHANGES) -> ChangeSet:
-    return present(world.stacks.changes(stack_id, name))
+    return present(world.stacks.find_change_set(stack_id, name))
 
 
 def draw_up(world: World, version: str = NEXT_VERSION, name: str = CHANGES) -> str:
     stack_id = found(world).stack_id
-    return present(world.stacks.draw_up_changes(ACME, stack_id, release=world.release(version), name=name))
+    return present(world.stacks.create_change_set(ACME, stack_id, release=world.release(version), name=name))
 
 
 @pytest.mark.parametrize("name_or_id", [NAMES.stack_of(ACME), stack_arn()], ids=["by name", "by id"])
@@ -164,7 +164,7 @@ def test_a_stack_is_ours_after_the_first_change_by_berth(world: World) -> None:
     stack_id = found(world).stack_id
     change_set = draw_up(world)
     assert not found(world).ours
-    world.stacks.make_changes(stack_id, change_set, client_token="update-1")
+    world.stacks.execute_change_set(stack_id, change_set, client_token="update-1")
     world.settle()
     assert found(world).ours
 
@@ -222,7 +222,7 @@ def test_the_name_of_a_deleted_stack_can_be_used_again(world: World, created: st
 
 @updates_in_full
 def test_changes_that_nobody_drew_up_are_none(world: World, created: str) -> None:
-    assert world.stacks.changes(created, CHANGES) is None
+    assert world.stacks.find_change_set(created, CHANGES) is None
 
 
 def test_changes_are_found_by_their_id_and_by_their_name_with_what_they_were_drawn_up_with(
@@ -258,7 +258,7 @@ def test_changes_that_are_drawn_up_change_nothing_yet(world: World, created: str
 @updates_in_full
 def test_changes_are_drawn_up_once_under_a_name(world: World, created: str) -> None:
     draw_up(world)
-    assert world.stacks.draw_up_changes(ACME, created, release=world.release(VERSION), name=CHANGES) is None
+    assert world.stacks.create_change_set(ACME, created, release=world.release(VERSION), name=CHANGES) is None
     assert changes(world, created).state is ChangeSetState.READY
 
 
@@ -266,13 +266,13 @@ def test_changes_are_drawn_up_once_under_a_name(world: World, created: str) -> N
 def test_changes_that_are_forgotten_are_none_and_may_be_forgotten_again(world: World, created: str) -> None:
     draw_up(world)
     for _ in range(2):
-        world.stacks.forget_changes(created, CHANGES)
-    assert world.stacks.changes(created, CHANGES) is None
+        world.stacks.delete_change_set(created, CHANGES)
+    assert world.stacks.find_change_set(created, CHANGES) is None
 
 
 def test_changes_are_made(world: World, created: str) -> None:
     queue = found(world).queue
-    world.stacks.make_changes(created, draw_up(world), client_token="update-1")
+    world.stacks.execute_change_set(created, draw_up(world), client_token="update-1")
     world.settle()
     stack = found(world)
     assert (stack.stack_id, stack.status, stack.queue) == (created, "UPDATE_COMPLETE", queue)
@@ -283,7 +283,7 @@ def test_changes_are_made(world: World, created: str) -> None:
 def test_once_they_are_made_the_stack_is_at_that_version_and_nothing_is_left_to_change(
     world: World, created: str
 ) -> None:
-    world.stacks.make_changes(created, draw_up(world), client_token="update-1")
+    world.stacks.execute_change_set(created, draw_up(world), client_token="update-1")
     world.settle()
     assert found(world).version == NEXT_VERSION
     draw_up(world, NEXT_VERSION, "again")
@@ -292,16 +292,16 @@ def test_once_they_are_made_the_stack_is_at_that_version_and_nothing_is_left_to_
 
 @updates_in_full
 def test_changes_are_made_once(world: World, created: str) -> None:
-    world.stacks.make_changes(created, draw_up(world), client_token="update-1")
+    world.stacks.execute_change_set(created, draw_up(world), client_token="update-1")
     with pytest.raises(Conflict):
-        world.stacks.make_changes(created, CHANGES, client_token="update-1")
+        world.stacks.execute_change_set(created, CHANGES, client_token="update-1")
 
 
 @updates_in_full
 def test_empty_changes_cannot_be_made(world: World, created: str) -> None:
     draw_up(world, VERSION)
     with pytest.raises(Conflict):
-        world.stacks.make_changes(created, CHANGES, client_token="update-1")
+        world.stacks.execute_change_set(created, CHANGES, client_token="update-1")
 
 
 def test_events_are_listed_newest_first_and_those_of_the_stack_are_marked(world: World, created: str) -> None:
@@ -313,7 +313,7 @@ def test_events_are_listed_newest_first_and_those_of_the_stack_are_marked(world:
 
 @updates_in_full
 def test_events_have_the_token_of_their_request(world: World, created: str) -> None:
-    world.stacks.make_changes(created, draw_up(world), client_token="update-1")
+    world.stacks.execute_change_set(created, draw_up(world), client_token="update-1")
     world.settle()
     tokens = {event.status: event.client_token for event in world.stacks.events(created) if event.is_stack}
     assert (tokens["CREATE_COMPLETE"], tokens["UPDATE_COMPLETE"]) == ("create-1", "update-1")

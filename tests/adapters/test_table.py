@@ -14,7 +14,7 @@ from orchestrator.releases.records import Release
 from orchestrator.tenants.changes import replacement
 from orchestrator.tenants.decisions import Deleted, Ready, StartCreate, Wait, decide
 from orchestrator.tenants.fleet import list_tenants
-from orchestrator.tenants.ports import ListedTenant, Pin, Publication, Seen
+from orchestrator.tenants.ports import ListedTenant, Pin, Publication, SeenTenant
 from orchestrator.tenants.records import (
     Attempt,
     Audit,
@@ -358,7 +358,7 @@ class TestDescriptionsOnlyIfNobodyHasClaimedTheTenantSince:
     def test_an_unchanged_tenant_is_described(self, table: Table, claim: str, asked_for: Attempt | None) -> None:
         CLAIMS[claim](table)
         seen = table.metadata(ACME)
-        described = table.describe(ACME, **SAID, asked_for=asked_for, only_if=Seen(seen))  # type: ignore[arg-type]
+        described = table.describe(ACME, **SAID, asked_for=asked_for, only_if=SeenTenant(seen))  # type: ignore[arg-type]
         assert described is (seen is not None or asked_for is not None)
         assert (table.metadata(ACME) is not None) is described
 
@@ -370,7 +370,7 @@ class TestDescriptionsOnlyIfNobodyHasClaimedTheTenantSince:
         CLAIMS[claim](table)
         before = everything(table)
         for seen in (None, Metadata(ACME, None, None, None, None, NOON)):
-            described = table.describe(ACME, **SAID, asked_for=asked_for, only_if=Seen(seen))  # type: ignore[arg-type]
+            described = table.describe(ACME, **SAID, asked_for=asked_for, only_if=SeenTenant(seen))  # type: ignore[arg-type]
             assert not described
         assert everything(table) == before
 
@@ -379,7 +379,7 @@ class TestDescriptionsOnlyIfNobodyHasClaimedTheTenantSince:
         CLAIMS[claim](table)
         before = everything(table)
         seen = replace(metadata_of(table), created_by=a_resource())
-        assert not table.describe(ACME, **SAID, only_if=Seen(seen))  # type: ignore[arg-type]
+        assert not table.describe(ACME, **SAID, only_if=SeenTenant(seen))  # type: ignore[arg-type]
         assert everything(table) == before
 
     def test_a_tenant_that_was_deleted_since_is_not_described(self, table: Table) -> None:
@@ -387,7 +387,7 @@ class TestDescriptionsOnlyIfNobodyHasClaimedTheTenantSince:
         seen = metadata_of(table)
         take(table, DELETE)
         table.remove(DELETE, at=LATER)
-        assert not table.describe(ACME, **SAID, asked_for=an_attempt(2), only_if=Seen(seen))  # type: ignore[arg-type]
+        assert not table.describe(ACME, **SAID, asked_for=an_attempt(2), only_if=SeenTenant(seen))  # type: ignore[arg-type]
         assert table.metadata(ACME) is None
 
 

@@ -53,7 +53,7 @@ def test_only_the_correction_and_its_history_entry_are_written(table: Table) -> 
     create(table)
     seen, audits, history, *_ = everything(table)
     assert seen is not None
-    asked = Request(by="berth reconcile, asked for by ada", reason="Ticket 4711")
+    asked = Request(by="berth reconcile, requested by ada", reason="Ticket 4711")
     table.correct(seen, STACK, request=asked, at=LATER)
     corrected = correction(seen, metadata_of(table), request=asked, at=LATER)
     assert everything(table)[1:4] == (audits, [*history, corrected], None)

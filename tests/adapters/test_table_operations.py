@@ -320,12 +320,12 @@ class TestRememberChanges:
         take(table, RUN)
         table.remember_token(RUN, "token")
         for change_set in ("arn 1", "arn 2"):
-            table.remember_changes(RUN, change_set)
+            table.remember_change_set(RUN, change_set)
         assert table.lock(ACME) == Lock(RUN, "token", "arn 2")
 
     def test_a_takeover_removes_the_change_set(self, table: Table) -> None:
         take(table, RUN)
-        table.remember_changes(RUN, "arn")
+        table.remember_change_set(RUN, "arn")
         successor = a_run(2)
         take(table, successor, instead_of=Lock(RUN, None))
         assert table.lock(ACME) == Lock(successor, None, None)
@@ -362,7 +362,7 @@ class TestDeployed:
         publish(table, at=NOON + SECOND, deployed="made from this")
         take(table, UPDATE)
         before = metadata_of(table)
-        table.touch(UPDATE)
+        table.clear_fingerprint(UPDATE)
         assert metadata_of(table) == replace(before, deployed=None)
         table.fail(UPDATE, QUEUE_TABOO, LATER_STILL)
         assert metadata_of(table).deployed is None
@@ -370,9 +370,9 @@ class TestDeployed:
     def test_removing_the_fingerprint_again_changes_nothing(self, table: Table) -> None:
         create(table)
         take(table, UPDATE)
-        table.touch(UPDATE)
+        table.clear_fingerprint(UPDATE)
         before = everything(table)
-        table.touch(UPDATE)
+        table.clear_fingerprint(UPDATE)
         assert everything(table) == before
 
     def test_an_update_that_only_begins_keeps_the_fingerprint(self, table: Table) -> None:
@@ -783,8 +783,8 @@ class TestFail:
 
 WRITES: dict[str, Callable[[Table, Run], object]] = {
     "token": lambda table, run: table.remember_token(run, "token"),
-    "changes": lambda table, run: table.remember_changes(run, "arn"),
-    "touch": lambda table, run: table.touch(run),
+    "changes": lambda table, run: table.remember_change_set(run, "arn"),
+    "clear_fingerprint": lambda table, run: table.clear_fingerprint(run),
     "publish": lambda table, run: publish(table, run, at=LATER_STILL, queue=OTHER_QUEUE),
     "remove": lambda table, run: table.remove(run, at=LATER_STILL),
 }

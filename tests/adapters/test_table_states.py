@@ -142,7 +142,7 @@ class Story:
             record_queue(
                 ACME,
                 stack_id=STACK,
-                told=OTHER_QUEUE,
+                reported=OTHER_QUEUE,
                 reader=self.table,
                 ledger=self.table,
                 stacks=stacks,

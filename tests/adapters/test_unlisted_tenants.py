@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 GLOBEX = TenantId.parse("globex")
-ADA = Request(by="berth adopt, asked for by ada", reason="Ticket 4711")
+ADA = Request(by="berth adopt, requested by ada", reason="Ticket 4711")
 
 
 def seen_as(unlisted: UnlistedTenants, tenant: TenantId = ACME) -> UnlistedTenant:

@@ -130,7 +130,7 @@ def test_deleting_an_unknown_tenant_changes_nothing_and_says_so(berth: Deployed,
     tenant = TenantId(name)
     shown = delete(berth, tenant)
     assert (shown.status, shown.body["status"]) == (200, "UNCHANGED")
-    assert "nothing to delete" in str(shown.body["detail"])
+    assert "nothing was deleted" in str(shown.body["detail"])
     assert berth.rows_of(tenant) == {}
 
 

@@ -109,8 +109,8 @@ class FakeStacks:
         if stack_id in self.all and self.all[stack_id].stack.status != "DELETE_COMPLETE":
             self._begin(stack_id, "DELETE_IN_PROGRESS", client_token)
 
-    def draw_up_changes(self, tenant: TenantId, stack_id: str, *, release: Release, name: str) -> str | None:
-        self._called("draw_up_changes")
+    def create_change_set(self, tenant: TenantId, stack_id: str, *, release: Release, name: str) -> str | None:
+        self._called("create_change_set")
         fake = self._named(_name(stack_id))
         if self._id_of(fake, name):
             return None
@@ -127,7 +127,7 @@ class FakeStacks:
             parameters=parameters_of(tenant, release),
         )
 
-    def changes(self, stack_id: str, change_set: str) -> ChangeSet | None:
+    def find_change_set(self, stack_id: str, change_set: str) -> ChangeSet | None:
         self._called("changes")
         fake = self.all[stack_id]
         found = self._id_of(fake, change_set)
@@ -144,8 +144,8 @@ class FakeStacks:
             raise Conflict(f"ChangeSet [{change_set}] does not exist")
         return self.digests.get(fake.change_sets[found][1], A_DIGEST)
 
-    def make_changes(self, stack_id: str, change_set: str, *, client_token: str) -> None:
-        self._called("make_changes")
+    def execute_change_set(self, stack_id: str, change_set: str, *, client_token: str) -> None:
+        self._called("execute_change_set")
         fake = self.all[stack_id]
         found = self._id_of(fake, change_set)
         self._refuse_while_at_work(stack_id)
@@ -157,8 +157,8 @@ class FakeStacks:
         fake.change_sets = {found: (replace(drawn_up, state=ChangeSetState.EXECUTED), template_url)}
         self._begin(stack_id, "UPDATE_IN_PROGRESS", client_token)
 
-    def forget_changes(self, stack_id: str, change_set: str) -> None:
-        self._called("forget_changes")
+    def delete_change_set(self, stack_id: str, change_set: str) -> None:
+        self._called("delete_change_set")
         fake = self.all[stack_id]
         fake.change_sets.pop(self._id_of(fake, change_set) or "", None)
 

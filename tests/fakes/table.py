@@ -12,7 +12,7 @@ from orchestrator.common.times import parse_timestamp, timestamp
 from orchestrator.reconciling.adoption_writes import adoption_of
 from orchestrator.reconciling.ports import Adopted, UnlistedPage, UnlistedTenant
 from orchestrator.releases.records import Release
-from orchestrator.tenants import transitions
+from orchestrator.tenants import operation_transitions
 from orchestrator.tenants.ledger import Ledger
 from orchestrator.tenants.ports import ListedTenant
 from orchestrator.tenants.records import (
@@ -247,7 +247,7 @@ class InMemoryTable(Ledger):
         """Give the lock to that run, or to nobody, whoever holds it."""
         self.drop(LockKey(tenant))
         if run:
-            taken = transitions.begun(run, self.records(tenant), run.started_at)[0]
+            taken = operation_transitions.begun(run, self.records(tenant), run.started_at)[0]
             assert isinstance(taken, Put)
             self.store(taken.key, {**taken.fields, **more})
 

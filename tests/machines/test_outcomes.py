@@ -48,7 +48,7 @@ SERVED = [
     (outcome_json(DONE), "Finish"),
     (outcome_json(Working()), "AwaitStack"),
     (outcome_json(NotReady()), "AwaitQueue"),
-    (outcome_json(Again("the stack is gone")), "PauseBeforeStart"),
+    (outcome_json(Again("the stack was deleted")), "PauseBeforeStart"),
     (THROTTLED, "PauseBeforeStart"),
     (outcome_json(BROKE), "RecordFailure"),
 ]

@@ -67,7 +67,7 @@ STARTS: Mapping[str, list[Start]] = {
         Started(stack_arn()),
         Clearing(stack_arn()),
         Unchanged(stack_arn()),
-        Draining("none were seen", NOON, 60),
+        Draining("none were counted", NOON, 60),
         Again("Rate exceeded"),
         GaveUp("The inbound queue would be replaced."),
         GaveUp("The stack is UPDATE_ROLLBACK_FAILED.", stack_arn()),
@@ -142,7 +142,7 @@ def test_a_delete_passes_on_since_when_the_queues_are_empty() -> None:
     begun = assigned("delete_tenant", "Begin", outcome_json(Begun()))
     first = schemas.parse_check_step(payload("delete_tenant", "CheckMessages", **begun))
     assert (first.run, first.empty_since) == (RUNS["delete_tenant"], None)
-    counted = assigned("delete_tenant", "CheckMessages", outcome_json(Draining("none were seen", NOON, 60)), **begun)
+    counted = assigned("delete_tenant", "CheckMessages", outcome_json(Draining("none were counted", NOON, 60)), **begun)
     assert schemas.parse_check_step(payload("delete_tenant", "CheckMessages", **counted)).empty_since == NOON
     throttled = {"outcome": "again", "reason": "Rate exceeded", "throttled": True}
     assert assigned("delete_tenant", "CheckMessages", throttled, **counted) == counted
@@ -154,11 +154,11 @@ def test_an_update_passes_on_since_when_the_removed_queues_are_empty() -> None:
     begun = assigned("update_tenant", "Begin", outcome_json(Begun()))
     first = schemas.parse_start_step(payload("update_tenant", "StartStack", **begun))
     assert (first.run, first.empty_since) == (RUNS["update_tenant"], None)
-    looking = outcome_json(Draining("none were seen", NOON, 60))
+    looking = outcome_json(Draining("none were counted", NOON, 60))
     counted = assigned("update_tenant", "StartStack", looking, **begun)
     assert schemas.parse_start_step(payload("update_tenant", "StartStack", **counted)).empty_since == NOON
     assert schemas.parse_stack_step(payload("update_tenant", "InspectStack", **counted)).started == Draining(
-        "none were seen", NOON, 60
+        "none were counted", NOON, 60
     )
     throttled = {"outcome": "again", "reason": "Rate exceeded", "throttled": True}
     assert assigned("update_tenant", "StartStack", throttled, **counted)["emptySince"] == counted["emptySince"]
@@ -172,7 +172,7 @@ def test_a_delete_passes_the_time_of_the_last_count_to_start_stack() -> None:
 
 def test_a_delete_waits_between_two_counts_for_the_returned_time() -> None:
     seconds = asl.states(machine("delete_tenant"))["AwaitDrain"]["Seconds"]
-    assert asl.evaluate(seconds, {"states": {"input": outcome_json(Draining("none were seen", NOON, 60))}}) == 60
+    assert asl.evaluate(seconds, {"states": {"input": outcome_json(Draining("none were counted", NOON, 60))}}) == 60
     assert asl.evaluate(seconds, {"states": {"input": {"outcome": "again"}}}) == 5
 
 
@@ -284,7 +284,7 @@ def test_a_wait_varies_within_bounds(stem: str, state: str, least: int, most: in
 
 def test_an_update_checks_the_removed_queues_again_after_the_returned_time() -> None:
     seconds = asl.states(machine("update_tenant"))["PauseBeforeStart"]["Seconds"]
-    assert asl.evaluate(seconds, {"stack": outcome_json(Draining("none were seen", NOON, 42))}) == 42
+    assert asl.evaluate(seconds, {"stack": outcome_json(Draining("none were counted", NOON, 42))}) == 42
 
 
 # Rollouts

@@ -185,7 +185,7 @@ def forge_an_event(env: Environment, tenant: TenantId, _version: str) -> None:
 def draw_up_other_changes(env: Environment, tenant: TenantId, version: str) -> None:
     """Now, and again and again: an update may have drawn up its own since."""
     for delay in (0.0, 2.0, 5.0, 9.0, 14.0, 20.0, 30.0):
-        env.later(delay, lambda: env.adversary.draw_up_changes(tenant, version))
+        env.later(delay, lambda: env.adversary.create_change_set(tenant, version))
 
 
 ACTIONS: tuple[Action, ...] = (

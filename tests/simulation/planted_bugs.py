@@ -26,16 +26,16 @@ from orchestrator.tenants import (
     deleting,
     get_queue,
     lifecycle,
+    operation_transitions,
     operations,
     own_stack,
     queue_metadata,
     tenant_queue,
     tenant_stack,
-    transitions,
     updating,
 )
 from orchestrator.tenants.decisions import Deleted, Ready, StartCreate
-from orchestrator.tenants.lifecycle import Lifecycle, Ordered
+from orchestrator.tenants.lifecycle import Lifecycle, OrderResult
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.outcomes import Done, GaveUp, NotReady
 from orchestrator.tenants.ports import Pin, Publication, Stack
@@ -214,7 +214,7 @@ def _settle_an_update_by_its_status_alone(inspect: Any, run: Run, *, stacks: Any
 
 def _trust_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every listed operation counts as unfinished and is ended, whatever its row says."""
-    not_overtaken = transitions.not_overtaken
+    not_overtaken = operation_transitions.not_overtaken
 
     def or_its_own(run: Run) -> Condition:
         return any_of(not_overtaken(run), Equals("execution", run.execution))
@@ -224,7 +224,7 @@ def _trust_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
         return next((run_of(audit) for audit in audits if audit.execution == execution), None)
 
     monkeypatch.setattr(Settling, "_begun", begun)
-    monkeypatch.setattr(transitions, "not_overtaken", or_its_own)
+    monkeypatch.setattr(operation_transitions, "not_overtaken", or_its_own)
 
 
 def _no_schedule(self: Environment) -> None:
@@ -235,7 +235,7 @@ def _no_schedule(self: Environment) -> None:
 # Whoever was deleted stays so
 
 
-def _retry_whatever_was_deleted(self: Lifecycle, tenant: TenantId, by: str) -> Ordered | None:
+def _retry_whatever_was_deleted(self: Lifecycle, tenant: TenantId, by: str) -> OrderResult | None:
     """The latest operation is tried again, and counts as if somebody had asked for the tenant only now."""
     latest = max(self.reader.audits(tenant), key=lambda audit: audit.updated_at, default=None)
     if latest is None or latest.status is Status.SUCCESS:
@@ -314,14 +314,14 @@ def _make_changes_by_their_name(monkeypatch: pytest.MonkeyPatch) -> None:
     def review(run: Run, stack: Stack | None, release: Release, *, stacks: Any, drafting: Any) -> None:
         if stack is not None and condition(stack.status) in (StackCondition.DONE, StackCondition.DONE_AT_OLD_VERSION):
             name = run.attempt.client_token
-            stacks.draw_up_changes(run.tenant, stack.stack_id, release=release, name=name)
-            drafting.ledger.remember_changes(run, name)
+            stacks.create_change_set(run.tenant, stack.stack_id, release=release, name=name)
+            drafting.ledger.remember_change_set(run, name)
 
     monkeypatch.setattr(updating, "review", review)
     monkeypatch.setattr(updating, "not_asked_for", always(None))
 
 
-@wrapping("remember_changes", Table)
+@wrapping("remember_change_set", Table)
 def _remember_names_of_changes(remember: Any, self: InMemoryTable, run: Run, change_set: str) -> None:
     """The name cannot be guessed, but those that are drawn up can be listed."""
     remember(self, run, change_set.split("/")[1])
@@ -333,7 +333,7 @@ def _remember_names_of_changes(remember: Any, self: InMemoryTable, run: Run, cha
 def _count_messages_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long it takes until CloudFormation can delete the stack."""
     monkeypatch.setitem(asl.states(machine("delete_tenant"))["PauseBeforeStart"], "Next", "StartStack")
-    monkeypatch.setattr(deleting, "A_LOOK_IS_GOOD_FOR", timedelta(hours=1), raising=False)
+    monkeypatch.setattr(deleting, "MAX_COUNT_AGE", timedelta(hours=1), raising=False)
 
 
 # Adopting
@@ -457,7 +457,7 @@ BUGS = {
         replacing("retry", _retry_whatever_was_deleted, Lifecycle), BROUGHT_BACK, REPEATED_EVENTS, RETRIES
     ),
     "a failure overwrites what came later": PlantedBug(
-        all_of(*(replacing(rule, always(None), transitions) for rule in ("not_overtaken", "not_in_the_way"))),
+        all_of(*(replacing(rule, always(None), operation_transitions) for rule in ("not_overtaken", "not_in_the_way"))),
         "overwrites what came after|end twice",
         CRASHES,
         RETRIES,
@@ -494,7 +494,7 @@ BUGS = {
         replacing("EMPTY_FOR", timedelta(), executions), LOST, STALE_COUNTS, DELETES_WITH_MESSAGES
     ),
     "an update believes the first zero": PlantedBug(
-        replacing("left", timedelta(), updating.Looks),
+        replacing("left", timedelta(), updating.EmptyCheck),
         "takes away a queue with .* messages",
         STALE_COUNTS,
         (send, send, receive, upgrade),
@@ -583,7 +583,7 @@ BUGS = {
         TEAMS_AND_OPERATORS,
     ),
     "who created last is the creator": PlantedBug(
-        replacing("brought_into_being", _created_last, admission, tenant_queue),
+        replacing("is_owner", _created_last, admission, tenant_queue),
         "deletes .*, which was brought into being by",
         STALE_COUNTS,
         RECREATED_TENANTS,
@@ -593,7 +593,7 @@ BUGS = {
     ),
     "a pin leaves no trace": PlantedBug(_describe_without_a_trace, "without a trace", None, ORDERS_BEFORE_BEGIN),
     "a create that has not begun is overlooked": PlantedBug(
-        replacing("_introduce", always(True), Lifecycle),
+        replacing("_record_create", always(True), Lifecycle),
         "There is no tenant .* had been accepted before",
         actions=(create_and_delete, ask),
     ),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from orchestrator.tenants.get_queue import Provisioning
-from orchestrator.tenants.lifecycle import Accepted, Ordered
+from orchestrator.tenants.lifecycle import Accepted, OrderResult
 from orchestrator.tenants.ports import Change, Stack
 from orchestrator.tenants.records import Messages, Operation, Request, RootCause, Status
 from tests.fakes import ACME, NEXT_VERSION, OTHER_QUEUE, VERSION, FakeQueues, an_audit, some_metadata
@@ -36,7 +36,7 @@ class Scenario:
         return (self.heal or self.order)(world)
 
 
-def execution_of(ordered: Ordered) -> str | None:
+def execution_of(ordered: OrderResult) -> str | None:
     return ordered.execution if isinstance(ordered, Accepted) else None
 
 

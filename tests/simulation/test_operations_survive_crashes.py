@@ -14,7 +14,7 @@ import pytest
 
 from orchestrator.common.errors import Throttled
 from orchestrator.tenants.decisions import Ready
-from orchestrator.tenants.get_queue import SUSPECT_AFTER
+from orchestrator.tenants.get_queue import CHECK_EXECUTION_AFTER
 from orchestrator.tenants.records import Operation, Status
 from tests.fakes import ACME
 from tests.simulation.aws.executions import Crash, Execution, FaultInjector, Killed, Moment
@@ -98,7 +98,7 @@ def test_an_execution_that_is_killed_anywhere_is_healed_by_asking_again(scenario
             with pytest.raises(Killed):
                 killed.play()
             world = killed.world
-            world.let_time_pass(SUSPECT_AFTER + A_MOMENT)
+            world.let_time_pass(CHECK_EXECUTION_AFTER + A_MOMENT)
 
             successor = scenario.ask_again(world)
             if successor is not None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from orchestrator.tenants import tenant_stack
-from orchestrator.tenants.get_queue import SUSPECT_AFTER
+from orchestrator.tenants.get_queue import CHECK_EXECUTION_AFTER
 from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
 from orchestrator.tenants.records import Attempt, Lock, Operation, Request, Run, Status
 from tests.fakes import ACME, NEXT_VERSION, VERSION, InMemoryTable
@@ -129,7 +129,7 @@ def delete_the_lock_everywhere(scenario: Scenario) -> int:
         world.table.plant_lock(ACME, None)
         try:
             assert not execution.play()
-            world.let_time_pass(SUSPECT_AFTER + A_MOMENT)
+            world.let_time_pass(CHECK_EXECUTION_AFTER + A_MOMENT)
             successor = scenario.ask_again(world) or execution_of(world.lifecycle().retry(ACME, OPERATOR.by))
             if successor is not None:
                 Execution(world, successor).play()

@@ -85,7 +85,7 @@ class Ports:
         record_queue(
             tenant,
             stack_id=stack_id,
-            told=queue,
+            reported=queue,
             reader=self.table,
             ledger=self.table,
             stacks=self.stacks,

@@ -16,7 +16,7 @@ from lambdas.api.operators import ROUTES as SERVED
 from orchestrator.api.route import Audience
 from orchestrator.api.routes import ROUTES
 from orchestrator.common.callers import PROOF_VARIABLE
-from orchestrator.tenants.limits import COUNT_HOLDS_FOR, MAX_ORDERS_PER_COUNT
+from orchestrator.tenants.limits import COUNT_MAX_AGE, MAX_ORDERS_PER_COUNT
 from stacks.api.throttles import CREDENTIALS, ORDERS, QUEUES, READS, THROTTLES, Throttle
 from stacks.common.function_code import function_names, handler_of
 from stacks.control_plane import ControlPlaneStack
@@ -656,7 +656,7 @@ def test_queue_requests_have_the_highest_rate_and_orders_the_lowest() -> None:
 
 
 def test_the_throttle_of_orders_is_below_what_the_cached_count_of_tenants_allows_for() -> None:
-    orders = ORDERS.per_second * COUNT_HOLDS_FOR.total_seconds() + ORDERS.burst
+    orders = ORDERS.per_second * COUNT_MAX_AGE.total_seconds() + ORDERS.burst
     assert orders < MAX_ORDERS_PER_COUNT
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.tenants.admission import Refusal, Refused, refusal
 from orchestrator.tenants.records import Attempt, Audit, Metadata, Operation, Request, Status
-from orchestrator.tenants.state import delete_counts, is_deleted
+from orchestrator.tenants.state import is_delete_in_effect, is_deleted
 from tests.fakes import ACME, EXPLICIT, NOON, a_release, an_audit, some_metadata
 
 OLDER, HERE, NEWER = "0.9.0", "0.10.0", "0.11.0"
@@ -145,7 +145,7 @@ def test_what_may_run(records: Records, asked: Asked, expected: Refusal | None) 
     assert (refused.kind if refused else None) == expected
 
 
-def test_only_a_delete_needs_no_release_and_nothing_else_is_let_through_without_one() -> None:
+def test_every_operation_but_a_delete_needs_a_published_release() -> None:
     for records, asked in EVERY_PAIR:
         refused = ask(records, asked, published=False)
         if asked.operation is Operation.DELETE:
@@ -156,7 +156,7 @@ def test_only_a_delete_needs_no_release_and_nothing_else_is_let_through_without_
             assert asked.version in refused.reason
 
 
-def test_every_refusal_names_the_tenant_and_says_what_to_do() -> None:
+def test_every_refusal_names_the_tenant_and_has_advice() -> None:
     reasons = {
         refused.reason
         for (records, asked), published in product(EVERY_PAIR, [True, False])
@@ -168,7 +168,7 @@ def test_every_refusal_names_the_tenant_and_says_what_to_do() -> None:
         assert "berth " in reason or "pin first" in reason or "allow the downgrade" in reason
 
 
-def test_only_a_create_that_is_explicit_brings_a_deleted_tenant_back() -> None:
+def test_only_an_explicit_create_restores_a_deleted_tenant() -> None:
     deleted = SITUATIONS["deleted"]
     everything_else = Request(
         by="ada",
@@ -201,19 +201,19 @@ def test_a_refused_move_names_the_pin() -> None:
 
 
 @pytest.mark.parametrize("status", [Status.STARTED, Status.FAILURE])
-def test_a_delete_that_has_not_succeeded_deletes_nobody(status: Status) -> None:
+def test_a_tenant_is_deleted_only_if_its_delete_succeeded(status: Status) -> None:
     assert not is_deleted([CREATED, replace(DELETED, status=status)])
 
 
 @pytest.mark.parametrize("status", list(Status))
-def test_a_delete_counts_whatever_came_of_it_until_the_tenant_is_created_again(status: Status) -> None:
+def test_a_delete_is_in_effect_whatever_its_status_until_the_tenant_is_created_again(status: Status) -> None:
     delete = replace(DELETED, status=status)
-    assert delete_counts([CREATED, delete])
-    assert not delete_counts([CREATED, replace(delete, revived_by="a create")])
-    assert not delete_counts([CREATED])
+    assert is_delete_in_effect([CREATED, delete])
+    assert not is_delete_in_effect([CREATED, replace(delete, revived_by="a create")])
+    assert not is_delete_in_effect([CREATED])
 
 
-def test_a_create_that_came_later_does_not_undo_a_delete_unless_it_says_so() -> None:
+def test_a_later_create_supersedes_a_delete_only_if_it_is_marked() -> None:
     later = an_audit(Status.SUCCESS, version=NEWER, at=DELETED.updated_at + AN_HOUR)
     assert is_deleted([CREATED, DELETED, later])
     assert not is_deleted([CREATED, replace(DELETED, revived_by=later.execution), later])

@@ -243,7 +243,7 @@ def test_get_queues_function_starts_light() -> None:
     told = json.loads(done.stdout.splitlines()[-1])
     loaded = {module.partition(".")[0] for module in told["modules"]}
     assert not loaded & {"jsonschema", "msgspec", "pydantic", "boto3", "typer", "rich", "aws_cdk"}
-    by_others = ("lifecycle", "admission", "limits", "schemas", "transitions", "ledger", "writes")
+    by_others = ("lifecycle", "admission", "limits", "schemas", "operation_transitions", "ledger", "writes")
     services = (
         "cloudformation",
         "cloudwatch",

@@ -139,7 +139,7 @@ def test_a_forged_request_is_not_confirmed(kind: Kind, resources: FakeResources,
 
 @pytest.mark.parametrize("kind", list(Kind))
 @pytest.mark.parametrize("doing", list(Kind))
-def test_a_request_for_something_else_than_cloudformation_is_at_is_not_confirmed(kind: Kind, doing: Kind) -> None:
+def test_a_request_for_another_change_than_cloudformation_shows_is_not_confirmed(kind: Kind, doing: Kind) -> None:
     status = f"{doing.value.upper()}_IN_PROGRESS"
     assert is_confirmed(claims(kind), shows(status, stack=status)) is (kind is doing)
 
@@ -166,7 +166,7 @@ def test_cloudformation_is_asked_once_on_the_straight_path() -> None:
         assert resources.asked == ["resource"]
 
 
-def test_being_throttled_confirms_nothing_and_refuses_nothing() -> None:
+def test_throttling_neither_confirms_nor_refuses_a_request() -> None:
     resources = FakeResources(throttled_calls=1)
     resources.show(claims(Kind.DELETE))
     with pytest.raises(Throttled):

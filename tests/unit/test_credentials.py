@@ -155,7 +155,7 @@ def test_credentials_are_not_printed_by_accident(shown: str) -> None:
     assert "a session token" not in shown
 
 
-def test_credentials_are_whole_for_whom_they_are_for() -> None:
+def test_credentials_have_all_their_parts() -> None:
     assert asdict(CREDENTIALS) == {
         "access": Access.SEND,
         "access_key_id": "ASIAEXAMPLE",

@@ -17,7 +17,7 @@ from orchestrator.tenants.decisions import (
     Unknown,
     Wait,
     decide,
-    look,
+    decide_read_only,
     ready,
     version_to_create,
 )
@@ -85,7 +85,7 @@ def test_a_published_tenant_is_served_even_while_outdated() -> None:
 
 @pytest.mark.parametrize("metadata", NOT_SERVED)
 def test_an_unknown_tenant_is_created_by_the_first_attempt(metadata: Metadata | None) -> None:
-    assert decide(metadata, [], VERSION) == StartCreate(1, another=True)
+    assert decide(metadata, [], VERSION) == StartCreate(1, is_new=True)
 
 
 @pytest.mark.parametrize("metadata", NOT_SERVED)
@@ -94,7 +94,7 @@ def test_a_tenant_whose_create_has_started_is_waited_for(metadata: Metadata | No
 
 
 @pytest.mark.parametrize("metadata", NOT_SERVED)
-def test_a_failed_create_is_told_with_its_root_cause(metadata: Metadata | None) -> None:
+def test_a_failed_create_is_returned_with_its_root_cause(metadata: Metadata | None) -> None:
     decision = decide(metadata, [CREATE_FAILED], VERSION)
     assert decision == Failed(CREATE_FAILED)
     assert isinstance(decision, Failed)
@@ -112,7 +112,7 @@ def test_a_deleted_tenant_stays_deleted(metadata: Metadata | None) -> None:
 
 
 @pytest.mark.parametrize("metadata", NOT_SERVED)
-def test_a_failed_delete_is_told_with_its_root_cause(metadata: Metadata | None) -> None:
+def test_a_failed_delete_is_returned_with_its_root_cause(metadata: Metadata | None) -> None:
     assert decide(metadata, [CREATED, later(DELETE_FAILED)], VERSION) == Failed(later(DELETE_FAILED))
 
 
@@ -120,7 +120,7 @@ def test_a_failed_delete_is_told_with_its_root_cause(metadata: Metadata | None) 
 
 
 @pytest.mark.parametrize("old", ["0.0.9", "0.2.0", None], ids=["older", "newer", "before versions"])
-def test_a_create_that_failed_at_another_version_does_not_hinder_this_one(old: str | None) -> None:
+def test_a_create_that_failed_at_another_version_does_not_prevent_a_create(old: str | None) -> None:
     assert decide(None, [an_audit(Status.FAILURE, version=old, attempt=7)], VERSION) == StartCreate(1)
 
 
@@ -145,7 +145,7 @@ def test_attempts_are_counted_for_each_version_alone() -> None:
     assert decide(None, audits, VERSION) == StartCreate(3)
 
 
-def test_an_update_neither_hinders_a_create_nor_counts_as_its_attempt() -> None:
+def test_an_update_neither_prevents_a_create_nor_counts_as_its_attempt() -> None:
     assert decide(None, [an_audit(Status.STARTED, Operation.UPDATE, attempt=3)], VERSION) == StartCreate(1)
 
 
@@ -158,7 +158,7 @@ for_each_create = pytest.mark.parametrize(
 
 
 @for_each_create
-def test_what_was_before_a_delete_no_longer_counts(create: Audit) -> None:
+def test_operations_before_a_delete_do_not_count(create: Audit) -> None:
     assert decide(None, [create, later(DELETED)], VERSION) == Deleted(later(DELETED))
 
 
@@ -173,7 +173,7 @@ def test_a_create_that_was_refused_because_the_tenant_is_deleted_does_not_make_i
 
 
 @pytest.mark.parametrize("delete", [REVIVED, replace(REVIVED, status=Status.FAILURE)], ids=["deleted", "delete failed"])
-def test_a_revived_delete_counts_no_more(delete: Audit) -> None:
+def test_a_superseded_delete_is_not_in_effect(delete: Audit) -> None:
     assert decide(None, [delete, later(CREATING)], VERSION) == Wait(CREATING.execution)
     assert decide(None, [delete, later(CREATE_FAILED)], VERSION) == Failed(later(CREATE_FAILED))
     assert decide(None, [delete, later(replace(CREATED, attempt=2))], VERSION) == StartCreate(3)
@@ -191,7 +191,7 @@ def test_a_create_from_before_versions_does_not_revive_by_coming_before_the_dele
     assert decide(None, [create, DELETED], VERSION) == Deleted(DELETED)
 
 
-def test_a_tenant_that_came_back_before_there_were_versions_is_told_by_that_create() -> None:
+def test_a_tenant_that_was_created_again_before_versions_were_recorded_has_that_creates_state() -> None:
     started, failed, succeeded = (
         later(an_audit(status, version=None)) for status in (Status.STARTED, Status.FAILURE, Status.SUCCESS)
     )
@@ -217,7 +217,7 @@ def test_only_the_abandoned_execution_counts_as_abandoned() -> None:
     assert decide(None, [CREATING], VERSION, abandoned={"another execution"}) == Wait(CREATING.execution)
 
 
-def test_an_abandoned_delete_counts_as_failed_and_does_not_bring_the_tenant_back() -> None:
+def test_an_abandoned_delete_counts_as_failed_and_does_not_restore_the_tenant() -> None:
     assert decide(None, [CREATED, later(DELETING)], VERSION, abandoned={DELETING.execution}) == Failed(later(DELETING))
 
 
@@ -225,19 +225,19 @@ def test_an_abandoned_delete_counts_as_failed_and_does_not_bring_the_tenant_back
 
 
 @pytest.mark.parametrize("metadata", NOT_SERVED)
-def test_a_tenant_that_nobody_has_created_is_unknown_to_who_only_looks(metadata: Metadata | None) -> None:
-    assert look(metadata, [], VERSION) == Unknown()
+def test_read_only_a_tenant_that_nobody_has_created_is_unknown(metadata: Metadata | None) -> None:
+    assert decide_read_only(metadata, [], VERSION) == Unknown()
 
 
 @pytest.mark.parametrize("metadata", NOT_SERVED)
-def test_a_tenant_whose_queue_has_vanished_has_none_to_who_only_looks(metadata: Metadata | None) -> None:
-    assert look(metadata, [CREATED], VERSION) == NotProvisioned()
+def test_read_only_a_tenant_whose_queue_has_vanished_is_not_provisioned(metadata: Metadata | None) -> None:
+    assert decide_read_only(metadata, [CREATED], VERSION) == NotProvisioned()
 
 
-def test_a_create_that_failed_at_an_earlier_version_is_told_as_failed_to_who_only_looks() -> None:
+def test_read_only_a_create_that_failed_at_an_earlier_version_is_failed() -> None:
     failed = an_audit(Status.FAILURE, version="0.0.9", root_cause=QUEUE_TABOO)
-    assert look(None, [failed], VERSION) == Failed(failed)
-    assert look(None, [failed, later(CREATED)], VERSION) == NotProvisioned()
+    assert decide_read_only(None, [failed], VERSION) == Failed(failed)
+    assert decide_read_only(None, [failed, later(CREATED)], VERSION) == NotProvisioned()
 
 
 @pytest.mark.parametrize(
@@ -250,17 +250,17 @@ def test_a_create_that_failed_at_an_earlier_version_is_told_as_failed_to_who_onl
         pytest.param(None, [CREATED, DELETED], id="deleted"),
     ],
 )
-def test_whatever_starts_nothing_is_the_same_to_who_only_looks(metadata: Metadata | None, audits: list[Audit]) -> None:
-    assert look(metadata, audits, VERSION) == decide(metadata, audits, VERSION)
+def test_read_only_all_other_decisions_are_the_same(metadata: Metadata | None, audits: list[Audit]) -> None:
+    assert decide_read_only(metadata, audits, VERSION) == decide(metadata, audits, VERSION)
 
 
 # One more tenant, or one that is there
 
 
-def test_only_a_tenant_of_which_nothing_is_recorded_would_be_one_more() -> None:
-    assert decide(None, [], VERSION) == StartCreate(1, another=True)
-    assert decide(UNPUBLISHED, [], VERSION) == StartCreate(1, another=True)
-    assert decide(None, [CREATED], VERSION) == StartCreate(2, another=False)
+def test_only_a_tenant_without_records_is_new() -> None:
+    assert decide(None, [], VERSION) == StartCreate(1, is_new=True)
+    assert decide(UNPUBLISHED, [], VERSION) == StartCreate(1, is_new=True)
+    assert decide(None, [CREATED], VERSION) == StartCreate(2, is_new=False)
 
 
 # The short cut

@@ -92,17 +92,17 @@ HELD = [
 
 
 @pytest.mark.parametrize(("url", "name", "held"), HELD)
-def test_a_tenant_with_messages_is_not_deleted_and_the_counts_are_told(
+def test_a_tenant_with_messages_is_not_deleted_and_the_counts_are_reported(
     world: Deleting, url: str, name: str, held: Messages
 ) -> None:
     world.queues.held[url] = held
     refused = failure(world.check())
     assert f"{name}: {held}" in refused.reason
-    assert "The queue was not deleted" in refused.reason
+    assert "Nothing was deleted" in refused.reason
     assert refused.failed_stack is None
 
 
-def test_a_stack_that_a_failed_delete_has_let_go_of_its_metadata_is_asked_for_its_queue(world: Deleting) -> None:
+def test_after_a_failed_delete_the_queue_is_read_from_the_stack(world: Deleting) -> None:
     world.plant("DELETE_FAILED")
     world.table.plant_metadata(some_metadata(queue=None, withdrawn_by="an earlier delete"))
     world.queues.held[QUEUE.url] = Messages(1, 0, 0)
@@ -111,7 +111,7 @@ def test_a_stack_that_a_failed_delete_has_let_go_of_its_metadata_is_asked_for_it
     assert world.looks_empty()
 
 
-def test_all_queues_that_hold_messages_are_told_and_no_others(world: Deleting) -> None:
+def test_only_queues_with_messages_are_reported(world: Deleting) -> None:
     world.queues.held = {QUEUE.url: Messages(1, 2, 3), DEAD_LETTERS: NONE_HELD, OTHER_QUEUE.url: Messages(0, 0, 7)}
     reason = failure(world.check()).reason
     assert "inbound queue: 1 visible, 2 in flight, 3 delayed" in reason
@@ -120,33 +120,35 @@ def test_all_queues_that_hold_messages_are_told_and_no_others(world: Deleting) -
 
 
 @pytest.mark.parametrize("drain_seconds", [0, 60, 1200])
-def test_a_tenant_without_messages_may_go_once_none_were_seen_for_a_minute(world: Deleting, drain_seconds: int) -> None:
+def test_a_tenant_may_be_deleted_once_no_messages_were_counted_for_a_minute(
+    world: Deleting, drain_seconds: int
+) -> None:
     """SQS may take a minute to count what was sent last, so that one zero proves nothing."""
-    assert world.check(drain_seconds=drain_seconds) == Draining("none were seen", NOON, 60)
+    assert world.check(drain_seconds=drain_seconds) == Draining("none were counted", NOON, 60)
     world.clock.advance(EMPTY_FOR - A_MOMENT)
-    assert world.check(drain_seconds=drain_seconds) == Draining("none were seen", NOON, 1)
+    assert world.check(drain_seconds=drain_seconds) == Draining("none were counted", NOON, 1)
     world.clock.advance(A_MOMENT)
     assert world.check(drain_seconds=drain_seconds) == Empty(NOON, world.clock.now())
 
 
-def test_messages_that_are_counted_late_begin_the_minute_anew(world: Deleting) -> None:
+def test_messages_that_are_counted_late_restart_the_minute(world: Deleting) -> None:
     world.check(drain_seconds=600)
     world.clock.advance(EMPTY_FOR / 2)
     world.queues.held[QUEUE.url] = Messages(1, 0, 0)
     assert world.check(drain_seconds=600) == Draining("inbound queue: 1 visible, 0 in flight, 0 delayed", None, 15)
     world.queues.held[QUEUE.url] = NONE_HELD
     world.clock.advance(EMPTY_FOR / 2)
-    assert world.check(drain_seconds=600) == Draining("none were seen", world.clock.now(), 60)
+    assert world.check(drain_seconds=600) == Draining("none were counted", world.clock.now(), 60)
 
 
-def test_messages_that_are_counted_late_are_refused_where_nobody_drains(world: Deleting) -> None:
+def test_messages_that_are_counted_late_refuse_the_delete_without_draining(world: Deleting) -> None:
     world.check()
     world.clock.advance(EMPTY_FOR)
     world.queues.held[QUEUE.url] = Messages(1, 0, 0)
     failure(world.check())
 
 
-def test_once_a_queue_was_seen_empty_long_enough_one_more_look_is_enough_before_the_next_try(world: Deleting) -> None:
+def test_after_a_queue_was_empty_for_long_enough_one_more_count_is_enough_for_the_next_try(world: Deleting) -> None:
     assert world.looks_empty()
     world.clock.advance(SOME_TIME)
     assert isinstance(world.check(), Empty)
@@ -199,13 +201,13 @@ UNADOPTED = replace(some_metadata(queue=OLD_QUEUE, version="0.0.9"), stack_id=No
 
 
 @pytest.mark.parametrize("specs", [{}, {"force": True}, {"drain_seconds": 600}], ids=str)
-def test_a_tenant_is_not_forgotten_while_its_stack_is_not_known(world: Deleting, specs: dict[str, Any]) -> None:
+def test_a_tenant_with_an_unknown_stack_is_not_deleted(world: Deleting, specs: dict[str, Any]) -> None:
     """The stack would be left behind, and nobody would know of it any more."""
     world.table.plant_metadata(UNADOPTED)
     assert "berth adopt" in failure(world.check(**specs)).reason
 
 
-def test_a_delete_that_is_refused_for_that_leaves_the_tenant_in_service(world: Deleting) -> None:
+def test_a_delete_that_is_refused_because_of_an_unknown_stack_leaves_the_tenant_in_service(world: Deleting) -> None:
     world.table.plant_metadata(replace(UNADOPTED, withdrawn_by=world.run.execution))
     reason = failure(world.check()).reason
     world.fail("delete", reason)
@@ -238,7 +240,7 @@ def test_a_queue_out_of_reach_is_not_asked_for(world: Deleting) -> None:
     ],
     ids=["its stack is on record", "its stack has the tenant's name"],
 )
-def test_others_are_deleted_as_ever(world: Deleting, row: Metadata) -> None:
+def test_other_tenants_are_deleted_as_usual(world: Deleting, row: Metadata) -> None:
     world.settings.names = world.stacks.names = Names("Berth", ("old-",))
     world.table.plant_metadata(row)
     assert world.looks_empty()
@@ -267,7 +269,7 @@ def test_the_dead_letter_queue_is_counted_also_if_a_delete_that_failed_has_taken
     assert "dead-letter queue: 4 visible" in failure(world.check()).reason
 
 
-def test_a_queue_that_no_release_has_is_told_by_the_name_that_its_template_gives_it(world: Deleting) -> None:
+def test_a_queue_that_no_release_has_is_reported_with_its_logical_id(world: Deleting) -> None:
     world.stacks.other_queues[world.plant()] = {"Rejected": SOME_QUEUE}
     world.queues.gone |= {QUEUE.url, OTHER_QUEUE.url}
     world.queues.held[SOME_QUEUE.url] = Messages(0, 1, 0)
@@ -280,12 +282,12 @@ def test_cloudformation_is_not_asked_for_queues_while_the_inbound_queue_is_there
     assert world.stacks.calls == []
 
 
-def test_a_tenant_whose_queues_are_all_gone_is_not_waited_for(world: Deleting) -> None:
+def test_a_tenant_without_existing_queues_is_deleted_at_once(world: Deleting) -> None:
     world.queues.gone |= {QUEUE.url, DEAD_LETTERS, OTHER_QUEUE.url}
     assert world.check() == Empty(None, NOON)
 
 
-def test_a_queue_that_no_longer_exists_does_not_hide_what_is_in_another(world: Deleting) -> None:
+def test_a_missing_queue_does_not_hide_messages_in_another_queue(world: Deleting) -> None:
     world.queues.gone.add(QUEUE.url)
     world.queues.held[OTHER_QUEUE.url] = Messages(1, 0, 0)
     assert "outbound queue" in failure(world.check()).reason
@@ -307,7 +309,7 @@ def test_an_outbound_queue_counts_where_there_is_no_inbound_queue() -> None:
 
 
 @pytest.mark.parametrize(("url", "name", "held"), HELD)
-def test_a_drain_waits_until_its_time_is_over_and_refuses_then(
+def test_a_drain_waits_until_its_time_is_over_and_then_refuses_the_delete(
     world: Deleting, url: str, name: str, held: Messages
 ) -> None:
     world.queues.held[url] = held
@@ -330,7 +332,7 @@ def test_a_drain_ends_a_minute_after_the_queue_has_become_empty(world: Deleting)
     assert isinstance(world.check(drain_seconds=60), Empty)
 
 
-def test_a_queue_that_is_empty_when_the_time_is_over_may_go(world: Deleting) -> None:
+def test_a_queue_that_is_empty_when_the_time_is_over_is_deleted(world: Deleting) -> None:
     world.clock.advance(DRAIN * 2)
     assert world.looks_empty(drain_seconds=60)
 
@@ -338,7 +340,7 @@ def test_a_queue_that_is_empty_when_the_time_is_over_may_go(world: Deleting) -> 
 def test_a_stack_is_not_deleted_long_after_the_messages_were_counted(world: Deleting) -> None:
     """Lambda may throttle for minutes between the two steps, and senders go on."""
     world.plant()
-    world.clock.advance(deleting.A_LOOK_IS_GOOD_FOR + A_MOMENT)
+    world.clock.advance(deleting.MAX_COUNT_AGE + A_MOMENT)
     assert isinstance(world.start(), Again)
     assert [stack.status for stack in world.stacks.living] == ["CREATE_COMPLETE"]
     world.looked_at = world.clock.now()
@@ -362,7 +364,7 @@ def test_a_forced_delete_needs_no_count_to_go_on(looked_at: datetime | None) -> 
 
 
 @pytest.mark.parametrize("drain_seconds", [0, 60])
-def test_force_asks_no_queue(world: Deleting, drain_seconds: int) -> None:
+def test_a_forced_delete_counts_no_messages(world: Deleting, drain_seconds: int) -> None:
     class Unasked(FakeQueues):
         def messages(self, url: str) -> Messages | None:
             raise AssertionError(url)
@@ -372,7 +374,7 @@ def test_force_asks_no_queue(world: Deleting, drain_seconds: int) -> None:
 
 
 @pytest.mark.parametrize("spec", ["allow_replacement", "allow_downgrade", "explicit"])
-def test_nothing_else_that_is_asked_for_lets_messages_go(world: Deleting, spec: str) -> None:
+def test_no_other_option_allows_the_loss_of_messages(world: Deleting, spec: str) -> None:
     world.queues.held[QUEUE.url] = Messages(1, 0, 0)
     failure(world.check(**{spec: True}))
 
@@ -390,7 +392,7 @@ def test_a_throttled_count_is_never_taken_for_empty() -> None:
 
 
 @pytest.mark.parametrize("status", sorted({*statuses(*SORTED), "SOMETHING_NOBODY_KNOWS"}))
-def test_whatever_the_stack_is_in_the_end_it_is_gone(world: Deleting, status: str) -> None:
+def test_a_stack_is_deleted_whatever_its_status(world: Deleting, status: str) -> None:
     stack_id = world.plant(status)
     if status in statuses(StackCondition.WORKING) and status != "DELETE_IN_PROGRESS":
         started = world.start()
@@ -479,14 +481,14 @@ def test_a_blocked_deletion_whose_event_is_not_visible_yet_is_not_counted_and_no
 
 
 @pytest.mark.parametrize("status", ["DELETE_FAILED", "CREATE_COMPLETE"])
-def test_a_deletion_that_is_not_visible_yet_is_looked_at_again(world: Deleting, status: str) -> None:
+def test_a_deletion_that_is_not_visible_yet_is_inspected_again(world: Deleting, status: str) -> None:
     stack_id = world.plant(status)
     outcome = world.inspect(Started(stack_id))
     assert outcome == Again(f"the stack is {status}")
 
 
 @pytest.mark.parametrize("status", statuses(StackCondition.WORKING))
-def test_a_stack_that_is_at_it_is_waited_for(world: Deleting, status: str) -> None:
+def test_a_stack_that_is_being_changed_is_waited_for(world: Deleting, status: str) -> None:
     assert world.inspect(Started(world.plant(status))) == Working()
 
 
@@ -498,7 +500,7 @@ def test_a_stack_that_is_no_longer_described_is_gone(world: Deleting) -> None:
 
 
 @pytest.mark.parametrize("call", [1, 2])
-def test_a_throttled_start_never_counts_as_gone(world: Deleting, call: int) -> None:
+def test_a_throttled_start_never_counts_as_deleted(world: Deleting, call: int) -> None:
     class ThrottlesOnce(FakeStacks):
         def _called(self, method: str) -> None:
             super()._called(method)
@@ -514,7 +516,7 @@ def test_a_throttled_start_never_counts_as_gone(world: Deleting, call: int) -> N
     assert world.drive() == Gone()
 
 
-def test_a_throttled_look_never_counts_as_gone(world: Deleting) -> None:
+def test_a_throttled_inspection_never_counts_as_deleted(world: Deleting) -> None:
     stack_id = world.plant()
     started = world.start()
     world.stacks.throttled_calls = 1
@@ -535,14 +537,14 @@ def test_throttled_events_do_not_count_as_no_failures(world: Deleting) -> None:
     assert "delete" not in world.stacks.calls
 
 
-def test_a_stack_that_will_not_go_is_given_up_at_the_deadline_and_never_taken_for_gone(world: Deleting) -> None:
+def test_a_stack_that_cannot_be_deleted_fails_the_operation_at_the_deadline(world: Deleting) -> None:
     stack_id = world.plant("DELETE_IN_PROGRESS")
     world.clock.advance(DEADLINE)
     assert world.inspect(Started(stack_id)) == Working()
     world.clock.advance(A_MOMENT)
     assert "DELETE_IN_PROGRESS after 30 minutes" in failure(world.inspect(Started(stack_id))).reason
     world.stacks.throttled_calls = 1
-    assert "could not be looked at" in failure(world.inspect(Started(stack_id))).reason
+    assert "could not be inspected" in failure(world.inspect(Started(stack_id))).reason
 
 
 def test_a_stack_that_is_gone_at_the_deadline_is_gone(world: Deleting) -> None:

@@ -14,7 +14,7 @@ from orchestrator.releases.published import fingerprint, stack_parameters
 from orchestrator.releases.records import Release
 from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
 from orchestrator.tenants.decisions import Ready
-from orchestrator.tenants.lifecycle import Accepted, Ordered, Unchanged
+from orchestrator.tenants.lifecycle import Accepted, OrderResult, Unchanged
 from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
 from orchestrator.tenants.outcomes import Begun, Busy, Done, GaveUp, Published
 from orchestrator.tenants.records import Lock, Operation, Request, Run
@@ -92,7 +92,7 @@ def test_an_update_that_would_change_nothing_but_the_version_is_done_without_clo
 
 def test_an_update_that_would_change_nothing_touches_nothing(alike: Operations) -> None:
     class Untouchable(InMemoryTable):
-        def touch(self, run: Run) -> None:
+        def clear_fingerprint(self, run: Run) -> None:
             raise AssertionError(f"{run.attempt.name} touches the stack")
 
     untouchable = Untouchable()
@@ -229,9 +229,9 @@ def test_who_lost_the_lock_before_touching_touches_nothing(world: Operations) ->
     successor = a_run(2, operation=Operation.UPDATE, version=NEXT_VERSION)
 
     class Overtaken(InMemoryTable):
-        def touch(self, run: Run) -> None:
+        def clear_fingerprint(self, run: Run) -> None:
             self.begin(successor, at=NOON, instead_of=Lock(run, None))
-            super().touch(run)
+            super().clear_fingerprint(run)
 
     overtaken = Overtaken()
     overtaken.record_release(a_release(NEXT_VERSION))
@@ -299,7 +299,7 @@ def keyed() -> Operations:
     return made
 
 
-def upgrade(world: Operations) -> Ordered:
+def upgrade(world: Operations) -> OrderResult:
     world.settings.version = KNOWS_KEYS.version
     return world.lifecycle.upgrade(ACME, None, Request(by="ada"))
 

@@ -121,7 +121,7 @@ def test_a_tenants_state_is(metadata: Metadata | None, audits: list[Audit], stat
     assert state_of(metadata, audits[::-1]) is state
 
 
-def test_every_state_is_some_tenants() -> None:
+def test_the_cases_cover_every_state() -> None:
     assert {state for _, _, state in STATES.values()} == set(TenantState)
 
 
@@ -187,7 +187,7 @@ def test_the_detail_has_lock_audits_and_history_in_the_order_of_time() -> None:
 
 
 @pytest.mark.parametrize("reads_before", range(5))
-def test_whoever_sees_that_an_operation_has_ended_sees_the_tenant_as_it_is_since(reads_before: int) -> None:
+def test_if_the_history_shows_the_end_of_an_operation_the_other_rows_are_as_new(reads_before: int) -> None:
     """The delete ends between two of the reads that the detail is made of."""
     table, reads = InMemoryTable(), 0
     table.plant_metadata(some_metadata())
@@ -207,7 +207,7 @@ def test_whoever_sees_that_an_operation_has_ended_sees_the_tenant_as_it_is_since
     assert not ended or detail.state is TenantState.DELETED
 
 
-def test_the_detail_of_a_tenant_that_is_served_has_its_queue_and_what_was_said_about_it() -> None:
+def test_the_detail_of_a_tenant_that_is_served_has_its_queue_labels_and_pin() -> None:
     table = InMemoryTable()
     table.plant_metadata(some_metadata(labels={"tier": "gold"}, pinned_version=VERSION))
     detail = tenant_detail(ACME, table)
@@ -226,7 +226,7 @@ def test_the_detail_of_a_failed_tenant_has_its_root_cause() -> None:
 
 
 @pytest.mark.parametrize("metadata", [UNPUBLISHED, WITHDRAWN], ids=["unpublished", "withdrawn"])
-def test_a_queue_that_is_not_served_is_not_told(metadata: Metadata) -> None:
+def test_the_detail_has_no_queue_that_is_not_served(metadata: Metadata) -> None:
     table = InMemoryTable()
     table.plant_metadata(metadata)
     assert tenant_detail(ACME, table).queue is None
@@ -235,7 +235,7 @@ def test_a_queue_that_is_not_served_is_not_told(metadata: Metadata) -> None:
 @pytest.mark.parametrize(
     ("metadata_at", "audit_at"), [(NOON, NOON + ONE_HOUR), (NOON + ONE_HOUR, NOON)], ids=["operation", "metadata"]
 )
-def test_the_time_told_is_that_of_the_latest_change(metadata_at: object, audit_at: object) -> None:
+def test_the_detail_has_the_time_of_the_latest_change(metadata_at: object, audit_at: object) -> None:
     table = InMemoryTable()
     table.plant_metadata(replace(PUBLISHED, updated_at=metadata_at))  # type: ignore[arg-type]
     table.plant_audit(replace(CREATED, updated_at=audit_at))  # type: ignore[arg-type]
@@ -305,7 +305,7 @@ def test_an_empty_fleet_is_an_empty_page_without_a_next() -> None:
     assert list_tenants(InMemoryTable()) == Page([], None)
 
 
-def test_tenants_are_listed_by_state_in_it_by_version_and_in_it_by_id() -> None:
+def test_tenants_are_listed_by_state_version_and_id() -> None:
     page = list_tenants(FLEET)
     assert page.cursor is None
     assert names(page.tenants) == [
@@ -342,7 +342,7 @@ def test_tenants_of_one_state_are_listed_alone_also_deleted_ones(state: TenantSt
     assert len(page.tenants) >= 2
 
 
-def test_deleted_tenants_are_listed_only_when_they_are_asked_for() -> None:
+def test_deleted_tenants_are_listed_only_on_request() -> None:
     assert TenantState.DELETED not in {listed.state for listed in list_tenants(FLEET).tenants}
     assert set(LISTED_STATES) == set(TenantState) - {TenantState.DELETED}
 
@@ -354,7 +354,7 @@ def test_tenants_at_one_version_are_listed_whatever_their_state(version: str) ->
     assert len({listed.state for listed in page.tenants}) == 4
 
 
-def test_a_version_that_no_tenant_is_at_lists_nobody() -> None:
+def test_a_version_without_tenants_has_an_empty_list() -> None:
     assert list_tenants(FLEET, version="0.1") == Page([], None)
 
 
@@ -371,7 +371,7 @@ def test_pages_together_are_the_whole_list_once_each(
     assert len(pages) == max(1, -(-len(together) // limit))
 
 
-def test_a_page_is_of_moderate_size_unless_another_is_asked_for() -> None:
+def test_a_page_has_a_default_size() -> None:
     table = InMemoryTable()
     for number in range(PAGE_SIZE + 1):
         table.plant_metadata(some_metadata(tenant=TenantId.parse(f"t{number}")))
@@ -390,7 +390,7 @@ def test_a_tenant_that_was_listed_last_and_is_gone_since_does_not_break_the_list
     assert names(list_tenants(table, cursor=page.cursor, state=TenantState.READY).tenants) == ["c"]
 
 
-def test_the_list_goes_on_after_a_tenant_whose_version_no_release_of_berth_has() -> None:
+def test_the_list_continues_after_a_tenant_with_an_unknown_version() -> None:
     """A tenant from before Berth keeps its version when it is adopted."""
     table = InMemoryTable()
     for name, version in (("a", "0.0.9\u2013beta"), ("b", "1/2#3"), ("c", "9")):
@@ -451,7 +451,7 @@ texts = st.text(st.characters(codec="utf-8"), min_size=1, max_size=60)
 
 
 @given(cursor=texts | texts.map(a_cursor) | texts.map(lambda position: a_cursor(f"READY//{position}")))
-def test_whatever_a_cursor_is_it_is_understood_or_refused(cursor: str) -> None:
+def test_any_cursor_is_parsed_or_refused(cursor: str) -> None:
     with contextlib.suppress(InvalidRequest):
         assert len(list_tenants(FLEET, cursor=cursor, limit=1).tenants) <= 1
 

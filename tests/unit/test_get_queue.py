@@ -11,12 +11,12 @@ import pytest
 
 from orchestrator.common.errors import Unsettled
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.tenants.deadlines import MAY_STILL_RUN
+from orchestrator.tenants.deadlines import LEGACY_MAX_RUN_TIME
 from orchestrator.tenants.decisions import BeingDeleted, Deleted, Failed, NotProvisioned, Ready, Unknown
-from orchestrator.tenants.get_queue import SUSPECT_AFTER, Provisioning
+from orchestrator.tenants.get_queue import CHECK_EXECUTION_AFTER, Provisioning
 from orchestrator.tenants.outcomes import Begun, GaveUp
 from orchestrator.tenants.ports import Pin, Publication
-from orchestrator.tenants.records import ACCEPTED_FOR, Attempt, Audit, Metadata, Operation, Request, Status
+from orchestrator.tenants.records import START_GRACE_PERIOD, Attempt, Audit, Metadata, Operation, Request, Status
 from tests.fakes import (
     ACME,
     EXPLICIT,
@@ -128,7 +128,7 @@ def test_a_tenant_whose_queue_has_vanished_is_started_at_the_version_that_it_had
     assert world.executions.started == [(an_attempt(1, version="0.0.7"), Request())]
 
 
-def test_a_create_at_the_version_that_a_tenant_had_is_told_if_it_failed_and_not_tried_at_the_current_one(
+def test_a_failed_create_at_the_version_that_a_tenant_had_is_not_retried_at_the_current_version(
     world: Asking,
 ) -> None:
     world.table.record_release(a_release("0.0.7"))
@@ -138,20 +138,20 @@ def test_a_create_at_the_version_that_a_tenant_had_is_told_if_it_failed_and_not_
     assert world.get_queue(ACME) == Failed(failed)
 
 
-def test_a_tenant_comes_back_at_the_current_version_if_the_one_that_it_had_was_never_published(world: Asking) -> None:
+def test_a_tenant_is_created_at_the_current_version_if_its_former_version_was_never_published(world: Asking) -> None:
     world.table.plant_metadata(vanished("0.0.7"))
     world.get_queue(ACME)
     assert world.executions.started == [(an_attempt(1), Request())]
 
 
-def test_a_pinned_create_that_failed_is_told_and_not_tried_at_the_current_version(world: Asking) -> None:
+def test_a_failed_create_at_the_pin_is_not_retried_at_the_current_version(world: Asking) -> None:
     world.table.plant_metadata(some_metadata(queue=None, version=None, pinned_version="0.0.7"))
     world.table.plant_audit(an_audit(Status.FAILURE, version="0.0.7"))
     assert isinstance(world.get_queue(ACME), Failed)
     assert not world.executions.started
 
 
-def test_who_asked_is_told_to_the_execution_and_that_nobody_asked_for_the_tenant_itself(world: Asking) -> None:
+def test_the_execution_gets_the_caller_and_a_request_that_is_not_explicit(world: Asking) -> None:
     world.get_queue(ACME, by="arn:aws:sts::000000000000:assumed-role/platform")
     ((_, request),) = world.executions.started
     assert request == Request(by="arn:aws:sts::000000000000:assumed-role/platform", explicit=False)
@@ -170,7 +170,7 @@ def test_any_number_of_callers_start_one_execution(world: Asking) -> None:
     assert len(world.executions.inputs) == 1
 
 
-def test_callers_before_and_after_the_first_record_are_told_the_same_execution(world: Asking) -> None:
+def test_callers_before_and_after_the_first_record_get_the_same_execution(world: Asking) -> None:
     before = world.get_queue(ACME)
     assert world.begin_what_was_started() == Begun()
     assert world.get_queue(ACME) == before == Provisioning(FIRST)
@@ -216,7 +216,7 @@ def test_a_create_that_finished_in_between_is_ready() -> None:
     assert answer == Ready(QUEUE, VERSION)
 
 
-def test_a_create_that_failed_in_between_is_told_as_failed_and_not_tried_again() -> None:
+def test_a_create_that_failed_in_between_is_returned_as_failed_and_not_retried() -> None:
     table = InMemoryTable()
     executions = EndsWhileStarting(table, published=False)
     answer = Asking(table=table, executions=executions).get_queue(ACME)
@@ -225,9 +225,9 @@ def test_a_create_that_failed_in_between_is_told_as_failed_and_not_tried_again()
     assert len(executions.inputs) == 1
 
 
-def test_a_fresh_started_is_believed_without_asking(world: Asking) -> None:
+def test_the_execution_of_a_recent_operation_is_not_checked(world: Asking) -> None:
     take(world.table, a_run(started_at=NOON))
-    world.clock.advance(SUSPECT_AFTER)
+    world.clock.advance(CHECK_EXECUTION_AFTER)
     assert world.get_queue(ACME) == Provisioning(FIRST)
     assert not world.executions.asked_about
 
@@ -235,7 +235,7 @@ def test_a_fresh_started_is_believed_without_asking(world: Asking) -> None:
 def test_a_stale_started_is_checked_and_waited_for_while_its_execution_runs(world: Asking) -> None:
     world.get_queue(ACME)
     take(world.table, a_run(started_at=NOON))
-    world.clock.advance(SUSPECT_AFTER + A_MOMENT)
+    world.clock.advance(CHECK_EXECUTION_AFTER + A_MOMENT)
     assert world.get_queue(ACME) == Provisioning(FIRST)
     assert world.executions.asked_about == [FIRST]
 
@@ -244,7 +244,7 @@ def test_a_stale_started_whose_execution_is_gone_is_followed_by_the_next_attempt
     world.get_queue(ACME)
     take(world.table, a_run(started_at=NOON))
     world.executions.end(FIRST)
-    world.clock.advance(SUSPECT_AFTER + A_MOMENT)
+    world.clock.advance(CHECK_EXECUTION_AFTER + A_MOMENT)
     assert world.get_queue(ACME) == Provisioning(SECOND)
 
 
@@ -253,7 +253,7 @@ def test_a_create_of_an_earlier_system_is_waited_for_as_long_as_an_adoption_wait
     started = an_audit(Status.STARTED, version=None, at=NOON)
     earlier = "arn:aws:states:eu-west-1:000000000000:execution:deploy-tenant-stack:acme"
     world.table.plant_audit(replace(started, execution=earlier), numbered=False)
-    world.clock.advance(MAY_STILL_RUN)
+    world.clock.advance(LEGACY_MAX_RUN_TIME)
     assert world.get_queue(ACME) == Provisioning(earlier)
     assert not world.executions.inputs
     world.clock.advance(A_MOMENT)
@@ -298,7 +298,7 @@ def test_a_tenant_whose_delete_was_refused_is_served_as_before(world: Asking) ->
     assert world.get_queue(ACME) == Ready(QUEUE, VERSION)
 
 
-def test_a_tenant_whose_delete_failed_half_way_is_told_as_failed_and_not_created_again(world: Asking) -> None:
+def test_a_tenant_whose_delete_failed_half_way_is_failed_and_not_created_again(world: Asking) -> None:
     world.publish()
     delete = a_run(operation=Operation.DELETE)
     take(world.table, delete)
@@ -309,15 +309,15 @@ def test_a_tenant_whose_delete_failed_half_way_is_told_as_failed_and_not_created
     assert not world.executions.inputs
 
 
-def test_a_delete_whose_execution_is_gone_is_told_as_failed_and_the_tenant_not_created_again(world: Asking) -> None:
+def test_a_delete_whose_execution_is_dead_is_failed_and_the_tenant_is_not_created_again(world: Asking) -> None:
     world.publish()
     take(world.table, a_run(operation=Operation.DELETE))
-    world.clock.advance(SUSPECT_AFTER + A_MOMENT)
+    world.clock.advance(CHECK_EXECUTION_AFTER + A_MOMENT)
     assert isinstance(world.get_queue(ACME), Failed)
     assert not world.executions.inputs
 
 
-def test_a_create_that_a_delete_has_overtaken_is_refused_and_the_tenant_stays_deleted(world: Asking) -> None:
+def test_a_create_before_a_later_delete_is_refused_and_the_tenant_stays_deleted(world: Asking) -> None:
     world.get_queue(ACME)  # starts an execution, which has not begun when someone deletes the tenant
     delete = a_run(operation=Operation.DELETE)
     take(world.table, delete)
@@ -339,7 +339,7 @@ class NothingCanBeStarted(FakeExecutions):
         return super().start(attempt, request)
 
 
-def test_it_gives_up_when_every_attempt_has_already_ended_and_says_where_to_look() -> None:
+def test_an_error_names_the_executions_when_every_attempt_has_already_ended() -> None:
     executions = NothingCanBeStarted()
     with pytest.raises(Unsettled, match=r"acme.*create-acme-.*-0\.1\.0-25"):
         Asking(executions=executions).get_queue(ACME)
@@ -355,17 +355,17 @@ def test_a_published_tenant_is_served_even_while_its_create_is_recorded_as_runni
 class TestFinding:
     """The same answers, and nothing is started."""
 
-    def test_a_queue_that_is_there_is_found_by_one_read(self) -> None:
+    def test_a_published_queue_is_found_with_one_read(self) -> None:
         world = Asking()
         world.publish()
         assert world.get_queue.find(ACME) == world.get_queue(ACME) == Ready(QUEUE, VERSION)
 
-    def test_a_tenant_without_a_queue_is_left_alone(self) -> None:
+    def test_find_starts_no_create_for_a_tenant_without_a_queue(self) -> None:
         world = Asking()
         assert world.get_queue.find(ACME) == NotProvisioned(asking_provisions=True)
         assert world.executions.started == []
 
-    def test_a_queue_that_has_vanished_is_not_made_again(self) -> None:
+    def test_find_starts_no_create_for_a_queue_that_has_vanished(self) -> None:
         world = Asking()
         world.table.plant_audit(an_audit(Status.SUCCESS))
         assert world.get_queue.find(ACME) == NotProvisioned(asking_provisions=True)
@@ -381,7 +381,7 @@ class TestFinding:
         ],
         ids=["being created", "failed", "being deleted", "deleted"],
     )
-    def test_what_keeps_the_queue_from_being_there_is_told(self, audit: Audit, expected: type) -> None:
+    def test_find_returns_the_reason_why_there_is_no_queue(self, audit: Audit, expected: type) -> None:
         world = Asking()
         world.table.plant_audit(audit)
         found = world.get_queue.find(ACME)
@@ -400,16 +400,16 @@ def looking() -> Asking:
     return world
 
 
-def test_asking_for_a_tenant_that_nobody_has_created_creates_nothing(looking: Asking) -> None:
+def test_a_read_only_get_queue_creates_no_tenant(looking: Asking) -> None:
     assert looking.get_queue(ACME) == Unknown()
     assert not looking.executions.inputs
     assert not looking.executions.asked_about
 
 
-def test_a_tenant_that_an_operator_has_just_asked_for_is_on_its_way(looking: Asking) -> None:
+def test_a_tenant_whose_create_an_operator_has_just_requested_is_provisioning(looking: Asking) -> None:
     looking.table.describe(ACME, labels=None, pin=Pin(), request=EXPLICIT, at=NOON, asked_for=an_attempt(2))
     assert looking.get_queue(ACME) == Provisioning(SECOND)
-    looking.clock.advance(ACCEPTED_FOR)
+    looking.clock.advance(START_GRACE_PERIOD)
     assert looking.get_queue(ACME) == Unknown()
 
 
@@ -420,9 +420,9 @@ def test_a_tenant_that_an_operator_has_created_is_waited_for_and_served(looking:
     assert looking.get_queue(ACME) == Ready(QUEUE, VERSION)
 
 
-def test_what_has_died_is_left_to_the_reconciler_and_waited_for_until_then(looking: Asking) -> None:
+def test_a_read_only_get_queue_leaves_dead_operations_to_the_reconciler(looking: Asking) -> None:
     take(looking.table, a_run(started_at=NOON))
-    looking.clock.advance(SUSPECT_AFTER + A_MOMENT)
+    looking.clock.advance(CHECK_EXECUTION_AFTER + A_MOMENT)
     assert looking.get_queue(ACME) == Provisioning(FIRST)
     assert not looking.executions.asked_about
     looking.table.fail(a_run(), QUEUE_TABOO, looking.clock.now())
@@ -430,13 +430,13 @@ def test_what_has_died_is_left_to_the_reconciler_and_waited_for_until_then(looki
     assert not looking.executions.inputs
 
 
-def test_a_queue_that_has_vanished_is_not_made_anew(looking: Asking) -> None:
+def test_a_read_only_get_queue_does_not_create_a_vanished_queue_again(looking: Asking) -> None:
     looking.table.plant_audit(an_audit(Status.SUCCESS))
     assert looking.get_queue(ACME) == NotProvisioned()
     assert not looking.executions.inputs
 
 
-def test_who_asks_for_credentials_is_told_the_same_and_not_to_ask_for_the_queue_first(looking: Asking) -> None:
+def test_find_is_the_same_where_get_queue_is_read_only(looking: Asking) -> None:
     assert looking.get_queue.find(ACME) == Unknown()
     looking.table.plant_audit(an_audit(Status.SUCCESS))
     assert looking.get_queue.find(ACME) == NotProvisioned(asking_provisions=False)

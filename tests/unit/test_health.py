@@ -41,7 +41,7 @@ def ran(world: FleetWithStacks, name: str, **more: Any) -> Reconciliation:
 def test_a_control_plane_that_is_well_is_told_so(world: FleetWithStacks) -> None:
     world.add("acme")
     ran(world, SETTLING)
-    ran(world, SURVEY, looked_at=Coverage(all_stacks=7), scanned_at=NOON)
+    ran(world, SURVEY, coverage=Coverage(all_stacks=7), scanned_at=NOON)
     assert world.health.examine() == [
         Check("operations", Verdict.OK, "none is past its deadline"),
         Check("tenants", Verdict.OK, "none has failed"),
@@ -50,9 +50,9 @@ def test_a_control_plane_that_is_well_is_told_so(world: FleetWithStacks) -> None
         Check("adoption", Verdict.OK, "every tenant is listed"),
         Check("dead letters", Verdict.OK, "events: none"),
         Check("dead letters", Verdict.OK, "schedules: none"),
-        Check("tenant limit", Verdict.OK, "1 of 1900 that there may be (berth:maxTenants)"),
-        Check("stacks", Verdict.OK, "7 of 2000 that the account may have here"),
-        Check("functions", Verdict.OK, "12 ran at once in the last day, of 1000 that may in this account"),
+        Check("tenant limit", Verdict.OK, "1 of at most 1900 tenants (berth:maxTenants)"),
+        Check("stacks", Verdict.OK, "7 of at most 2000 stacks in this account and region"),
+        Check("functions", Verdict.OK, "12 ran at once in the last day, of at most 1000 in this account"),
     ]
 
 
@@ -61,7 +61,7 @@ def test_whatever_is_not_well_comes_with_what_to_do(world: FleetWithStacks) -> N
     world.clock.advance(STUCK_AFTER + SURVEY_EVERY * 3 + A_SECOND)
     world.table.plant_audit(an_audit(Status.FAILURE, tenant=tenant("failed")))
     world.queues.held[QUEUES["events"]] = Messages(1, 0, 0)
-    ran(world, SURVEY, looked_at=Coverage(all_stacks=2_000))
+    ran(world, SURVEY, coverage=Coverage(all_stacks=2_000))
     told = [check for check in world.health.examine() if check.verdict is not Verdict.OK]
     names = {"operations", "tenants", "reconciler", "adoption", "dead letters", "stacks"}
     assert {check.name for check in told} == names
@@ -159,7 +159,7 @@ def test_tenants_from_before_berth_are_told_with_the_command_that_adopts_them(wo
     told = checks(world)["adoption"]
     assert (told.verdict, told.detail) == (
         Verdict.WARNING,
-        "25 from before Berth in no list, 3 h ago: rollouts do not reach them",
+        "25 from before Berth not listed, 3 h ago: rollouts do not include them",
     )
     assert "berth adopt" in told.advice
 
@@ -219,7 +219,7 @@ def test_what_could_not_be_delivered_is_a_problem(world: FleetWithStacks) -> Non
 def test_a_queue_that_is_gone_is_a_problem(world: FleetWithStacks) -> None:
     world.queues.gone.add(QUEUES["schedules"])
     told = checks(world)["dead letters"]
-    assert (told.verdict, told.detail) == (Verdict.PROBLEM, "schedules: the queue is gone")
+    assert (told.verdict, told.detail) == (Verdict.PROBLEM, "schedules: the queue does not exist")
 
 
 # How many tenants there may be
@@ -233,7 +233,7 @@ def test_tenants_are_few_enough_or_not(world: FleetWithStacks, limit: int, verdi
         world.add(f"tenant-{number}")
     world.settings.max_tenants = limit
     told = checks(world)["tenant limit"]
-    assert (told.verdict, told.detail) == (verdict, f"8 of {limit} that there may be (berth:maxTenants)")
+    assert (told.verdict, told.detail) == (verdict, f"8 of at most {limit} tenants (berth:maxTenants)")
     assert ("berth:maxTenants" in told.advice) is (verdict is not Verdict.OK)
 
 
@@ -241,7 +241,7 @@ def test_a_limit_that_the_account_does_not_allow_is_told_before_it_is_reached(wo
     world.settings.max_tenants = world.max_stacks = 500
     told = checks(world)["tenant limit"]
     assert told.verdict is Verdict.WARNING
-    assert told.advice.startswith("The account may have 500 stacks: set berth:maxTenants below that")
+    assert told.advice.startswith("The account's quota is 500 stacks. Set berth:maxTenants below that")
     world.max_stacks = None
     assert checks(world)["tenant limit"].verdict is Verdict.OK
 
@@ -263,19 +263,19 @@ def test_a_limit_that_the_account_does_not_allow_is_told_before_it_is_reached(wo
 )
 def test_stacks_are_few_enough_or_not(world: FleetWithStacks, used: int, limit: int, verdict: Verdict) -> None:
     world.max_stacks = limit
-    ran(world, SURVEY, looked_at=Coverage(all_stacks=used))
+    ran(world, SURVEY, coverage=Coverage(all_stacks=used))
     told = checks(world)["stacks"]
     assert told.verdict is verdict
     assert bool(told.advice) is (verdict is not Verdict.OK)
-    assert told.detail.startswith(f"{used} of {limit} ")
+    assert told.detail.startswith(f"{used} of at most {limit} ")
 
 
 def test_what_aws_does_not_say_or_nobody_has_counted_is_unknown(world: FleetWithStacks) -> None:
-    assert checks(world)["stacks"] == Check("stacks", Verdict.UNKNOWN, "they have not been counted yet")
+    assert checks(world)["stacks"] == Check("stacks", Verdict.UNKNOWN, "the stacks have not been counted yet")
     ran(world, SURVEY)
-    assert checks(world)["stacks"] == Check("stacks", Verdict.UNKNOWN, "they have not been counted yet")
+    assert checks(world)["stacks"] == Check("stacks", Verdict.UNKNOWN, "the stacks have not been counted yet")
     world.max_stacks = None
-    assert checks(world)["stacks"] == Check("stacks", Verdict.UNKNOWN, "AWS does not say how many are allowed")
+    assert checks(world)["stacks"] == Check("stacks", Verdict.UNKNOWN, "AWS does not report the quota")
 
 
 # Functions

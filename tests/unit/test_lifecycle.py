@@ -16,7 +16,7 @@ from orchestrator.releases.published import fingerprint, stack_parameters
 from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.get_queue import Provisioning
-from orchestrator.tenants.lifecycle import Accepted, Lifecycle, Ordered, Unchanged
+from orchestrator.tenants.lifecycle import Accepted, Lifecycle, OrderResult, Unchanged
 from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
 from orchestrator.tenants.records import (
     Attempt,
@@ -72,19 +72,19 @@ def ready(world: Orders) -> Orders:
     return world
 
 
-def accepted(ordered: Ordered) -> Accepted:
+def accepted(ordered: OrderResult) -> Accepted:
     assert isinstance(ordered, Accepted)
     return ordered
 
 
-def refused(ordered: Ordered, kind: Refusal) -> Refused:
+def refused(ordered: OrderResult, kind: Refusal) -> Refused:
     assert isinstance(ordered, Refused)
     assert ordered.kind is kind
     assert "acme" in ordered.reason
     return ordered
 
 
-def already_so(ordered: Ordered) -> str:
+def already_so(ordered: OrderResult) -> str:
     assert isinstance(ordered, Unchanged)
     assert "acme" in ordered.reason
     return ordered.reason
@@ -164,7 +164,7 @@ def test_a_pin_can_be_lifted(world: Orders) -> None:
     assert world.metadata.labels == LABELS
 
 
-def test_describing_a_tenant_that_a_delete_has_just_withdrawn_is_told_busy() -> None:
+def test_describing_a_tenant_that_a_delete_has_just_withdrawn_is_refused_as_busy() -> None:
     class JustWithdrawn(InMemoryTable):
         """The delete begins after the metadata was read."""
 
@@ -181,7 +181,7 @@ def test_describing_a_tenant_that_a_delete_has_just_withdrawn_is_told_busy() -> 
 # Pin and unpin
 
 
-def test_pinning_says_where_the_tenant_stays_and_moves_nothing(world: Orders) -> None:
+def test_a_pin_is_recorded_and_does_not_update_the_tenant(world: Orders) -> None:
     world.provision(labels=LABELS)
     world.clock.advance(A_SECOND)
     before = world.metadata
@@ -223,7 +223,7 @@ def test_nothing_is_pinned_to_a_release_that_there_is_not(world: Orders) -> None
     assert world.metadata.pinned_version == VERSION
 
 
-Description = Callable[[Lifecycle], Ordered]
+Description = Callable[[Lifecycle], OrderResult]
 PINNING: dict[str, Description] = {
     "pin": lambda lifecycle: lifecycle.pin(ACME, VERSION, EXPLICIT),
     "unpin": lambda lifecycle: lifecycle.unpin(ACME, EXPLICIT),
@@ -232,7 +232,7 @@ for_pin_and_unpin = pytest.mark.parametrize("say", PINNING.values(), ids=PINNING
 
 
 @for_pin_and_unpin
-def test_a_tenant_that_nobody_has_heard_of_has_no_pin(world: Orders, say: Description) -> None:
+def test_an_unknown_tenant_cannot_be_pinned(world: Orders, say: Description) -> None:
     refused(say(world.lifecycle), Refusal.UNKNOWN_TENANT)
     assert world.table.metadata(ACME) is None
 
@@ -343,7 +343,7 @@ def test_a_pinned_tenant_whose_queue_has_vanished_is_created_where_it_is_pinned(
 
 
 @pytest.mark.parametrize("explicit", [True, False], ids=["by an operator", "by a repair"])
-def test_a_tenant_whose_queue_has_vanished_comes_back_at_the_version_that_it_had(world: Orders, explicit: bool) -> None:
+def test_a_tenant_whose_queue_has_vanished_is_created_at_the_version_that_it_had(world: Orders, explicit: bool) -> None:
     world.provision()
     world.table.forget_queue(ACME, stack_id=stack_arn(), vanished=True)
     ordered = accepted(world.lifecycle.create(ACME, BY_ADA, explicit=explicit))
@@ -379,7 +379,7 @@ def test_another_pin_takes_the_place_of_the_one_that_failed(world: Orders) -> No
     assert world.metadata.pinned_version == NEXT_VERSION
 
 
-def test_a_tenant_whose_delete_failed_half_way_is_created_anew(ready: Orders) -> None:
+def test_a_tenant_whose_delete_failed_half_way_is_created_again(ready: Orders) -> None:
     ready.half_deleted(BY_ADA)
     assert not ready.metadata.published
     assert accepted(ready.lifecycle.create(ACME, BY_ADA)).attempt.operation is Operation.CREATE
@@ -460,17 +460,17 @@ def test_a_pin_behind_the_tenant_is_a_downgrade_too(world: Orders) -> None:
 
 
 @pytest.mark.parametrize("allowed", [Request(), Request(allow_downgrade=True, allow_replacement=True)])
-def test_nobody_is_upgraded_to_a_release_that_there_is_not(ready: Orders, allowed: Request) -> None:
+def test_an_upgrade_to_an_unpublished_release_is_refused(ready: Orders, allowed: Request) -> None:
     refused(ready.lifecycle.upgrade(ACME, UNPUBLISHED_VERSION, allowed), Refusal.UNKNOWN_RELEASE)
     assert not ready.executions.started
 
 
-def test_a_tenant_that_nobody_has_heard_of_is_not_upgraded(world: Orders) -> None:
+def test_an_unknown_tenant_is_not_upgraded(world: Orders) -> None:
     refused(world.lifecycle.upgrade(ACME, None, BY_ADA), Refusal.UNKNOWN_TENANT)
     assert not world.executions.started
 
 
-def test_a_deleted_tenant_is_gone_for_an_upgrade(ready: Orders) -> None:
+def test_a_deleted_tenant_is_not_upgraded(ready: Orders) -> None:
     ready.succeeded(ready.begun(ready.lifecycle.delete(ACME, BY_ADA)))
     refused(ready.lifecycle.upgrade(ACME, None, BY_ADA), Refusal.TENANT_DELETED)
 
@@ -481,7 +481,7 @@ def test_a_tenant_without_a_queue_in_service_is_not_upgraded(world: Orders) -> N
     assert len(world.executions.started) == 1
 
 
-def test_after_a_failed_update_updating_to_where_the_tenant_is_heals_its_stack(ready: Orders) -> None:
+def test_after_a_failed_update_an_update_to_the_tenants_own_version_repairs_its_stack(ready: Orders) -> None:
     ready.failed(ready.begun(ready.lifecycle.upgrade(ACME, None, BY_ADA)))
     assert ready.state() is TenantState.UPDATE_FAILED
     assert ready.metadata.version == VERSION
@@ -509,7 +509,7 @@ def test_an_update_there_and_back_and_there_again_is_three_attempts_of_which_non
 # Retry
 
 
-def test_a_failed_operation_is_tried_again_as_it_was_asked_for(ready: Orders) -> None:
+def test_a_failed_operation_is_retried_with_the_same_options(ready: Orders) -> None:
     asked = Request(by=ADA, allow_replacement=True, allow_downgrade=True)
     ready.failed(ready.begun(ready.lifecycle.upgrade(ACME, NEXT_VERSION, asked)))
     ordered = accepted(ready.lifecycle.retry(ACME, BOB))
@@ -538,7 +538,7 @@ def test_a_failed_create_that_getqueue_had_started_is_tried_again(world: Orders)
     assert world.state() is TenantState.READY
 
 
-def test_a_delete_that_failed_half_way_is_tried_again_with_force_if_that_was_asked_for(ready: Orders) -> None:
+def test_a_forced_delete_that_failed_half_way_is_retried_with_force(ready: Orders) -> None:
     ready.queues.held[QUEUE.url] = Messages(1, 0, 0)
     ready.half_deleted(Request(by=ADA, force=True))
     ordered = accepted(ready.lifecycle.retry(ACME, BOB))
@@ -559,7 +559,7 @@ def test_it_is_the_latest_operation_that_is_tried_again(ready: Orders) -> None:
     assert accepted(ready.lifecycle.retry(ACME, BOB)).attempt.operation is Operation.DELETE
 
 
-def test_after_a_delete_that_left_the_tenant_in_service_a_retry_says_so_and_starts_nothing(ready: Orders) -> None:
+def test_after_a_delete_that_left_the_tenant_in_service_a_retry_is_refused(ready: Orders) -> None:
     ready.failed(ready.begun(ready.lifecycle.delete(ACME, BY_ADA)))
     assert ready.metadata.published
     answer = refused(ready.lifecycle.retry(ACME, BOB), Refusal.NOTHING_TO_RETRY)
@@ -597,7 +597,7 @@ def test_there_is_nothing_to_retry_on_a_tenant_that_is_well(ready: Orders) -> No
     assert not ready.executions.started
 
 
-def test_a_deleted_tenant_is_not_brought_back_by_a_retry(ready: Orders) -> None:
+def test_a_retry_does_not_restore_a_deleted_tenant(ready: Orders) -> None:
     ready.succeeded(ready.begun(ready.lifecycle.delete(ACME, BY_ADA)))
     refused(ready.lifecycle.retry(ACME, ADA), Refusal.NOTHING_TO_RETRY)
 
@@ -629,11 +629,11 @@ def test_a_tenant_of_which_nothing_but_a_refused_delete_is_recorded_has_nothing_
     refused(world.lifecycle.retry(ACME, ADA), Refusal.NOTHING_TO_RETRY)
 
 
-def test_a_tenant_that_nobody_has_heard_of_cannot_be_retried(world: Orders) -> None:
+def test_an_unknown_tenant_cannot_be_retried(world: Orders) -> None:
     refused(world.lifecycle.retry(ACME, ADA), Refusal.UNKNOWN_TENANT)
 
 
-def test_retrying_what_is_going_on_is_told_of_it(ready: Orders) -> None:
+def test_a_retry_of_a_running_operation_returns_that_operation(ready: Orders) -> None:
     ordered = accepted(ready.lifecycle.upgrade(ACME, None, replace(BY_ADA, allow_replacement=True)))
     ready.begun(ordered)
     assert ready.lifecycle.retry(ACME, BOB) == ordered
@@ -704,7 +704,7 @@ def test_a_tenant_that_has_no_metadata_but_may_have_a_stack_can_be_deleted(world
 
 
 @pytest.mark.parametrize("request_", [BY_ADA, replace(BY_ADA, force=True)], ids=["", "by force"])
-def test_a_tenant_from_before_berth_whose_stack_is_not_on_record_has_to_be_adopted_first(
+def test_a_tenant_whose_stack_is_not_recorded_has_to_be_adopted_before_its_delete(
     world: Orders, request_: Request
 ) -> None:
     world.table.plant_metadata(replace(some_metadata(), stack_id=None))
@@ -714,14 +714,14 @@ def test_a_tenant_from_before_berth_whose_stack_is_not_on_record_has_to_be_adopt
     assert not world.executions.started
 
 
-def test_a_tenant_from_before_berth_whose_stack_is_not_on_record_is_not_upgraded_and_told_why(world: Orders) -> None:
+def test_a_tenant_whose_stack_is_not_recorded_is_not_upgraded(world: Orders) -> None:
     world.table.plant_metadata(replace(some_metadata(), stack_id=None))
     told = refused(world.lifecycle.upgrade(ACME, None, BY_ADA), Refusal.NOT_ADOPTED)
-    assert "cannot be upgraded" in told.reason
+    assert "was not upgraded" in told.reason
     assert not world.executions.started
 
 
-def test_the_messages_of_a_tenant_whose_stack_is_out_of_reach_are_left_to_the_delete_which_says_why(
+def test_messages_of_a_tenant_whose_stack_is_out_of_reach_are_not_counted_before_the_delete(
     world: Orders,
 ) -> None:
     class Denied(FakeQueues):
@@ -757,7 +757,7 @@ def test_a_tenant_with_messages_is_not_deleted_and_every_count_is_told(world: Or
 
 
 @pytest.mark.parametrize("spec", [{"force": True}, {"drain_seconds": 60}])
-def test_force_and_drain_start_the_delete_whatever_is_in_the_queue(ready: Orders, spec: dict[str, int]) -> None:
+def test_force_and_drain_start_the_delete_of_a_tenant_with_messages(ready: Orders, spec: dict[str, int]) -> None:
     ready.queues.held[QUEUE.url] = Messages(1, 0, 0)
     accepted(ready.lifecycle.delete(ACME, replace(BY_ADA, **spec)))  # type: ignore[arg-type]
     _, request = ready.executions.started[-1]
@@ -770,7 +770,7 @@ def test_other_wishes_do_not_delete_messages(ready: Orders) -> None:
     refused(ready.lifecycle.delete(ACME, asked), Refusal.NOT_EMPTY)
 
 
-def test_a_queue_that_no_longer_exists_keeps_nobody_from_deleting(ready: Orders) -> None:
+def test_a_queue_that_no_longer_exists_does_not_prevent_a_delete(ready: Orders) -> None:
     ready.queues.held[QUEUE.url] = Messages(1, 0, 0)
     ready.queues.gone.add(QUEUE.url)
     accepted(ready.lifecycle.delete(ACME, BY_ADA))
@@ -790,7 +790,7 @@ def test_a_delete_needs_no_release() -> None:
 # Busy
 
 
-def order(world: Orders, operation: Operation, request: Request = BY_BOB) -> Ordered:
+def order(world: Orders, operation: Operation, request: Request = BY_BOB) -> OrderResult:
     match operation:
         case Operation.CREATE:
             return world.lifecycle.create(ACME, request)
@@ -816,14 +816,14 @@ def going_on(world: Orders, operation: Operation) -> Run:
 
 
 @pytest.mark.parametrize(("first", "second"), PAIRS)
-def test_while_an_operation_is_going_on_every_other_is_told_busy_and_by_what(
+def test_while_an_operation_is_running_others_are_refused_as_busy_with_its_name(
     world: Orders, first: Operation, second: Operation
 ) -> None:
     run = going_on(world, first)
     told = refused(order(world, second), Refusal.BUSY)
     release = None if first is Operation.DELETE else NEXT_VERSION
     assert told.details == {"operation": first.value, "version": release, "execution": run.execution}
-    assert f"busy: {first}{f' {release}' if release else ''} is going on" in told.reason
+    assert f"busy: {first}{f' {release}' if release else ''} is running" in told.reason
     assert len(world.executions.started) == 1
 
 
@@ -854,13 +854,13 @@ def test_a_holder_is_not_called_dead_before_it_had_time_to_be_seen(ready: Orders
     assert run.execution not in ready.executions.asked_about
 
 
-def test_an_upgrade_to_another_version_is_told_busy(ready: Orders) -> None:
+def test_an_upgrade_to_another_version_is_refused_as_busy(ready: Orders) -> None:
     ready.table.record_release(a_release("0.3.0"))
     ready.begun(ready.lifecycle.upgrade(ACME, None, BY_ADA))
     refused(ready.lifecycle.upgrade(ACME, "0.3.0", BY_ADA), Refusal.BUSY)
 
 
-def test_a_create_at_another_version_is_told_busy(world: Orders) -> None:
+def test_a_create_at_another_version_is_refused_as_busy(world: Orders) -> None:
     world.begun(world.lifecycle.create(ACME, BY_ADA))
     refused(world.lifecycle.create(ACME, replace(BY_ADA, pin=VERSION)), Refusal.BUSY)
 
@@ -891,7 +891,7 @@ def test_asking_twice_starts_once(world: Orders, operation: Operation, has_begun
         (Operation.DELETE, {"force": True}),
     ],
 )
-def test_asking_again_for_the_same_with_the_same_wishes_or_none_is_told_of_it(
+def test_the_same_request_with_the_same_options_or_none_returns_the_running_operation(
     world: Orders, operation: Operation, specs: dict[str, object]
 ) -> None:
     if operation is not Operation.CREATE:
@@ -918,7 +918,7 @@ def test_asking_again_for_the_same_with_the_same_wishes_or_none_is_told_of_it(
         (Operation.CREATE, {}, {"pin": NEXT_VERSION}),
     ],
 )
-def test_asking_again_with_other_wishes_is_told_busy_and_never_that_they_are_granted(
+def test_the_same_request_with_other_options_is_refused_as_busy(
     world: Orders, operation: Operation, before: dict[str, object], now: dict[str, object]
 ) -> None:
     if operation is not Operation.CREATE:
@@ -970,7 +970,7 @@ def test_attempts_that_ended_without_a_trace_are_skipped(ready: Orders) -> None:
     ready.begun(ordered)
 
 
-def test_an_attempt_that_ends_while_it_is_asked_for_is_seen_as_ended() -> None:
+def test_an_attempt_that_ends_during_the_request_is_followed_by_the_next() -> None:
     """It begins right after the records were read, and has succeeded when the same attempt is to be started."""
 
     class ReadTooEarly(InMemoryTable):
@@ -999,9 +999,7 @@ def test_an_attempt_that_ends_while_it_is_asked_for_is_seen_as_ended() -> None:
 
 
 @pytest.mark.parametrize("operation", list(Operation))
-def test_after_twenty_five_attempts_that_had_all_ended_it_gives_up_and_says_where_to_look(
-    world: Orders, operation: Operation
-) -> None:
+def test_after_twenty_five_ended_attempts_an_error_names_the_executions(world: Orders, operation: Operation) -> None:
     class AllEnded(FakeExecutions):
         tried = 0
 

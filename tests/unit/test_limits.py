@@ -13,8 +13,8 @@ from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.decisions import FleetFull, TooManyCreates
 from orchestrator.tenants.get_queue import Provisioning
 from orchestrator.tenants.lifecycle import Accepted
-from orchestrator.tenants.limits import COUNT_HOLDS_FOR, WINDOW, CountOfTheFleet, CreateRate, Limits, Unlimited
-from orchestrator.tenants.records import ACCEPTED_FOR, Operation, Request, Status
+from orchestrator.tenants.limits import COUNT_MAX_AGE, WINDOW, CachedTenantCount, CreateRate, Limits, Unlimited
+from orchestrator.tenants.records import START_GRACE_PERIOD, Operation, Request, Status
 from tests.fakes import (
     ACME,
     VERSION,
@@ -51,7 +51,7 @@ class Limited(World):
 # The rate
 
 
-def test_thousands_of_made_up_tenants_from_one_caller_start_as_many_creates_as_it_may() -> None:
+def test_thousands_of_tenants_from_one_caller_start_the_maximum_number_of_creates() -> None:
     world = Limited()
     answers = [world.ask(tenant(number)) for number in range(5_000)]
     assert len(world.executions.inputs) == PER_MINUTE
@@ -66,14 +66,14 @@ def test_thousands_of_session_names_are_one_caller_and_one_row() -> None:
     assert len(world.create_counts.windows) == 1
 
 
-def test_one_caller_takes_nothing_from_another() -> None:
+def test_callers_are_limited_independently() -> None:
     world = Limited(per_minute=1)
     assert isinstance(world.ask(tenant(1)), Provisioning)
     assert isinstance(world.ask(tenant(2)), TooManyCreates)
     assert isinstance(world.ask(tenant(2), by="arn:aws:iam::123456789012:user/ada"), Provisioning)
 
 
-def test_who_asks_again_when_told_to_is_let_through() -> None:
+def test_a_caller_that_retries_after_the_given_time_may_start_a_create() -> None:
     world = Limited(per_minute=1)
     world.clock.advance(timedelta(seconds=17, milliseconds=300))
     world.ask(tenant(1))
@@ -83,14 +83,14 @@ def test_who_asks_again_when_told_to_is_let_through() -> None:
     assert isinstance(world.ask(tenant(2)), Provisioning)
 
 
-def test_however_many_ask_for_one_tenant_it_is_one_create() -> None:
+def test_many_callers_of_one_tenant_start_one_create() -> None:
     world = Limited(per_minute=2)
     assert {world.get_queue(ACME, by=PLATFORM) for _ in range(100)} == {world.get_queue(ACME, by=PLATFORM)}
     assert isinstance(world.ask(tenant(1)), Provisioning)
     assert isinstance(world.ask(tenant(2)), TooManyCreates)
 
 
-def test_a_tenant_that_needs_no_create_is_answered_whatever_the_caller_has_started() -> None:
+def test_the_limit_does_not_apply_to_tenants_that_need_no_create() -> None:
     world = Limited(per_minute=1)
     world.ask(tenant(1))
     assert isinstance(world.ask(tenant(2)), TooManyCreates)
@@ -113,9 +113,7 @@ def test_a_clock_that_is_ahead_does_not_give_a_caller_two_windows() -> None:
     ),
     st.integers(1, 5),
 )
-def test_no_caller_starts_more_within_a_minute_than_it_may_whatever_it_asks(
-    asked: list[tuple[int, str, int]], per_minute: int
-) -> None:
+def test_no_caller_exceeds_the_maximum_per_minute(asked: list[tuple[int, str, int]], per_minute: int) -> None:
     world = Limited(per_minute=per_minute)
     started: dict[tuple[str, object], set[str]] = {}
     for number, by, seconds in asked:
@@ -131,7 +129,7 @@ def test_no_caller_starts_more_within_a_minute_than_it_may_whatever_it_asks(
 # The cap
 
 
-def test_at_the_cap_no_tenant_is_added_by_whomever() -> None:
+def test_at_the_maximum_no_caller_can_add_a_tenant() -> None:
     world = Limited(max_tenants=3)
     for number in range(100):
         world.ask(tenant(number), by=f"caller {number}")
@@ -139,13 +137,13 @@ def test_at_the_cap_no_tenant_is_added_by_whomever() -> None:
     assert world.ask(tenant(99)) == FleetFull(3, 3)
 
 
-def test_at_the_cap_nothing_is_counted_for_the_caller() -> None:
+def test_at_the_maximum_nothing_is_counted_for_the_caller() -> None:
     world = Limited(max_tenants=0)
     world.ask(tenant(1))
     assert not world.create_counts.windows
 
 
-def test_at_the_cap_a_create_that_was_started_and_has_not_begun_is_still_on_its_way() -> None:
+def test_at_the_maximum_a_create_that_was_started_and_has_not_begun_is_provisioning() -> None:
     world = Limited(max_tenants=1)
     started = world.get_queue(ACME, by=PLATFORM)
     world.ask(tenant(1), by="another")  # It begins first.
@@ -157,16 +155,16 @@ def test_at_the_cap_a_create_that_was_started_and_has_not_begun_is_still_on_its_
 
 
 @pytest.mark.parametrize("world", [Limited(max_tenants=1), Limited(per_minute=0)], ids=["the cap", "the rate"])
-def test_at_a_limit_a_create_that_an_operator_was_promised_is_still_on_its_way(world: Limited) -> None:
+def test_at_a_limit_an_accepted_create_of_an_operator_is_provisioning(world: Limited) -> None:
     world.lifecycle.create(ACME, Request(by="ada"))
     world.table.plant_audit(an_audit(Status.STARTED, tenant=tenant(1), at=world.clock.now()))
     (execution,) = world.executions.inputs
     assert world.get_queue(ACME, by=PLATFORM) == Provisioning(execution)
-    world.clock.advance(ACCEPTED_FOR)
+    world.clock.advance(START_GRACE_PERIOD)
     assert not isinstance(world.get_queue(ACME, by=PLATFORM), Provisioning)
 
 
-def test_a_tenant_that_is_deleted_makes_room() -> None:
+def test_a_deleted_tenant_does_not_count() -> None:
     world = Limited(max_tenants=1)
     world.ask(tenant(1))
     world.table.plant_audit(an_audit(Status.SUCCESS, Operation.DELETE, tenant=tenant(1), version=None))
@@ -180,33 +178,33 @@ def test_a_tenant_that_is_deleted_makes_room() -> None:
         pytest.param(an_audit(Status.FAILURE, version="0.0.9"), id="its create failed at an earlier version"),
     ],
 )
-def test_a_tenant_that_is_there_is_mended_also_at_the_cap(there: object) -> None:
+def test_an_existing_tenant_is_repaired_at_the_maximum_too(there: object) -> None:
     world = Limited(max_tenants=1)
     world.table.plant_audit(there)  # type: ignore[arg-type]
     assert isinstance(world.ask(ACME), Provisioning)
 
 
-def test_a_count_near_the_cap_is_made_anew_each_time() -> None:
+def test_near_the_maximum_the_tenants_are_counted_each_time() -> None:
     counted = iter([8, 9, 10, 9, 8])
-    count = CountOfTheFleet(lambda: next(counted), FakeClock(), doubted=9)
+    count = CachedTenantCount(lambda: next(counted), FakeClock(), doubted=9)
     assert [count() for _ in range(6)] == [8, 8, 8, 8, 8, 8]
-    count = CountOfTheFleet(lambda: next(counted), FakeClock(), doubted=9)
+    count = CachedTenantCount(lambda: next(counted), FakeClock(), doubted=9)
     assert [count() for _ in range(5)] == [9, 10, 9, 8, 8]
 
 
-def test_a_count_is_believed_for_a_minute_and_then_made_anew() -> None:
+def test_a_count_is_used_for_a_minute_and_then_repeated() -> None:
     clock, counted = FakeClock(), [7]
-    count = CountOfTheFleet(lambda: counted[-1], clock)
+    count = CachedTenantCount(lambda: counted[-1], clock)
     assert count() == 7
     counted.append(8)
-    clock.advance(COUNT_HOLDS_FOR - A_SECOND)
+    clock.advance(COUNT_MAX_AGE - A_SECOND)
     assert count() == 7
     clock.advance(A_SECOND)
     assert count() == 8
 
 
 def test_repairs_are_not_limited() -> None:
-    assert Unlimited().check(ACME, another=True, caller="anyone") is None
+    assert Unlimited().check(ACME, is_new=True, caller="anyone") is None
 
 
 # Those who order creates: operators, and other teams' stacks
@@ -218,20 +216,20 @@ def ordered(world: Limited, who: TenantId, *, by_stack: bool = False) -> object:
     return lifecycle.create(who, Request(by="ada"))
 
 
-def test_an_operator_is_refused_at_the_cap_and_told_how_many_there_are_and_what_to_do() -> None:
+def test_at_the_maximum_an_operator_is_refused_with_the_count_and_advice() -> None:
     world = Limited(max_tenants=1)
     world.ask(tenant(1))
     refused = ordered(world, tenant(2))
     assert isinstance(refused, Refused)
     assert refused.kind is Refusal.FLEET_FULL
-    for told in ("made-up-2", "there are 1 tenants", "may be 1", "berth:maxTenants", "berth doctor"):
+    for told in ("made-up-2", "there are 1 tenants", "maximum is 1", "berth:maxTenants", "berth doctor"):
         assert told in refused.reason
     assert refused.details == {"tenants": 1, "maxTenants": 1}
     assert world.table.metadata(tenant(2)) is None
     assert len(world.executions.inputs) == 1
 
 
-def test_a_deleted_tenant_that_is_to_come_back_is_one_more() -> None:
+def test_the_create_of_a_deleted_tenant_adds_a_tenant() -> None:
     world = Limited(max_tenants=1)
     world.ask(tenant(1))
     world.table.plant_audit(an_audit(Status.SUCCESS, Operation.DELETE, tenant=tenant(2), version=None))
@@ -240,19 +238,19 @@ def test_a_deleted_tenant_that_is_to_come_back_is_one_more() -> None:
     assert refused.kind is Refusal.FLEET_FULL
 
 
-def test_a_tenant_whose_create_failed_is_created_again_also_at_the_cap() -> None:
+def test_a_tenant_whose_create_failed_is_created_again_at_the_maximum_too() -> None:
     world = Limited(max_tenants=1)
     world.table.plant_audit(an_audit(Status.FAILURE))
     assert isinstance(ordered(world, ACME), Accepted)
 
 
-def test_operators_are_not_held_to_a_rate() -> None:
+def test_operators_have_no_limit_per_minute() -> None:
     world = Limited(per_minute=1)
     assert all(isinstance(ordered(world, tenant(number)), Accepted) for number in range(10))
     assert not world.create_counts.windows
 
 
-def test_other_teams_stacks_are_held_to_the_rate_and_nothing_is_written_of_a_tenant_that_has_to_wait() -> None:
+def test_other_teams_stacks_are_limited_per_minute_and_a_waiting_tenant_has_no_rows() -> None:
     world = Limited(per_minute=1)
     assert isinstance(ordered(world, tenant(1), by_stack=True), Accepted)
     refused = ordered(world, tenant(2), by_stack=True)
@@ -263,7 +261,7 @@ def test_other_teams_stacks_are_held_to_the_rate_and_nothing_is_written_of_a_ten
     assert isinstance(ordered(world, tenant(2), by_stack=True), Accepted)
 
 
-def test_a_create_that_was_accepted_and_has_not_begun_is_accepted_again_also_when_the_fleet_is_full_by_now() -> None:
+def test_an_accepted_create_that_has_not_begun_is_accepted_again_at_the_maximum_too() -> None:
     world = Limited(max_tenants=1)
     first = ordered(world, tenant(1))
     assert isinstance(first, Accepted)

@@ -34,7 +34,7 @@ def parsed(name: str) -> Names:
 names = alike.map(parsed)
 
 
-def test_the_default_names_are_those_that_there_were_before_there_were_others() -> None:
+def test_the_default_names_have_not_changed() -> None:
     berth = Names.parse(DEFAULT_NAME)
     assert berth == Names()
     assert berth.control_plane == "Berth"
@@ -70,19 +70,19 @@ def test_nothing_else_is_a_name(name: object) -> None:
 @pytest.mark.parametrize(
     "name", ["tenant", "berth-tenant", "Berth-Tenant", "berth-tenant-dev", "tenant-dev", "a-TENANT-b"]
 )
-def test_a_name_that_would_begin_as_tenants_stacks_do_is_refused(name: str) -> None:
+def test_a_name_with_the_prefix_of_tenants_stacks_is_refused(name: str) -> None:
     with pytest.raises(InvalidName, match="tenant"):
         Names.parse(name)
 
 
 @given(names, names)
-def test_nothing_begins_as_the_tenants_of_two_control_planes_do(one: Names, other: Names) -> None:
+def test_no_name_has_the_prefixes_of_two_control_planes(one: Names, other: Names) -> None:
     assume(one.control_plane.lower() != other.control_plane.lower())
     assert not one.tenant_prefix.startswith(other.tenant_prefix)
 
 
 @given(names, names)
-def test_what_cloudformation_names_after_a_control_plane_is_never_taken_for_a_tenants(one: Names, other: Names) -> None:
+def test_names_that_cloudformation_derives_from_a_control_plane_are_never_a_tenants(one: Names, other: Names) -> None:
     """A resource without a name of its own is called after its stack and its logical id, in whatever case."""
     for name in (f"{one}-StackEventsUndelivered1A2B3C-XYZ", f"{one}-TenantsTable1A2B3C-XYZ", f"{one}Example-Q-XYZ"):
         assert not name.lower().startswith(other.tenant_prefix)
@@ -116,7 +116,7 @@ def test_a_stack_and_a_queue_are_those_of_one_control_plane_only(one: Names, oth
 
 
 @pytest.mark.parametrize(("one", "other"), [*permutations([Names(), Names("Berth-dev"), Names("Berth-dev-2")], 2)])
-def test_a_name_that_goes_on_where_another_ends_is_another_name(one: Names, other: Names) -> None:
+def test_a_name_that_begins_with_another_name_is_a_different_name(one: Names, other: Names) -> None:
     with pytest.raises(StackNotOurs):
         other.tenant_of(one.stack_of(ACME))
 
@@ -133,7 +133,7 @@ def test_the_longest_names_keep_within_the_limits_of_aws() -> None:
     assert re.fullmatch(r"[A-Za-z0-9-]{1,255}", LONGEST.metrics)
 
 
-def test_what_queues_are_recognised_by_stays_when_cloudformation_shortens_their_names() -> None:
+def test_the_prefix_of_queues_stays_when_cloudformation_shortens_their_names() -> None:
     """Of 80 characters, two hyphens, 13 random ones and the logical id are not the stack's name."""
     assert len(LONGEST.tenant_prefix) < 80 - 2 - 13 - len("DeadLetterQueue")
     # Even if the stack's name and the logical id had half of the rest each.
@@ -181,7 +181,7 @@ def test_a_name_is_an_earlier_systems_if_that_is_set_and_berth_derives_it_for_no
     assert names.is_legacy(name) is is_legacy
 
 
-def test_a_name_of_an_earlier_system_says_nothing_about_whose_stack_it_is() -> None:
+def test_a_name_of_an_earlier_system_does_not_show_the_tenant_of_a_stack() -> None:
     with pytest.raises(StackNotOurs):
         LEGACY.tenant_of("old-acme-822b33ad")
     assert LEGACY.stack_of(ACME) == Names().stack_of(ACME)
@@ -199,7 +199,7 @@ def test_a_name_of_an_earlier_system_says_nothing_about_whose_stack_it_is() -> N
     ],
 )
 def test_a_prefix_that_reaches_control_planes_of_similar_names_is_refused(name: str, prefix: str) -> None:
-    with pytest.raises(InvalidName, match="cannot be how names of an earlier system begin"):
+    with pytest.raises(InvalidName, match="cannot be a prefix of an earlier system's names"):
         Names.parse(name, [prefix])
 
 

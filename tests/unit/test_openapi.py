@@ -222,9 +222,9 @@ NO_ROLLOUT = "20261116-120000-0000"
 FINDING = Finding(Kind.FOREIGN_STACK, "berth-tenant-by-hand", "it was made for something else", Remedy.NONE, "Look.")
 RECONCILIATION_STATES: dict[ReconciliationStatus, dict[str, Any]] = {
     ReconciliationStatus.PENDING: {},
-    ReconciliationStatus.RUNNING: {"looked_at": Coverage(tenants=200)},
+    ReconciliationStatus.RUNNING: {"coverage": Coverage(tenants=200)},
     ReconciliationStatus.DONE: {
-        "looked_at": Coverage(1, 25, 24, 31, 24),
+        "coverage": Coverage(1, 25, 24, 31, 24),
         "counts": {Kind.FOREIGN_STACK: 1, Kind.ORPHAN_STACK: 1},
         "findings": (
             FINDING,
@@ -241,7 +241,7 @@ NO_RECONCILIATION = "20261116-130000-0000"
 UNLISTED = Finding(Kind.UNLISTED, "032400-000000-0000-0002", "READY at version 0.1.12", Remedy.ADOPT)
 ADOPTION_STATES: dict[ReconciliationStatus, dict[str, Any]] = {
     ReconciliationStatus.PENDING: {},
-    ReconciliationStatus.RUNNING: {"looked_at": Coverage(rows=200)},
+    ReconciliationStatus.RUNNING: {"coverage": Coverage(rows=200)},
     ReconciliationStatus.DONE: {
         "counts": {Kind.UNLISTED: 2},
         "findings": (

@@ -98,7 +98,7 @@ def test_a_free_tenant_is_taken_and_its_operation_recorded_as_started(world: Ope
     assert [entry.status for entry in world.table.history(ACME)] == [Status.STARTED]
 
 
-def test_an_operation_was_not_asked_for_after_it_was_started_whatever_its_input_says(world: Operations) -> None:
+def test_the_time_of_the_request_is_never_later_than_the_start(world: Operations) -> None:
     """Whoever may start the machine gives it any input."""
     world.create()
     request = Request(asked_at=NOON + timedelta(days=365))
@@ -154,7 +154,7 @@ def test_a_lock_that_is_old_is_respected_while_its_execution_runs(world: Operati
     [a_run(2), a_run(version=NEXT_VERSION), a_run(operation=Operation.DELETE)],
     ids=["next attempt", "next version", "delete"],
 )
-def test_a_lock_whose_execution_is_gone_is_taken_over_and_its_operation_closed(
+def test_a_lock_whose_execution_is_dead_is_taken_over_and_its_operation_closed(
     world: Operations, successor: Run
 ) -> None:
     dead = world.start(a_run())
@@ -228,7 +228,7 @@ def test_an_update_of_a_tenant_that_is_not_served_is_refused(world: Operations) 
     world.begin(a_run())
     world.record_failure(a_run())
     update = a_run(operation=Operation.UPDATE, version=NEXT_VERSION)
-    assert "nothing to update" in told_why(world.begin(update))
+    assert "it was not updated" in told_why(world.begin(update))
 
 
 def test_an_update_that_a_delete_has_overtaken_is_refused(world: Operations) -> None:
@@ -236,7 +236,7 @@ def test_an_update_that_a_delete_has_overtaken_is_refused(world: Operations) -> 
     assert "was deleted" in told_why(world.begin(a_run(operation=Operation.UPDATE, version=NEXT_VERSION)))
 
 
-def test_a_downgrade_is_refused_unless_it_was_asked_for(world: Operations) -> None:
+def test_a_downgrade_is_refused_unless_the_request_allows_it(world: Operations) -> None:
     world.table.plant_metadata(some_metadata(version=NEXT_VERSION))
     down = a_run(operation=Operation.UPDATE, version=VERSION)
     assert "older" in told_why(world.begin(down))
@@ -283,7 +283,7 @@ def test_a_refused_run_owns_the_tenant_until_its_failure_is_recorded(world: Oper
 # A deleted tenant stays deleted until someone creates it explicitly
 
 
-def test_a_create_that_nobody_asked_for_does_not_bring_a_deleted_tenant_back(world: Operations) -> None:
+def test_a_create_that_is_not_explicit_does_not_restore_a_deleted_tenant(world: Operations) -> None:
     world.delete()
     run = a_run(2, request=NOBODY_ASKED)
     assert "berth create acme" in told_why(world.begin(run))
@@ -293,7 +293,7 @@ def test_a_create_that_nobody_asked_for_does_not_bring_a_deleted_tenant_back(wor
     assert isinstance(world.decision(), Deleted)
 
 
-def test_an_explicit_create_brings_a_deleted_tenant_back(world: Operations) -> None:
+def test_an_explicit_create_restores_a_deleted_tenant(world: Operations) -> None:
     world.delete()
     run = a_run(2)
     assert world.begin(run) == Begun()
@@ -311,7 +311,7 @@ def test_an_explicit_create_that_fails_leaves_the_tenant_failed_and_no_longer_de
     assert told.audit.execution == run.execution
 
 
-def test_a_tenant_that_was_brought_back_may_be_created_again_by_anyone(world: Operations) -> None:
+def test_a_restored_tenant_may_be_created_again_by_anyone(world: Operations) -> None:
     world.delete()
     world.begin(a_run(2))
     world.record_failure(a_run(2))
@@ -380,7 +380,7 @@ def test_an_explicit_create_overcomes_a_delete_that_died_half_way(world: Operati
     assert world.decision() == Wait(run.execution)
 
 
-def test_a_create_that_nobody_asked_for_does_not_count_against_a_delete_that_failed_half_way(world: Operations) -> None:
+def test_a_create_that_is_not_explicit_does_not_supersede_a_delete_that_failed_half_way(world: Operations) -> None:
     world.create()
     delete = a_run(operation=Operation.DELETE)
     world.begin(delete)
@@ -531,7 +531,7 @@ BEING_DELETED = [status for status in EVERY_STATUS if status.startswith("DELETE_
 
 
 @pytest.mark.parametrize("status", sorted(set(EVERY_STATUS) - set(BEING_DELETED)))
-def test_a_tenant_whose_delete_failed_before_its_stack_was_touched_is_served_again(
+def test_a_tenant_whose_delete_failed_before_its_stack_was_changed_is_served_again(
     world: Operations, status: str
 ) -> None:
     world.create()
@@ -545,7 +545,7 @@ def test_a_tenant_whose_delete_failed_before_its_stack_was_touched_is_served_aga
 
 
 @pytest.mark.parametrize("status", BEING_DELETED)
-def test_a_tenant_whose_stack_the_delete_has_touched_is_not_served_again(world: Operations, status: str) -> None:
+def test_a_tenant_whose_stack_the_delete_has_changed_is_not_served_again(world: Operations, status: str) -> None:
     world.create()
     world.stacks.plant_done(ACME, status=status)
     delete = a_run(operation=Operation.DELETE)
@@ -566,7 +566,7 @@ def test_a_tenant_in_whose_place_somebody_elses_stack_stands_is_not_served_again
     assert isinstance(world.decision(), Failed)
 
 
-def test_a_tenant_whose_stack_is_gone_is_not_served_again(world: Operations) -> None:
+def test_a_tenant_whose_stack_was_deleted_is_not_served_again(world: Operations) -> None:
     world.create()
     delete = a_run(operation=Operation.DELETE)
     world.begin(delete)
@@ -599,7 +599,7 @@ def test_a_delete_that_never_owned_the_tenant_gives_nothing_back(world: Operatio
     assert [audit.execution for audit in world.table.unfinished_operations()] == [holder.execution]
 
 
-def test_whether_the_stack_was_touched_is_asked_again_rather_than_guessed(world: Operations) -> None:
+def test_a_failure_is_not_recorded_while_the_check_of_the_stack_is_throttled(world: Operations) -> None:
     world.create()
     world.stacks.plant_done(ACME)
     delete = a_run(operation=Operation.DELETE)
@@ -652,7 +652,7 @@ def test_recording_a_failure_twice_is_recording_it_once(world: Operations) -> No
     assert [entry.status for entry in world.table.history(ACME)] == [Status.STARTED, Status.FAILURE]
 
 
-def test_a_failure_that_a_later_attempt_has_overtaken_is_not_recorded_but_told(world: Operations) -> None:
+def test_a_failure_with_a_later_attempt_is_not_recorded_but_raised(world: Operations) -> None:
     dead, successor = a_run(1), a_run(2)
     world.begin(dead)
     world.clock.advance(CHECK_HOLDER_AFTER + A_MOMENT)
@@ -728,7 +728,7 @@ def test_the_first_failed_resource_is_the_cause_and_what_was_cancelled_is_not() 
     assert first_failure(newest_first(*FAILED_CREATE)) == THE_CAUSE
 
 
-def test_a_cancelled_resource_is_not_the_cause_even_when_it_is_told_first() -> None:
+def test_a_cancelled_resource_is_not_the_cause_even_if_it_is_listed_first() -> None:
     events = (
         stack("CREATE_IN_PROGRESS"),
         resource("DeadLetterQueue", "CREATE_FAILED", "Resource creation cancelled"),
@@ -794,7 +794,7 @@ def test_a_stack_that_failed_before_any_resource_did_is_its_own_cause() -> None:
     )
 
 
-def test_older_pages_of_events_are_not_asked_for() -> None:
+def test_older_pages_of_events_are_not_read() -> None:
     def pages() -> Iterator[ResourceEvent]:
         yield from newest_first(*FAILED_CREATE)
         raise AssertionError("read on past the beginning of the latest operation")
@@ -814,7 +814,7 @@ def test_a_throttled_event_list_does_not_keep_the_failure_from_being_recorded(wo
     assert world.table.lock(ACME) is None
 
 
-def test_a_delete_that_is_finished_again_says_the_same_though_the_tenant_has_come_back_since(world: Operations) -> None:
+def test_finishing_a_delete_again_has_the_same_outcome_after_the_tenant_was_created_again(world: Operations) -> None:
     world.create()
     world.clock.advance(A_MOMENT)
     delete = a_run(operation=Operation.DELETE)
@@ -829,7 +829,7 @@ def test_a_delete_that_is_finished_again_says_the_same_though_the_tenant_has_com
     assert world.metadata_of() == before
 
 
-def test_an_update_that_is_finished_again_says_the_same_though_the_tenant_was_deleted_since(world: Operations) -> None:
+def test_finishing_an_update_again_has_the_same_outcome_after_the_tenant_was_deleted(world: Operations) -> None:
     world.create()
     world.clock.advance(A_MOMENT)
     update = a_run(operation=Operation.UPDATE, version=NEXT_VERSION)

@@ -22,7 +22,7 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import timestamp
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.fleet import Page, TenantDetail, list_tenants, tenant_detail
-from orchestrator.tenants.lifecycle import Accepted, Ordered, Unchanged
+from orchestrator.tenants.lifecycle import Accepted, OrderResult, Unchanged
 from orchestrator.tenants.ports import Pin
 from orchestrator.tenants.records import HistoryEntry, Lock, Operation, Request, Status, TenantState
 from tests.fakes import (
@@ -88,12 +88,12 @@ def test_a_started_operation_is_accepted_with_location_and_retry_after(operation
 
 
 def test_an_unchanged_tenant_is_a_success_with_status_unchanged() -> None:
-    response = order_response(ACME, Unchanged("Tenant acme is at version 0.1.0 already."))
+    response = order_response(ACME, Unchanged("Tenant acme is already at version 0.1.0."))
     assert response.status == 200
     assert as_sent(response) == {
         "tenantId": "acme",
         "status": "UNCHANGED",
-        "detail": "Tenant acme is at version 0.1.0 already.",
+        "detail": "Tenant acme is already at version 0.1.0.",
     }
     assert "Retry-After" not in response.headers
 
@@ -175,7 +175,7 @@ def test_a_refusal_without_a_tenant_names_none() -> None:
 
 
 def test_a_response_is_not_changed_by_the_next_one() -> None:
-    ordered: list[Ordered] = [Refused(Refusal.BUSY, ""), Refused(Refusal.PINNED, "")]
+    ordered: list[OrderResult] = [Refused(Refusal.BUSY, ""), Refused(Refusal.PINNED, "")]
     busy, pinned = [order_response(ACME, each) for each in ordered]
     assert "Retry-After" in busy.headers
     assert "Retry-After" not in pinned.headers

@@ -94,11 +94,11 @@ def test_a_stack_of_our_role_is_ours_whatever_the_row_says(row: Metadata | None)
     [
         ("CREATE_COMPLETE", "hand it over"),
         ("UPDATE_ROLLBACK_COMPLETE", "hand it over"),
-        ("ROLLBACK_COMPLETE", "It is ROLLBACK_COMPLETE, so delete it by hand"),
-        ("DELETE_FAILED", "It is DELETE_FAILED, so delete it by hand"),
+        ("ROLLBACK_COMPLETE", "The stack is ROLLBACK_COMPLETE, so delete it by hand"),
+        ("DELETE_FAILED", "The stack is DELETE_FAILED, so delete it by hand"),
     ],
 )
-def test_whoever_comes_upon_a_stack_of_another_role_is_told_the_way_out(status: str, told: str) -> None:
+def test_the_error_about_a_stack_with_another_role_has_advice(status: str, told: str) -> None:
     """A stack that does not stand cannot be updated, so it cannot be handed over, either."""
     world = Stepping()
     planted(world, status=status)
@@ -109,7 +109,7 @@ def test_whoever_comes_upon_a_stack_of_another_role_is_told_the_way_out(status: 
     assert "runbook" in str(refused.value)
 
 
-def test_a_stack_that_has_gone_is_nobodys() -> None:
+def test_a_deleted_stack_belongs_to_no_tenant() -> None:
     world = Stepping()
     planted(world, status="DELETE_COMPLETE")
     assert own_stack(ACME, reader=world.table, stacks=world.stacks) is None
@@ -120,7 +120,7 @@ def test_a_stack_that_has_gone_is_nobodys() -> None:
 
 @pytest.mark.parametrize("run", [a_run(), a_run(operation=Operation.UPDATE, version=VERSION)], ids=["create", "update"])
 @pytest.mark.parametrize("listed", [QUEUE, None], ids=["another queue", "no queue"])
-def test_a_queue_is_not_served_that_is_none_of_the_stacks_resources(run: Run, listed: Queue | None) -> None:
+def test_a_queue_that_is_not_one_of_the_stacks_resources_is_not_served(run: Run, listed: Queue | None) -> None:
     """Whoever writes a template can have its outputs say anything."""
     world = Stepping(run)
     planted(world, ours=True, queue=EVIL)
@@ -140,7 +140,7 @@ def test_a_stacks_own_queue_is_served(version: str) -> None:
     assert world.inspect(Started(STACK)) == Done(STACK, QUEUE, VERSION)
 
 
-def test_the_resources_are_looked_at_once_when_the_queue_answers_and_not_before() -> None:
+def test_the_resources_are_read_once_when_the_queue_can_be_used() -> None:
     world = Stepping()
     planted(world, ours=True)
     world.queues.silent_for = 2
@@ -167,13 +167,13 @@ def adopted(world: Stepping, row: Metadata = ADOPTED, **more: Any) -> Stack:
 @pytest.mark.parametrize(
     "row", [ADOPTED, replace(ADOPTED, withdrawn_by="a delete"), GOING], ids=["served", "withdrawn", "going"]
 )
-def test_a_stack_on_record_is_the_tenants_own_whatever_its_name(row: Metadata) -> None:
+def test_a_recorded_stack_is_the_tenants_whatever_its_name(row: Metadata) -> None:
     world = Stepping()
     stack = adopted(world, row)
     assert own_stack(ACME, reader=world.table, stacks=world.stacks) == stack
 
 
-def test_a_stack_on_record_comes_before_one_of_the_tenants_name() -> None:
+def test_a_recorded_stack_is_preferred_to_one_with_the_tenants_name() -> None:
     """Which anybody may make."""
     world = Stepping()
     stack = adopted(world)
@@ -182,7 +182,7 @@ def test_a_stack_on_record_comes_before_one_of_the_tenants_name() -> None:
 
 
 @pytest.mark.parametrize("row", [ADOPTED, GOING], ids=["served", "gone"])
-def test_once_it_has_gone_the_tenants_stack_is_the_one_of_its_name(row: Metadata) -> None:
+def test_after_the_recorded_stack_was_deleted_the_stack_with_the_tenants_name_is_used(row: Metadata) -> None:
     world = Stepping()
     adopted(world, row, status="DELETE_COMPLETE")
     assert own_stack(ACME, reader=world.table, stacks=world.stacks) is None
@@ -190,7 +190,7 @@ def test_once_it_has_gone_the_tenants_stack_is_the_one_of_its_name(row: Metadata
     assert own_stack(ACME, reader=world.table, stacks=world.stacks) == stack
 
 
-def test_a_stack_on_record_that_says_it_is_another_tenants_is_not_touched() -> None:
+def test_a_recorded_stack_that_names_another_tenant_is_not_changed() -> None:
     world = Stepping()
     adopted(world, tenant_id="globex")
     with pytest.raises(StackNotOurs, match="was made for globex"):
@@ -198,7 +198,7 @@ def test_a_stack_on_record_that_says_it_is_another_tenants_is_not_touched() -> N
 
 
 @pytest.mark.parametrize("row", NO_PROOF.values(), ids=NO_PROOF)
-def test_a_stack_of_another_name_that_is_not_on_record_is_not_even_looked_at(row: Metadata | None) -> None:
+def test_a_stack_with_another_name_that_is_not_recorded_is_not_read(row: Metadata | None) -> None:
     world = Stepping()
     adopted(world)
     with_row(world, row or Metadata(ACME, None, None, None, None, None))
@@ -207,7 +207,7 @@ def test_a_stack_of_another_name_that_is_not_on_record_is_not_even_looked_at(row
 
 @for_each_operation
 @pytest.mark.parametrize("row", [ADOPTED, GOING], ids=["served", "going"])
-def test_a_stack_on_record_whose_prefix_a_deployment_has_left_out_ends_every_operation(run: Run, row: Metadata) -> None:
+def test_every_operation_fails_if_the_settings_lack_the_prefix_of_the_recorded_stack(run: Run, row: Metadata) -> None:
     world = Stepping(run)
     adopted(world, row)
     world.settings.names = world.stacks.names = Names("Berth")
@@ -218,7 +218,7 @@ def test_a_stack_on_record_whose_prefix_a_deployment_has_left_out_ends_every_ope
     assert world.stacks.calls == [], "this deployment's roles may not look at it"
 
 
-def test_an_update_is_drawn_up_on_the_stack_on_record() -> None:
+def test_the_change_set_of_an_update_is_created_for_the_recorded_stack() -> None:
     world = Stepping(a_run(operation=Operation.UPDATE, version=NEXT_VERSION))
     stack = adopted(world)
     planted(world)
@@ -240,7 +240,7 @@ def an_update_that_is_under_way() -> Stepping:
     return world
 
 
-def test_the_root_cause_of_an_update_that_fails_is_the_first_failed_resource_of_the_stack_on_record() -> None:
+def test_the_root_cause_of_a_failed_update_is_the_first_failed_resource_of_the_recorded_stack() -> None:
     world = an_update_that_is_under_way()
     world.stacks.failures.append("Queue quota exceeded.")
     world.stacks.settle()
@@ -251,7 +251,7 @@ def test_the_root_cause_of_an_update_that_fails_is_the_first_failed_resource_of_
     assert {audit.root_cause for audit in world.table.audits(ACME)} == {cause}
 
 
-def test_the_run_that_waits_for_it_is_woken_by_the_token_of_its_request() -> None:
+def test_the_client_token_finds_the_run_that_waits_for_the_stack() -> None:
     """The stack's name says no tenant."""
     world = an_update_that_is_under_way()
     world.wait_for(Started(OLD))
@@ -262,7 +262,7 @@ def test_the_run_that_waits_for_it_is_woken_by_the_token_of_its_request() -> Non
 
 
 @pytest.mark.parametrize("token", ["", "Console-UpdateStack-1", "update-globex-1-0-0-1-update"])
-def test_what_somebody_else_does_to_it_wakes_nobody_and_is_no_error(token: str) -> None:
+def test_an_event_that_no_run_has_caused_resumes_no_run(token: str) -> None:
     """A prefix may fit stacks that are no tenants'. Whoever waits looks for itself after a while."""
     world = an_update_that_is_under_way()
     world.wait_for(Started(OLD))
@@ -270,7 +270,7 @@ def test_what_somebody_else_does_to_it_wakes_nobody_and_is_no_error(token: str) 
     assert not world.executions.woken
 
 
-def test_an_update_does_not_take_away_the_queue_in_service_under_whatever_name_the_template_has_it() -> None:
+def test_an_update_does_not_remove_the_queue_in_service_whatever_its_logical_id() -> None:
     """Such a template need not name it in its outputs, either; and it may be empty at this moment."""
     world = Stepping(a_run(operation=Operation.UPDATE, version=NEXT_VERSION))
     adopted(world)
@@ -282,14 +282,14 @@ def test_an_update_does_not_take_away_the_queue_in_service_under_whatever_name_t
 
 
 @pytest.mark.parametrize("row", [replace(ADOPTED, withdrawn_by="a delete"), GOING], ids=["first", "again"])
-def test_a_delete_deletes_the_stack_on_record_also_once_that_has_let_go_of_its_queue(row: Metadata) -> None:
+def test_a_delete_deletes_the_recorded_stack_even_after_it_has_withdrawn_its_queue(row: Metadata) -> None:
     world = Stepping(a_run(operation=Operation.DELETE))
     adopted(world, row, status="DELETE_FAILED")
     assert world.start() == Started(OLD)
     assert world.stacks.all[OLD].stack.status == "DELETE_IN_PROGRESS"
 
 
-def test_a_tenant_whose_stack_is_not_on_record_gets_no_second_one() -> None:
+def test_a_tenant_whose_stack_is_not_recorded_gets_no_second_stack() -> None:
     """A create that was admitted before may get its turn only now."""
     world = Stepping()
     adopted(world, replace(ADOPTED, stack_id=None))
@@ -299,7 +299,7 @@ def test_a_tenant_whose_stack_is_not_on_record_gets_no_second_one() -> None:
     assert "create" not in world.stacks.calls
 
 
-def test_a_create_after_it_has_gone_makes_a_stack_of_the_tenants_name() -> None:
+def test_a_create_after_the_recorded_stack_was_deleted_makes_a_stack_with_the_tenants_name() -> None:
     world = Stepping()
     adopted(world, replace(GOING, withdrawn_by=None), status="DELETE_COMPLETE")
     started = world.start()

@@ -67,7 +67,7 @@ class Telling(World):
 
     def say(self, stack_id: str, queue: Queue) -> None:
         """An event says that the stack has this queue. Anybody may have sent it."""
-        self.record_queue(ACME, stack_id=stack_id, told=queue)
+        self.record_queue(ACME, stack_id=stack_id, reported=queue)
 
     def forget(self, stack_id: str = STACK) -> bool:
         return self.forget_queue(ACME, stack_id=stack_id)
@@ -95,7 +95,7 @@ def test_a_published_queue_that_its_own_stack_replaces_is_served_from_then_on(wo
     assert ready(world.table.metadata(ACME)) is not None
 
 
-def test_a_stack_whose_queue_changes_is_no_longer_what_it_was_made_from(world: Telling) -> None:
+def test_the_fingerprint_of_a_stack_whose_queue_changes_is_removed(world: Telling) -> None:
     """Its own update says so before it has ended, and one that Berth did not make says nothing else."""
     world.publish(deployed="something")
     world.record()
@@ -111,7 +111,7 @@ def test_another_stack_cannot_take_a_published_queues_place(world: Telling) -> N
     assert world.table.metadata(ACME) == published
 
 
-def test_a_queue_that_changes_past_berth_is_told_of_in_the_history(world: Telling) -> None:
+def test_a_queue_that_changes_without_an_operation_is_recorded_in_the_history(world: Telling) -> None:
     world.publish()
     world.plant("UPDATE_IN_PROGRESS")
     world.stacks.resources[STACK] = OTHER_QUEUE
@@ -140,14 +140,14 @@ def test_a_queue_that_stays_or_that_an_operation_changes_needs_no_entry_of_its_o
 EVIL_QUEUE = Queue("arn:aws:sqs:eu-west-1:111111111111:evil", "https://sqs.eu-west-1.amazonaws.com/111111111111/evil")
 
 
-def test_an_event_that_names_another_queue_redirects_nobody(world: Telling) -> None:
+def test_a_forged_queue_is_not_recorded(world: Telling) -> None:
     published = world.publish()
     world.plant("UPDATE_COMPLETE")
     world.say(STACK, EVIL_QUEUE)
     assert world.table.metadata(ACME) == published
 
 
-def test_a_stack_without_a_queue_provides_none_whatever_the_event_says(world: Telling) -> None:
+def test_a_stack_without_a_queue_provides_none_whatever_the_event_has(world: Telling) -> None:
     published = world.publish()
     world.plant("UPDATE_IN_PROGRESS")
     world.stacks.resources[STACK] = None
@@ -161,7 +161,7 @@ def test_a_stack_that_there_is_not_provides_no_queue(world: Telling) -> None:
     assert world.table.metadata(ACME) is None
 
 
-def test_a_stack_that_there_is_not_redirects_nobody_who_is_served(world: Telling) -> None:
+def test_a_stack_that_does_not_exist_does_not_change_the_queue_in_service(world: Telling) -> None:
     published = world.publish()
     world.say(ANOTHER_STACK, EVIL_QUEUE)
     assert world.table.metadata(ACME) == published
@@ -176,7 +176,7 @@ STALE = {
 
 @pytest.mark.parametrize("row", STALE.values(), ids=STALE)
 @pytest.mark.parametrize("is_shown", [False, True], ids=["not shown yet", "without its queue yet"])
-def test_a_new_stack_is_not_refused_because_its_tenants_row_still_tells_of_one_that_has_gone(
+def test_a_new_stack_is_accepted_while_the_row_still_has_a_deleted_one(
     world: Telling, row: Metadata, is_shown: bool
 ) -> None:
     """Nobody hears of it if a stack goes that is older than its custom resource. A new one may be shown late."""
@@ -203,7 +203,7 @@ def test_a_stack_that_somebody_made_under_the_tenants_name_provides_no_queue(
     assert world.table.metadata(ACME) == row
 
 
-def test_a_stack_of_an_earlier_deployments_role_goes_on_to_provide_its_queue(world: Telling) -> None:
+def test_a_stack_with_the_role_of_an_earlier_deployment_still_provides_its_queue(world: Telling) -> None:
     world.publish()
     world.stacks.plant(Stack(STACK, "UPDATE_IN_PROGRESS", "", "acme", OTHER_QUEUE, None, ours=False))
     world.say(STACK, OTHER_QUEUE)
@@ -221,7 +221,7 @@ def test_a_tenant_from_before_stack_ids_is_known_by_the_queue_in_its_stack(world
     assert metadata.stack_id == STACK
 
 
-def test_undoing_an_update_that_replaced_the_queue_brings_the_old_one_back(world: Telling) -> None:
+def test_the_rollback_of_a_replaced_queue_records_the_former_queue(world: Telling) -> None:
     world.publish()
     world.plant("UPDATE_IN_PROGRESS")
     world.stacks.resources[STACK] = OTHER_QUEUE
@@ -246,7 +246,7 @@ def test_what_cloudformation_said_before_another_event_does_not_take_its_place(w
                 world.say(stack_id, OTHER_QUEUE)
             return listed
 
-    world.with_other(stacks=SlowStacks()).record_queue(ACME, stack_id=STACK, told=EVIL_QUEUE)
+    world.with_other(stacks=SlowStacks()).record_queue(ACME, stack_id=STACK, reported=EVIL_QUEUE)
     metadata = world.table.metadata(ACME)
     assert metadata is not None
     assert metadata.queue == OTHER_QUEUE
@@ -255,13 +255,13 @@ def test_what_cloudformation_said_before_another_event_does_not_take_its_place(w
 # CloudFormation lags
 
 
-def test_a_create_goes_on_though_cloudformation_does_not_show_its_stack_yet(world: Telling) -> None:
+def test_a_create_continues_if_cloudformation_does_not_show_its_stack_yet(world: Telling) -> None:
     """The operation publishes the queue when it ends; until then nobody is served."""
     world.say(STACK, QUEUE)
     assert world.table.metadata(ACME) is None
 
 
-def test_a_create_goes_on_though_cloudformation_does_not_list_its_queue_yet(world: Telling) -> None:
+def test_a_create_continues_if_cloudformation_does_not_list_its_queue_yet(world: Telling) -> None:
     world.stacks.plant(Stack(STACK, "CREATE_IN_PROGRESS", "", "acme", None, None, ours=True))
     world.say(STACK, QUEUE)
     assert world.table.metadata(ACME) is None
@@ -270,14 +270,14 @@ def test_a_create_goes_on_though_cloudformation_does_not_list_its_queue_yet(worl
 # CloudFormation has no time
 
 
-def test_a_create_goes_on_though_cloudformation_has_no_time(world: Telling) -> None:
+def test_a_create_continues_if_cloudformation_throttles(world: Telling) -> None:
     """The operation publishes the queue when it ends; until then nobody is served."""
     world.stacks.throttled_calls = 1
     world.say(STACK, QUEUE)
     assert world.table.metadata(ACME) is None
 
 
-def test_an_update_that_keeps_the_queue_goes_on_without_a_call_to_cloudformation(world: Telling) -> None:
+def test_an_update_that_keeps_the_queue_needs_no_call_to_cloudformation(world: Telling) -> None:
     world.publish(deployed="something")
     world.stacks.throttled_calls = 1
     world.say(STACK, QUEUE)
@@ -300,7 +300,7 @@ def test_nothing_new_is_believed_while_cloudformation_has_no_time(world: Telling
 
 
 @pytest.mark.parametrize("throttled_calls", [0, 1])
-def test_a_queue_that_was_never_served_is_forgotten_whether_the_stack_can_be_looked_at_or_not(
+def test_a_queue_that_was_never_served_is_forgotten_even_if_the_stack_cannot_be_read(
     world: Telling, throttled_calls: int
 ) -> None:
     world.record()
@@ -310,7 +310,7 @@ def test_a_queue_that_was_never_served_is_forgotten_whether_the_stack_can_be_loo
 
 
 @pytest.mark.parametrize("throttled_calls", [0, 1])
-def test_a_queue_that_a_delete_has_withdrawn_is_forgotten_whether_the_stack_can_be_looked_at_or_not(
+def test_a_queue_that_a_delete_has_withdrawn_is_forgotten_even_if_the_stack_cannot_be_read(
     world: Telling, throttled_calls: int
 ) -> None:
     world.publish()
@@ -329,7 +329,7 @@ def test_a_withdrawn_queue_whose_stack_stays_is_not_forgotten(world: Telling, st
     assert not world.forget()
 
 
-def test_a_stack_that_has_let_go_of_its_queue_does_not_record_it_again(world: Telling) -> None:
+def test_a_stack_that_has_withdrawn_its_queue_does_not_record_it_again(world: Telling) -> None:
     """Lambda may call a function twice for one event, the second time much later."""
     world.record()
     world.forget()
@@ -355,7 +355,7 @@ def test_a_queue_whose_stack_is_not_to_be_found_is_no_longer_served(world: Telli
 
 
 @pytest.mark.parametrize("status", THE_STACK_STAYS)
-def test_undoing_the_update_that_brought_the_custom_resource_leaves_the_queue_in_service(
+def test_the_rollback_of_the_update_that_added_the_custom_resource_keeps_the_queue_in_service(
     world: Telling, status: str
 ) -> None:
     published = world.publish()
@@ -378,7 +378,7 @@ def test_what_people_said_about_the_tenant_outlives_its_queue(world: Telling) ->
     )
 
 
-def test_a_stack_that_lets_go_of_its_queue_is_no_longer_what_it_was_made_from(world: Telling) -> None:
+def test_the_fingerprint_of_a_stack_that_withdraws_its_queue_is_removed(world: Telling) -> None:
     world.publish(deployed="something")
     world.forget()
     metadata = world.table.metadata(ACME)
@@ -393,7 +393,7 @@ def test_a_stack_cannot_make_another_stacks_queue_be_forgotten(world: Telling) -
     assert not world.stacks.calls
 
 
-def test_no_stack_can_make_a_queue_be_forgotten_that_says_no_stack(world: Telling) -> None:
+def test_a_recorded_queue_without_a_stack_is_not_forgotten(world: Telling) -> None:
     legacy = Metadata(ACME, QUEUE, None, "0.1.12", NOON, NOON)
     world.table.plant_metadata(legacy)
     assert not world.forget()
@@ -416,7 +416,7 @@ def test_a_stack_is_marked_while_it_goes_though_an_event_of_an_earlier_one_was_r
     assert world.table.metadata(ACME) == replace(late, gone_stack_id=STACK)
 
 
-def test_late_events_of_an_earlier_stack_do_not_hide_that_a_later_one_has_gone(world: Telling) -> None:
+def test_late_events_of_an_earlier_stack_do_not_overwrite_that_a_later_one_was_deleted(world: Telling) -> None:
     late = Metadata(ACME, QUEUE, STACK, None, None, NOON, gone_stack_id=ANOTHER_STACK)
     world.table.plant_metadata(late)
     world.plant("DELETE_COMPLETE")
@@ -424,7 +424,7 @@ def test_late_events_of_an_earlier_stack_do_not_hide_that_a_later_one_has_gone(w
     assert world.table.metadata(ACME) == late
 
 
-def test_an_event_that_comes_again_does_not_hide_that_a_later_stack_has_gone(world: Telling) -> None:
+def test_a_repeated_event_does_not_overwrite_that_a_later_stack_was_deleted(world: Telling) -> None:
     found = Metadata(ACME, None, None, None, None, NOON, gone_stack_id=ANOTHER_STACK)
     world.table.plant_metadata(found)
     world.plant("DELETE_COMPLETE")
@@ -441,7 +441,7 @@ def test_forgetting_twice_is_forgetting_once(world: Telling) -> None:
     assert [world.forget() for _ in range(2)] == [True, False]
 
 
-def test_nothing_is_forgotten_while_nobody_can_say_what_becomes_of_the_stack(world: Telling) -> None:
+def test_nothing_is_forgotten_while_the_stack_cannot_be_read(world: Telling) -> None:
     published = world.publish()
     world.stacks.throttled_calls = 1
     with pytest.raises(Throttled):
@@ -454,7 +454,7 @@ def test_nothing_is_forgotten_while_nobody_can_say_what_becomes_of_the_stack(wor
 OLD = "arn:aws:cloudformation:eu-west-1:000000000000:stack/old-tenant-acme/1"
 
 
-def test_a_stack_on_record_keeps_its_queue_true_whatever_its_name(world: Telling) -> None:
+def test_a_recorded_stack_updates_its_queue_whatever_its_name(world: Telling) -> None:
     world.publish(labels={"tier": "gold"})
     metadata = world.table.metadata(ACME)
     assert metadata is not None
@@ -474,12 +474,12 @@ def test_a_stack_on_record_keeps_its_queue_true_whatever_its_name(world: Telling
 
 @pytest.mark.parametrize("ours", [True, False], ids=["of our role", "of another role"])
 @pytest.mark.parametrize("published", [True, False], ids=["served", "not served"])
-def test_a_stack_of_another_name_that_is_not_on_record_says_nothing_about_a_tenant(
+def test_a_stack_with_another_name_that_is_not_recorded_changes_nothing(
     world: Telling, ours: bool, published: bool
 ) -> None:
     before = world.publish(version=VERSION if published else None)
     world.stacks.plant(Stack(OLD, "DELETE_IN_PROGRESS", "", "acme", OTHER_QUEUE, None, ours=ours))
-    with pytest.raises(StackNotOurs, match="is not the one on record"):
+    with pytest.raises(StackNotOurs, match="is not recorded as the tenant's"):
         world.say(OLD, OTHER_QUEUE)
     assert not world.forget(OLD)
     assert world.table.metadata(ACME) == before

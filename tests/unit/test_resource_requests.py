@@ -193,16 +193,16 @@ def test_a_release_may_come_with_what_is_new_in_it(notes: str) -> None:
 )
 def test_a_release_is_told_of_another_key(before: dict[str, str], now: dict[str, str], another: bool) -> None:
     changed = an_event({**RELEASE, **now}, "Update", OldResourceProperties={**RELEASE, **before})
-    assert parse_release_request(changed).another_key is another
-    assert parse_release_request(an_event({**RELEASE, **now})).another_key is False
+    assert parse_release_request(changed).key_changed is another
+    assert parse_release_request(an_event({**RELEASE, **now})).key_changed is False
 
 
 def test_a_rollout_is_asked_for_by_a_deployment_of_another_version() -> None:
     asked = {"Version": "0.2.0"}
-    assert parse_rollout_request(an_event(asked)) == RolloutRequest("0.2.0", another_version=True)
+    assert parse_rollout_request(an_event(asked)) == RolloutRequest("0.2.0", version_changed=True)
     before = {"Version": "0.1.0"}
-    assert parse_rollout_request(an_event(asked, "Update", OldResourceProperties=before)).another_version
-    assert not parse_rollout_request(an_event(asked, "Update", OldResourceProperties=asked)).another_version
+    assert parse_rollout_request(an_event(asked, "Update", OldResourceProperties=before)).version_changed
+    assert not parse_rollout_request(an_event(asked, "Update", OldResourceProperties=asked)).version_changed
 
 
 @pytest.mark.parametrize(

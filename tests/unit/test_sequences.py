@@ -23,7 +23,7 @@ from orchestrator.tenants.operations import CHECK_HOLDER_AFTER, begin, finish, r
 from orchestrator.tenants.outcomes import Begun, Busy, Done, GaveUp, Start
 from orchestrator.tenants.queue_metadata import forget_queue
 from orchestrator.tenants.records import (
-    ACCEPTED_FOR,
+    START_GRACE_PERIOD,
     Attempt,
     Audit,
     Metadata,
@@ -398,7 +398,7 @@ def test_a_create_that_was_killed_before_it_began_is_in_nobodys_way_for_long() -
     create = sequence.run_of(lifecycle.create(ACME, replace(OPERATOR, labels={"tier": "gold"})))
     sequence.world.executions.end(create.execution)
     assert isinstance(lifecycle.delete(ACME, OPERATOR), Refused)
-    sequence.clock.advance(ACCEPTED_FOR)
+    sequence.clock.advance(START_GRACE_PERIOD)
     sequence.play(sequence.run_of(lifecycle.delete(ACME, OPERATOR)))
     assert sequence.table.metadata(ACME) is None
     assert isinstance(lifecycle.delete(ACME, OPERATOR), Unchanged)
@@ -409,7 +409,7 @@ def test_a_create_that_is_about_to_begin_is_not_forgotten_when_an_update_before_
     sequence.play(sequence.run_of(sequence.world.lifecycle().delete(ACME, OPERATOR)))
     sequence.clock.advance(A_SECOND)
     create = sequence.run_of(sequence.world.lifecycle().create(ACME, OPERATOR))
-    sequence.clock.advance(ACCEPTED_FOR - 2 * A_SECOND)
+    sequence.clock.advance(START_GRACE_PERIOD - 2 * A_SECOND)
     update = sequence.start(a_run(operation=Operation.UPDATE, started_at=sequence.clock.now(), request=Request()))
     assert isinstance(sequence.begin(update), GaveUp)
     sequence.fail(update)
@@ -623,7 +623,7 @@ def test_a_resource_has_no_claim_on_a_tenant_that_has_become_somebody_elses_befo
     sequence.play(sequence.run_of(sequence.world.lifecycle().create(ACME, OPERATOR)))
     refused = sequence.begin(delete)
     assert isinstance(refused, GaveUp)
-    assert "brought into being by somebody else" in refused.reason
+    assert "does not belong to" in refused.reason
     sequence.fail(delete, refused.reason)
     assert isinstance(sequence.world.ask(), Ready)
     assert sequence.settle(asks(Kind.DELETE, OnDelete.DELETE), since=delete.started_at) == Provided(None)

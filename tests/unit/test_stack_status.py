@@ -22,7 +22,7 @@ SORTED = {
     StackCondition.DONE: {"CREATE_COMPLETE", "UPDATE_COMPLETE", "IMPORT_COMPLETE"},
     StackCondition.DONE_AT_OLD_VERSION: {"UPDATE_ROLLBACK_COMPLETE", "IMPORT_ROLLBACK_COMPLETE"},
     StackCondition.GONE: {"DELETE_COMPLETE"},
-    StackCondition.NEVER_LIVED: {"CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "REVIEW_IN_PROGRESS"},
+    StackCondition.CREATION_FAILED: {"CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "REVIEW_IN_PROGRESS"},
     StackCondition.NEEDS_ROLLBACK: {"UPDATE_FAILED"},
     StackCondition.NEEDS_ROLLBACK_CONTINUED: {"UPDATE_ROLLBACK_FAILED"},
     StackCondition.BROKEN: {"DELETE_FAILED", "IMPORT_ROLLBACK_FAILED"},
@@ -35,7 +35,7 @@ def known_to_the_sdk() -> set[str]:
     return set(model["shapes"]["StackStatus"]["enum"])
 
 
-def test_exactly_the_statuses_that_the_sdk_knows_are_sorted_here() -> None:
+def test_every_status_of_the_sdk_has_a_condition() -> None:
     assert {status for status, _ in EXPECTED} == known_to_the_sdk()
     assert len(EXPECTED) == 23
 
@@ -54,5 +54,5 @@ def test_an_unknown_status_that_says_it_is_in_progress_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize("status", ["", "REFACTOR_COMPLETE", "REFACTOR_FAILED", "create_complete"])
-def test_any_other_unknown_status_is_left_to_a_person(status: str) -> None:
+def test_any_other_unknown_status_is_broken(status: str) -> None:
     assert condition(status) is StackCondition.BROKEN

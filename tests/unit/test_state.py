@@ -19,7 +19,7 @@ from orchestrator.tenants.decisions import (
     Unknown,
     Wait,
     decide,
-    look,
+    decide_read_only,
 )
 from orchestrator.tenants.fleet import tenant_detail
 from orchestrator.tenants.records import Audit, Metadata, Operation, Status
@@ -62,17 +62,17 @@ def histories() -> Iterator[tuple[Metadata | None, Sequence[Audit]]]:
                     yield metadata, [replace(audit, revived_by="a create") for audit in audits]
 
 
-def test_get_queue_answers_by_the_state() -> None:
+def test_get_queue_follows_the_state() -> None:
     for metadata, audits in histories():
         state = state_of(metadata, audits)
         assert isinstance(decide(metadata, audits, VERSION), ANSWERS[state]), (state, metadata, audits)
 
 
-def test_where_get_queue_only_looks_it_says_the_state() -> None:
+def test_a_read_only_get_queue_follows_the_state() -> None:
     answers = ANSWERS | {State.UNKNOWN: (Unknown, NotProvisioned), State.FAILED: (Failed,)}
     for metadata, audits in histories():
         state = state_of(metadata, audits)
-        assert isinstance(look(metadata, audits, VERSION), answers[state]), (state, metadata, audits)
+        assert isinstance(decide_read_only(metadata, audits, VERSION), answers[state]), (state, metadata, audits)
 
 
 def test_a_tenant_that_is_not_served_is_deleted_for_admission_if_that_is_its_state() -> None:
@@ -81,7 +81,7 @@ def test_a_tenant_that_is_not_served_is_deleted_for_admission_if_that_is_its_sta
             assert is_deleted(audits) is (state_of(metadata, audits) is State.DELETED), (metadata, audits)
 
 
-def test_a_create_that_runs_is_shown_though_an_older_one_was_given_its_end_since() -> None:
+def test_a_running_create_is_shown_although_an_older_one_has_ended_since() -> None:
     """getQueue says wait, and so does everybody else."""
     table = InMemoryTable()
     running = an_audit(Status.STARTED, version=NEXT_VERSION, at=NOON)

@@ -109,7 +109,7 @@ def why_not(answer: Answer | AnsweredBefore | NotConfirmed) -> str:
     return answer.reason
 
 
-def test_a_delete_that_came_in_a_time_to_come_does_not_overrule_later_creates(world: Asked) -> None:
+def test_a_delete_with_a_time_in_the_future_does_not_win_over_later_creates(world: Asked) -> None:
     """Whoever may invoke the function can say when the request came."""
     world.created_by(CREATE)
     world.since = NOON + timedelta(days=365)
@@ -161,7 +161,7 @@ def test_a_resource_that_names_no_version_any_more_lifts_its_pin(world: Asked) -
     assert world.metadata.pinned_version is None
 
 
-def test_a_new_tenant_is_created_at_the_version_that_is_asked_for(world: Asked) -> None:
+def test_a_new_tenant_is_created_at_the_requested_version(world: Asked) -> None:
     asked = asks(Kind.CREATE, pin=VERSION, labels=LABELS)
     world.settle(asked)
     run = world.begun(world.latest())
@@ -172,7 +172,7 @@ def test_a_new_tenant_is_created_at_the_version_that_is_asked_for(world: Asked) 
 
 
 @pytest.mark.parametrize("there", [False, True])
-def test_a_version_that_was_never_published_is_told(world: Asked, there: bool) -> None:
+def test_an_unpublished_version_is_refused(world: Asked, there: bool) -> None:
     if there:
         world.provision(created_by=RESOURCE)
     assert UNPUBLISHED_VERSION in why_not(world.settle(asks(Kind.CREATE, pin=UNPUBLISHED_VERSION)))
@@ -208,7 +208,7 @@ def test_a_queue_that_is_not_published_yet_is_not_provided(world: Asked) -> None
     assert world.settle(CREATE) == Waiting()
 
 
-def test_a_creation_that_fails_is_told_with_its_root_cause_and_not_tried_for_ever(world: Asked) -> None:
+def test_a_create_that_fails_is_reported_with_its_root_cause_and_not_repeated(world: Asked) -> None:
     world.settle(CREATE)
     world.failed(world.begun(world.latest()))
     for _ in range(3):
@@ -227,7 +227,7 @@ def test_a_failure_from_before_is_overcome(world: Asked) -> None:
 
 
 @pytest.mark.parametrize(("at", "is_ours"), [(timedelta(milliseconds=-1), False), (timedelta(0), True)])
-def test_a_failure_is_ours_from_the_moment_in_which_it_was_asked_for(
+def test_a_failure_since_the_time_of_the_request_belongs_to_the_request(
     world: Asked, at: timedelta, is_ours: bool
 ) -> None:
     world.table.plant_audit(an_audit(Status.FAILURE, version=NEXT_VERSION, at=NOON + at))
@@ -240,7 +240,7 @@ def test_a_failed_update_of_the_tenant_is_no_failure_to_provide_it(world: Asked)
     assert world.settle(UPDATE) == Provided(QUEUE)
 
 
-def test_a_failure_without_a_root_cause_is_told_too(world: Asked) -> None:
+def test_a_failure_without_a_root_cause_is_reported_too(world: Asked) -> None:
     world.table.plant_audit(an_audit(Status.FAILURE, version=NEXT_VERSION))
     assert "no root cause was recorded" in why_not(world.settle(CREATE))
 
@@ -263,7 +263,7 @@ def deleting(world: Asked) -> Run:
     return world.begun(world.lifecycle.delete(ACME, BY_ADA))
 
 
-def test_a_tenant_that_is_being_deleted_by_its_own_resource_is_waited_for_and_then_brought_back(world: Asked) -> None:
+def test_a_tenant_that_its_own_resource_deletes_is_created_again_afterwards(world: Asked) -> None:
     world.created_by(CREATE)
     assert world.settle(DELETE) == Waiting()
     run = world.begun(world.latest())
@@ -276,7 +276,7 @@ def test_a_tenant_that_is_being_deleted_by_its_own_resource_is_waited_for_and_th
     assert world.settle(again) == Provided(QUEUE)
 
 
-def test_a_tenant_that_is_being_deleted_by_an_operator_is_waited_for_and_not_brought_back(world: Asked) -> None:
+def test_a_tenant_that_an_operator_deletes_is_not_created_again(world: Asked) -> None:
     run = deleting(world)
     world.now_asked()
     assert world.settle(CREATE) == Waiting()
@@ -285,7 +285,7 @@ def test_a_tenant_that_is_being_deleted_by_an_operator_is_waited_for_and_not_bro
     assert world.state() is TenantState.DELETED
 
 
-def test_a_tenant_whose_delete_comes_to_nothing_is_provided(world: Asked) -> None:
+def test_a_tenant_whose_delete_fails_is_provided(world: Asked) -> None:
     run = deleting(world)
     assert world.settle(UPDATE) == Waiting()
     world.failed(run)
@@ -293,7 +293,7 @@ def test_a_tenant_whose_delete_comes_to_nothing_is_provided(world: Asked) -> Non
 
 
 @pytest.mark.parametrize("then", [None, replace(some_metadata(), withdrawn_by="a delete")])
-def test_a_queue_that_goes_while_it_is_looked_at_is_not_provided(then: Metadata | None) -> None:
+def test_a_queue_that_is_removed_meanwhile_is_not_provided(then: Metadata | None) -> None:
     class GoesJustNow(InMemoryTable):
         looks = 0
 
@@ -306,7 +306,7 @@ def test_a_queue_that_goes_while_it_is_looked_at_is_not_provided(then: Metadata 
     assert vanishing.settle(CREATE) == Waiting()
 
 
-def test_a_deleted_tenant_is_not_brought_back_by_an_update_of_what_was_its_resource(world: Asked) -> None:
+def test_an_update_of_its_former_resource_does_not_restore_a_deleted_tenant(world: Asked) -> None:
     run = deleting(world)
     assert world.settle(UPDATE) == Waiting()
     world.succeeded(run)
@@ -403,7 +403,7 @@ def test_a_tenant_that_never_was_need_not_be_deleted(world: Asked) -> None:
     assert not world.executions.started
 
 
-def test_a_tenant_that_someone_else_has_deleted_by_now_is_gone(world: Asked) -> None:
+def test_a_tenant_that_somebody_else_has_deleted_needs_no_delete(world: Asked) -> None:
     world.created_by(CREATE)
     world.succeeded(world.begun(world.lifecycle.delete(ACME, BY_ADA)))
     world.now_asked()
@@ -411,7 +411,7 @@ def test_a_tenant_that_someone_else_has_deleted_by_now_is_gone(world: Asked) -> 
     assert len(world.executions.started) == 2
 
 
-def test_a_tenant_with_messages_is_not_deleted_and_the_counts_are_told(world: Asked) -> None:
+def test_a_tenant_with_messages_is_not_deleted_and_the_counts_are_reported(world: Asked) -> None:
     world.created_by(CREATE)
     world.queues.held[QUEUE.url] = Messages(3, 2, 1)
     assert "3 visible, 2 in flight, 1 delayed" in why_not(world.settle(DELETE))
@@ -419,7 +419,7 @@ def test_a_tenant_with_messages_is_not_deleted_and_the_counts_are_told(world: As
     assert len(world.executions.started) == 1
 
 
-def test_a_delete_that_fails_is_told_with_its_root_cause_and_not_tried_for_ever(world: Asked) -> None:
+def test_a_delete_that_fails_is_reported_with_its_root_cause_and_not_repeated(world: Asked) -> None:
     world.created_by(CREATE)
     world.settle(DELETE)
     world.failed(world.begun(world.latest()))
@@ -451,7 +451,7 @@ def test_a_tenant_that_is_busy_is_waited_for_and_then_deleted(world: Asked) -> N
 # Patience
 
 
-def test_whoever_waits_too_long_is_told_before_cloudformation_gives_up(world: Asked) -> None:
+def test_the_response_is_sent_before_cloudformation_times_out(world: Asked) -> None:
     assert timedelta(hours=1) > PATIENCE
     world.settle(CREATE)
     world.begun(world.latest())
@@ -485,7 +485,7 @@ class CannotCreate:
     def __init__(self, limited: Limited | None) -> None:
         self.limited = limited
 
-    def check(self, tenant: TenantId, *, another: bool, caller: str | None) -> Limited | None:  # noqa: ARG002
+    def check(self, tenant: TenantId, *, is_new: bool, caller: str | None) -> Limited | None:  # noqa: ARG002
         return self.limited
 
 
@@ -499,7 +499,7 @@ def test_a_resource_waits_while_too_many_creates_are_started_and_is_then_provide
     assert world.settle(CREATE) == Provided(QUEUE)
 
 
-def test_a_resource_is_told_at_once_that_there_are_as_many_tenants_as_there_may_be(world: Asked) -> None:
+def test_at_the_maximum_number_of_tenants_a_resource_fails_at_once(world: Asked) -> None:
     world.counted_creates = CannotCreate(FleetFull(1_900, 1_900))
     assert "there are 1900 tenants" in why_not(world.settle(CREATE))
     assert not world.executions.started
@@ -596,7 +596,7 @@ def test_a_step_that_is_repeated_after_it_has_answered_ends_as_it_would_have(
     assert owned.sent(asks(kind)) == (ProvidedBefore() if provided else NotProvidedBefore())
 
 
-def test_what_ended_before_the_event_came_is_not_what_it_is_about(owned: Claiming) -> None:
+def test_a_change_that_ended_before_the_event_is_another_one(owned: Claiming) -> None:
     owned.clock.advance(CONSISTENT_WITHIN + A_SECOND)
     owned.stack_resources.put(RESOURCE, "UPDATE_COMPLETE", "acme", stack="UPDATE_COMPLETE", at=owned.since - A_SECOND)
     assert isinstance(owned.sent(UPDATE), NotConfirmed)
@@ -614,10 +614,10 @@ def test_cloudformation_that_has_no_time_for_an_hour_is_not_waited_for_longer(ow
     owned.clock.advance(A_SECOND)
     refused = owned.sent(UPDATE)
     assert isinstance(refused, NotConfirmed)
-    assert "AWS had no time" in refused.reason
+    assert "AWS throttled it" in refused.reason
 
 
-def test_a_table_that_has_no_time_for_an_hour_is_told_to_cloudformation(owned: Claiming) -> None:
+def test_after_an_hour_of_throttling_a_failure_is_sent(owned: Claiming) -> None:
     class Throttling(InMemoryTable):
         def metadata(self, tenant: TenantId) -> Metadata | None:
             raise Throttled(f"{tenant}: Rate exceeded")
@@ -628,7 +628,7 @@ def test_a_table_that_has_no_time_for_an_hour_is_told_to_cloudformation(owned: C
     assert "Rate exceeded" in why_not(owned.sent(UPDATE))
 
 
-def test_whoever_is_late_because_cloudformation_was_throttled_is_not_refused(owned: Claiming) -> None:
+def test_a_request_that_is_late_because_of_throttling_is_not_refused(owned: Claiming) -> None:
     owned.stack_resources.throttled_calls = 3
     for _ in range(3):
         assert owned.sent(UPDATE) == Waiting(confirmed=False)
@@ -649,13 +649,13 @@ def test_an_update_that_is_undone_is_not_refused_because_the_tenant_is_anothers(
     assert owned.metadata == before
 
 
-def test_a_create_is_refused_whatever_its_stack_is_at(owned: Claiming) -> None:
+def test_an_unconfirmed_create_is_refused_whatever_the_status_of_its_stack(owned: Claiming) -> None:
     owned.table.plant_metadata(replace(owned.metadata, created_by=OTHER_RESOURCE))
     owned.stack_resources.put(RESOURCE, "CREATE_IN_PROGRESS", "", stack="UPDATE_ROLLBACK_IN_PROGRESS")
     assert "operator" in why_not(owned.sent(asks(Kind.CREATE, labels={})))
 
 
-def test_what_cloudformation_said_before_a_function_was_slow_refuses_nobody(owned: Claiming) -> None:
+def test_an_old_description_does_not_refuse_a_request(owned: Claiming) -> None:
     class Slow(FakeResources):
         def resource(self, resource: StackResource) -> ResourceState | None:
             told = super().resource(resource)
@@ -667,7 +667,7 @@ def test_what_cloudformation_said_before_a_function_was_slow_refuses_nobody(owne
 
 
 @pytest.mark.parametrize("forged", FORGERIES)
-def test_an_event_that_says_by_itself_that_it_was_confirmed_has_no_effect_either(owned: Claiming, forged: str) -> None:
+def test_a_forged_confirmation_has_no_effect(owned: Claiming, forged: str) -> None:
     before, asked = owned.metadata, FORGERIES[forged]
     owned.stack_resources.put(RESOURCE, "UPDATE_COMPLETE", "acme", stack="UPDATE_COMPLETE")
     owned.clock.advance(CONSISTENT_WITHIN + A_SECOND)
@@ -676,7 +676,7 @@ def test_an_event_that_says_by_itself_that_it_was_confirmed_has_no_effect_either
     assert (owned.metadata, owned.executions.started) == (before, [])
 
 
-def test_a_request_that_cloudformation_stops_showing_is_looked_at_once_more(owned: Claiming) -> None:
+def test_a_request_that_cloudformation_stops_showing_gets_one_more_step(owned: Claiming) -> None:
     """Descriptions are eventually consistent: after a newer one an older one may come."""
     owned.clock.advance(CONSISTENT_WITHIN + A_SECOND)
     assert owned.sent(UPDATE, confirmed=True) == Waiting(confirmed=False)
@@ -712,7 +712,7 @@ def test_cloudformation_is_not_asked_while_there_is_nothing_to_do_but_wait() -> 
     assert world.stack_resources.asked == ["resource", "resource"]
 
 
-def test_being_throttled_later_does_not_forget_that_it_was_confirmed(owned: Claiming) -> None:
+def test_a_confirmed_request_stays_confirmed_while_throttled(owned: Claiming) -> None:
     class Throttling(InMemoryTable):
         def metadata(self, tenant: TenantId) -> Metadata | None:
             raise Throttled(f"{tenant}: Rate exceeded")
@@ -723,7 +723,7 @@ def test_being_throttled_later_does_not_forget_that_it_was_confirmed(owned: Clai
 
 
 @pytest.mark.parametrize("kind", list(Kind))
-def test_a_request_that_cannot_be_understood_is_told_so_if_it_is_cloudformations(owned: Claiming, kind: Kind) -> None:
+def test_an_invalid_request_fails_if_cloudformation_confirms_it(owned: Claiming, kind: Kind) -> None:
     invalid = InvalidRequest("TenantId: 'a/b' is no tenant id")
     owned.clock.advance(CONSISTENT_WITHIN + A_SECOND)
     assert isinstance(owned.sent(invalid, kind), NotConfirmed)

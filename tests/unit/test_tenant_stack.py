@@ -88,7 +88,7 @@ def statuses(*meant: StackCondition) -> list[str]:
 # Review: only an update is reviewed. What becomes of the review is the update's own business.
 
 
-def test_an_updates_changes_are_drawn_up_from_the_release_that_it_moves_to() -> None:
+def test_the_change_set_of_an_update_is_created_from_its_target_release() -> None:
     world = Stepping(UPDATE)
     stack = world.stacks.plant_done(ACME)
     assert world.review() == Reviewing()
@@ -119,16 +119,16 @@ def test_being_throttled_while_reviewing_costs_another_round() -> None:
     world.stacks.plant_done(ACME)
     world.stacks.throttled_calls = 1
     assert world.review() == Reviewing()
-    assert told_why(world.start(), throttled=True) == "the changes are being drawn up only now"
+    assert told_why(world.start(), throttled=True) == "the change set is being created only now"
     assert isinstance(world.start(), Started)
-    assert world.stacks.calls.count("draw_up_changes") == 1
+    assert world.stacks.calls.count("create_change_set") == 1
 
 
 # Start, whatever the operation
 
 
 @for_each_operation
-def test_a_run_that_no_longer_owns_the_tenant_touches_no_stack(run: Run) -> None:
+def test_a_run_that_no_longer_owns_the_tenant_changes_no_stack(run: Run) -> None:
     world = Stepping(run)
     world.plant("CREATE_COMPLETE")
     take(world.table, a_run(2, operation=Operation.DELETE), instead_of=Lock(run, None))
@@ -151,7 +151,7 @@ def test_a_stack_that_was_made_for_someone_else_is_neither_adopted_nor_changed_n
 
 
 @for_each_operation
-def test_being_throttled_while_looking_is_no_failure(run: Run) -> None:
+def test_throttling_of_a_read_is_not_a_failure(run: Run) -> None:
     world = Stepping(run)
     world.stacks.throttled_calls = 1
     assert told_why(world.start(), throttled=True) == "find: Rate exceeded"
@@ -194,16 +194,18 @@ def test_a_deleted_stack_that_is_still_described_does_not_count(world: Stepping)
 @pytest.mark.parametrize(
     "status",
     sorted(
-        set(statuses(*SORTED)) - set(statuses(StackCondition.NEVER_LIVED, StackCondition.GONE)) - {"DELETE_IN_PROGRESS"}
+        set(statuses(*SORTED))
+        - set(statuses(StackCondition.CREATION_FAILED, StackCondition.GONE))
+        - {"DELETE_IN_PROGRESS"}
     ),
 )
-def test_a_stack_that_lives_is_adopted_untouched(world: Stepping, status: str) -> None:
+def test_an_existing_stack_is_used_unchanged(world: Stepping, status: str) -> None:
     stack_id = world.plant(status)
     assert world.start() == Started(stack_id)
     assert world.stacks.calls == ["find"]
 
 
-@pytest.mark.parametrize("status", statuses(StackCondition.NEVER_LIVED))
+@pytest.mark.parametrize("status", statuses(StackCondition.CREATION_FAILED))
 def test_a_stack_that_never_lived_is_cleared_away(world: Stepping, status: str) -> None:
     stack_id = world.plant(status)
     assert world.start() == Clearing(stack_id)
@@ -216,7 +218,7 @@ def test_a_stack_that_is_being_deleted_is_waited_for_and_not_deleted_again(world
     assert world.stacks.calls == ["find"]
 
 
-def test_after_the_remains_are_gone_a_new_stack_is_made(world: Stepping) -> None:
+def test_after_the_failed_stack_was_deleted_a_new_one_is_created(world: Stepping) -> None:
     remains = world.plant("ROLLBACK_COMPLETE")
     world.start()
     world.stacks.settle()
@@ -232,7 +234,7 @@ def test_an_unpublished_version_is_an_error_and_nothing_is_created() -> None:
     assert world.stacks.calls == ["find"]
 
 
-def test_an_update_to_an_unpublished_version_is_an_error_and_nothing_is_drawn_up() -> None:
+def test_an_update_to_an_unpublished_version_is_an_error_and_creates_no_change_set() -> None:
     world = Stepping(a_run(operation=Operation.UPDATE, version="9.9.9"))
     world.plant("CREATE_COMPLETE")
     with pytest.raises(UnknownRelease, match=r"9\.9\.9"):
@@ -240,7 +242,7 @@ def test_an_update_to_an_unpublished_version_is_an_error_and_nothing_is_drawn_up
     assert not world.stacks.calls
 
 
-def test_a_stack_that_appeared_just_now_is_looked_at_again(world: Stepping) -> None:
+def test_a_stack_that_another_request_has_just_created_is_started_again(world: Stepping) -> None:
     class AppearsJustNow(FakeStacks):
         def find(self, name_or_id: str) -> Stack | None:
             found = super().find(name_or_id)
@@ -252,7 +254,7 @@ def test_a_stack_that_appeared_just_now_is_looked_at_again(world: Stepping) -> N
             return found
 
     world.stacks = AppearsJustNow()
-    assert told_why(world.start()) == "a stack of that name has just appeared"
+    assert told_why(world.start()) == "another request has just created the stack"
     assert isinstance(world.start(), Started)
     assert len(world.stacks.all) == 1
 
@@ -281,7 +283,7 @@ def test_being_throttled_while_clearing_is_no_failure(world: Stepping) -> None:
 
 @pytest.mark.parametrize("kind", [Started, Clearing])
 @pytest.mark.parametrize("status", statuses(StackCondition.WORKING))
-def test_while_the_stack_is_at_it_the_token_is_left_and_nobody_woken(
+def test_while_the_stack_is_being_changed_the_token_is_stored_and_no_run_is_resumed(
     world: Stepping, status: str, kind: type[Started | Clearing]
 ) -> None:
     assert world.wait_for(kind(world.plant(status))) == Working()
@@ -298,7 +300,7 @@ def test_a_stack_that_settled_before_the_token_was_there_wakes_the_run_at_once(
     assert world.executions.woken == [TASK_TOKEN]
 
 
-def test_the_token_is_left_before_the_stack_is_looked_at_so_that_no_event_falls_in_between(world: Stepping) -> None:
+def test_the_token_is_stored_before_the_stack_is_read_so_that_no_event_is_missed(world: Stepping) -> None:
     stack_id = world.plant("CREATE_IN_PROGRESS")
     tokens: list[str | None] = []
 
@@ -319,7 +321,7 @@ def test_the_token_is_left_before_the_stack_is_looked_at_so_that_no_event_falls_
     [Started(NOT_THERE), Again("Rate exceeded"), Gone(), GaveUp("It would lose messages."), Unchanged(NOT_THERE)],
     ids=lambda started: started.outcome,
 )
-def test_without_a_stack_that_is_at_it_there_is_nothing_to_wait_for(world: Stepping, started: Start) -> None:
+def test_without_a_stack_that_is_being_changed_there_is_nothing_to_wait_for(world: Stepping, started: Start) -> None:
     world.wait_for(started)
     assert world.executions.woken == [TASK_TOKEN]
 
@@ -356,7 +358,7 @@ def test_an_event_that_comes_twice_wakes_once(world: Stepping) -> None:
     assert not world.settle(stack_id)
 
 
-def test_an_event_that_nobody_waits_for_wakes_nobody(world: Stepping) -> None:
+def test_an_event_that_no_run_waits_for_resumes_no_run(world: Stepping) -> None:
     stack_id = world.plant("CREATE_COMPLETE")
     assert not world.settle(stack_id)
     world.table = InMemoryTable()
@@ -379,7 +381,7 @@ def test_the_event_of_a_stack_that_is_no_tenants_is_an_error(world: Stepping) ->
     [Gone(), GaveUp("It would lose messages."), GaveUp("It broke.", "a stack")],
     ids=["gone", "gave up", "broken"],
 )
-def test_what_starting_has_settled_is_passed_on_without_another_look(
+def test_a_final_outcome_of_the_start_is_passed_on_without_an_inspection(
     run: Run, settled: Gone | GaveUp, overdue: bool
 ) -> None:
     world = Stepping(run)
@@ -389,14 +391,14 @@ def test_what_starting_has_settled_is_passed_on_without_another_look(
 
 
 @for_each_operation
-def test_why_there_was_no_stack_to_look_at_is_passed_on(run: Run) -> None:
+def test_the_reason_why_there_is_no_stack_is_passed_on(run: Run) -> None:
     world = Stepping(run)
     assert world.inspect(Again("CreateStack: Rate exceeded")) == Again("CreateStack: Rate exceeded")
     assert not world.stacks.calls
 
 
 @for_each_operation
-def test_a_stack_that_could_not_be_started_by_the_deadline_is_given_up_and_told_why(run: Run) -> None:
+def test_a_stack_that_could_not_be_started_by_the_deadline_fails_with_the_reason(run: Run) -> None:
     world = Stepping(run)
     world.clock.advance(DEADLINE)
     assert isinstance(world.inspect(Again("Rate exceeded")), Again)
@@ -408,7 +410,7 @@ def test_a_stack_that_could_not_be_started_by_the_deadline_is_given_up_and_told_
 
 
 @for_each_operation
-def test_who_was_throttled_until_the_deadline_says_so(run: Run) -> None:
+def test_a_failure_because_of_throttling_is_marked(run: Run) -> None:
     """Nothing is wrong with the tenant: whoever asked for it may ask again."""
     world = Stepping(run)
     world.clock.advance(DEADLINE * 2)
@@ -421,13 +423,13 @@ def test_who_was_throttled_until_the_deadline_says_so(run: Run) -> None:
 
 @for_each_operation
 @pytest.mark.parametrize("status", statuses(StackCondition.WORKING))
-def test_a_stack_that_is_at_it_is_working(run: Run, status: str) -> None:
+def test_a_stack_that_is_being_changed_is_working(run: Run, status: str) -> None:
     world = Stepping(run)
     assert world.inspect(Started(world.plant(status))) == Working()
 
 
 @for_each_operation
-def test_a_stack_that_is_at_it_after_the_deadline_is_given_up(run: Run) -> None:
+def test_a_stack_that_is_being_changed_after_the_deadline_fails(run: Run) -> None:
     world = Stepping(run)
     stack_id = world.plant("UPDATE_IN_PROGRESS")
     world.clock.advance(DEADLINE * 2)
@@ -457,7 +459,7 @@ def test_throttling_does_not_outlast_the_deadline(run: Run) -> None:
     assert outcome.throttled
 
 
-def test_each_operation_looks_at_the_stack_with_its_own_eyes() -> None:
+def test_each_operation_inspects_the_stack_by_its_own_rules() -> None:
     def inspected(run: Run) -> object:
         world = Stepping(run)
         return world.inspect(Started(world.plant("UPDATE_COMPLETE", version=NEXT_VERSION)))
@@ -480,7 +482,7 @@ def test_a_stack_is_done_only_once_its_queue_answers(run: Run) -> None:
     assert world.queues.asked == [QUEUE] * 3
 
 
-def test_an_update_that_had_nothing_to_change_asks_the_queue_as_well() -> None:
+def test_an_update_without_changes_checks_the_queue_as_well() -> None:
     world = Stepping(UPDATE)
     world.queues.silent_for = 1
     unchanged = Unchanged(world.plant("CREATE_COMPLETE"))
@@ -496,14 +498,14 @@ def test_a_queue_that_never_answers_is_given_up_at_the_deadline(world: Stepping)
     world.clock.advance(timedelta(milliseconds=1))
     outcome = world.inspect(started)
     assert isinstance(outcome, GaveUp)
-    assert "its queue does not answer" in outcome.reason
+    assert "its queue cannot be used yet" in outcome.reason
     assert outcome.failed_stack is None
     assert not outcome.throttled
 
 
 @pytest.mark.parametrize("run", [RUN, a_run(operation=Operation.UPDATE)], ids=["create", "update"])
 @pytest.mark.parametrize("listed", [None, OTHER_QUEUE], ids=["no queue yet", "the queue before"])
-def test_a_list_of_resources_that_lags_is_looked_at_again(run: Run, listed: Queue | None) -> None:
+def test_a_list_of_resources_that_lags_is_read_again(run: Run, listed: Queue | None) -> None:
     world = Stepping(run)
     stack_id = world.plant("CREATE_COMPLETE")
     world.stacks.resources[stack_id] = listed
@@ -513,7 +515,7 @@ def test_a_list_of_resources_that_lags_is_looked_at_again(run: Run, listed: Queu
 
 
 @pytest.mark.parametrize(
-    ("listed", "told"), [(None, "none that Berth could serve"), (OTHER_QUEUE, OTHER_QUEUE.url)], ids=["none", "another"]
+    ("listed", "told"), [(None, "missing"), (OTHER_QUEUE, OTHER_QUEUE.url)], ids=["none", "another"]
 )
 def test_a_queue_that_is_never_among_the_stacks_resources_is_given_up_at_the_deadline(
     world: Stepping, listed: Queue | None, told: str
@@ -551,7 +553,7 @@ def test_remains_that_are_being_deleted_are_waited_for(world: Stepping, status: 
 
 
 @pytest.mark.parametrize("status", statuses(StackCondition.DONE, StackCondition.DONE_AT_OLD_VERSION))
-def test_a_stack_that_stands_is_done_at_the_version_that_it_says_itself(world: Stepping, status: str) -> None:
+def test_a_complete_stack_is_done_at_the_version_in_its_outputs(world: Stepping, status: str) -> None:
     stack_id = world.plant(status, version="0.0.7")
     assert world.inspect(Started(stack_id)) == Done(stack_id, QUEUE, "0.0.7")
 
@@ -567,23 +569,23 @@ def test_a_stack_that_stands_without_a_queue_is_given_up(
 
 
 @pytest.mark.parametrize("kind", [Started, Clearing])
-def test_a_stack_that_is_gone_is_started_again(world: Stepping, kind: type[Started | Clearing]) -> None:
-    assert told_why(world.inspect(kind(world.plant("DELETE_COMPLETE")))) == "the stack is gone"
+def test_a_stack_that_was_deleted_is_started_again(world: Stepping, kind: type[Started | Clearing]) -> None:
+    assert told_why(world.inspect(kind(world.plant("DELETE_COMPLETE")))) == "the stack was deleted"
 
 
 def test_a_stack_that_is_not_there_is_started_again(world: Stepping) -> None:
-    assert told_why(world.inspect(Started(NOT_THERE))) == "the stack is not there"
+    assert told_why(world.inspect(Started(NOT_THERE))) == "the stack does not exist"
 
 
-@pytest.mark.parametrize("status", statuses(StackCondition.NEVER_LIVED))
+@pytest.mark.parametrize("status", statuses(StackCondition.CREATION_FAILED))
 def test_remains_whose_deletion_is_not_yet_visible_are_cleared_again(world: Stepping, status: str) -> None:
-    assert "still there" in told_why(world.inspect(Clearing(world.plant(status))))
+    assert "is not deleted yet" in told_why(world.inspect(Clearing(world.plant(status))))
 
 
 @pytest.mark.parametrize(
     "status",
     statuses(
-        StackCondition.NEVER_LIVED,
+        StackCondition.CREATION_FAILED,
         StackCondition.NEEDS_ROLLBACK,
         StackCondition.NEEDS_ROLLBACK_CONTINUED,
         StackCondition.BROKEN,

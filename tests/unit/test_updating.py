@@ -81,7 +81,9 @@ class Updating(OwnedTenant):
 
     @property
     def touched(self) -> bool:
-        return bool({"make_changes", "roll_back", "continue_rollback", "delete", "create"} & set(self.stacks.calls))
+        return bool(
+            {"execute_change_set", "roll_back", "continue_rollback", "delete", "create"} & set(self.stacks.calls)
+        )
 
 
 @pytest.fixture
@@ -113,7 +115,7 @@ HEALTHY = statuses(StackCondition.DONE, StackCondition.DONE_AT_OLD_VERSION)
 def test_a_stack_that_stands_is_moved_to_the_release(world: Updating, status: str) -> None:
     stack_id = world.plant(status)
     assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
-    assert world.stacks.calls.count("make_changes") == 1
+    assert world.stacks.calls.count("execute_change_set") == 1
     assert world.stacks.all[stack_id].template_url == a_release(NEXT_VERSION).template_url
     assert world.stacks.all[stack_id].client_token == TOKEN
 
@@ -123,7 +125,7 @@ def test_a_stack_from_before_versions_is_moved_to_the_release(world: Updating) -
     assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
 
 
-def test_nothing_is_touched_by_the_review(world: Updating) -> None:
+def test_a_review_changes_nothing(world: Updating) -> None:
     stack_id = world.plant()
     before = world.stacks.find(stack_id)
     assert world.review() == Reviewing()
@@ -144,15 +146,15 @@ def test_the_changes_of_another_attempt_are_not_taken_for_this_ones(world: Updat
     world.review()
     world.run = a_run(2, operation=Operation.UPDATE, version=NEXT_VERSION)
     take(world.table, world.run, instead_of=world.table.lock(ACME))
-    assert why(world.start()) == "the changes are being drawn up only now"
+    assert why(world.start()) == "the change set is being created only now"
     assert not world.touched
 
 
 @pytest.mark.parametrize("status", sorted(set(statuses(*SORTED)) - set(HEALTHY)))
-def test_no_changes_are_drawn_up_for_a_stack_that_cannot_be_changed(world: Updating, status: str) -> None:
+def test_no_change_set_is_created_for_a_stack_that_cannot_be_updated(world: Updating, status: str) -> None:
     world.plant(status)
     world.review()
-    assert "draw_up_changes" not in world.stacks.calls
+    assert "create_change_set" not in world.stacks.calls
 
 
 def test_a_queue_that_does_not_answer_yet_is_waited_for(world: Updating) -> None:
@@ -175,7 +177,7 @@ def test_no_updates_to_be_performed_is_success_at_the_target_version(world: Upda
     assert not world.change_sets
 
 
-def test_starting_again_after_the_answer_unchanged_was_lost_comes_to_the_same(world: Updating) -> None:
+def test_starting_again_after_the_response_unchanged_was_lost_has_the_same_outcome(world: Updating) -> None:
     stack_id = world.plant(version=NEXT_VERSION)
     world.review()
     world.start()
@@ -208,7 +210,7 @@ def there() -> Updating:
 def test_an_update_to_where_the_tenant_is_is_made(there: Updating) -> None:
     stack_id = there.plant(version=NEXT_VERSION)
     assert there.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
-    assert there.stacks.calls.count("make_changes") == 1
+    assert there.stacks.calls.count("execute_change_set") == 1
 
 
 def test_an_update_to_where_the_tenant_is_that_has_nothing_to_change_is_done(there: Updating) -> None:
@@ -238,7 +240,7 @@ def test_what_somebody_else_did_to_the_stack_is_not_taken_for_an_update_to_where
     there.stacks.change(stack_id, "UPDATE_COMPLETE")
     assert "has not begun" in why(there.inspect(started))
     assert there.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
-    assert there.stacks.calls.count("make_changes") == 1
+    assert there.stacks.calls.count("execute_change_set") == 1
 
 
 # What would be lost
@@ -254,7 +256,7 @@ MODIFIED = Change("InboundQueue", QUEUE_TYPE, QUEUE.url, removes=False)
 
 @pytest.mark.parametrize("before_it", [(), (HARMLESS, MODIFIED, OUTBOUND)])
 @pytest.mark.parametrize("change", [INBOUND_BY_PHYSICAL_ID, INBOUND_BY_LOGICAL_ID])
-def test_an_update_that_would_take_the_inbound_queue_away_is_refused_before_anything_is_touched(
+def test_an_update_that_would_remove_the_inbound_queue_is_refused_before_anything_is_changed(
     world: Updating, change: Change, before_it: tuple[Change, ...]
 ) -> None:
     stack_id = world.plant()
@@ -277,7 +279,7 @@ def test_an_empty_inbound_queue_is_not_taken_away_either(world: Updating) -> Non
 
 
 @pytest.mark.parametrize("change", [INBOUND_BY_PHYSICAL_ID, INBOUND_BY_LOGICAL_ID, OUTBOUND, DEAD_LETTERS])
-def test_a_replacement_that_was_asked_for_is_made(change: Change) -> None:
+def test_a_replacement_that_the_request_allows_is_made(change: Change) -> None:
     world = Updating(request=Request(allow_replacement=True))
     stack_id = world.plant()
     world.stacks.would_change = (change,)
@@ -289,7 +291,7 @@ def test_a_replacement_that_was_asked_for_is_made(change: Change) -> None:
     "request_",
     [Request(allow_downgrade=True), Request(force=True), Request(explicit=True), Request(drain_seconds=60)],
 )
-def test_nothing_else_that_is_asked_for_allows_a_replacement(request_: Request) -> None:
+def test_no_other_option_allows_a_replacement(request_: Request) -> None:
     world = Updating(request=request_)
     world.plant()
     world.stacks.would_change = (INBOUND_BY_PHYSICAL_ID,)
@@ -323,15 +325,15 @@ def test_what_loses_no_messages_is_changed(world: Updating, change: Change, gone
 
 
 @pytest.mark.parametrize("change", [OUTBOUND, DEAD_LETTERS])
-def test_a_queue_that_looks_empty_is_taken_away_only_when_it_has_for_a_minute(world: Updating, change: Change) -> None:
+def test_a_queue_is_removed_only_after_it_was_empty_for_a_minute(world: Updating, change: Change) -> None:
     """SQS counts a minute late: what was sent last is not in its first count."""
     stack_id = world.plant()
     world.stacks.would_change = (change,)
     world.review()
-    assert world.start() == Draining("none were seen", NOON, 60)
+    assert world.start() == Draining("none were counted", NOON, 60)
     world.empty_since = NOON
     world.clock.advance(EMPTY_FOR - A_SECOND)
-    assert world.start() == Draining("none were seen", NOON, 1)
+    assert world.start() == Draining("none were counted", NOON, 1)
     assert not world.touched
     world.clock.advance(A_SECOND)
     assert world.start() == Started(stack_id)
@@ -357,12 +359,12 @@ def test_an_update_that_may_replace_queues_waits_for_no_count() -> None:
     assert world.start() == Started(stack_id)
 
 
-def test_while_a_queue_is_looked_at_the_update_begins_again_until_its_deadline(world: Updating) -> None:
+def test_while_a_queue_is_checked_the_update_starts_again_until_its_deadline(world: Updating) -> None:
     world.plant()
-    looking = Draining("none were seen", NOON, 60)
-    assert "none were seen" in why(world.inspect(looking))
+    looking = Draining("none were counted", NOON, 60)
+    assert "none were counted" in why(world.inspect(looking))
     world.clock.advance(DEADLINE * 2)
-    assert "none were seen" in failure(world.inspect(looking)).reason
+    assert "none were counted" in failure(world.inspect(looking)).reason
 
 
 def test_the_inbound_queue_is_known_by_its_logical_id_where_the_stack_does_not_name_it(world: Updating) -> None:
@@ -375,17 +377,17 @@ def test_the_inbound_queue_is_known_by_its_logical_id_where_the_stack_does_not_n
 # Change sets
 
 
-def test_changes_that_are_still_being_drawn_up_are_waited_for(world: Updating) -> None:
+def test_a_change_set_that_is_being_created_is_waited_for(world: Updating) -> None:
     stack_id = world.plant()
     world.stacks.review_takes = 3
     world.review()
     for _ in range(3):
-        assert "still drawing up" in why(world.start())
+        assert "still creating" in why(world.start())
         assert not world.touched
     assert world.start() == Started(stack_id)
 
 
-def test_changes_to_a_stack_that_has_changed_since_are_drawn_up_again(world: Updating) -> None:
+def test_the_change_set_of_a_stack_that_has_changed_since_is_created_again(world: Updating) -> None:
     stack_id = world.plant()
     world.draw_up(ChangeSetState.STALE)
     assert "has changed since" in why(world.start())
@@ -394,7 +396,7 @@ def test_changes_to_a_stack_that_has_changed_since_are_drawn_up_again(world: Upd
     assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
 
 
-def test_changes_that_cannot_be_drawn_up_are_a_failure(world: Updating) -> None:
+def test_a_change_set_that_cannot_be_created_is_a_failure(world: Updating) -> None:
     world.plant()
     world.draw_up(ChangeSetState.FAILED, "Template format error: unsupported structure.")
     refused = failure(world.drive())
@@ -410,7 +412,7 @@ def test_changes_that_were_made_before_a_crash_are_not_made_again(world: Updatin
     assert world.start() == world.start() == Started(stack_id)
     world.stacks.settle()
     assert world.start() == Started(stack_id)
-    assert world.stacks.calls.count("make_changes") == 1
+    assert world.stacks.calls.count("execute_change_set") == 1
     assert world.inspect(Started(stack_id)) == Done(stack_id, QUEUE, NEXT_VERSION)
 
 
@@ -422,10 +424,10 @@ def test_changes_whose_making_is_not_visible_yet_are_not_made_again(world: Updat
     assert not world.touched
 
 
-def test_changes_that_someone_else_was_quicker_to_make_are_looked_at_again() -> None:
+def test_a_change_set_that_another_request_has_just_executed_is_checked_again() -> None:
     class Overtaken(FakeStacks):
-        def make_changes(self, stack_id: str, change_set: str, *, client_token: str) -> None:
-            super().make_changes(stack_id, change_set, client_token=client_token)
+        def execute_change_set(self, stack_id: str, change_set: str, *, client_token: str) -> None:
+            super().execute_change_set(stack_id, change_set, client_token=client_token)
             raise Conflict("ChangeSet is in EXECUTE_IN_PROGRESS status")
 
     world = Updating(stacks=Overtaken())
@@ -433,7 +435,7 @@ def test_changes_that_someone_else_was_quicker_to_make_are_looked_at_again() -> 
     world.review()
     assert "EXECUTE_IN_PROGRESS" in why(world.start())
     assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
-    assert world.stacks.calls.count("make_changes") == 1
+    assert world.stacks.calls.count("execute_change_set") == 1
 
 
 # Changes that somebody else drew up
@@ -464,12 +466,12 @@ def test_changes_that_somebody_drew_up_before_under_their_name_are_not_made(worl
     assert made(world) == a_release(NEXT_VERSION).template_url
 
 
-def test_changes_that_take_the_name_of_those_that_were_drawn_up_are_not_made(world: Updating) -> None:
+def test_another_change_set_with_the_same_name_is_not_executed(world: Updating) -> None:
     stack_id = world.plant()
     world.review()
-    world.stacks.forget_changes(stack_id, "berth-name-1")
+    world.stacks.delete_change_set(stack_id, "berth-name-1")
     evil_changes(world, stack_id, "berth-name-1")
-    assert why(world.start()) == "the changes are being drawn up only now"
+    assert why(world.start()) == "the change set is being created only now"
     assert not world.touched
     assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
 
@@ -486,8 +488,8 @@ def test_changes_are_made_by_the_id_that_cloudformation_gave_them(world: Updatin
     assert list(world.stacks.all[stack_id].change_sets) == [lock.change_set]
 
 
-@pytest.mark.parametrize("then", ["template_digest", "make_changes"])
-def test_changes_that_somebody_deletes_in_the_last_moment_are_drawn_up_again(then: str) -> None:
+@pytest.mark.parametrize("then", ["template_digest", "execute_change_set"])
+def test_a_change_set_that_somebody_deletes_is_created_again(then: str) -> None:
     class Deleting(FakeStacks):
         def _called(self, method: str) -> None:
             super()._called(method)
@@ -526,7 +528,7 @@ def test_changes_that_berth_did_not_ask_for_are_not_made(world: Updating, strang
 
 
 @pytest.mark.parametrize("key", ["", "the former key"], ids=["none", "another"])
-def test_changes_with_the_key_from_before_a_deployment_are_drawn_up_again(key: str) -> None:
+def test_a_change_set_with_a_former_key_is_created_again(key: str) -> None:
     world = Updating()
     world.table = InMemoryTable()
     world.table.record_release(a_release(NEXT_VERSION, parameters=[KMS_KEY_PARAMETER]))
@@ -537,7 +539,7 @@ def test_changes_with_the_key_from_before_a_deployment_are_drawn_up_again(key: s
     ((change_set, (drawn_up, url)),) = world.stacks.all[stack_id].change_sets.items()
     former = replace(drawn_up, parameters={**drawn_up.parameters, KMS_KEY_PARAMETER: key})
     world.stacks.all[stack_id].change_sets[change_set] = (former, url)
-    assert why(world.start()) == "another key was deployed since the changes were drawn up"
+    assert why(world.start()) == "another key was deployed since the change set was created"
     assert not world.touched
     assert not world.change_sets
     assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
@@ -560,13 +562,13 @@ def test_changes_from_a_template_that_is_not_the_releases_are_not_made(world: Up
     assert not world.touched
 
 
-def test_an_update_in_flight_over_a_deployment_has_its_changes_drawn_up_again(world: Updating) -> None:
+def test_the_change_set_of_an_update_of_an_earlier_version_of_berth_is_created_again(world: Updating) -> None:
     """0.5.0 drew them up under a name that it could compute, and kept no id."""
     stack_id = world.plant()
     url = a_release(NEXT_VERSION).template_url
     name = world.run.attempt.client_token
     world.stacks.add_changes(stack_id, name, url, state=ChangeSetState.READY, parameters=parameters_of(ACME))
-    assert world.start() == Again("the changes are being drawn up only now", throttled=True)
+    assert world.start() == Again("the change set is being created only now", throttled=True)
     assert world.start() == Started(stack_id)
 
 
@@ -574,7 +576,7 @@ def test_an_update_calls_cloudformation_no_more_often_to_change_something_than_i
     world.plant()
     world.drive()
     changing = [call for call in world.stacks.calls if call not in {"find", "queue", "changes", "template_digest"}]
-    assert changing == ["draw_up_changes", "make_changes"]
+    assert changing == ["create_change_set", "execute_change_set"]
     assert world.stacks.calls.count("template_digest") == 1
 
 
@@ -587,7 +589,7 @@ def test_an_update_that_is_rolled_back_is_a_failure_with_the_first_resource_that
     refused = failure(world.drive())
     assert "UPDATE_ROLLBACK_COMPLETE" in refused.reason
     assert refused.failed_stack == stack_id
-    assert world.stacks.calls.count("make_changes") == 1
+    assert world.stacks.calls.count("execute_change_set") == 1
     cause = world.fail("a stack", refused.reason, refused.failed_stack)
     assert cause == RootCause("InboundQueue", QUEUE_TYPE, TABOO)
     metadata = world.table.metadata(ACME)
@@ -596,11 +598,11 @@ def test_an_update_that_is_rolled_back_is_a_failure_with_the_first_resource_that
     assert metadata.version == VERSION
 
 
-def test_a_failed_update_stays_failed_however_often_it_is_looked_at(world: Updating) -> None:
+def test_a_failed_update_stays_failed_however_often_it_is_inspected(world: Updating) -> None:
     world.plant()
     world.stacks.failures.append(TABOO)
     assert failure(world.drive()) == failure(world.drive())
-    assert world.stacks.calls.count("make_changes") == 1
+    assert world.stacks.calls.count("execute_change_set") == 1
 
 
 def test_what_an_earlier_failed_update_left_is_no_failure_of_this_one(world: Updating) -> None:
@@ -634,7 +636,7 @@ def test_the_old_version_is_never_taken_for_the_new_one(world: Updating) -> None
     assert not isinstance(world.inspect(Started(stack_id)), Done)
 
 
-def test_a_rolled_back_stack_is_not_at_the_target_version_whatever_it_says(world: Updating) -> None:
+def test_a_rolled_back_stack_is_not_at_the_target_version_whatever_its_outputs(world: Updating) -> None:
     stack_id = world.plant("UPDATE_ROLLBACK_COMPLETE", version=NEXT_VERSION)
     assert isinstance(world.inspect(Started(stack_id)), Again)
 
@@ -673,7 +675,7 @@ def test_an_own_update_whose_undoing_fails_is_undone_and_is_a_failure_then(world
     assert "UPDATE_ROLLBACK_COMPLETE" in refused.reason
     assert refused.failed_stack == stack_id
     assert world.stacks.calls.count("continue_rollback") == 2
-    assert world.stacks.calls.count("make_changes") == 1
+    assert world.stacks.calls.count("execute_change_set") == 1
 
 
 @pytest.mark.parametrize(
@@ -688,7 +690,7 @@ def test_undoing_is_tried_three_times_and_then_left_to_a_person(world: Updating,
     tries = [call for call in world.stacks.calls if call in ("roll_back", "continue_rollback")]
     assert len(tries) == updating.MAX_ROLLBACKS == 3
     assert tries[0] == healed_by
-    assert not {"delete", "make_changes"} & set(world.stacks.calls)
+    assert not {"delete", "execute_change_set"} & set(world.stacks.calls)
     assert len(world.stacks.living) == 1
 
 
@@ -745,11 +747,11 @@ def test_a_stack_that_goes_during_the_update_is_a_failure(world: Updating) -> No
     world.review()
     started = world.start()
     del world.stacks.all[stack_id]
-    assert "has gone" in failure(world.inspect(started)).reason
+    assert "was deleted during the update" in failure(world.inspect(started)).reason
 
 
 @pytest.mark.parametrize(
-    "status", [*statuses(StackCondition.NEVER_LIVED, StackCondition.BROKEN), "SOMETHING_NOBODY_KNOWS"]
+    "status", [*statuses(StackCondition.CREATION_FAILED, StackCondition.BROKEN), "SOMETHING_NOBODY_KNOWS"]
 )
 def test_a_stack_in_any_other_state_is_given_up_and_not_deleted(world: Updating, status: str) -> None:
     stack_id = world.plant(status, reason="because of this")
@@ -761,12 +763,12 @@ def test_a_stack_in_any_other_state_is_given_up_and_not_deleted(world: Updating,
     assert not world.touched
 
 
-def test_a_stack_that_is_gone_by_now_is_a_failure(world: Updating) -> None:
+def test_a_stack_that_was_deleted_meanwhile_is_a_failure(world: Updating) -> None:
     assert failure(world.inspect(Started(world.plant("DELETE_COMPLETE"))))
 
 
 @pytest.mark.parametrize("status", [*statuses(StackCondition.WORKING), "SOMETHING_NEW_IN_PROGRESS"])
-def test_a_stack_that_is_at_it_is_waited_for(world: Updating, status: str) -> None:
+def test_a_stack_that_is_being_changed_is_waited_for(world: Updating, status: str) -> None:
     stack_id = world.plant(status)
     world.review()
     assert world.start() == Started(stack_id)
@@ -779,7 +781,7 @@ def test_a_stack_without_a_queue_among_its_outputs_is_given_up(
     world: Updating, started: Callable[[str], Started | Unchanged]
 ) -> None:
     stack_id = world.plant(version=NEXT_VERSION, queue=None)
-    assert "no queue among its outputs" in failure(world.inspect(started(stack_id))).reason
+    assert "its outputs have no queue" in failure(world.inspect(started(stack_id))).reason
 
 
 def test_a_stack_that_was_made_for_someone_else_is_not_even_reviewed(world: Updating) -> None:
@@ -806,7 +808,7 @@ def test_a_run_that_no_longer_owns_the_tenant_reviews_nothing_and_changes_nothin
     assert world.stacks.calls == calls
 
 
-def test_what_was_given_up_at_the_start_is_not_looked_at_again(world: Updating) -> None:
+def test_an_update_that_gave_up_at_the_start_is_not_inspected(world: Updating) -> None:
     world.plant(version=NEXT_VERSION)
     told = GaveUp("The update would replace the inbound queue.")
     assert world.inspect(told) == told
@@ -873,7 +875,7 @@ def test_being_throttled_by_the_queues_is_no_failure(world: Updating) -> None:
     assert not world.touched
 
 
-def test_a_throttled_look_is_neither_done_nor_failed(world: Updating) -> None:
+def test_a_throttled_inspection_is_neither_done_nor_failed(world: Updating) -> None:
     stack_id = world.plant(version=NEXT_VERSION)
     world.stacks.throttled_calls = 1
     assert world.inspect(Started(stack_id)) == Working()
@@ -882,7 +884,7 @@ def test_a_throttled_look_is_neither_done_nor_failed(world: Updating) -> None:
 @pytest.mark.parametrize("outcome", ["changes never drawn up", "never at the target"])
 def test_what_is_unsettled_at_the_deadline_is_given_up(world: Updating, outcome: str) -> None:
     stack_id = world.plant("UPDATE_ROLLBACK_COMPLETE")
-    started: Start = Again("still drawing up") if outcome == "changes never drawn up" else Started(stack_id)
+    started: Start = Again("still creating") if outcome == "changes never drawn up" else Started(stack_id)
     world.clock.advance(DEADLINE)
     assert isinstance(world.inspect(started), Again)
     world.clock.advance(timedelta(milliseconds=1))

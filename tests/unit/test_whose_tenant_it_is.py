@@ -82,7 +82,7 @@ def test_a_resource_does_not_describe_a_tenant_of_another_stack(world: Asked, ki
     before = owned(world)
     refused = why_not(world.settle(replace(DESCRIPTIONS[what], kind=kind)))
     assert str(RESOURCE) in refused
-    assert "leave" in refused.lower()
+    assert "remove" in refused.lower()
     assert "operator" in refused
     assert world.metadata == before
 
@@ -437,7 +437,7 @@ def test_a_tenant_that_gets_its_queue_before_the_rollback_begins_stays(world: As
     world.table.plant_metadata(some_metadata(created_by=RESOURCE))
     outcome = world.begin(run)
     assert isinstance(outcome, GaveUp)
-    assert "stays" in outcome.reason
+    assert "was not deleted" in outcome.reason
 
 
 def test_a_tenant_that_was_served_is_not_free_once_it_is_deleted(world: Asked) -> None:

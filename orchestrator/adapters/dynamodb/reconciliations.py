@@ -88,7 +88,7 @@ def _row(reconciliation: Reconciliation) -> Item:
         "Came": s(
             json.dumps(
                 {
-                    "lookedAt": asdict(reconciliation.looked_at),
+                    "lookedAt": asdict(reconciliation.coverage),
                     "counts": reconciliation.counts,
                     "findings": list(_within_size(reconciliation.findings)),
                     "repaired": reconciliation.repaired,
@@ -111,7 +111,7 @@ def _reconciliation_from(item: Mapping[str, Any]) -> Reconciliation:
         status=ReconciliationStatus(item["Status"]["S"]),
         started_at=parse_timestamp(item["StartedAt"]["S"]),
         updated_at=parse_timestamp(item["UpdatedAt"]["S"]),
-        looked_at=Coverage(**progress["lookedAt"]),
+        coverage=Coverage(**progress["lookedAt"]),
         counts={Kind(kind): count for kind, count in progress["counts"].items()},
         findings=tuple(
             Finding(**{**finding, "kind": Kind(finding["kind"]), "remedy": Remedy(finding["remedy"])})

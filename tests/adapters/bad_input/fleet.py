@@ -274,7 +274,7 @@ class Fleet:
             assert take(self.table, run) is None
             self.table.remember_token(run, f"{TASK_TOKEN} of {run.tenant}")
             self.executions.waiting.add(f"{TASK_TOKEN} of {run.tenant}")
-        self.table.remember_changes(OWNERS.holders[UPDATING], changes)
+        self.table.remember_change_set(OWNERS.holders[UPDATING], changes)
         self.stacks.change(updated, "UPDATE_IN_PROGRESS")
         self.stacks.change(self._stack(DELETING), "DELETE_IN_PROGRESS")
         self.executions.start(OWNERS.waiting.attempt, OWNERS.waiting.request)

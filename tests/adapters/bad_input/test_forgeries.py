@@ -23,7 +23,7 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.settling import Settling
 from orchestrator.rollouts.gate import Gate
 from orchestrator.rollouts.records import Rollout, Stage, Turn
-from orchestrator.tenants import operations, queue_metadata, tenant_queue, tenant_stack, transitions
+from orchestrator.tenants import operation_transitions, operations, queue_metadata, tenant_queue, tenant_stack
 from orchestrator.tenants.confirming import Deployment
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.records import Lock, Operation, Run
@@ -141,7 +141,7 @@ PROTECTIONS: dict[str, tuple[str, object, str, object]] = {
     "API Gateway proves itself for credentials": ("get_queue", ApiGateway, "sent", lambda *_: True),
     "Step Functions confirms who begins": ("begin", HandingOver, "confirmed", lambda _self, run: run),
     "Step Functions confirms who has failed": ("record_failure", HandingOver, "confirmed", lambda _self, run: run),
-    "writes are fenced by the lock": ("finish", transitions, "_owned_by", lambda _run: all_of()),
+    "writes are fenced by the lock": ("finish", operation_transitions, "_owned_by", lambda _run: all_of()),
     "stacks are fenced by the lock": ("start_stack", tenant_stack, "_own_lock", _believe_who_runs),
     "the lock says which operation it is": ("finish", operations, "_as_locked", lambda *_: None),
     "CloudFormation says which queue it is": ("finish", operations, "_check_stack", lambda *_: None),

@@ -26,7 +26,7 @@ def test_a_tenant_with_an_empty_queue_is_deleted(functions: Functions, stack: st
     step(functions, "begin", DELETE)
     looked = step(functions, "check_messages", DELETE, emptySince=None)
     now = timestamp(functions.clock.now())
-    assert looked == {"outcome": "draining", "messages": "none were seen", "emptySince": now, "seconds": 60}
+    assert looked == {"outcome": "draining", "messages": "none were counted", "emptySince": now, "seconds": 60}
     functions.clock.advance(timedelta(seconds=60))
     looked = step(functions, "check_messages", DELETE, emptySince=now)
     assert looked == {"outcome": "empty", "emptySince": now, "lookedAt": timestamp(functions.clock.now())}

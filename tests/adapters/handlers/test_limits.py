@@ -163,7 +163,7 @@ class TestTheCap:
     def test_the_diagnosis_has_the_reached_limit(self, functions: Functions) -> None:
         _, _, body = functions.operate("GET /diagnosis")
         (told,) = (check for check in body["checks"] if check["name"] == "tenant limit")
-        assert (told["verdict"], told["detail"]) == ("problem", "3 of 3 that there may be (berth:maxTenants)")
+        assert (told["verdict"], told["detail"]) == ("problem", "3 of at most 3 tenants (berth:maxTenants)")
 
 
 class TestOnlyLooking:

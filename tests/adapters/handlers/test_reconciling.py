@@ -211,14 +211,14 @@ class TestReconcile:
         assert ends(functions, dead) == [Status.FAILURE]
         done = found(functions, SETTLING)
         assert (done.status, done.counts, done.repaired) == (ReconciliationStatus.DONE, {Kind.UNFINISHED: 1}, 1)
-        assert done.looked_at.all_stacks is None
+        assert done.coverage.all_stacks is None
 
     @pytest.mark.usefixtures("stack")
     def test_a_healthy_fleet_has_no_findings(self, functions: Functions) -> None:
         reconcile(functions, SURVEY)
         done = found(functions, SURVEY)
         assert (done.status, done.findings) == (ReconciliationStatus.DONE, ())
-        assert (done.looked_at.tenants, done.looked_at.stacks, done.looked_at.all_stacks) == (1, 1, 1)
+        assert (done.coverage.tenants, done.coverage.stacks, done.coverage.all_stacks) == (1, 1, 1)
 
     def test_the_schedule_reports_differences_and_repairs_none(self, functions: Functions) -> None:
         orphan()
@@ -251,7 +251,7 @@ class TestReconcile:
         reconcile(functions, asked)
         (finding,) = found(functions, asked).findings
         assert (finding.kind, finding.repaired) == (Kind.METADATA_DIFFERS, False)
-        assert "none of its resources" in finding.advice
+        assert "not one of the resources" in finding.advice
         assert queue_of(functions) == queue
 
     def test_repairs_are_made_in_the_operators_name(self, functions: Functions) -> None:

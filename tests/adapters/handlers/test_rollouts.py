@@ -219,7 +219,7 @@ class TestSteps:
         assert functions.call("review_tenant", turn_event(rollout)) == {"outcome": "again"}
         told = functions.call("review_tenant", turn_event(rollout))
         assert (told["outcome"], told["result"]) == ("settled", "SUCCEEDED")
-        assert "make_changes" not in stacks.calls
+        assert "execute_change_set" not in stacks.calls
 
     @pytest.mark.parametrize("name", ["admit_tenant", "record_outcome", "review_tenant"])
     def test_a_throttled_turn_is_repeated(self, functions: Functions, name: str) -> None:

@@ -168,7 +168,7 @@ class TestCreate:
         take(functions.table, again)
         client("sqs").delete_queue(QueueUrl=queue_of(functions).url)
         told = step(functions, "inspect_stack", again, stack={"outcome": "started", "stackId": stack})
-        assert told == {"outcome": "notReady", "reason": "its queue does not answer"}
+        assert told == {"outcome": "notReady", "reason": "its queue cannot be used yet"}
 
 
 class TestAwaitStack:
@@ -277,8 +277,8 @@ class TestRecordFailure:
     def test_the_root_cause_is_the_first_failed_resource(self, functions: Functions, stacks: FakeStacks) -> None:
         (planted,) = stacks.living
         stacks.failures.append("Access denied.")
-        stacks.draw_up_changes(ACME, planted.stack_id, release=a_release(NEXT_VERSION), name="changes")
-        stacks.make_changes(planted.stack_id, "changes", client_token="token")
+        stacks.create_change_set(ACME, planted.stack_id, release=a_release(NEXT_VERSION), name="changes")
+        stacks.execute_change_set(planted.stack_id, "changes", client_token="token")
         stacks.settle()
         take(functions.table, UPDATE)
         failure = {"outcome": "failed", "reason": "It broke.", "failedStack": planted.stack_id}

@@ -147,7 +147,7 @@ def test_an_update_that_would_remove_the_queue_fails(functions: Functions, stack
     failed = step(functions, "start_stack", UPDATE)
     assert (failed["outcome"], failed["failedStack"]) == ("failed", None)
     assert "inbound queue" in failed["reason"]
-    assert "make_changes" not in stacks.calls
+    assert "execute_change_set" not in stacks.calls
     assert step(functions, "inspect_stack", UPDATE, stack=failed) == failed
     step(functions, "record_failure", UPDATE, failure=failed)
     assert served(functions)
@@ -159,7 +159,7 @@ def test_an_update_may_remove_the_queue_if_the_request_allows_it(functions: Func
     step(functions, "begin", run)
     step(functions, "review_changes", run)
     assert step(functions, "start_stack", run)["outcome"] == "started"
-    assert stacks.calls[-1] == "make_changes"
+    assert stacks.calls[-1] == "execute_change_set"
 
 
 @pytest.mark.parametrize("name", ["review_changes", "start_stack"])
@@ -188,5 +188,5 @@ def test_throttling_is_waited_for(functions: Functions, stacks: FakeStacks) -> N
     assert step(functions, "start_stack", UPDATE) == throttled
     not_drawn_up = step(functions, "start_stack", UPDATE)
     assert (not_drawn_up["outcome"], not_drawn_up["throttled"]) == ("again", True)
-    assert "drawn up only now" in not_drawn_up["reason"]
+    assert "created only now" in not_drawn_up["reason"]
     assert step(functions, "inspect_stack", UPDATE, stack=not_drawn_up) == not_drawn_up

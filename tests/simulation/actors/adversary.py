@@ -64,7 +64,7 @@ class Adversary:
         ports = self._env.ports_of(caller)
         self._env.call(caller, lambda: function(ports), lambda _result, _error: None)
 
-    def draw_up_changes(self, tenant: TenantId, version: str) -> None:
+    def create_change_set(self, tenant: TenantId, version: str) -> None:
         """Draw up changes under every name that can be guessed, and take the names of those that were drawn up."""
         stacks, checks = self._env.stacks, self._env.checks
         for stack in checks.of[tenant].living:

@@ -63,10 +63,10 @@ class TenantStacks(FakeStacks):
         """A new stack is found by its name at once, and by its id perhaps later."""
         return None if name_or_id in self.not_shown else super().find(name_or_id)
 
-    def draw_up_changes(self, tenant: TenantId, stack_id: str, *, release: Release, name: str) -> str | None:
+    def create_change_set(self, tenant: TenantId, stack_id: str, *, release: Release, name: str) -> str | None:
         outbound = self.outbound.get(stack_id)
         self.would_change = (Change("OutboundQueue", QUEUE_TYPE, outbound.url, removes=True),) if outbound else ()
-        return super().draw_up_changes(tenant, stack_id, release=release, name=name)
+        return super().create_change_set(tenant, stack_id, release=release, name=name)
 
 
 class CloudFormation:

@@ -43,7 +43,7 @@ WRITES = frozenset(
     for method in (
         "begin",
         "remember_token",
-        "touch",
+        "clear_fingerprint",
         "publish",
         "remove",
         "fail",
@@ -61,9 +61,9 @@ CHANGES_A_STACK = frozenset(
     for method in (
         "create",
         "delete",
-        "draw_up_changes",
-        "make_changes",
-        "forget_changes",
+        "create_change_set",
+        "execute_change_set",
+        "delete_change_set",
         "roll_back",
         "continue_rollback",
     )
@@ -446,7 +446,7 @@ class Checks:
                 whose = fake.stack.tenant_id
                 assert stack_id not in self.planted, f"{caller} calls {name} on {stack_id}, which somebody else made"
                 assert whose == caller.tenant.value, f"{caller} of {caller.tenant} changes the stack of {whose}"
-                if name == "stacks.make_changes":
+                if name == "stacks.execute_change_set":
                     template = self.stacks.executed(fake)
                     released = {release.template_url for release in self.table.releases()}
                     assert template in released, f"{caller} changes a stack to {template}, which is no release's"

@@ -24,14 +24,14 @@ STACK = "arn:aws:cloudformation:eu-west-1:000000000000:stack/tenant-acme/1"
 DETAIL = f"READY at version 0.1.12, stack {STACK}"
 FOUND = Finding(Kind.UNLISTED, "acme", DETAIL, Remedy.ADOPT)
 ADOPTED = Finding(Kind.UNLISTED, "acme", DETAIL, Remedy.ADOPT, result="listed as READY", repaired=True)
-CHANGED = Finding(Kind.UNLISTED, "globex", "READY", Remedy.ADOPT, result="It has changed meanwhile.")
-ADVICE = "Deploy with a prefix of that name in berth:legacyStackPrefixes, then ask again: berth adopt"
+CHANGED = Finding(Kind.UNLISTED, "globex", "READY", Remedy.ADOPT, result="the tenant has changed meanwhile.")
+ADVICE = "Deploy with a prefix of that name in berth:legacyStackPrefixes, then repeat the adoption: berth adopt"
 OUT_OF_REACH = Finding(Kind.UNLISTED, "initech", "its stack seems to be old-initech", Remedy.NONE, ADVICE)
 
 
 def is_now(scene: Scene, *findings: Finding, rows: int = 40, **changes: Any) -> None:
     scene.api.reconciliation_is_now(
-        looked_at=Coverage(rows=rows, tenants=len(findings)),
+        coverage=Coverage(rows=rows, tenants=len(findings)),
         counts=counted(findings),
         findings=findings,
         repaired=sum(finding.repaired for finding in findings),
@@ -94,7 +94,7 @@ def test_a_dry_run_shows_what_would_be_done_and_that_nothing_was_changed(scene: 
 def test_a_tenant_that_cannot_be_adopted_is_shown_with_advice(scene: Scene) -> None:
     comes_to(scene, ADOPTED, CHANGED, OUT_OF_REACH)
     result = scene.berth("adopt", exits=ExitCode.ATTENTION)
-    assert "not adopted: It has changed meanwhile." in result.stdout
+    assert "not adopted: the tenant has changed meanwhile." in result.stdout
     assert "not adopted: see below" in result.stdout
     assert lines(result.stdout)[-4:] == ["Adopted 1, not adopted 2.", "", "To be done by hand", f"initech: {ADVICE}"]
 
@@ -116,7 +116,7 @@ def test_progress_is_shown_while_waiting(scene: Scene) -> None:
 def test_it_continues_until_the_whole_table_was_read_and_shows_all_tenants(scene: Scene) -> None:
     """An adoption reports as many tenants as fit its row, and leaves the rest to the next adoption."""
     more = Finding(Kind.UNLISTED, "globex", "READY", Remedy.ADOPT, result="listed as READY", repaired=True)
-    comes_to(scene, ADOPTED, status=INCOMPLETE, cursor="abc", reason="There are more rows to look at.")
+    comes_to(scene, ADOPTED, status=INCOMPLETE, cursor="abc", reason="There are more rows to scan.")
     comes_to(scene, more, rows=2)
     result = scene.berth("adopt", "--json", "--reason", "why", exits=ExitCode.OK)
     shown = json.loads(result.stdout)
@@ -141,10 +141,10 @@ def test_a_tenant_that_two_parts_report_is_shown_once(scene: Scene) -> None:
 
 
 def test_it_stops_if_the_cursor_does_not_advance(scene: Scene) -> None:
-    comes_to(scene, ADOPTED, status=INCOMPLETE, cursor="abc", reason="There are more rows to look at.")
-    comes_to(scene, status=INCOMPLETE, cursor="abc", reason="AWS asked to slow down: Rate exceeded")
+    comes_to(scene, ADOPTED, status=INCOMPLETE, cursor="abc", reason="There are more rows to scan.")
+    comes_to(scene, status=INCOMPLETE, cursor="abc", reason="AWS throttled the requests: Rate exceeded")
     result = scene.berth("adopt", exits=ExitCode.ATTENTION)
-    assert lines(result.stdout)[0].startswith("Incomplete: AWS asked to slow down: Rate exceeded")
+    assert lines(result.stdout)[0].startswith("Incomplete: AWS throttled the requests: Rate exceeded")
     assert scene.api.asked.count("POST /adoptions") == 2
 
 

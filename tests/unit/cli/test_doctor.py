@@ -51,9 +51,9 @@ def test_no_problems(scene: Scene) -> None:
         "ok      survey        ran 0 s ago",
         "ok      adoption      every tenant is listed",
         "ok      dead letters  reconciliations: none",
-        "ok      tenant limit  0 of 1900 that there may be (berth:maxTenants)",
-        "ok      stacks        10 of 2000 that the account may have here",
-        "ok      functions     12 ran at once in the last day, of 1000 that may in this account",
+        "ok      tenant limit  0 of at most 1900 tenants (berth:maxTenants)",
+        "ok      stacks        10 of at most 2000 stacks in this account and region",
+        "ok      functions     12 ran at once in the last day, of at most 1000 in this account",
         "",
         "No problems found.",
     ]
@@ -77,7 +77,7 @@ def test_a_problem_is_shown_with_advice(scene: Scene) -> None:
     lines = result.stdout.splitlines()
     assert lines[8:10] == [
         "problem dead letters  reconciliations: 2 undelivered",
-        f"                      Their attributes say why. Mend that, then purge the queue: {DEAD_LETTERS}",
+        f"                      Their attributes have the reason. Fix it, then purge the queue: {DEAD_LETTERS}",
     ]
     assert lines[-1] == "1 problem."
 

@@ -58,7 +58,7 @@ class TestCreate:
     def test_a_tenant_that_exists(self, scene: Scene) -> None:
         scene.has()
         result = scene.berth("create", "acme", exits=ExitCode.OK)
-        assert (result.stdout, result.stderr) == ("Tenant acme is there, at version 0.1.0.\n", "")
+        assert (result.stdout, result.stderr) == ("Tenant acme exists, at version 0.1.0.\n", "")
 
     def test_the_pin_and_labels_of_an_existing_tenant_are_changed(self, scene: Scene) -> None:
         scene.has()
@@ -73,23 +73,23 @@ class TestCreate:
     @pytest.mark.parametrize(
         ("arguments", "expected"),
         [
-            (["--version", "0.2.0"], "It is pinned to version 0.2.0 now. Move it there: berth upgrade acme"),
-            (["--version", "0.1.0"], "It is pinned to that version now."),
-            (["--unpin"], "It is not pinned any more."),
+            (["--version", "0.2.0"], "It is now pinned to version 0.2.0. Update it: berth upgrade acme"),
+            (["--version", "0.1.0"], "It is now pinned to that version."),
+            (["--unpin"], "It is no longer pinned."),
             (["--label", "team=blue"], "Its labels are recorded."),
-            (["--label", "a=b", "--unpin"], "Its labels are recorded. It is not pinned any more."),
+            (["--label", "a=b", "--unpin"], "Its labels are recorded. It is no longer pinned."),
         ],
         ids=str,
     )
     def test_changes_of_an_existing_tenant_are_shown(self, scene: Scene, arguments: list[str], expected: str) -> None:
         scene.has()
         result = scene.berth("create", "acme", *arguments)
-        assert result.stdout == f"Tenant acme is there, at version 0.1.0. {expected}\n"
+        assert result.stdout == f"Tenant acme exists, at version 0.1.0. {expected}\n"
 
     def test_a_version_that_was_never_published(self, scene: Scene) -> None:
         result = scene.berth("create", "acme", "--version", "9.9.9", "--json", exits=ExitCode.BAD_USAGE)
         assert result.stderr == (
-            "Error: Tenant acme: version 9.9.9 was never published. See the published ones: berth releases\n"
+            "Error: Tenant acme: version 9.9.9 was never published. See the published versions: berth releases\n"
         )
         assert json.loads(result.stdout)["type"] == "urn:berth:problem:unknown-release"
 
@@ -134,14 +134,14 @@ class TestUpgrade:
         assert json.loads(result.stdout) == {
             "tenantId": "acme",
             "status": "UNCHANGED",
-            "detail": "Tenant acme is at version 0.2.0 already.",
+            "detail": "Tenant acme is already at version 0.2.0.",
         }
 
     def test_a_downgrade_has_to_be_allowed(self, scene: Scene) -> None:
         scene.has(version="0.2.0")
         result = scene.berth("upgrade", "acme", "--to", "0.1.0", "--json", exits=ExitCode.REFUSED)
         first, *advice = result.stderr.splitlines()
-        assert first.startswith("Error: Tenant acme is at version 0.2.0; 0.1.0 is older.")
+        assert first.startswith("Error: Tenant acme is at version 0.2.0, and 0.1.0 is older")
         assert advice == ["Allow the downgrade: --allow-downgrade"]
         assert json.loads(result.stdout)["type"] == "urn:berth:problem:downgrade"
 
@@ -165,7 +165,7 @@ class TestUpgrade:
 
     def test_an_unknown_tenant(self, scene: Scene) -> None:
         result = scene.berth("upgrade", "acme", exits=ExitCode.GONE)
-        assert result.stderr == "Error: No such tenant: acme. Create it: berth create acme\n"
+        assert result.stderr == "Error: Tenant acme does not exist. Create it: berth create acme\n"
 
     def test_a_deleted_tenant(self, scene: Scene) -> None:
         scene.has()
@@ -269,7 +269,7 @@ class TestDelete:
 
     def test_a_tenant_that_does_not_exist(self, scene: Scene) -> None:
         result = scene.berth("delete", "acme", exits=ExitCode.OK)
-        assert result.stdout == "There is no tenant acme, so there was nothing to delete.\n"
+        assert result.stdout == "Tenant acme does not exist, so nothing was deleted.\n"
 
     def test_messages_are_counted_per_queue_and_shown_with_advice(self, scene: Scene) -> None:
         scene.has()

@@ -26,11 +26,11 @@ CORRECTED = Finding(
     "acme",
     "the metadata differs from the stack: queue a / b",
     Remedy.CORRECT,
-    result="the metadata says what the stack says now",
+    result="the metadata now matches the stack",
     repaired=True,
 )
 LOOK = f"aws cloudformation describe-stack-resource-drifts --stack-name {'x' * 80}"
-DRIFTED = Finding(Kind.DRIFTED, "globex", "its resources are not as the template has them", Remedy.NONE, LOOK)
+DRIFTED = Finding(Kind.DRIFTED, "globex", "its stack's resources do not match the template", Remedy.NONE, LOOK)
 
 
 def comes_to(scene: Scene, *findings: Finding, status: ReconciliationStatus = DONE, reason: str = "") -> None:
@@ -39,7 +39,7 @@ def comes_to(scene: Scene, *findings: Finding, status: ReconciliationStatus = DO
         lambda: scene.api.reconciliation_is_now(
             status=status,
             reason=reason,
-            looked_at=LOOKED_AT,
+            coverage=LOOKED_AT,
             counts=counted(findings),
             findings=findings,
             repaired=sum(finding.repaired for finding in findings),
@@ -84,8 +84,8 @@ def test_with_drift_the_number_of_stacks_is_shown(scene: Scene) -> None:
 def test_progress_is_shown_while_waiting(scene: Scene) -> None:
     is_now = scene.api.reconciliation_is_now
     scene.meanwhile = [
-        partial(is_now, status=RUNNING, looked_at=Coverage(operations=2)),
-        partial(is_now, status=RUNNING, looked_at=Coverage(operations=2, tenants=200, stacks=1)),
+        partial(is_now, status=RUNNING, coverage=Coverage(operations=2)),
+        partial(is_now, status=RUNNING, coverage=Coverage(operations=2, tenants=200, stacks=1)),
     ]
     comes_to(scene)
     result = scene.berth("reconcile")
@@ -105,7 +105,7 @@ class TestFindings:
         assert lines(result.stdout) == [
             "Finding          Subject Details, and what was done",
             "metadata-differs acme    the metadata differs from the stack: queue a / b",
-            "                         repaired: the metadata says what the stack says now",
+            "                         repaired: the metadata now matches the stack",
             "",
             f"Checked {LOOKED_AT_TOLD}. Findings: 1 (1 metadata-differs).",
             "Repaired 1, started an operation for 0, not repaired 0.",
@@ -128,7 +128,7 @@ class TestFindings:
     )
     def test_advice_that_many_findings_share_is_shown_once(self, scene: Scene, count: int, named: str) -> None:
         unlisted = [
-            Finding(Kind.UNLISTED, f"t{number}", "it is in no list", Remedy.NONE, "berth adopt")
+            Finding(Kind.UNLISTED, f"t{number}", "it is not listed", Remedy.NONE, "berth adopt")
             for number in range(1, count + 1)
         ]
         comes_to(scene, *unlisted, DRIFTED)
@@ -198,9 +198,9 @@ class TestDryRun:
 
 @pytest.mark.parametrize("findings", [[], [CORRECTED]], ids=["none", "one"])
 def test_an_incomplete_reconciliation_never_reports_no_differences(scene: Scene, findings: list[Finding]) -> None:
-    comes_to(scene, *findings, status=INCOMPLETE, reason="AWS asked to slow down.")
+    comes_to(scene, *findings, status=INCOMPLETE, reason="AWS throttled the requests.")
     result = scene.berth("reconcile", exits=ExitCode.ATTENTION)
-    assert result.stdout.startswith("Incomplete: AWS asked to slow down. The rest was not checked.\n")
+    assert result.stdout.startswith("Incomplete: AWS throttled the requests. The rest was not checked.\n")
     assert "No differences:" not in result.stdout
     assert result.stderr.splitlines()[-1] == "Check the rest: berth reconcile"
 

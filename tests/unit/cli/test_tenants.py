@@ -145,7 +145,7 @@ def test_all_needed_pages_are_requested(scene: Scene, arguments: list[str], expe
 
 def test_an_invalid_cursor(scene: Scene) -> None:
     result = scene.berth("tenants", "--cursor", "nonsense", exits=ExitCode.BAD_USAGE)
-    assert result.stderr.startswith("Error: The cursor is not one")
+    assert result.stderr.startswith("Error: The cursor was not returned")
 
 
 @pytest.mark.parametrize("arguments", [["--limit", "0"], ["--all", "--limit", "5"], ["--state", "HAPPY"]], ids=" ".join)

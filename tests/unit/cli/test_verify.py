@@ -28,7 +28,7 @@ DELETED = ApiAnswer(410, {"type": "urn:berth:problem:tenant-deleted", "detail": 
 UNKNOWN = ApiAnswer(404, {"type": "urn:berth:problem:unknown-tenant", "detail": "No such tenant."})
 FAILED = ApiAnswer(424, {"type": "urn:berth:problem:provisioning-failed", "detail": "AccessDenied: sqs:CreateQueue"})
 DENIED = ClientError({"Error": {"Code": "AccessDenied", "Message": "Not authorized: kms:Decrypt"}}, "SendMessage")
-TOLD = {"status": ReconciliationStatus.DONE, "looked_at": Coverage(tenants=1, stacks=1)}
+TOLD = {"status": ReconciliationStatus.DONE, "coverage": Coverage(tenants=1, stacks=1)}
 
 
 @pytest.fixture(autouse=True)

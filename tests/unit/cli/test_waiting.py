@@ -140,12 +140,12 @@ class TestBusy:
         result = scene.berth("delete", "acme", "--wait", exits=ExitCode.OK)
         assert "state:      DELETED\n" in result.stdout
         assert scene.api.asked == [*["DELETE /tenants/acme"] * 3, *["GET /tenants/acme"] * 3]
-        assert "Tenant acme is busy: UPDATE 0.2.0 is going on." in result.stderr
+        assert "Tenant acme is busy: UPDATE 0.2.0 is running." in result.stderr
 
     def test_a_busy_tenant_until_the_timeout(self, scene: Scene) -> None:
         result = scene.berth("delete", "acme", "--wait", "--timeout", "5", exits=ExitCode.REFUSED)
         assert scene.pauses == [2, 2]
-        assert "Error: Tenant acme is busy: UPDATE 0.2.0 is going on." in result.stderr
+        assert "Error: Tenant acme is busy: UPDATE 0.2.0 is running." in result.stderr
         assert result.stderr.endswith("The tenant is still busy after 4 s. Wait longer: --timeout SECONDS\n")
 
     def test_the_same_operation_is_joined(self, scene: Scene) -> None:

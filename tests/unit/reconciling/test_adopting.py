@@ -25,7 +25,7 @@ from orchestrator.reconciling.records import (
     Remedy,
     Spec,
 )
-from orchestrator.tenants.deadlines import MAY_STILL_RUN
+from orchestrator.tenants.deadlines import LEGACY_MAX_RUN_TIME
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.ports import Stack
 from orchestrator.tenants.records import Operation, Queue, RecordedChange, Status, TenantState
@@ -116,21 +116,21 @@ def advice(finding: Finding) -> str:
 # What comes of it
 
 
-def test_a_tenant_is_listed_with_its_stack_whatever_that_is_named(world: FleetWithStacks) -> None:
+def test_a_tenant_is_listed_with_its_stack_whatever_the_name_of_the_stack(world: FleetWithStacks) -> None:
     stack = old_tenant(world)
     done = world.reconcile(ADOPT)
     assert done.status is ReconciliationStatus.DONE
     finding = only(done)
     assert (finding.kind, finding.subject, finding.remedy) == (Kind.UNLISTED, "acme", Remedy.ADOPT)
     assert (finding.repaired, finding.result, done.repaired) == (True, "listed as READY", 1)
-    outbound = "with an outbound queue, which goes with its next upgrade"
+    outbound = "with an outbound queue, which its next upgrade removes"
     assert finding.detail == f"READY at version {OLD_VERSION}, stack {stack.stack_id}, {outbound}"
     metadata = world.metadata_of(ACME)
     assert (metadata.stack_id, metadata.outbound_queue) == (stack.stack_id, OTHER_QUEUE)
     assert states(world) == {"acme": TenantState.READY}
 
 
-def test_its_history_says_who_adopted_it_and_why(world: FleetWithStacks) -> None:
+def test_the_history_shows_who_adopted_the_tenant_and_why(world: FleetWithStacks) -> None:
     old_tenant(world)
     world.reconcile(ADOPT)
     (change,) = world.table.history(ACME)
@@ -138,14 +138,14 @@ def test_its_history_says_who_adopted_it_and_why(world: FleetWithStacks) -> None
     assert (change.kind, change.request.reason) == ("ADOPT", "Ticket 4711")
 
 
-def test_nothing_is_asked_of_cloudformation_but_to_look(world: FleetWithStacks) -> None:
+def test_an_adoption_only_reads_from_cloudformation(world: FleetWithStacks) -> None:
     old_tenant(world)
     world.reconcile(ADOPT)
     assert set(world.stacks.calls) == {"queues"}
     assert not world.executions.started
 
 
-def test_in_a_dry_run_all_is_told_and_nothing_written(world: FleetWithStacks) -> None:
+def test_a_dry_run_reports_everything_and_writes_nothing(world: FleetWithStacks) -> None:
     old_tenant(world)
     before = world.rows()
     done = world.reconcile(DRY)
@@ -154,7 +154,7 @@ def test_in_a_dry_run_all_is_told_and_nothing_written(world: FleetWithStacks) ->
     assert world.rows() == before
 
 
-def test_asking_again_finds_nobody(world: FleetWithStacks) -> None:
+def test_a_second_adoption_finds_no_tenants(world: FleetWithStacks) -> None:
     old_tenant(world)
     world.reconcile(ADOPT)
     before = world.rows()
@@ -163,7 +163,7 @@ def test_asking_again_finds_nobody(world: FleetWithStacks) -> None:
     assert world.rows() == before
 
 
-def test_tenants_of_berths_own_are_left_alone(world: FleetWithStacks) -> None:
+def test_tenants_that_berth_created_are_not_adopted(world: FleetWithStacks) -> None:
     world.add("berths")
     world.begin(a_run(tenant=tenant("busy")))
     before = world.rows()
@@ -171,15 +171,15 @@ def test_tenants_of_berths_own_are_left_alone(world: FleetWithStacks) -> None:
     assert world.rows() == before
 
 
-def test_afterwards_a_survey_finds_it_well(world: FleetWithStacks) -> None:
+def test_after_the_adoption_a_survey_has_no_finding(world: FleetWithStacks) -> None:
     old_tenant(world)
     world.reconcile(ADOPT)
     surveyed = world.reconcile(Spec())
     assert kinds(surveyed) == []
-    assert (surveyed.looked_at.tenants, surveyed.looked_at.stacks) == (1, 1)
+    assert (surveyed.coverage.tenants, surveyed.coverage.stacks) == (1, 1)
 
 
-def test_a_survey_tells_of_an_adopted_tenant_whose_prefix_a_deployment_has_left_out(world: FleetWithStacks) -> None:
+def test_a_survey_finds_an_adopted_tenant_whose_prefix_is_missing_in_the_settings(world: FleetWithStacks) -> None:
     old_tenant(world)
     world.reconcile(ADOPT)
     world.stacks.names = Names("Berth")
@@ -194,20 +194,20 @@ def told_by_doctor(world: FleetWithStacks) -> Check:
 
 
 @pytest.mark.parametrize("spec", [DRY, Spec(), Spec(dry_run=True)], ids=["adopt --dry-run", "reconcile", "its dry run"])
-def test_what_anybody_has_found_is_told_by_the_doctor_until_it_is_adopted(world: FleetWithStacks, spec: Spec) -> None:
+def test_the_doctor_reports_unlisted_tenants_until_they_are_adopted(world: FleetWithStacks, spec: Spec) -> None:
     on_schedule(world)
     assert told_by_doctor(world).verdict is Verdict.OK
     old_tenant(world)
     world.clock.advance(A_MINUTE)
     world.reconcile(spec)
     told = told_by_doctor(world)
-    assert (told.verdict, told.detail.split(",")[0]) == (Verdict.WARNING, "1 from before Berth in no list")
+    assert (told.verdict, told.detail.split(",")[0]) == (Verdict.WARNING, "1 from before Berth not listed")
     world.clock.advance(A_MINUTE)
     world.reconcile(ADOPT)
     assert told_by_doctor(world).verdict is Verdict.OK
 
 
-def test_what_was_recorded_of_a_tenant_without_a_queue_is_listed_too(world: FleetWithStacks) -> None:
+def test_a_tenant_without_a_queue_is_listed_too(world: FleetWithStacks) -> None:
     old_audit(world, "failed", Operation.CREATE, Status.FAILURE)
     old_audit(world, "started", Operation.CREATE, Status.STARTED)
     old_audit(world, "gone", Operation.DELETE, Status.SUCCESS)
@@ -224,7 +224,7 @@ def test_what_was_recorded_of_a_tenant_without_a_queue_is_listed_too(world: Flee
     assert detail == "FAILED, CREATE that never ended becomes Failure"
 
 
-def test_an_operation_that_never_ended_is_given_an_end(world: FleetWithStacks) -> None:
+def test_an_adoption_ends_an_unfinished_operation(world: FleetWithStacks) -> None:
     old_tenant(world)
     old_audit(world, "acme", Operation.UPDATE, Status.STARTED, version="0.1.18", at=LONG_AGO + A_MINUTE)
     world.reconcile(ADOPT)
@@ -234,7 +234,9 @@ def test_an_operation_that_never_ended_is_given_an_end(world: FleetWithStacks) -
     assert "did not record how" in str(update.root_cause)
 
 
-def test_what_the_earlier_system_begins_after_the_adoption_is_told_and_given_an_end_too(world: FleetWithStacks) -> None:
+def test_an_operation_that_the_earlier_system_begins_after_the_adoption_is_reported_and_ended(
+    world: FleetWithStacks,
+) -> None:
     stack = old_tenant(world)
     world.reconcile(ADOPT)
     old_audit(world, "acme", Operation.UPDATE, Status.STARTED, version="0.1.18", at=LONG_AGO + A_MINUTE)
@@ -252,7 +254,7 @@ def test_what_the_earlier_system_begins_after_the_adoption_is_told_and_given_an_
     assert kinds(world.reconcile(Spec())) == []
 
 
-def test_the_same_of_a_tenant_that_berth_has_provisioned_itself(world: FleetWithStacks) -> None:
+def test_the_same_for_a_tenant_that_berth_has_provisioned(world: FleetWithStacks) -> None:
     who = world.add("acme")
     before = world.metadata_of(who)
     old_audit(world, "acme", Operation.DELETE, Status.STARTED, at=LONG_AGO + A_MINUTE)
@@ -261,13 +263,13 @@ def test_the_same_of_a_tenant_that_berth_has_provisioned_itself(world: FleetWith
     assert "queues" not in world.stacks.calls
 
 
-def test_it_is_waited_for_as_before_an_adoption(world: FleetWithStacks) -> None:
+def test_a_recent_operation_of_the_earlier_system_is_waited_for_after_the_adoption_too(world: FleetWithStacks) -> None:
     world.add("acme")
     old_audit(world, "acme", Operation.UPDATE, Status.STARTED, version="0.1.18", at=NOON)
     assert "Switch that system off" in advice(only(world.reconcile(ADOPT)))
 
 
-def test_an_operation_is_given_an_end_also_where_no_stack_has_the_queue(world: FleetWithStacks) -> None:
+def test_an_operation_is_ended_even_if_no_stack_has_the_queue(world: FleetWithStacks) -> None:
     old_rows(world, "acme")
     world.reconcile(ADOPT)
     old_audit(world, "acme", Operation.UPDATE, Status.STARTED, version="0.1.18", at=LONG_AGO + A_MINUTE)
@@ -277,7 +279,7 @@ def test_an_operation_is_given_an_end_also_where_no_stack_has_the_queue(world: F
     assert "delete the queue by hand" in advice(only(world.reconcile(ADOPT)))
 
 
-def test_the_cap_on_tenants_refuses_nobody_who_is_there(world: FleetWithStacks) -> None:
+def test_the_maximum_number_of_tenants_does_not_prevent_an_adoption(world: FleetWithStacks) -> None:
     world.settings.max_tenants = 1
     for name in ("one", "two", "three"):
         old_tenant(world, name)
@@ -288,7 +290,7 @@ def test_the_cap_on_tenants_refuses_nobody_who_is_there(world: FleetWithStacks) 
 # Which stack it is
 
 
-def test_a_stack_of_the_tenants_name_is_recorded_by_its_id_too(world: FleetWithStacks) -> None:
+def test_a_stack_with_the_tenants_name_is_recorded_with_its_id(world: FleetWithStacks) -> None:
     old_rows(world, "acme", queue=queue_of(ACME))
     stack = world.stacks.plant_done(ACME, queue=queue_of(ACME), version=None, ours=False)
     world.reconcile(ADOPT)
@@ -304,7 +306,7 @@ def test_a_stack_of_the_tenants_name_is_recorded_by_its_id_too(world: FleetWithS
     ],
     ids=["by its outputs", "by whom it was made for", "by the queue's name"],
 )
-def test_a_stack_is_found_by_any_sign_and_believed_only_for_the_queue_among_its_resources(
+def test_a_stack_is_found_by_any_hint_but_accepted_only_for_the_queue_among_its_resources(
     world: FleetWithStacks, name: str, said: dict[str, Any]
 ) -> None:
     old_rows(world, "acme")
@@ -314,7 +316,7 @@ def test_a_stack_is_found_by_any_sign_and_believed_only_for_the_queue_among_its_
     assert world.metadata_of(ACME).stack_id == stack.stack_id != pretender.stack_id
 
 
-def test_a_tenant_whose_stack_is_not_found_is_listed_and_that_is_told(world: FleetWithStacks) -> None:
+def test_a_tenant_whose_stack_is_not_found_is_listed_and_reported(world: FleetWithStacks) -> None:
     old_rows(world, "acme")
     old_stack(world, "acme", resource=OTHER_QUEUE)
     for spec in (DRY, ADOPT, DRY, ADOPT):
@@ -326,7 +328,7 @@ def test_a_tenant_whose_stack_is_not_found_is_listed_and_that_is_told(world: Fle
     assert world.metadata_of(ACME).stack_id is None
 
 
-def test_a_queue_that_releases_call_otherwise_is_told_because_an_upgrade_would_replace_it(
+def test_a_queue_with_another_logical_id_is_reported_because_an_upgrade_would_replace_it(
     world: FleetWithStacks,
 ) -> None:
     old_rows(world, "acme")
@@ -338,9 +340,7 @@ def test_a_queue_that_releases_call_otherwise_is_told_because_an_upgrade_would_r
 
 
 @pytest.mark.parametrize("tenant_id", ["globex", "customer acme"])
-def test_a_stack_that_was_made_for_another_tenant_is_not_taken_but_named(
-    world: FleetWithStacks, tenant_id: str
-) -> None:
+def test_a_stack_of_another_tenant_is_not_adopted_but_named(world: FleetWithStacks, tenant_id: str) -> None:
     stack = old_tenant(world, tenant_id=tenant_id)
     for _ in range(2):
         finding = only(world.reconcile(ADOPT))
@@ -349,7 +349,7 @@ def test_a_stack_that_was_made_for_another_tenant_is_not_taken_but_named(
     assert world.metadata_of(ACME).stack_id is None
 
 
-def test_a_stack_of_berths_own_for_another_tenant_is_named_too(world: FleetWithStacks) -> None:
+def test_a_stack_that_berth_made_for_another_tenant_is_named_too(world: FleetWithStacks) -> None:
     globex = world.add("globex")
     (stack,) = world.stacks_of(globex)
     old_rows(world, "acme", queue=queue_of(globex))
@@ -357,12 +357,12 @@ def test_a_stack_of_berths_own_for_another_tenant_is_named_too(world: FleetWithS
     assert finding.detail == f"its queue is in stack {stack.stack_id}, whose parameter TenantId is 'globex'"
 
 
-def test_a_stack_of_another_tenant_that_does_not_have_the_queue_is_not_in_the_way(world: FleetWithStacks) -> None:
+def test_a_stack_of_another_tenant_without_the_queue_does_not_prevent_the_adoption(world: FleetWithStacks) -> None:
     old_tenant(world, tenant_id="globex", resource=OTHER_QUEUE)
     assert only(world.reconcile(ADOPT)).repaired
 
 
-def test_a_row_with_a_url_of_older_sdks_gets_the_url_that_cloudformation_has(world: FleetWithStacks) -> None:
+def test_a_url_of_an_older_sdk_is_replaced_by_the_url_that_cloudformation_lists(world: FleetWithStacks) -> None:
     """Both are addresses of one queue, and only one of them is the same text as in the stack and its change sets."""
     now, outbound = old_queue("acme"), old_queue("outbound")
     old_rows(world, "acme", queue=of_older_sdks(now), outbound_queue=of_older_sdks(outbound))
@@ -373,7 +373,7 @@ def test_a_row_with_a_url_of_older_sdks_gets_the_url_that_cloudformation_has(wor
     assert kinds(world.reconcile(Spec())) == []
 
 
-def test_a_queue_is_not_the_same_because_the_row_has_its_arn_with_the_url_of_another(world: FleetWithStacks) -> None:
+def test_a_row_with_the_arn_of_one_queue_and_the_url_of_another_matches_neither(world: FleetWithStacks) -> None:
     old_rows(world, "acme", queue=replace(old_queue("acme"), url=of_older_sdks(old_queue("globex")).url))
     old_stack(world, "acme")
     world.reconcile(ADOPT)
@@ -381,7 +381,7 @@ def test_a_queue_is_not_the_same_because_the_row_has_its_arn_with_the_url_of_ano
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
-def test_two_tenants_do_not_get_one_stack(world: FleetWithStacks, dry_run: bool) -> None:
+def test_two_tenants_do_not_get_the_same_stack(world: FleetWithStacks, dry_run: bool) -> None:
     old_tenant(world)
     old_rows(world, "globex", queue=old_queue("acme"))
     world.stacks.plant(replace(next(iter(world.stacks.living)), queue=old_queue("acme")))
@@ -389,21 +389,21 @@ def test_two_tenants_do_not_get_one_stack(world: FleetWithStacks, dry_run: bool)
     done = world.reconcile(replace(ADOPT, dry_run=dry_run))
     told = {finding.subject: finding for finding in done.findings}
     assert told["acme"].remedy is Remedy.ADOPT
-    assert "also tenant acme's" in told["globex"].detail
-    assert "delete the other's rows" in advice(told["globex"])
+    assert "belongs to tenant acme" in told["globex"].detail
+    assert "delete the other tenant's rows" in advice(told["globex"])
 
 
-def test_two_tenants_do_not_get_one_stack_in_two_adoptions_either(world: FleetWithStacks) -> None:
+def test_two_tenants_do_not_get_the_same_stack_in_two_adoptions(world: FleetWithStacks) -> None:
     stack = old_tenant(world)
     world.reconcile(ADOPT)
     old_rows(world, "twin", queue=old_queue("acme"))
     finding = only(world.reconcile(ADOPT))
-    assert f"also tenant acme's: both are in {stack.stack_id}" in finding.detail
-    assert "delete the other's rows" in advice(finding)
+    assert f"stack {stack.stack_id} has its queue, but belongs to tenant acme" in finding.detail
+    assert "delete the other tenant's rows" in advice(finding)
     assert world.metadata_of(tenant("twin")).stack_id is None
 
 
-def test_two_tenants_do_not_get_one_stack_in_two_adoptions_at_once(world: FleetWithStacks) -> None:
+def test_two_tenants_do_not_get_the_same_stack_in_two_simultaneous_adoptions(world: FleetWithStacks) -> None:
     """The other adoption has given the stack away since the index was read."""
     stack = old_tenant(world)
     old_rows(world, "twin", queue=old_queue("acme"))
@@ -417,19 +417,19 @@ def test_two_tenants_do_not_get_one_stack_in_two_adoptions_at_once(world: FleetW
     world.table.page = adopted_by_another  # type: ignore[method-assign]
     finding = only(world.reconcile(ADOPT))
     assert (finding.subject, finding.repaired) == ("twin", False)
-    assert "also tenant acme's" in finding.detail
+    assert "belongs to tenant acme" in finding.detail
 
 
-def test_a_stack_that_berth_has_provisioned_is_not_given_to_another_tenant(world: FleetWithStacks) -> None:
+def test_a_stack_that_berth_has_provisioned_is_not_recorded_for_another_tenant(world: FleetWithStacks) -> None:
     """Its tenant is listed with a stack under a name of the earlier system. The other's rows name the same queue."""
     berths = world.add("berths", queue=old_queue("acme"))
     stack = old_tenant(world)
     world.table.plant_metadata(replace(world.metadata_of(berths), stack_id=stack.stack_id))
-    assert "also tenant berths's" in only(world.reconcile(ADOPT)).detail
+    assert "belongs to tenant berths" in only(world.reconcile(ADOPT)).detail
     assert world.metadata_of(ACME).stack_id is None
 
 
-def test_a_stack_with_queues_of_others_is_not_adopted_because_an_upgrade_would_remove_them(
+def test_a_stack_with_other_queues_is_not_adopted_because_an_upgrade_would_remove_them(
     world: FleetWithStacks,
 ) -> None:
     stack = old_tenant(world)
@@ -442,7 +442,7 @@ def test_a_stack_with_queues_of_others_is_not_adopted_because_an_upgrade_would_r
     assert world.rows() == before
 
 
-def test_a_stack_may_have_the_tenants_other_queues_whatever_its_template_calls_them(world: FleetWithStacks) -> None:
+def test_a_stack_may_have_the_tenants_other_queues_whatever_their_logical_ids(world: FleetWithStacks) -> None:
     old_rows(world, "acme", outbound_queue=old_queue("outbound"))
     stack = old_stack(world, "acme")
     world.stacks.other_queues[stack.stack_id] = {
@@ -460,7 +460,7 @@ def test_a_stack_may_have_the_tenants_other_queues_whatever_its_template_calls_t
 
 
 @pytest.mark.parametrize("reached", [True, False])
-def test_a_stack_of_another_control_plane_is_neither_adopted_nor_advised_about(
+def test_a_stack_of_another_control_plane_is_not_adopted_and_no_change_of_it_is_advised(
     world: FleetWithStacks, reached: bool
 ) -> None:
     token = "arn:aws:lambda:eu-west-1:000000000000:function:old-tenant-metadata"
@@ -474,7 +474,9 @@ def test_a_stack_of_another_control_plane_is_neither_adopted_nor_advised_about(
 
 
 @pytest.mark.parametrize("says", ["beside", "acme"], ids=["another queue", "this tenant's queue"])
-def test_another_control_planes_tenant_of_the_same_id_is_no_obstacle(world: FleetWithStacks, says: str) -> None:
+def test_a_tenant_with_the_same_id_in_another_control_plane_does_not_prevent_the_adoption(
+    world: FleetWithStacks, says: str
+) -> None:
     """Whatever the outputs of its stack say: CloudFormation lists the queue in this tenant's stack."""
     token = "arn:aws:lambda:eu-west-1:000000000000:function:berth-dev-tenant-metadata"
     parameters = {"MetadataServiceToken": token}
@@ -485,7 +487,9 @@ def test_another_control_planes_tenant_of_the_same_id_is_no_obstacle(world: Flee
 
 
 @pytest.mark.parametrize("queue", [old_queue("mine"), None], ids=["a queue in no stack", "no queue"])
-def test_a_row_that_names_a_stack_without_its_queue_is_not_adopted(world: FleetWithStacks, queue: Queue | None) -> None:
+def test_a_tenant_whose_row_names_a_stack_without_its_queue_is_not_adopted(
+    world: FleetWithStacks, queue: Queue | None
+) -> None:
     """A delete of the tenant would delete the other tenant's stack."""
     bobs = old_tenant(world, "bob")
     old_rows(world, "acme", queue=queue, stack_id=bobs.stack_id)
@@ -497,7 +501,7 @@ def test_a_row_that_names_a_stack_without_its_queue_is_not_adopted(world: FleetW
     assert states(world) == {"bob": TenantState.READY}
 
 
-def test_a_tenant_that_was_deleted_by_its_rows_stays_unlisted_while_its_stack_stands(world: FleetWithStacks) -> None:
+def test_a_tenant_that_is_recorded_as_deleted_is_not_adopted_while_its_stack_exists(world: FleetWithStacks) -> None:
     """Without its metadata nobody would know of the stack any more."""
     stack = old_stack(world, "acme")
     old_rows(world, "acme", version=None)
@@ -512,7 +516,7 @@ def test_a_tenant_that_was_deleted_by_its_rows_stays_unlisted_while_its_stack_st
     assert states(world) == {"acme": TenantState.DELETED}
 
 
-def test_a_stack_on_record_that_has_gone_is_no_obstacle(world: FleetWithStacks) -> None:
+def test_a_recorded_stack_that_was_deleted_does_not_prevent_the_adoption(world: FleetWithStacks) -> None:
     gone = old_stack(world, "acme", status="DELETE_COMPLETE")
     old_rows(world, "acme", stack_id=gone.stack_id)
     assert only(world.reconcile(ADOPT)).repaired
@@ -520,7 +524,7 @@ def test_a_stack_on_record_that_has_gone_is_no_obstacle(world: FleetWithStacks) 
 
 @pytest.mark.parametrize("logical_id", ["OutboundQueue", "DeadLetterQueue"])
 @pytest.mark.parametrize("other", ["bob", "aaa"], ids=["whose turn comes later", "whose turn was before"])
-def test_a_stack_is_not_adopted_if_another_tenant_is_served_from_a_queue_of_it(
+def test_a_stack_is_not_adopted_if_another_tenant_is_served_from_one_of_its_queues(
     world: FleetWithStacks, other: str, logical_id: str
 ) -> None:
     """Whatever the template calls the queue: the tenant's next upgrade or delete would remove it."""
@@ -537,7 +541,7 @@ def test_a_stack_is_not_adopted_if_another_tenant_is_served_from_a_queue_of_it(
     assert world.metadata_of(ACME).stack_id is None
 
 
-def test_an_outbound_queue_that_its_row_does_not_name_is_the_tenants_if_nobody_is_served_from_it(
+def test_an_outbound_queue_counts_as_the_tenants_if_no_tenant_is_served_from_it(
     world: FleetWithStacks,
 ) -> None:
     stack = old_tenant(world)
@@ -545,10 +549,10 @@ def test_an_outbound_queue_that_its_row_does_not_name_is_the_tenants_if_nobody_i
     world.stacks.other_queues[stack.stack_id] = {"OutboundQueue": old_queue("acme-out")}
     done = world.reconcile(ADOPT)
     assert done.repaired == 2
-    assert done.looked_at.rows == 2
+    assert done.coverage.rows == 2
 
 
-def test_a_queue_for_dead_letters_out_of_reach_ends_no_adoption(world: FleetWithStacks) -> None:
+def test_a_dead_letter_queue_out_of_reach_does_not_stop_the_adoption(world: FleetWithStacks) -> None:
     def out_of_reach(url: str) -> str | None:
         raise QueueOutOfReach(f"Berth may not look at the dead letters of {url}")
 
@@ -558,7 +562,7 @@ def test_a_queue_for_dead_letters_out_of_reach_ends_no_adoption(world: FleetWith
     assert "Failed" in only(world.reconcile(ADOPT)).detail
 
 
-def test_a_stack_whose_name_only_looks_like_berths_is_out_of_reach_unless_the_setting_names_it(
+def test_a_stack_with_a_name_similar_to_berths_is_out_of_reach_unless_a_setting_has_its_prefix(
     world: FleetWithStacks,
 ) -> None:
     """Its custom resource would not be believed."""
@@ -576,7 +580,7 @@ def test_a_stack_whose_name_only_looks_like_berths_is_out_of_reach_unless_the_se
     assert kinds(world.reconcile(Spec())) == []
 
 
-def test_a_stack_out_of_reach_is_not_adopted_and_the_setting_is_named(world: FleetWithStacks) -> None:
+def test_a_stack_out_of_reach_is_not_adopted_and_the_advice_names_the_setting(world: FleetWithStacks) -> None:
     world.stacks.names = NAMES
     stack = old_tenant(world)
     before = world.rows()
@@ -590,31 +594,31 @@ def test_a_stack_out_of_reach_is_not_adopted_and_the_setting_is_named(world: Fle
 # Who is not disturbed
 
 
-def test_an_operation_of_berths_is_not_disturbed(world: FleetWithStacks) -> None:
+def test_a_tenant_with_a_running_operation_of_berth_is_not_adopted(world: FleetWithStacks) -> None:
     """It lists the tenant itself. Here the index does not show that yet."""
     old_tenant(world)
     world.begin(a_run(tenant=ACME, operation=Operation.UPDATE))
     world.table.change_metadata(ACME, listed_state=None)
     finding = only(world.reconcile(ADOPT))
-    assert "UPDATE 0.1.0 is at work on it" in finding.detail
-    assert "Ask again" in advice(finding)
+    assert "UPDATE 0.1.0 is running" in finding.detail
+    assert "repeat the adoption" in advice(finding)
 
 
-def test_an_operation_of_the_earlier_system_is_waited_for(world: FleetWithStacks) -> None:
+def test_a_tenant_with_a_recent_operation_of_the_earlier_system_is_not_adopted(world: FleetWithStacks) -> None:
     old_tenant(world)
     old_audit(world, "acme", Operation.UPDATE, Status.STARTED, version="0.1.18", at=NOON)
-    world.clock.advance(MAY_STILL_RUN - timedelta(seconds=1))
+    world.clock.advance(LEGACY_MAX_RUN_TIME - timedelta(seconds=1))
     assert "Switch that system off" in advice(only(world.reconcile(ADOPT)))
     world.clock.advance(timedelta(seconds=2))
     assert only(world.reconcile(ADOPT)).repaired
 
 
-def test_cloudformation_at_work_is_waited_for(world: FleetWithStacks) -> None:
+def test_a_tenant_whose_stack_is_being_changed_is_not_adopted(world: FleetWithStacks) -> None:
     old_tenant(world, status="UPDATE_IN_PROGRESS")
-    assert "Ask again" in advice(only(world.reconcile(ADOPT)))
+    assert "repeat the adoption" in advice(only(world.reconcile(ADOPT)))
 
 
-def test_what_changes_at_the_same_moment_is_left_to_the_next_adoption(world: FleetWithStacks) -> None:
+def test_a_tenant_that_changes_at_the_same_time_is_left_to_the_next_adoption(world: FleetWithStacks) -> None:
     old_tenant(world)
     adopt = world.table.adopt
     world.table.adopt = lambda *_: False  # type: ignore[method-assign]
@@ -636,7 +640,7 @@ def listed_tenant(world: FleetWithStacks) -> None:
     world.table.fail(run, QUEUE_TABOO, NOON)
 
 
-def test_a_tenant_that_was_listed_before_gets_its_stack_on_record(world: FleetWithStacks) -> None:
+def test_the_stack_of_a_listed_tenant_is_recorded(world: FleetWithStacks) -> None:
     listed_tenant(world)
     stack = old_stack(world, "acme")
     assert kinds(world.reconcile(Spec())) == [(Kind.UNLISTED, "acme")]
@@ -647,7 +651,7 @@ def test_a_tenant_that_was_listed_before_gets_its_stack_on_record(world: FleetWi
     assert kinds(world.reconcile(Spec())) == []
 
 
-def test_where_no_stack_has_its_queue_that_is_told_each_time(world: FleetWithStacks) -> None:
+def test_a_tenant_without_a_stack_is_reported_by_every_adoption(world: FleetWithStacks) -> None:
     listed_tenant(world)
     for _ in range(2):
         finding = only(world.reconcile(ADOPT))
@@ -656,7 +660,7 @@ def test_where_no_stack_has_its_queue_that_is_told_each_time(world: FleetWithSta
         assert "describe-stack-resources --physical-resource-id" in advice(finding)
 
 
-def test_a_tenant_whose_stack_has_its_name_needs_no_record_of_it(world: FleetWithStacks) -> None:
+def test_a_stack_with_the_tenants_name_need_not_be_recorded(world: FleetWithStacks) -> None:
     who = world.add("acme")
     world.table.plant_metadata(replace(world.metadata_of(who), stack_id=None))
     assert world.reconcile(ADOPT).total == 0
@@ -686,7 +690,7 @@ class OddTable(MeddledTable):
         return super().adopt(seen, adopted, change)
 
 
-def test_rows_that_cannot_be_read_or_written_are_told_and_the_others_adopted(world: FleetWithStacks) -> None:
+def test_unreadable_rows_are_reported_and_the_other_tenants_are_adopted(world: FleetWithStacks) -> None:
     world.table = OddTable()
     old_tenant(world, "unwritable")
     old_rows(world, "long", version="é" * 51)
@@ -699,7 +703,7 @@ def test_rows_that_cannot_be_read_or_written_are_told_and_the_others_adopted(wor
         assert "in the table" in advice(told[odd])
 
 
-def test_a_cursor_that_nobody_returned_is_told(world: FleetWithStacks) -> None:
+def test_an_unknown_cursor_is_reported(world: FleetWithStacks) -> None:
     world.table = OddTable()
     done = world.reconcile(replace(ADOPT, cursor="made up"))
     assert (done.status, done.reason) == (
@@ -718,7 +722,7 @@ def many(world: FleetWithStacks, count: int) -> list[str]:
     return names
 
 
-def test_no_more_are_adopted_at_once_than_can_be_told_and_the_next_goes_on_from_there(world: FleetWithStacks) -> None:
+def test_an_adoption_stops_at_the_maximum_number_of_findings_and_the_next_continues(world: FleetWithStacks) -> None:
     names = many(world, 450)
     told: list[str] = []
     cursor: str | None = None
@@ -731,17 +735,19 @@ def test_no_more_are_adopted_at_once_than_can_be_told_and_the_next_goes_on_from_
         cursor = part.cursor
         parts.append(part)
     assert (told, len(parts)) == (names, 3)
-    assert sum(part.looked_at.rows for part in parts) == 450
+    assert sum(part.coverage.rows for part in parts) == 450
 
 
-def test_how_far_it_is_is_recorded_page_by_page(world: FleetWithStacks) -> None:
+def test_the_progress_is_recorded_for_every_page(world: FleetWithStacks) -> None:
     many(world, 150)
     world.reconcile(DRY)
-    assert [each.looked_at.rows for each in world.reconciliation_table.written] == [0, 100, 150, 150]
+    assert [each.coverage.rows for each in world.reconciliation_table.written] == [0, 100, 150, 150]
 
 
 @pytest.mark.parametrize("allowed", range(2, 30, 3))
-def test_when_time_runs_out_nothing_is_lost_and_nothing_done_twice(world: FleetWithStacks, allowed: int) -> None:
+def test_when_the_time_runs_out_the_next_adoption_continues_without_repeating_or_skipping(
+    world: FleetWithStacks, allowed: int
+) -> None:
     names = many(world, 12)
     looks = iter(range(10_000))
     first = world.reconcile(ADOPT, has_time=lambda: next(looks) < allowed)
@@ -752,7 +758,7 @@ def test_when_time_runs_out_nothing_is_lost_and_nothing_done_twice(world: FleetW
     assert set(states(world)) == set(names)
 
 
-def test_a_throttled_adoption_says_so_and_can_be_gone_on_with(world: FleetWithStacks) -> None:
+def test_a_throttled_adoption_is_incomplete_and_can_be_continued(world: FleetWithStacks) -> None:
     old_tenant(world)
     world.stacks.throttled_calls = 1
     world.stacks.throttle(1)
@@ -762,7 +768,7 @@ def test_a_throttled_adoption_says_so_and_can_be_gone_on_with(world: FleetWithSt
     assert only(world.reconcile(replace(ADOPT, cursor=done.cursor))).repaired
 
 
-def test_the_table_is_looked_at_no_faster_than_it_bears(world: FleetWithStacks) -> None:
+def test_the_table_is_scanned_slowly(world: FleetWithStacks) -> None:
     many(world, 250)
     pauses: list[float] = []
     world.pause = pauses.append
@@ -773,7 +779,7 @@ def test_the_table_is_looked_at_no_faster_than_it_bears(world: FleetWithStacks) 
 # What surveys say of those who are not adopted
 
 
-def test_a_survey_does_not_say_that_all_is_well_while_somebody_is_in_no_list(world: FleetWithStacks) -> None:
+def test_a_survey_reports_unlisted_tenants(world: FleetWithStacks) -> None:
     """Whatever the names of their stacks, and whether they have any."""
     old_tenant(world, "named-otherwise")
     old_audit(world, "without-a-stack", Operation.CREATE, Status.FAILURE)
@@ -791,24 +797,24 @@ def test_a_survey_does_not_say_that_all_is_well_while_somebody_is_in_no_list(wor
     assert world.rows() == before, "only an adoption adopts"
 
 
-def test_a_survey_on_the_schedule_looks_at_every_row_once_in_a_while(world: FleetWithStacks) -> None:
+def test_a_scheduled_survey_scans_the_table_rarely(world: FleetWithStacks) -> None:
     world.add("acme")
     first = on_schedule(world)
-    assert (first.looked_at.rows, first.scanned_at) == (1, NOON)
+    assert (first.coverage.rows, first.scanned_at) == (1, NOON)
     world.clock.advance(SCAN_EVERY - timedelta(seconds=1))
     second = on_schedule(world)
-    assert (second.looked_at.rows, second.scanned_at) == (0, NOON)
+    assert (second.coverage.rows, second.scanned_at) == (0, NOON)
     world.clock.advance(timedelta(seconds=1))
-    assert on_schedule(world).looked_at.rows == 1
+    assert on_schedule(world).coverage.rows == 1
 
 
-def test_a_survey_that_somebody_asks_for_always_looks_at_every_row(world: FleetWithStacks) -> None:
+def test_a_requested_survey_always_scans_the_table(world: FleetWithStacks) -> None:
     on_schedule(world)
     old_audit(world, "acme", Operation.CREATE, Status.FAILURE)
     assert kinds(world.reconcile(Spec())) == [(Kind.UNLISTED, "acme")]
 
 
-def test_as_long_as_somebody_is_in_no_list_every_survey_looks(world: FleetWithStacks) -> None:
+def test_every_survey_scans_the_table_while_there_are_unlisted_tenants(world: FleetWithStacks) -> None:
     old_audit(world, "acme", Operation.CREATE, Status.FAILURE)
     for _ in range(2):
         assert on_schedule(world).counts == {Kind.UNLISTED: 1}
@@ -816,12 +822,12 @@ def test_as_long_as_somebody_is_in_no_list_every_survey_looks(world: FleetWithSt
     assert on_schedule(world).counts == {}
 
 
-def test_rows_that_cannot_be_read_are_found_by_a_survey(world: FleetWithStacks) -> None:
+def test_a_survey_finds_unreadable_rows(world: FleetWithStacks) -> None:
     world.table = OddTable()
     assert sorted(kinds(world.reconcile(Spec()))) == [(Kind.UNLISTED, "-no id-"), (Kind.UNLISTED, "unreadable")]
 
 
-def test_a_throttled_look_is_no_proof_that_nobody_is_left(world: FleetWithStacks) -> None:
+def test_a_throttled_scan_does_not_count_as_complete(world: FleetWithStacks) -> None:
     def throttled(_cursor: str | None, *, limit: int) -> UnlistedPage:  # noqa: ARG001 - the port's
         raise Throttled("Scan: Rate exceeded")
 

@@ -15,7 +15,7 @@ from orchestrator.releases.published import same_content
 from orchestrator.tenants.ports import Stack
 from orchestrator.tenants.records import Audit, Lock, Metadata, Operation, Status
 from orchestrator.tenants.stack_status import StackCondition, condition
-from orchestrator.tenants.state import delete_counts
+from orchestrator.tenants.state import is_delete_in_effect
 from tests.fakes import (
     ACME,
     NAMES,
@@ -249,14 +249,14 @@ def judged(case: Observation) -> Finding | None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_tenant_is_judged(name: str) -> None:
+def test_a_tenant_is_classified(name: str) -> None:
     case, expected = CASES[name]
     finding = judged(case)
     assert (finding and (finding.kind, finding.remedy)) == expected
 
 
 @pytest.mark.parametrize("name", [name for name, (_, expected) in CASES.items() if expected])
-def test_what_is_found_is_told_with_what_it_is_about_and_what_a_person_can_do(name: str) -> None:
+def test_a_finding_has_its_subject_and_advice(name: str) -> None:
     finding = judged(CASES[name][0])
     assert finding is not None
     assert finding.detail
@@ -266,7 +266,7 @@ def test_what_is_found_is_told_with_what_it_is_about_and_what_a_person_can_do(na
     assert str(finding) == f"{finding.kind}: {finding.subject}: {finding.detail}"
 
 
-def test_what_differs_is_named() -> None:
+def test_the_differences_are_named() -> None:
     finding = judged(looked(stack=replace(OTHER_STACK, queue=OTHER_QUEUE, version=NEXT_VERSION)))
     assert finding is not None
     for told in (QUEUE.url, OTHER_QUEUE.url, STACK.stack_id, OTHER_STACK.stack_id, VERSION, NEXT_VERSION):
@@ -293,25 +293,27 @@ def test_versions_with_the_same_content_do_not_differ() -> None:
         ("no content", "neither", False),
     ],
 )
-def test_the_same_content_is_the_same_by_what_is_known_of_it(one: str | None, other: str | None, same: bool) -> None:
+def test_versions_are_compared_by_the_content_of_published_releases(
+    one: str | None, other: str | None, same: bool
+) -> None:
     contents = {"a": "x", "b": "x", "c": "y", "no content": "", "neither": ""}
     releases = {version: a_release(version, content=content) for version, content in contents.items()}
     assert same_content(one, other, releases.get) is same
     assert same_content(other, one, releases.get) is same
 
 
-def test_a_foreign_stack_says_whose_it_is() -> None:
+def test_the_finding_about_a_foreign_stack_names_its_tenant() -> None:
     assert "made for other" in foreign_stack("a-name", replace(STACK, tenant_id="other")).detail
     assert "made for something else" in foreign_stack("a-name", replace(STACK, tenant_id=None)).detail
 
 
-def test_nobody_is_advised_to_rename_a_stack_which_cannot_be_done() -> None:
+def test_the_advice_is_not_to_rename_a_stack() -> None:
     advice = foreign_stack("a-name", replace(STACK, tenant_id="other")).advice
     assert "ename" not in advice
     assert "CloudTrail" in advice
 
 
-def test_drift_is_told_with_where_to_look() -> None:
+def test_the_finding_about_drift_has_a_command_that_shows_it() -> None:
     finding = drifted(STACK, "2 of its resources")
     assert (finding.kind, finding.subject, finding.remedy) == (Kind.DRIFTED, ACME.value, Remedy.NONE)
     assert "2 of its resources" in finding.detail
@@ -395,13 +397,13 @@ ELSEWHERE = {Kind.UNFINISHED, Kind.DRIFTED, Kind.UNLISTED, Kind.STALLED_ROLLOUT}
 """What is not found by comparing one tenant's rows with its stack."""
 
 
-def test_every_kind_and_remedy_that_a_tenant_can_have_is_among_them(all_judged: Judged) -> None:
+def test_the_cases_cover_every_kind_and_remedy_of_a_tenant(all_judged: Judged) -> None:
     found = [finding for _, finding in all_judged if finding]
     assert {finding.kind for finding in found} == set(Kind) - ELSEWHERE
     assert {finding.remedy for finding in found} == set(Remedy) - {Remedy.SETTLE, Remedy.ADOPT}
 
 
-def test_nobody_is_disturbed(all_judged: Judged) -> None:
+def test_a_tenant_that_is_being_changed_has_no_finding(all_judged: Judged) -> None:
     busy = [
         finding
         for case, finding in all_judged
@@ -411,27 +413,27 @@ def test_nobody_is_disturbed(all_judged: Judged) -> None:
     assert not any(busy)
 
 
-def test_nobody_is_deleted_who_is_served_or_was_not_deleted_before(all_judged: Judged) -> None:
+def test_only_a_deleted_tenant_that_is_not_served_is_deleted(all_judged: Judged) -> None:
     for case, finding in all_judged:
         if finding and finding.remedy is Remedy.DELETE:
             assert not (case.metadata and case.metadata.published)
             assert any(audit.operation is Operation.DELETE and audit.status is Status.SUCCESS for audit in case.audits)
 
 
-def test_nobody_is_brought_back_who_was_deleted(all_judged: Judged) -> None:
+def test_a_deleted_tenant_is_not_restored(all_judged: Judged) -> None:
     for case, finding in all_judged:
         if finding and finding.remedy is Remedy.CREATE:
-            assert not delete_counts(case.audits)
+            assert not is_delete_in_effect(case.audits)
 
 
-def test_no_queue_is_forgotten_that_exists(all_judged: Judged) -> None:
+def test_a_queue_that_exists_is_not_forgotten(all_judged: Judged) -> None:
     for case, finding in all_judged:
         if finding and finding.remedy is Remedy.RECREATE:
             assert case.queue_is_gone
             assert case.live_stack is None
 
 
-def test_nothing_is_corrected_by_a_stack_that_does_not_stand_or_does_not_say(all_judged: Judged) -> None:
+def test_metadata_is_corrected_only_from_a_healthy_stack_with_complete_outputs(all_judged: Judged) -> None:
     for case, finding in all_judged:
         if finding and finding.remedy is Remedy.CORRECT:
             assert case.stack is not None
@@ -451,7 +453,7 @@ def is_its_own(case: Observation) -> bool:
     return metadata.version is not None and metadata.stack_id == stack.stack_id
 
 
-def test_a_foreign_stack_is_never_touched(all_judged: Judged) -> None:
+def test_a_foreign_stack_is_never_changed(all_judged: Judged) -> None:
     foreign = [
         finding
         for case, finding in all_judged

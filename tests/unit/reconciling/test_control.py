@@ -34,24 +34,24 @@ def control(ledger: InMemoryReconciliations) -> Reconciliations:
 # Asking
 
 
-def test_what_is_asked_for_is_written_down_and_started(
+def test_a_requested_reconciliation_is_recorded_and_started(
     control: Reconciliations, ledger: InMemoryReconciliations
 ) -> None:
     spec = Spec(detect_drift=True, dry_run=True)
     asked = control.start(spec, ADA)
     assert re.fullmatch(ID_PATTERN, asked.id)
     assert asked == Reconciliation(
-        asked.id, f"{BY_ITSELF}, asked for by {ADA}", spec, ReconciliationStatus.PENDING, NOON, NOON
+        asked.id, f"{BY_ITSELF}, requested by {ADA}", spec, ReconciliationStatus.PENDING, NOON, NOON
     )
     assert ledger.recorded == {asked.id: asked}
     assert ledger.started == [asked.id]
 
 
-def test_who_cannot_be_named_is_not(control: Reconciliations) -> None:
+def test_an_unknown_requester_is_left_out(control: Reconciliations) -> None:
     assert control.start(Spec(), "").by == BY_ITSELF
 
 
-def test_two_that_differ_in_anything_have_ids_of_their_own(ledger: InMemoryReconciliations) -> None:
+def test_different_requests_have_different_ids(ledger: InMemoryReconciliations) -> None:
     clock = FakeClock()
     control = Reconciliations(ledger, ledger, clock)
     asked = [control.start(Spec(), ADA), control.start(Spec(dry_run=True), ADA), control.start(Spec(), "bob")]
@@ -61,7 +61,7 @@ def test_two_that_differ_in_anything_have_ids_of_their_own(ledger: InMemoryRecon
     assert [each.id for each in asked][-1] == max(each.id for each in asked)
 
 
-def test_what_could_not_be_started_is_told_to_whoever_asked() -> None:
+def test_an_error_of_the_start_is_raised() -> None:
     ledger = Throttling()
     with pytest.raises(Throttled):
         Reconciliations(ledger, ledger, FakeClock()).start(Spec(), ADA)
@@ -70,12 +70,12 @@ def test_what_could_not_be_started_is_told_to_whoever_asked() -> None:
 # Looking
 
 
-def test_it_is_found_by_its_id(control: Reconciliations) -> None:
+def test_a_reconciliation_is_found_by_its_id(control: Reconciliations) -> None:
     asked = control.start(Spec(), ADA)
     assert control.find(asked.id) == asked
 
 
-def test_one_that_nobody_asked_for_is_not_found(control: Reconciliations) -> None:
+def test_an_unknown_id_is_not_found(control: Reconciliations) -> None:
     refused = control.find(RECONCILIATION)
     assert isinstance(refused, Refused)
     assert refused.kind is Refusal.UNKNOWN_RECONCILIATION
@@ -86,17 +86,17 @@ def test_one_that_nobody_asked_for_is_not_found(control: Reconciliations) -> Non
 # Running
 
 
-def test_what_was_asked_for_is_run(control: Reconciliations) -> None:
+def test_a_requested_reconciliation_is_run(control: Reconciliations) -> None:
     asked = control.start(Spec(dry_run=True), ADA)
     assert control.to_run(asked.id) == asked
 
 
-def test_what_nobody_asked_for_is_not_run(control: Reconciliations) -> None:
+def test_an_unknown_reconciliation_is_not_run(control: Reconciliations) -> None:
     assert control.to_run(RECONCILIATION) is None
 
 
 @pytest.mark.parametrize("status", list(ReconciliationStatus))
-def test_what_was_begun_and_not_ended_is_run_again_and_what_is_over_is_not(
+def test_an_unfinished_reconciliation_is_run_again_and_a_finished_one_is_not(
     control: Reconciliations, ledger: InMemoryReconciliations, status: ReconciliationStatus
 ) -> None:
     """A function that is started asynchronously is started again if it fails, and sometimes if it does not."""
@@ -108,7 +108,7 @@ def test_what_was_begun_and_not_ended_is_run_again_and_what_is_over_is_not(
 
 
 @pytest.mark.parametrize("name", [SETTLING, SURVEY])
-def test_what_is_on_the_schedule_is_run_every_time(
+def test_scheduled_reconciliations_are_always_run(
     control: Reconciliations, ledger: InMemoryReconciliations, name: str
 ) -> None:
     ledger.record_reconciliation(asked_for(id=name, status=ReconciliationStatus.DONE))
@@ -116,7 +116,7 @@ def test_what_is_on_the_schedule_is_run_every_time(
     assert asked == Reconciliation(name, BY_ITSELF, SCHEDULES[name], ReconciliationStatus.PENDING, NOON, NOON)
 
 
-def test_by_itself_nothing_is_repaired_but_what_died_is_settled() -> None:
+def test_scheduled_reconciliations_settle_operations_and_repair_nothing() -> None:
     assert SCHEDULES.keys() == {SETTLING, SURVEY}
     assert not SCHEDULES[SETTLING].survey
     assert SCHEDULES[SURVEY].survey

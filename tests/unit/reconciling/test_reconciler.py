@@ -41,14 +41,14 @@ def world() -> FleetWithStacks:
 # What died
 
 
-def test_operations_that_died_are_settled(world: FleetWithStacks) -> None:
+def test_dead_operations_are_settled(world: FleetWithStacks) -> None:
     world.die_at_once("acme")
     world.die_at_once("bolt")
     world.clock.advance(CHECK_HOLDER_AFTER)
     done = world.reconcile(ONLY_SETTLE)
     assert done.status is ReconciliationStatus.DONE
     assert kinds(done) == [(Kind.UNFINISHED, "acme"), (Kind.UNFINISHED, "bolt")]
-    assert done.looked_at.operations == done.repaired == 2
+    assert done.coverage.operations == done.repaired == 2
     assert not done.stuck
     finding = done.findings[0]
     assert "CREATE 0.1.0, attempt 1 never ended" in finding.detail
@@ -57,7 +57,7 @@ def test_operations_that_died_are_settled(world: FleetWithStacks) -> None:
     assert world.table.lock(tenant("acme")) is None
 
 
-def test_an_operation_that_came_through_is_told_as_a_success(world: FleetWithStacks) -> None:
+def test_an_operation_that_succeeded_is_reported_as_a_success(world: FleetWithStacks) -> None:
     world.stacks.plant_done(ACME, queue=queue_of(ACME))
     world.die_at_once("acme")
     world.clock.advance(CHECK_HOLDER_AFTER)
@@ -65,25 +65,25 @@ def test_an_operation_that_came_through_is_told_as_a_success(world: FleetWithSta
     assert world.metadata_of(ACME).published
 
 
-def test_nothing_is_looked_at_that_has_only_just_begun(world: FleetWithStacks) -> None:
+def test_recent_operations_are_not_checked(world: FleetWithStacks) -> None:
     """Asking about executions is rate-limited."""
     world.die_at_once("acme")
     world.die_at_once("bolt", at=NOON + A_SECOND)
     world.clock.advance(CHECK_HOLDER_AFTER)
     done = world.reconcile(ONLY_SETTLE)
     assert kinds(done) == [(Kind.UNFINISHED, "acme")]
-    assert done.looked_at.operations == 1
+    assert done.coverage.operations == 1
 
 
-def test_what_still_runs_is_left_alone(world: FleetWithStacks) -> None:
+def test_running_operations_are_not_settled(world: FleetWithStacks) -> None:
     world.begin(a_run())
     world.clock.advance(CHECK_HOLDER_AFTER)
     done = world.reconcile(ONLY_SETTLE)
     assert not done.findings
-    assert done.looked_at.operations == 1
+    assert done.coverage.operations == 1
 
 
-def test_a_dry_run_settles_nothing_and_says_what_it_would(world: FleetWithStacks) -> None:
+def test_a_dry_run_reports_operations_and_settles_none(world: FleetWithStacks) -> None:
     world.die_at_once("acme")
     world.clock.advance(CHECK_HOLDER_AFTER)
     before = world.rows()
@@ -100,7 +100,7 @@ def test_a_dry_run_settles_nothing_and_says_what_it_would(world: FleetWithStacks
 
 
 @pytest.mark.parametrize("spec", [ONLY_SETTLE, LOOK, REPAIR])
-def test_what_died_is_settled_whatever_else_is_asked_for(world: FleetWithStacks, spec: Spec) -> None:
+def test_dead_operations_are_settled_with_every_spec(world: FleetWithStacks, spec: Spec) -> None:
     world.die_at_once("acme")
     world.clock.advance(CHECK_HOLDER_AFTER)
     world.reconcile(spec)
@@ -118,7 +118,7 @@ class LaggingIndex(MeddledTable):
         return [*self.told, *super().unfinished_operations()]
 
 
-def test_what_the_index_says_is_looked_up_before_anything_is_done_about_it(world: FleetWithStacks) -> None:
+def test_the_rows_are_read_before_an_operation_of_the_index_is_settled(world: FleetWithStacks) -> None:
     world.table = table = LaggingIndex()
     run = world.die_at_once("acme")
     table.told = [world.audit(ACME)]
@@ -127,7 +127,7 @@ def test_what_the_index_says_is_looked_up_before_anything_is_done_about_it(world
     world.clock.advance(CHECK_HOLDER_AFTER)
     before = world.rows()
     done = world.reconcile(ONLY_SETTLE)
-    assert done.looked_at.operations == 1
+    assert done.coverage.operations == 1
     assert not done.findings
     assert world.rows() == before
 
@@ -148,7 +148,7 @@ def test_an_operation_past_its_deadline_that_cannot_be_settled_is_stuck(world: F
     assert run.execution in finding.advice
 
 
-def test_one_that_is_throttled_does_not_keep_the_others_from_being_settled(world: FleetWithStacks) -> None:
+def test_a_throttled_operation_does_not_prevent_the_others_from_being_settled(world: FleetWithStacks) -> None:
     world.die_at_once("acme")
     world.die_at_once("bolt")
     world.clock.advance(CHECK_HOLDER_AFTER)
@@ -159,7 +159,7 @@ def test_one_that_is_throttled_does_not_keep_the_others_from_being_settled(world
     assert kinds(world.reconcile(ONLY_SETTLE)) == [(Kind.UNFINISHED, "acme")]
 
 
-def test_one_that_is_throttled_for_too_long_is_stuck(world: FleetWithStacks) -> None:
+def test_an_operation_that_is_throttled_for_too_long_is_stuck(world: FleetWithStacks) -> None:
     world.die_at_once("acme")
     world.clock.advance(STUCK_AFTER + A_SECOND)
     world.stacks.throttle(1)
@@ -180,7 +180,9 @@ def plant_rollout(world: FleetWithStacks, status: RolloutStatus, *, executed: bo
 
 @pytest.mark.parametrize("executed", [True, False], ids=["died", "never started"])
 @pytest.mark.parametrize("status", [status for status in RolloutStatus if status.active])
-def test_a_rollout_that_nobody_moves_on_is_found(world: FleetWithStacks, status: RolloutStatus, executed: bool) -> None:
+def test_a_rollout_without_a_running_execution_is_found(
+    world: FleetWithStacks, status: RolloutStatus, executed: bool
+) -> None:
     plant_rollout(world, status, executed=executed, running=False)
     world.clock.advance(timedelta(minutes=10))
     done = world.reconcile(ONLY_SETTLE)
@@ -191,7 +193,7 @@ def test_a_rollout_that_nobody_moves_on_is_found(world: FleetWithStacks, status:
     assert not done.repaired
 
 
-def test_a_rollout_that_moves_on_or_has_only_just_begun_is_not(world: FleetWithStacks) -> None:
+def test_a_running_or_recent_rollout_is_not_found(world: FleetWithStacks) -> None:
     plant_rollout(world, RolloutStatus.RUNNING, executed=True, running=False)
     world.clock.advance(timedelta(minutes=9))
     assert not world.reconcile(ONLY_SETTLE).findings
@@ -200,7 +202,7 @@ def test_a_rollout_that_moves_on_or_has_only_just_begun_is_not(world: FleetWithS
     assert not world.reconcile(ONLY_SETTLE).findings
 
 
-def test_a_rollout_that_is_over_by_its_row_is_not(world: FleetWithStacks) -> None:
+def test_a_rollout_that_has_ended_is_not_found(world: FleetWithStacks) -> None:
     """The registry is read before the rollouts are."""
     plant_rollout(world, RolloutStatus.SUCCEEDED, executed=True, running=False)
     assert ROLLOUT in world.rollout_table.registry().active
@@ -208,7 +210,7 @@ def test_a_rollout_that_is_over_by_its_row_is_not(world: FleetWithStacks) -> Non
     assert not world.reconcile(ONLY_SETTLE).findings
 
 
-def test_a_dry_run_of_a_rollout_is_in_nobodys_way(world: FleetWithStacks) -> None:
+def test_a_dry_run_of_a_rollout_is_not_found(world: FleetWithStacks) -> None:
     rollout = a_rollout(a_spec(dry_run=True))
     assert world.rollout_table.register(rollout, [a_stage()], revision=0)
     world.clock.advance(timedelta(hours=1))
@@ -219,7 +221,7 @@ def test_a_dry_run_of_a_rollout_is_in_nobodys_way(world: FleetWithStacks) -> Non
 
 
 @pytest.mark.parametrize("allowed", range(12))
-def test_when_time_runs_out_what_was_found_so_far_is_told(world: FleetWithStacks, allowed: int) -> None:
+def test_when_the_time_runs_out_the_findings_so_far_are_recorded(world: FleetWithStacks, allowed: int) -> None:
     world.drifting(3)
     world.add("u", queue=OTHER_QUEUE)
     looks = count(1)
@@ -227,20 +229,20 @@ def test_when_time_runs_out_what_was_found_so_far_is_told(world: FleetWithStacks
     assert done.status is (ReconciliationStatus.DONE if allowed > 9 else ReconciliationStatus.INCOMPLETE)
     assert bool(done.reason) is (done.status is ReconciliationStatus.INCOMPLETE)
     assert world.reconciliation_table.recorded[done.id] == done
-    assert done.looked_at.all_stacks == (4 if allowed >= 4 else None)
-    assert done.looked_at.tenants == min(max(allowed - 4, 0), 4)
+    assert done.coverage.all_stacks == (4 if allowed >= 4 else None)
+    assert done.coverage.tenants == min(max(allowed - 4, 0), 4)
 
 
-def test_when_there_is_no_time_nothing_is_settled(world: FleetWithStacks) -> None:
+def test_without_time_nothing_is_settled(world: FleetWithStacks) -> None:
     world.die_at_once("acme")
     world.clock.advance(CHECK_HOLDER_AFTER)
     done = world.reconcile(has_time=lambda: False)
     assert done.status is ReconciliationStatus.INCOMPLETE
-    assert done.looked_at.operations == 0
+    assert done.coverage.operations == 0
     assert world.audit(ACME).status is Status.STARTED
 
 
-def test_when_aws_asks_to_slow_down_what_was_found_so_far_is_told(world: FleetWithStacks) -> None:
+def test_when_aws_throttles_the_findings_so_far_are_recorded(world: FleetWithStacks) -> None:
     world.add("acme", queue=OTHER_QUEUE)
     world.add("bolt", queue=OTHER_QUEUE)
     world.stacks.throttle(3)
@@ -253,7 +255,7 @@ def test_when_aws_asks_to_slow_down_what_was_found_so_far_is_told(world: FleetWi
 # What is recorded
 
 
-def test_it_says_that_it_runs_and_then_what_came_of_it(world: FleetWithStacks) -> None:
+def test_a_reconciliation_is_recorded_as_running_and_then_with_its_result(world: FleetWithStacks) -> None:
     world.add("acme", queue=OTHER_QUEUE)
     world.clock.advance(A_SECOND)
     done = world.reconcile(LOOK)
@@ -264,14 +266,14 @@ def test_it_says_that_it_runs_and_then_what_came_of_it(world: FleetWithStacks) -
     assert (done.id, done.by, done.spec) == (first.id, ADA, LOOK)
 
 
-def test_how_far_it_is_is_recorded_now_and_then(world: FleetWithStacks) -> None:
+def test_the_progress_is_recorded_now_and_then(world: FleetWithStacks) -> None:
     for number in range(401):
         world.add(f"t{number:03}")
     world.reconcile(LOOK)
-    assert [each.looked_at.tenants for each in world.reconciliation_table.written] == [0, 200, 400, 401]
+    assert [each.coverage.tenants for each in world.reconciliation_table.written] == [0, 200, 400, 401]
 
 
-def test_all_findings_are_counted_and_as_many_kept_as_fit(world: FleetWithStacks) -> None:
+def test_all_findings_are_counted_and_the_first_are_stored(world: FleetWithStacks) -> None:
     for number in range(MAX_FINDINGS + 1):
         world.stacks.plant_done(tenant(f"t{number:03}"))
     done = world.reconcile(REPAIR)
@@ -281,7 +283,7 @@ def test_all_findings_are_counted_and_as_many_kept_as_fit(world: FleetWithStacks
     assert done.repaired == done.left == 0
 
 
-def test_a_throttled_repair_is_found_again(world: FleetWithStacks) -> None:
+def test_the_finding_of_a_throttled_repair_is_found_again(world: FleetWithStacks) -> None:
     world.delete(world.add("acme"))
 
     def refuse(*_: object) -> None:
@@ -294,7 +296,7 @@ def test_a_throttled_repair_is_found_again(world: FleetWithStacks) -> None:
     assert only(world.reconcile(REPAIR)).ordered
 
 
-def test_whatever_goes_wrong_it_is_told_and_nobody_waits_for_its_end(world: FleetWithStacks) -> None:
+def test_after_an_unexpected_error_the_reconciliation_is_recorded_as_incomplete(world: FleetWithStacks) -> None:
     world.add("acme")
 
     def refuse() -> None:

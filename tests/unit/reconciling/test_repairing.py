@@ -22,27 +22,27 @@ def world() -> FleetWithStacks:
 
 
 def look(world: FleetWithStacks, who: TenantId = ACME) -> Observation:
-    return world.reconciler()._looked(who)
+    return world.reconciler()._observe(who)
 
 
-def found(world: FleetWithStacks, looked: Observation) -> Finding:
-    finding = classify(looked, {release.version: release for release in world.table.releases()})
+def found(world: FleetWithStacks, observation: Observation) -> Finding:
+    finding = classify(observation, {release.version: release for release in world.table.releases()})
     assert finding is not None
     return finding
 
 
 def repair(world: FleetWithStacks, expected: Remedy) -> Finding:
     """What is found now is repaired, if it is what the story is about."""
-    looked = look(world)
-    finding = found(world, looked)
+    observation = look(world)
+    finding = found(world, observation)
     assert finding.remedy is expected
-    return world.repairing.repair(finding, looked, ADA)
+    return world.repairing.repair(finding, observation, ADA)
 
 
 # Orders
 
 
-def test_a_tenant_whose_queue_vanished_is_created_anew_and_that_is_called_ordered(world: FleetWithStacks) -> None:
+def test_a_tenant_whose_queue_vanished_is_created_again_and_the_finding_is_ordered(world: FleetWithStacks) -> None:
     """Whether it comes back is not known yet: its create may fail."""
     world.table.plant_audit(an_audit(Status.SUCCESS, version=NEXT_VERSION, at=LONG_AGO))
     ordered = repair(world, Remedy.CREATE)
@@ -53,18 +53,18 @@ def test_a_tenant_whose_queue_vanished_is_created_anew_and_that_is_called_ordere
     assert request == Request(by=ADA)
 
 
-def test_one_that_was_deleted_since_it_was_looked_at_is_not_brought_back(world: FleetWithStacks) -> None:
+def test_a_tenant_that_was_deleted_since_the_observation_is_not_restored(world: FleetWithStacks) -> None:
     world.table.plant_audit(an_audit(Status.SUCCESS, version=NEXT_VERSION, at=LONG_AGO))
-    looked = look(world)
+    observation = look(world)
     world.table.plant_audit(an_audit(Status.SUCCESS, Operation.DELETE, at=LONG_AGO + A_MINUTE))
-    refused = world.repairing.repair(found(world, looked), looked, ADA)
+    refused = world.repairing.repair(found(world, observation), observation, ADA)
     assert not (refused.repaired)
     assert not (refused.ordered)
     assert "was deleted" in refused.result
     assert not world.executions.started
 
 
-def test_what_is_left_of_a_deleted_tenant_is_deleted(world: FleetWithStacks) -> None:
+def test_the_remains_of_a_deleted_tenant_are_deleted(world: FleetWithStacks) -> None:
     world.add(ACME.value)
     world.delete(ACME)
     assert repair(world, Remedy.DELETE).ordered
@@ -79,7 +79,7 @@ def test_a_tenant_at_an_unknown_version_is_upgraded(world: FleetWithStacks) -> N
     assert world.ordered() == [(Operation.UPDATE, ACME.value, NEXT_VERSION)]
 
 
-def test_an_order_that_is_refused_is_told_with_the_reason(world: FleetWithStacks) -> None:
+def test_the_reason_of_a_refused_repair_is_reported(world: FleetWithStacks) -> None:
     world.add(ACME.value, version="9.9.9")
     refused = repair(world, Remedy.UPGRADE)
     assert not (refused.repaired)
@@ -88,7 +88,7 @@ def test_an_order_that_is_refused_is_told_with_the_reason(world: FleetWithStacks
     assert not world.executions.started
 
 
-def test_a_pinned_tenant_stays_where_it_is_pinned_to(world: FleetWithStacks) -> None:
+def test_a_pinned_tenant_stays_at_its_pin(world: FleetWithStacks) -> None:
     world.add(ACME.value, version="0.1.9", pinned_version="0.1.9")
     refused = repair(world, Remedy.UPGRADE)
     assert not (refused.repaired)
@@ -96,20 +96,20 @@ def test_a_pinned_tenant_stays_where_it_is_pinned_to(world: FleetWithStacks) -> 
     assert "never published" in refused.result
 
 
-def test_an_order_for_what_is_so_already_is_told(world: FleetWithStacks) -> None:
+def test_a_repair_that_changes_nothing_is_reported(world: FleetWithStacks) -> None:
     world.add(ACME.value)
     told = world.repairing.repair(a_finding(remedy=Remedy.CREATE), look(world), ADA)
     assert not (told.repaired)
     assert not (told.ordered)
-    assert "is there" in told.result
+    assert "exists" in told.result
 
 
-def test_a_tenant_that_is_busy_by_now_is_not_disturbed(world: FleetWithStacks) -> None:
+def test_a_tenant_with_a_running_operation_is_not_repaired(world: FleetWithStacks) -> None:
     world.add(ACME.value)
     world.delete(ACME)
-    looked = look(world)
+    observation = look(world)
     world.begin(a_run(version=NEXT_VERSION))
-    told = world.repairing.repair(found(world, looked), looked, ADA)
+    told = world.repairing.repair(found(world, observation), observation, ADA)
     assert not (told.repaired)
     assert not (told.ordered)
     assert "is busy" in told.result
@@ -123,7 +123,7 @@ class Spent(FakeExecutions):
         return None
 
 
-def test_an_order_that_cannot_be_given_is_no_reason_to_stop(world: FleetWithStacks) -> None:
+def test_a_repair_that_cannot_be_started_does_not_raise(world: FleetWithStacks) -> None:
     world.executions = Spent()
     world.table.plant_audit(an_audit(Status.SUCCESS, at=LONG_AGO))
     told = repair(world, Remedy.CREATE)
@@ -142,21 +142,21 @@ def without_stack(world: FleetWithStacks) -> Observation:
     return look(world)
 
 
-def test_a_queue_that_is_gone_is_forgotten_and_made_anew(world: FleetWithStacks) -> None:
+def test_a_missing_queue_is_forgotten_and_created_again(world: FleetWithStacks) -> None:
     without_stack(world)
     assert repair(world, Remedy.RECREATE).ordered
     assert not world.metadata_of(ACME).published
     assert world.ordered() == [(Operation.CREATE, ACME.value, VERSION)]
 
 
-def test_it_comes_back_though_a_delete_of_it_was_refused_once(world: FleetWithStacks) -> None:
+def test_a_tenant_is_created_again_even_after_a_refused_delete(world: FleetWithStacks) -> None:
     without_stack(world)
     world.table.plant_audit(an_audit(Status.FAILURE, Operation.DELETE, at=LONG_AGO))
     assert repair(world, Remedy.RECREATE).ordered
     assert world.ordered() == [(Operation.CREATE, ACME.value, VERSION)]
 
 
-def test_a_tenant_comes_back_at_the_version_of_its_last_successful_operation_not_at_the_control_planes(
+def test_a_tenant_is_created_again_at_the_version_of_its_last_successful_operation(
     world: FleetWithStacks,
 ) -> None:
     """With a bad release deployed, a healthy tenant would come back as failed."""
@@ -166,12 +166,12 @@ def test_a_tenant_comes_back_at_the_version_of_its_last_successful_operation_not
     assert world.ordered() == [(Operation.CREATE, ACME.value, VERSION)]
 
 
-def test_a_delete_that_is_asked_for_while_it_is_repaired_is_not_overruled(
+def test_a_delete_that_is_requested_during_the_repair_wins(
     world: FleetWithStacks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without_stack(world)
     world.table.plant_audit(an_audit(Status.FAILURE, Operation.DELETE, at=LONG_AGO))
-    looked = look(world)
+    observation = look(world)
     forget_queue = world.table.forget_queue
 
     def and_somebody_deletes(*args: Any, **named: Any) -> bool:
@@ -181,14 +181,14 @@ def test_a_delete_that_is_asked_for_while_it_is_repaired_is_not_overruled(
         return forgotten
 
     monkeypatch.setattr(world.table, "forget_queue", and_somebody_deletes)
-    told = world.repairing.repair(found(world, looked), looked, ADA)
+    told = world.repairing.repair(found(world, observation), observation, ADA)
     assert not (told.repaired)
     assert not (told.ordered)
     assert "was deleted" in told.result
     assert not world.executions.started
 
 
-def test_it_comes_back_where_it_was_pinned_to(world: FleetWithStacks) -> None:
+def test_a_tenant_is_created_again_at_its_pin(world: FleetWithStacks) -> None:
     without_stack(world)
     world.table.plant_metadata(replace(world.metadata_of(ACME), pinned_version=VERSION))
     assert repair(world, Remedy.RECREATE).ordered
@@ -196,11 +196,13 @@ def test_it_comes_back_where_it_was_pinned_to(world: FleetWithStacks) -> None:
 
 
 @pytest.mark.parametrize("stack_id", [None, "another stack"])
-def test_a_queue_that_is_another_stacks_by_now_is_not_forgotten(world: FleetWithStacks, stack_id: str | None) -> None:
-    looked = without_stack(world)
+def test_a_queue_that_belongs_to_another_stack_now_is_not_forgotten(
+    world: FleetWithStacks, stack_id: str | None
+) -> None:
+    observation = without_stack(world)
     changed = replace(world.metadata_of(ACME), stack_id=stack_id)
     world.table.plant_metadata(changed)
-    told = world.repairing.repair(found(world, looked), looked, ADA)
+    told = world.repairing.repair(found(world, observation), observation, ADA)
     assert not (told.repaired)
     assert not (told.ordered)
     assert "changed meanwhile" in told.result
@@ -216,12 +218,12 @@ def differing(world: FleetWithStacks) -> Observation:
     return look(world)
 
 
-def test_the_metadata_says_what_the_stack_says_afterwards(world: FleetWithStacks) -> None:
+def test_a_correction_makes_the_metadata_match_the_stack(world: FleetWithStacks) -> None:
     differing(world)
     world.clock.advance(A_MINUTE)
     corrected = repair(world, Remedy.CORRECT)
     assert corrected.repaired
-    assert "says what the stack says" in corrected.result
+    assert "now matches the stack" in corrected.result
     metadata = world.metadata_of(ACME)
     assert (metadata.queue, metadata.version, metadata.updated_at) == (queue_of(ACME), VERSION, world.clock.now())
     assert classify(look(world), {version.version: version for version in world.table.releases()}) is None
@@ -238,11 +240,11 @@ MEANWHILE: dict[str, Callable[[FleetWithStacks], object]] = {
 
 
 @pytest.mark.parametrize("meanwhile", MEANWHILE)
-def test_what_has_changed_meanwhile_is_not_corrected(world: FleetWithStacks, meanwhile: str) -> None:
-    looked = differing(world)
+def test_metadata_that_has_changed_meanwhile_is_not_corrected(world: FleetWithStacks, meanwhile: str) -> None:
+    observation = differing(world)
     MEANWHILE[meanwhile](world)
     before = world.rows()
-    told = world.repairing.repair(found(world, looked), looked, ADA)
+    told = world.repairing.repair(found(world, observation), observation, ADA)
     assert not (told.repaired)
     assert not (told.ordered)
     assert "changed meanwhile" in told.result
@@ -250,10 +252,10 @@ def test_what_has_changed_meanwhile_is_not_corrected(world: FleetWithStacks, mea
 
 
 @pytest.mark.parametrize("missing", ["metadata", "stack"])
-def test_nothing_is_corrected_without_both_sides(world: FleetWithStacks, missing: str) -> None:
+def test_nothing_is_corrected_without_metadata_or_without_a_stack(world: FleetWithStacks, missing: str) -> None:
     without: dict[str, Any] = {missing: None}
-    looked = replace(differing(world), **without)
-    told = world.repairing.repair(a_finding(Kind.METADATA_DIFFERS, Remedy.CORRECT), looked, ADA)
+    observation = replace(differing(world), **without)
+    told = world.repairing.repair(a_finding(Kind.METADATA_DIFFERS, Remedy.CORRECT), observation, ADA)
     assert not (told.repaired)
     assert not (told.ordered)
 
@@ -262,9 +264,7 @@ def test_nothing_is_corrected_without_both_sides(world: FleetWithStacks, missing
 
 
 @pytest.mark.parametrize("remedy", [Remedy.NONE, Remedy.SETTLE])
-def test_what_a_person_has_to_look_at_or_is_settled_otherwise_is_left_as_it_is(
-    world: FleetWithStacks, remedy: Remedy
-) -> None:
+def test_findings_without_a_repair_stay_as_they_are(world: FleetWithStacks, remedy: Remedy) -> None:
     world.add(ACME.value)
     before, finding = world.rows(), a_finding(remedy=remedy)
     assert world.repairing.repair(finding, look(world), ADA) == finding
@@ -272,7 +272,7 @@ def test_what_a_person_has_to_look_at_or_is_settled_otherwise_is_left_as_it_is(
     assert not world.executions.started
 
 
-def test_messages_that_are_left_in_a_deleted_tenants_queue_are_not_forced_away(world: FleetWithStacks) -> None:
+def test_a_repair_does_not_delete_a_queue_with_messages(world: FleetWithStacks) -> None:
     """The order is taken, and the operation itself sees to it: it asks the stack for its queue."""
     world.add(ACME.value)
     world.delete(ACME)
@@ -285,9 +285,9 @@ def test_messages_that_are_left_in_a_deleted_tenants_queue_are_not_forced_away(w
 
 
 @pytest.mark.parametrize("remedy", [remedy for remedy in Remedy if remedy is not Remedy.NONE])
-def test_no_repair_touches_a_stack_by_itself(world: FleetWithStacks, remedy: Remedy) -> None:
+def test_no_repair_changes_a_stack_directly(world: FleetWithStacks, remedy: Remedy) -> None:
     world.add(ACME.value)
-    looked = look(world)
+    observation = look(world)
     world.stacks.calls.clear()
-    world.repairing.repair(a_finding(remedy=remedy), looked, ADA)
+    world.repairing.repair(a_finding(remedy=remedy), observation, ADA)
     assert not world.stacks.calls

@@ -24,7 +24,7 @@ def body(response: Response) -> Any:
     return json.loads(json.dumps(response.body))
 
 
-def test_one_that_was_started_is_found_where_it_is_said_to_be() -> None:
+def test_a_started_reconciliation_is_found_at_its_location() -> None:
     response = reconciliation_start_response(asked_for())
     assert response.status == 202
     assert response.headers["Location"] == f"/reconciliations/{RECONCILIATION}"
@@ -32,7 +32,7 @@ def test_one_that_was_started_is_found_where_it_is_said_to_be() -> None:
     assert body(response)["status"] == "PENDING"
 
 
-def test_everything_about_it_is_told() -> None:
+def test_the_response_has_all_details_of_a_reconciliation() -> None:
     findings = (
         a_finding(Kind.MISSING_STACK, Remedy.CREATE, result="CREATE 0.2.0: arn", ordered=True),
         a_finding(Kind.FOREIGN_STACK, advice="Look."),
@@ -41,7 +41,7 @@ def test_everything_about_it_is_told() -> None:
         Spec(detect_drift=True, reason="Ticket 4711"),
         status=ReconciliationStatus.INCOMPLETE,
         reason="no time",
-        looked_at=Coverage(1, 2, 3, 4, 5, 6),
+        coverage=Coverage(1, 2, 3, 4, 5, 6),
         counts={**counted(findings), Kind.DRIFTED: 3},
         findings=findings,
         repaired=3,
@@ -90,20 +90,20 @@ def test_everything_about_it_is_told() -> None:
 
 
 @pytest.mark.parametrize("status", list(ReconciliationStatus))
-def test_only_whoever_has_to_come_back_is_told_when(status: ReconciliationStatus) -> None:
+def test_only_the_response_of_an_unfinished_reconciliation_has_retry_after(status: ReconciliationStatus) -> None:
     response = reconciliation_response(asked_for(status=status))
     assert response.status == 200
     over = status in (ReconciliationStatus.DONE, ReconciliationStatus.INCOMPLETE)
     assert ("Retry-After" in response.headers) is not over
 
 
-def test_what_is_not_known_is_null() -> None:
+def test_unknown_values_are_null() -> None:
     told = body(reconciliation_response(asked_for(by="")))
     assert [name for name, value in told.items() if value is None] == ["reason", "requestedBy", "requestedBecause"]
     assert told["lookedAt"]["allStacks"] is None
 
 
-def test_one_that_there_is_not_is_a_problem() -> None:
+def test_an_unknown_reconciliation_is_a_problem() -> None:
     response = reconciliation_response(Refused(Refusal.UNKNOWN_RECONCILIATION, "There is none."))
     assert response.status == 404
     assert response.body["type"] == "urn:berth:problem:unknown-reconciliation"
@@ -117,7 +117,7 @@ def a_check(verdict: Verdict) -> Check:
     return Check("stacks", verdict, "7 of 8", "" if verdict is Verdict.OK else "Look.")
 
 
-def test_every_check_is_told() -> None:
+def test_the_response_has_every_check() -> None:
     assert body(health_response(VERSION, [a_check(Verdict.OK), a_check(Verdict.WARNING)])) == {
         "version": VERSION,
         "verdict": "warning",
@@ -138,7 +138,7 @@ def test_every_check_is_told() -> None:
         (["problem", "warning", "unknown", "ok"], "problem"),
     ],
 )
-def test_the_whole_is_as_well_as_its_worst_part(verdicts: list[str], worst: str) -> None:
+def test_the_overall_verdict_is_the_worst_one(verdicts: list[str], worst: str) -> None:
     response = health_response(VERSION, [a_check(Verdict(verdict)) for verdict in verdicts])
     assert response.status == 200
     assert response.body["verdict"] == worst

@@ -64,11 +64,11 @@ parse_reconciliation = partial(read, GET_RECONCILIATION)
         ({"dryRun": True, "detectDrift": True}, Spec(dry_run=True, detect_drift=True)),
     ],
 )
-def test_a_reconciliation_is_asked_for(body: object, spec: Spec) -> None:
+def test_a_request_is_parsed(body: object, spec: Spec) -> None:
     assert parse_reconcile(an_event(body)).spec == spec
 
 
-def test_whoever_asks_wants_everything_looked_at_and_repaired() -> None:
+def test_by_default_everything_is_checked_and_repaired() -> None:
     spec = parse_reconcile(an_event()).spec
     assert spec.survey
     assert spec.repair
@@ -79,12 +79,12 @@ def test_whoever_asks_wants_everything_looked_at_and_repaired() -> None:
     [[], "text", 1, {"dryRun": "true"}, {"dryRun": 1}, {"dryRun": None}, {"detectDrift": []}, {"dryrun": True}]
     + [{name: True} for name in ("repair", "survey", "detect_drift", "by", "reconciliationId")],
 )
-def test_what_is_not_understood_is_not_a_reconciliation_without_wishes(body: object) -> None:
+def test_an_invalid_body_is_refused(body: object) -> None:
     with pytest.raises(InvalidRequest):
         parse_reconcile(an_event(body))
 
 
-def test_neither_asking_nor_looking_takes_a_query() -> None:
+def test_query_parameters_are_refused() -> None:
     for parse in (parse_reconcile, parse_reconciliation):
         with pytest.raises(InvalidRequest, match="dryRun"):
             parse(an_event(queryStringParameters={"dryRun": "true"}))
@@ -93,23 +93,23 @@ def test_neither_asking_nor_looking_takes_a_query() -> None:
 # Looking and running
 
 
-def test_one_is_looked_at_by_its_id() -> None:
+def test_the_id_in_the_path_is_parsed() -> None:
     assert parse_reconciliation(an_event()).reconciliation_id == RECONCILIATION
 
 
 @pytest.mark.parametrize("name", [*NO_IDS, SETTLING, SURVEY])
-def test_what_is_no_id_is_refused(name: object) -> None:
+def test_an_invalid_id_is_refused(name: object) -> None:
     with pytest.raises(InvalidRequest):
         parse_reconciliation(an_event(name=name))
 
 
 @pytest.mark.parametrize("name", [SETTLING, SURVEY, RECONCILIATION])
-def test_what_is_run_is_named(name: str) -> None:
+def test_the_event_names_the_reconciliation_to_run(name: str) -> None:
     assert parse_to_run({"reconciliationId": name}) == name
 
 
 @pytest.mark.parametrize("event", [None, [], "settling", {}, *({"reconciliationId": name} for name in NO_IDS)])
-def test_what_is_not_named_is_not_run(event: object) -> None:
+def test_an_event_without_a_valid_id_is_refused(event: object) -> None:
     with pytest.raises(InvalidRequest):
         parse_to_run(event)
 
@@ -117,7 +117,7 @@ def test_what_is_not_named_is_not_run(event: object) -> None:
 # Messages
 
 
-def test_messages_are_taken_out_of_what_sqs_hands_over() -> None:
+def test_messages_are_parsed_from_an_sqs_event() -> None:
     records = [{"messageId": "1", "body": "{}", "receiptHandle": "a handle"}, {"messageId": "2", "body": ""}]
     assert parse_messages({"Records": records}) == [Message("1", "{}"), Message("2", "")]
     assert parse_messages({"Records": []}) == []
@@ -136,7 +136,7 @@ def test_messages_are_taken_out_of_what_sqs_hands_over() -> None:
         {"Records": [{"messageId": "1", "body": {}}]},
     ],
 )
-def test_what_sqs_would_never_hand_over_is_refused(event: object) -> None:
+def test_an_invalid_sqs_event_is_refused(event: object) -> None:
     with pytest.raises(InvalidRequest):
         parse_messages(event)
 
@@ -170,11 +170,11 @@ def ended(operation: Operation = Operation.CREATE, **detail: object) -> dict[str
 
 
 @pytest.mark.parametrize("operation", list(Operation))
-def test_the_run_is_the_one_that_was_started(operation: Operation) -> None:
+def test_the_run_is_parsed_from_the_event(operation: Operation) -> None:
     assert parse_execution_ended(json.dumps(ended(operation))) == RUNS[operation]
 
 
-def test_when_it_began_is_known_to_the_millisecond() -> None:
+def test_the_start_time_has_milliseconds() -> None:
     start = int(NOON.timestamp() * 1_000) + 7
     run = parse_execution_ended(json.dumps(ended(startDate=start)))
     assert run.started_at == NOON + timedelta(milliseconds=7)
@@ -200,13 +200,13 @@ def test_when_it_began_is_known_to_the_millisecond() -> None:
     ],
     ids=lambda detail: str(detail)[:40],
 )
-def test_an_event_that_is_not_understood_is_refused(detail: dict[str, Any]) -> None:
+def test_an_invalid_event_is_refused(detail: dict[str, Any]) -> None:
     with pytest.raises(InvalidRequest):
         parse_execution_ended(json.dumps(ended(**detail)))
 
 
 @pytest.mark.parametrize("text", [None, b"{}", {}, ended(), "", "nonsense", "[]", "null", "{}", "[" * 100_000])
-def test_what_is_no_event_is_refused(text: object) -> None:
+def test_a_text_that_is_not_an_event_is_refused(text: object) -> None:
     with pytest.raises(InvalidRequest):
         parse_execution_ended(text)
 
@@ -254,7 +254,7 @@ PARSERS: list[Callable[[Any], object]] = [
 
 @settings(max_examples=300)
 @given(event=FIELDS)
-def test_whatever_is_sent_is_understood_or_refused_and_nothing_else(event: dict[str, Any]) -> None:
+def test_any_input_is_parsed_or_refused(event: dict[str, Any]) -> None:
     for parse in PARSERS:
         with suppress(InvalidRequest):
             parse(event)

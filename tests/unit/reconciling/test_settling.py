@@ -64,7 +64,7 @@ TRUTHS: dict[Operation, dict[StackCondition | None, Status | None]] = {
         StackCondition.DONE: SUCCESS,
         StackCondition.DONE_AT_OLD_VERSION: SUCCESS,
         StackCondition.GONE: FAILURE,
-        StackCondition.NEVER_LIVED: FAILURE,
+        StackCondition.CREATION_FAILED: FAILURE,
         StackCondition.NEEDS_ROLLBACK: FAILURE,
         StackCondition.NEEDS_ROLLBACK_CONTINUED: FAILURE,
         StackCondition.BROKEN: FAILURE,
@@ -75,7 +75,7 @@ TRUTHS: dict[Operation, dict[StackCondition | None, Status | None]] = {
         StackCondition.DONE: SUCCESS,
         StackCondition.DONE_AT_OLD_VERSION: FAILURE,
         StackCondition.GONE: FAILURE,
-        StackCondition.NEVER_LIVED: FAILURE,
+        StackCondition.CREATION_FAILED: FAILURE,
         StackCondition.NEEDS_ROLLBACK: FAILURE,
         StackCondition.NEEDS_ROLLBACK_CONTINUED: FAILURE,
         StackCondition.BROKEN: FAILURE,
@@ -86,7 +86,7 @@ TRUTHS: dict[Operation, dict[StackCondition | None, Status | None]] = {
         StackCondition.DONE: FAILURE,
         StackCondition.DONE_AT_OLD_VERSION: FAILURE,
         StackCondition.GONE: SUCCESS,
-        StackCondition.NEVER_LIVED: FAILURE,
+        StackCondition.CREATION_FAILED: FAILURE,
         StackCondition.NEEDS_ROLLBACK: FAILURE,
         StackCondition.NEEDS_ROLLBACK_CONTINUED: FAILURE,
         StackCondition.BROKEN: FAILURE,
@@ -94,12 +94,12 @@ TRUTHS: dict[Operation, dict[StackCondition | None, Status | None]] = {
 }
 
 
-def test_the_truth_is_known_for_every_condition() -> None:
+def test_the_cases_cover_every_condition_of_a_stack() -> None:
     assert all(set(truths) == {None, *StackCondition} for truths in TRUTHS.values())
 
 
 @pytest.mark.parametrize(("operation", "stack"), [*product(Operation, EVERY_STATUS)])
-def test_an_operation_ends_as_its_stack_says(operation: Operation, stack: str | None) -> None:
+def test_the_stack_decides_how_an_operation_ended(operation: Operation, stack: str | None) -> None:
     world, run = world_with(operation, stack)
     world.executions.end(run.execution)
     settlement = world.settling.settle(run)
@@ -116,7 +116,7 @@ def test_an_operation_ends_as_its_stack_says(operation: Operation, stack: str | 
 
 
 @pytest.mark.parametrize(("operation", "stack"), [*product(Operation, EVERY_STATUS)])
-def test_past_its_deadline_nothing_is_left_open(operation: Operation, stack: str | None) -> None:
+def test_past_its_deadline_an_operation_is_always_settled(operation: Operation, stack: str | None) -> None:
     world, run = world_with(operation, stack)
     world.executions.end(run.execution)
     world.clock.advance(DEADLINE + A_MINUTE)
@@ -127,7 +127,7 @@ def test_past_its_deadline_nothing_is_left_open(operation: Operation, stack: str
 
 
 @pytest.mark.parametrize(("operation", "stack"), [*product(Operation, [None, "CREATE_COMPLETE", "UPDATE_FAILED"])])
-def test_while_its_execution_runs_nothing_is_touched(operation: Operation, stack: str | None) -> None:
+def test_an_operation_with_a_running_execution_is_not_settled(operation: Operation, stack: str | None) -> None:
     world, run = world_with(operation, stack)
     before = world.rows()
     world.stacks.calls.clear()
@@ -137,7 +137,7 @@ def test_while_its_execution_runs_nothing_is_touched(operation: Operation, stack
 
 
 @pytest.mark.parametrize(("operation", "stack"), [*product(Operation, EVERY_STATUS)])
-def test_who_lost_the_lock_has_failed_whatever_the_stack_says(operation: Operation, stack: str | None) -> None:
+def test_an_operation_that_lost_its_lock_has_failed_whatever_the_stack(operation: Operation, stack: str | None) -> None:
     """Whoever owns the tenant now may have brought the stack about."""
     world, run = world_with(operation, stack)
     world.executions.end(run.execution)
@@ -146,11 +146,11 @@ def test_who_lost_the_lock_has_failed_whatever_the_stack_says(operation: Operati
     settlement = world.settling.settle(run)
     assert isinstance(settlement, Settled)
     assert settlement.status is Status.FAILURE
-    assert "lost its lock" in settlement.reason
+    assert "no longer held the tenant's lock" in settlement.reason
     assert world.table.metadata(ACME) == before
 
 
-def test_a_stack_that_is_someone_elses_is_no_success() -> None:
+def test_somebody_elses_stack_is_not_a_success() -> None:
     for operation in Operation:
         world, run = world_with(operation, "CREATE_COMPLETE")
         (stack,) = world.stacks.living
@@ -162,7 +162,7 @@ def test_a_stack_that_is_someone_elses_is_no_success() -> None:
         assert "was made for someone-else" in settlement.reason
 
 
-def test_a_delete_is_no_success_if_the_stack_of_the_tenant_is_not_known() -> None:
+def test_a_delete_has_not_succeeded_if_the_tenants_stack_is_unknown() -> None:
     """A tenant from before Berth, whose stack has another name: it would be left behind."""
     world, run = world_with(Operation.DELETE, None)
     old = Queue("arn:aws:sqs:eu-west-1:0:old-acme", "https://sqs.eu-west-1.amazonaws.com/0/old-acme")
@@ -179,11 +179,11 @@ def test_a_delete_is_no_success_if_the_stack_of_the_tenant_is_not_known() -> Non
 # What is written
 
 
-def test_a_create_that_came_through_is_published() -> None:
+def test_a_create_that_succeeded_is_published() -> None:
     world, run = world_with(Operation.CREATE, "CREATE_COMPLETE")
     world.executions.end(run.execution)
     world.clock.advance(A_MINUTE)
-    assert world.settling.settle(run) == Settled(Status.SUCCESS, "the stack is what was asked for")
+    assert world.settling.settle(run) == Settled(Status.SUCCESS, "the stack is as requested")
     metadata = world.metadata_of(ACME)
     (stack,) = world.stacks.living
     assert (metadata.queue, metadata.version, metadata.stack_id) == (QUEUE, NEXT_VERSION, stack.stack_id)
@@ -192,14 +192,14 @@ def test_a_create_that_came_through_is_published() -> None:
     assert [entry.status for entry in world.table.history(ACME)] == [Status.STARTED, Status.SUCCESS]
 
 
-def test_an_update_that_came_through_is_published() -> None:
+def test_an_update_that_succeeded_is_published() -> None:
     world, run = world_with(Operation.UPDATE, "UPDATE_COMPLETE")
     world.executions.end(run.execution)
     world.settling.settle(run)
     assert world.metadata_of(ACME).version == NEXT_VERSION
 
 
-def test_an_update_to_where_the_tenant_is_that_cloudformation_was_never_asked_for_has_failed() -> None:
+def test_an_update_to_the_tenants_own_version_that_never_reached_cloudformation_has_failed() -> None:
     """The stack is at that version because it was there before."""
     world = FleetWithStacks()
     world.add("acme", version=NEXT_VERSION)
@@ -211,7 +211,7 @@ def test_an_update_to_where_the_tenant_is_that_cloudformation_was_never_asked_fo
     assert world.metadata_of(ACME).version == NEXT_VERSION
 
 
-def test_an_update_that_never_began_leaves_the_tenant_served_as_it_was() -> None:
+def test_a_tenant_is_served_as_before_after_an_update_that_never_began() -> None:
     world, run = world_with(Operation.UPDATE, "CREATE_COMPLETE", at=VERSION)
     world.executions.end(run.execution)
     settlement = world.settling.settle(run)
@@ -222,7 +222,7 @@ def test_an_update_that_never_began_leaves_the_tenant_served_as_it_was() -> None
     assert world.metadata_of(ACME).version == VERSION
 
 
-def test_a_delete_that_came_through_leaves_no_metadata() -> None:
+def test_a_delete_that_succeeded_leaves_no_metadata() -> None:
     world, run = world_with(Operation.DELETE, None)
     world.executions.end(run.execution)
     world.settling.settle(run)
@@ -232,7 +232,7 @@ def test_a_delete_that_came_through_leaves_no_metadata() -> None:
 @pytest.mark.parametrize(
     ("stack", "served"), [("CREATE_COMPLETE", True), ("UPDATE_ROLLBACK_FAILED", True), ("DELETE_FAILED", False)]
 )
-def test_a_delete_that_left_its_stack_alone_is_served_again_and_no_other(stack: str, served: bool) -> None:
+def test_a_tenant_is_served_again_only_if_its_delete_did_not_change_the_stack(stack: str, served: bool) -> None:
     world, run = world_with(Operation.DELETE, stack)
     assert not world.metadata_of(ACME).published
     world.executions.end(run.execution)
@@ -240,17 +240,17 @@ def test_a_delete_that_left_its_stack_alone_is_served_again_and_no_other(stack: 
     assert world.metadata_of(ACME).published is served
 
 
-def test_a_failure_says_how_the_execution_ended_and_what_is_true() -> None:
+def test_a_failure_has_the_end_of_the_execution_and_the_state_of_the_stack() -> None:
     world, run = world_with(Operation.CREATE, None)
     world.executions.end(run.execution)
     world.executions.endings[run.execution] = "timed out"
-    reason = "The execution timed out, and did not say how the operation ended: there is no stack"
+    reason = "The execution timed out and did not record how the operation ended: there is no stack"
     cause = RootCause(run.attempt.name, "AWS::StepFunctions::Execution", reason)
     assert world.settling.settle(run) == Settled(Status.FAILURE, str(cause))
     assert world.audit(ACME).root_cause == cause
 
 
-def test_if_it_is_the_stack_that_failed_its_first_failure_is_the_cause() -> None:
+def test_if_the_stack_failed_its_first_failure_is_the_root_cause() -> None:
     world, run = world_with(Operation.CREATE, "CREATE_IN_PROGRESS")
     world.stacks.failures.append("Access to the resource is denied.")
     world.stacks.settle()
@@ -266,7 +266,7 @@ def test_if_it_is_the_stack_that_failed_its_first_failure_is_the_cause() -> None
 
 
 @pytest.mark.parametrize("how_the_delete_ended", list(Status))
-def test_a_create_whose_delete_still_counts_never_succeeds_by_settling(how_the_delete_ended: Status) -> None:
+def test_a_create_is_never_settled_as_a_success_while_a_delete_is_in_effect(how_the_delete_ended: Status) -> None:
     """It died in its first step: before it was refused, or before it had revived the tenant."""
     world, run = world_with(Operation.CREATE, "CREATE_COMPLETE")
     world.table.plant_audit(an_audit(how_the_delete_ended, Operation.DELETE, version=None, at=NOON - A_MINUTE))
@@ -277,7 +277,7 @@ def test_a_create_whose_delete_still_counts_never_succeeds_by_settling(how_the_d
     assert not (metadata := world.table.metadata(ACME)) or not metadata.published
 
 
-def test_a_create_that_had_revived_the_tenant_succeeds() -> None:
+def test_a_create_that_has_superseded_the_delete_succeeds() -> None:
     world, run = world_with(Operation.CREATE, "CREATE_COMPLETE")
     delete = an_audit(Status.SUCCESS, Operation.DELETE, version=None, at=NOON - A_MINUTE)
     world.table.plant_audit(replace(delete, revived_by=run.execution))
@@ -291,7 +291,7 @@ def test_a_create_that_had_revived_the_tenant_succeeds() -> None:
     [{"withdrawn_by": "a delete"}, {"version": None}, {"queue": None}],
     ids=["withdrawn", "never published", "no queue"],
 )
-def test_an_update_of_a_tenant_that_is_not_served_never_succeeds_by_settling(withdrawn: dict[str, Any]) -> None:
+def test_an_update_of_a_tenant_that_is_not_served_is_never_settled_as_a_success(withdrawn: dict[str, Any]) -> None:
     world, run = world_with(Operation.UPDATE, "UPDATE_COMPLETE")
     world.table.plant_metadata(replace(world.metadata_of(ACME), **withdrawn))
     world.executions.end(run.execution)
@@ -301,7 +301,7 @@ def test_an_update_of_a_tenant_that_is_not_served_never_succeeds_by_settling(wit
     assert not world.metadata_of(ACME).published
 
 
-def test_an_update_of_nobody_never_succeeds_by_settling() -> None:
+def test_an_update_of_an_unknown_tenant_is_never_settled_as_a_success() -> None:
     world, run = world_with(Operation.UPDATE, "UPDATE_COMPLETE")
     world.table.drop(MetadataKey(ACME))
     world.executions.end(run.execution)
@@ -311,7 +311,7 @@ def test_an_update_of_nobody_never_succeeds_by_settling() -> None:
 
 
 @pytest.mark.parametrize("operation", [Operation.CREATE, Operation.UPDATE])
-def test_as_long_as_its_queue_does_not_answer_it_is_open_and_after_its_deadline_it_has_failed(
+def test_while_its_queue_cannot_be_used_an_operation_is_open_and_at_its_deadline_it_has_failed(
     operation: Operation,
 ) -> None:
     world, run = world_with(operation, "UPDATE_COMPLETE")
@@ -322,14 +322,14 @@ def test_as_long_as_its_queue_does_not_answer_it_is_open_and_after_its_deadline_
     settlement = world.settling.settle(run)
     assert isinstance(settlement, Settled)
     assert settlement.status is Status.FAILURE
-    assert "does not answer" in settlement.reason
+    assert "cannot be used yet" in settlement.reason
 
 
 # Once, and only if nobody else was faster
 
 
 @pytest.mark.parametrize(("operation", "stack"), [*product(Operation, [None, "CREATE_COMPLETE", "DELETE_FAILED"])])
-def test_who_is_settled_twice_is_settled_once(operation: Operation, stack: str | None) -> None:
+def test_a_settled_operation_is_not_settled_again(operation: Operation, stack: str | None) -> None:
     world, run = world_with(operation, stack)
     world.executions.end(run.execution)
     assert isinstance(world.settling.settle(run), Settled)
@@ -340,7 +340,7 @@ def test_who_is_settled_twice_is_settled_once(operation: Operation, stack: str |
 
 
 @pytest.mark.parametrize(("operation", "stack"), [*product(Operation, [None, "CREATE_COMPLETE", "DELETE_FAILED"])])
-def test_two_at_once_settle_once(operation: Operation, stack: str | None) -> None:
+def test_of_two_simultaneous_settlements_one_is_recorded(operation: Operation, stack: str | None) -> None:
     """Each of the two has looked before the other has written."""
     world, run = world_with(operation, stack)
     world.executions.end(run.execution)
@@ -358,7 +358,7 @@ def test_two_at_once_settle_once(operation: Operation, stack: str | None) -> Non
     assert statuses == {world.audit(ACME, operation).status}
 
 
-def test_an_operation_that_has_said_how_it_ended_is_left_alone() -> None:
+def test_an_operation_that_has_recorded_its_end_is_not_settled() -> None:
     world, run = world_with(Operation.CREATE, "CREATE_COMPLETE")
     (stack,) = world.stacks.living
     world.table.publish(run, Publication(stack.stack_id, QUEUE, NEXT_VERSION, None), at=NOON)
@@ -376,7 +376,7 @@ def test_an_operation_that_never_began_has_nothing_to_settle() -> None:
 
 
 @pytest.mark.parametrize("stack", [None, "CREATE_COMPLETE"])
-def test_who_is_overtaken_by_a_later_attempt_writes_nothing(stack: str | None) -> None:
+def test_an_operation_with_a_later_attempt_is_not_recorded(stack: str | None) -> None:
     world, run = world_with(Operation.CREATE, stack)
     world.executions.end(run.execution)
     later = a_run(2, version=NEXT_VERSION, started_at=NOON + A_MINUTE)
@@ -389,7 +389,7 @@ def test_who_is_overtaken_by_a_later_attempt_writes_nothing(stack: str | None) -
     assert world.audit(ACME).status is Status.STARTED
 
 
-def test_an_event_about_an_earlier_attempt_does_not_touch_the_later_one() -> None:
+def test_an_event_about_an_earlier_attempt_does_not_change_the_later_one() -> None:
     world, first = world_with(Operation.CREATE, "CREATE_COMPLETE")
     world.executions.end(first.execution)
     later = a_run(2, version=NEXT_VERSION, started_at=NOON + A_MINUTE)
@@ -399,7 +399,7 @@ def test_an_event_about_an_earlier_attempt_does_not_touch_the_later_one() -> Non
     assert world.rows() == before
 
 
-def test_the_lock_knows_the_run_better_than_who_reports_it() -> None:
+def test_the_run_is_read_from_the_lock_not_from_the_report() -> None:
     """An audit row does not say when the run began, and a delete's may lack the version."""
     world, run = world_with(Operation.DELETE, "DELETE_IN_PROGRESS")
     world.executions.end(run.execution)
@@ -413,7 +413,7 @@ def test_the_lock_knows_the_run_better_than_who_reports_it() -> None:
 
 
 @pytest.mark.parametrize(("operation", "stack"), [*product(Operation, EVERY_STATUS)])
-def test_a_dry_run_says_the_same_and_writes_nothing(operation: Operation, stack: str | None) -> None:
+def test_a_dry_run_has_the_same_result_and_writes_nothing(operation: Operation, stack: str | None) -> None:
     world, run = world_with(operation, stack)
     world.executions.end(run.execution)
     before, world.stacks.calls = world.rows(), []
@@ -432,7 +432,7 @@ def test_a_dry_run_says_the_same_and_writes_nothing(operation: Operation, stack:
 @pytest.mark.parametrize("call", [1, 2, 3])
 @pytest.mark.parametrize("late", [False, True], ids=["in time", "past the deadline"])
 @pytest.mark.parametrize("operation", list(Operation))
-def test_being_throttled_never_decides_how_an_operation_ended(operation: Operation, late: bool, call: int) -> None:
+def test_throttling_never_decides_how_an_operation_ended(operation: Operation, late: bool, call: int) -> None:
     """What could not be looked at is looked at again, however late it is: the truth does not go away."""
     world, run = world_with(operation, "DELETE_COMPLETE" if operation is Operation.DELETE else "UPDATE_COMPLETE")
     world.executions.end(run.execution)
@@ -444,7 +444,7 @@ def test_being_throttled_never_decides_how_an_operation_ended(operation: Operati
     assert world.audit(ACME, operation).status is Status.SUCCESS
 
 
-def test_being_throttled_at_first_glance_is_told_to_whoever_asked() -> None:
+def test_throttling_is_raised() -> None:
     world, run = world_with(Operation.CREATE, "CREATE_COMPLETE")
     world.executions.end(run.execution)
     world.stacks.throttle(1)
@@ -456,7 +456,7 @@ def test_being_throttled_at_first_glance_is_told_to_whoever_asked() -> None:
 # What is published
 
 
-def test_what_the_stack_was_made_from_is_remembered_if_it_is_known() -> None:
+def test_the_fingerprint_is_recorded_if_it_is_known() -> None:
     world, run = world_with(Operation.CREATE, "CREATE_COMPLETE", at=VERSION)
     world.executions.end(run.execution)
     world.settling.settle(run)
@@ -464,7 +464,7 @@ def test_what_the_stack_was_made_from_is_remembered_if_it_is_known() -> None:
     assert world.metadata_of(ACME).deployed is None
 
 
-def test_the_stacks_own_queue_is_published_whatever_was_on_record() -> None:
+def test_the_queue_of_the_stack_is_published_whatever_was_recorded() -> None:
     world, run = world_with(Operation.UPDATE, "UPDATE_COMPLETE")
     world.table.plant_metadata(replace(world.metadata_of(ACME), queue=OTHER_QUEUE))
     world.executions.end(run.execution)

@@ -39,20 +39,20 @@ def world() -> FleetWithStacks:
 # A fleet that is as it should be
 
 
-def test_a_fleet_that_is_well_costs_a_look_at_the_index_and_the_list_of_stacks(world: FleetWithStacks) -> None:
+def test_a_healthy_fleet_needs_only_the_index_and_the_list_of_stacks(world: FleetWithStacks) -> None:
     for number in range(5):
         world.add(f"t{number}")
     world.survey.others = [SurveyedStack("Berth", Stack("arn:x", "UPDATE_COMPLETE", "", None, None, None, ours=True))]
     world.stacks.calls.clear()
     done = world.reconcile(REPAIR)
     assert done.status is ReconciliationStatus.DONE
-    assert done.looked_at == Coverage(operations=0, tenants=5, stacks=5, all_stacks=6, drift=0, rows=5)
+    assert done.coverage == Coverage(operations=0, tenants=5, stacks=5, all_stacks=6, drift=0, rows=5)
     assert not done.findings
     assert done.total == done.repaired == 0
     assert not world.stacks.calls
 
 
-def test_tenants_that_are_at_work_are_not_looked_at_closer(world: FleetWithStacks) -> None:
+def test_tenants_with_running_operations_are_not_checked(world: FleetWithStacks) -> None:
     world.begin(a_run(tenant=tenant("creating")))
     for name, operation in (("updating", Operation.UPDATE), ("deleting", Operation.DELETE)):
         world.begin(a_run(tenant=world.add(name), operation=operation, version=NEXT_VERSION))
@@ -60,7 +60,7 @@ def test_tenants_that_are_at_work_are_not_looked_at_closer(world: FleetWithStack
     world.stacks.calls.clear()
     done = world.reconcile(REPAIR)
     assert not done.findings
-    assert done.looked_at.tenants == 3
+    assert done.coverage.tenants == 3
     assert not world.stacks.calls
 
 
@@ -72,13 +72,13 @@ def test_versions_with_the_same_content_are_no_difference(world: FleetWithStacks
     assert not world.reconcile(REPAIR).findings
 
 
-def test_deleted_tenants_without_a_stack_are_not_looked_at(world: FleetWithStacks) -> None:
+def test_deleted_tenants_without_a_stack_are_not_checked(world: FleetWithStacks) -> None:
     world.add("acme")
     world.take_stack_away(ACME)
     world.delete(ACME)
     done = world.reconcile(REPAIR)
     assert not done.findings
-    assert done.looked_at.tenants == 0
+    assert done.coverage.tenants == 0
 
 
 # What differs
@@ -109,9 +109,7 @@ def everything_wrong(world: FleetWithStacks) -> dict[str, Kind]:
 
 
 @pytest.mark.parametrize("spec", [LOOK, DRY], ids=["only looking", "dry run"])
-def test_what_differs_is_found_and_nothing_is_done_about_it_unless_asked_for(
-    world: FleetWithStacks, spec: Spec
-) -> None:
+def test_differences_are_found_and_not_repaired_by_default(world: FleetWithStacks, spec: Spec) -> None:
     expected = everything_wrong(world)
     before = world.rows()
     done = world.reconcile(spec)
@@ -123,7 +121,7 @@ def test_what_differs_is_found_and_nothing_is_done_about_it_unless_asked_for(
     assert not world.executions.started
 
 
-def test_what_differs_is_repaired_if_that_is_asked_for(world: FleetWithStacks) -> None:
+def test_differences_are_repaired_on_request(world: FleetWithStacks) -> None:
     everything_wrong(world)
     done = world.reconcile(REPAIR)
     assert {finding.subject for finding in done.findings if finding.repaired} == {"differs"}
@@ -141,7 +139,7 @@ def test_what_differs_is_repaired_if_that_is_asked_for(world: FleetWithStacks) -
     assert world.metadata_of(tenant("differs")).queue == queue_of(tenant("differs"))
 
 
-def test_asking_twice_orders_once(world: FleetWithStacks) -> None:
+def test_two_reconciliations_start_one_operation(world: FleetWithStacks) -> None:
     everything_wrong(world)
     world.reconcile(REPAIR)
     ordered = world.ordered()
@@ -150,16 +148,16 @@ def test_asking_twice_orders_once(world: FleetWithStacks) -> None:
     assert ("differs", Kind.METADATA_DIFFERS) not in {(finding.subject, finding.kind) for finding in done.findings}
 
 
-def test_what_was_never_created_is_not_created_by_a_repair(world: FleetWithStacks) -> None:
+def test_a_tenant_that_was_never_created_is_not_created_by_a_repair(world: FleetWithStacks) -> None:
     """An update of a tenant that there never was is refused, and leaves its row."""
     world.table.plant_audit(an_audit(Status.FAILURE, Operation.UPDATE, version=NEXT_VERSION, at=LONG_AGO))
     done = world.reconcile(REPAIR)
-    assert done.looked_at.tenants == 1
+    assert done.coverage.tenants == 1
     assert not done.findings
     assert not world.executions.started
 
 
-def test_what_the_list_of_stacks_says_is_looked_up_before_anything_is_done_about_it(world: FleetWithStacks) -> None:
+def test_the_stack_is_read_again_before_a_repair(world: FleetWithStacks) -> None:
     """The stack was made after the list was."""
     world.add("acme")
     world.survey.all = lambda: iter(())  # type: ignore[method-assign]
@@ -168,7 +166,7 @@ def test_what_the_list_of_stacks_says_is_looked_up_before_anything_is_done_about
     assert world.stacks.calls == ["find"]
 
 
-def test_an_operation_that_began_since_is_not_disturbed(world: FleetWithStacks) -> None:
+def test_an_operation_that_began_meanwhile_is_not_disturbed(world: FleetWithStacks) -> None:
     world.add("acme", queue=OTHER_QUEUE)
     find = world.stacks.find
 
@@ -185,7 +183,7 @@ def test_an_operation_that_began_since_is_not_disturbed(world: FleetWithStacks) 
 # Stacks that are nobody's
 
 
-def test_a_stack_with_a_tenants_prefix_that_is_no_tenants_is_foreign(world: FleetWithStacks) -> None:
+def test_a_stack_with_the_prefix_of_tenants_stacks_and_without_a_tenant_is_foreign(world: FleetWithStacks) -> None:
     def a_stack(name: str, who: str | None) -> SurveyedStack:
         return SurveyedStack(name, Stack(f"arn:{name}", "CREATE_COMPLETE", "", who, None, None, ours=True))
 
@@ -201,8 +199,8 @@ def test_a_stack_with_a_tenants_prefix_that_is_no_tenants_is_foreign(world: Flee
         (Kind.FOREIGN_STACK, f"{NAMES.tenant_prefix}no-id"),
         (Kind.FOREIGN_STACK, f"{NAMES.tenant_prefix}acme-00000000"),
     ]
-    assert done.looked_at.all_stacks == 4
-    assert done.looked_at.stacks == 3
+    assert done.coverage.all_stacks == 4
+    assert done.coverage.stacks == 3
     assert not world.executions.started
 
 
@@ -213,15 +211,15 @@ def test_the_stacks_of_another_control_plane_are_only_counted(world: FleetWithSt
     world.survey.others = [SurveyedStack(Names(name).stack_of(ACME), stack)]
     done = world.reconcile(REPAIR)
     assert not done.findings
-    assert (done.looked_at.all_stacks, done.looked_at.stacks, done.looked_at.tenants) == (2, 1, 1)
+    assert (done.coverage.all_stacks, done.coverage.stacks, done.coverage.tenants) == (2, 1, 1)
 
 
-def test_a_stack_that_bears_a_tenants_name_and_is_anothers_is_foreign(world: FleetWithStacks) -> None:
+def test_a_stack_with_one_tenants_name_and_another_tenants_id_is_foreign(world: FleetWithStacks) -> None:
     world.stacks.plant(Stack(stack_arn(), "CREATE_COMPLETE", "", "bolt", None, None, ours=True))
     assert kinds(world.reconcile(REPAIR)) == [(Kind.FOREIGN_STACK, NAMES.stack_of(ACME))]
 
 
-def test_a_deleted_tenants_messages_are_not_lost_by_a_repair(world: FleetWithStacks) -> None:
+def test_a_repair_does_not_lose_a_deleted_tenants_messages(world: FleetWithStacks) -> None:
     world.delete(world.add("acme"))
     world.queues.held[queue_of(ACME).url] = Messages(1, 0, 0)
     world.reconcile(REPAIR)
@@ -232,23 +230,23 @@ def test_a_deleted_tenants_messages_are_not_lost_by_a_repair(world: FleetWithSta
 # Drift
 
 
-def test_drift_is_found_by_cloudformations_own_word(world: FleetWithStacks) -> None:
+def test_drift_that_cloudformation_reports_is_found(world: FleetWithStacks) -> None:
     drifted = world.drifting(25)
     done = world.reconcile(Spec(detect_drift=True))
     assert sorted(kinds(done)) == [(Kind.DRIFTED, name) for name in drifted]
-    assert done.looked_at.drift == 25
+    assert done.coverage.drift == 25
     assert not done.repaired
     assert not world.executions.started
 
 
-def test_nobody_is_asked_about_drift_unless_it_is_asked_for(world: FleetWithStacks) -> None:
+def test_drift_is_detected_only_on_request(world: FleetWithStacks) -> None:
     world.drifting(3)
     done = world.reconcile(REPAIR)
     assert not done.findings
-    assert done.looked_at.drift == 0
+    assert done.coverage.drift == 0
 
 
-def test_only_a_few_stacks_are_compared_at_once_and_waiting_for_them_is_no_spinning(world: FleetWithStacks) -> None:
+def test_few_drift_detections_run_at_once_with_pauses_in_between(world: FleetWithStacks) -> None:
     world.drifting(25)
     world.survey.looks_needed = 3
     under_way: set[str] = set()
@@ -276,30 +274,30 @@ def test_only_a_few_stacks_are_compared_at_once_and_waiting_for_them_is_no_spinn
     world.survey.drift = looked  # type: ignore[method-assign,assignment]
     world.pause = paused
     done = world.reconcile(Spec(detect_drift=True))
-    assert done.looked_at.drift == 25
+    assert done.coverage.drift == 25
     assert most == DRIFT_AT_ONCE
     assert pauses == 3 * 2
 
 
-def test_a_stack_that_cannot_be_compared_now_is_left_out(world: FleetWithStacks) -> None:
+def test_a_stack_whose_drift_cannot_be_detected_now_is_left_out(world: FleetWithStacks) -> None:
     world.drifting(3)
     (stack,) = world.stacks_of(tenant("t00"))
     world.survey.cannot_be_compared.add(stack.stack_id)
     done = world.reconcile(Spec(detect_drift=True))
     assert kinds(done) == [(Kind.DRIFTED, "t02")]
-    assert done.looked_at.drift == 2
+    assert done.coverage.drift == 2
 
 
-def test_a_stack_that_does_not_stand_or_is_nobodys_is_not_compared(world: FleetWithStacks) -> None:
+def test_the_drift_of_broken_or_foreign_stacks_is_not_detected(world: FleetWithStacks) -> None:
     (stack,) = world.stacks_of(world.add("broken"))
     world.stacks.change(stack.stack_id, "UPDATE_ROLLBACK_FAILED")
     world.stacks.plant_done(tenant("stray"))
     world.delete(world.add("deleted"))
-    assert world.reconcile(replace(LOOK, detect_drift=True)).looked_at.drift == 0
+    assert world.reconcile(replace(LOOK, detect_drift=True)).coverage.drift == 0
 
 
 @pytest.mark.parametrize("listed_as", [QUEUE_OF_NOBODY, None], ids=["also in its stack", "only in its row"])
-def test_a_queue_that_may_not_be_looked_at_is_that_tenants_finding_and_the_survey_goes_on(
+def test_a_queue_without_permission_is_a_finding_and_the_survey_continues(
     world: FleetWithStacks, listed_as: Queue | None
 ) -> None:
     strange, _other = world.add("strange"), world.add("zeta")
@@ -335,7 +333,7 @@ class UnreadableTable(MeddledTable):
         ]
 
 
-def test_rows_that_cannot_be_read_are_that_tenants_finding_and_the_survey_goes_on(world: FleetWithStacks) -> None:
+def test_unreadable_rows_are_a_finding_and_the_survey_continues(world: FleetWithStacks) -> None:
     for name in ("odd", "unreadable-listed", "zeta"):
         world.add(name)
     table = UnreadableTable()
@@ -354,7 +352,7 @@ def test_rows_that_cannot_be_read_are_that_tenants_finding_and_the_survey_goes_o
     ]
 
 
-def test_a_stack_whose_template_somebody_has_replaced_by_one_that_names_no_version_is_found(
+def test_a_stack_whose_template_was_replaced_by_one_without_a_version_is_found(
     world: FleetWithStacks,
 ) -> None:
     who = world.add("acme", deployed="the fingerprint of a release")
@@ -363,10 +361,10 @@ def test_a_stack_whose_template_somebody_has_replaced_by_one_that_names_no_versi
     world.stacks.change(stack.stack_id, "UPDATE_COMPLETE", version=None, queue=None)
     done = world.reconcile(LOOK)
     assert kinds(done) == [(Kind.METADATA_DIFFERS, "acme")]
-    assert "its template is no release of Berth" in done.findings[0].detail
+    assert "its template is not a release" in done.findings[0].detail
 
 
-def test_a_stack_that_nobody_asked_for_is_an_orphan_though_it_has_recorded_its_queue(world: FleetWithStacks) -> None:
+def test_a_stack_without_an_operation_is_an_orphan_even_if_it_has_recorded_its_queue(world: FleetWithStacks) -> None:
     who = tenant("orphan")
     stack = world.stacks.plant_done(who, queue=queue_of(who))
     world.table.record_queue(who, stack_id=stack.stack_id, queue=queue_of(who), at=world.clock.now())

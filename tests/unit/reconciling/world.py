@@ -10,7 +10,7 @@ from typing import Any
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.records import (
-    LATEST_LOOK,
+    LATEST_SCAN,
     Finding,
     Kind,
     Reconciliation,
@@ -116,7 +116,7 @@ class RememberedReconciliations(InMemoryReconciliations):
 
     def record_reconciliation(self, reconciliation: Reconciliation) -> None:
         super().record_reconciliation(reconciliation)
-        if reconciliation.id != LATEST_LOOK:
+        if reconciliation.id != LATEST_SCAN:
             self.written.append(reconciliation)
 
 

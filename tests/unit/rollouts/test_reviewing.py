@@ -95,7 +95,7 @@ def test_the_changes_are_recorded_and_nothing_is_changed() -> None:
         "may replace or remove Alarm (AWS::CloudWatch::Alarm)",
     )
     assert review.change_sets == [], "the change set is deleted afterwards"
-    assert "make_changes" not in review.stacks.calls
+    assert "execute_change_set" not in review.stacks.calls
     assert review.world.metadata_of(T1).version == VERSION
     stage = review.world.stage(review.rollout)
     assert (stage.succeeded, stage.in_flight) == (1, 0)
@@ -107,7 +107,7 @@ def test_the_review_waits_until_the_change_set_is_ready() -> None:
     review.stacks.review_takes = 3
 
     assert [review.review() for _ in range(5)] == [TryAgain()] * 4 + [Settled(Result.SUCCEEDED)]
-    assert review.stacks.calls.count("draw_up_changes") == 1
+    assert review.stacks.calls.count("create_change_set") == 1
 
 
 def test_an_empty_change_set_means_unchanged() -> None:
@@ -179,7 +179,7 @@ def test_a_stack_that_berth_did_not_create_is_not_reviewed() -> None:
 
     assert review.until_settled() == Settled(Result.FAILED)
     assert "Berth did not make it" in review.reason
-    assert "draw_up_changes" not in review.stacks.calls
+    assert "create_change_set" not in review.stacks.calls
 
 
 # Losses
@@ -248,7 +248,7 @@ def test_a_missing_fingerprint_does_not_equal_another_missing_one() -> None:
     assert review.world.metadata_of(T1).deployed is None
 
     assert review.review() == TryAgain()
-    assert "draw_up_changes" in review.stacks.calls
+    assert "create_change_set" in review.stacks.calls
 
 
 def _to(version: str, before: TenantOutcome) -> TenantOutcome:
@@ -277,7 +277,7 @@ def test_the_review_waits_for_a_stack_that_cloudformation_is_changing() -> None:
     review = Review()
     review.stacks.change(review.stack.stack_id, "UPDATE_IN_PROGRESS")
     assert review.review() == TryAgain()
-    assert "draw_up_changes" not in review.stacks.calls
+    assert "create_change_set" not in review.stacks.calls
 
     review.stacks.change(review.stack.stack_id, "UPDATE_COMPLETE")
 

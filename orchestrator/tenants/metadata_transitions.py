@@ -1,0 +1,180 @@
+"""The rules for changes of a tenant's metadata outside its operations: descriptions, the stack's queue, corrections.
+
+Pure functions from records to transitions, as in :mod:`orchestrator.tenants.operation_transitions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.changes import correction
+from orchestrator.tenants.records import (
+    UNKNOWN_CREATOR,
+    Attempt,
+    Audit,
+    Metadata,
+    Queue,
+    RecordedChange,
+    Request,
+    TenantState,
+)
+from orchestrator.tenants.state import state_of
+from orchestrator.tenants.writes import (
+    Append,
+    Check,
+    Condition,
+    CopyOf,
+    Differs,
+    Equals,
+    LockKey,
+    MetadataKey,
+    Missing,
+    Present,
+    RowAbsent,
+    RowExists,
+    Transition,
+    Update,
+    all_of,
+    any_of,
+    still,
+)
+
+if TYPE_CHECKING:
+    from orchestrator.tenants.ports import Pin, SeenTenant, Stack
+
+
+def stack_not_gone(stack_id: str) -> Condition:
+    """A condition of every write that names a tenant's stack.
+
+    A stack that has withdrawn its queue is never served again.
+    """
+    return any_of(Missing("gone_stack_id"), Differs("gone_stack_id", stack_id))
+
+
+# Labels and pin
+
+
+def described(
+    tenant: TenantId,
+    metadata: Metadata | None,
+    *,
+    labels: Mapping[str, str] | None,
+    pin: Pin,
+    at: datetime,
+    asked_for: Attempt | None,
+    only_if: SeenTenant | None,
+    change: RecordedChange | None,
+) -> Transition:
+    """Set labels and pin of a tenant that exists, or whose create is about to start.
+
+    The transition applies only if labels and pin are still as in ``metadata``.
+    """
+    sets: dict[str, object] = {"updated_at": at}
+    if asked_for is not None:
+        sets |= {"asked_for": asked_for, "asked_for_at": at}
+    if labels is not None:
+        sets["labels"] = labels
+    if pin.version is not None:
+        sets["pinned_version"] = pin.version
+    conditions = [
+        still("labels", metadata.labels if metadata and metadata.labelled else None),
+        still("pinned_version", metadata.pinned_version if metadata else None),
+    ]
+    if asked_for is None:
+        conditions += [RowExists(), Missing("withdrawn_by")]
+    if only_if is not None:
+        conditions += _unclaimed_since(only_if.metadata)
+    clears = ("pinned_version",) if pin.lift and pin.version is None else ()
+    update = Update(MetadataKey(tenant), sets, clears=clears, condition=all_of(*conditions))
+    return [update, *([Append(change)] if change else [])]
+
+
+def _unclaimed_since(seen: Metadata | None) -> Sequence[Condition]:
+    """Nobody has created the tenant, or requested its create, since the metadata was read."""
+    served = seen is not None and seen.version is not None
+    return [
+        still("created_by", seen.created_by if seen else None),
+        Present("version") if served else Missing("version"),
+        still("asked_for_at", seen.asked_for_at if seen else None),
+    ]
+
+
+# The queue of the tenant's stack
+
+
+def queue_recorded(
+    tenant: TenantId, *, stack_id: str, queue: Queue, at: datetime, seen: Metadata | None, change: RecordedChange | None
+) -> Transition:
+    """Record the stack's queue. A published queue is replaced only by its own stack, or if no stack is recorded."""
+    conditions = [
+        stack_not_gone(stack_id),
+        any_of(Missing("stack_id"), Equals("stack_id", stack_id), Missing("version")),
+    ]
+    if seen is not None and seen.queue is not None:
+        conditions.append(Equals("queue", seen.queue))
+    update = Update(
+        MetadataKey(tenant),
+        {"queue": queue, "stack_id": stack_id, "updated_at": at},
+        {"created_at": at},
+        ("deployed",),
+        all_of(*conditions),
+    )
+    return [update, *([Append(change)] if change else [])]
+
+
+def marked_gone(tenant: TenantId, *, stack_id: str) -> Transition:
+    return [Update(MetadataKey(tenant), {"gone_stack_id": stack_id}, condition=RowExists())]
+
+
+def queue_forgotten(tenant: TenantId, *, stack_id: str, vanished: bool) -> Transition:
+    """Remove what the stack recorded. Labels, pin and owner stay.
+
+    The stack's id is kept as ``gone_stack_id``, so that a run that saw the stack earlier does not publish it.
+    """
+    sets: dict[str, object] = {"gone_stack_id": stack_id, "listed_version": None}
+    defaults: dict[str, object] = {}
+    clears = ["queue", "stack_id", "version", "deployed"]
+    if vanished:  # Otherwise an operation is running and has set the listed state; only the version goes.
+        sets |= {
+            "listed_state": TenantState.UNKNOWN,
+            # The tenant will be created again at the version that it had.
+            "last_version": CopyOf("version"),
+        }
+        # The next requester must not become the owner of this tenant, even if the owner was never recorded.
+        defaults["created_by"] = UNKNOWN_CREATOR
+        clears.append("root_cause")
+    return [Update(MetadataKey(tenant), sets, defaults, clears, Equals("stack_id", stack_id))]
+
+
+# Corrections by the reconciler
+
+
+def corrected(seen: Metadata, stack: Stack, audits: Sequence[Audit], *, request: Request, at: datetime) -> Transition:
+    """Make the metadata match the stack, if nobody has changed the metadata since it was read.
+
+    A tenant that no operation has listed yet is listed from now on.
+    """
+    after = replace(
+        seen,
+        queue=stack.queue or seen.queue,
+        stack_id=stack.stack_id,
+        version=stack.version or seen.version,
+        updated_at=at,
+    )
+    corrections = {"queue": after.queue, "stack_id": after.stack_id, "version": after.version, "updated_at": at}
+    sets: dict[str, object] = {name: value for name, value in corrections.items() if value}
+    sets |= {"listed_state": state_of(after, audits), "listed_version": after.version}
+    unchanged = all_of(
+        RowExists(),
+        *(still(name, getattr(seen, name)) for name in ("stack_id", "version", "gone_stack_id", "withdrawn_by")),
+        *([Equals("queue", seen.queue)] if seen.queue else []),
+    )
+    return [
+        Check(LockKey(seen.tenant), RowAbsent()),
+        Update(MetadataKey(seen.tenant), sets, clears=("deployed",), condition=unchanged),
+        Append(correction(seen, after, request=request, at=at)),
+    ]

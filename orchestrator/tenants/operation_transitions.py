@@ -1,0 +1,322 @@
+"""The rules for an operation's writes: which rows each step writes, and under which conditions.
+
+Pure functions from records to transitions. :mod:`orchestrator.tenants.ledger` reads the records, applies the
+transitions, and reports why a transition was not applied.
+
+All writes of an operation are fenced by its lock, or by the condition that no later attempt has begun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from orchestrator.releases.records import Release
+from orchestrator.tenants.admission import owner_once_begun, refusal
+from orchestrator.tenants.metadata_transitions import stack_not_gone
+from orchestrator.tenants.operation_rows import (
+    LISTING_FIELDS,
+    audit_of,
+    audit_written,
+    empty_metadata,
+    has_recorded,
+    history_appended,
+    listing,
+    lock_fields,
+    with_audit,
+)
+from orchestrator.tenants.records import (
+    Audit,
+    Metadata,
+    Operation,
+    RootCause,
+    Run,
+    Status,
+    TenantRecords,
+    TenantState,
+)
+from orchestrator.tenants.stack_resources import Requester
+from orchestrator.tenants.state import is_delete_in_effect, state_of
+from orchestrator.tenants.writes import (
+    AuditKey,
+    Below,
+    Check,
+    Condition,
+    Delete,
+    Differs,
+    Equals,
+    LockKey,
+    MetadataKey,
+    Missing,
+    Put,
+    RowAbsent,
+    RowExists,
+    Transition,
+    Update,
+    Write,
+    all_of,
+    any_of,
+    still,
+)
+
+if TYPE_CHECKING:
+    from orchestrator.tenants.ports import Publication
+
+ABANDONED = RootCause("Execution", "AWS::StepFunctions::Execution", "The execution ended without recording how.")
+
+_KEPT_FOR_THE_NEXT_CREATE = frozenset(
+    {"tenant", "updated_at", "pinned_version", "labels", "labelled", "asked_for", "asked_for_at", "gone_stack_id"}
+)
+
+
+# Conditions
+
+
+def not_overtaken(run: Run) -> Condition:
+    """A condition for the audit of a run that may not hold the lock. The lock itself fences its holder's writes."""
+    return any_of(
+        RowAbsent(),
+        Missing("attempt"),
+        Below("attempt", run.attempt.number),
+        all_of(Equals("execution", run.execution), Equals("status", Status.STARTED)),
+    )
+
+
+def not_in_the_way(run: Run) -> Condition:
+    """The same for a run that never began, which also must not overwrite an earlier attempt that is running."""
+    nobody_is_running = any_of(
+        Missing("attempt"), Differs("status", Status.STARTED), Equals("execution", run.execution)
+    )
+    return all_of(not_overtaken(run), nobody_is_running)
+
+
+def _owned_by(run: Run) -> Condition:
+    return Equals("execution", run.execution)
+
+
+# Beginning an operation
+
+
+def begun(
+    run: Run,
+    before: TenantRecords,
+    at: datetime,
+    *,
+    release: Release | None = None,
+    instead_of: Run | None = None,
+    restore: bool = False,
+) -> Transition:
+    """The run takes the lock. If ``instead_of`` is given, the run takes the lock over and closes that dead run.
+
+    An explicit create that is not refused supersedes the tenant's delete. ``release`` is the published release of the
+    run's version, if there is one. ``restore`` serves again the tenant that the dead run, a delete, has withdrawn.
+    """
+    lock_condition = _owned_by(instead_of) if instead_of else RowAbsent()
+    writes: list[Write] = [
+        Put(LockKey(run.tenant), lock_fields(run), lock_condition),
+        audit_written(run, Status.STARTED, at, condition=not_overtaken(run)),
+        history_appended(run, Status.STARTED, at),
+    ]
+    audits = with_audit(before.audits, audit_of(run, Status.STARTED, at))
+    closed: Put | None = None
+    if instead_of:
+        writes.append(history_appended(instead_of, Status.FAILURE, at, ABANDONED))
+        same_row = AuditKey.of(instead_of.attempt) == AuditKey.of(run.attempt)
+        if not same_row and has_recorded(before.audits, instead_of, Status.STARTED):
+            closed = audit_written(instead_of, Status.FAILURE, at, ABANDONED, condition=not_overtaken(instead_of))
+            audits = with_audit(audits, audit_of(instead_of, Status.FAILURE, at, ABANDONED))
+    restored = _restored(before.metadata) if restore else before.metadata
+    superseded = superseded_delete(run, TenantRecords(restored, audits, before.lock), release)
+    if superseded:
+        audits = with_audit(audits, replace(superseded, revived_by=run.execution))
+        if closed and closed.key == AuditKey.of(superseded):
+            closed = replace(closed, fields={**closed.fields, "revived_by": run.execution})
+        else:
+            writes.append(_revival(run, superseded))
+    writes += [closed] if closed else []
+    writes += _metadata_once_begun(run, before, audits, at, restore=restore, revive=superseded is not None)
+    return writes
+
+
+def superseded_delete(run: Run, records: TenantRecords, release: Release | None) -> Audit | None:
+    """The delete that the run supersedes, if the run is an explicit create that may create the deleted tenant."""
+    if run.attempt.operation is not Operation.CREATE or not run.request.explicit:
+        return None
+    metadata, audits = records.metadata, records.audits
+    if not is_delete_in_effect(audits) or refusal(
+        run.attempt, run.request, asked_at=run.asked_at, metadata=metadata, audits=audits, release=release
+    ):
+        return None
+    return next(audit for audit in audits if audit.operation is Operation.DELETE)
+
+
+def _revival(run: Run, delete: Audit) -> Update:
+    unchanged = all_of(Equals("status", delete.status), Equals("execution", delete.execution), Missing("revived_by"))
+    return Update(AuditKey.of(delete), {"revived_by": run.execution}, clears=("listed",), condition=unchanged)
+
+
+def _restored(metadata: Metadata | None) -> Metadata | None:
+    """The metadata as it was before a delete withdrew it."""
+    return metadata and replace(metadata, withdrawn_by=None)
+
+
+def _metadata_once_begun(
+    run: Run, before: TenantRecords, audits: Sequence[Audit], at: datetime, *, restore: bool, revive: bool
+) -> Transition:
+    """Set the tenant's listed state, and the labels and pin of the request. A delete withdraws the queue.
+
+    Until the run holds the lock, another operation may publish another version. The tenant is then listed at the old
+    version until the run ends, which lists it again.
+    """
+    metadata, operation, request = before.metadata, run.attempt.operation, run.request
+    after = (_restored(metadata) if restore else metadata) or empty_metadata(run.tenant)
+    sets: dict[str, object] = {}
+    clears: list[str] = []
+    if operation is Operation.DELETE:
+        sets["withdrawn_by"] = run.execution
+    elif restore:
+        clears.append("withdrawn_by")
+    owner = _new_owner(run, before)
+    if owner is not None:
+        sets["created_by"] = owner
+    # The list shows a time even for a tenant that has no metadata yet.
+    defaults: dict[str, object] = {"updated_at": after.updated_at or at}
+    # The labels and pin of another team's resource were recorded earlier, if the resource may change the tenant.
+    if request.resource is None:
+        # They are defaults, because somebody may have set others since the create was requested.
+        defaults |= {} if request.labels is None else {"labels": request.labels}
+        defaults |= {} if request.pin is None else {"pinned_version": request.pin}
+    conditions: list[Condition] = []
+    if operation is Operation.CREATE:
+        asked_for = metadata.asked_for if metadata else None
+        # If another create is requested at the same moment, the condition fails and the run begins again.
+        conditions.append(still("asked_for", asked_for))
+        clears += ["asked_for", "asked_for_at"] if asked_for == run.attempt else []
+    if revive:
+        # If a pin is set at the same moment, it may refuse the create.
+        conditions.append(still("pinned_version", after.pinned_version))
+    if state_of(after, audits) is TenantState.DELETED:
+        if metadata is None:
+            return []  # The delete's audit lists the tenant, and the run is about to be refused.
+        clears += LISTING_FIELDS
+    else:
+        listed, unlisted = listing(after, audits)
+        sets |= listed
+        clears += unlisted
+    condition = all_of(*conditions) if conditions else None
+    return [Update(MetadataKey(run.tenant), sets, defaults, clears, condition)]
+
+
+def _new_owner(run: Run, before: TenantRecords) -> Requester | None:
+    """The tenant's owner once the run has begun; ``None`` if the owner does not change.
+
+    A withdrawn tenant changes its owner only when the create succeeds, because a create that has begun may still be
+    refused.
+    """
+    metadata = before.metadata
+    served_or_withdrawn = metadata is not None and (metadata.published or metadata.withdrawn_by is not None)
+    if run.attempt.operation is not Operation.CREATE or served_or_withdrawn:
+        return None
+    owner = owner_once_begun(run.request, metadata, before.audits if metadata else ())
+    return owner if metadata is None or metadata.created_by != owner else None
+
+
+def revived(run: Run, delete: Audit) -> Transition:
+    """For a run that 0.7.0 has begun: 0.7.0 superseded a delete only after the run had taken the lock."""
+    return [Check(LockKey(run.tenant), _owned_by(run)), _revival(run, delete)]
+
+
+def stored_with_lock(run: Run, **stored: str) -> Transition:
+    return [Update(LockKey(run.tenant), stored, condition=_owned_by(run))]
+
+
+def fingerprint_cleared(run: Run) -> Transition:
+    """The run is about to change the stack, so its recorded fingerprint is no longer valid."""
+    return [
+        Check(LockKey(run.tenant), _owned_by(run)),
+        Update(MetadataKey(run.tenant), clears=("deployed",), condition=RowExists()),
+    ]
+
+
+# Ending an operation
+
+
+def published(run: Run, publication: Publication, at: datetime) -> Transition:
+    sets: dict[str, object] = {
+        "queue": publication.queue,
+        "stack_id": publication.stack_id,
+        "version": publication.version,
+        "updated_at": at,
+        "listed_state": TenantState.READY,
+        "listed_version": publication.version,
+    }
+    clears = ["withdrawn_by", "root_cause", "asked_for", "asked_for_at", "last_version"]
+    if run.attempt.operation is Operation.UPDATE:
+        clears.append("outbound_queue")
+    if publication.deployed is None:
+        clears.append("deployed")
+    else:
+        sets["deployed"] = publication.deployed
+    if publication.created_by is not None:
+        sets["created_by"] = publication.created_by
+    metadata = Update(MetadataKey(run.tenant), sets, {"created_at": at}, clears, stack_not_gone(publication.stack_id))
+    return [metadata, *_succeeded(run, at)]
+
+
+def removed(run: Run, metadata: Metadata | None, at: datetime) -> Transition:
+    return [*_metadata_once_deleted(run, metadata), *_succeeded(run, at)]
+
+
+def _succeeded(run: Run, at: datetime) -> Transition:
+    return [
+        audit_written(run, Status.SUCCESS, at),
+        history_appended(run, Status.SUCCESS, at),
+        Delete(LockKey(run.tenant), _owned_by(run)),
+    ]
+
+
+def failed(run: Run, before: TenantRecords, cause: RootCause, at: datetime, *, restore: bool) -> Transition:
+    """Record Failure and free the lock. ``restore`` serves again the tenant that this delete has withdrawn.
+
+    A run that never began, or that repeats its step, does not overwrite a later attempt or one that is running.
+    """
+    history = history_appended(run, Status.FAILURE, at, cause)
+    if before.is_locked_by(run):
+        return [
+            audit_written(run, Status.FAILURE, at, cause),
+            Delete(LockKey(run.tenant), _owned_by(run)),
+            *_metadata_once_failed(run, before, cause, at, restore=restore),
+            history,
+        ]
+    writes: list[Write] = [audit_written(run, Status.FAILURE, at, cause, condition=not_in_the_way(run))]
+    if before.lock is None:  # Otherwise the holder sets the tenant's state, now and when it ends.
+        writes.append(Check(LockKey(run.tenant), RowAbsent()))
+        writes += _metadata_once_failed(run, before, cause, at, restore=False)
+    return [*writes, history]
+
+
+def _metadata_once_failed(
+    run: Run, before: TenantRecords, cause: RootCause, at: datetime, *, restore: bool
+) -> Transition:
+    metadata = _restored(before.metadata) if restore else before.metadata
+    audits = with_audit(before.audits, audit_of(run, Status.FAILURE, at, cause))
+    if state_of(metadata, audits) is TenantState.DELETED:
+        return _metadata_once_deleted(run, metadata)  # The delete's audit lists the tenant.
+    listed, unlisted = listing(metadata or empty_metadata(run.tenant), audits)
+    return [Update(MetadataKey(run.tenant), listed, clears=[*(["withdrawn_by"] if restore else []), *unlisted])]
+
+
+def _metadata_once_deleted(run: Run, before: Metadata | None) -> Transition:
+    """Delete the metadata. If the next create was requested already, its labels, pin and request stay.
+
+    If a create is requested at the same moment, the transition is not applied, and is computed again.
+    """
+    if before is None:
+        return []
+    key, condition = MetadataKey(before.tenant), still("asked_for_at", before.asked_for_at)
+    if not before.is_still_to_come(run):
+        return [Delete(key, condition)]
+    gone = [each.name for each in fields(Metadata) if each.name not in _KEPT_FOR_THE_NEXT_CREATE]
+    return [Update(key, clears=[*gone, *LISTING_FIELDS], condition=condition)]
