@@ -77,6 +77,12 @@ class ControlPlane(Protocol):
 
     def api(self) -> Api: ...
 
+    def events_api(self) -> Api:
+        """The API of the event plane, which is a stack of its own. Raises ControlPlaneNotFound if there is none."""
+
+    @property
+    def events_api_url(self) -> str: ...
+
     def queue(self, url: str, credentials: Document, /) -> UsableQueue:
         """The queue, used with ``credentials`` that the API issued for it."""
 

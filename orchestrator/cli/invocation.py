@@ -16,7 +16,7 @@ import typer
 from orchestrator.cli import render
 from orchestrator.cli.api import Api
 from orchestrator.cli.control_plane import ControlPlane, Options, find
-from orchestrator.cli.errors import explain
+from orchestrator.cli.errors import NotConfirmed, explain
 from orchestrator.cli.interrupts import came_of_an_interrupt
 from orchestrator.cli.progress import Progress
 from orchestrator.client.retrying import BUSY_RETRY_SECONDS, Retrying
@@ -74,6 +74,11 @@ class Invocation:
     def connect(self) -> Api:
         """The control plane's API. Most commands need nothing else."""
         return self.find().api()
+
+    def confirm(self, warning: str) -> None:
+        """Ask the operator to confirm, if there is a terminal."""
+        if self.world.someone_is_there() and render.prompt(f"{warning} Type yes to continue:") != "yes":
+            raise NotConfirmed("The answer was not yes, so nothing was done.")
 
     @contextmanager
     def retrying(self, seconds: float = BUSY_RETRY_SECONDS) -> Iterator[Retrying]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from orchestrator.cli.errors import ApiProblem, ExitCode
+from orchestrator.events.refusals import EventRefusal
 from orchestrator.tenants.admission import Refusal
 
 if TYPE_CHECKING:
@@ -70,6 +71,12 @@ def _advice(answer: ApiAnswer, *, can_wait: bool, waited: float | None) -> list[
             return ["Wait until the tenant is free: --wait"]
         case Refusal.ROLLOUT_IN_THE_WAY:
             return [f"Watch it: berth rollout watch {rollout}", f"Abort it: berth rollout abort {rollout}"]
+        case EventRefusal.NO_SUCH_KEY | EventRefusal.KEY_NOT_ACTIVE:
+            return [f"See its keys: berth keys list {tenant}"]
+        case EventRefusal.NO_SUCH_SOURCE:
+            return [f"See its sources: berth sources list {tenant}"]
+        case EventRefusal.NO_SUCH_FORM:
+            return [f"See its forms: berth forms list {tenant}"]
         case Refusal.ROLLOUT_OVER | Refusal.NOTHING_TO_APPROVE:
             return [f"See its status, and what you can do: berth rollout status {rollout}"]
         case _:

@@ -15,7 +15,6 @@ from orchestrator.cli.invocation import NOT_ASKED, Invocation, Json, Reason
 from orchestrator.cli.rollout_finding import details, listed, named_or_newest
 from orchestrator.cli.rollout_ordering import (
     approved_message,
-    confirm,
     confirmed_stage,
     send_order,
     send_start,
@@ -194,7 +193,7 @@ def start(
     here: Invocation = context.obj
     with here.reporting_errors(as_json=as_json):
         if allow_replacement and not yes:
-            confirm(here, "This may replace or remove queues, with every message in them.")
+            here.confirm("This may replace or remove queues, with every message in them.")
         api = here.connect()
         answer = send_start(here, partial(api.send_request, START_ROLLOUT, body))
         code = show_started_and_watch(here, api, answer, watched=should_watch(here, watch), as_json=as_json)

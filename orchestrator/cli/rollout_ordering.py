@@ -13,7 +13,7 @@ from orchestrator.api.rollout_models import OrderRollout
 from orchestrator.api.rollout_routes import ABORT_ROLLOUT, PAUSE_ROLLOUT, RESUME_ROLLOUT
 from orchestrator.cli import render
 from orchestrator.cli.api import Api, Document
-from orchestrator.cli.errors import ExitCode, NotConfirmed, NothingToApprove
+from orchestrator.cli.errors import ExitCode, NothingToApprove
 from orchestrator.cli.interrupts import noting_an_interrupt
 from orchestrator.cli.invocation import Invocation
 from orchestrator.cli.problems import problem
@@ -90,7 +90,7 @@ def send_order(
         with here.retrying() as retrying:
             name = named_or_newest(api, retrying, given, dry_runs=False)
         if not confirmed:
-            confirm(here, f"This ends rollout {name} for good.")
+            here.confirm(f"This ends rollout {name} for good.")
         with here.retrying() as retrying:
             answer = retrying(
                 partial(api.send_request, _ORDERS[verb], OrderRollout(rollout_id=name, reason=or_unset(reason)))
@@ -126,7 +126,7 @@ def confirmed_stage(here: Invocation, rollout: Document) -> int:
     if not here.world.someone_is_there():
         raise InvalidRequest(f"Name the stage: berth rollout approve {name} --stage {number}")
     tenants = render.counted(rollout["stages"][number - 1]["total"], "tenant")
-    confirm(here, f"This starts stage {number} of rollout {name}: {tenants}.")
+    here.confirm(f"This starts stage {number} of rollout {name}: {tenants}.")
     return number
 
 
@@ -156,12 +156,6 @@ def _changed_message(verb: str, rollout: Document) -> str:
 def _note_next(rollout: Document) -> None:
     for step in next_steps(rollout):
         render.note(step)
-
-
-def confirm(here: Invocation, warning: str) -> None:
-    """Ask the operator to confirm, if there is a terminal."""
-    if here.world.someone_is_there() and render.prompt(f"{warning} Type yes to continue:") != "yes":
-        raise NotConfirmed("The answer was not yes, so nothing was done.")
 
 
 def should_watch(here: Invocation, requested: bool | None) -> bool:

@@ -6,6 +6,8 @@ import re
 import secrets
 from enum import StrEnum
 
+from orchestrator.common.errors import InvalidRequest
+
 _RANDOM_BYTES = 12
 
 
@@ -26,3 +28,11 @@ def new_resource_id(prefix: IdPrefix) -> str:
 def is_resource_id(prefix: IdPrefix, text: str) -> bool:
     """True if the text has the form of such an id. A text that has not is refused without a look-up."""
     return re.fullmatch(id_pattern(prefix), text) is not None
+
+
+def parse_resource_id(prefix: IdPrefix, text: str) -> str:
+    if not is_resource_id(prefix, text):
+        raise InvalidRequest(
+            f"{text[:40]!a} is not an id: it is {prefix}_ followed by {2 * _RANDOM_BYTES} digits 0-9a-f."
+        )
+    return text

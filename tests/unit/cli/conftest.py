@@ -13,10 +13,10 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from orchestrator.api.answers import Response, answer
-from orchestrator.cli.api import Document
+from orchestrator.cli.api import Api, Document
 from orchestrator.cli.app import app
 from orchestrator.cli.control_plane import ControlPlane, DeployedStack, Options
-from orchestrator.cli.errors import ExitCode
+from orchestrator.cli.errors import ControlPlaneNotFound, ExitCode
 from orchestrator.cli.invocation import World
 from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.tenant_ids import TenantId
@@ -40,6 +40,7 @@ BERTH = get_command(app)
 """Built once, because building takes longer than most commands."""
 
 API_URL = "https://a1b2c3.execute-api.eu-west-1.amazonaws.com/"
+EVENTS_API_URL = "https://d4e5f6.execute-api.eu-west-1.amazonaws.com/"
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,8 @@ class FakeControlPlane:
     """Errors to raise, by the name of the method: caller, stack, api or queue."""
     messages: list[str] = field(default_factory=list)
     """The messages in the queue, which all tenants share here."""
+    events: Api | None = None
+    """The Events API, if there is an event plane."""
 
     def caller(self) -> str:
         self._raise_trouble("caller")
@@ -93,6 +96,15 @@ class FakeControlPlane:
     def api(self) -> InMemoryApi:
         self._raise_trouble("api")
         return self.there
+
+    def events_api(self) -> Api:
+        if self.events is None:
+            raise ControlPlaneNotFound("There is no stack BerthEvents in eu-west-1, so Berth has no event plane.")
+        return self.events
+
+    @property
+    def events_api_url(self) -> str:
+        return EVENTS_API_URL
 
     def queue(self, _url: str, _credentials: Document) -> FakeQueue:
         self._raise_trouble("queue")
@@ -112,6 +124,8 @@ class Scene:
     """An in-memory control plane, and `berth` to run against it."""
 
     api: InMemoryApi = field(default_factory=InMemoryApi)
+    events: Api | None = None
+    """The Events API, if there is an event plane."""
     control_plane: ControlPlane | None = None
     """Replaces the healthy control plane."""
     connected_to: list[Options] = field(default_factory=list)
@@ -167,7 +181,7 @@ class Scene:
         self.connected_to.append(options)
         if self.trouble:
             raise self.trouble
-        return self.control_plane or FakeControlPlane(self.api)
+        return self.control_plane or FakeControlPlane(self.api, events=self.events)
 
     def _sleep(self, seconds: float) -> None:
         if self.trouble_asleep:

@@ -14,9 +14,11 @@ import pytest
 
 from lambdas.api import operators
 from orchestrator.api.answers import Response, refuse
+from orchestrator.api.openapi import EVENT_PLANE
+from orchestrator.api.reading import read
 from orchestrator.api.requesting import HttpRequest
 from orchestrator.api.route import AnyRoute
-from orchestrator.api.routes import ROUTES
+from orchestrator.api.routes import EVENT_ROUTES, ROUTES
 from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.tenant_ids import TenantId
@@ -37,6 +39,7 @@ from tests.fakes import (
 )
 
 ADA = "arn:aws:sts::000000000000:assumed-role/operator/ada"
+EVENT_EXAMPLES = json.loads(EVENT_PLANE.examples.read_text(encoding="utf-8"))
 MAX_CONCURRENCY = 50
 DEAD_LETTERS = "https://sqs.eu-west-1.amazonaws.com/000000000000/dead-letters"
 
@@ -57,12 +60,39 @@ def counted(stage: Stage, result: Result) -> Stage:
             return replace(stage, succeeded=stage.succeeded + 1)
 
 
-def _route_of(request: HttpRequest) -> tuple[AnyRoute, dict[str, str]]:
-    for route in ROUTES:
+def _route_of(request: HttpRequest, routes: Sequence[AnyRoute] = ROUTES) -> tuple[AnyRoute, dict[str, str]]:
+    for route in routes:
         pattern = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", route.path)
         if route.method == request.method and (found := re.fullmatch(pattern, request.path)):
             return route, found.groupdict()
     raise AssertionError(f"There is no route for {request.method} {request.path}.")
+
+
+class ScriptedEventsApi(ClientByHand):
+    """An Events API that reads each request as its function does, and answers with the documented example.
+
+    ``tests/adapters/events`` runs the commands against the functions themselves.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(transport=self)
+        self.asked: list[str] = []
+        self.changes: list[str] = []
+        """The requests that would have changed something."""
+
+    def send(self, request: HttpRequest) -> ApiAnswer:
+        self.asked.append(f"{request.method} {request.path}")
+        route, parameters = _route_of(request, EVENT_ROUTES)
+        body = None if request.body is None else json.dumps(request.body)
+        event = {"pathParameters": parameters, "queryStringParameters": dict(request.query), "body": body}
+        try:
+            read(route, event)
+        except InvalidRequest as error:
+            return heard(refuse(error))
+        if request.method != "GET":
+            self.changes.append(self.asked[-1])
+        status, model = route.answers[0].status, route.answers[0].model.__name__
+        return ApiAnswer(status, EVENT_EXAMPLES["models"][model])
 
 
 class InMemoryApi(ClientByHand):

@@ -22,7 +22,7 @@ from orchestrator.client.transport import ApiAnswer
 from orchestrator.tenants.get_queue import Provisioning
 from tests.fakes import execution_arn
 from tests.unit.cli.conftest import BERTH, Scene
-from tests.unit.cli.fake_api import InMemoryApi
+from tests.unit.cli.fake_api import InMemoryApi, ScriptedEventsApi
 
 INPUTS = int(os.environ.get("BERTH_FUZZ_INPUTS", "1000"))
 SEED = "berth"
@@ -31,21 +31,31 @@ PARTS = 4
 
 FITTING = {
     "CURSOR": ("YWNtZQ",),
+    "DAYS": ("1", "90"),
+    "FIELD": ("website",),
     "FILE": ("-", "version.txt"),
+    "FORM_ID": (f"form_{'0' * 24}",),
+    "HOURS": ("0", "24"),
     "ID": ("acme", "20261116-120000-0a1b"),
+    "KEY_ID": (f"key_{'0' * 24}",),
     "NAME": ("Berth", "errors"),
     "NAME=VALUE": ("team=blue", "team="),
     "NUMBER": ("1", "20"),
     "PROFILE": ("prod",),
+    "PROVIDER": ("github", "NONE"),
     "REGION": ("eu-west-1",),
     "ROLLOUT": ("20261116-120000-0a1b",),
     "SECONDS": ("1", "60"),
     "SHARE": ("1", "25%"),
     "SIZES": ("rest", "1,10%,rest"),
+    "SOURCE_ID": (f"src_{'0' * 24}",),
     "STATE": ("READY", "deleted"),
     "TENANT": ("acme", "globex"),
     "TEXT": ("Ticket 4711", "why not?"),
+    "URL": ("https://www.example.com", "https://www.example.com/thanks"),
     "VERSION": ("0.1.0", "0.2.0", "9.9.9"),
+    "<free|starter|pro|team>": ("free", "PRO"),
+    "<read|write|admin>": ("read", "Admin"),
     "<send|receive>": ("send", "RECEIVE"),
     # Flags take no value.
     None: ("yes",),
@@ -142,8 +152,11 @@ PATHS = re.compile(
     f"|POST /rollouts(/{_ROLLOUT_ID}/[a-z]+)?"
     f"|GET /(rollouts|reconciliations|adoptions)/{_ROLLOUT_ID}"
     "|POST /(reconciliations|adoptions)"
+    "|(GET|PUT) /tenants/[A-Za-z0-9_-]{1,40}/settings"
+    "|(GET|POST) /tenants/[A-Za-z0-9_-]{1,40}/(keys|sources|forms)"
+    "|(GET|PUT|POST|DELETE) /tenants/[A-Za-z0-9_-]{1,40}/(keys|sources|forms)/(key|src|form)_[0-9a-f]{24}(/[a-z]+)?"
 )
-"""All paths of the API. Their parameters have no characters that lead to another path."""
+"""All paths of both APIs. Their parameters have no characters that lead to another path."""
 
 
 TOLD_BY_AN_ERROR = (ExitCode.BAD_USAGE, ExitCode.GONE, ExitCode.NO_CONTROL_PLANE, ExitCode.REFUSED)
@@ -155,7 +168,7 @@ def interrupt() -> None:
 
 def faults(arguments: list[str], *, with_acme: bool) -> Iterator[str]:
     """The reasons why this result is wrong."""
-    scene = Scene(api := Recording())
+    scene = Scene(api := Recording(), events := ScriptedEventsApi())
     if with_acme:
         scene.has()
         api.changes.clear()
@@ -173,9 +186,9 @@ def faults(arguments: list[str], *, with_acme: bool) -> Iterator[str]:
     is_told = errors == 1 or "Usage: " in result.stdout  # Without any command, help is shown instead.
     if errors > 1 or (result.exit_code in TOLD_BY_AN_ERROR and not is_told):
         yield f"it tells {errors} errors"
-    if result.exit_code == ExitCode.BAD_USAGE and api.changes:
-        yield f"it is invalid, and it has changed something: {api.changes}"
-    for asked in api.asked:
+    if result.exit_code == ExitCode.BAD_USAGE and (changes := api.changes + events.changes):
+        yield f"it is invalid, and it has changed something: {changes}"
+    for asked in api.asked + events.asked:
         if not PATHS.fullmatch(asked.partition("?")[0]):
             yield f"it asked for {asked!a}"
 
@@ -200,17 +213,21 @@ def test_inputs_reach_every_command_and_end_in_many_ways() -> None:
         "reconcile",
         "doctor",
         "rollout start",
+        "keys create",
+        "forms update",
     }
     ends: dict[object, int] = {}
-    changed = 0
+    changed = changed_events = 0
     for number in range(400):
-        scene = Scene(api := Recording())
+        scene = Scene(api := Recording(), events := ScriptedEventsApi())
         scene.queue_answers(Provisioning(execution_arn("create-acme")))
         scene.meanwhile = [interrupt]
         code = scene.berth(*arguments_of(number)).exit_code
         ends[code] = ends.get(code, 0) + 1
         changed += bool(api.changes)
+        changed_events += bool(events.changes)
     assert ends[ExitCode.BAD_USAGE] > 100
     assert ends[ExitCode.OK] > 20
     assert ends[ExitCode.GONE] > 5
     assert changed > 10
+    assert changed_events > 5

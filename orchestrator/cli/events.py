@@ -1,0 +1,102 @@
+"""`berth events`: the event settings of a tenant."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from orchestrator.api.event_configuration_routes import GET_SETTINGS, PUT_SETTINGS, ChangeSettings, NoParameters
+from orchestrator.api.fields import or_unset
+from orchestrator.cli import render
+from orchestrator.cli.api import Document
+from orchestrator.cli.events_api import ask, ask_for
+from orchestrator.cli.invocation import Invocation, Json, Tenant, one_of
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.events.plans import Plan
+
+_SETTINGS_EXAMPLES = """\
+[bold]Examples[/]
+  berth events settings acme                   show the settings of acme
+  berth events settings acme --plan free       let acme have events
+  berth events settings acme --plan pro --inbox --name "Acme Ltd"
+
+[bold]Plans[/]
+  free       24 hours      10,000 events per month     10 per second
+  starter     7 days      100,000 events per month     50 per second
+  pro        30 days    2,000,000 events per month  1,000 per second
+  team       90 days   20,000,000 events per month  2,000 per second
+"""
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
+
+
+@app.callback()
+def events() -> None:
+    """Tenants' events: their settings.
+
+    See also berth keys, berth sources and berth forms.
+    """
+
+
+@app.command(epilog=_SETTINGS_EXAMPLES)
+def settings(
+    context: typer.Context,
+    tenant: Tenant,
+    plan: Annotated[
+        Plan | None,
+        typer.Option(parser=one_of(Plan), metavar=f"<{'|'.join(Plan)}>", help="The plan of the tenant."),
+    ] = None,
+    inbox: Annotated[
+        bool | None,
+        typer.Option("--inbox/--no-inbox", help="Let events wait until the tenant acknowledges them. Costs writes."),
+    ] = None,
+    type_index: Annotated[
+        bool | None,
+        typer.Option("--type-index/--no-type-index", help="Let events be listed by type. Costs a write per event."),
+    ] = None,
+    name: Annotated[str | None, typer.Option(metavar="TEXT", help="A name for people.", show_default=False)] = None,
+    as_json: Json = False,
+) -> None:
+    """Show or change the event settings of a tenant.
+
+    A tenant accepts events once it has settings: any option makes them.
+    The defaults are the plan free, no inbox and no index by type.
+    Inbox and index hold the events that come in from then on.
+    """
+    here: Invocation = context.obj
+    with here.reporting_errors(as_json=as_json):
+        tenant_id, control_plane = TenantId.parse(tenant), here.find()
+        if (plan, inbox, type_index, name) == (None, None, None, None):
+            shown = ask_for(here, control_plane, tenant_id, GET_SETTINGS, NoParameters())
+        else:
+            change = ChangeSettings(
+                tenant_id=tenant_id.value,
+                plan=or_unset(plan),
+                inbox=or_unset(inbox),
+                type_index=or_unset(type_index),
+                tenant_name=or_unset(name),
+            )
+            shown = ask(here, control_plane, PUT_SETTINGS, change)
+        if as_json:
+            render.show_json(shown)
+        else:
+            _show(shown)
+            render.note(f"Make an API key: berth keys create {tenant_id} --name NAME --scope write")
+
+
+def _show(settings: Document) -> None:
+    render.show_pairs(
+        {
+            "tenant": settings["tenant_id"],
+            "name": settings["tenant_name"] or None,
+            "plan": settings["plan"],
+            "retention": render.duration(settings["retention_hours"] * 3600),
+            "limits": f"{settings['events_per_month']:,} events per month, "
+            f"{settings['events_per_second']:,} events per second",
+            "shards": str(settings["shards"]),
+            "inbox": "on" if settings["inbox"] else "off",
+            "type index": "on" if settings["type_index"] else "off",
+            "updated": render.moment(settings["updated_at"]),
+        }
+    )
