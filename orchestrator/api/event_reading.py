@@ -20,6 +20,8 @@ from orchestrator.events.content import MAX_BODY_BYTES
 from orchestrator.events.incoming import Incoming
 
 MAX_BATCH = 25
+MAX_SINGLE_BYTES = MAX_BODY_BYTES + 1024
+"""The payload, and what is around it."""
 MAX_BATCH_BYTES = 6 * 1024 * 1024
 """Lambda takes no larger requests."""
 
