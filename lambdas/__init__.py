@@ -28,5 +28,5 @@
 | events/purge_events                                      | the machine that purges a tenant's events       |
 
 The functions share the code in ``logs.py`` and ``runtime.py``. Those of the event plane share ``event_runtime.py``,
-``event_serving.py`` and the answers in ``event_configuration.py``.
+``event_serving.py`` and the answers in ``event_configuration.py`` and ``event_reads.py``.
 """

@@ -153,7 +153,7 @@ class Settings(EventWire, frozen=True, kw_only=True):
 
 
 class ChangeSettings(EventRequest, frozen=True, kw_only=True):
-    """The settings to change. Those that are left out stay as they are. New settings are free, without inbox."""
+    """The settings to change. Those that are left out stay as they are. New settings: plan free, with inbox and index by type."""
 
     tenant_id: TenantIdText = field(name="tenantId")
     plan: Plan | UnsetType = UNSET

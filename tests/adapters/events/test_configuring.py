@@ -115,9 +115,9 @@ def refused(outcome: object) -> Refused:
 
 
 class TestSettings:
-    def test_the_first_settings_have_the_cheapest_defaults_and_a_random_epoch(self, world: World) -> None:
+    def test_the_first_settings_are_free_with_inbox_and_index_by_type_and_have_a_random_epoch(self, world: World) -> None:
         settings = world.set()
-        assert (settings.plan, settings.shards, settings.inbox, settings.type_index) == (Plan.FREE, 1, False, False)
+        assert (settings.plan, settings.shards, settings.inbox, settings.type_index) == (Plan.FREE, 1, True, True)
         assert settings.incarnation == world.tenants.incarnations[ACME]
         assert len(settings.life.epoch) == 16
         assert world.settings.settings_of(ACME) == settings == world.table.settings(ACME)
@@ -129,8 +129,8 @@ class TestSettings:
     def test_a_change_leaves_the_other_settings_and_the_epoch(self, world: World) -> None:
         before = world.set(plan=Plan.PRO, tenant_name="Acme")
         world.clock.advance(HOUR)
-        after = world.set(inbox=True)
-        assert (after.plan, after.tenant_name, after.inbox) == (Plan.PRO, "Acme", True)
+        after = world.set(inbox=False)
+        assert (after.plan, after.tenant_name, after.inbox) == (Plan.PRO, "Acme", False)
         assert after.life == before.life
         assert (after.created_at, after.updated_at) == (NOON, NOON + HOUR)
 
@@ -178,11 +178,11 @@ class TestAnotherLifeOfTheTenant:
         assert refused(world.settings.settings_of(ACME)).kind is EventRefusal.NO_SETTINGS
 
     def test_new_settings_begin_with_the_defaults_and_request_the_purge_of_the_old_epoch(self, world: World) -> None:
-        before = world.set(plan=Plan.TEAM, inbox=True, tenant_name="Acme")
+        before = world.set(plan=Plan.TEAM, inbox=False, tenant_name="Acme")
         world.tenants.incarnations[ACME] = NEXT_INCARNATION
         after = world.set()
         assert after.life.epoch != before.life.epoch
-        assert (after.plan, after.shards, after.inbox, after.tenant_name) == (Plan.FREE, 1, False, "")
+        assert (after.plan, after.shards, after.inbox, after.tenant_name) == (Plan.FREE, 1, True, "")
         assert world.listed(event_keys.LISTED_PURGES) == [f"2026-11-16T12:00:00.000Z#{before.life}"]
         (purge,) = [row for row in world.rows() if row["sk"]["S"].startswith(event_keys.PURGE_PREFIX)]
         assert (purge["tenant_id"], purge["epoch"]) == ({"S": "acme"}, {"S": before.life.epoch})

@@ -1,0 +1,245 @@
+"""Events are sent and read over HTTP: the functions themselves, with the events that API Gateway sends."""
+
+from __future__ import annotations
+
+import base64
+import importlib
+import os
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from orchestrator.adapters.event_ports import AwsEventPorts
+from orchestrator.events.content import MAX_BODY_BYTES
+from stacks.common.function_code import module_of
+from tests.adapters.events.conftest import BUCKET, EVENTS_TABLE
+from tests.adapters.events.functions import EventFunctions, HttpAnswer, http_event
+
+ORDER = {"event_type": "order.created", "payload": {"order": 42}}
+
+
+def send(
+    functions: EventFunctions, key: str | None, body: object = ORDER, path: str = "/events", **more: Any
+) -> HttpAnswer:
+    functions.clock.advance(timedelta(milliseconds=1))
+    return functions.call("ingest", http_event(f"POST {path}", key=key, body=body, **more))
+
+
+def rows(functions: EventFunctions) -> list[dict[str, Any]]:
+    return functions.dynamodb.scan(TableName=EVENTS_TABLE)["Items"]
+
+
+def test_an_event_is_accepted_and_read_again(event_functions: EventFunctions) -> None:
+    key = event_functions.key()
+    answer = send(event_functions, key)
+    assert answer.status == 202
+    assert (answer.body["status"], answer.body["repeated"]) == ("undelivered", False)
+    found = event_functions.ask("GET /events/{eventId}", key, ids={"eventId": answer.body["event_id"]})
+    assert found.status == 200
+    assert (found.body["event_type"], found.body["payload"]) == ("order.created", {"order": 42})
+    assert found.body["source_ip"] == "192.0.2.1"
+    assert found.body["timestamp"] == answer.body["timestamp"]
+
+
+def test_a_payload_comes_back_byte_for_byte(event_functions: EventFunctions) -> None:
+    key = event_functions.key()
+    text = '{"event_type": "a", "payload": {"price":  1.50, "price": 2, "name": "\\u00e9"}}'
+    event_id = send(event_functions, key, text).body["event_id"]
+    event = http_event("GET /events/{eventId}", key=key, ids={"eventId": event_id})
+    result = importlib.import_module(module_of("tenant_events")).handler(event, None)
+    assert '"payload":{"price":  1.50, "price": 2, "name": "\\u00e9"}' in result["body"]
+
+
+def test_an_event_is_found_by_its_timestamp_and_id(event_functions: EventFunctions) -> None:
+    key = event_functions.key()
+    sent = send(event_functions, key).body
+    found = event_functions.ask(
+        "GET /events/{eventId}", key, ids={"eventId": f"{sent['timestamp']}#{sent['event_id']}"}
+    )
+    assert found.body["event_id"] == sent["event_id"]
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "status", "kind"),
+    [
+        ("", {}, 400, "invalid-request"),
+        ("not json", {}, 400, "invalid-request"),
+        ({"event_type": "a#b", "payload": {}}, {}, 400, "invalid-request"),
+        ({"event_type": "a"}, {}, 400, "invalid-request"),
+        (ORDER, {"idempotency-key": "a b"}, 400, "invalid-request"),
+        (ORDER, {"content-type": "text/plain"}, 415, "unsupported-media-type"),
+        ({"event_type": "a", "payload": {"x": "y" * MAX_BODY_BYTES}}, {}, 413, "too-large"),
+    ],
+)
+def test_a_bad_request_is_refused_and_writes_nothing(
+    event_functions: EventFunctions, body: object, headers: dict[str, str], status: int, kind: str
+) -> None:
+    answer = send(event_functions, event_functions.key(), body, headers=headers)
+    assert (answer.status, answer.kind) == (status, kind)
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert rows(event_functions) == []
+
+
+def test_without_a_valid_key_nothing_is_accepted(event_functions: EventFunctions) -> None:
+    event_functions.key()
+    for key in (None, "bk_test_" + "x" * 43, "nonsense"):
+        answer = send(event_functions, key)
+        assert (answer.status, answer.kind) == (401, "unknown-key")
+    assert rows(event_functions) == []
+
+
+def test_a_key_without_the_scope_is_refused(event_functions: EventFunctions) -> None:
+    reading, writing = event_functions.key("read"), event_functions.key("write")
+    assert send(event_functions, reading).status == 403
+    assert event_functions.ask("GET /events", writing).status == 403
+    assert event_functions.ask("GET /inbox", reading).status == 200
+    assert event_functions.ask("POST /inbox/ack", reading, body={"event_ids": []}).status == 403
+
+
+def test_an_event_that_did_not_come_through_the_api_is_refused(event_functions: EventFunctions) -> None:
+    event = http_event("POST /events", key=event_functions.key(), body=ORDER)
+    event["stageVariables"] = {"proof": "guessed"}
+    assert event_functions.call("ingest", event).status == 403
+    assert event_functions.call("ingest", "nonsense").status == 403
+
+
+def test_the_same_idempotency_key_is_one_event(event_functions: EventFunctions) -> None:
+    key, headers = event_functions.key(), {"idempotency-key": "order-42"}
+    first, second = (send(event_functions, key, headers=headers) for _ in range(2))
+    assert first.body["event_id"] == second.body["event_id"]
+    assert second.body["repeated"] is True
+    other = send(event_functions, key, ORDER | {"payload": {"order": 43}}, headers=headers)
+    assert (other.status, other.kind) == (409, "different-content")
+
+
+def test_each_event_of_a_batch_has_its_own_outcome(event_functions: EventFunctions) -> None:
+    key = event_functions.key()
+    batch = {"events": [ORDER, {"event_type": "#"}, ORDER, 7]}
+    answer = send(event_functions, key, batch, "/events/batch")
+    assert (answer.status, answer.body["accepted"], answer.body["refused"]) == (202, 2, 2)
+    assert [each["status_code"] for each in answer.body["results"]] == [202, 400, 202, 400]
+    assert len(rows(event_functions)) == 2
+
+
+def test_a_batch_that_is_sent_again_is_accepted_once(event_functions: EventFunctions) -> None:
+    key, headers = event_functions.key(), {"idempotency-key": "batch-1"}
+    batch = {"events": [ORDER, ORDER | {"event_type": "other"}]}
+    first, second = (send(event_functions, key, batch, "/events/batch", headers=headers) for _ in range(2))
+
+    def ids(answer: HttpAnswer) -> list[str]:
+        return [each["event"]["event_id"] for each in answer.body["results"]]
+
+    assert ids(first) == ids(second)
+    assert len(set(ids(first))) == 2
+
+
+def test_a_tenant_over_its_plan_is_told_when_to_come_back(
+    event_functions: EventFunctions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(AwsEventPorts, "monotonic", lambda _: 1000.0)
+    key = event_functions.key()  # On the plan free: 10 events per second.
+    answers = [send(event_functions, key) for _ in range(11)]
+    assert [answer.status for answer in answers] == [202] * 10 + [429]
+    assert (answers[-1].kind, answers[-1].headers["Retry-After"]) == ("over-plan", "1")
+
+
+def test_a_withdrawn_tenants_key_stops(event_functions: EventFunctions) -> None:
+    key = event_functions.key()
+    event_functions.withdraw()
+    assert send(event_functions, key).status == 401
+    assert event_functions.ask("GET /inbox", key).status == 401
+
+
+def test_the_inbox_is_read_and_acknowledged(event_functions: EventFunctions) -> None:
+    key = event_functions.key()
+    ids = [send(event_functions, key).body["event_id"] for _ in range(3)]
+    page = event_functions.ask("GET /inbox", key, query={"limit": "2"})
+    assert [event["event_id"] for event in page.body["events"]] == ids[:2]
+    assert page.body["cursor"] == ids[1]
+    acknowledged = event_functions.ask("POST /inbox/ack", key, body={"event_ids": ids[:2]})
+    assert [each["result"] for each in acknowledged.body["results"]] == ["acknowledged"] * 2
+    left = event_functions.ask("GET /inbox", key)
+    assert [event["event_id"] for event in left.body["events"]] == ids[2:]
+    delivered = event_functions.ask("GET /events", key, query={"status": "delivered"})
+    assert {event["event_id"] for event in delivered.body["events"]} == set(ids[:2])
+
+
+def test_an_inbox_that_is_off_says_so(event_functions: EventFunctions) -> None:
+    key = event_functions.key()
+    event_functions.operate("PUT /settings", body={"inbox": False})
+    answer = event_functions.operate("GET /inbox")
+    assert (answer.status, answer.kind) == (409, "inbox-off")
+    assert send(event_functions, key).status == 202
+
+
+def test_an_operator_reads_any_tenants_events(event_functions: EventFunctions) -> None:
+    event_id = send(event_functions, event_functions.key()).body["event_id"]
+    listed = event_functions.operate("GET /events")
+    assert [event["event_id"] for event in listed.body["events"]] == [event_id]
+    event_functions.key(tenant="globex")
+    assert event_functions.operate("GET /events", tenant="globex").body["events"] == []
+    assert event_functions.operate("GET /events/{eventId}", tenant="globex", ids={"eventId": event_id}).status == 404
+
+
+def test_a_key_reads_its_own_tenant_only(event_functions: EventFunctions) -> None:
+    event_id = send(event_functions, event_functions.key()).body["event_id"]
+    other = event_functions.key(tenant="globex")
+    assert event_functions.ask("GET /events/{eventId}", other, ids={"eventId": event_id}).status == 404
+    assert event_functions.ask("GET /events", other).body["events"] == []
+    acknowledged = event_functions.ask("POST /inbox/ack", other, body={"event_ids": [event_id]})
+    assert acknowledged.body["results"] == [{"event_id": event_id, "result": "unknown"}]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"limit": "0"},
+        {"limit": "101"},
+        {"cursor": "nonsense"},
+        {"since": "yesterday!!"},
+        {"until": "9999-12-31T23:59:59-14:00"},
+        {"status": "lost"},
+        {"event_type": "a", "source_id": "src_" + "0" * 24},
+        {"kind": "all"},
+        {"unknown": "1"},
+    ],
+)
+def test_a_list_that_cannot_be_is_refused(event_functions: EventFunctions, query: dict[str, str]) -> None:
+    answer = event_functions.ask("GET /events", event_functions.key(), query=query)
+    assert (answer.status, answer.kind) == (400, "invalid-request")
+
+
+def test_a_list_leaves_out_large_payloads_and_the_event_has_them(event_functions: EventFunctions) -> None:
+    key = event_functions.key()
+    text = base64.b64encode(os.urandom(20_000)).decode()
+    event_id = send(event_functions, key, {"event_type": "big", "payload": {"text": text}}).body["event_id"]
+    (listed,) = event_functions.ask("GET /events", key).body["events"]
+    assert listed["payload_omitted"] is True
+    assert "payload" not in listed
+    found = event_functions.ask("GET /events/{eventId}", key, ids={"eventId": event_id})
+    assert found.body["payload"] == {"text": text}
+    assert event_functions.ask("GET /inbox", key).body["events"][0]["payload"] == {"text": text}
+
+
+def test_neither_key_nor_payload_is_logged(
+    event_functions: EventFunctions, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("POWERTOOLS_LOG_LEVEL", "DEBUG")
+    key = event_functions.key()
+    send(event_functions, key, {"event_type": "a", "payload": {"card": "4242424242424242"}})
+    send(event_functions, key, "not json 4242424242424242")
+    event_functions.ask("GET /inbox", key)
+    shown = capsys.readouterr()
+    assert key not in shown.out + shown.err
+    assert "4242424242424242" not in shown.out + shown.err
+
+
+def test_the_bucket_has_what_the_row_names(event_functions: EventFunctions) -> None:
+    key = event_functions.key()
+    text = base64.b64encode(os.urandom(20_000)).decode()
+    send(event_functions, key, {"event_type": "big", "payload": {"text": text}})
+    (row,) = rows(event_functions)
+    s3 = importlib.import_module("tests.adapters.conftest").client("s3")
+    (stored,) = s3.list_objects_v2(Bucket=BUCKET)["Contents"]
+    assert stored["Key"] == row["payload_key"]["S"]
