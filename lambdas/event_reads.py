@@ -14,7 +14,7 @@ from orchestrator.api.event_read_answers import (
     events_response,
     inbox_off_response,
 )
-from orchestrator.api.fields import given
+from orchestrator.api.fields import or_default
 from orchestrator.events.event_ids import parse_event_id
 from orchestrator.events.records import EventSettings
 
@@ -32,7 +32,7 @@ def _get(request: routes.OfEvent, settings: EventSettings) -> Response:
 def _inbox(request: routes.ReadInbox, settings: EventSettings) -> Response:
     if not settings.inbox:
         return inbox_off_response(settings.life.tenant)
-    cursor, event_type = routes.cursor_of(request), given(request.event_type)
+    cursor, event_type = routes.cursor_of(request), or_default(request.event_type)
     return events_response(use_cases.inbox.page(settings, event_type=event_type, cursor=cursor, limit=request.limit))
 
 

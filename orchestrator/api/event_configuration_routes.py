@@ -153,7 +153,10 @@ class Settings(EventWire, frozen=True, kw_only=True):
 
 
 class ChangeSettings(EventRequest, frozen=True, kw_only=True):
-    """The settings to change. Those that are left out stay as they are. New settings: plan free, with inbox and index by type."""
+    """The settings to change. Those that are left out stay as they are.
+
+    New settings have the plan free, an inbox and an index by type.
+    """
 
     tenant_id: TenantIdText = field(name="tenantId")
     plan: Plan | UnsetType = UNSET

@@ -115,7 +115,7 @@ def refused(outcome: object) -> Refused:
 
 
 class TestSettings:
-    def test_the_first_settings_are_free_with_inbox_and_index_by_type_and_have_a_random_epoch(self, world: World) -> None:
+    def test_the_first_settings_are_free_with_inbox_and_index_and_have_a_random_epoch(self, world: World) -> None:
         settings = world.set()
         assert (settings.plan, settings.shards, settings.inbox, settings.type_index) == (Plan.FREE, 1, True, True)
         assert settings.incarnation == world.tenants.incarnations[ACME]

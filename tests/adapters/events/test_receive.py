@@ -207,7 +207,7 @@ def is_problem(answer: Answer, status: int, kind: str) -> bool:
 def test_githubs_own_example_is_accepted_and_kept_byte_for_byte(receive: Receive, body: bytes | str) -> None:
     status, headers, answer = receive.call(to_hook(receive.source(), body))
     assert (status, headers["Content-Type"]) == (200, "application/json")
-    assert (answer["status"], answer["repeated"]) == ("received", False)
+    assert (answer["status"], answer["repeated"]) == ("undelivered", False)
     event = receive.event(answer["event_id"])
     assert event.content is not None
     assert event.content.body == BODY
