@@ -417,7 +417,7 @@ class TestHealth:
         orphan()
         reconcile(functions, SURVEY)
         (stacks,) = [check for check in functions.operate(HEALTH)[2]["checks"] if check["name"] == "stacks"]
-        assert f"1 of {stack_limit}" in stacks["detail"]
+        assert f"1 of at most {stack_limit}" in stacks["detail"]
 
     def test_an_operation_past_its_deadline_is_a_problem(self, functions: Functions) -> None:
         begun(functions, a_run(operation=Operation.DELETE))
