@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,10 +55,10 @@ def _value_in(file: Path, setting: str) -> object:
     return (found.get("context") or {}).get(setting, found.get(setting))
 
 
-def outputs_of(stacks: CloudFormationClient, names: Names) -> Mapping[str, str]:
-    """The outputs of the previous deployment; empty if this is the first."""
+def outputs_of(stacks: CloudFormationClient, stack_name: str) -> Mapping[str, str]:
+    """The outputs of the previous deployment of a stack; empty if this is the first."""
     try:
-        (stack,) = stacks.describe_stacks(StackName=names.control_plane)["Stacks"]
+        (stack,) = stacks.describe_stacks(StackName=stack_name)["Stacks"]
     except ClientError as error:
         if error.response.get("Error", {}).get("Code") == "ValidationError":
             return {}
@@ -67,15 +68,18 @@ def outputs_of(stacks: CloudFormationClient, names: Names) -> Mapping[str, str]:
 
 def ask_for_concurrency(functions: LambdaClient, outputs: Mapping[str, str]) -> concurrency.Account:
     limits = functions.get_account_settings()["AccountLimit"]
-    name, reserved = outputs.get("GetQueueFunctionName"), 0
-    if name:
-        reserved = functions.get_function_concurrency(FunctionName=name).get("ReservedConcurrentExecutions", 0)
+    deployed = [outputs[each.output] for each in concurrency.RESERVATIONS if each.output in outputs]
+    reserved = sum(
+        functions.get_function_concurrency(FunctionName=name).get("ReservedConcurrentExecutions", 0)
+        for name in deployed
+    )
     return concurrency.Account(limits["ConcurrentExecutions"], limits["UnreservedConcurrentExecutions"], reserved)
 
 
-def choose_concurrency(session: Session, names: Names) -> Choice:
-    outputs = outputs_of(session.client("cloudformation"), names)
-    return concurrency.choose(ask_for_concurrency(session.client("lambda"), outputs))
+def choose_concurrency(reservation: concurrency.Reservation, session: Session, names: Names) -> Choice:
+    stacks = session.client("cloudformation")
+    outputs = {**outputs_of(stacks, names.control_plane), **outputs_of(stacks, names.events)}
+    return concurrency.choose(ask_for_concurrency(session.client("lambda"), outputs), reservation)
 
 
 def ask_for_stacks(stacks: CloudFormationClient) -> int:
@@ -95,16 +99,16 @@ def count_tenants(table: DynamoDBClient, outputs: Mapping[str, str]) -> int | No
 
 def choose_tenant_cap(session: Session, names: Names) -> Choice:
     stacks = session.client("cloudformation")
-    tenants = count_tenants(session.client("dynamodb"), outputs_of(stacks, names))
+    tenants = count_tenants(session.client("dynamodb"), outputs_of(stacks, names.control_plane))
     return tenant_cap.choose(ask_for_stacks(stacks), tenants)
 
 
 CHOICES: Mapping[str, Callable[[Session, Names], Choice]] = {
-    concurrency.SETTING: choose_concurrency,
+    **{each.setting: partial(choose_concurrency, each) for each in concurrency.RESERVATIONS},
     tenant_cap.SETTING: choose_tenant_cap,
 }
 DEFAULTS = {
-    concurrency.SETTING: "No concurrency is reserved for getQueue",
+    **{each.setting: f"No concurrency is reserved for {each.function}" for each in concurrency.RESERVATIONS},
     tenant_cap.SETTING: f"The limit is the default of {Settings.max_tenants} tenants",
 }
 
@@ -128,18 +132,17 @@ def main() -> None:
         names = parse_name(value_of(NAME, arguments))
     except SettingInvalid as invalid:
         sys.exit(str(invalid))
+    with_events = value_of(EVENTS, arguments) not in ("false", False)
     options: list[str] = []
     for setting in CHOICES:
-        if value_of(setting, arguments) is not None:
+        if value_of(setting, arguments) is not None or (setting in concurrency.OF_EVENTS and not with_events):
             continue
         choice = chosen(setting, profile, names)
         sys.stdout.write(f"{choice.message}\n")
         sys.stdout.flush()
         if choice.value is not None:
             options += ["--context", f"{setting}={choice.value}"]
-    stacks = [names.control_plane]
-    if value_of(EVENTS, arguments) not in ("false", False):
-        stacks.append(names.events)
+    stacks = [names.control_plane, *([names.events] if with_events else [])]
     command = ["cdk", "deploy", *stacks, *options, *arguments]
     sys.exit(subprocess.run(command, cwd=ROOT, check=False).returncode)  # noqa: S603 - the CDK of the environment
 

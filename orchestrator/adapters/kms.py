@@ -15,7 +15,7 @@ from orchestrator.events.records import TenantEpoch
 MAX_PLAINTEXT_BYTES = 4_096
 _MAX_REMEMBERED = 1_000
 
-_NOT_OURS = frozenset({"InvalidCiphertextException", "IncorrectKeyException"})
+_NOT_OURS = "InvalidCiphertextException"
 
 _Entry = tuple[bytes, tuple[tuple[str, str], ...]]
 """A ciphertext with its encryption context: what was decrypted for one tenant is never found for another."""
@@ -55,9 +55,10 @@ class KmsSecrets:
             return self._remembered[entry]
         try:
             with throttling():
-                decrypted = self._kms.decrypt(KeyId=self._key, CiphertextBlob=ciphertext, EncryptionContext=whole)
+                # The ciphertext names its key, which may be a former one. The function's policy names the allowed keys.
+                decrypted = self._kms.decrypt(CiphertextBlob=ciphertext, EncryptionContext=whole)
         except ClientError as error:
-            if error_code(error) not in _NOT_OURS:
+            if error_code(error) != _NOT_OURS:
                 raise
             named = ", ".join(f"{name} {value}" for name, value in sorted(context.items()))
             raise UnreadableRows(

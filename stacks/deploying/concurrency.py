@@ -1,6 +1,7 @@
-"""Choose how many of the account's concurrent executions to reserve for getQueue, if nobody has set it.
+"""Choose how many of the account's concurrent executions to reserve for the functions behind the APIs, if nobody has
+set it.
 
-Reserved concurrency is also an upper limit: many calls of getQueue cannot take the concurrency of the other functions.
+Reserved concurrency is also an upper limit: many calls of one function cannot take the concurrency of the others.
 """
 
 from __future__ import annotations
@@ -9,14 +10,36 @@ from dataclasses import dataclass
 
 from stacks.deploying.choices import Choice
 
-SETTING = "berth:getQueueConcurrency"
-
 UNRESERVED_AT_LEAST = 100
 """AWS requires this many to stay unreserved, and refuses a deployment that would leave fewer."""
 ENOUGH = 50
-"""A call takes about 20 ms, so this is several times what API Gateway allows per second."""
+"""A call takes about 20 ms, so this is several times what API Gateway allows per second for getQueue, and 2,500 events
+per second.
+"""
 TOO_FEW = 10
 """A lower limit would throttle callers that are served without a limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    setting: str
+    function: str
+    """The function's name in messages."""
+    output: str
+    """The stack's output with the function's name in AWS."""
+    share: int
+    """The function gets at most one in ``share`` of the executions that may be reserved."""
+
+
+GET_QUEUE = Reservation("berth:getQueueConcurrency", "getQueue", "GetQueueFunctionName", share=2)
+INGEST = Reservation("berth:ingestConcurrency", "ingest", "IngestFunctionName", share=8)
+RECEIVE = Reservation("berth:receiveConcurrency", "receive", "ReceiveFunctionName", share=8)
+TENANT_EVENTS = Reservation("berth:tenantEventsConcurrency", "tenant_events", "TenantEventsFunctionName", share=8)
+
+RESERVATIONS = (GET_QUEUE, INGEST, RECEIVE, TENANT_EVENTS)
+"""Together they get at most seven eighths of what may be reserved. Other functions may need some, too."""
+OF_EVENTS = frozenset(each.setting for each in RESERVATIONS if each is not GET_QUEUE)
+"""The settings of functions that only exist with the event plane."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,24 +48,24 @@ class Account:
 
     limit: int
     unreserved: int
-    reserved_for_get_queue: int = 0
-    """The reservation of the previous deployment."""
+    reserved_for_berth: int = 0
+    """The reservations of the previous deployment, for all functions in :data:`RESERVATIONS`."""
 
 
-def choose(account: Account) -> Choice:
-    """Take at most half of the concurrency that may be reserved: other functions may need some, too."""
-    room = account.unreserved + account.reserved_for_get_queue - UNRESERVED_AT_LEAST
-    chosen = min(ENOUGH, room // 2)
+def choose(account: Account, reservation: Reservation = GET_QUEUE) -> Choice:
+    room = account.unreserved + account.reserved_for_berth - UNRESERVED_AT_LEAST
+    chosen = min(ENOUGH, room // reservation.share)
+    function = reservation.function
     if chosen < TOO_FEW:
         return Choice(
             None,
-            f"No concurrency is reserved for getQueue: of the account's {account.limit} concurrent executions "
+            f"No concurrency is reserved for {function}: of the account's {account.limit} concurrent executions "
             f"{account.unreserved} are unreserved, and AWS requires {UNRESERVED_AT_LEAST} to stay unreserved. Many "
-            "calls of getQueue at once can therefore delay the other functions. Have AWS raise the quota (Service "
+            f"calls of {function} at once can therefore delay the other functions. Have AWS raise the quota (Service "
             "Quotas, AWS Lambda, Concurrent executions), and deploy again.",
         )
     return Choice(
         chosen,
-        f"{chosen} of the account's {account.limit} concurrent executions are reserved for getQueue, which is also "
-        f"its limit. For another number: -c {SETTING}=N, or 0 for none.",
+        f"{chosen} of the account's {account.limit} concurrent executions are reserved for {function}, which is also "
+        f"its limit. For another number: -c {reservation.setting}=N, or 0 for none.",
     )

@@ -260,10 +260,11 @@ class EventsApi(Capability):
         # listing, and AWS does not document whether it evaluates each write of a transaction by itself.
         self._kit.table.allow(
             role,
-            *("GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem"),
+            *("GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
             rows=[CONFIGURATION_ROWS, KEY_ROWS, SOURCE_ROWS, FORM_ROWS],
         )
         self._secrets.allow_encrypting(role)
         self._events.allow(role, "GetItem", "BatchGetItem", "Query", "UpdateItem", rows=EVENT_ROWS)
         self._events.allow_indexes(role)
         self._contents.allow(role, "GetObject")
+        self._contents.allow_listing(role)

@@ -51,5 +51,5 @@ class SecretsKey(Capability):
         role.add_to_policy(statement(["kms:Encrypt"], [self._arn], _FOR_A_TENANT))
 
     def allow_decrypting(self, role: iam.Role) -> None:
-        """Also what was encrypted with a former key: a secret stays encrypted with the key that it was made with."""
+        """Let a role decrypt, also with former keys: a secret stays encrypted with the key that it was made with."""
         role.add_to_policy(statement(["kms:Decrypt"], [self._arn, *self._former], _FOR_A_TENANT))

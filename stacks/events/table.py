@@ -76,7 +76,7 @@ class EventsTable(Capability):
                 f"DynamoDB throttled {operation} on the table of events: one tenant uses more than its shards can "
                 "take, or one partition of an index is hot. CloudWatch Contributor Insights of the table names the "
                 "partition. Give the tenant a plan with more shards: `berth events settings ID --plan PLAN`.",
-                runbook="Events...Throttled",
+                runbook="...Throttled",
             )
             for operation in _WATCHED
         ]

@@ -37,6 +37,7 @@ WITHOUT_RESOURCES: Mapping[str, frozenset[str]] = {
     "drift detections have ids, but are not resources": frozenset(
         {"cloudformation:DescribeStackDriftDetectionStatus", "cloudformation:BatchDescribeTypeConfigurations"}
     ),
+    "Lambda finds a table's stream among all streams": frozenset({"dynamodb:ListStreams"}),
 }
 """The actions that are allowed on `*`, by the reason: they accept no narrower resource."""
 
@@ -45,6 +46,7 @@ MANY: Mapping[str, str] = {
     "all stacks": "any team's stack may ask for a tenant's queue",
     "tenant queues": "CloudFormation names queues after their stacks",
     "published templates": "each version has its own object",
+    "contents": "each large event has its own object",
     "rollouts' lists": "each stage of each rollout has a list",
     "rollouts' results": "each run of the map state has results",
     "executions of create_tenant": "each operation is an execution",

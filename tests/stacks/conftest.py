@@ -21,6 +21,7 @@ from stacks.app import build
 from stacks.common import functions as functions_module
 from stacks.common.function_code import build_code
 from stacks.control_plane import ControlPlaneStack
+from stacks.events.stack import EventsStack
 from stacks.project import read_version
 from stacks.settings import Dependencies, DeploymentMode, Settings
 from stacks.tenants.template import tenant_template
@@ -33,13 +34,30 @@ Json = dict[str, Any]
 TOPIC = "arn:aws:sns:eu-west-1:123456789012:on-call"
 
 
-def _synthesised(directory: Path, **settings: str) -> Path:
-    """Synthesise the control plane, which fails on findings of cdk-nag."""
-    context = {"berth:dependencies": "host", **{f"berth:{name}": value for name, value in settings.items()}}
-    app = App(outdir=str(directory), analytics_reporting=False, context=context)
-    build(app)
-    app.synth()
-    return directory
+_assemblies: dict[frozenset[tuple[str, str]], Path] = {}
+"""What was synthesised before, by the settings."""
+
+
+def _synthesised(directories: pytest.TempPathFactory, **settings: str) -> Path:
+    """Synthesise the control plane and the event plane, which fails on findings of cdk-nag."""
+    known = frozenset(settings.items())
+    if known not in _assemblies:
+        directory = directories.mktemp("assembly")
+        context = {"berth:dependencies": "host", **{f"berth:{name}": value for name, value in settings.items()}}
+        app = App(outdir=str(directory), analytics_reporting=False, context=context)
+        build(app)
+        app.synth()
+        _assemblies[known] = directory
+    return _assemblies[known]
+
+
+def functions_in(template: Json) -> dict[str, str]:
+    """The logical id of every function, by the name of its handler's file."""
+    return {
+        resource["Properties"]["Handler"].split(".")[-2]: logical_id
+        for logical_id, resource in template["Resources"].items()
+        if resource["Type"] == "AWS::Lambda::Function"
+    }
 
 
 def _template(assembly: Path, name: str = "Berth") -> Json:
@@ -49,8 +67,8 @@ def _template(assembly: Path, name: str = "Berth") -> Json:
 
 @pytest.fixture(scope="session")
 def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The control plane with the settings' defaults."""
-    return _synthesised(tmp_path_factory.mktemp("assembly"))
+    """The control plane and the event plane with the settings' defaults."""
+    return _synthesised(tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
@@ -64,12 +82,28 @@ def event_plane(assembly: Path) -> Json:
     return _template(assembly, "BerthEvents")
 
 
+PLANES = ("control_plane", "event_plane")
+
+
+@pytest.fixture(params=PLANES)
+def plane(request: pytest.FixtureRequest) -> Json:
+    """Each of the two stacks, for what is the same in both."""
+    template: Json = request.getfixturevalue(request.param)
+    return template
+
+
+@pytest.fixture(scope="session")
+def without_events(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The assembly without the event plane."""
+    return _synthesised(tmp_path_factory, events="false")
+
+
 def _variant(stack: str = "Berth", **settings: str) -> Any:
-    """A fixture: the template of the control plane with these settings."""
+    """A fixture: the template of a stack with these settings."""
 
     @pytest.fixture(scope="session")
     def template(tmp_path_factory: pytest.TempPathFactory) -> Json:
-        return _template(_synthesised(tmp_path_factory.mktemp("assembly"), **settings), stack)
+        return _template(_synthesised(tmp_path_factory, **settings), stack)
 
     return template
 
@@ -85,13 +119,15 @@ with_legacy_stacks = _variant(**SWITCHED_ON, legacyStackPrefixes=",".join(LEGACY
 """There are tenants whose stacks an earlier system created."""
 with_key = _variant(**EVERYTHING)
 """Everything is switched on, and the customer's key is used."""
+events_with_key = _variant("BerthEvents", **EVERYTHING)
+"""The event plane with the customer's key."""
 beside = _variant("Berth-dev", name="Berth-dev", **SWITCHED_ON)
 """Another control plane, whose name starts with the default name."""
 
 
 @pytest.fixture(scope="session")
-def other_settings(tmp_path_factory: pytest.TempPathFactory) -> Template:
-    """The control plane with every setting except the name different from its default."""
+def templates_with_other_settings(tmp_path_factory: pytest.TempPathFactory) -> tuple[Template, Template]:
+    """Both stacks with every setting except the name different from its default."""
     layer = tmp_path_factory.mktemp("layer")
     (layer / "python").mkdir()
     code = tmp_path_factory.mktemp("code")
@@ -114,12 +150,30 @@ def other_settings(tmp_path_factory: pytest.TempPathFactory) -> Template:
         max_tenants=5_000,
         creates_per_minute=10,
         create_on_get_queue=False,
+        events_environment="staging",
+        ingest_concurrency=30,
+        receive_concurrency=20,
+        tenant_events_concurrency=10,
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(functions_module, "LAYER", layer)
         patch.setattr(functions_module, "CODE", code)
         app = App(outdir=str(tmp_path_factory.mktemp("assembly")), analytics_reporting=False)
-        return Template.from_stack(ControlPlaneStack(app, version=read_version(), settings=settings))
+        control_plane = ControlPlaneStack(app, version=read_version(), settings=settings)
+        events = EventsStack(app, control_plane=control_plane, version=read_version(), settings=settings)
+        return Template.from_stack(control_plane), Template.from_stack(events)
+
+
+@pytest.fixture(scope="session")
+def other_settings(templates_with_other_settings: tuple[Template, Template]) -> Template:
+    """The control plane with every setting except the name different from its default."""
+    return templates_with_other_settings[0]
+
+
+@pytest.fixture(scope="session")
+def events_with_other_settings(templates_with_other_settings: tuple[Template, Template]) -> Template:
+    """The event plane with every setting except the name different from its default."""
+    return templates_with_other_settings[1]
 
 
 @pytest.fixture(scope="session")
@@ -134,12 +188,12 @@ def tenant() -> Json:
 
 @pytest.fixture(scope="session")
 def function_ids(control_plane: Json) -> dict[str, str]:
-    """The logical id of every function, by the name of its handler's file."""
-    return {
-        resource["Properties"]["Handler"].split(".")[-2]: logical_id
-        for logical_id, resource in control_plane["Resources"].items()
-        if resource["Type"] == "AWS::Lambda::Function"
-    }
+    return functions_in(control_plane)
+
+
+@pytest.fixture(scope="session")
+def event_function_ids(event_plane: Json) -> dict[str, str]:
+    return functions_in(event_plane)
 
 
 @pytest.fixture(scope="session")
@@ -258,4 +312,37 @@ def names(
         f"arn:<AWS::Partition>:lambda:{here}:function:{NAMES.tenant_metadata_function}": "the function tenant_metadata",
         **{f"<{queue}.Arn>": f"dead letters: {holds}" for holds, queue in dead_letter_queues.items()},
         f"<{ended_executions}.Arn>": "executions that ended",
+    }
+
+
+@pytest.fixture(scope="session")
+def event_names(event_plane: Json, event_function_ids: dict[str, str]) -> dict[str, str]:
+    """Readable names of resources that the event plane uses, by their ARNs as its template spells them."""
+    here = "<AWS::Region>:<AWS::AccountId>"
+
+    def the_only(resource_type: str) -> str:
+        (found,) = (name for name, each in event_plane["Resources"].items() if each["Type"] == resource_type)
+        return found
+
+    tenants = "<Berth:ExportsOutputFnGetAttTenantsTable97BAC775ArnE53D8D97>"
+    events, bucket = f"<{the_only('AWS::DynamoDB::Table')}.Arn>", f"<{the_only('AWS::S3::Bucket')}.Arn>"
+    operators = event_plane["Resources"][event_function_ids["event_operators"]]["Properties"]
+    queues = json.loads(spelled(operators["Environment"]["Variables"]["BERTH_DEAD_LETTER_QUEUES"]))
+    return {
+        "<AWS::StackId>": "the stack itself",
+        tenants: "the tenants' table",
+        f"{tenants}/index/Listing": "the tenants' index",
+        events: "the events' table",
+        f"{events}/index/status-index": "the index by status",
+        f"{events}/index/event-type-index": "the index by type",
+        f"<{the_only('AWS::DynamoDB::Table')}.StreamArn>": "the events' stream",
+        bucket: "the bucket of contents",
+        f"{bucket}/*": "contents",
+        f"<{the_only('AWS::KMS::Key')}.Arn>": "the key for secrets",
+        f"arn:<AWS::Partition>:apigateway:<AWS::Region>::/apis/<{the_only('AWS::ApiGatewayV2::Api')}>/stages/*": (
+            "the API's stage"
+        ),
+        **{f"<{logical_id}.Arn>": f"the function {name}" for name, logical_id in event_function_ids.items()},
+        **{f"<{queue.strip('<>')}.Arn>": f"dead letters: {holds}" for holds, queue in queues.items()},
+        f"arn:<AWS::Partition>:execute-api:{here}:<{the_only('AWS::ApiGatewayV2::Api')}>": "the Events API",
     }

@@ -50,8 +50,22 @@ def _condition(condition: Json | None, names: dict[str, str]) -> str:
             "StringEquals": {"dynamodb:Select": "SPECIFIC_ATTRIBUTES"},
         }:
             return f", all rows, only {', '.join(attributes)}"
+        case {
+            "ForAllValues:StringLike": {"dynamodb:LeadingKeys": rows},
+            "ForAllValues:StringEquals": {"dynamodb:Attributes": attributes},
+            "Null": {"dynamodb:LeadingKeys": "false", "dynamodb:Attributes": "false"},
+            "StringEqualsIfExists": {"dynamodb:Select": "SPECIFIC_ATTRIBUTES"},
+        }:
+            return f", rows {' and '.join(rows)}, only {', '.join(attributes)}"
+        case {
+            "ForAllValues:StringLike": {"dynamodb:LeadingKeys": rows},
+            "Null": {"dynamodb:LeadingKeys": "false"},
+        }:
+            return f", rows {' and '.join(rows)}"
         case {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": rows}} if len(condition) == 1:
             return f", rows {' and '.join(rows)}"
+        case {"Null": {"kms:EncryptionContext:tenant": "false", "kms:EncryptionContext:epoch": "false"}}:
+            return ", for a tenant's epoch"
         case {"StringEquals": {"cloudformation:RoleArn": role}}:
             return f", with {names[spelled(role)]}"
         case {"StringEquals": {"iam:PassedToService": "cloudformation.amazonaws.com"}}:
@@ -94,6 +108,8 @@ def spelled(value: Any) -> str:
         case {"Fn::Sub": text}:
             return str(text).replace("${", "<").replace("}", ">")
         case {"Ref": name}:
+            return f"<{name}>"
+        case {"Fn::ImportValue": name}:
             return f"<{name}>"
     return str(value)
 

@@ -20,7 +20,12 @@ Json = dict[str, Any]
 
 HASH = 8
 """How many characters the CDK adds to an alarm's name for its logical id."""
-MORE_THAN_ONE = {"GetQueueSlow": 1000, "ApiServerErrors": 5}
+MORE_THAN_ONE = {
+    "GetQueueSlow": 1000,
+    "ApiServerErrors": 5,
+    "EventsApiServerErrors": 5,
+    "EventStreamLate": 60_000,
+}
 """The thresholds of the alarms that a single event does not set off."""
 
 RUNBOOK = re.compile(r" Runbook: ([\w.]+)\.$")
@@ -138,7 +143,7 @@ def test_the_alarm_about_slow_get_queue_needs_a_quarter_of_an_hour_of_slow_calls
 # The descriptions
 
 
-@pytest.mark.parametrize("fixture", ["control_plane", "with_everything"])
+@pytest.mark.parametrize("fixture", ["control_plane", "with_everything", "event_plane"])
 def test_alarms_say_what_to_do_and_are_quiet_when_nothing_runs(request: pytest.FixtureRequest, fixture: str) -> None:
     for name, alarm in alarms_of(request.getfixturevalue(fixture)).items():
         description = RUNBOOK.sub("", alarm["AlarmDescription"])
@@ -175,7 +180,7 @@ def entries() -> set[str]:
     return {name for heading in headings for name in heading.split(", ")}
 
 
-@pytest.mark.parametrize("fixture", ["control_plane", "with_everything"])
+@pytest.mark.parametrize("fixture", ["control_plane", "with_everything", "event_plane"])
 def test_every_alarm_names_its_entry_in_the_runbook(request: pytest.FixtureRequest, fixture: str) -> None:
     """The entry is the alarm's name, or `...` and the end of the name: `...Errors` is for all alarms that end in
     Errors.
@@ -186,7 +191,7 @@ def test_every_alarm_names_its_entry_in_the_runbook(request: pytest.FixtureReque
         assert entry[1] == name or (entry[1].startswith("...") and name.endswith(entry[1].removeprefix("..."))), name
 
 
-@pytest.mark.parametrize("fixture", ["control_plane", "with_everything"])
+@pytest.mark.parametrize("fixture", ["control_plane", "with_everything", "event_plane"])
 def test_the_runbook_has_every_entry_that_an_alarm_names(
     request: pytest.FixtureRequest, entries: set[str], fixture: str
 ) -> None:

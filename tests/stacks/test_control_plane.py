@@ -26,6 +26,7 @@ from stacks.rollouts.machine import MAP_LABEL, RESULTS
 from stacks.settings import Dependencies, Settings
 from stacks.tenants.machines import FUNCTIONS_OF, STATEMACHINES, definition
 from tests.fakes import NAMES
+from tests.stacks.conftest import functions_in
 
 Json = dict[str, Any]
 
@@ -57,9 +58,10 @@ def _properties(template: Json, resource_type: str) -> list[Json]:
     return [r.get("Properties", {}) for r in template["Resources"].values() if r["Type"] == resource_type]
 
 
-def test_the_control_plane_is_protected_from_deletion(assembly: Path) -> None:
+@pytest.mark.parametrize("stack", ["Berth", "BerthEvents"])
+def test_each_stack_is_protected_from_deletion(assembly: Path, stack: str) -> None:
     manifest = json.loads((assembly / "manifest.json").read_text(encoding="utf-8"))
-    assert manifest["artifacts"]["Berth"]["properties"]["terminationProtection"] is True
+    assert manifest["artifacts"][stack]["properties"]["terminationProtection"] is True
 
 
 # The table
@@ -171,9 +173,9 @@ def test_only_functions_that_read_the_whole_fleet_have_more_memory(
     assert memory == dict.fromkeys(function_ids, 256) | {"reconcile": 512, "operators": 1769, "advance_rollout": 1769}
 
 
-def test_every_function_logs_its_own_name(control_plane: Json, function_ids: dict[str, str]) -> None:
-    for name, logical_id in function_ids.items():
-        variables = control_plane["Resources"][logical_id]["Properties"]["Environment"]["Variables"]
+def test_every_function_logs_its_own_name(plane: Json) -> None:
+    for name, logical_id in functions_in(plane).items():
+        variables = plane["Resources"][logical_id]["Properties"]["Environment"]["Variables"]
         assert variables["POWERTOOLS_SERVICE_NAME"] == name
 
 
@@ -247,9 +249,10 @@ def test_only_functions_that_are_service_tokens_in_other_stacks_have_fixed_names
 
 
 def test_all_functions_share_one_asset_without_the_command_line_and_the_emulator(
-    assembly: Path, control_plane: Json, function_ids: dict[str, str]
+    assembly: Path, control_plane: Json, event_plane: Json
 ) -> None:
-    (key,) = {properties["Code"]["S3Key"] for _, properties in _functions(control_plane, function_ids)}
+    functions = [each for plane in (control_plane, event_plane) for each in _properties(plane, "AWS::Lambda::Function")]
+    (key,) = {properties["Code"]["S3Key"] for properties in functions}
     asset = assembly / f"asset.{key.removesuffix('.zip')}"
     assert {entry.name for entry in asset.iterdir()} == {"lambdas", "orchestrator"}
     assert (asset / "lambdas" / "api" / "get_queue.py").is_file()
@@ -260,16 +263,33 @@ def test_all_functions_share_one_asset_without_the_command_line_and_the_emulator
     assert not list(asset.rglob("__pycache__"))
 
 
-def test_logs_are_kept_as_long_as_the_setting_says(control_plane: Json, other_settings: Template) -> None:
-    assert {group["RetentionInDays"] for group in _properties(control_plane, "AWS::Logs::LogGroup")} == {90}
-    assert {group["RetentionInDays"] for group in _properties(other_settings.to_json(), "AWS::Logs::LogGroup")} == {14}
+def test_logs_are_kept_as_long_as_the_setting_says(plane: Json) -> None:
+    assert {group["RetentionInDays"] for group in _properties(plane, "AWS::Logs::LogGroup")} == {90}
 
 
-def test_all_functions_share_one_layer(other_settings: Template) -> None:
-    other_settings.resource_count_is("AWS::Lambda::LayerVersion", 1)
-    (layer,) = other_settings.find_resources("AWS::Lambda::LayerVersion")
-    functions = _properties(other_settings.to_json(), "AWS::Lambda::Function")
-    assert all(function["Layers"] == [{"Ref": layer}] for function in functions)
+def test_logs_are_kept_as_long_as_another_setting_says(
+    templates_with_other_settings: tuple[Template, Template],
+) -> None:
+    for template in templates_with_other_settings:
+        assert {group["RetentionInDays"] for group in _properties(template.to_json(), "AWS::Logs::LogGroup")} == {14}
+
+
+def test_all_functions_of_a_stack_share_one_layer(templates_with_other_settings: tuple[Template, Template]) -> None:
+    for template in templates_with_other_settings:
+        template.resource_count_is("AWS::Lambda::LayerVersion", 1)
+        (layer,) = template.find_resources("AWS::Lambda::LayerVersion")
+        functions = _properties(template.to_json(), "AWS::Lambda::Function")
+        assert all(function["Layers"] == [{"Ref": layer}] for function in functions)
+
+
+def test_both_stacks_upload_the_same_layer(templates_with_other_settings: tuple[Template, Template]) -> None:
+    contents = [
+        layer["Properties"]["Content"]["S3Key"]
+        for template in templates_with_other_settings
+        for layer in template.find_resources("AWS::Lambda::LayerVersion").values()
+    ]
+    assert len(contents) == 2
+    assert len(set(contents)) == 1
 
 
 def test_every_handler_has_a_function_if_its_feature_is_switched_on(
@@ -540,13 +560,13 @@ def test_events_of_tenants_stacks_resume_their_operation(
 # The queues
 
 
-def test_every_queue_is_encrypted_and_accepts_only_tls(control_plane: Json) -> None:
-    queues = {name for name, resource in control_plane["Resources"].items() if resource["Type"] == "AWS::SQS::Queue"}
+def test_every_queue_is_encrypted_and_accepts_only_tls(plane: Json) -> None:
+    queues = {name for name, resource in plane["Resources"].items() if resource["Type"] == "AWS::SQS::Queue"}
     assert queues
-    assert {queue["SqsManagedSseEnabled"] for queue in _properties(control_plane, "AWS::SQS::Queue")} == {True}
+    assert {queue["SqsManagedSseEnabled"] for queue in _properties(plane, "AWS::SQS::Queue")} == {True}
     denying = {
         queue["Ref"]
-        for policy in _properties(control_plane, "AWS::SQS::QueuePolicy")
+        for policy in _properties(plane, "AWS::SQS::QueuePolicy")
         for statement in policy["PolicyDocument"]["Statement"]
         for queue in policy["Queues"]
         if (statement["Effect"], statement["Action"]) == ("Deny", "sqs:*")
@@ -593,13 +613,13 @@ def test_every_route_calls_the_function_that_serves_it(control_plane: Json, func
     assert called == {**queues, **operators}
 
 
-def test_functions_are_called_with_payload_format_2(control_plane: Json) -> None:
-    integrations = _properties(control_plane, "AWS::ApiGatewayV2::Integration")
+def test_functions_are_called_with_payload_format_2(plane: Json) -> None:
+    integrations = _properties(plane, "AWS::ApiGatewayV2::Integration")
     assert {integration["PayloadFormatVersion"] for integration in integrations} == {"2.0"}
 
 
-def test_the_api_is_throttled_and_logged(control_plane: Json) -> None:
-    (stage,) = _properties(control_plane, "AWS::ApiGatewayV2::Stage")
+def test_the_api_is_throttled_and_logged(plane: Json) -> None:
+    (stage,) = _properties(plane, "AWS::ApiGatewayV2::Stage")
     assert stage["StageName"] == "$default"
     assert stage["DefaultRouteSettings"] == _settings_of(ORDERS)
     assert {"requestId", "caller", "route", "status"} <= set(json.loads(stage["AccessLogSettings"]["Format"]))
@@ -631,8 +651,8 @@ def test_another_generation_replaces_the_proof(control_plane: Json, other_settin
     assert generation(other_settings.to_json()) == "2"
 
 
-def test_the_access_log_has_no_stage_variables(control_plane: Json) -> None:
-    (stage,) = _properties(control_plane, "AWS::ApiGatewayV2::Stage")
+def test_the_access_log_has_no_stage_variables(plane: Json) -> None:
+    (stage,) = _properties(plane, "AWS::ApiGatewayV2::Stage")
     assert "stageVariables" not in stage["AccessLogSettings"]["Format"]
 
 
@@ -660,10 +680,11 @@ def test_the_throttle_of_orders_is_below_what_the_cached_count_of_tenants_allows
     assert orders < MAX_ORDERS_PER_COUNT
 
 
-def test_the_stage_is_deployed_after_its_routes(control_plane: Json, the_only: Callable[[str], str]) -> None:
-    resources = control_plane["Resources"]
+def test_the_stage_is_deployed_after_its_routes(plane: Json) -> None:
+    resources = plane["Resources"]
     routes = {name for name, resource in resources.items() if resource["Type"] == "AWS::ApiGatewayV2::Route"}
-    assert routes <= set(resources[the_only("AWS::ApiGatewayV2::Stage")]["DependsOn"])
+    (stage,) = (each for each in resources.values() if each["Type"] == "AWS::ApiGatewayV2::Stage")
+    assert routes <= set(stage["DependsOn"])
 
 
 def _settings_of(throttle: Throttle) -> Json:

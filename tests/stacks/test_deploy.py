@@ -111,7 +111,7 @@ def test_a_setting_in_the_cdks_files_is_kept(tmp_path: Path, setting: str, conte
 def test_a_file_that_is_not_json_is_ignored_because_the_cdk_reports_it(tmp_path: Path) -> None:
     file = tmp_path / "cdk.json"
     file.write_text("{")
-    assert value_of(concurrency.SETTING, [], files=[file]) is None
+    assert value_of(concurrency.GET_QUEUE.setting, [], files=[file]) is None
 
 
 def test_the_command_line_overrides_the_files_and_the_last_value_wins(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def stubbed(service: str) -> tuple[Any, Stubber]:
 def test_before_the_first_deployment_there_are_no_outputs() -> None:
     stacks, stub = stubbed("cloudformation")
     stub.add_client_error("describe_stacks", "ValidationError", "Stack with id Berth does not exist")
-    assert outputs_of(stacks, Names()) == {}
+    assert outputs_of(stacks, "Berth") == {}
 
 
 def test_the_outputs_of_the_previous_deployment_are_read() -> None:
@@ -144,26 +144,28 @@ def test_the_outputs_of_the_previous_deployment_are_read() -> None:
     outputs = [{"OutputKey": "TableName", "OutputValue": "tenants"}]
     stack = {"StackName": "Berth-dev", "CreationTime": 0, "StackStatus": "CREATE_COMPLETE", "Outputs": outputs}
     stub.add_response("describe_stacks", {"Stacks": [stack]}, {"StackName": "Berth-dev"})
-    assert outputs_of(stacks, Names("Berth-dev")) == {"TableName": "tenants"}
+    assert outputs_of(stacks, "Berth-dev") == {"TableName": "tenants"}
 
 
 @pytest.mark.parametrize(
     ("outputs", "reserved", "account"),
     [
-        ({}, None, Account(1000, 950)),
-        ({"GetQueueFunctionName": "get-queue"}, {}, Account(1000, 950)),
-        ({"GetQueueFunctionName": "get-queue"}, {"ReservedConcurrentExecutions": 50}, Account(1000, 950, 50)),
+        ({}, [], Account(1000, 950)),
+        ({"GetQueueFunctionName": "get-queue"}, [None], Account(1000, 950)),
+        ({"GetQueueFunctionName": "get-queue"}, [50], Account(1000, 950, 50)),
+        ({"GetQueueFunctionName": "get-queue", "IngestFunctionName": "ingest"}, [50, 30], Account(1000, 950, 80)),
     ],
-    ids=["first deployment", "none reserved", "some reserved"],
+    ids=["first deployment", "none reserved", "some reserved", "with the event plane"],
 )
-def test_the_reservation_of_the_previous_deployment_is_read(
-    outputs: dict[str, str], reserved: dict[str, int] | None, account: Account
+def test_the_reservations_of_the_previous_deployment_are_read(
+    outputs: dict[str, str], reserved: list[int | None], account: Account
 ) -> None:
     functions, stub = stubbed("lambda")
     limit = {"ConcurrentExecutions": 1000, "UnreservedConcurrentExecutions": 950}
     stub.add_response("get_account_settings", {"AccountLimit": limit})
-    if reserved is not None:
-        stub.add_response("get_function_concurrency", reserved, {"FunctionName": "get-queue"})
+    for name, number in zip(outputs.values(), reserved, strict=True):
+        response = {} if number is None else {"ReservedConcurrentExecutions": number}
+        stub.add_response("get_function_concurrency", response, {"FunctionName": name})
     assert ask_for_concurrency(functions, outputs) == account
 
 
@@ -219,15 +221,17 @@ def test_a_missing_profile_keeps_the_default_because_the_cdk_reports_it(setting:
 
 # The command
 
+CHOSEN = [Choice(number, f"{number}.") for number in (50, 40, 30, 20, 1900)]
+
 
 @pytest.mark.parametrize(
     ("arguments", "choices", "passed"),
     [
-        ([], [Choice(50, "Fifty."), Choice(1900, "All.")], [50, 1900]),
-        ([], [Choice(None, "None."), Choice(1900, "All.")], [None, 1900]),
-        (["-c", f"{SETTINGS[1]}=7", "--profile", "prod"], [Choice(50, "Fifty.")], [50]),
-        (["-c", f"{SETTINGS[0]}=7"], [Choice(None, "Not read.")], [None, None]),
-        ([*("-c", f"{SETTINGS[0]}=7"), *("-c", f"{SETTINGS[1]}=7")], [], []),
+        ([], CHOSEN, [50, 40, 30, 20, 1900]),
+        ([], [Choice(None, "None."), *CHOSEN[1:]], [None, 40, 30, 20, 1900]),
+        (["-c", f"{SETTINGS[-1]}=7", "--profile", "prod"], CHOSEN[:-1], [50, 40, 30, 20]),
+        (["-c", f"{SETTINGS[0]}=7"], [Choice(None, "Not read.")] * 4, [None] * 5),
+        ([each for setting in SETTINGS for each in ("-c", f"{setting}=7")], [], []),
     ],
     ids=["chosen", "one kept at its default", "one set", "the other set, quota not read", "all set"],
 )
@@ -286,10 +290,17 @@ def test_without_events_only_the_control_plane_is_deployed(monkeypatch: pytest.M
         return SimpleNamespace(returncode=0)
 
     monkeypatch.setattr(sys, "argv", ["deploy", "-c", "berth:events=false"])
-    monkeypatch.setattr(deploy, "chosen", lambda _setting, _profile, _names: Choice(None, "Nothing."))
+    asked = []
+
+    def choose(setting: str, _profile: str | None, _names: Names) -> Choice:
+        asked.append(setting)
+        return Choice(None, "Nothing.")
+
+    monkeypatch.setattr(deploy, "chosen", choose)
     monkeypatch.setattr(subprocess, "run", run)
     with pytest.raises(SystemExit):
         deploy.main()
+    assert asked == ["berth:getQueueConcurrency", "berth:maxTenants"]
     assert commands == [["cdk", "deploy", "Berth", "-c", "berth:events=false"]]
 
 

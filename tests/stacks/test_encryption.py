@@ -30,6 +30,13 @@ READS_OBJECTS = {"kms:Decrypt"}
 WRITES_OBJECTS = READS_OBJECTS | {"kms:GenerateDataKey"}
 
 
+@pytest.fixture(params=["with_key", "events_with_key"])
+def encrypted(request: pytest.FixtureRequest) -> Json:
+    """Each of the two stacks with the customer's key."""
+    template: Json = request.getfixturevalue(request.param)
+    return template
+
+
 def resources(template: Json, kind: str) -> list[Json]:
     found = [each["Properties"] for each in template["Resources"].values() if each["Type"] == kind]
     assert found
@@ -39,13 +46,13 @@ def resources(template: Json, kind: str) -> list[Json]:
 # Encrypted resources
 
 
-def test_the_table_is_encrypted_with_the_key(with_key: Json) -> None:
-    (table,) = resources(with_key, "AWS::DynamoDB::Table")
+def test_the_table_is_encrypted_with_the_key(encrypted: Json) -> None:
+    (table,) = resources(encrypted, "AWS::DynamoDB::Table")
     assert table["SSESpecification"] == {"SSEEnabled": True, "SSEType": "KMS", "KMSMasterKeyId": KEY}
 
 
-def test_the_bucket_is_encrypted_with_the_key_and_uses_a_bucket_key(with_key: Json) -> None:
-    (bucket,) = resources(with_key, "AWS::S3::Bucket")
+def test_the_bucket_is_encrypted_with_the_key_and_uses_a_bucket_key(encrypted: Json) -> None:
+    (bucket,) = resources(encrypted, "AWS::S3::Bucket")
     (rule,) = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
     assert rule == {
         "BucketKeyEnabled": True,
@@ -53,20 +60,20 @@ def test_the_bucket_is_encrypted_with_the_key_and_uses_a_bucket_key(with_key: Js
     }
 
 
-def test_every_queue_is_encrypted_with_the_key(with_key: Json) -> None:
-    for queue in resources(with_key, "AWS::SQS::Queue"):
+def test_every_queue_is_encrypted_with_the_key(encrypted: Json) -> None:
+    for queue in resources(encrypted, "AWS::SQS::Queue"):
         assert (queue["KmsMasterKeyId"], queue["SqsManagedSseEnabled"]) == (KEY, False)
 
 
-def test_every_log_group_is_encrypted_with_the_key(with_key: Json) -> None:
-    for group in resources(with_key, "AWS::Logs::LogGroup"):
+def test_every_log_group_is_encrypted_with_the_key(encrypted: Json) -> None:
+    for group in resources(encrypted, "AWS::Logs::LogGroup"):
         assert group["KmsKeyId"] == KEY
 
 
-def test_there_are_no_other_resources_that_store_data(with_key: Json) -> None:
+def test_there_are_no_other_resources_that_store_data(encrypted: Json) -> None:
     stores_data = {"AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::SQS::Queue", "AWS::Logs::LogGroup"}
     others = {"AWS::SNS::Topic", "AWS::Kinesis::Stream", "AWS::SecretsManager::Secret", "AWS::SSM::Parameter"}
-    kinds = {each["Type"] for each in with_key["Resources"].values()}
+    kinds = {each["Type"] for each in encrypted["Resources"].values()}
     assert stores_data <= kinds
     assert not others & kinds
 
@@ -94,11 +101,13 @@ def uses_of(template: Json) -> dict[str, dict[str, set[str]]]:
     return found
 
 
-def test_roles_may_use_only_this_key_and_only_through_a_service(with_key: Json) -> None:
+def test_roles_may_use_only_this_key_and_only_through_a_service(encrypted: Json) -> None:
     uses = [
         statement
-        for _, statement in documents(with_key)
+        for _, statement in documents(encrypted)
         if any(action.startswith("kms:") for action in listed(statement["Action"]))
+        # Secrets are encrypted without another service: tests/stacks/test_event_plane.py.
+        if "kms:EncryptionContext:tenant" not in json.dumps(statement)
     ]
     assert uses
     for statement in uses:
@@ -116,15 +125,15 @@ def policies_for_the_key(template: Json) -> dict[str, Json]:
     return {
         name: resource
         for name, resource in template["Resources"].items()
-        if resource["Type"] == "AWS::IAM::Policy" and "kms:" in json.dumps(resource["Properties"])
+        if resource["Type"] == "AWS::IAM::Policy" and "kms:ViaService" in json.dumps(resource["Properties"])
     }
 
 
-def test_resources_are_encrypted_only_after_all_roles_may_use_the_key(with_key: Json) -> None:
+def test_resources_are_encrypted_only_after_all_roles_may_use_the_key(encrypted: Json) -> None:
     """A deployment may add the key to a control plane that is in use."""
-    policies = policies_for_the_key(with_key)
+    policies = policies_for_the_key(encrypted)
     assert policies
-    for resource in with_key["Resources"].values():
+    for resource in encrypted["Resources"].values():
         if resource["Type"] in {"AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::SQS::Queue"}:
             assert set(policies) <= set(resource["DependsOn"])
     for policy in policies.values():
@@ -133,8 +142,8 @@ def test_resources_are_encrypted_only_after_all_roles_may_use_the_key(with_key: 
         }
 
 
-def test_dependencies_have_no_cycle(with_key: Json) -> None:
-    resources = with_key["Resources"]
+def test_dependencies_have_no_cycle(encrypted: Json) -> None:
+    resources = encrypted["Resources"]
     dependencies = {name: set(_mentioned(resource)) & set(resources) - {name} for name, resource in resources.items()}
     assert set(TopologicalSorter(dependencies).static_order()) == set(resources)
 

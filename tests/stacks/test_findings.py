@@ -107,7 +107,7 @@ def test_every_acknowledgement_has_a_written_reason(acknowledged: dict[Finding, 
         assert reason.endswith("."), finding
 
 
-@pytest.mark.parametrize("fixture", ["with_everything", "tenant"])
+@pytest.mark.parametrize("fixture", ["with_everything", "event_plane", "events_with_key", "tenant"])
 def test_cfn_lint_finds_nothing(request: pytest.FixtureRequest, fixture: str) -> None:
     template: Json = request.getfixturevalue(fixture)
     arguments = ManualArgs(regions=["us-east-1", "eu-west-1"], ignore_checks=LINT_ACKNOWLEDGED)

@@ -72,13 +72,16 @@ def test_a_rollout_costs_its_updates_and_turns() -> None:
     )
 
 
-def test_a_control_plane_without_tenants_costs_the_sum_of_its_parts() -> None:
+def test_each_stack_costs_the_sum_of_its_parts_when_idle() -> None:
     parts = table("Idle").values()
     assert [f"{float(part['number']) * float(part['USD each']):.2f}" for part in parts] == [p["USD"] for p in parts]
     settling = table("Idle")["settlings, every 5 minutes"]["USD each"]
     assert settling == f"{per_million(counts('settling'), requests=0) / 1e6:.7f}"
-    exact = sum(float(part["number"]) * float(part["USD each"]) for part in parts)
-    assert totals()["a control plane without tenants, per month"] == f"{exact:.2f}"
+    exact = dict.fromkeys((False, True), 0.0)
+    for name, part in table("Idle").items():
+        exact[name.endswith(" (event plane)")] += float(part["number"]) * float(part["USD each"])
+    assert totals()["a control plane without tenants, per month"] == f"{exact[False]:.2f}"
+    assert totals()["the event plane without events, per month, beyond that"] == f"{exact[True]:.2f}"
 
 
 def test_a_call_of_get_queue_is_a_request_a_call_and_a_read() -> None:

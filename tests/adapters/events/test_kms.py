@@ -23,12 +23,14 @@ class Counting:
     def __init__(self, real: Any) -> None:
         self.real = real
         self.decrypted = 0
+        self.asked: dict[str, Any] = {}
 
     def encrypt(self, **given: Any) -> Any:
         return self.real.encrypt(**given)
 
     def decrypt(self, **given: Any) -> Any:
         self.decrypted += 1
+        self.asked = given
         return self.real.decrypt(**given)
 
 
@@ -65,6 +67,13 @@ def test_a_secret_of_another_source_epoch_or_tenant_cannot_be_decrypted(
     secrets.decrypt(ciphertext, ACME_LIFE, SOURCE)
     with pytest.raises(UnreadableRows, match=f"Tenant {life.tenant}.*Create the source again"):
         secrets.decrypt(ciphertext, life, context)
+
+
+def test_a_secret_of_a_former_key_is_still_decrypted(secrets: KmsSecrets, service: Counting) -> None:
+    ciphertext = secrets.encrypt(b"whsec_1", ACME_LIFE, SOURCE)
+    another = KmsSecrets(lambda: service, service.real.create_key()["KeyMetadata"]["Arn"])
+    assert another.decrypt(ciphertext, ACME_LIFE, SOURCE) == b"whsec_1"
+    assert "KeyId" not in service.asked, "KMS refuses a ciphertext of another key than the named one"
 
 
 def test_a_context_cannot_name_another_tenant(secrets: KmsSecrets) -> None:

@@ -1,4 +1,4 @@
-"""Pairs of a role and an action: those that a template grants, those that were used, and those in docs/permissions.md.
+"""Pairs of a role and an action: those that templates grant, those that were used, and those in docs/permissions.md.
 
 The name of a role is the file name of the function's handler or of the machine's workflow.
 """
@@ -31,8 +31,11 @@ OTHER_ROLES = {
 """The roles that do not belong to functions, by their logical ids without the hash."""
 
 
+STACKS = ("Berth", "BerthEvents")
+
+
 def granted(template: Json) -> set[Pair]:
-    """The permissions of the control plane's roles."""
+    """The permissions of a stack's roles."""
     named = _roles(template)
     pairs = {
         (named[role], action) for role, statement in statements(template) for action in listed(statement["Action"])
@@ -42,16 +45,15 @@ def granted(template: Json) -> set[Pair]:
 
 def seen(enforced: Enforced) -> set[Pair]:
     """The permissions that these roles have used so far, without attacks."""
-    template = json.loads((enforced.root.emulator.home / "cdk.out" / "Berth.template.json").read_text(encoding="utf-8"))
-    stack = enforced.root.client("cloudformation").get_paginator("list_stack_resources").paginate(StackName="Berth")
-    logical_ids = {
-        each["PhysicalResourceId"]: each["LogicalResourceId"]
-        for page in stack
-        for each in page["StackResourceSummaries"]
-    }
-    named = {
-        name: _roles(template)[logical_id] for name, logical_id in logical_ids.items() if logical_id in _roles(template)
-    }
+    named: dict[str, str] = {}
+    for stack in STACKS:
+        file = enforced.root.emulator.home / "cdk.out" / f"{stack}.template.json"
+        roles = _roles(json.loads(file.read_text(encoding="utf-8")))
+        pages = enforced.root.client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=stack)
+        for page in pages:
+            for each in page["StackResourceSummaries"]:
+                if each["LogicalResourceId"] in roles:
+                    named[each["PhysicalResourceId"]] = roles[each["LogicalResourceId"]]
     found = set()
     for each in enforced.decisions():
         session = re.fullmatch(r"arn:aws:sts::\d+:assumed-role/([^/]+)/(.*)", each.principal)

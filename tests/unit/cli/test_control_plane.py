@@ -229,6 +229,19 @@ class TestAws:
         host = on_aws.endpoint.removeprefix("http://")
         assert on_aws.asked == ["DescribeStacks Other", f"GET {host}/tenants/acme/queue", f"GET {host}/releases"]
 
+    def test_the_events_api_is_found_by_the_outputs_of_the_event_planes_stack(self, on_aws: FakeAws) -> None:
+        on_aws.outputs = {"EventsApiUrl": on_aws.endpoint}
+        control_plane = find(Options(region="eu-west-1", stack="Other"), find_local=nothing)
+        assert control_plane.events_api().send_request(LIST_RELEASES, EmptyRequest()).status == 200
+        assert on_aws.asked == ["DescribeStacks OtherEvents", f"GET {on_aws.endpoint.removeprefix('http://')}/releases"]
+
+    def test_without_an_event_plane_the_message_names_its_stack_and_the_setting(self, on_aws: FakeAws) -> None:
+        on_aws.refusal = ("ValidationError", "Stack with id BerthEvents does not exist")
+        with pytest.raises(ControlPlaneNotFound) as refused:
+            find(Options(region="eu-west-1"), find_local=nothing).events_api()
+        for text in ("no stack BerthEvents in eu-west-1", "Berth has no event plane", "make deploy", "berth:events"):
+            assert text in str(refused.value)
+
     def test_the_stack_is_described_once(self, on_aws: FakeAws) -> None:
         control_plane = find(Options(region="eu-west-1"), find_local=nothing)
         control_plane.api()

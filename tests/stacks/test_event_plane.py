@@ -1,0 +1,573 @@
+"""The event plane's template. Tests of what both stacks share are beside those of the control plane."""
+
+from __future__ import annotations
+
+import json
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aws_cdk.assertions import Template
+
+from orchestrator.adapters.dynamodb import event_keys
+from orchestrator.adapters.dynamodb.event_keys import LISTED_PURGES, LISTED_SETTINGS
+from orchestrator.adapters.dynamodb.event_tenants import DynamoTenants
+from orchestrator.adapters.dynamodb.keys import tenant_pk
+from orchestrator.api.route import Audience
+from orchestrator.api.routes import EVENT_ROUTES, INGEST_ROUTES, PUBLIC_EVENT_ROUTES
+from orchestrator.common.callers import PROOF_VARIABLE
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.events.plans import Plan, time_to_live
+from orchestrator.events.records import TenantEpoch
+from stacks.api.throttles import SUBMISSIONS, THROTTLES
+from stacks.events.rows import (
+    CONFIGURATION_ROWS,
+    EVENT_ROWS,
+    FORM_ROWS,
+    KEY_ROWS,
+    LIFE_ATTRIBUTES,
+    REPETITION_ROWS,
+    SOURCE_ROWS,
+)
+from stacks.project import read_version
+from tests.stacks.policies import Grants, documents, grants, listed, spelled, statements
+from tests.stacks.released import KEY
+from tests.stacks.test_alarms import alarms_of
+from tests.stacks.test_permissions import EVERY_FUNCTION
+
+Json = dict[str, Any]
+
+FACING_THE_INTERNET = ("ingest", "receive", "tenant_events")
+
+
+def properties(template: Json, resource_type: str) -> list[Json]:
+    return [each["Properties"] for each in template["Resources"].values() if each["Type"] == resource_type]
+
+
+def the_only(template: Json, resource_type: str) -> tuple[str, Json]:
+    (found,) = ((name, each) for name, each in template["Resources"].items() if each["Type"] == resource_type)
+    return found
+
+
+def variables_of(template: Json, function: str) -> dict[str, Any]:
+    variables: dict[str, Any] = template["Resources"][function]["Properties"]["Environment"]["Variables"]
+    return variables
+
+
+# The stack
+
+
+def test_without_events_there_is_only_the_control_plane_and_it_is_the_same(
+    without_events: Path, control_plane: Json
+) -> None:
+    """So the event plane can be added and removed without a change of provisioning."""
+    manifest = json.loads((without_events / "manifest.json").read_text(encoding="utf-8"))
+    stacks = [name for name, each in manifest["artifacts"].items() if each["type"] == "aws:cloudformation:stack"]
+    assert stacks == ["Berth"]
+    assert json.loads((without_events / "Berth.template.json").read_text(encoding="utf-8")) == control_plane
+
+
+def test_it_imports_only_the_table_and_the_machine_that_deletes_tenants(event_plane: Json, control_plane: Json) -> None:
+    imported = set(_imports(event_plane["Resources"]))
+    exported = {
+        output["Export"]["Name"]: output["Value"] for output in control_plane["Outputs"].values() if "Export" in output
+    }
+    assert sorted(spelled(exported[name]) for name in imported) == [
+        "<MachinesDelete58688503>",
+        "<TenantsTable97BAC775.Arn>",
+        "<TenantsTable97BAC775>",
+    ]
+
+
+def _imports(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        own = [value["Fn::ImportValue"]] if "Fn::ImportValue" in value else []
+        return own + [name for each in value.values() for name in _imports(each)]
+    return [name for each in value for name in _imports(each)] if isinstance(value, list) else []
+
+
+def test_the_outputs_name_the_resources_and_the_version(event_plane: Json) -> None:
+    assert set(event_plane["Outputs"]) == {
+        "EventsApiUrl",
+        "EventOperatorPolicyArn",
+        "IngestFunctionName",
+        "ReceiveFunctionName",
+        "TenantEventsFunctionName",
+        "EventOperatorsFunctionName",
+        "EventsTableName",
+        "ContentsBucketName",
+        "SecretsKeyArn",
+        "Version",
+    }
+    assert event_plane["Outputs"]["Version"]["Value"] == read_version()
+    assert not [output for output in event_plane["Outputs"].values() if "Export" in output]
+
+
+def test_the_stack_is_far_below_the_maximum_number_of_resources(event_plane: Json) -> None:
+    assert len(event_plane["Resources"]) < 400
+
+
+# What it stores
+
+
+def test_the_table_is_retained_protected_backed_up_and_expires_rows(event_plane: Json) -> None:
+    _, table = the_only(event_plane, "AWS::DynamoDB::Table")
+    assert (table["DeletionPolicy"], table["UpdateReplacePolicy"]) == ("Retain", "Retain")
+    found = table["Properties"]
+    assert found["BillingMode"] == "PAY_PER_REQUEST"
+    assert found["DeletionProtectionEnabled"] is True
+    assert found["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
+    assert found["SSESpecification"] == {"SSEEnabled": True}
+    assert found["TimeToLiveSpecification"] == {"AttributeName": "ttl", "Enabled": True}
+    assert found["StreamSpecification"] == {"StreamViewType": "NEW_IMAGE"}
+    assert "TableName" not in found
+
+
+def test_the_table_has_its_keys_and_two_indexes_of_keys_only(event_plane: Json) -> None:
+    (table,) = properties(event_plane, "AWS::DynamoDB::Table")
+    assert [each["AttributeName"] for each in table["KeySchema"]] == ["pk", "sk"]
+    indexes = {
+        each["IndexName"]: ([key["AttributeName"] for key in each["KeySchema"]], each["Projection"]["ProjectionType"])
+        for each in table["GlobalSecondaryIndexes"]
+    }
+    assert indexes == {
+        "status-index": (["GSI1PK", "GSI1SK"], "KEYS_ONLY"),
+        "event-type-index": (["GSI2PK", "GSI2SK"], "KEYS_ONLY"),
+    }
+
+
+def test_the_bucket_is_private_and_expires_contents_two_days_after_the_longest_lived_row(event_plane: Json) -> None:
+    _, bucket = the_only(event_plane, "AWS::S3::Bucket")
+    assert bucket["DeletionPolicy"] == "Retain"
+    found = bucket["Properties"]
+    assert set(found["PublicAccessBlockConfiguration"].values()) == {True}
+    (rule,) = found["LifecycleConfiguration"]["Rules"]
+    assert rule["ExpirationInDays"] == max(time_to_live(plan).days for plan in Plan) + 2 == 92
+    assert "VersioningConfiguration" not in found, "an old version would outlive its tenant"
+    _, policy = the_only(event_plane, "AWS::S3::BucketPolicy")
+    (denied,) = policy["Properties"]["PolicyDocument"]["Statement"]
+    assert denied["Effect"] == "Deny"
+    assert denied["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+
+
+# Secrets
+
+
+def test_secrets_have_a_key_of_the_stack_that_is_rotated_and_kept(event_plane: Json) -> None:
+    _, key = the_only(event_plane, "AWS::KMS::Key")
+    assert key["DeletionPolicy"] == "Retain"
+    assert key["Properties"]["EnableKeyRotation"] is True
+
+
+def test_secrets_are_encrypted_with_the_customers_key_if_there_is_one(events_with_key: Json) -> None:
+    assert not properties(events_with_key, "AWS::KMS::Key")
+    assert events_with_key["Outputs"]["SecretsKeyArn"]["Value"] == KEY
+
+
+def test_a_function_uses_the_customers_key_directly_only_for_a_tenants_secrets(events_with_key: Json) -> None:
+    direct = {
+        (action, spelled(each["Resource"]))
+        for _, each in statements(events_with_key)
+        for action in listed(each["Action"])
+        if action.startswith("kms:") and "kms:ViaService" not in json.dumps(each)
+        if each["Condition"]
+        == {"Null": {"kms:EncryptionContext:tenant": "false", "kms:EncryptionContext:epoch": "false"}}
+    }
+    assert direct == {("kms:Encrypt", KEY), ("kms:Decrypt", KEY)}
+
+
+# The API
+
+
+def test_tenants_and_the_public_need_no_aws_credentials_and_operators_do(event_plane: Json) -> None:
+    expected = {
+        **{route.key: "NONE" if route.audience is Audience.TENANT else "AWS_IAM" for route in EVENT_ROUTES},
+        **dict.fromkeys(PUBLIC_EVENT_ROUTES, "NONE"),
+    }
+    found = {
+        each["RouteKey"]: each["AuthorizationType"] for each in properties(event_plane, "AWS::ApiGatewayV2::Route")
+    }
+    assert found == expected
+    assert set(found.values()) == {"NONE", "AWS_IAM"}
+
+
+def test_every_tenants_route_needs_a_scope(event_plane: Json) -> None:
+    assert properties(event_plane, "AWS::ApiGatewayV2::Route")
+    for route in EVENT_ROUTES:
+        assert (route.scope is not None) == (route.audience is Audience.TENANT), route.key
+
+
+def test_every_route_calls_the_function_that_serves_it(event_plane: Json, event_function_ids: dict[str, str]) -> None:
+    def serving(key: str) -> str:
+        if key in INGEST_ROUTES:
+            return "ingest"
+        if key in PUBLIC_EVENT_ROUTES:
+            return "receive"
+        return "event_operators" if "/tenants/{tenantId}" in key else "tenant_events"
+
+    called = {}
+    for route in properties(event_plane, "AWS::ApiGatewayV2::Route"):
+        integration = event_plane["Resources"][route["Target"]["Fn::Join"][1][1]["Ref"]]["Properties"]
+        called[route["RouteKey"]] = integration["IntegrationUri"]["Fn::GetAtt"][0]
+    assert called == {key: event_function_ids[serving(key)] for key in called}
+    assert {route.key for route in EVENT_ROUTES} | set(PUBLIC_EVENT_ROUTES) == set(called)
+
+
+def test_every_route_has_its_own_throttle_and_the_public_a_throttle_apart(event_plane: Json) -> None:
+    (stage,) = properties(event_plane, "AWS::ApiGatewayV2::Stage")
+    throttles = {route.key: THROTTLES[route.rate] for route in EVENT_ROUTES} | dict.fromkeys(
+        PUBLIC_EVENT_ROUTES, SUBMISSIONS
+    )
+    assert stage["RouteSettings"] == {
+        key: {"ThrottlingRateLimit": each.per_second, "ThrottlingBurstLimit": each.burst}
+        for key, each in throttles.items()
+    }
+
+
+def test_only_api_gateway_has_the_proof_and_the_functions_have_its_digest(
+    event_plane: Json, event_function_ids: dict[str, str]
+) -> None:
+    proof, _ = the_only(event_plane, "Custom::ApiProof")
+    value, digest = ({"Fn::GetAtt": [proof, attribute]} for attribute in ("Value", "Digest"))
+    (stage,) = properties(event_plane, "AWS::ApiGatewayV2::Stage")
+    assert stage["StageVariables"] == {PROOF_VARIABLE: value}
+    has_digest = {
+        name
+        for name, function in event_function_ids.items()
+        if variables_of(event_plane, function).get("BERTH_API_PROOF_DIGEST") == digest
+    }
+    assert has_digest == {*FACING_THE_INTERNET, "event_operators"}
+    assert json.dumps(event_plane).count(json.dumps(value)) == 1
+
+
+def test_api_gateway_may_call_each_function_for_this_api_only(event_plane: Json) -> None:
+    api, _ = the_only(event_plane, "AWS::ApiGatewayV2::Api")
+    allowed = [
+        each
+        for each in properties(event_plane, "AWS::Lambda::Permission")
+        if each["Principal"].startswith("apigateway")
+    ]
+    assert len(allowed) == 4
+    assert {spelled(each["SourceArn"]) for each in allowed} == {
+        f"arn:<AWS::Partition>:execute-api:<AWS::Region>:<AWS::AccountId>:<{api}>/*/*/*"
+    }
+
+
+def test_an_operator_may_call_every_route_for_operators_and_find_the_api(event_plane: Json) -> None:
+    _, policy = the_only(event_plane, "AWS::IAM::ManagedPolicy")
+    routes, stack = policy["Properties"]["PolicyDocument"]["Statement"]
+    allowed = [spelled(each).partition("/")[2] for each in routes["Resource"]]
+    for route in EVENT_ROUTES:
+        path = f"$default/{route.method}{route.path.replace('{tenantId}', 'acme')}"
+        assert any(fnmatchcase(path, pattern) for pattern in allowed) == (route.audience is Audience.OPERATOR), (
+            route.key
+        )
+    assert (stack["Action"], spelled(stack["Resource"])) == ("cloudformation:DescribeStacks", "<AWS::StackId>")
+
+
+# The functions
+
+EVERY_VARIABLE = {"BERTH_NAME", "BERTH_TABLE", "BERTH_VERSION", "BERTH_LINGER_SECONDS", "BERTH_LOCATION"}
+ACCEPTS = {"BERTH_EVENTS_TABLE", "BERTH_CONTENTS_BUCKET", "BERTH_API_PROOF_DIGEST"}
+READS = ACCEPTS | {"BERTH_SECRETS_KEY", "BERTH_EVENTS_ENVIRONMENT"}
+
+
+@pytest.mark.parametrize(
+    ("name", "variables"),
+    [
+        ("ingest", ACCEPTS),
+        ("receive", ACCEPTS | {"BERTH_SECRETS_KEY"}),
+        ("tenant_events", READS),
+        ("event_operators", READS | {"BERTH_DEAD_LETTER_QUEUES"}),
+        ("count_usage", set()),
+        ("purge_events", {"BERTH_EVENTS_TABLE", "BERTH_CONTENTS_BUCKET"}),
+        ("find_purges", set()),
+        ("api_proof", {"BERTH_STACK_ID", "BERTH_API", "BERTH_API_STAGE"}),
+    ],
+)
+def test_a_function_has_only_the_variables_that_it_needs(
+    event_plane: Json, event_function_ids: dict[str, str], name: str, variables: set[str]
+) -> None:
+    found = variables_of(event_plane, event_function_ids[name])
+    assert {each for each in found if each.startswith("BERTH_")} - EVERY_VARIABLE == variables
+    assert (found["BERTH_NAME"], found["POWERTOOLS_METRICS_NAMESPACE"]) == ("Berth", "Berth")
+
+
+def test_keys_are_of_the_environment_in_the_settings(
+    event_plane: Json, events_with_other_settings: Template, event_function_ids: dict[str, str]
+) -> None:
+    for name in ("tenant_events", "event_operators"):
+        function = event_function_ids[name]
+        assert variables_of(event_plane, function)["BERTH_EVENTS_ENVIRONMENT"] == "live"
+        assert variables_of(events_with_other_settings.to_json(), function)["BERTH_EVENTS_ENVIRONMENT"] == "staging"
+
+
+def test_concurrency_can_be_reserved_for_each_function_that_faces_the_internet_apart(
+    event_plane: Json, events_with_other_settings: Template, event_function_ids: dict[str, str]
+) -> None:
+    def reserved(template: Json) -> Json:
+        functions = {name: template["Resources"][each]["Properties"] for name, each in event_function_ids.items()}
+        return {
+            name: each["ReservedConcurrentExecutions"]
+            for name, each in functions.items()
+            if "ReservedConcurrentExecutions" in each
+        }
+
+    assert reserved(event_plane) == {}
+    assert reserved(events_with_other_settings.to_json()) == {"ingest": 30, "receive": 20, "tenant_events": 10}
+
+
+# The stream
+
+
+def test_usage_is_counted_from_inserted_events_only(event_plane: Json, event_function_ids: dict[str, str]) -> None:
+    (mapping,) = properties(event_plane, "AWS::Lambda::EventSourceMapping")
+    table, _ = the_only(event_plane, "AWS::DynamoDB::Table")
+    assert mapping["FunctionName"] == {"Ref": event_function_ids["count_usage"]}
+    assert mapping["EventSourceArn"] == {"Fn::GetAtt": [table, "StreamArn"]}
+    (pattern,) = (json.loads(each["Pattern"]) for each in mapping["FilterCriteria"]["Filters"])
+    assert pattern == {"eventName": ["INSERT"], "dynamodb": {"Keys": {"pk": {"S": [{"prefix": "TENANT_ID#"}]}}}}
+
+
+def test_a_record_that_cannot_be_counted_is_parked_and_blocks_no_other(event_plane: Json) -> None:
+    (mapping,) = properties(event_plane, "AWS::Lambda::EventSourceMapping")
+    assert mapping["BisectBatchOnFunctionError"] is True
+    assert mapping["MaximumRetryAttempts"] > 0
+    assert mapping["ParallelizationFactor"] > 1
+    queue = mapping["DestinationConfig"]["OnFailure"]["Destination"]["Fn::GetAtt"][0]
+    assert event_plane["Resources"][queue]["Type"] == "AWS::SQS::Queue"
+
+
+# The end of a tenant
+
+
+def test_purges_are_looked_for_after_every_delete_and_every_hour(
+    event_plane: Json, event_function_ids: dict[str, str]
+) -> None:
+    rules = properties(event_plane, "AWS::Events::Rule")
+    (pattern,) = (rule["EventPattern"] for rule in rules if "EventPattern" in rule)
+    (schedule,) = (rule["ScheduleExpression"] for rule in rules if "ScheduleExpression" in rule)
+    assert pattern["source"] == ["aws.states"]
+    assert pattern["detail"]["status"] == ["SUCCEEDED"]
+    (machine,) = pattern["detail"]["stateMachineArn"]
+    assert machine == {"Fn::ImportValue": "Berth:ExportsOutputRefMachinesDelete586885037B384EAA"}
+    assert schedule == "rate(1 hour)"
+    for rule in rules:
+        (target,) = rule["Targets"]
+        assert target["Arn"] == {"Fn::GetAtt": [event_function_ids["find_purges"], "Arn"]}
+        assert "DeadLetterConfig" in target
+
+
+# What is watched
+
+
+def test_there_is_an_alarm_for_everything_that_needs_an_operator(
+    event_plane: Json, event_function_ids: dict[str, str]
+) -> None:
+    of_functions = {
+        f"{''.join(word.capitalize() for word in name.split('_'))}{what}"
+        for name in event_function_ids
+        for what in ("Errors", "Throttles")
+    }
+    assert set(alarms_of(event_plane)) == of_functions | {
+        "EventsApiServerErrors",
+        "EventStreamLate",
+        "EventsPutItemThrottled",
+        "EventsUpdateItemThrottled",
+        "EventsQueryThrottled",
+        "UsageNotCounted",
+        "PurgesNotFound",
+    }
+
+
+def test_the_operators_function_knows_every_dead_letter_queue(
+    event_plane: Json, event_function_ids: dict[str, str]
+) -> None:
+    known = json.loads(
+        spelled(variables_of(event_plane, event_function_ids["event_operators"])["BERTH_DEAD_LETTER_QUEUES"])
+    )
+    queues = {name for name, each in event_plane["Resources"].items() if each["Type"] == "AWS::SQS::Queue"}
+    assert {each.strip("<>") for each in known.values()} == queues
+
+
+def test_the_dashboard_has_the_name_of_the_stack_and_every_graph_a_title_of_its_own(event_plane: Json) -> None:
+    (dashboard,) = properties(event_plane, "AWS::CloudWatch::Dashboard")
+    assert dashboard["DashboardName"] == "BerthEvents"
+    titles = [each["properties"]["title"] for each in json.loads(spelled(dashboard["DashboardBody"]))["widgets"]]
+    assert len(set(titles)) == len(titles)
+    assert {"Events: requests", "Events: age of the stream", "Events table: throttled requests"} <= set(titles)
+
+
+# Permissions
+
+CONFIGURATION = [CONFIGURATION_ROWS, KEY_ROWS, SOURCE_ROWS, FORM_ROWS]
+
+
+def of_tenants(*rows: str) -> str:
+    return f"the tenants' table, rows {' and '.join(rows)}"
+
+
+def of_events(*rows: str) -> str:
+    return f"the events' table, rows {' and '.join(rows)}"
+
+
+LISTED = f"the tenants' index, rows {LISTED_SETTINGS} and {LISTED_PURGES}"
+
+SEES_WHETHER_TENANTS_LIVE: Grants = {
+    "the tenants' table, rows TENANT_ID#*, only pk, sk, CreatedAt, WithdrawnBy": {"dynamodb:GetItem"}
+}
+CHECKS_KEYS: Grants = {
+    of_tenants(KEY_ROWS, CONFIGURATION_ROWS): {"dynamodb:GetItem"},
+    of_tenants(CONFIGURATION_ROWS): {"dynamodb:UpdateItem"},
+    **SEES_WHETHER_TENANTS_LIVE,
+}
+ACCEPTS_EVENTS: Grants = {
+    of_events(EVENT_ROWS, REPETITION_ROWS): {"dynamodb:PutItem"},
+    "contents": {"s3:PutObject"},
+}
+READS_AND_CONFIGURES: Grants = {
+    of_tenants(*CONFIGURATION): {
+        "dynamodb:GetItem",
+        "dynamodb:Query",
+        "dynamodb:PutItem",
+        "dynamodb:UpdateItem",
+        "dynamodb:DeleteItem",
+    },
+    "the key for secrets, for a tenant's epoch": {"kms:Encrypt"},
+    of_events(EVENT_ROWS): {"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:UpdateItem"},
+    "the index by status": {"dynamodb:Query"},
+    "the index by type": {"dynamodb:Query"},
+    "contents": {"s3:GetObject"},
+    "the bucket of contents": {"s3:ListBucket"},
+}
+FUNCTIONS: dict[str, Grants] = {
+    "ingest": {**CHECKS_KEYS, **ACCEPTS_EVENTS},
+    "receive": {
+        of_tenants(SOURCE_ROWS, FORM_ROWS, CONFIGURATION_ROWS): {"dynamodb:GetItem"},
+        **SEES_WHETHER_TENANTS_LIVE,
+        "the key for secrets, for a tenant's epoch": {"kms:Decrypt"},
+        **ACCEPTS_EVENTS,
+    },
+    "tenant_events": {**CHECKS_KEYS, **READS_AND_CONFIGURES},
+    "event_operators": {
+        **READS_AND_CONFIGURES,
+        **SEES_WHETHER_TENANTS_LIVE,
+        LISTED: {"dynamodb:Query"},
+        "dead letters: events that were not counted": {"sqs:GetQueueAttributes"},
+        "dead letters: searches for deleted tenants": {"sqs:GetQueueAttributes"},
+    },
+    "count_usage": {
+        of_tenants(CONFIGURATION_ROWS): {"dynamodb:UpdateItem"},
+        "the events' stream": {"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"},
+        "*": EVERY_FUNCTION["*"] | {"dynamodb:ListStreams"},
+        "dead letters: events that were not counted": {
+            "sqs:SendMessage",
+            "sqs:GetQueueAttributes",
+            "sqs:GetQueueUrl",
+        },
+    },
+    "purge_events": {
+        of_tenants(*CONFIGURATION): {
+            "dynamodb:GetItem",
+            "dynamodb:Query",
+            "dynamodb:UpdateItem",
+            "dynamodb:DeleteItem",
+        },
+        **SEES_WHETHER_TENANTS_LIVE,
+        of_events(EVENT_ROWS): {"dynamodb:Query", "dynamodb:BatchWriteItem", "dynamodb:DeleteItem"},
+        "contents": {"s3:DeleteObject"},
+        "the bucket of contents": {"s3:ListBucket"},
+    },
+    "find_purges": {
+        of_tenants(CONFIGURATION_ROWS): {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
+        **SEES_WHETHER_TENANTS_LIVE,
+        LISTED: {"dynamodb:Query"},
+        "dead letters: searches for deleted tenants": {"sqs:SendMessage"},
+    },
+    "api_proof": {
+        "the stack itself": {"cloudformation:DescribeStackResource", "cloudformation:DescribeStacks"},
+        "the API's stage": {"apigateway:GET"},
+    },
+}
+
+
+def test_every_function_is_in_the_table(event_function_ids: dict[str, str]) -> None:
+    assert set(event_function_ids) == set(FUNCTIONS)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_has_exactly_these_permissions(
+    event_plane: Json, event_function_ids: dict[str, str], event_names: dict[str, str], name: str
+) -> None:
+    function = event_plane["Resources"][event_function_ids[name]]["Properties"]
+    own_log_group = {f"<{function['LoggingConfig']['LogGroup']['Ref']}.Arn>": "its own log group"}
+    role = function["Role"]["Fn::GetAtt"][0]
+    assert grants(event_plane, role, event_names | own_log_group) == EVERY_FUNCTION | FUNCTIONS[name]
+
+
+def test_functions_do_not_share_roles(event_plane: Json, event_function_ids: dict[str, str]) -> None:
+    roles = {spelled(event_plane["Resources"][each]["Properties"]["Role"]) for each in event_function_ids.values()}
+    assert len(roles) == len(event_function_ids)
+
+
+@pytest.mark.parametrize("name", ["ingest", "receive"])
+def test_a_function_that_takes_events_can_neither_read_nor_change_nor_delete_one(name: str) -> None:
+    allowed = {
+        action for label, actions in FUNCTIONS[name].items() if "the events' table" in label for action in actions
+    }
+    assert allowed == {"dynamodb:PutItem"}
+    assert FUNCTIONS[name]["contents"] == {"s3:PutObject"}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_no_function_of_the_event_plane_may_change_a_tenant_or_read_more_of_it_than_its_life(
+    event_plane: Json, event_function_ids: dict[str, str], name: str
+) -> None:
+    role = event_plane["Resources"][event_function_ids[name]]["Properties"]["Role"]["Fn::GetAtt"][0]
+    tenant = tenant_pk(TenantId.parse("acme"))
+    for holder, statement in statements(event_plane):
+        rows = statement.get("Condition", {}).get("ForAllValues:StringLike", {}).get("dynamodb:LeadingKeys")
+        if holder != role or "TenantsTable" not in spelled(statement["Resource"]):
+            continue
+        assert rows, "every permission on the tenants' table is limited to some rows"
+        if any(fnmatchcase(tenant, row) for row in rows):
+            assert listed(statement["Action"]) == ["dynamodb:GetItem"]
+            attributes = statement["Condition"]["ForAllValues:StringEquals"]["dynamodb:Attributes"]
+            assert set(attributes) == {"pk", "sk", *LIFE_ATTRIBUTES}
+
+
+def test_the_life_of_a_tenant_is_read_with_the_attributes_that_the_policy_allows() -> None:
+    asked: dict[str, Any] = {}
+
+    class Recorder:
+        def get_item(self, **given: Any) -> Json:
+            asked.update(given)
+            return {}
+
+    client: Any = Recorder()
+    DynamoTenants(client, "table").incarnation(TenantId.parse("acme"))
+    assert {each.strip() for each in asked["ProjectionExpression"].split(",")} == set(LIFE_ATTRIBUTES)
+
+
+def test_each_pattern_of_rows_matches_exactly_the_keys_of_its_rows() -> None:
+    life = TenantEpoch(TenantId.parse("acme"), "e1")
+    in_tenants_table = {
+        CONFIGURATION_ROWS: event_keys.configuration_pk(life),
+        KEY_ROWS: event_keys.api_key_key("d" * 64)["pk"]["S"],
+        SOURCE_ROWS: event_keys.source_key("src_1")["pk"]["S"],
+        FORM_ROWS: event_keys.form_key("frm_1")["pk"]["S"],
+        "TENANT_ID#*": tenant_pk(life.tenant),
+    }
+    in_events_table = {
+        EVENT_ROWS: event_keys.shard_pk(life, 0),
+        REPETITION_ROWS: event_keys.idempotency_key(life, "api", "k")["pk"]["S"],
+    }
+    for partitions in (in_tenants_table, in_events_table):
+        for rows, own in partitions.items():
+            assert [pk for pk in partitions.values() if fnmatchcase(pk, rows)] == [own]
+    assert fnmatchcase(event_keys.settings_key(life.tenant)["pk"]["S"], CONFIGURATION_ROWS)
+
+
+def test_no_policy_allows_a_scan(event_plane: Json) -> None:
+    assert not [each for _, each in documents(event_plane) if "dynamodb:Scan" in listed(each["Action"])]
