@@ -451,7 +451,7 @@ def functions() -> Iterator[Mapping[str, ModuleType]]:
         forget_functions()
         runtime = importlib.import_module("lambdas.runtime")
         monkeypatch.setattr(runtime, "use_cases", world())
-        monkeypatch.setattr(runtime, "count", lambda _metric: None)
+        monkeypatch.setattr(importlib.import_module("lambdas.logs"), "count", lambda _metric: None)
         yield {name: importlib.import_module(module_of(name)) for name in ("get_queue", "operators")}
         forget_functions()
 
