@@ -62,13 +62,14 @@ def respond(event: object, answers: Mapping[str, Answer], *, signed: bool) -> di
     logged: they hold API keys, secrets and payloads.
     """
     request = event if isinstance(event, dict) else {}
-    route = request.get("routeKey")
-    known = isinstance(route, str) and route in answers
+    given = request.get("routeKey")
+    route = given if isinstance(given, str) else ""
+    known = route in answers
     try:
         if not use_cases.api_gateway.sent(request):
             answered = Answered(unknown_caller())
         elif known:
-            answered = answers[str(route)](request)
+            answered = answers[route](request)
         else:
             answered = Answered(_no_such_route(route))
     except NotJson as error:
@@ -93,5 +94,5 @@ def respond(event: object, answers: Mapping[str, Answer], *, signed: bool) -> di
     return response.as_proxy_result()
 
 
-def _no_such_route(route: object) -> Response:
-    return refuse(InvalidRequest(f"There is no route {str(route)[:100]!a}."))
+def _no_such_route(route: str) -> Response:
+    return refuse(InvalidRequest(f"There is no route {route[:100]!a}."))

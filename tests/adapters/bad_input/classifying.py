@@ -9,8 +9,9 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from string import ascii_letters, digits
 from typing import Any
@@ -19,7 +20,14 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
-DOCUMENT: dict[str, Any] = json.loads((Path(__file__).parents[3] / "docs" / "openapi.json").read_text(encoding="utf-8"))
+_DOCS = Path(__file__).parents[3] / "docs"
+DOCUMENTS: list[dict[str, Any]] = [
+    json.loads((_DOCS / name).read_text(encoding="utf-8")) for name in ("openapi.json", "openapi-events.json")
+]
+
+
+_COMPONENTS = {"schemas": {**DOCUMENTS[1]["components"]["schemas"], **DOCUMENTS[0]["components"]["schemas"]}}
+"""Schemas that both documents have are the same."""
 
 
 def is_tenant_id(value: object) -> bool:
@@ -42,6 +50,12 @@ def is_id(value: object) -> bool:
     return [len(part) for part in parts] == [8, 6, 4] and (
         set(parts[0] + parts[1]) <= set(digits) and set(parts[2]) <= set(digits + "abcdef")
     )
+
+
+def is_resource_id(prefix: str, value: object) -> bool:
+    """Of an API key, a source or a form: key_ and 24 hexadecimal digits."""
+    rest = value.removeprefix(f"{prefix}_") if isinstance(value, str) and value.startswith(f"{prefix}_") else ""
+    return len(rest) == 24 and set(rest) <= set(digits + "abcdef")
 
 
 def is_text(value: object) -> bool:
@@ -88,15 +102,25 @@ def request_is_documented(route: str, event: Mapping[str, Any]) -> bool:
     """Whether what was accepted is a request as the document has it."""
     names = re.findall(r"\{(\w+)\}", route)
     return (
-        all((is_tenant_id if name == "tenantId" else is_id)(at(event, "pathParameters", name)) for name in names)
+        all(_IDS.get(name, is_id)(at(event, "pathParameters", name)) for name in names)
         and _query_is_documented(route, at(event, "queryStringParameters"))
         and _body_is_documented(route, event)
     )
 
 
+_IDS: Mapping[str, Callable[[object], bool]] = {
+    "tenantId": is_tenant_id,
+    "keyId": partial(is_resource_id, "key"),
+    "sourceId": partial(is_resource_id, "src"),
+    "formId": partial(is_resource_id, "form"),
+}
+"""The ids of rollouts, reconciliations and adoptions are all alike."""
+
+
 def _operation(route: str) -> Any:
     method, _, path = route.partition(" ")
-    return DOCUMENT["paths"].get(path, {}).get(method.lower())
+    found = (document["paths"].get(path, {}).get(method.lower()) for document in DOCUMENTS)
+    return next(filter(None, found), None)
 
 
 def _query_is_documented(route: str, query: object) -> bool:
@@ -139,7 +163,7 @@ _Strict = extend(Draft202012Validator, {"pattern": _whole})  # type: ignore[no-u
 
 
 def _fits(schema: Mapping[str, Any], value: object) -> bool:
-    return bool(_Strict({**schema, "components": DOCUMENT["components"]}).is_valid(value))
+    return bool(_Strict({**schema, "components": _COMPONENTS}).is_valid(value))
 
 
 # The machines
