@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import base64
+import hmac
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -206,40 +207,40 @@ def test_without_a_secret_nothing_is_verified(provider: Provider) -> None:
 # Changed bits
 
 
-def flipped(data: bytes, bit: int) -> bytes:
-    changed = bytearray(data)
-    changed[bit // 8 % len(data)] ^= 1 << bit % 8
-    return bytes(changed)
+def each_flipped(data: bytes) -> Iterator[bytes]:
+    """The data with one changed bit, for every bit."""
+    for bit in range(len(data) * 8):
+        changed = bytearray(data)
+        changed[bit // 8] ^= 1 << bit % 8
+        yield bytes(changed)
+
+
+@pytest.mark.parametrize("name", [name for name in VECTORS if name != "shared"])
+def test_every_changed_bit_of_the_body_is_refused(name: str) -> None:
+    vector = VECTORS[name]
+    accepted = [body for body in each_flipped(vector.body) if replace(vector, body=body).verify() is None]
+    assert not accepted
 
 
 @for_each_vector
-@given(bit=st.integers(min_value=0, max_value=2**14))
-def test_one_changed_bit_of_the_body_is_refused(vector: Vector, bit: int) -> None:
-    if vector.provider is not Provider.SHARED_SECRET:
-        assert isinstance(replace(vector, body=flipped(vector.body, bit)).verify(), Unverified)
+def test_every_changed_bit_of_the_secret_is_refused(vector: Vector) -> None:
+    secrets = [secret.decode("latin-1") for secret in each_flipped(vector.secret.encode())]
+    assert not [secret for secret in secrets if replace(vector, secret=secret).verify() is None]
 
 
 @for_each_vector
-@given(bit=st.integers(min_value=0, max_value=2**14))
-def test_one_changed_bit_of_the_secret_is_refused(vector: Vector, bit: int) -> None:
-    changed = flipped(vector.secret.encode(), bit).decode("latin-1")
-    assert isinstance(replace(vector, secret=changed).verify(), Unverified)
+def test_every_changed_bit_of_a_signed_header_is_refused(vector: Vector) -> None:
+    for name in vector.signed_headers:
+        values = [value.decode("latin-1") for value in each_flipped(vector.headers[name].encode())]
+        assert not [value for value in values if vector.with_header(name, value).verify() is None]
 
 
-@for_each_vector
-@given(bit=st.integers(min_value=0, max_value=2**14), which=st.integers(min_value=0, max_value=9))
-def test_one_changed_bit_of_a_signed_header_is_refused(vector: Vector, bit: int, which: int) -> None:
-    for name in vector.signed_headers[which % max(1, len(vector.signed_headers)) :][:1]:
-        changed = flipped(vector.headers[name].encode(), bit).decode("latin-1")
-        assert isinstance(vector.with_header(name, changed).verify(), Unverified)
-
-
-@given(bit=st.integers(min_value=0, max_value=2**14))
-def test_one_changed_bit_of_stripes_time_and_signature_is_refused(bit: int) -> None:
+def test_every_changed_bit_of_stripes_time_and_signature_is_refused() -> None:
     # The element v0 is of another scheme, and is not looked at.
     header = STRIPE.headers["stripe-signature"].partition(",v0=")[0]
-    changed = flipped(header.encode(), bit).decode("latin-1")
-    assert isinstance(STRIPE.with_header("stripe-signature", changed).verify(), Unverified)
+    assert STRIPE.with_header("stripe-signature", header).verify() is None
+    values = [value.decode("latin-1") for value in each_flipped(header.encode())]
+    assert not [value for value in values if STRIPE.with_header("stripe-signature", value).verify() is None]
 
 
 @for_each_vector
@@ -289,8 +290,6 @@ def test_a_time_that_is_no_number_of_seconds_is_refused_even_if_it_is_signed(tex
 
 
 def signed_by_slack(text: str, body: bytes) -> dict[str, str]:
-    import hmac
-
     digest = hmac.digest(SLACK.secret.encode(), b"v0:" + text.encode() + b":" + body, "sha256").hex()
     return {"x-slack-request-timestamp": text, "x-slack-signature": f"v0={digest}"}
 
