@@ -594,7 +594,7 @@ BUGS = {
     "a pin leaves no trace": PlantedBug(_describe_without_a_trace, "without a trace", None, ORDERS_BEFORE_BEGIN),
     "a create that has not begun is overlooked": PlantedBug(
         replacing("_record_create", always(True), Lifecycle),
-        "There is no tenant .* had been accepted before",
+        "Tenant .* does not exist.* had been accepted before",
         actions=(create_and_delete, ask),
     ),
     "the last to begin has its way": PlantedBug(
