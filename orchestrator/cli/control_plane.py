@@ -83,6 +83,10 @@ class ControlPlane(Protocol):
     @property
     def events_api_url(self) -> str: ...
 
+    @property
+    def is_local(self) -> bool:
+        """True for the local emulator, which takes signed requests only."""
+
     def queue(self, url: str, credentials: Document, /) -> UsableQueue:
         """The queue, used with ``credentials`` that the API issued for it."""
 

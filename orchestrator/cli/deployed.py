@@ -99,6 +99,10 @@ class Deployment:
         return self._url_in(self.stack, "ApiUrl")
 
     @property
+    def is_local(self) -> bool:
+        return self._local is not None
+
+    @property
     def events_api_url(self) -> str:
         return self._url_in(self.events_stack, "EventsApiUrl")
 

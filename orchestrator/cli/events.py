@@ -19,7 +19,7 @@ _SETTINGS_EXAMPLES = """\
 [bold]Examples[/]
   berth events settings acme                   show the settings of acme
   berth events settings acme --plan free       let acme have events
-  berth events settings acme --plan pro --inbox --name "Acme Ltd"
+  berth events settings acme --plan pro --no-type-index --name "Acme Ltd"
 
 [bold]Plans[/]
   free       24 hours      10,000 events per month     10 per second
@@ -61,8 +61,8 @@ def settings(
     """Show or change the event settings of a tenant.
 
     A tenant accepts events once it has settings: any option makes them.
-    The defaults are the plan free, no inbox and no index by type.
-    Inbox and index hold the events that come in from then on.
+    The defaults are the plan free, with inbox and with index by type.
+    Inbox and index hold the events that come in while they are on.
     """
     here: Invocation = context.obj
     with here.reporting_errors(as_json=as_json):

@@ -20,6 +20,7 @@ from orchestrator.api.event_configuration_routes import (
 from orchestrator.api.fields import or_unset
 from orchestrator.cli import render
 from orchestrator.cli.api import Document
+from orchestrator.cli.control_plane import ControlPlane
 from orchestrator.cli.events_api import ask_for
 from orchestrator.cli.invocation import NOT_ASKED, Invocation, Json, Tenant, one_of
 from orchestrator.common.tenant_ids import TenantId
@@ -88,7 +89,7 @@ def create(
             expires_in_seconds=or_unset(expires * _DAY if expires else None),
         )
         issued = ask_for(here, control_plane, tenant_id, CREATE_KEY, request)
-        _show_issued(issued, control_plane.events_api_url, as_json=as_json)
+        _show_issued(issued, control_plane, as_json=as_json)
 
 
 @app.command(name="list")
@@ -129,7 +130,7 @@ def rotate(
         control_plane = here.find()
         request = RotateKey(key_id=checked, overlap_seconds=overlap * _HOUR)
         issued = ask_for(here, control_plane, tenant_id, ROTATE_KEY, request)
-        _show_issued(issued, control_plane.events_api_url, as_json=as_json)
+        _show_issued(issued, control_plane, as_json=as_json)
 
 
 @app.command()
@@ -147,7 +148,7 @@ def revoke(context: typer.Context, tenant: Tenant, key_id: KeyId, yes: Yes = Fal
             render.show_line(f"The API key {key_id} ({revoked['name']}) of tenant {tenant_id} is revoked.")
 
 
-def _show_issued(issued: Document, url: str, *, as_json: bool) -> None:
+def _show_issued(issued: Document, control_plane: ControlPlane, *, as_json: bool) -> None:
     if as_json:
         render.show_json(issued)
     else:
@@ -164,7 +165,10 @@ def _show_issued(issued: Document, url: str, *, as_json: bool) -> None:
     render.note("The key is shown only now: store it where the program that uses it finds it.")
     if replaced := issued["replaced"]:
         render.note(f"The old key {replaced['key_id']} works until {render.moment(replaced['expires_at'])}.")
-    render.note(f"Try it: {_curl(issued['scopes'], url.rstrip('/'))}")
+    if control_plane.is_local:
+        render.note("The local emulator takes signed requests only: send the key in X-Api-Key, and sign the request.")
+    else:
+        render.note(f"Try it: {_curl(issued['scopes'], control_plane.events_api_url.rstrip('/'))}")
 
 
 def _curl(scopes: list[str], url: str) -> str:

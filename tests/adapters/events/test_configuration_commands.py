@@ -87,17 +87,17 @@ class TestSettings:
             "retention:  24 h",
             "limits:     10,000 events per month, 10 events per second",
             "shards:     1",
-            "inbox:      off",
-            "type index: off",
+            "inbox:      on",
+            "type index: on",
             "updated:    2026-11-16 12:00:00 UTC",
         ]
         assert "berth keys create acme" in result.stderr
 
     def test_options_change_them(self, commands: Commands) -> None:
-        options = ("--plan", "PRO", "--inbox", "--type-index", "--name", "Acme Ltd")
+        options = ("--plan", "PRO", "--no-inbox", "--no-type-index", "--name", "Acme Ltd")
         shown = commands.json("events", "settings", "acme", *options)
-        assert (shown["plan"], shown["inbox"], shown["type_index"]) == ("pro", True, True)
-        assert commands.json("events", "settings", "acme", "--no-inbox")["inbox"] is False
+        assert (shown["plan"], shown["inbox"], shown["type_index"]) == ("pro", False, False)
+        assert commands.json("events", "settings", "acme", "--inbox")["inbox"] is True
         assert "name:       Acme Ltd" in commands.berth("events", "settings", "acme").stdout
 
     def test_a_tenant_that_does_not_exist(self, commands: Commands) -> None:
@@ -146,6 +146,14 @@ class TestKeys:
     def test_the_command_to_try_a_key_fits_its_scopes(self, commands: Commands) -> None:
         result = commands.berth("keys", "create", "acme", "--name", "Reports", "--scope", "read")
         assert f'curl -H "Authorization: Bearer $BERTH_KEY" {EVENTS_API_URL}events\n' in result.stderr
+
+    def test_the_local_emulator_takes_no_request_that_is_not_signed(self, commands: Commands) -> None:
+        plane = commands.scene.control_plane
+        assert isinstance(plane, FakeControlPlane)
+        plane.is_local = True
+        result = commands.berth("keys", "create", "acme", "--name", "Reports", "--scope", "read")
+        assert "curl" not in result.stderr
+        assert "The local emulator takes signed requests only" in result.stderr
 
     def test_keys_are_listed(self, commands: Commands) -> None:
         assert "has no API keys" in commands.berth("keys", "list", "acme").stdout

@@ -82,6 +82,7 @@ class FakeControlPlane:
     """The messages in the queue, which all tenants share here."""
     events: Api | None = None
     """The Events API, if there is an event plane."""
+    is_local: bool = False
 
     def caller(self) -> str:
         self._raise_trouble("caller")
