@@ -300,7 +300,7 @@ def test_a_description_that_always_conflicts_counts_as_throttled(table: WholeTab
 
     dynamodb.meta.events.register("before-call.dynamodb.TransactWriteItems", say_it_first)
     before = len(table.history(ACME))
-    with pytest.raises(Unsettled, match="Ask again"):
+    with pytest.raises(Unsettled, match="Send the request again"):
         table.describe(ACME, labels=None, pin=Pin(VERSION), request=EXPLICIT, at=NOON)
     dynamodb.meta.events.unregister("before-call.dynamodb.TransactWriteItems", say_it_first)
     assert len(table.history(ACME)) == before
