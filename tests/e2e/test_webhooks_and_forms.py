@@ -1,74 +1,26 @@
-"""Webhooks and forms through the deployed Events API: the bytes that were sent are the bytes that are verified.
-
-The emulator takes signed requests only, so every request here has AWS's signature besides the provider's.
-"""
+"""Webhooks and forms through the deployed Events API: the bytes that were sent are the bytes that are verified."""
 
 from __future__ import annotations
 
 import hmac
 import json
-from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
-from botocore.auth import SigV4Auth
-from botocore.awsrequest import AWSRequest
-from botocore.httpsession import URLLib3Session
 
-from orchestrator.adapters.dynamodb.event_keys import event_key
-from orchestrator.adapters.dynamodb.event_rows import event_from
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.events.records import Event, TenantEpoch
-from orchestrator.local.deployment import events_outputs
 from tests.e2e.deployed import Deployed
+from tests.e2e.events_api import EventsApi
 from tests.present import present
 
 TENANT = TenantId("hooked")
 SECRET = "It's a Secret to Everybody"
 
 
-class EventsApi:
-    def __init__(self, berth: Deployed) -> None:
-        self._berth = berth
-        self.outputs = events_outputs(berth.emulator)
-        self._url = berth.emulator.api_url(self.outputs["EventsApiUrl"])
-        self._credentials = present(berth._session.get_credentials())
-        self._http = URLLib3Session(timeout=35)
-
-    def send(self, method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, Mapping[str, str], Any]:
-        url = f"{self._url.rstrip('/')}{path}"
-        given = {name.replace("_", "-"): value for name, value in headers.items()} | {"Host": urlsplit(url).netloc}
-        request = AWSRequest(method, url, headers=given, data=body)
-        SigV4Auth(self._credentials, "execute-api", "eu-west-1").add_auth(request)
-        prepared = request.prepare()
-        there = urlsplit(self._berth.emulator.endpoint)
-        prepared.url = urlsplit(prepared.url)._replace(scheme=there.scheme, netloc=there.netloc).geturl()
-        response = self._http.send(prepared)
-        return response.status_code, response.headers, json.loads(response.content) if response.content else None
-
-    def operate(self, method: str, path: str, document: Mapping[str, Any]) -> Any:
-        body = json.dumps(document).encode()
-        status, _, answer = self.send(method, f"/tenants/{TENANT}{path}", body, Content_Type="application/json")
-        assert status in (200, 201), answer
-        return answer
-
-    def event(self, event_id: str) -> Event:
-        settings = self._berth.client("dynamodb").get_item(
-            TableName=self._berth.outputs["TableName"],
-            Key={"pk": {"S": f"EVENTS#{TENANT}"}, "sk": {"S": "CONFIG#main"}},
-        )["Item"]
-        found = self._berth.client("dynamodb").get_item(
-            TableName=self.outputs["EventsTableName"],
-            Key=event_key(TenantEpoch(TENANT, settings["epoch"]["S"]), event_id),
-        )
-        return event_from(found["Item"])
-
-
 @pytest.fixture(scope="module")
 def api(berth: Deployed) -> EventsApi:
     assert berth.settled(TENANT).status == 200
-    api = EventsApi(berth)
+    api = EventsApi(berth, TENANT)
     api.operate("PUT", "/settings", {"plan": "pro"})
     return api
 
