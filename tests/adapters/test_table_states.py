@@ -100,7 +100,8 @@ class Story:
             done = Done(STACK, QUEUE, run.attempt.version)
             gone = run.attempt.operation is Operation.DELETE
             stacks = FakeStacks()
-            stacks.let_stand(ACME, done)
+            if not gone:
+                stacks.let_stand(ACME, done)
             finish(
                 run,
                 stack=None if gone else done,
