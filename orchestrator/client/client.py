@@ -23,7 +23,7 @@ from orchestrator.api.requesting import HttpRequest, request_of
 from orchestrator.api.route import AnswerT, RequestT, Route
 from orchestrator.client.errors import ApiUnavailable, RequestRefused, StillProvisioning, UnexpectedAnswer
 from orchestrator.client.retrying import BUSY_RETRY_SECONDS, Retrying, too_busy
-from orchestrator.client.transport import ApiAnswer, SignedHttp
+from orchestrator.client.transport import ApiAnswer, HttpWithKey, SignedHttp
 from orchestrator.common.errors import MissingSetting
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.credentials import Access
@@ -41,6 +41,7 @@ class Client:
     """``url`` is the output ApiUrl of the control plane's stack. Default: the environment variable ``BERTH_API_URL``.
 
     Credentials and region come from the same places as boto3's. ``transport`` replaces signed HTTP.
+    :meth:`with_key` makes a client for a tenant of the event plane.
     """
 
     def __init__(
@@ -54,6 +55,14 @@ class Client:
         self._transport = transport or _signed_http(url)
         self._monotonic = monotonic
         self._sleep = sleep
+
+    @classmethod
+    def with_key(cls, url: str, key: str) -> Client:
+        """A client that calls the tenants' routes of the Events API. ``url`` is the output EventsApiUrl.
+
+        A request that is repeated, because the API was too busy, may send an event twice.
+        """
+        return cls(transport=HttpWithKey(url, key))
 
     @overload
     def get_queue(self, tenant: str, *, wait: Literal[True], timeout: float = ...) -> Queue: ...

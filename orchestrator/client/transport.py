@@ -1,4 +1,4 @@
-"""Sends one signed request, and returns the answer."""
+"""Sends one request, signed or with an API key, and returns the answer."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from botocore.httpsession import URLLib3Session
 from botocore.utils import get_environ_proxies
 
 if TYPE_CHECKING:
+    from botocore.awsrequest import AWSResponse
     from botocore.credentials import Credentials
 
     from orchestrator.api.requesting import HttpRequest
@@ -47,24 +48,45 @@ class SignedHttp:
         self._http = URLLib3Session(timeout=_TIMEOUT_SECONDS, proxies=proxies)
 
     def send(self, request: HttpRequest) -> ApiAnswer:
-        url = f"{self._endpoint}{request.target}"
-        headers = {"Accept": "application/json", "Host": urlsplit(url).netloc}
-        if request.body is not None:
-            headers["Content-Type"] = "application/json"
-        data = b"" if request.body is None else json.dumps(request.body).encode()
-        signed = AWSRequest(request.method, url, headers=headers, data=data)
+        signed = _aws_request(self._endpoint, request)
         # Credentials are frozen for every request, because temporary ones may be renewed while a caller waits.
         SigV4Auth(self._credentials.get_frozen_credentials(), "execute-api", self._region).add_auth(signed)
         prepared = signed.prepare()
         prepared.url = self._address(prepared.url)
-        response = self._http.send(prepared)
-        return ApiAnswer(response.status_code, _json_object(response.content), _seconds(response.headers))
+        return _answer(self._http.send(prepared))
 
     def _address(self, url: str) -> str:
         if self._connect_to is None:
             return url
         there = urlsplit(self._connect_to)
         return urlunsplit(urlsplit(url)._replace(scheme=there.scheme, netloc=there.netloc))
+
+
+class HttpWithKey:
+    """Requests to the Events API with an API key of a tenant, for that tenant."""
+
+    def __init__(self, endpoint: str, key: str) -> None:
+        self._endpoint = endpoint.rstrip("/")
+        self._key = key
+        self._http = URLLib3Session(timeout=_TIMEOUT_SECONDS, proxies=get_environ_proxies(endpoint))
+
+    def send(self, request: HttpRequest) -> ApiAnswer:
+        asked = _aws_request(self._endpoint, request)
+        asked.headers["Authorization"] = f"Bearer {self._key}"
+        return _answer(self._http.send(asked.prepare()))
+
+
+def _aws_request(endpoint: str, request: HttpRequest) -> AWSRequest:
+    url = f"{endpoint}{request.target}"
+    headers = {"Accept": "application/json", "Host": urlsplit(url).netloc}
+    if request.body is not None:
+        headers["Content-Type"] = "application/json"
+    data = b"" if request.body is None else json.dumps(request.body).encode()
+    return AWSRequest(request.method, url, headers=headers, data=data)
+
+
+def _answer(response: AWSResponse) -> ApiAnswer:
+    return ApiAnswer(response.status_code, _json_object(response.content), _seconds(response.headers))
 
 
 def _json_object(content: bytes) -> dict[str, Any]:

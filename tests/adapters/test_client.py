@@ -21,15 +21,19 @@ from orchestrator.api import reconciliation_routes as reconciliations
 from orchestrator.api import rollout_models, tenant_models
 from orchestrator.api import rollout_routes as rollouts
 from orchestrator.api import tenant_routes as tenants
+from orchestrator.api.event_configuration_routes import CREATE_KEY, LIST_KEYS, CreateKey, NoParameters
 from orchestrator.api.fields import EmptyRequest, TenantIdRequest, Wire
 from orchestrator.api.reading import read
 from orchestrator.api.requesting import request_of
 from orchestrator.api.route import AnyRoute
 from orchestrator.api.routes import ROUTES
 from orchestrator.client.client import Client
+from orchestrator.client.errors import RequestRefused
 from orchestrator.client.transport import ApiAnswer, SignedHttp
+from orchestrator.events.records import Scope
 from orchestrator.tenants.records import TenantState
 from tests.present import present
+from tests.unit.cli.fake_api import EVENT_EXAMPLES
 
 API = "https://a1b2c3.execute-api.eu-west-1.amazonaws.com"
 REGION = "eu-west-1"
@@ -318,3 +322,26 @@ def test_an_unreachable_api_is_a_connection_error() -> None:
     # Nothing listens on port 0.
     with pytest.raises(EndpointConnectionError):
         SignedHttp(API, credentials(), REGION, connect_to="http://127.0.0.1:0").send(REQUEST)
+
+
+class TestWithAnApiKey:
+    KEY = f"bk_live_{'A' * 43}"
+
+    def test_the_key_is_sent_and_nothing_is_signed(self, server: Server) -> None:
+        server.status, server.body = 201, json.dumps(EVENT_EXAMPLES["models"]["IssuedKey"]).encode()
+        made = Client.with_key(server.url, self.KEY).call(CREATE_KEY, CreateKey(name="shop", scopes=[Scope.WRITE]))
+        (received,) = server.requests
+        assert (received.method, received.path) == ("POST", "/keys")
+        assert received.headers["Authorization"] == f"Bearer {self.KEY}"
+        assert json.loads(received.body) == {"name": "shop", "scopes": ["write"]}
+        assert not [name for name in received.headers if name.lower().startswith("x-amz-")]
+        assert made.key.startswith("bk_live_")
+        assert made.key not in repr(made)
+
+    def test_a_refusal_says_why(self, server: Server) -> None:
+        server.status = 401
+        server.body = b'{"type": "urn:berth:problem:unknown-key", "detail": "The API key is missing, ..."}'
+        with pytest.raises(RequestRefused) as refused:
+            Client.with_key(server.url, self.KEY).call(LIST_KEYS, NoParameters())
+        assert (refused.value.kind, refused.value.status) == ("unknown-key", 401)
+        assert self.KEY not in str(refused.value)
