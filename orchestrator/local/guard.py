@@ -8,8 +8,9 @@
 - A signed request cannot be turned into another one. It must have been signed within the last 15 minutes, or be a
   presigned URL that has not expired, and the signature must cover the host, the body and all ``x-amz-`` headers.
 
-Two kinds of requests need no signature: the health check, and the response of a custom resource, at a URL that only
-its function knows.
+Three kinds of requests need no signature: the health check, the response of a custom resource, at a URL that only its
+function knows, and requests to routes of an HTTP API that everybody may call. Behind those, the function checks an API
+key or a provider's signature, as on AWS. Web pages may call them, too: a form is sent by a page.
 """
 
 import hashlib
@@ -66,6 +67,8 @@ _XML_SERVICES = frozenset({"cloudformation", "ec2", "iam", "monitoring", "s3", "
 
 _SIGNED_IN_CHUNKS = frozenset({"STREAMING-AWS4-HMAC-SHA256-PAYLOAD", "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER"})
 
+_HTTP_API = re.compile(r"([a-f0-9]{8})\.execute-api\.localhost:[0-9]+")
+
 Headers = Iterable[tuple[bytes, bytes]]
 
 
@@ -78,6 +81,9 @@ class Issued:
 
     is_awaited: Callable[[str], bool]
     """True while a custom resource waits for a response at the URL with this token."""
+
+    is_open: Callable[[str, str, str], bool] = lambda _api, _method, _path: False
+    """True if the HTTP API with this id has a route for this method and path that needs no AWS credentials."""
 
 
 def guarded(emulator: ASGIFramework, port: int, issued: Issued) -> ASGIFramework:
@@ -100,7 +106,9 @@ def guarded(emulator: ASGIFramework, port: int, issued: Issued) -> ASGIFramework
             if refusal is not None:
                 await _refuse(request, refusal, send)
             else:
-                await emulator(scope, _replayed(body, receive), _without_cors(send))
+                # A function behind an open route says itself which pages may read its responses.
+                sending = send if guard.is_open(request) else _without_cors(send)
+                await emulator(scope, _replayed(body, receive), sending)
 
     return app
 
@@ -108,6 +116,7 @@ def guarded(emulator: ASGIFramework, port: int, issued: Issued) -> ASGIFramework
 def issued_by_ministack() -> Issued:
     """The keys and tokens of ministack. Imported here because its services read their state on import."""
     from ministack.core import iam_evaluator
+    from ministack.services import apigateway  # type: ignore[import-untyped]
     from ministack.services.cloudformation import custom_resource  # type: ignore[import-untyped]
 
     def secret(access_key_id: str, session_token: str) -> str | None:
@@ -117,7 +126,11 @@ def issued_by_ministack() -> Issued:
         found = iam_evaluator.resolve_credential(access_key_id, account, session_token)
         return found.secret_access_key if isinstance(found, iam_evaluator.ResolvedCredential) else None
 
-    return Issued(secret, lambda token: token in custom_resource._pending)
+    def is_open(api: str, method: str, path: str) -> bool:
+        # The emulator matches a path without its first segment if a stage has that name. No stage of Berth's has.
+        return bool(apigateway.route_authorization_type(api, "$default", method, path) == "NONE")
+
+    return Issued(secret, lambda token: token in custom_resource._pending, is_open)
 
 
 @dataclass(frozen=True)
@@ -171,6 +184,8 @@ class _Guard:
         host = request.headers.get("host", "")
         if not re.fullmatch(rf"(?i)(127\.0\.0\.1|([a-z0-9-]+\.)*localhost):{self.port}", host):
             return WRONG_HOST
+        if self.is_open(request):
+            return None
         if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             return WRONG_SITE
         if request.headers.get("origin", f"http://{host}") != f"http://{host}":
@@ -199,8 +214,15 @@ class _Guard:
             _not_covered(request, signature) or _out_of_time(request, signature) or _changed(request, signature, body)
         )
 
+    def is_open(self, request: _Request) -> bool:
+        """True for a request to a route of an HTTP API that everybody may call."""
+        api = _HTTP_API.fullmatch(request.headers.get("host", ""))
+        # The emulator takes some headers for the name of a service.
+        plain = not any(name.startswith("x-amz-") for name in request.headers)
+        return api is not None and plain and self.issued.is_open(api[1], request.method, request.path)
+
     def _needs_no_signature(self, request: _Request) -> bool:
-        if request.method == "GET" and request.path == HEALTH:
+        if self.is_open(request) or (request.method == "GET" and request.path == HEALTH):
             return True
         token = request.path.removeprefix(CUSTOM_RESOURCES)
         return request.method == "PUT" and token != request.path and self.issued.is_awaited(token)

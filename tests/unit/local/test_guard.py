@@ -40,6 +40,7 @@ KEY = Credentials("BERTHKEY", "secret")
 SESSION = Credentials("ASIASESSION", "session secret", "token")
 SECRETS = {("BERTHKEY", ""): "secret", ("ASIASESSION", "token"): "session secret"}
 AWAITED = "0b0f4a53-93a3-4a83-a2c1-0f3ba9f2c7f1"
+OPEN = ("0123abcd", "POST", "/hooks/src_1")
 
 
 @dataclass
@@ -86,7 +87,10 @@ def exchange(emulator: Emulator, scope: Mapping[str, Any], *received: Mapping[st
     def secret(key: str, token: str) -> str | None:
         return SECRETS.get((key, token))
 
-    app: Any = guarded(emulator, PORT, Issued(secret, lambda token: token == AWAITED))
+    def is_open(*request: str) -> bool:
+        return request == OPEN
+
+    app: Any = guarded(emulator, PORT, Issued(secret, lambda token: token == AWAITED, is_open))
     asyncio.run(app(scope, receive, send))
     return sent
 
@@ -504,6 +508,42 @@ def test_its_own_pages_and_the_address_bar_are_not_another_site(emulator: Emulat
 
 def test_no_response_has_cors_headers(emulator: Emulator) -> None:
     assert ask(emulator, "GET", "/", signed("GET", "/")).headers == {"content-type": "text/plain"}
+
+
+# Routes of an HTTP API that everybody may call
+
+OPEN_HOST = f"0123abcd.execute-api.localhost:{PORT}"
+
+
+@pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer bk_test_x"}, {"Origin": "https://shop.example"}])
+def test_a_route_that_everybody_may_call_needs_no_signature(emulator: Emulator, headers: dict[str, str]) -> None:
+    answer = ask(emulator, "POST", "/hooks/src_1", {"Host": OPEN_HOST, **headers}, b"{}")
+    assert answer.status == 200
+    assert answer.headers["Access-Control-Allow-Origin"] == "*", "the function says which pages may read"
+    assert emulator.asked == [("/hooks/src_1", b"{}")]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers"),
+    [
+        ("POST", "/tenants/acme/settings", {"Host": OPEN_HOST}),
+        ("DELETE", "/hooks/src_1", {"Host": OPEN_HOST}),
+        ("POST", "/hooks/src_1", {"Host": f"4567abcd.execute-api.localhost:{PORT}"}),
+        ("POST", "/hooks/src_1", {"Host": HERE}),
+        ("POST", "/hooks/src_1", {"Host": OPEN_HOST, "X-Amz-Target": "DynamoDB_20120810.Scan"}),
+    ],
+    ids=["another route", "another method", "another API", "no API", "another service"],
+)
+def test_no_other_request_is_let_through_with_it(
+    emulator: Emulator, method: str, path: str, headers: dict[str, str]
+) -> None:
+    assert ask(emulator, method, path, headers, b"{}").status == 403
+    assert emulator.asked == []
+
+
+def test_an_open_route_at_another_host_name_is_refused(emulator: Emulator) -> None:
+    host = f"0123abcd.execute-api.localhost.evil.example:{PORT}"
+    assert ask(emulator, "POST", "/hooks/src_1", {"Host": host}).status == 403
 
 
 def test_a_websocket_is_closed_before_it_is_accepted(emulator: Emulator) -> None:
