@@ -225,9 +225,10 @@ class TestKeysOverHttp:
     def test_a_rotated_key_works_until_the_overlap_is_over(self, event_functions: EventFunctions) -> None:
         old = event_functions.key("read", "admin")
         (listed,) = event_functions.operate("GET /keys").body["keys"]
+        event_functions.clock.advance(timedelta(minutes=1))
         rotate = {"ids": {"keyId": listed["key_id"]}, "body": {"overlap_seconds": 3600}}
         new = event_functions.operate("POST /keys/{keyId}/rotate", **rotate).body
-        assert new["replaced"]["expires_at"] == "2026-11-16T13:00:00.000Z"
+        assert new["replaced"]["expires_at"] == "2026-11-16T13:01:00.000Z"
         for key in (old, new["key"]):
             assert event_functions.ask("GET /keys", key).status == 200
         event_functions.clock.advance(timedelta(hours=1))
