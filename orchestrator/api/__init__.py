@@ -17,7 +17,8 @@ The routes are declared once. The function, the gateway, the policies, the clien
 13. :mod:`orchestrator.api.event_read_routes`     the routes that read events and acknowledge those of the inbox
 14. :mod:`orchestrator.api.event_configuration_routes`  the routes for event settings, API keys, sources and forms
 15. :mod:`orchestrator.api.for_operators`         operators' routes for what tenants can do themselves
-16. :mod:`orchestrator.api.routes`                all routes
+16. :mod:`orchestrator.api.routes`                all routes of the control plane
+17. :mod:`orchestrator.api.event_plane_routes`    all routes of the event plane
 
 Requests and answers:
 

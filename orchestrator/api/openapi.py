@@ -29,11 +29,12 @@ from orchestrator.api import (
     rollout_models,
     tenant_models,
 )
+from orchestrator.api.event_plane_routes import EVENT_ROUTES
 from orchestrator.api.fields import ProblemMembers, as_documented
 from orchestrator.api.for_operators import OPERATORS_SUFFIX
 from orchestrator.api.problems import TYPE_PREFIX, Problem
 from orchestrator.api.route import RETRY_AFTER, RETRY_AFTER_SOMETIMES, Answer, AnyRoute, Audience, Header
-from orchestrator.api.routes import EVENT_ROUTES, ROUTES
+from orchestrator.api.routes import ROUTES
 
 Json = dict[str, Any]
 

@@ -10,8 +10,8 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from orchestrator.adapters.dynamodb.event_keys import LISTED_PURGES, LISTED_SETTINGS
+from orchestrator.api.event_plane_routes import EVENT_ROUTES, INGEST_ROUTES, PUBLIC_EVENT_ROUTES
 from orchestrator.api.route import Audience, Rate
-from orchestrator.api.routes import EVENT_ROUTES, INGEST_ROUTES, PUBLIC_EVENT_ROUTES
 from stacks.api.access_policies import policy_for_routes
 from stacks.api.declared_api import API_TIMEOUT_SECONDS, DeclaredApi, Served
 from stacks.common.alarms import Alarm

@@ -14,8 +14,8 @@ from orchestrator.adapters.dynamodb import event_keys
 from orchestrator.adapters.dynamodb.event_keys import LISTED_PURGES, LISTED_SETTINGS
 from orchestrator.adapters.dynamodb.event_tenants import DynamoTenants
 from orchestrator.adapters.dynamodb.keys import tenant_pk
+from orchestrator.api.event_plane_routes import EVENT_ROUTES, INGEST_ROUTES, PUBLIC_EVENT_ROUTES
 from orchestrator.api.route import Audience
-from orchestrator.api.routes import EVENT_ROUTES, INGEST_ROUTES, PUBLIC_EVENT_ROUTES
 from orchestrator.common.callers import PROOF_VARIABLE
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.plans import Plan, time_to_live

@@ -11,6 +11,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -222,7 +223,8 @@ print(json.dumps({"modules": sorted(sys.modules), "made": sorted(vars(use_cases.
 """
 
 
-def test_get_queues_function_starts_light() -> None:
+def run_as_function(source: str) -> Any:
+    """Run the source in a new process with a function's environment, and parse the last line of its output."""
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "BERTH_"))},
         "AWS_DEFAULT_REGION": "eu-west-1",
@@ -232,7 +234,7 @@ def test_get_queues_function_starts_light() -> None:
         "BERTH_CREATE_ON_GET_QUEUE": "true",
     }
     done = subprocess.run(
-        [sys.executable, "-c", LOADED_BY_GET_QUEUE],
+        [sys.executable, "-c", source],
         cwd=ROOT,
         env=environment,
         capture_output=True,
@@ -240,7 +242,19 @@ def test_get_queues_function_starts_light() -> None:
         check=True,
         timeout=60,
     )
-    told = json.loads(done.stdout.splitlines()[-1])
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_functions_of_the_control_plane_load_nothing_of_the_event_plane() -> None:
+    functions = sorted(module for module in map(module_of, function_names()) if not is_in(module, "lambdas.events"))
+    assert "lambdas.api.operators" in functions
+    loaded = run_as_function(f"import json, sys, {', '.join(functions)}\nprint(json.dumps(sorted(sys.modules)))")
+    api = re.compile(r"orchestrator\.api\.(event_|for_operators|receiving_)")
+    assert [name for name in loaded if is_in(name, "orchestrator.events") or api.match(name)] == []
+
+
+def test_get_queues_function_starts_light() -> None:
+    told = run_as_function(LOADED_BY_GET_QUEUE)
     loaded = {module.partition(".")[0] for module in told["modules"]}
     assert not loaded & {"jsonschema", "msgspec", "pydantic", "boto3", "typer", "rich", "aws_cdk"}
     by_others = ("lifecycle", "admission", "limits", "schemas", "operation_transitions", "ledger", "writes")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from orchestrator.api.event_plane_routes import EVENT_ROUTES
 from orchestrator.api.problems import Problem
 from orchestrator.api.route import AnyRoute, Audience
-from orchestrator.api.routes import EVENT_ROUTES, PROBLEMS, ROUTES
+from orchestrator.api.routes import PROBLEMS, ROUTES
 from orchestrator.tenants.admission import Refusal
 from orchestrator.tenants.credentials import CREDENTIAL_ROUTES
 

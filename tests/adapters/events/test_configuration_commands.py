@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from orchestrator.api.event_plane_routes import EVENT_ROUTES
 from orchestrator.api.requesting import HttpRequest
-from orchestrator.api.routes import EVENT_ROUTES
 from orchestrator.cli.errors import ExitCode
 from orchestrator.client.transport import ApiAnswer
 from tests.adapters.events.functions import ADA, EventFunctions, http_event

@@ -14,11 +14,12 @@ import pytest
 
 from lambdas.api import operators
 from orchestrator.api.answers import Response, refuse
+from orchestrator.api.event_plane_routes import EVENT_ROUTES
 from orchestrator.api.openapi import EVENT_PLANE
 from orchestrator.api.reading import read
 from orchestrator.api.requesting import HttpRequest
 from orchestrator.api.route import AnyRoute
-from orchestrator.api.routes import EVENT_ROUTES, ROUTES
+from orchestrator.api.routes import ROUTES
 from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.tenant_ids import TenantId

@@ -12,11 +12,11 @@ from jsonschema import Draft202012Validator
 
 from orchestrator.api import openapi
 from orchestrator.api.event_configuration_routes import PUT_SETTINGS, TENANT_ROUTES
+from orchestrator.api.event_plane_routes import EVENT_ROUTES
 from orchestrator.api.for_operators import for_operators, of_tenant, tenant_in
 from orchestrator.api.reading import decode, read
 from orchestrator.api.requesting import request_of
 from orchestrator.api.route import AnyRoute, Audience
-from orchestrator.api.routes import EVENT_ROUTES
 from orchestrator.common.errors import InvalidRequest
 from tests.fakes import ACME
 
