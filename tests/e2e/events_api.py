@@ -1,7 +1,4 @@
-"""The deployed Events API.
-
-The emulator takes signed requests only, so every request has AWS's signature besides a key's or a provider's.
-"""
+"""The deployed Events API."""
 
 from __future__ import annotations
 
@@ -19,12 +16,13 @@ from orchestrator.adapters.dynamodb.event_rows import event_from
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.records import Event, TenantEpoch
 from orchestrator.local.deployment import events_outputs
+from orchestrator.local.emulator import REGION
 from tests.e2e.deployed import Deployed
 from tests.present import present
 
 
 class EventsApi:
-    """The Events API, with every request signed. ``operate`` is for the routes of operators, about one tenant."""
+    """The Events API. ``operate`` is for the routes of operators, about one tenant."""
 
     def __init__(self, berth: Deployed, tenant: TenantId) -> None:
         self._berth = berth
@@ -35,10 +33,23 @@ class EventsApi:
         self._http = URLLib3Session(timeout=35)
 
     def send(self, method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, Mapping[str, str], Any]:
+        """Send a request with AWS's signature, besides a key's or a provider's."""
+        return self._send(method, path, body, headers, signed=True)
+
+    def send_unsigned(
+        self, method: str, path: str, body: bytes = b"", **headers: str
+    ) -> tuple[int, Mapping[str, str], Any]:
+        """Send a request as a producer, a provider or a browser does."""
+        return self._send(method, path, body, headers, signed=False)
+
+    def _send(
+        self, method: str, path: str, body: bytes, headers: Mapping[str, str], *, signed: bool
+    ) -> tuple[int, Mapping[str, str], Any]:
         url = f"{self._url.rstrip('/')}{path}"
         given = {name.replace("_", "-"): value for name, value in headers.items()} | {"Host": urlsplit(url).netloc}
         request = AWSRequest(method, url, headers=given, data=body)
-        SigV4Auth(self._credentials, "execute-api", "eu-west-1").add_auth(request)
+        if signed:
+            SigV4Auth(self._credentials, "execute-api", REGION).add_auth(request)
         prepared = request.prepare()
         there = urlsplit(self._berth.emulator.endpoint)
         prepared.url = urlsplit(prepared.url)._replace(scheme=there.scheme, netloc=there.netloc).geturl()

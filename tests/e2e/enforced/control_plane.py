@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.local.deployment import events_outputs
 from orchestrator.local.emulator import ACCOUNT
 from tests.e2e.deployed import Deployed
 from tests.e2e.enforced.decisions import Decision, DecisionLog
@@ -33,6 +34,11 @@ class Enforced:
     @cached_property
     def operator(self) -> Deployed:
         return self.principal("operator", policies=[self.root.outputs["OperatorPolicyArn"]])
+
+    @cached_property
+    def event_operator(self) -> Deployed:
+        policy = events_outputs(self.root.emulator)["EventOperatorPolicyArn"]
+        return self.principal("event-operator", policies=[policy])
 
     @cached_property
     def sender(self) -> Deployed:

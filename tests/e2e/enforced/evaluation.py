@@ -30,8 +30,8 @@ ENCLOSING_OPERATION = "dynamodb:EnclosingOperation"
 """The context key by which the emulator marks an item of a transaction."""
 STATEMENT = "the statement"
 """The context key of a PartiQL statement. The permission that it needs depends on its verb."""
-PARTITION_KEYS = ("pk", "ListingKey")
-"""The partition keys of the table and of its index."""
+PARTITION_KEYS = ("pk", "ListingKey", "GSI1PK", "GSI2PK")
+"""The partition keys of the tables and of their indexes."""
 
 
 class RowArn(str):
@@ -154,9 +154,16 @@ def _add_parameters() -> None:
         names = PARAMETERS.get(service, {})
         values = {key: iam_actions._query_param(parameters, name) for key, name in names.items()}
         _source_identity.set(values.get(SOURCE_IDENTITY) or None)
-        return {**original(service, action, body, parameters), **{key: value for key, value in values.items() if value}}
+        given = {key: value for key, value in values.items() if value}
+        return {**original(service, action, body, parameters), **given, **_encryption_context(service, body)}
 
     iam_actions.request_tag_context = context
+
+
+def _encryption_context(service: str, body: bytes) -> dict[str, str]:
+    """``kms:EncryptionContext:...``: the encryption context of a request to KMS."""
+    given = json.loads(body or b"{}").get("EncryptionContext", {}) if service == "kms" else {}
+    return {f"kms:EncryptionContext:{name}": value for name, value in given.items()}
 
 
 def _add_source_identities(log: DecisionLog) -> None:

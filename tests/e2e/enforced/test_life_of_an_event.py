@@ -1,0 +1,75 @@
+"""With the deployed permissions, events are configured, accepted and read, and no request is denied."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import random
+from typing import Any
+
+from orchestrator.common.tenant_ids import TenantId
+from tests.e2e.enforced.control_plane import Enforced
+from tests.e2e.events_api import EventsApi
+
+SECRET = "It's a Secret to Everybody"
+LARGE = random.Random(1).randbytes(10_000).hex()
+"""Too large for a row, even compressed."""
+
+
+def test_no_request_is_denied_from_the_first_setting_to_the_acknowledgement(enforced: Enforced) -> None:
+    tenant = TenantId("enforced-events")
+    assert enforced.platform.settled(tenant).status == 200
+    before = len(enforced.decisions())
+    operator = EventsApi(enforced.event_operator, tenant)
+
+    def tell(method: str, path: str, document: object = None, *, key: str) -> tuple[int, Any]:
+        body = b"" if document is None else json.dumps(document).encode()
+        status, _, answer = operator.send_unsigned(method, path, body, Content_Type="application/json", X_Api_Key=key)
+        return status, answer
+
+    # An operator configures the tenant, and the tenant itself goes on with its key.
+    operator.operate("PUT", "/settings", {"plan": "pro", "inbox": True, "type_index": True})
+    key = operator.operate("POST", "/keys", {"name": "all", "scopes": ["admin"]})["key"]
+    status, source = tell("POST", "/sources", {"name": "code", "provider": "github", "secret": SECRET}, key=key)
+    assert status == 201, source
+    status, form = tell("POST", "/forms", {"name": "contact"}, key=key)
+    assert status == 201, form
+
+    # Events come in by key, as a webhook and as a form; one is stored in S3.
+    small = tell("POST", "/events", {"event_type": "order.created", "payload": {"order": 1}}, key=key)
+    large = tell("POST", "/events", {"event_type": "order.created", "payload": {"text": LARGE}}, key=key)
+    assert (small[0], large[0]) == (202, 202)
+    body = b'{"zen": "Keep it logically awesome."}'
+    signature = f"sha256={hmac.digest(SECRET.encode(), body, 'sha256').hex()}"
+    status, _, answer = operator.send_unsigned(
+        "POST",
+        f"/hooks/{source['source_id']}",
+        body,
+        Content_Type="application/json",
+        X_Hub_Signature_256=signature,
+        X_GitHub_Delivery="1",
+        X_GitHub_Event="push",
+    )
+    assert status == 200, answer
+    html = "application/x-www-form-urlencoded"
+    status, _, answer = operator.send_unsigned("POST", f"/forms/{form['form_id']}", b"name=Ada", Content_Type=html)
+    assert status == 202, answer
+
+    # The tenant and the operator read them, and the tenant acknowledges one.
+    assert len(tell("GET", "/events", key=key)[1]["events"]) == 3
+    assert len(tell("GET", f"/events?form_id={form['form_id']}", key=key)[1]["events"]) == 1
+    assert len(tell("GET", "/events?event_type=order.created", key=key)[1]["events"]) == 2
+    assert operator.send("GET", f"/tenants/{tenant}/inbox")[2]["events"]
+    assert tell("GET", f"/events/{large[1]['event_id']}", key=key)[1]["payload"] == {"text": LARGE}
+    status, answer = tell("POST", "/inbox/ack", {"event_ids": [small[1]["event_id"]]}, key=key)
+    assert status == 200, answer
+    assert tell("DELETE", f"/forms/{form['form_id']}", key=key)[0] == 200
+
+    assert enforced.denials() == []
+    used = {(each.principal.split("/")[1].split("-")[1], each.action) for each in enforced.decisions()[before:]}
+    assert {action for role, action in used if role.startswith("ApiIngest")} == {
+        "dynamodb:GetItem",
+        "dynamodb:PutItem",
+        "dynamodb:UpdateItem",
+        "s3:PutObject",
+    }
