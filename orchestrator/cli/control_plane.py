@@ -75,6 +75,10 @@ class ControlPlane(Protocol):
     @property
     def stack(self) -> DeployedStack: ...
 
+    @property
+    def events_stack(self) -> DeployedStack:
+        """The stack of the event plane, which is beside the control plane's own."""
+
     def api(self) -> Api: ...
 
     def events_api(self) -> Api:

@@ -26,6 +26,7 @@ _NO_SUCH_ROUTE = 404
 _CREDENTIALS = "credentials"
 _CONTROL_PLANE = "control plane"
 _API = "api"
+_EVENT_PLANE = "event plane"
 
 _CHECK_ERRORS = (BerthError, BotoCoreError, ClientError)
 """Errors that a check reports. Any other exception is a bug of `berth`."""
@@ -54,8 +55,9 @@ class Examination:
             yield self._failed(_CONTROL_PLANE, error)
             yield Check(_API, Verdict.UNKNOWN, "not checked, because its URL is an output of the control plane's stack")
             return
-        yield _classify(stack)
+        yield _classify(_CONTROL_PLANE, stack)
         yield from self._ask(control_plane)
+        yield from self._event_plane(control_plane)
 
     def _credentials(self, control_plane: ControlPlane) -> Check:
         try:
@@ -88,6 +90,19 @@ class Examination:
             yield Check(_API, Verdict.OK, f"{control_plane.api_url} answers")
             yield from map(_check_from, answer.body["checks"])
 
+    def _event_plane(self, control_plane: ControlPlane) -> Iterator[Check]:
+        """Check the stack of the event plane. Without one there is nothing to check: it can be left out."""
+        try:
+            yield _classify(_EVENT_PLANE, control_plane.events_stack)
+        except ControlPlaneNotFound:
+            return
+        except _CHECK_ERRORS as error:
+            # The operators' policy of the control plane does not allow it.
+            detail = f"its stack could not be read: {explain(error).line}"
+            yield Check(
+                _EVENT_PLANE, Verdict.UNKNOWN, detail, "Its operators' policy is its output EventOperatorPolicyArn."
+            )
+
     def _failed(self, name: str, error: Exception) -> Check:
         failure = explain(error)
         if failure.code is ExitCode.NO_CONTROL_PLANE:
@@ -95,7 +110,7 @@ class Examination:
         return Check(name, Verdict.PROBLEM, failure.line, " ".join(failure.advice))
 
 
-def _classify(stack: DeployedStack) -> Check:
+def _classify(name: str, stack: DeployedStack) -> Check:
     ours = metadata.version("berth")
     advice = []
     match condition(stack.status):
@@ -108,7 +123,7 @@ def _classify(stack: DeployedStack) -> Check:
     if stack.version != ours:
         advice.append(f"This command line has version {ours}: install the other version, or deploy this one.")
     return Check(
-        _CONTROL_PLANE,
+        name,
         Verdict.WARNING if advice else Verdict.OK,
         f"{stack.name} {stack.where} is {stack.status}, version {stack.version or 'unknown'}",
         " ".join(advice),

@@ -77,12 +77,14 @@ class FakeControlPlane:
     status: str = "UPDATE_COMPLETE"
     version: str | None = field(default_factory=lambda: metadata.version("berth"))
     trouble: dict[str, Exception] = field(default_factory=dict)
-    """Errors to raise, by the name of the method: caller, stack, api or queue."""
+    """Errors to raise, by the name of the method: caller, stack, events_stack, api or queue."""
     messages: list[str] = field(default_factory=list)
     """The messages in the queue, which all tenants share here."""
     events: Api | None = None
     """The Events API, if there is an event plane."""
     is_local: bool = False
+    events_status: str | None = None
+    """The status of the event plane's stack, if there is one."""
 
     def caller(self) -> str:
         self._raise_trouble("caller")
@@ -97,6 +99,14 @@ class FakeControlPlane:
     def api(self) -> InMemoryApi:
         self._raise_trouble("api")
         return self.there
+
+    @property
+    def events_stack(self) -> DeployedStack:
+        self._raise_trouble("events_stack")
+        if self.events_status is None:
+            raise ControlPlaneNotFound("There is no stack BerthEvents in eu-west-1, so Berth has no event plane.")
+        outputs = {"Version": self.version} if self.version else {}
+        return DeployedStack("BerthEvents", "in eu-west-1", self.events_status, outputs)
 
     def events_api(self) -> Api:
         if self.events is None:

@@ -181,6 +181,26 @@ class TestControlPlane:
         assert advice == f"This command line has version {OURS}: install the other version, or deploy this one."
 
 
+class TestEventPlane:
+    @pytest.mark.parametrize(
+        ("status", "verdict"), [("CREATE_COMPLETE", "ok"), ("UPDATE_ROLLBACK_COMPLETE", "warning")]
+    )
+    def test_the_verdict_depends_on_the_stacks_status(self, scene: Scene, status: str, verdict: str) -> None:
+        scene.control_plane = FakeControlPlane(scene.api, events_status=status)
+        assert checks(scene)["event plane"][:2] == (verdict, f"BerthEvents in eu-west-1 is {status}, version {OURS}")
+
+    def test_a_control_plane_without_an_event_plane_has_no_problem(self, scene: Scene) -> None:
+        assert "event plane" not in checks(scene)
+
+    def test_an_operator_who_may_not_see_the_stack_is_told_which_policy_allows_it(self, scene: Scene) -> None:
+        scene.control_plane = FakeControlPlane(scene.api, trouble={"events_stack": NO_WAY})
+        verdict, detail, advice = checks(scene)["event plane"]
+        assert verdict == "unknown"
+        assert "could not be read" in detail
+        assert "EventOperatorPolicyArn" in (advice or "")
+        assert scene.berth("doctor").exit_code == ExitCode.OK
+
+
 class TestApi:
     @pytest.mark.parametrize("trouble", [NO_WAY, ControlPlaneNotFound("The stack has no output ApiUrl.")])
     def test_the_api_cannot_be_reached(self, scene: Scene, trouble: Exception) -> None:
