@@ -324,6 +324,20 @@ def test_two_audits_of_one_operation_at_one_version_keep_their_own_outcomes(
     assert kept == {"one": Status.SUCCESS, "two": Status.FAILURE}
 
 
+@pytest.mark.parametrize("kind", ["moto"], indirect=True)
+@pytest.mark.parametrize("sk", ["AUDIT#CREATE#", "AUDIT#DELETE#0.0.9", "AUDIT#UPDATE#0.0.9#again"])
+def test_an_audit_with_an_unusual_key_of_the_earlier_system_is_numbered_in_place(
+    legacy: Legacy, unlisted: UnlistedTenants, rows: DynamoDBClient, sk: str
+) -> None:
+    legacy.metadata(ACME)
+    row = {"pk": "TENANT_ID#acme", "sk": sk, "Status": "Failure", "Execution": "arn:legacy"}
+    row["UpdatedAt"] = "2020-08-31T16:02:16.808Z"
+    rows.put_item(TableName=TABLE, Item={name: {"S": value} for name, value in row.items()})
+    assert adopt(unlisted, seen_as(unlisted), stack_arn())
+    assert row_of(rows, sk)["Attempt"] == "1"
+    assert unlisted.unlisted(ACME) is None
+
+
 def test_the_queue_url_is_taken_from_the_stack(table: Table, legacy: Legacy, unlisted: UnlistedTenants) -> None:
     legacy.metadata(ACME)
     queue = replace(LEGACY_QUEUE, url=f"https://elsewhere.example/{LEGACY_QUEUE.name}")

@@ -90,13 +90,16 @@ def lock_key(tenant: TenantId) -> Key:
 
 def audit_sk(operation: Operation, version: str | None) -> str:
     """The version is ``None`` for a delete, and for a create from before keys had versions."""
-    return f"{AUDIT_PREFIX}{operation}" + (f"#{version}" if version else "")
+    return f"{AUDIT_PREFIX}{operation}" + ("" if version is None else f"#{version}")
 
 
 def operation_of(audit_sk: str) -> tuple[Operation, str | None]:
-    """Operation and version, from an audit row's sort key. `AUDIT#CREATE` is from before keys had versions."""
-    operation, _, version = audit_sk.removeprefix(AUDIT_PREFIX).partition("#")
-    return Operation(operation), version or None
+    """Operation and version, from an audit row's sort key. `AUDIT#CREATE` is from before keys had versions.
+
+    `AUDIT#CREATE#` is another key: its version is the empty text.
+    """
+    operation, separator, version = audit_sk.removeprefix(AUDIT_PREFIX).partition("#")
+    return Operation(operation), version if separator else None
 
 
 def history_pk(tenant: TenantId) -> str:
