@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from orchestrator.cli.api import Document
 from orchestrator.cli.errors import ExitCode
-from orchestrator.cli.rollout_options import options_of
+from orchestrator.cli.rollout_options import options_of, spec_of
 from orchestrator.rollouts.records import RolloutStatus, StageStatus
 
 
@@ -70,10 +70,10 @@ def _after_dry_run(rollout: Document) -> list[str]:
         # This dry run checked only the tenants that would have failed in the earlier one.
         return [f"See how to move all planned tenants: berth rollout status {rollout['retry']}"]
     if rollout["status"] == RolloutStatus.SUCCEEDED:
-        return [f"Start it with the same options: berth rollout start{options_of(rollout['spec'])}"]
+        return [f"Start it with the same options: berth rollout start{options_of(spec_of(rollout))}"]
     if rollout["failed"]:
         return ["Check a tenant that would fail: berth tenant TENANT. Then plan again, before berth rollout start."]
-    return [f"It did not check all tenants. Plan again: berth rollout plan{options_of(rollout['spec'])}"]
+    return [f"It did not check all tenants. Plan again: berth rollout plan{options_of(spec_of(rollout))}"]
 
 
 def _move_remaining(rollout: Document) -> list[str]:
@@ -83,7 +83,7 @@ def _move_remaining(rollout: Document) -> list[str]:
     if rollout["retry"]:
         return [f"Retry the remaining tenants: berth rollout retry {rollout['retry']}"]
     what = "Move the remaining tenants back" if rollout["undo"] else "Move the remaining tenants"
-    return [f"{what}: berth rollout start{options_of(rollout['spec'])}"]
+    return [f"{what}: berth rollout start{options_of(spec_of(rollout))}"]
 
 
 def _retry(rollout: Document) -> list[str]:

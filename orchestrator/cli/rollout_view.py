@@ -11,6 +11,7 @@ from rich.text import Text
 from orchestrator.cli import render
 from orchestrator.cli.api import Document
 from orchestrator.cli.rollout_next import awaiting_approval, is_over, next_steps
+from orchestrator.cli.rollout_options import spec_of
 from orchestrator.common.times import parse_timestamp
 from orchestrator.rollouts.documents import share_of
 from orchestrator.rollouts.records import Order, Result, RolloutStatus, Skip, StageStatus
@@ -230,7 +231,7 @@ def _stages(rollout: Document) -> Table:
 def _show_planned(rollout: Document) -> None:
     # The spec may have more stages than were planned: the last ones, if there were not enough tenants.
     render.show_line("\nStages", "bold")
-    for number, (size, spec) in enumerate(zip(rollout["planned"], rollout["spec"]["stages"], strict=False), 1):
+    for number, (size, spec) in enumerate(zip(rollout["planned"], spec_of(rollout)["stages"], strict=False), 1):
         is_last = number == len(rollout["planned"])
         render.show_line(f"{number:>6}: {', '.join(_planned(size, spec, is_last=is_last))}")
 
