@@ -143,14 +143,22 @@ def owner_once_begun(request: Request, metadata: Metadata | None, audits: Sequen
     tenant that never had a queue gets another owner: an operator who creates or retries it by name, or the same
     resource of a stack that was deployed again.
     """
-    if metadata is not None and metadata.withdrawn_by is not None:
-        return request.requester  # A withdrawn tenant is created as a new one.
+    if metadata is not None and metadata.withdrawn_by is not None and is_delete_in_effect(audits):
+        return request.requester  # The tenant is created as a new one, though its delete has not finished.
     owner = owner_of(metadata, audits)
     by_operator = request.explicit and request.resource is None
-    passes = (metadata is None or not metadata.was_served) and by_operator
+    passes = by_operator and not _served_since_created(metadata)
     if owner is None or passes or _deployed_again(request.requester, owner, metadata):
         return request.requester
     return owner
+
+
+def _served_since_created(metadata: Metadata | None) -> bool:
+    """True if the tenant has had a queue since it was first created, or created again after a delete.
+
+    A tenant that was created again after a delete that had not finished stays withdrawn until it has its new queue.
+    """
+    return metadata is not None and metadata.was_served and metadata.withdrawn_by is None
 
 
 def _deployed_again(by: Requester, owner: Requester | None, metadata: Metadata | None) -> bool:
@@ -158,7 +166,7 @@ def _deployed_again(by: Requester, owner: Requester | None, metadata: Metadata |
 
     A stack whose creation failed has to be deleted, and the next stack of its name has another id.
     """
-    if metadata is not None and metadata.was_served:
+    if _served_since_created(metadata):
         return False
     return isinstance(by, StackResource) and isinstance(owner, StackResource) and by.stands_for(owner)
 

@@ -37,7 +37,6 @@ from orchestrator.tenants.records import (
     TenantRecords,
     TenantState,
 )
-from orchestrator.tenants.stack_resources import Requester
 from orchestrator.tenants.state import is_delete_in_effect, state_of
 from orchestrator.tenants.writes import (
     AuditKey,
@@ -178,9 +177,10 @@ def _metadata_once_begun(
         sets["withdrawn_by"] = run.execution
     elif restore:
         clears.append("withdrawn_by")
-    owner = _new_owner(run, before)
-    if owner is not None:
-        sets["created_by"] = owner
+    if operation is Operation.CREATE and not after.published:
+        is_refused = is_delete_in_effect(before.audits) and not revive
+        if not is_refused:
+            sets |= _owner_recorded(run, metadata and after, before.audits)
     # The list shows a time even for a tenant that has no metadata yet.
     defaults: dict[str, object] = {"updated_at": after.updated_at or at}
     # The labels and pin of another team's resource were recorded earlier, if the resource may change the tenant.
@@ -209,18 +209,10 @@ def _metadata_once_begun(
     return [Update(MetadataKey(run.tenant), sets, defaults, clears, condition)]
 
 
-def _new_owner(run: Run, before: TenantRecords) -> Requester | None:
-    """The tenant's owner once the run has begun; ``None`` if the owner does not change.
-
-    A withdrawn tenant changes its owner only when the create succeeds, because a create that has begun may still be
-    refused.
-    """
-    metadata = before.metadata
-    served_or_withdrawn = metadata is not None and (metadata.published or metadata.withdrawn_by is not None)
-    if run.attempt.operation is not Operation.CREATE or served_or_withdrawn:
-        return None
-    owner = owner_once_begun(run.request, metadata, before.audits if metadata else ())
-    return owner if metadata is None or metadata.created_by != owner else None
+def _owner_recorded(run: Run, metadata: Metadata | None, audits: Sequence[Audit]) -> dict[str, object]:
+    """The field that records the tenant's owner once this create has begun, if the owner changes."""
+    owner = owner_once_begun(run.request, metadata, audits if metadata else ())
+    return {"created_by": owner} if metadata is None or metadata.created_by != owner else {}
 
 
 def revived(run: Run, delete: Audit) -> Transition:

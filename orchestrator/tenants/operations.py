@@ -44,7 +44,9 @@ from orchestrator.tenants.ports import (
     TenantReader,
 )
 from orchestrator.tenants.records import Lock, Metadata, Operation, RootCause, Run
+from orchestrator.tenants.stack_resources import Requester
 from orchestrator.tenants.stack_status import StackCondition, condition
+from orchestrator.tenants.state import delete_of
 
 CHECK_HOLDER_AFTER = timedelta(minutes=3)
 """If a lock is held for longer than this, its execution is checked, which may have died. A delete takes two minutes."""
@@ -159,7 +161,8 @@ def finish(
             deployed = _fingerprint_of(stack.stack_id, found, release, parameters(run.tenant, release), stacks)
     publication = Publication(stack.stack_id, stack.queue, stack.version, deployed)
     if run.attempt.operation is Operation.CREATE:
-        publication = _of_a_create(run, publication, metadata, releases)
+        owner = _owner_once_published(run, metadata, reader)
+        publication = _of_a_create(replace(publication, created_by=owner), metadata, releases)
     ledger.publish(run, publication, at=clock.now())
     return Published()
 
@@ -234,13 +237,24 @@ def _check_stack(run: Run, reported: Done, metadata: Metadata | None, stacks: St
     return stack
 
 
-def _of_a_create(run: Run, found: Publication, metadata: Metadata | None, releases: Releases) -> Publication:
+def _owner_once_published(run: Run, metadata: Metadata | None, reader: TenantReader) -> Requester:
+    """The owner that was recorded when the create began.
+
+    0.7.0 recorded none when the create superseded a delete that had not finished. The requester owns that tenant.
+    """
+    if metadata is not None and metadata.withdrawn_by is not None:
+        delete = delete_of(reader.audits(run.tenant))
+        if delete is not None and delete.revived_by == run.execution:
+            return run.request.requester
+    return owner_once_begun(run.request, metadata, audits=())
+
+
+def _of_a_create(found: Publication, metadata: Metadata | None, releases: Releases) -> Publication:
     """The publication of a create, for the stack that it found or created.
 
     A stack that is served already has the version of its last change in its outputs. A later update that changed
     nothing in the stack was only recorded, so the recorded version is kept.
     """
-    found = replace(found, created_by=owner_once_begun(run.request, metadata, audits=()))
     if metadata is None or not metadata.published or metadata.stack_id not in (None, found.stack_id):
         return found
     recorded, in_the_stack = metadata.version or "", found.version

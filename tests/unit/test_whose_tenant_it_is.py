@@ -459,3 +459,63 @@ def test_a_create_that_is_refused_once_it_has_begun_takes_nothing_over(world: As
     world.executions.running.add(rival.execution)
     assert world.table.begin(rival, at=world.clock.now()) is None
     assert world.metadata.created_by == RESOURCE
+
+
+def half_deleted(world: Asked) -> None:
+    """A tenant of RESOURCE whose delete has failed half-way."""
+    owned(world)
+    world.settle(asks(Kind.DELETE, on_delete=OnDelete.DELETE))
+    delete = world.begun(world.latest())
+    world.stacks.change(stack_arn(), "DELETE_FAILED")
+    world.failed(delete)
+    world.now_asked()
+
+
+def test_whoever_creates_a_half_deleted_tenant_again_owns_it_also_if_that_create_fails(world: Asked) -> None:
+    half_deleted(world)
+    create = world.begun(world.lifecycle.create(ACME, BY_ADA))
+    assert world.metadata.created_by == ADA
+    world.failed(create)
+    assert world.metadata.created_by == ADA
+
+
+def test_a_resource_does_not_take_over_a_half_deleted_tenant_that_an_operator_has_tried_to_create(world: Asked) -> None:
+    half_deleted(world)
+    world.failed(world.begun(world.lifecycle.create(ACME, BY_ADA)))
+    world.now_asked()
+    assert world.settle(asks(Kind.CREATE)) == Waiting()
+    world.succeeded(world.begun(world.latest()))
+    assert world.metadata.created_by == ADA
+    world.now_asked()
+    started = len(world.executions.started)
+    assert world.settle(asks(Kind.DELETE, on_delete=OnDelete.DELETE)) == Provided(None)
+    assert len(world.executions.started) == started
+
+
+def test_an_operator_takes_over_a_half_deleted_tenant_that_a_resource_has_failed_to_create_again(world: Asked) -> None:
+    half_deleted(world)
+    assert world.settle(asks(Kind.CREATE, by=REDEPLOYED)) == Waiting()
+    world.failed(world.begun(world.latest()))
+    assert world.metadata.created_by == REDEPLOYED
+    world.begun(world.lifecycle.create(ACME, BY_ADA))
+    assert world.metadata.created_by == ADA
+
+
+def test_a_create_that_an_older_version_began_on_a_half_deleted_tenant_makes_its_requester_the_owner(
+    world: Asked,
+) -> None:
+    """Version 0.7.0 did not record the owner when such a create began."""
+    half_deleted(world)
+    create = world.begun(world.lifecycle.create(ACME, BY_ADA))
+    world.table.plant_metadata(replace(world.metadata, created_by=RESOURCE))
+    world.succeeded(create)
+    assert world.metadata.created_by == ADA
+
+
+def test_a_create_that_is_refused_does_not_own_a_deleted_tenant_that_another_has_requested(world: Asked) -> None:
+    deleted_by(world)
+    assert world.settle(asks(Kind.CREATE, by=REDEPLOYED)) == Waiting()
+    rival = a_run(3, request=Request(by=str(SOMEBODY_ELSE), resource=SOMEBODY_ELSE, explicit=True))
+    world.executions.running.add(rival.execution)
+    assert world.table.begin(rival, at=world.clock.now()) is None
+    assert world.metadata.created_by is None

@@ -247,6 +247,7 @@ class TenantChecks:
             wanted = self.requests.may_bring_back(owner, self._delete)
             assert wanted, f"{caller} brings back a deleted tenant, which nobody asked for since"
             self.requests.is_gone()  # From now on it is another tenant of the same name.
+            self.requests.begins(self._all.requester_of(owner), by_name=True)
             self._all.seen["revived"] += 1
         self.deleted = self.to_go = False
 
