@@ -172,8 +172,8 @@ class Ledger:
             f"Tenant {tenant}: its queue belongs to another stack, so the queue of {stack_id} was not recorded."
         )
 
-    def mark_gone(self, tenant: TenantId, *, stack_id: str) -> None:
-        self._rows.apply(metadata_transitions.marked_gone(tenant, stack_id=stack_id))
+    def mark_gone(self, tenant: TenantId, *, stack_id: str) -> bool:
+        return self._rows.apply(metadata_transitions.marked_gone(tenant, stack_id=stack_id))
 
     def forget_queue(self, tenant: TenantId, *, stack_id: str, vanished: bool) -> bool:
         return self._rows.apply(metadata_transitions.queue_forgotten(tenant, stack_id=stack_id, vanished=vanished))

@@ -127,7 +127,9 @@ def queue_recorded(
 
 
 def marked_gone(tenant: TenantId, *, stack_id: str) -> Transition:
-    return [Update(MetadataKey(tenant), {"gone_stack_id": stack_id}, condition=RowExists())]
+    """Record that the stack withdraws its queue. The condition fails once the stack is recorded as the tenant's."""
+    not_recorded = any_of(Missing("stack_id"), Differs("stack_id", stack_id))
+    return [Update(MetadataKey(tenant), {"gone_stack_id": stack_id}, condition=all_of(RowExists(), not_recorded))]
 
 
 def queue_forgotten(tenant: TenantId, *, stack_id: str, vanished: bool) -> Transition:

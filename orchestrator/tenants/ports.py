@@ -186,8 +186,11 @@ class QueueMetadata(Protocol):
         :class:`orchestrator.common.errors.QueueOwnedElsewhere` if the tenant is served by another stack.
         """
 
-    def mark_gone(self, tenant: TenantId, *, stack_id: str) -> None:
-        """Record that the stack must never be published again. The rest of the metadata stays."""
+    def mark_gone(self, tenant: TenantId, *, stack_id: str) -> bool:
+        """Record that the stack must never be published again. The rest of the metadata stays.
+
+        ``False`` if there is no metadata, or if the metadata names this stack.
+        """
 
     def forget_queue(self, tenant: TenantId, *, stack_id: str, vanished: bool) -> bool:
         """Remove the queue that the stack recorded, and never publish that stack again.

@@ -124,9 +124,12 @@ def forget_queue(
     if metadata.stack_id != stack_id:
         # The row does not name the stack, but an operation may have found it by its name and be about to publish it.
         # An event that is repeated after the stack was deleted has no effect.
-        if stack is not None and stack.status.endswith("_IN_PROGRESS"):
-            ledger.mark_gone(tenant, stack_id=stack_id)
-        return False
+        is_going = stack is not None and stack.status.endswith("_IN_PROGRESS")
+        if not is_going or ledger.mark_gone(tenant, stack_id=stack_id):
+            return False
+        metadata = reader.metadata(tenant)  # An operation may have published the stack since the first read.
+        if metadata is None or metadata.stack_id != stack_id:
+            return False
     is_repeated = stack is not None and stack.status == "DELETE_COMPLETE" and not metadata.published
     if is_repeated and metadata.gone_stack_id not in (None, stack_id):
         return False  # The repeated event must not overwrite the id of a later stack that was deleted.
