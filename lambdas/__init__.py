@@ -24,6 +24,7 @@
 | events/tenant_events                                     | tenants: over HTTP, with an API key             |
 | events/event_operators                                   | operators: over HTTP                            |
 | events/count_usage                                       | the stream of the table of events               |
+| events/bill_usage                                        | a schedule                                      |
 | events/find_purges                                       | EventBridge, after a delete, and a schedule     |
 | events/purge_events                                      | the machine that purges a tenant's events       |
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import timedelta
 
     from orchestrator.common.callers import ApiGateway
     from orchestrator.common.times import Clock
@@ -24,17 +25,27 @@ if TYPE_CHECKING:
     from orchestrator.events.listing import Listing
     from orchestrator.events.ports import (
         Acknowledgements,
+        BilledUsage,
         Configuration,
         ConfigurationTable,
         Contents,
+        EventCounts,
         EventReads,
         EventWrites,
         KeyUse,
+        ListedSettings,
+        ParkedRecords,
+        PurgeExecutions,
+        Purges,
+        Remains,
         Secrets,
         Tenants,
         Usage,
+        UsageCounts,
     )
+    from orchestrator.events.purging import FindingPurges, ListingPurges, Purging
     from orchestrator.events.receiving import Receiving
+    from orchestrator.events.usage import Billing, Counting, ReportingUsage
 
 
 class EventSettings(Protocol):
@@ -45,6 +56,9 @@ class EventSettings(Protocol):
 
     @property
     def events_environment(self) -> str: ...
+
+    @property
+    def purge_settle(self) -> timedelta: ...
 
 
 class EventPorts(Protocol):
@@ -89,6 +103,30 @@ class EventPorts(Protocol):
 
     @property
     def contents(self) -> Contents: ...
+
+    @property
+    def listed_settings(self) -> ListedSettings: ...
+
+    @property
+    def usage_counts(self) -> UsageCounts: ...
+
+    @property
+    def billed_usage(self) -> BilledUsage: ...
+
+    @property
+    def event_counts(self) -> EventCounts: ...
+
+    @property
+    def parked_records(self) -> ParkedRecords: ...
+
+    @property
+    def purges(self) -> Purges: ...
+
+    @property
+    def remains(self) -> Remains: ...
+
+    @property
+    def purge_executions(self) -> PurgeExecutions: ...
 
 
 class EventUseCases:
@@ -192,3 +230,65 @@ class EventUseCases:
         from orchestrator.events.configuring_forms import ConfiguringForms
 
         return ConfiguringForms(table=self.ports.configuration_table, clock=self.ports.clock)
+
+    # Usage
+
+    @property
+    def counting(self) -> Counting:
+        from orchestrator.events.usage import Counting
+
+        ports = self.ports
+        return Counting(settings=ports.listed_settings, counts=ports.usage_counts, clock=ports.clock)
+
+    def billing(self, *, has_time: Callable[[], bool]) -> Billing:
+        from orchestrator.events.usage import Billing
+
+        ports = self.ports
+        return Billing(
+            settings=ports.listed_settings,
+            events=ports.event_counts,
+            usage=ports.billed_usage,
+            clock=ports.clock,
+            has_time=has_time,
+        )
+
+    @property
+    def reporting_usage(self) -> ReportingUsage:
+        from orchestrator.events.usage import ReportingUsage
+
+        return ReportingUsage(usage=self.ports.usage, billed=self.ports.billed_usage, clock=self.ports.clock)
+
+    # The end of a tenant
+
+    @property
+    def finding_purges(self) -> FindingPurges:
+        from orchestrator.events.purging import FindingPurges
+
+        ports = self.ports
+        return FindingPurges(
+            tenants=ports.tenants,
+            configuration=ports.configuration,
+            settings=ports.listed_settings,
+            purges=ports.purges,
+            executions=ports.purge_executions,
+            clock=ports.clock,
+        )
+
+    def purging(self, *, has_time: Callable[[], bool]) -> Purging:
+        from orchestrator.events.purging import Purging
+
+        ports = self.ports
+        return Purging(
+            configuration=ports.configuration,
+            purges=ports.purges,
+            remains=ports.remains,
+            clock=ports.clock,
+            settle=ports.settings.purge_settle,
+            has_time=has_time,
+        )
+
+    @property
+    def listing_purges(self) -> ListingPurges:
+        from orchestrator.events.purging import ListingPurges
+
+        return ListingPurges(purges=self.ports.purges)

@@ -60,6 +60,7 @@ KNOWN = frozenset(
         "berth:logRetentionDays",
         "berth:maxTenants",
         "berth:name",
+        "berth:purgeSettleSeconds",
         "berth:receiveConcurrency",
         "berth:responseUrlPrefix",
         "berth:rolloutConcurrency",
@@ -127,6 +128,10 @@ class Settings:
     empty_for_seconds: int = 60
     """How long a tenant's queues must look empty before a delete believes it: SQS's counts are late by about as much.
     """
+    purge_settle_seconds: int = 900
+    """How long nothing of a deleted tenant must have been found before the purge of its events is finished: longer than
+    any function runs.
+    """
     rollout_on_publish: bool = False
     """Whether a deployment starts a rollout of the release that it published."""
     api_proof_generation: int = 1
@@ -181,6 +186,7 @@ class Settings:
             # Events of ended executions are delayed in a queue for a little longer than this. SQS allows 15 minutes.
             linger_seconds=_seconds(context, "berth:lingerSeconds", cls.linger_seconds, at_most=300),
             empty_for_seconds=_seconds(context, "berth:emptyForSeconds", cls.empty_for_seconds, at_most=300),
+            purge_settle_seconds=_seconds(context, "berth:purgeSettleSeconds", cls.purge_settle_seconds, at_most=1200),
             events=_flag(context, EVENTS, default=cls.events),
             events_environment=_events_environment(context, "berth:eventsEnvironment", cls.events_environment),
             ingest_concurrency=_concurrency(context, "berth:ingestConcurrency"),

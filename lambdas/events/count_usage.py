@@ -1,5 +1,29 @@
-"""Counts the events that the table's stream reports."""
+"""Counts the events that the table's stream reports, for the limits of plans.
+
+A record that cannot be counted is parked, and never holds up the stream. Only a failure of DynamoDB is raised: then
+Lambda hands the batch over again, and the tenants that were counted already are counted twice.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from lambdas.event_runtime import use_cases
+from lambdas.logs import count, logger
+from orchestrator.adapters.dynamodb.event_stream import read_stream
 
 
-def handler(_event: object, _context: object) -> None:
-    """Does nothing yet."""
+def handler(event: object, _context: object) -> None:
+    records = read_stream(event)
+    counted = use_cases.counting.count(list(records.events))
+    parked = [*records.unreadable, *(records.events[each] for each in counted.damaged)]
+    if parked:
+        _park(parked)
+    logger.info("Counted", extra={"events": counted.events, "ended": counted.ended, "parked": len(parked)})
+
+
+def _park(parked: Sequence[Mapping[str, str]]) -> None:
+    count("RecordsParked", len(parked))
+    try:
+        use_cases.ports.parked_records.park(parked)
+    except Exception:  # noqa: BLE001 - whatever it is, the stream must go on
+        # The log has the keys, too. To raise would have the other records counted twice, and hold up the stream.
+        logger.exception("Records could not be parked", extra={"records": parked})

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
 from orchestrator.adapters.aws import error_code, throttling
+from orchestrator.common.errors import Unsettled
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -40,3 +41,17 @@ class S3Contents:
             if error_code(error) == "NoSuchKey":
                 return None
             raise
+
+    def delete_some(self, prefix: str) -> int:
+        """Delete objects whose keys begin with the prefix, as many as one request can. Returns their number."""
+        with throttling():
+            page = self._client.list_objects_v2(Bucket=self._bucket, Prefix=prefix)
+            keys: Any = [{"Key": each["Key"]} for each in page.get("Contents", ())]
+            if not keys:
+                return 0
+            result = self._client.delete_objects(Bucket=self._bucket, Delete={"Objects": keys, "Quiet": True})
+        errors = result.get("Errors", [])
+        if len(errors) == len(keys):
+            # Otherwise the next call tries them again.
+            raise Unsettled(f"S3 deleted none of {len(keys)} objects under {prefix}: {errors[0].get('Code')}.")
+        return len(keys) - len(errors)

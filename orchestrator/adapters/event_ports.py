@@ -15,11 +15,16 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
     from orchestrator.adapters.dynamodb.event_configuration_writes import DynamoConfigurationTable
+    from orchestrator.adapters.dynamodb.event_epochs import DynamoEpochs
+    from orchestrator.adapters.dynamodb.event_purges import DynamoEventCounts, DynamoPurges, DynamoRemains
     from orchestrator.adapters.dynamodb.event_reads import DynamoEventReads
+    from orchestrator.adapters.dynamodb.event_usage_writes import DynamoUsageWrites
     from orchestrator.adapters.dynamodb.events import DynamoEventWrites
     from orchestrator.adapters.event_contents import S3Contents
     from orchestrator.adapters.kms import KmsSecrets
     from orchestrator.adapters.settings import Settings
+    from orchestrator.adapters.sqs import SqsParkedRecords
+    from orchestrator.adapters.stepfunctions import StepFunctionsPurges
 
 
 class AwsEventPorts:
@@ -85,3 +90,58 @@ class AwsEventPorts:
         from orchestrator.adapters.event_contents import S3Contents
 
         return S3Contents(lambda: client("s3"), self.settings.contents_bucket)
+
+    # Usage
+
+    @cached_property
+    def listed_settings(self) -> DynamoEpochs:
+        from orchestrator.adapters.dynamodb.event_epochs import DynamoEpochs
+
+        return DynamoEpochs(self._dynamodb, self.settings.table)
+
+    @cached_property
+    def usage_counts(self) -> DynamoUsageWrites:
+        from orchestrator.adapters.dynamodb.event_usage_writes import DynamoUsageWrites
+
+        return DynamoUsageWrites(self._dynamodb, self.settings.table)
+
+    @property
+    def billed_usage(self) -> DynamoUsageWrites:
+        return self.usage_counts
+
+    @cached_property
+    def event_counts(self) -> DynamoEventCounts:
+        from orchestrator.adapters.dynamodb.event_purges import DynamoEventCounts
+
+        return DynamoEventCounts(self._dynamodb, self.settings.events_table)
+
+    @cached_property
+    def parked_records(self) -> SqsParkedRecords:
+        from orchestrator.adapters.sqs import SqsParkedRecords
+
+        return SqsParkedRecords(lambda: client("sqs"), self.settings.parked_records_queue)
+
+    # The end of a tenant
+
+    @cached_property
+    def purges(self) -> DynamoPurges:
+        from orchestrator.adapters.dynamodb.event_purges import DynamoPurges
+
+        return DynamoPurges(self._dynamodb, self.settings.table)
+
+    @cached_property
+    def remains(self) -> DynamoRemains:
+        from orchestrator.adapters.dynamodb.event_purges import DynamoRemains
+
+        return DynamoRemains(
+            self._dynamodb,
+            table=self.settings.table,
+            events_table=self.settings.events_table,
+            contents=self.contents,
+        )
+
+    @cached_property
+    def purge_executions(self) -> StepFunctionsPurges:
+        from orchestrator.adapters.stepfunctions import StepFunctionsPurges
+
+        return StepFunctionsPurges(lambda: client("stepfunctions"), self.settings.purge_machine)

@@ -155,6 +155,20 @@ class Settings:
         return self._required("BERTH_CONTENTS_BUCKET")
 
     @property
+    def purge_machine(self) -> str:
+        return self._required("BERTH_PURGE_MACHINE")
+
+    @property
+    def purge_settle(self) -> timedelta:
+        """The time for which nothing of a deleted tenant must have been found before its purge is finished."""
+        return timedelta(seconds=int(self._required("BERTH_PURGE_SETTLE_SECONDS")))
+
+    @property
+    def parked_records_queue(self) -> str:
+        """The URL of the queue of the stream's records that cannot be counted."""
+        return self._required("BERTH_PARKED_RECORDS_QUEUE")
+
+    @property
     def secrets_key(self) -> str:
         """The KMS key that encrypts the secrets of tenants' sources."""
         return self._required("BERTH_SECRETS_KEY")

@@ -1,8 +1,10 @@
-"""Tenants' queues."""
+"""Tenants' queues, and a queue of our own for records that cannot be processed."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
 
 # The same error in the JSON protocol and in the older query protocol.
 _NO_SUCH_QUEUE = frozenset({"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"})
+
+
+_PARKED_PER_MESSAGE = 50
+"""The keys of a row have at most 3,072 bytes, and a message 256 KB."""
 
 
 class SqsQueues:
@@ -74,3 +80,22 @@ class SqsQueues:
 
 def _out_of_reach(queue: str, error: ClientError) -> QueueOutOfReach:
     return QueueOutOfReach(f"Berth has no permission to read queue {queue}: {error_message(error)}")
+
+
+class SqsParkedRecords:
+    """Implements :class:`orchestrator.events.ports.ParkedRecords`. The client is made when it is first needed."""
+
+    def __init__(self, make_client: Callable[[], SQSClient], url: str) -> None:
+        self._make_client = make_client
+        self._url = url
+
+    @cached_property
+    def _client(self) -> SQSClient:
+        return self._make_client()
+
+    def park(self, records: Sequence[Mapping[str, str]]) -> None:
+        # One message for many records, so that parking takes no time even if a whole batch is bad.
+        for start in range(0, len(records), _PARKED_PER_MESSAGE):
+            body = json.dumps({"records": list(records[start : start + _PARKED_PER_MESSAGE])}, sort_keys=True)
+            with throttling():
+                self._client.send_message(QueueUrl=self._url, MessageBody=body)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
     from mypy_boto3_stepfunctions.type_defs import DescribeExecutionOutputTypeDef
 
+    from orchestrator.events.records import TenantEpoch
     from orchestrator.rollouts.records import Rollout
 
 _NOT_AN_EXECUTION = frozenset({"ExecutionDoesNotExist", "InvalidArn"})
@@ -155,3 +156,28 @@ class StepFunctionsRollouts:
 
     def wake(self, task_token: str) -> bool:
         return self._executions.wake(task_token)
+
+
+class StepFunctionsPurges:
+    """Implements :class:`orchestrator.events.ports.PurgeExecutions`."""
+
+    def __init__(self, make_client: Callable[[], SFNClient], machine: str) -> None:
+        self._make_client = make_client
+        self._machine = machine
+
+    @cached_property
+    def _client(self) -> SFNClient:
+        return self._make_client()
+
+    def start(self, life: TenantEpoch, at: datetime) -> bool:
+        # A name can be used once, so there is one execution per hour.
+        name = f"{life.tenant}-{life.epoch}-{at:%Y%m%dT%H}"
+        execution_input = json.dumps({"epoch": life.epoch, "tenantId": life.tenant.value})
+        try:
+            with throttling():
+                self._client.start_execution(stateMachineArn=self._machine, name=name, input=execution_input)
+        except ClientError as error:
+            if error_code(error) != "ExecutionAlreadyExists":
+                raise
+            return False
+        return True

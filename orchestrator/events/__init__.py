@@ -31,4 +31,10 @@ Configuration:
 - :mod:`orchestrator.events.configuring_forms`    forms
 - :mod:`orchestrator.events.resource_ids`         the ids of keys, sources and forms
 - :mod:`orchestrator.events.refusals`             why a request is refused
+
+Usage, and the end of a tenant:
+
+- :mod:`orchestrator.events.usage`        counting events, for limits and for bills
+- :mod:`orchestrator.events.purging`      deleting what a deleted tenant has left behind
+- :mod:`orchestrator.events.purge_steps`  the payloads of the machine that purges
 """

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from datetime import datetime
 from typing import Protocol
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.content import Packed
 from orchestrator.events.event_ids import IdRange
-from orchestrator.events.records import ApiKey, Event, EventSettings, Form, Repetition, Source, TenantEpoch
+from orchestrator.events.records import (
+    ApiKey,
+    Deleted,
+    Event,
+    EventSettings,
+    Form,
+    Purge,
+    Repetition,
+    Source,
+    TenantEpoch,
+)
 
 
 class Tenants(Protocol):
@@ -19,6 +29,13 @@ class Tenants(Protocol):
         """Which creation of the tenant is alive. ``None`` if the tenant does not exist, or is being deleted.
 
         A tenant that is deleted and created again is another incarnation.
+        """
+        ...
+
+    def has_ended(self, tenant: TenantId, incarnation: str) -> bool:
+        """True if that creation of the tenant is gone for ever.
+
+        A tenant that is being deleted has not ended: a delete that is refused restores it.
         """
         ...
 
@@ -46,6 +63,104 @@ class Usage(Protocol):
 
     def used(self, life: TenantEpoch, at: datetime) -> int:
         """The number of events in the month of that moment. It may be behind by some seconds."""
+        ...
+
+
+class UsageCounts(Protocol):
+    """The counter of each month, for the limits of plans."""
+
+    def add(self, life: TenantEpoch, month: str, events: int, at: datetime) -> bool:
+        """Add to the counter. ``False`` if its row is damaged, so that it can never be counted."""
+        ...
+
+
+class ParkedRecords(Protocol):
+    def park(self, records: Sequence[Mapping[str, str]]) -> None:
+        """Keep records of the stream that cannot be counted, for an operator to look at."""
+        ...
+
+
+class ListedSettings(Protocol):
+    def listed_settings(self) -> Iterator[EventSettings]:
+        """The settings of all tenants. The list may be behind."""
+        ...
+
+    def current_epochs(self, lives: Collection[TenantEpoch]) -> Set[TenantEpoch]:
+        """Those that the settings of their tenants name now, by consistent reads."""
+        ...
+
+
+class EventCounts(Protocol):
+    def count(self, life: TenantEpoch, shard: int, within: IdRange) -> int:
+        """The number of events in a shard, submissions included."""
+        ...
+
+
+class BilledUsage(Protocol):
+    """The number of events per hour, counted from the events themselves."""
+
+    def billed_until(self, life: TenantEpoch) -> datetime | None:
+        """The end of the last hour that was counted."""
+        ...
+
+    def set_hour(self, life: TenantEpoch, hour: datetime, events: int, at: datetime) -> None: ...
+
+    def set_billed_until(self, life: TenantEpoch, until: datetime) -> None: ...
+
+    def billed(self, life: TenantEpoch, month: str) -> int:
+        """The sum over the hours of the month that were counted."""
+        ...
+
+
+class Purges(Protocol):
+    """The records of purges. Those that are finished are kept, and never change again."""
+
+    def purge(self, life: TenantEpoch) -> Purge | None:
+        """A consistent read."""
+        ...
+
+    def open_purges(self) -> Iterator[Purge]:
+        """Oldest first. The list may be behind."""
+        ...
+
+    def finished_purges(self, limit: int) -> Sequence[Purge]:
+        """Newest first. The list may be behind."""
+        ...
+
+    def end(self, life: TenantEpoch, at: datetime) -> bool:
+        """Delete the settings and request the purge, in one write. ``False`` if the settings name another epoch."""
+        ...
+
+    def begin_step(self, life: TenantEpoch, at: datetime) -> None:
+        """Note that a purge is being worked on. It is no longer recorded as failed."""
+        ...
+
+    def record_step(self, life: TenantEpoch, deleted: Deleted, clean_since: datetime | None, at: datetime) -> None:
+        """Add to the numbers on record. ``clean_since`` is ``None`` if something may be left."""
+        ...
+
+    def finish(self, purge: Purge, at: datetime) -> bool:
+        """``False`` if the purge has changed since it was read."""
+        ...
+
+    def fail(self, life: TenantEpoch, reason: str, at: datetime) -> None: ...
+
+
+class Remains(Protocol):
+    """Rows and objects of one epoch. Each call deletes some of them, and says how many; 0 if there were none."""
+
+    def delete_configuration(self, life: TenantEpoch) -> int:
+        """Keys, sources, forms and usage."""
+        ...
+
+    def delete_events(self, life: TenantEpoch, shard: int) -> int: ...
+
+    def delete_contents(self, life: TenantEpoch) -> int: ...
+
+
+class PurgeExecutions(Protocol):
+    def start(self, life: TenantEpoch, at: datetime) -> bool:
+        """Start the machine that purges. ``False`` if it was started in the same hour already."""
         ...
 
 

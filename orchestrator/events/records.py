@@ -196,3 +196,36 @@ class Repetition:
     digest: str
     """The digest of the content. Empty if the content may differ."""
     expires_at: datetime
+
+
+# The end of a tenant
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """How much a purge has deleted."""
+
+    events: int = 0
+    objects: int = 0
+    """Contents in S3."""
+    rows: int = 0
+    """Rows of keys, sources, forms and usage."""
+
+    def __bool__(self) -> bool:
+        return bool(self.events or self.objects or self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Purge:
+    """The deletion of everything that an epoch of a tenant has left behind."""
+
+    life: TenantEpoch
+    requested_at: datetime
+    heartbeat_at: datetime | None = None
+    """When the machine last worked on it."""
+    deleted: Deleted = Deleted()
+    clean_since: datetime | None = None
+    """The first of the looks that found nothing, since the last one that found something."""
+    failed_at: datetime | None = None
+    failure: str | None = None
+    finished_at: datetime | None = None

@@ -41,6 +41,8 @@ CONTEXT = {
     "berth:lingerSeconds": "2",
     # The emulator's message counts are exact and current.
     "berth:emptyForSeconds": "1",
+    # No function of the event plane runs longer than a few seconds here.
+    "berth:purgeSettleSeconds": "10",
     # As for getQueue: each concurrent call is a process.
     "berth:ingestConcurrency": "4",
     "berth:receiveConcurrency": "2",

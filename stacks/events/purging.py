@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_events as event_rules
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_stepfunctions as sfn
@@ -12,9 +13,12 @@ from constructs import Construct
 
 from orchestrator.adapters.dynamodb.event_keys import LISTED_PURGES, LISTED_SETTINGS
 from orchestrator.tenants.credentials import Access
-from stacks.common.capability import Capability
+from stacks.common.alarms import PERIOD, Alarm
+from stacks.common.capability import Capability, Output
 from stacks.common.dead_letters import DeadLetters, dead_letter_queue
 from stacks.common.functions import BerthFunction, FunctionKit
+from stacks.common.graphs import executions_graph
+from stacks.common.permissions import allow
 from stacks.common.table import TENANT_ROWS
 from stacks.events.contents import Contents
 from stacks.events.rows import (
@@ -26,6 +30,8 @@ from stacks.events.rows import (
     SOURCE_ROWS,
 )
 from stacks.events.table import EventsTable
+from stacks.settings import Settings
+from stacks.tenants.machines import machine
 
 _PURGE_SECONDS = 300
 _FIND_SECONDS = 300
@@ -33,7 +39,11 @@ _FIND_EVERY = Duration.hours(1)
 
 
 class Purging(Capability):
-    """``delete_tenant`` is the machine whose success makes a tenant's events superfluous."""
+    """``delete_tenant`` is the machine whose success makes a tenant's events superfluous.
+
+    The permissions of purge_events say which kinds of rows a purge can delete. They cannot name the epoch, which is
+    made at run time.
+    """
 
     def __init__(
         self,
@@ -44,10 +54,20 @@ class Purging(Capability):
         events: EventsTable,
         contents: Contents,
         delete_tenant: sfn.StateMachine,
+        settings: Settings,
     ) -> None:
         super().__init__(scope, construct_id)
         self._kit = kit
+        self._settle_seconds = settings.purge_settle_seconds
         self._purge_events = self._make_purge_events(events, contents)
+        self._machine = machine(
+            self,
+            "Machine",
+            stem="purge_events",
+            functions={self._purge_events.name: self._purge_events},
+            kit=kit,
+            settings=settings,
+        )
         self._not_found = dead_letter_queue(self, "NotFound", encryption=kit.encryption)
         self._find_purges = self._make_find_purges()
         self._find_after(delete_tenant)
@@ -69,9 +89,41 @@ class Purging(Capability):
         )
 
     @property
-    def by_name(self) -> Mapping[str, BerthFunction]:
-        """The functions that a state machine calls, by their names."""
-        return {each.name: each for each in self.functions}
+    def alarms(self) -> Sequence[Alarm]:
+        return (
+            Alarm(
+                "PurgeFailed",
+                self._machine.metric_failed(period=PERIOD),
+                "The events of a deleted tenant could not be purged. Another execution is started within the hour. "
+                "`berth events purges` shows the tenant and the reason.",
+            ),
+            Alarm(
+                "PurgeTimedOut",
+                self._machine.metric_timed_out(period=PERIOD),
+                "The execution that purges a deleted tenant's events ran for a day. Another execution goes on within "
+                "the hour. `berth events purges` shows how far it is.",
+            ),
+            Alarm(
+                "PurgeAborted",
+                self._machine.metric_aborted(period=PERIOD),
+                "Somebody stopped the execution that purges a deleted tenant's events. CloudTrail says who. Another "
+                "execution is started within the hour.",
+            ),
+            Alarm(
+                "PurgesStuck",
+                self._find_purges.counted("PurgesStuck", statistic="Maximum", period=PERIOD),
+                "The events of a deleted tenant are not purged 6 hours after the delete. `berth events purges` shows "
+                "which, and why.",
+            ),
+        )
+
+    @property
+    def widgets(self) -> Sequence[cloudwatch.IWidget]:
+        return (executions_graph("Events: purges", self._machine),)
+
+    @property
+    def outputs(self) -> Sequence[Output]:
+        return (Output("PurgeEventsMachineArn", self._machine.state_machine_arn),)
 
     def _make_purge_events(self, events: EventsTable, contents: Contents) -> BerthFunction:
         function = BerthFunction(
@@ -80,7 +132,11 @@ class Purging(Capability):
             kit=self._kit,
             name="purge_events",
             timeout_seconds=_PURGE_SECONDS,
-            environment={"BERTH_EVENTS_TABLE": events.name, **contents.environment},
+            environment={
+                "BERTH_EVENTS_TABLE": events.name,
+                "BERTH_PURGE_SETTLE_SECONDS": str(self._settle_seconds),
+                **contents.environment,
+            },
         )
         role = function.role
         self._kit.table.allow(
@@ -88,8 +144,7 @@ class Purging(Capability):
             *("GetItem", "Query", "UpdateItem", "DeleteItem"),
             rows=[CONFIGURATION_ROWS, KEY_ROWS, SOURCE_ROWS, FORM_ROWS],
         )
-        self._kit.table.allow_attributes(role, *LIFE_ATTRIBUTES, rows=TENANT_ROWS)
-        events.allow(role, "Query", "BatchWriteItem", "DeleteItem", rows=EVENT_ROWS)
+        events.allow(role, "Query", "BatchWriteItem", rows=EVENT_ROWS)
         contents.allow_listing(role)
         contents.allow(role, "DeleteObject")
         return function
@@ -101,14 +156,16 @@ class Purging(Capability):
             kit=self._kit,
             name="find_purges",
             timeout_seconds=_FIND_SECONDS,
+            environment={"BERTH_PURGE_MACHINE": self._machine.state_machine_arn},
             # The function is called asynchronously: Lambda retries it twice, and then sends the event to this queue.
             dead_letters=self._not_found,
         )
         role = function.role
         self._kit.encryption.allow_queues(role, Access.SEND)
-        self._kit.table.allow(role, "GetItem", "PutItem", "UpdateItem", rows=CONFIGURATION_ROWS)
+        self._kit.table.allow(role, "GetItem", "PutItem", "DeleteItem", rows=CONFIGURATION_ROWS)
         self._kit.table.allow_index(role, LISTED_SETTINGS, LISTED_PURGES)
         self._kit.table.allow_attributes(role, *LIFE_ATTRIBUTES, rows=TENANT_ROWS)
+        allow(role, ["states:StartExecution"], self._machine.state_machine_arn)
         return function
 
     def _find_after(self, delete_tenant: sfn.StateMachine) -> None:

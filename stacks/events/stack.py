@@ -48,6 +48,7 @@ class EventsStack(Stack):
             events=table,
             contents=contents,
             delete_tenant=control_plane.machines.delete,
+            settings=settings,
         )
         behind_api: list[Capability] = [table, contents, secrets, usage, purging]
         api = EventsApi(

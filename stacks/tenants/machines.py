@@ -47,6 +47,7 @@ FUNCTIONS_OF: Final[Mapping[str, Mapping[str, str]]] = {
         "RecordOutcomeFunctionArn": "record_outcome",
         "ReviewTenantFunctionArn": "review_tenant",
     },
+    "purge_events": {"PurgeEventsFunctionArn": "purge_events"},
 }
 """For each workflow's file: the placeholders of function ARNs, and the name of each function."""
 

@@ -62,9 +62,13 @@ class FakeTenants:
     """Implements :class:`orchestrator.events.ports.Tenants`."""
 
     incarnations: dict[TenantId, str] = field(default_factory=lambda: {ACME: INCARNATION})
+    withdrawn: set[TenantId] = field(default_factory=set)
 
     def incarnation(self, tenant: TenantId) -> str | None:
-        return self.incarnations.get(tenant)
+        return None if tenant in self.withdrawn else self.incarnations.get(tenant)
+
+    def has_ended(self, tenant: TenantId, incarnation: str) -> bool:
+        return self.incarnations.get(tenant) != incarnation
 
 
 @dataclass
@@ -112,6 +116,20 @@ class FakeKeyUse:
 
     def note(self, key: ApiKey, at: datetime) -> None:
         self.noted.append((key.key_id, at))
+
+
+@dataclass
+class FakePurgeExecutions:
+    """Implements :class:`orchestrator.events.ports.PurgeExecutions`: one per epoch and hour."""
+
+    started: list[tuple[TenantEpoch, str]] = field(default_factory=list)
+
+    def start(self, life: TenantEpoch, at: datetime) -> bool:
+        name = life, f"{at:%Y%m%dT%H}"
+        if name in self.started:
+            return False
+        self.started.append(name)
+        return True
 
 
 @dataclass

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from tests.machines import asl
 from tests.machines.files import MACHINES, OPERATIONS, PARTS, machine
 
-LAST = {"Finish", "RecordFailure", "TellFailure", "RecordOutcome", "Advance", "GiveUp"}
+LAST = {"Finish", "RecordFailure", "RecordPurgeFailure", "TellFailure", "RecordOutcome", "Advance", "GiveUp"}
 """States with more retries, because all earlier work is lost if they fail."""
 
 DIFFERENCES = {

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from lambdas import runtime
+from orchestrator.events.purging import Purging
 from orchestrator.rollouts.advancing import Advancing
 from orchestrator.rollouts.gate import Gate
 from orchestrator.rollouts.reviewing import Reviewing
@@ -35,6 +36,7 @@ USE_CASES: dict[str, Callable[..., Any]] = {
     "admit_tenant": Gate.admit,
     "record_outcome": Gate.record,
     "review_tenant": Reviewing.review,
+    "purge_events": Purging.step,
 }
 """The use case that each function calls, which determines the outcomes of its state."""
 
@@ -46,10 +48,18 @@ NAMED_OTHERWISE = {
     (TURN, "Admit"): "admit_tenant",
     (TURN, "Review"): "review_tenant",
     (TURN, "TellFailure"): "review_tenant",
+    ("purge_events", "Purge"): "purge_events",
+    ("purge_events", "RecordPurgeFailure"): "purge_events",
 }
 """States whose names differ from their function's: two states share a function, or the function's name is longer."""
 
-SUCCEEDS_AT = {**dict.fromkeys(OPERATIONS, "Finish"), "tenant_queue": "Provided", ROLLOUT: "Succeeded", TURN: "Done"}
+SUCCEEDS_AT = {
+    **dict.fromkeys(OPERATIONS, "Finish"),
+    "tenant_queue": "Provided",
+    ROLLOUT: "Succeeded",
+    TURN: "Done",
+    "purge_events": "Purged",
+}
 
 FAULTS_RECORDED_BY = {TURN: {"RecordOutcome", "TellFailure"}}
 

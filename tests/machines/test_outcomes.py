@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from lambdas.runtime import outcome_json
+from orchestrator.events.purging import LookAgain, MoreToPurge, NotToPurge, Purged
 from orchestrator.rollouts.advancing import AwaitOperator, Bake, NotSucceeded, RunStage, Succeeded
 from orchestrator.rollouts.gate import AdmissionStopped, Admitted, NoRoom, Settled, ToReview, TryAgain
 from orchestrator.tenants.outcomes import Again, Begun, Busy, Done, Draining, Empty, GaveUp, Gone, NotReady, Working
@@ -106,6 +107,13 @@ LEADS: Mapping[tuple[str, str], list[tuple[dict[str, Any], str]]] = {
         (outcome_json(Settled("UNCHANGED")), "Done"),
         (outcome_json(TryAgain()), "AwaitReview"),
         (THROTTLED, "AwaitReview"),
+    ],
+    ("purge_events", "IsPurged"): [
+        (outcome_json(MoreToPurge(2000)), "PauseBeforePurge"),
+        (outcome_json(LookAgain(900)), "AwaitLateWrites"),
+        (outcome_json(Purged()), "Purged"),
+        (outcome_json(NotToPurge("Nobody has ended its epoch.")), "RecordPurgeFailure"),
+        (THROTTLED, "PauseBeforePurge"),
     ],
 }
 """The outcomes that each Choice of each machine reads, and the next state of each."""

@@ -11,6 +11,8 @@ from lambdas.runtime import outcome_json
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.stack_arns import Location
 from orchestrator.common.times import timestamp
+from orchestrator.events.purge_steps import PurgeStep, parse_purge_step
+from orchestrator.events.purging import NotToPurge
 from orchestrator.rollouts.advancing import NotSucceeded, RunStage
 from orchestrator.rollouts.gate import Admitted
 from orchestrator.rollouts.records import Item, Turn
@@ -33,6 +35,7 @@ from orchestrator.tenants.outcomes import (
 from orchestrator.tenants.records import Operation, Request, RootCause
 from orchestrator.tenants.tenant_queue import NotConfirmed, NotProvided, Waiting
 from tests.fakes import ACME, EXPLICIT, NAMES, NEXT_VERSION, NOON, QUEUE, a_run, stack_arn
+from tests.fakes.events import ACME_LIFE, EPOCH
 from tests.machines import asl
 from tests.machines.files import OPERATIONS, ROLLOUT, TURN, machine
 
@@ -59,7 +62,11 @@ DONE = Done(stack_arn(), QUEUE, NEXT_VERSION)
 ROLLOUT_ID = "20261116-120000-0af3"
 CHILD = "arn:aws:states:eu-west-1:000000000000:execution:rollout/Turn:1"
 A_TURN = Turn(ROLLOUT_ID, 2, Item(ACME, NEXT_VERSION), CHILD)
-INPUTS = {"tenant_queue": {"event": EVENT}, ROLLOUT: {"rolloutId": ROLLOUT_ID, "attempt": 3}}
+INPUTS = {
+    "tenant_queue": {"event": EVENT},
+    ROLLOUT: {"rolloutId": ROLLOUT_ID, "attempt": 3},
+    "purge_events": {"tenantId": "acme", "epoch": EPOCH},
+}
 
 STARTS: Mapping[str, list[Start]] = {
     "create_tenant": [Started(stack_arn()), Clearing(stack_arn()), Again("Rate exceeded")],
@@ -398,3 +405,18 @@ def test_a_waiting_tenant_asks_again_after_about_the_returned_time(
     waits = [asl.evaluate(seconds, {"states": {"input": given}}) for _ in range(200)]
     assert all(int(each) == each and least <= each <= most for each in waits)
     assert len(set(waits)) > 1
+
+
+def test_a_purge_names_its_tenant_and_its_epoch() -> None:
+    assert parse_purge_step(payload("purge_events", "Purge")) == PurgeStep(ACME_LIFE)
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (FAULT, "Lambda.Unknown: Task timed out after 15.00 seconds"),
+        (outcome_json(NotToPurge("Nobody has ended it.")), "Nobody has ended it."),
+    ],
+)
+def test_the_failure_of_a_purge_is_passed_on(given: object, reason: str) -> None:
+    assert parse_purge_step(payload("purge_events", "RecordPurgeFailure", given)) == PurgeStep(ACME_LIFE, reason)

@@ -339,6 +339,7 @@ def event_names(event_plane: Json, event_function_ids: dict[str, str]) -> dict[s
         bucket: "the bucket of contents",
         f"{bucket}/*": "contents",
         f"<{the_only('AWS::KMS::Key')}.Arn>": "the key for secrets",
+        f"<{the_only('AWS::StepFunctions::StateMachine')}>": "the machine purge_events",
         f"arn:<AWS::Partition>:apigateway:<AWS::Region>::/apis/<{the_only('AWS::ApiGatewayV2::Api')}>/stages/*": (
             "the API's stage"
         ),

@@ -64,12 +64,14 @@ def test_the_page_lists_everything_of_the_event_plane_with_a_cost_when_idle(even
         for each in event_plane["Resources"].values()
         if each["Type"] == "AWS::Events::Rule" and "ScheduleExpression" in each["Properties"]
     ]
-    assert schedules == ["rate(1 hour)"]
+    assert schedules == ["rate(1 hour)", "rate(1 hour)"]
     assert {name: int(row["number"]) for name, row in table("Idle").items() if name.endswith(OF_EVENTS)} == {
         f"alarms{OF_EVENTS}": types.count("AWS::CloudWatch::Alarm"),
         f"dashboards{OF_EVENTS}": types.count("AWS::CloudWatch::Dashboard"),
         f"KMS keys{OF_EVENTS}": types.count("AWS::KMS::Key"),
+        f"metrics that searches for deleted tenants write{OF_EVENTS}": 1,
         f"searches for deleted tenants, every hour{OF_EVENTS}": MONTH // timedelta(hours=1),
+        f"counts for bills, every hour{OF_EVENTS}": MONTH // timedelta(hours=1),
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from aws_cdk.assertions import Template
 
 from orchestrator.adapters.dynamodb import event_keys
-from orchestrator.adapters.dynamodb.event_keys import LISTED_PURGES, LISTED_SETTINGS
+from orchestrator.adapters.dynamodb.event_keys import LISTED_FINISHED_PURGES, LISTED_PURGES, LISTED_SETTINGS
 from orchestrator.adapters.dynamodb.event_tenants import DynamoTenants
 from orchestrator.adapters.dynamodb.keys import tenant_pk
 from orchestrator.api.event_plane_routes import EVENT_ROUTES, INGEST_ROUTES, PUBLIC_EVENT_ROUTES
@@ -19,6 +20,7 @@ from orchestrator.api.route import Audience
 from orchestrator.common.callers import PROOF_VARIABLE
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.plans import Plan, time_to_live
+from orchestrator.events.purging import HEARTBEAT_IS_LOST_AFTER
 from orchestrator.events.records import TenantEpoch
 from stacks.api.throttles import SUBMISSIONS, THROTTLES
 from stacks.events.rows import (
@@ -31,6 +33,9 @@ from stacks.events.rows import (
     SOURCE_ROWS,
 )
 from stacks.project import read_version
+from stacks.settings import Settings
+from stacks.tenants.machines import definition
+from tests.stacks.allowed_wildcards import WITHOUT_RESOURCES
 from tests.stacks.policies import Grants, documents, grants, listed, spelled, statements
 from tests.stacks.released import KEY
 from tests.stacks.test_alarms import alarms_of
@@ -98,6 +103,7 @@ def test_the_outputs_name_the_resources_and_the_version(event_plane: Json) -> No
         "EventsTableName",
         "ContentsBucketName",
         "SecretsKeyArn",
+        "PurgeEventsMachineArn",
         "Version",
     }
     assert event_plane["Outputs"]["Version"]["Value"] == read_version()
@@ -280,9 +286,10 @@ READS = ACCEPTS | {"BERTH_SECRETS_KEY", "BERTH_EVENTS_ENVIRONMENT"}
         ("receive", ACCEPTS | {"BERTH_SECRETS_KEY"}),
         ("tenant_events", READS),
         ("event_operators", READS | {"BERTH_DEAD_LETTER_QUEUES"}),
-        ("count_usage", set()),
-        ("purge_events", {"BERTH_EVENTS_TABLE", "BERTH_CONTENTS_BUCKET"}),
-        ("find_purges", set()),
+        ("count_usage", {"BERTH_PARKED_RECORDS_QUEUE"}),
+        ("bill_usage", {"BERTH_EVENTS_TABLE"}),
+        ("purge_events", {"BERTH_EVENTS_TABLE", "BERTH_CONTENTS_BUCKET", "BERTH_PURGE_SETTLE_SECONDS"}),
+        ("find_purges", {"BERTH_PURGE_MACHINE"}),
         ("api_proof", {"BERTH_STACK_ID", "BERTH_API", "BERTH_API_STAGE"}),
     ],
 )
@@ -345,7 +352,8 @@ def test_a_record_that_cannot_be_counted_is_parked_and_blocks_no_other(event_pla
 def test_purges_are_looked_for_after_every_delete_and_every_hour(
     event_plane: Json, event_function_ids: dict[str, str]
 ) -> None:
-    rules = properties(event_plane, "AWS::Events::Rule")
+    find_purges = {"Fn::GetAtt": [event_function_ids["find_purges"], "Arn"]}
+    rules = [each for each in properties(event_plane, "AWS::Events::Rule") if each["Targets"][0]["Arn"] == find_purges]
     (pattern,) = (rule["EventPattern"] for rule in rules if "EventPattern" in rule)
     (schedule,) = (rule["ScheduleExpression"] for rule in rules if "ScheduleExpression" in rule)
     assert pattern["source"] == ["aws.states"]
@@ -355,8 +363,36 @@ def test_purges_are_looked_for_after_every_delete_and_every_hour(
     assert schedule == "rate(1 hour)"
     for rule in rules:
         (target,) = rule["Targets"]
-        assert target["Arn"] == {"Fn::GetAtt": [event_function_ids["find_purges"], "Arn"]}
         assert "DeadLetterConfig" in target
+
+
+def test_the_machine_runs_its_own_workflow_and_may_only_call_its_function(
+    event_plane: Json, event_function_ids: dict[str, str], event_names: dict[str, str]
+) -> None:
+    _, resource = the_only(event_plane, "AWS::StepFunctions::StateMachine")
+    machine = resource["Properties"]
+    assert machine["DefinitionString"] == definition("purge_events", Settings())
+    function = {"Fn::GetAtt": [event_function_ids["purge_events"], "Arn"]}
+    assert machine["DefinitionSubstitutions"] == {"PurgeEventsFunctionArn": function}
+    allowed = grants(event_plane, machine["RoleArn"]["Fn::GetAtt"][0], event_names)
+    assert allowed.pop("*") <= WITHOUT_RESOURCES["X-Ray"] | WITHOUT_RESOURCES["log delivery"]
+    assert allowed == {"the function purge_events": {"lambda:InvokeFunction"}}
+
+
+def test_the_machine_is_traced_and_logs_without_execution_data(event_plane: Json) -> None:
+    _, machine = the_only(event_plane, "AWS::StepFunctions::StateMachine")
+    assert machine["Properties"]["TracingConfiguration"] == {"Enabled": True}
+    assert machine["Properties"]["LoggingConfiguration"]["IncludeExecutionData"] is False
+
+
+def test_a_purge_waits_longer_than_any_function_of_the_event_plane_runs(
+    event_plane: Json, event_function_ids: dict[str, str]
+) -> None:
+    settle = int(variables_of(event_plane, event_function_ids["purge_events"])["BERTH_PURGE_SETTLE_SECONDS"])
+    timeouts = [event_plane["Resources"][each]["Properties"]["Timeout"] for each in event_function_ids.values()]
+    assert settle == 900 > 2 * max(timeouts)
+    step = event_plane["Resources"][event_function_ids["purge_events"]]["Properties"]["Timeout"]
+    assert timedelta(seconds=settle + step) < HEARTBEAT_IS_LOST_AFTER
 
 
 # What is watched
@@ -377,7 +413,12 @@ def test_there_is_an_alarm_for_everything_that_needs_an_operator(
         "EventsUpdateItemThrottled",
         "EventsQueryThrottled",
         "UsageNotCounted",
+        "UsageNotBilled",
         "PurgesNotFound",
+        "PurgeFailed",
+        "PurgeTimedOut",
+        "PurgeAborted",
+        "PurgesStuck",
     }
 
 
@@ -453,12 +494,13 @@ FUNCTIONS: dict[str, Grants] = {
     "event_operators": {
         **READS_AND_CONFIGURES,
         **SEES_WHETHER_TENANTS_LIVE,
-        LISTED: {"dynamodb:Query"},
+        f"{LISTED} and {LISTED_FINISHED_PURGES}": {"dynamodb:Query"},
         "dead letters: events that were not counted": {"sqs:GetQueueAttributes"},
+        "dead letters: counts for bills": {"sqs:GetQueueAttributes"},
         "dead letters: searches for deleted tenants": {"sqs:GetQueueAttributes"},
     },
     "count_usage": {
-        of_tenants(CONFIGURATION_ROWS): {"dynamodb:UpdateItem"},
+        of_tenants(CONFIGURATION_ROWS): {"dynamodb:BatchGetItem", "dynamodb:UpdateItem"},
         "the events' stream": {"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"},
         "*": EVERY_FUNCTION["*"] | {"dynamodb:ListStreams"},
         "dead letters: events that were not counted": {
@@ -467,6 +509,12 @@ FUNCTIONS: dict[str, Grants] = {
             "sqs:GetQueueUrl",
         },
     },
+    "bill_usage": {
+        of_tenants(CONFIGURATION_ROWS): {"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem"},
+        "the tenants' index, rows EVENTS#SETTINGS": {"dynamodb:Query"},
+        f"{of_events(EVENT_ROWS)}, to count them": {"dynamodb:Query"},
+        "dead letters: counts for bills": {"sqs:SendMessage"},
+    },
     "purge_events": {
         of_tenants(*CONFIGURATION): {
             "dynamodb:GetItem",
@@ -474,15 +522,15 @@ FUNCTIONS: dict[str, Grants] = {
             "dynamodb:UpdateItem",
             "dynamodb:DeleteItem",
         },
-        **SEES_WHETHER_TENANTS_LIVE,
-        of_events(EVENT_ROWS): {"dynamodb:Query", "dynamodb:BatchWriteItem", "dynamodb:DeleteItem"},
+        of_events(EVENT_ROWS): {"dynamodb:Query", "dynamodb:BatchWriteItem"},
         "contents": {"s3:DeleteObject"},
         "the bucket of contents": {"s3:ListBucket"},
     },
     "find_purges": {
-        of_tenants(CONFIGURATION_ROWS): {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
+        of_tenants(CONFIGURATION_ROWS): {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:DeleteItem"},
         **SEES_WHETHER_TENANTS_LIVE,
         LISTED: {"dynamodb:Query"},
+        "the machine purge_events": {"states:StartExecution"},
         "dead letters: searches for deleted tenants": {"sqs:SendMessage"},
     },
     "api_proof": {

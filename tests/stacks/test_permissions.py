@@ -426,7 +426,7 @@ def test_the_stack_role_can_be_limited_to_tenant_stacks_of_this_account(
     assert [names[spelled(arn)] for arn in trusted["Condition"]["ArnLike"]["aws:SourceArn"]] == ["tenant stacks"]
 
 
-@pytest.mark.parametrize("stem", FUNCTIONS_OF)
+@pytest.mark.parametrize("stem", sorted(set(FUNCTIONS_OF) - {"purge_events"}))
 def test_a_machine_may_only_call_the_functions_and_start_the_machines_that_its_workflow_names(
     control_plane: Json, machine_ids: dict[str, str], names: dict[str, str], stem: str
 ) -> None:

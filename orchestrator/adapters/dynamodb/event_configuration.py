@@ -130,7 +130,7 @@ def api_key_row(key: ApiKey) -> Item:
 
 def api_key_from(row: Mapping[str, Any]) -> ApiKey:
     return ApiKey(
-        life=_life_from(row),
+        life=life_from(row),
         key_id=row["key_id"]["S"],
         digest=row["key_hash"]["S"],
         name=row["name"]["S"],
@@ -158,7 +158,7 @@ def source_row(source: Source) -> Item:
 
 def source_from(row: Mapping[str, Any]) -> Source:
     return Source(
-        life=_life_from(row),
+        life=life_from(row),
         source_id=row["source_id"]["S"],
         name=row["name"]["S"],
         provider=Provider(row["provider"]["S"]),
@@ -185,7 +185,7 @@ def form_row(form: Form) -> Item:
 
 def form_from(row: Mapping[str, Any]) -> Form:
     return Form(
-        life=_life_from(row),
+        life=life_from(row),
         form_id=row["form_id"]["S"],
         name=row["name"]["S"],
         status=SourceStatus(row["status"]["S"]),
@@ -201,7 +201,7 @@ def _life_row(life: TenantEpoch) -> Item:
     return {"tenant_id": s(life.tenant.value), "epoch": s(life.epoch)}
 
 
-def _life_from(row: Mapping[str, Any]) -> TenantEpoch:
+def life_from(row: Mapping[str, Any]) -> TenantEpoch:
     return TenantEpoch(TenantId.parse(row["tenant_id"]["S"]), row["epoch"]["S"])
 
 

@@ -55,14 +55,15 @@ class DynamoConfigurationTable(DynamoConfiguration):
             return self._transact([_change(writes, key, settings_row(replaced) | place, row)])
         condition, values = "epoch = :epoch AND revision = :revision", _as_read(replaced)
         put = writes.put({**key, **row}, condition=condition, values=values)
-        codes = self._cancelled([put, self.purge_request(replaced.life, settings.created_at)])
-        if codes == ["None", _CONDITION_FAILED]:
-            # The purge has been requested already.
-            codes = self._cancelled([put])
-        return not codes
+        return self._end_epoch(replaced.life, put, settings.created_at)
 
-    def purge_request(self, life: TenantEpoch, at: datetime) -> Item:
-        """The write that requests the purge of an epoch, unless it has been requested."""
+    def end(self, life: TenantEpoch, at: datetime) -> bool:
+        """Delete the settings, and request the purge of what is left. ``False`` if they name another epoch."""
+        key, values = event_keys.settings_key(life.tenant), {":epoch": s(life.epoch)}
+        return self._end_epoch(life, Writes(self._table).delete(key, "epoch = :epoch", values), at)
+
+    def _end_epoch(self, life: TenantEpoch, write: Item, at: datetime) -> bool:
+        """Delete or replace the settings of an epoch, and request its purge, unless it has been requested."""
         row: Item = {
             **event_keys.purge_key(life),
             "tenant_id": s(life.tenant.value),
@@ -70,7 +71,12 @@ class DynamoConfigurationTable(DynamoConfiguration):
             "requested_at": time(at),
             **listing(event_keys.listed_purge(life, at)),
         }
-        return Writes(self._table).put(row, condition=_ABSENT)
+        request = Writes(self._table).put(row, condition=_ABSENT)
+        codes = self._cancelled([write, request])
+        if codes == ["None", _CONDITION_FAILED]:
+            # The purge has been requested already.
+            codes = self._cancelled([write])
+        return not codes
 
     # Keys
 

@@ -14,7 +14,11 @@ deleted and created again share no partition with those of its predecessor.
 | source, listed | EVENTS#{life}    | SRC#{source id} |                 |                              |
 | form           | FORM#{form id}   | FORM            |                 |                              |
 | form, listed   | EVENTS#{life}    | FORM#{form id}  |                 |                              |
-| usage          | EVENTS#{life}    | USAGE#{yyyy-mm} |                 |                              |
+| usage, counted | EVENTS#{life}    | USAGE#{yyyy-mm} |                 |                              |
+| usage, billed  | EVENTS#{life}    | USAGE#{yyyy-mm}#{dd}T{hh} |       |                              |
+| billed until   | EVENTS#{life}    | USAGE#BILLED    |                 |                              |
+
+A purge that is finished has the ListingKey EVENTS#PURGED, and the time at which it was finished in its ListingSort.
 
 Events are in a table of their own. Both of its indexes are sparse, and hold keys only:
 
@@ -34,8 +38,9 @@ Events are in a table of their own. Both of its indexes are sparse, and hold key
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from typing import Any
 
 from orchestrator.adapters.dynamodb.keys import Key, key
 from orchestrator.common.tenant_ids import TenantId
@@ -61,6 +66,7 @@ EVENT_PREFIX = "TENANT_ID#"
 IDEMPOTENCY_PREFIX = "IDEM#"
 LISTED_SETTINGS = "EVENTS#SETTINGS"
 LISTED_PURGES = "EVENTS#PURGE"
+LISTED_FINISHED_PURGES = "EVENTS#PURGED"
 PURGE_PREFIX = "PURGE#"
 LISTED_KEY_PREFIX = "KEY#"
 USAGE_PREFIX = "USAGE#"
@@ -76,12 +82,21 @@ def listed_settings(tenant: TenantId) -> tuple[str, str]:
     return LISTED_SETTINGS, tenant.value
 
 
+def tenant_of_listing(position: str) -> TenantId:
+    """The tenant at that position of the list of settings."""
+    return TenantId.parse(position)
+
+
 def purge_key(life: TenantEpoch) -> Key:
     return key(f"{EVENTS_PREFIX}{life.tenant}", f"{PURGE_PREFIX}{life.epoch}")
 
 
 def listed_purge(life: TenantEpoch, requested_at: datetime) -> tuple[str, str]:
     return LISTED_PURGES, f"{timestamp(requested_at)}#{life}"
+
+
+def listed_finished_purge(life: TenantEpoch, finished_at: datetime) -> tuple[str, str]:
+    return LISTED_FINISHED_PURGES, f"{timestamp(finished_at)}#{life}"
 
 
 def configuration_pk(life: TenantEpoch) -> str:
@@ -112,8 +127,33 @@ def listed_form_key(life: TenantEpoch, form_id: str) -> Key:
     return key(configuration_pk(life), f"{FORM_PREFIX}{form_id}")
 
 
+def found_by(listed: Mapping[str, Any]) -> list[Key]:
+    """The keys by which a key, a source or a form is found, from the row that lists it in the tenant's partition."""
+    match listed["sk"]["S"].partition("#"):
+        case "KEY", _, _:
+            return [api_key_key(listed["key_hash"]["S"])]
+        case "SRC", _, source_id:
+            return [source_key(source_id)]
+        case "FORM", _, form_id:
+            return [form_key(form_id)]
+    return []
+
+
 def usage_key(life: TenantEpoch, month: str) -> Key:
     return key(configuration_pk(life), f"{USAGE_PREFIX}{month}")
+
+
+def billed_prefix(month: str) -> str:
+    """The beginning of the sort keys of all hours of the month."""
+    return f"{USAGE_PREFIX}{month}#"
+
+
+def billed_hour_key(life: TenantEpoch, hour: datetime) -> Key:
+    return key(configuration_pk(life), f"{USAGE_PREFIX}{hour:%Y-%m#%dT%H}")
+
+
+def billed_until_key(life: TenantEpoch) -> Key:
+    return key(configuration_pk(life), f"{USAGE_PREFIX}BILLED")
 
 
 # Events

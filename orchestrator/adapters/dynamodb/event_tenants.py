@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.adapters.aws import throttling
 from orchestrator.adapters.dynamodb import keys
-from orchestrator.adapters.dynamodb.values import text
+from orchestrator.adapters.dynamodb.values import Item, text
 from orchestrator.common.tenant_ids import TenantId
 
 if TYPE_CHECKING:
@@ -21,6 +21,13 @@ class DynamoTenants:
         self._table = table
 
     def incarnation(self, tenant: TenantId) -> str | None:
+        row = self._row(tenant)
+        return None if "WithdrawnBy" in row else text(row, "CreatedAt")
+
+    def has_ended(self, tenant: TenantId, incarnation: str) -> bool:
+        return text(self._row(tenant), "CreatedAt") != incarnation
+
+    def _row(self, tenant: TenantId) -> Item:
         with throttling():
             response = self._client.get_item(
                 TableName=self._table,
@@ -28,5 +35,4 @@ class DynamoTenants:
                 ProjectionExpression="CreatedAt, WithdrawnBy",
                 ConsistentRead=True,
             )
-        row = response.get("Item", {})
-        return None if "WithdrawnBy" in row else text(row, "CreatedAt")
+        return response.get("Item", {})

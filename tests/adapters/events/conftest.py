@@ -13,15 +13,13 @@ from orchestrator.adapters.dynamodb.event_keys import STATUS_INDEX, TYPE_INDEX
 from orchestrator.common.callers import digest_of
 from tests.adapters.conftest import TABLE, client
 from tests.adapters.events.functions import EventFunctions
+from tests.adapters.events.lives import BUCKET, EVENTS_TABLE, Lives
 from tests.adapters.handlers.functions import PROOF, forget_functions, session
 from tests.fakes import FakeClock
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_s3 import S3Client
-
-EVENTS_TABLE = "berth-events"
-BUCKET = "berth-events-contents"
 
 
 @pytest.fixture
@@ -80,3 +78,8 @@ def event_functions(
     forget_functions()
     yield EventFunctions(events_table, clock)
     forget_functions()
+
+
+@pytest.fixture
+def lives(events_table: DynamoDBClient, bucket: S3Client) -> Lives:
+    return Lives(events_table, bucket)

@@ -25,6 +25,7 @@ OTHER_ROLES = {
     "MachinesDeleteRole": "machine delete_tenant",
     "RolloutsMachineRole": "machine rollout",
     "TenantQueueProviderMachineRole": "machine tenant_queue",
+    "PurgingMachineRole": "machine purge_events",
     "QueueAccessRole": "credentials for a queue",
     "StackRole": "stack role",
 }

@@ -1,0 +1,20 @@
+"""Counts, every hour, the events of the hours that are over: the figures for bills."""
+
+from typing import TYPE_CHECKING
+
+from lambdas.event_runtime import use_cases
+from lambdas.logs import logger
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
+TO_SPARE_MILLISECONDS = 20_000
+"""Time enough to count the current hour of a tenant, and to record how far the run came."""
+
+
+def handler(_event: object, context: "LambdaContext") -> None:
+    def has_time() -> bool:
+        return context.get_remaining_time_in_millis() > TO_SPARE_MILLISECONDS
+
+    billed = use_cases.billing(has_time=has_time).run()
+    logger.info("Billed", extra={"hours": billed.hours, "events": billed.events, "complete": billed.complete})

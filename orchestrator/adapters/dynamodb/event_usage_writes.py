@@ -1,0 +1,59 @@
+"""The counter of each month, and the number of events of each hour that is billed."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from botocore.exceptions import ClientError
+
+from orchestrator.adapters.aws import error_code, throttling
+from orchestrator.adapters.dynamodb import event_keys
+from orchestrator.adapters.dynamodb.event_usage import DynamoUsage
+from orchestrator.adapters.dynamodb.keys import Key
+from orchestrator.adapters.dynamodb.reads import Reads
+from orchestrator.adapters.dynamodb.values import Item, moment, n, number, time
+from orchestrator.events.records import TenantEpoch
+
+
+class DynamoUsageWrites(DynamoUsage):
+    """Implements :class:`orchestrator.events.ports.UsageCounts` and ``BilledUsage``."""
+
+    def add(self, life: TenantEpoch, month: str, events: int, at: datetime) -> bool:
+        try:
+            self._update(
+                event_keys.usage_key(life, month),
+                "ADD events :events SET updated_at = :at",
+                {":events": n(events), ":at": time(at)},
+            )
+        except ClientError as error:
+            # The attribute is not a number.
+            if error_code(error) != "ValidationException":
+                raise
+            return False
+        return True
+
+    def billed_until(self, life: TenantEpoch) -> datetime | None:
+        row = Reads(self._client, self._table).get(event_keys.billed_until_key(life))
+        return moment(row, "billed_until") if row else None
+
+    def set_hour(self, life: TenantEpoch, hour: datetime, events: int, at: datetime) -> None:
+        self._update(
+            event_keys.billed_hour_key(life, hour),
+            "SET events = :events, updated_at = :at",
+            {":events": n(events), ":at": time(at)},
+        )
+
+    def set_billed_until(self, life: TenantEpoch, until: datetime) -> None:
+        self._update(event_keys.billed_until_key(life), "SET billed_until = :until", {":until": time(until)})
+
+    def billed(self, life: TenantEpoch, month: str) -> int:
+        rows = Reads(self._client, self._table).partition(
+            event_keys.configuration_pk(life), event_keys.billed_prefix(month)
+        )
+        return sum(number(row, "events", 0) for row in rows)
+
+    def _update(self, key: Key, expression: str, values: Item) -> None:
+        with throttling():
+            self._client.update_item(
+                TableName=self._table, Key=key, UpdateExpression=expression, ExpressionAttributeValues=values
+            )

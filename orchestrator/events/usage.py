@@ -1,0 +1,149 @@
+"""How many events a tenant has had accepted: a quick count for limits, and an exact one for bills.
+
+- The count for limits follows the stream of new events. It adds once per tenant and batch, and does not look whether a
+  batch comes a second time: then the count is too high.
+- The count for bills is made from the events themselves, hour by hour, once the hour is over. To count an hour again
+  gives the same figure.
+
+Both are written only while the tenant's settings name the epoch, which is read immediately before. So no count is
+written for an epoch whose purge has had its last look: see :mod:`orchestrator.events.purging`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from orchestrator.common.times import Clock
+from orchestrator.events.event_ids import IdRange, first_id_at, received_at
+from orchestrator.events.ports import BilledUsage, EventCounts, ListedSettings, Usage, UsageCounts
+from orchestrator.events.quotas import month_of
+from orchestrator.events.records import EventSettings, TenantEpoch
+
+HOUR_IS_COMPLETE_AFTER = timedelta(minutes=5)
+"""An event is written at most some seconds after the time in its id: the timeout of a function."""
+
+_HOUR = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedEvent:
+    """An event that the stream reports."""
+
+    life: TenantEpoch
+    event_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    events: int
+    ended: int
+    """Events of epochs that are over. Nobody needs their count."""
+    damaged: Sequence[StreamedEvent]
+    """Events that can never be counted, because the row of their counter is damaged."""
+
+
+class Counting:
+    def __init__(self, *, settings: ListedSettings, counts: UsageCounts, clock: Clock) -> None:
+        self._settings = settings
+        self._counts = counts
+        self._clock = clock
+
+    def count(self, events: Sequence[StreamedEvent]) -> Counted:
+        current = self._settings.current_epochs({event.life for event in events})
+        by_month = Counter((each.life, month_of(received_at(each.event_id))) for each in events if each.life in current)
+        damaged = {
+            (life, month)
+            for (life, month), number in by_month.items()
+            if not self._counts.add(life, month, number, self._clock.now())
+        }
+        return Counted(
+            events=sum(number for counter, number in by_month.items() if counter not in damaged),
+            ended=sum(event.life not in current for event in events),
+            damaged=[each for each in events if (each.life, month_of(received_at(each.event_id))) in damaged],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Billed:
+    hours: int
+    """Hours that had events."""
+    events: int
+    complete: bool
+    """False if the time was over first. The next run goes on from there."""
+
+
+class Billing:
+    """Counts the events of every hour that is over, for every tenant, from where the last run ended."""
+
+    def __init__(
+        self,
+        *,
+        settings: ListedSettings,
+        events: EventCounts,
+        usage: BilledUsage,
+        clock: Clock,
+        has_time: Callable[[], bool],
+    ) -> None:
+        self._settings = settings
+        self._events = events
+        self._usage = usage
+        self._clock = clock
+        self._has_time = has_time
+
+    def run(self) -> Billed:
+        end = hour_of(self._clock.now() - HOUR_IS_COMPLETE_AFTER)
+        hours = events = 0
+        for settings in self._settings.listed_settings():
+            begin = self._usage.billed_until(settings.life) or hour_of(settings.created_at)
+            if begin >= end or not self._settings.current_epochs([settings.life]):
+                continue
+            hour = begin
+            while hour < end and self._has_time():
+                number = self._count(settings, hour)
+                if number:
+                    self._usage.set_hour(settings.life, hour, number, self._clock.now())
+                    hours, events = hours + 1, events + number
+                hour += _HOUR
+            self._usage.set_billed_until(settings.life, hour)
+            if hour < end:
+                return Billed(hours, events, complete=False)
+        return Billed(hours, events, complete=True)
+
+    def _count(self, settings: EventSettings, hour: datetime) -> int:
+        within = IdRange(first=first_id_at(hour), before=first_id_at(hour + _HOUR))
+        return sum(self._events.count(settings.life, shard, within) for shard in range(settings.shards))
+
+
+@dataclass(frozen=True, slots=True)
+class MonthlyUsage:
+    month: str
+    counted: int
+    """The count that limits are checked against."""
+    limit: int
+    billed: int
+    billed_until: datetime | None
+
+
+class ReportingUsage:
+    def __init__(self, *, usage: Usage, billed: BilledUsage, clock: Clock) -> None:
+        self._usage = usage
+        self._billed = billed
+        self._clock = clock
+
+    def of_month(self, settings: EventSettings, month: str | None = None) -> MonthlyUsage:
+        """The usage in a month such as ``2026-11``; without one, in the current month."""
+        at = datetime.strptime(month, "%Y-%m").replace(tzinfo=UTC) if month else self._clock.now()
+        return MonthlyUsage(
+            month=month_of(at),
+            counted=self._usage.used(settings.life, at),
+            limit=settings.limits.events_per_month,
+            billed=self._billed.billed(settings.life, month_of(at)),
+            billed_until=self._billed.billed_until(settings.life),
+        )
+
+
+def hour_of(at: datetime) -> datetime:
+    return at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)

@@ -1,0 +1,273 @@
+"""Events are counted for limits as the stream reports them, and for bills hour by hour from the events themselves."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from orchestrator.adapters.dynamodb import event_keys
+from orchestrator.adapters.dynamodb.event_stream import read_stream
+from orchestrator.events.accepting import NewEvent
+from orchestrator.events.authorising import Standing
+from orchestrator.events.event_ids import new_event_id
+from orchestrator.events.plans import PLANS, Plan
+from orchestrator.events.quotas import OverLimit
+from orchestrator.events.records import Content, EventSettings, TenantEpoch
+from stacks.common.function_code import module_of
+from tests.adapters.conftest import TABLE, client
+from tests.adapters.events.functions import EventFunctions
+from tests.adapters.events.lives import SMALL, Lives, record
+from tests.fakes import ACME, NOON
+from tests.fakes.events import ACME_LIFE
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+HOUR = timedelta(hours=1)
+SUBMISSION = NewEvent("form.submitted", Content(b"{}"), form_id="form_1")
+
+
+def used(lives: Lives, settings: EventSettings) -> int:
+    return lives.usage.used(settings.life, lives.clock.now())
+
+
+class TestCounting:
+    def test_a_batch_is_one_write_per_tenant_and_month(self, lives: Lives, monkeypatch: pytest.MonkeyPatch) -> None:
+        settings = lives.settings()
+        ids = [lives.accept(Standing(settings, 0)) for _ in range(7)]
+        writes: list[str] = []
+        original = lives.dynamodb.update_item
+
+        def noted(**call: Any) -> Any:
+            writes.append(call["Key"]["sk"]["S"])
+            return original(**call)
+
+        monkeypatch.setattr(lives.dynamodb, "update_item", noted)
+        counted = lives.count(lives.stream(settings.life, *ids))
+        assert (counted.events, counted.ended, used(lives, settings)) == (7, 0, 7)
+        assert writes == ["USAGE#2026-11"]
+
+    def test_the_month_is_that_of_the_event(self, lives: Lives) -> None:
+        settings = lives.settings()
+        before = lives.accept(Standing(settings, 0))
+        lives.wait(timedelta(days=20))
+        after = lives.accept(Standing(settings, 0))
+        lives.count(lives.stream(settings.life, before, after))
+        assert (lives.usage.used(settings.life, NOON), used(lives, settings)) == (1, 1)
+
+    def test_a_batch_that_comes_again_is_counted_again(self, lives: Lives) -> None:
+        settings = lives.settings()
+        stream = lives.stream(settings.life, lives.accept(Standing(settings, 0)))
+        lives.count(stream)
+        lives.count(stream)
+        assert used(lives, settings) == 2
+
+    def test_the_month_closes_once_its_events_are_counted(self, lives: Lives) -> None:
+        settings = lives.settings(plan=Plan.FREE)
+        key, limit = lives.key(settings), PLANS[Plan.FREE].events_per_month
+        lives.usage.add(settings.life, "2026-11", limit - 1, NOON)
+        standing = lives.granted(key)
+        assert standing
+        last = lives.accept(standing)
+        lives.count(lives.stream(settings.life, last))
+        lives.wait(timedelta(seconds=10))
+        standing = lives.granted(key)
+        assert standing
+        assert isinstance(lives.accepting.accept(standing, SMALL), OverLimit)
+
+    def test_an_epoch_that_is_over_is_not_counted(self, lives: Lives) -> None:
+        settings = lives.settings()
+        stream = lives.stream(settings.life, lives.accept(Standing(settings, 0)))
+        lives.delete()
+        lives.finding.find()
+        assert lives.count(stream).ended == 1
+        assert lives.traces(settings.life.epoch) == [f"TENANT_ID#{settings.life}#{_shard(stream)} {_sk(stream)}"]
+
+    def test_a_withdrawn_tenant_is_counted_because_its_delete_may_be_refused(self, lives: Lives) -> None:
+        settings = lives.settings()
+        stream = lives.stream(settings.life, lives.accept(Standing(settings, 0)))
+        lives.tenants.withdrawn.add(ACME)
+        lives.finding.find()
+        lives.count(stream)
+        assert used(lives, settings) == 1
+
+
+def _shard(stream: dict[str, Any]) -> str:
+    return str(stream["Records"][0]["dynamodb"]["Keys"]["pk"]["S"][-1])
+
+
+def _sk(stream: dict[str, Any]) -> str:
+    return str(stream["Records"][0]["dynamodb"]["Keys"]["sk"]["S"])
+
+
+class TestBadRecords:
+    EVENT_ID = new_event_id(NOON, 0)
+
+    @pytest.mark.parametrize(
+        "bad",
+        [
+            record("TENANT_ID#acme", f"EVT#{EVENT_ID}"),
+            record("TENANT_ID#ac me#e1#0", f"EVT#{EVENT_ID}"),
+            record("TENANT_ID#acme#e1#0", "EVT#unknown"),
+            record("TENANT_ID#acme#e1#0", "EVT#ffffffff-ffff-7000-8000-000000000000"),
+            {"eventName": "INSERT", "dynamodb": {"Keys": {"pk": {"S": "TENANT_ID#acme#e1#0"}}}},
+            {"eventName": "INSERT", "dynamodb": None},
+            {"eventName": "INSERT"},
+            "no record",
+            None,
+        ],
+    )
+    def test_a_record_that_cannot_be_read_is_set_apart(self, bad: object) -> None:
+        good = record(f"TENANT_ID#{ACME_LIFE}#0", f"EVT#{self.EVENT_ID}")
+        found = read_stream({"Records": [bad, good]})
+        assert [each.event_id for each in found.events] == [self.EVENT_ID]
+        assert len(found.unreadable) == 1
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            record("IDEM#acme#e1#api#0f", "IDEM"),
+            record(f"TENANT_ID#{ACME_LIFE}#0", f"EVT#{EVENT_ID}", "MODIFY"),
+            record(f"TENANT_ID#{ACME_LIFE}#0", f"EVT#{EVENT_ID}", "REMOVE"),
+        ],
+    )
+    def test_records_about_anything_but_new_events_are_left_out(self, other: object) -> None:
+        found = read_stream({"Records": [other]})
+        assert (dict(found.events), found.unreadable) == ({}, [])
+
+    @pytest.mark.parametrize("event", [None, {}, "text", {"Records": []}])
+    def test_a_call_without_records_counts_nothing(self, event: object) -> None:
+        assert not read_stream(event).events
+
+
+class TestTheFunction:
+    @pytest.fixture
+    def sqs(self, event_functions: EventFunctions, monkeypatch: pytest.MonkeyPatch) -> SQSClient:
+        assert event_functions
+        sqs: SQSClient = client("sqs")
+        url = sqs.create_queue(QueueName="parked")["QueueUrl"]
+        monkeypatch.setenv("BERTH_PARKED_RECORDS_QUEUE", url)
+        return sqs
+
+    def messages(self, sqs: SQSClient) -> list[Any]:
+        url = sqs.get_queue_url(QueueName="parked")["QueueUrl"]
+        found = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages", [])
+        return [json.loads(each["Body"]) for each in found]
+
+    def call(self, *records: object) -> None:
+        importlib.import_module(module_of("count_usage")).handler({"Records": list(records)}, None)
+
+    def test_bad_records_are_parked_with_their_keys_and_the_others_counted(
+        self, event_functions: EventFunctions, sqs: SQSClient
+    ) -> None:
+        event_functions.key()
+        life = self.life_of(event_functions)
+        good = record(f"TENANT_ID#{life}#0", f"EVT#{new_event_id(NOON, 0)}")
+        self.call(record("TENANT_ID#acme", "EVT#1"), good)
+        assert self.messages(sqs) == [{"records": [{"pk": "TENANT_ID#acme", "sk": "EVT#1", "sequence_number": "100"}]}]
+        (row,) = (row for row in event_functions.rows if row["sk"]["S"].startswith("USAGE#"))
+        assert row["events"] == {"N": "1"}
+
+    def test_a_damaged_counter_does_not_hold_up_the_stream(
+        self, event_functions: EventFunctions, sqs: SQSClient
+    ) -> None:
+        event_functions.key()
+        life = self.life_of(event_functions)
+        row = {**event_keys.usage_key(life, "2026-11"), "events": {"S": "many"}}
+        event_functions.dynamodb.put_item(TableName=TABLE, Item=row)
+        bad = record(f"TENANT_ID#{life}#0", f"EVT#{new_event_id(NOON, 0)}")
+        self.call(bad)
+        assert [len(each["records"]) for each in self.messages(sqs)] == [1]
+
+    def test_a_failure_of_the_queue_does_not_hold_up_the_stream(
+        self, event_functions: EventFunctions, sqs: SQSClient
+    ) -> None:
+        assert event_functions
+        sqs.delete_queue(QueueUrl=sqs.get_queue_url(QueueName="parked")["QueueUrl"])
+        self.call(record("TENANT_ID#acme", "EVT#1"))
+
+    def test_a_failure_of_dynamodb_is_raised(self, event_functions: EventFunctions, sqs: SQSClient) -> None:
+        assert sqs
+        event_functions.dynamodb.delete_table(TableName=TABLE)
+        with pytest.raises(ClientError):
+            self.call(record(f"TENANT_ID#{ACME_LIFE}#0", f"EVT#{new_event_id(NOON, 0)}"))
+
+    def life_of(self, functions: EventFunctions) -> TenantEpoch:
+        (row,) = (row for row in functions.rows if row["sk"]["S"] == "CONFIG#main")
+        return TenantEpoch(ACME, row["epoch"]["S"])
+
+
+class TestBilling:
+    def test_every_hour_is_counted_once_it_is_over(self, lives: Lives) -> None:
+        settings = lives.settings()
+        standing = Standing(settings, 0)
+        for event in (SMALL, SMALL, SUBMISSION):
+            lives.accept(standing, event)
+        lives.wait(HOUR - timedelta(microseconds=1))
+        lives.accept(standing)
+        lives.wait(timedelta(microseconds=1))
+        lives.accept(standing)
+        lives.bill()
+        assert self.hours(lives) == {}
+        lives.wait(timedelta(minutes=5))
+        lives.bill()
+        assert self.hours(lives) == {"USAGE#2026-11#16T12": 4}
+        lives.wait(HOUR)
+        lives.bill()
+        assert self.hours(lives) == {"USAGE#2026-11#16T12": 4, "USAGE#2026-11#16T13": 1}
+
+    def test_to_count_again_gives_the_same_figure(self, lives: Lives) -> None:
+        settings = lives.settings()
+        lives.accept(Standing(settings, 0))
+        lives.wait(2 * HOUR)
+        lives.bill()
+        figures = self.hours(lives)
+        lives.dynamodb.delete_item(TableName=TABLE, Key=event_keys.billed_until_key(settings.life))
+        lives.bill()
+        assert self.hours(lives) == figures == {"USAGE#2026-11#16T12": 1}
+
+    def test_hours_that_were_missed_are_made_up_for(self, lives: Lives) -> None:
+        settings = lives.settings()
+        for _ in range(30):
+            lives.accept(Standing(settings, 0))
+            lives.wait(HOUR)
+        lives.wait(timedelta(minutes=5))
+        lives.bill()
+        assert len(self.hours(lives)) == 30
+        assert lives.reporting.of_month(settings).billed == 30
+
+    def test_an_epoch_that_is_over_is_not_billed(self, lives: Lives) -> None:
+        settings = lives.settings()
+        lives.accept(Standing(settings, 0))
+        lives.wait(2 * HOUR)
+        listed = list(lives.epochs.listed_settings())
+        lives.delete()
+        lives.finding.find()
+        # The index is behind.
+        lives.epochs.listed_settings = lambda: iter(listed)  # type: ignore[method-assign]
+        lives.bill()
+        assert self.hours(lives) == {}
+
+    def hours(self, lives: Lives) -> dict[str, int]:
+        return {
+            row["sk"]["S"]: int(row["events"]["N"])
+            for row in lives.rows()
+            if row["sk"]["S"].startswith("USAGE#") and "T" in row["sk"]["S"]
+        }
+
+
+def test_a_report_has_the_count_the_limit_and_the_bill(lives: Lives) -> None:
+    settings = lives.settings(plan=Plan.STARTER)
+    ids = [lives.accept(Standing(settings, 0)) for _ in range(3)]
+    lives.count(lives.stream(settings.life, *ids))
+    lives.wait(2 * HOUR)
+    lives.bill()
+    report = lives.reporting.of_month(settings)
+    assert (report.month, report.counted, report.limit, report.billed) == ("2026-11", 3, 100_000, 3)
+    assert report.billed_until == NOON + HOUR
+    assert lives.reporting.of_month(settings, "2026-10").billed == 0
