@@ -22,5 +22,6 @@ Nothing outside this package knows that there is an emulator. It differs from AW
   changed never finish. So a stop waits for them (``emulator``).
 - HTTP APIs have a host name that only the emulator resolves (``Emulator.api_url``).
 - Policies are not enforced: a caller with the home's access key, or with any key that the emulator issued, may do
-  everything. All other callers are refused (``guard``).
+  everything. All other callers are refused, except on routes that everybody may call (``guard``).
+- It ignores reserved concurrency and the expiry of rows in templates. Both are set after a deployment (``adjusting``).
 """
