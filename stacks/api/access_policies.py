@@ -87,8 +87,9 @@ def policy_for_routes(
     scope: Construct, construct_id: str, *, api_id: str, description: str, routes: Iterable[AnyRoute]
 ) -> iam.ManagedPolicy:
     resources = [_resource(scope, api_id, route) for route in routes]
-    allowed = [statement(["execute-api:Invoke"], resources)] if resources else []
-    policy = iam.ManagedPolicy(scope, construct_id, description=description, statements=allowed)
+    policy = iam.ManagedPolicy(
+        scope, construct_id, description=description, statements=[statement(["execute-api:Invoke"], resources)]
+    )
     for resource in resources:
         if "*" in resource:
             acknowledge_wildcard(policy, resource, _ALL_OR_NONE)
