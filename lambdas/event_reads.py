@@ -26,7 +26,8 @@ def _list(request: routes.ListEvents, settings: EventSettings) -> Response:
 
 def _get(request: routes.OfEvent, settings: EventSettings) -> Response:
     event_id = parse_event_id(request.event_id)
-    return event_response(settings.life.tenant, event_id, use_cases.listing.find(settings, event_id))
+    found = use_cases.listing.find(settings, event_id)
+    return event_response(settings.life.tenant, event_id, found, request.payload_as)
 
 
 def _inbox(request: routes.ReadInbox, settings: EventSettings) -> Response:

@@ -11,6 +11,7 @@ import msgspec
 
 from orchestrator.api.answers import Response, json_response, problem
 from orchestrator.api.event_problems import INBOX_OFF, UNKNOWN_EVENT
+from orchestrator.api.event_read_routes import PayloadAs
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.event_ids import event_timestamp
 from orchestrator.events.inbox import Acknowledged
@@ -38,10 +39,12 @@ def events_response(page: EventPage) -> Response:
     return _response({"events": documents, "cursor": page.cursor})
 
 
-def event_response(tenant: TenantId, event_id: str, event: Event | None) -> Response:
+def event_response(
+    tenant: TenantId, event_id: str, event: Event | None, payload_as: PayloadAs = PayloadAs.JSON
+) -> Response:
     if event is None:
         return problem(UNKNOWN_EVENT, f"Tenant {tenant} has no event {event_id}, or it has expired.")
-    return _response(event_document(event))
+    return _response(event_document(event, payload_as))
 
 
 def inbox_off_response(tenant: TenantId) -> Response:
@@ -56,7 +59,7 @@ def acknowledged_response(event_ids: Sequence[str], results: Mapping[str, Acknow
     return json_response(200, {"results": listed})
 
 
-def event_document(event: Event) -> dict[str, Any]:
+def event_document(event: Event, payload_as: PayloadAs = PayloadAs.JSON) -> dict[str, Any]:
     document: dict[str, Any] = {
         "tenant_id": event.life.tenant.value,
         "event_id": event.event_id,
@@ -75,16 +78,18 @@ def event_document(event: Event) -> dict[str, Any]:
     }
     if event.content is None:
         return document | {"payload_omitted": True}
-    return document | _content(event.content)
+    return document | _content(event.content, payload_as)
 
 
-def _content(content: Content) -> dict[str, Any]:
+def _content(content: Content, payload_as: PayloadAs) -> dict[str, Any]:
     shown: dict[str, Any] = {"headers": dict(content.headers)} if content.headers else {}
-    try:
-        content.body.decode()
-        return shown | {"payload": _json.decode(content.body)}
-    except (ValueError, RecursionError):
-        return shown | {"payload_base64": base64.b64encode(content.body).decode()}
+    if payload_as is PayloadAs.JSON:
+        try:
+            content.body.decode()
+            return shown | {"payload": _json.decode(content.body)}
+        except (ValueError, RecursionError):
+            pass
+    return shown | {"payload_base64": base64.b64encode(content.body).decode()}
 
 
 def _response(body: dict[str, Any]) -> Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
@@ -65,10 +66,24 @@ class ListEvents(EventRequest, frozen=True, kw_only=True):
         )
 
 
+class PayloadAs(StrEnum):
+    """How an answer holds the payload."""
+
+    JSON = "json"
+    BASE64 = "base64"
+
+
 class OfEvent(EventRequest, frozen=True, kw_only=True):
     event_id: Annotated[
         str, Meta(min_length=1, max_length=100, description="The event's id, or {timestamp}#{event_id}.")
     ] = field(name="eventId")
+    payload_as: Annotated[
+        PayloadAs,
+        Meta(
+            description="base64: payload_base64 has the bytes that came in, for example to verify a signature. "
+            "json: payload has them, without blanks around them, if they are JSON."
+        ),
+    ] = PayloadAs.JSON
 
 
 class ReadInbox(EventRequest, frozen=True, kw_only=True):
@@ -127,7 +142,10 @@ class Event(EventWire, frozen=True, kw_only=True):
     ttl: Annotated[int, Meta(description="When the event may be deleted at the earliest, in seconds since 1970.")]
     headers: Annotated[dict[str, str], Meta(description="The headers of a webhook.")] | UnsetType = UNSET
     payload: Annotated[Any, Meta(description="The payload, if it is JSON. It is sent as it came in.")] = UNSET
-    payload_base64: Annotated[str, Meta(description="The bytes of a payload that is not JSON.")] | UnsetType = UNSET
+    payload_base64: (
+        Annotated[str, Meta(description="The payload's bytes, if it is not JSON or if they were asked for.")]
+        | UnsetType
+    ) = UNSET
     payload_omitted: (
         Annotated[Literal[True], Meta(description="A list leaves out large payloads. Get the event by its id.")]
         | UnsetType

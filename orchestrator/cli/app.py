@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup, TyperOption
 
-from orchestrator.cli import adopt, events, forms, keys, reconcile, rollout, sources
+from orchestrator.cli import adopt, events, forms, inbox, keys, reconcile, rollout, sources
 from orchestrator.cli.control_plane import STACK_VARIABLE, Options
 from orchestrator.cli.doctor import doctor
 from orchestrator.cli.errors import ExitCode
@@ -39,6 +39,8 @@ _EXAMPLES = """\
   berth rollout start                 move all tenants to the current release
   berth events settings acme --plan free   let acme have events
   berth keys create acme --name Shop --scope write   an API key, shown once
+  berth events list acme --since 2h   list the events of acme
+  berth inbox acme                    read what acme has not acknowledged
   berth doctor                        check the health of the control plane
   berth verify                        test a new deployment with one tenant
   berth reconcile --dry-run           compare the records with the stacks
@@ -93,7 +95,13 @@ for command in (create, get_queue, upgrade, pin, unpin, retry, delete, tenant, t
     app.command()(command)
 app.add_typer(rollout.app, name="rollout")
 _EVENTS = "Events of tenants"
-for name, group in (("events", events.app), ("keys", keys.app), ("sources", sources.app), ("forms", forms.app)):
+for name, group in (
+    ("events", events.app),
+    ("inbox", inbox.app),
+    ("keys", keys.app),
+    ("sources", sources.app),
+    ("forms", forms.app),
+):
     app.add_typer(group, name=name, rich_help_panel=_EVENTS)
 _TROUBLESHOOTING = "Troubleshooting"
 app.command(rich_help_panel=_TROUBLESHOOTING)(doctor)

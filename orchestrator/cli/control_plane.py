@@ -81,15 +81,14 @@ class ControlPlane(Protocol):
 
     def api(self) -> Api: ...
 
-    def events_api(self) -> Api:
-        """The API of the event plane, which is a stack of its own. Raises ControlPlaneNotFound if there is none."""
+    def events_api(self, key: str | None = None) -> Api:
+        """The API of the event plane, which is a stack of its own. Raises ControlPlaneNotFound if there is none.
+
+        With ``key``, an API key, it is used as the tenant that the key belongs to.
+        """
 
     @property
     def events_api_url(self) -> str: ...
-
-    @property
-    def is_local(self) -> bool:
-        """True for the local emulator, which takes signed requests only."""
 
     def queue(self, url: str, credentials: Document, /) -> UsableQueue:
         """The queue, used with ``credentials`` that the API issued for it."""

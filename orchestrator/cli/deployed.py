@@ -15,7 +15,7 @@ from orchestrator.adapters.sessions import session_without_profile
 from orchestrator.cli.control_plane import DeployedStack, LocalControlPlane, Options
 from orchestrator.cli.errors import ControlPlaneNotFound
 from orchestrator.client.client import Client
-from orchestrator.client.transport import SignedHttp
+from orchestrator.client.transport import HttpWithKey, SignedHttp
 from orchestrator.common.errors import Throttled
 from orchestrator.tenants.names import DEFAULT_NAME, Names
 
@@ -74,7 +74,9 @@ class Deployment:
     def api(self) -> Client:
         return self._client_of(self.api_url)
 
-    def events_api(self) -> Client:
+    def events_api(self, key: str | None = None) -> Client:
+        if key is not None:
+            return Client(transport=HttpWithKey(self.events_api_url, key, connect_to=self._endpoint_url))
         return self._client_of(self.events_api_url)
 
     def _client_of(self, url: str) -> Client:
@@ -97,10 +99,6 @@ class Deployment:
     @property
     def api_url(self) -> str:
         return self._url_in(self.stack, "ApiUrl")
-
-    @property
-    def is_local(self) -> bool:
-        return self._local is not None
 
     @property
     def events_api_url(self) -> str:

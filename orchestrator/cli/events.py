@@ -1,4 +1,4 @@
-"""`berth events`: the event settings of a tenant."""
+"""`berth events`: the event settings of a tenant, and its events."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 from orchestrator.api.event_configuration_routes import GET_SETTINGS, PUT_SETTINGS, ChangeSettings, NoParameters
 from orchestrator.api.fields import or_unset
-from orchestrator.cli import render
+from orchestrator.cli import event_reads, event_sending, render
 from orchestrator.cli.api import Document
 from orchestrator.cli.events_api import ask, ask_for
 from orchestrator.cli.invocation import Invocation, Json, Tenant, one_of
@@ -33,10 +33,16 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
 
 @app.callback()
 def events() -> None:
-    """Tenants' events: their settings.
+    """Tenants' events, and their settings.
 
-    See also berth keys, berth sources and berth forms.
+    See also berth inbox, berth keys, berth sources and berth forms.
     """
+
+
+app.command(name="list", epilog=event_reads.LIST_EXAMPLES)(event_reads.list_events)
+app.command(epilog=event_reads.SHOW_EXAMPLES)(event_reads.show)
+app.command(epilog=event_reads.TAIL_EXAMPLES)(event_reads.tail)
+app.command(epilog=event_sending.EXAMPLES)(event_sending.send)
 
 
 @app.command(epilog=_SETTINGS_EXAMPLES)

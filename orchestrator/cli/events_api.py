@@ -30,8 +30,16 @@ def ask_for(
     return ask(here, control_plane, for_operators(route), of_tenant(route, request, tenant))
 
 
-def ask(here: Invocation, control_plane: ControlPlane, route: Route[RequestT, Any], request: RequestT) -> Document:
-    api = control_plane.events_api()
+def ask(
+    here: Invocation,
+    control_plane: ControlPlane,
+    route: Route[RequestT, Any],
+    request: RequestT,
+    *,
+    key: str | None = None,
+) -> Document:
+    """What the route answers: to the operator, or to the tenant that the API key belongs to."""
+    api = control_plane.events_api(key)
     with here.retrying() as retrying:
         answer = retrying(
             partial(api.send_request, route, request), too_busy if route.method != "POST" else _not_started

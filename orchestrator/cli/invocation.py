@@ -58,6 +58,7 @@ class World:
     sleep: Callable[[float], None] = time.sleep
     someone_is_there: Callable[[], bool] = lambda: sys.stdin.isatty()
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    output_is_a_terminal: Callable[[], bool] = lambda: sys.stdout.isatty()
 
 
 @dataclass(frozen=True, slots=True)

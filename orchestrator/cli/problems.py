@@ -13,10 +13,12 @@ if TYPE_CHECKING:
 
 _BY_STATUS = {
     400: ExitCode.BAD_USAGE,
+    401: ExitCode.NO_CONTROL_PLANE,
     403: ExitCode.REFUSED,
     404: ExitCode.GONE,
     409: ExitCode.REFUSED,
     410: ExitCode.GONE,
+    413: ExitCode.BAD_USAGE,
     422: ExitCode.BAD_USAGE,
     424: ExitCode.FAILED,
     429: ExitCode.NOT_READY,

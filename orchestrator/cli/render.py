@@ -60,6 +60,17 @@ def show_json(document: Mapping[str, object]) -> None:
     typer.echo(json.dumps(document, indent=2))
 
 
+def show_json_line(document: Mapping[str, object]) -> None:
+    typer.echo(json.dumps(document))
+
+
+def write_bytes(data: bytes) -> None:
+    """Write these bytes as they are. Whoever calls this makes sure that no terminal interprets them."""
+    stream = typer.get_binary_stream("stdout")
+    stream.write(data)
+    stream.flush()
+
+
 def show_pairs(pairs: Mapping[str, str | Text | None]) -> None:
     """Print one line per pair, however long, so that values can be copied. Values that are None are left out."""
     console = stdout()

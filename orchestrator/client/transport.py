@@ -52,28 +52,33 @@ class SignedHttp:
         # Credentials are frozen for every request, because temporary ones may be renewed while a caller waits.
         SigV4Auth(self._credentials.get_frozen_credentials(), "execute-api", self._region).add_auth(signed)
         prepared = signed.prepare()
-        prepared.url = self._address(prepared.url)
+        prepared.url = _address(prepared.url, self._connect_to)
         return _answer(self._http.send(prepared))
-
-    def _address(self, url: str) -> str:
-        if self._connect_to is None:
-            return url
-        there = urlsplit(self._connect_to)
-        return urlunsplit(urlsplit(url)._replace(scheme=there.scheme, netloc=there.netloc))
 
 
 class HttpWithKey:
-    """Requests to the Events API with an API key of a tenant, for that tenant."""
+    """Requests to the Events API with an API key of a tenant, for that tenant. ``connect_to``: see SignedHttp."""
 
-    def __init__(self, endpoint: str, key: str) -> None:
+    def __init__(self, endpoint: str, key: str, *, connect_to: str | None = None) -> None:
         self._endpoint = endpoint.rstrip("/")
         self._key = key
-        self._http = URLLib3Session(timeout=_TIMEOUT_SECONDS, proxies=get_environ_proxies(endpoint))
+        self._connect_to = connect_to
+        proxies = {} if connect_to else get_environ_proxies(endpoint)
+        self._http = URLLib3Session(timeout=_TIMEOUT_SECONDS, proxies=proxies)
 
     def send(self, request: HttpRequest) -> ApiAnswer:
         asked = _aws_request(self._endpoint, request)
         asked.headers["Authorization"] = f"Bearer {self._key}"
-        return _answer(self._http.send(asked.prepare()))
+        prepared = asked.prepare()
+        prepared.url = _address(prepared.url, self._connect_to)
+        return _answer(self._http.send(prepared))
+
+
+def _address(url: str, connect_to: str | None) -> str:
+    if connect_to is None:
+        return url
+    there = urlsplit(connect_to)
+    return urlunsplit(urlsplit(url)._replace(scheme=there.scheme, netloc=there.netloc))
 
 
 def _aws_request(endpoint: str, request: HttpRequest) -> AWSRequest:

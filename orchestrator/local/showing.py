@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
+from botocore.awsrequest import AWSRequest
+from botocore.httpsession import URLLib3Session
 from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
@@ -24,7 +28,7 @@ from orchestrator.client.client import Client
 from orchestrator.client.transport import ApiAnswer, SignedHttp
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.console import Steps
-from orchestrator.local.deployment import deploy
+from orchestrator.local.deployment import deploy, events_outputs
 from orchestrator.local.emulator import DEFAULT_HOME, Emulator, free_port
 from orchestrator.local.errors import LocalError
 from orchestrator.local.releases import bumped, publish, released_template
@@ -129,21 +133,54 @@ class Show:
         self._sqs.delete_message(QueueUrl=queue_url, ReceiptHandle=received[0]["ReceiptHandle"])
         self._console.print(f"  received  {escape(received[0]['Body'])}", highlight=False)
 
+    # Whoever sends events to a tenant
+
+    def post(self, path: str, body: bytes, *, expected: int, **headers: str) -> str:
+        """Send this JSON to the Events API, as a program without AWS credentials does. The id of the event, if any."""
+        api = urlsplit(self._emulator.api_url(events_outputs(self._emulator)["EventsApiUrl"]))
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        request = AWSRequest(
+            "POST",
+            f"{self._emulator.endpoint}{path}",
+            headers={"Host": api.netloc, "Content-Type": "application/json", **given},
+            data=body,
+        )
+        response = URLLib3Session().send(request.prepare())
+        answer = json.loads(response.content)
+        meaning = escape(str(answer.get("detail") or f"event {answer.get('event_id')}"))
+        line = f"  POST {path}  [bold]{response.status_code}[/]  [dim]{meaning}[/]"
+        self._console.print(line, highlight=False, soft_wrap=True)
+        if response.status_code != expected:
+            raise LocalError(f"The answer has the status {response.status_code}, not {expected}: {answer}")
+        return str(answer.get("event_id", ""))
+
     # An operator
+
+    def values_of(self, *arguments: str) -> Mapping[str, str]:
+        """Run the command line as a person would, and return what it prints: the values by their names."""
+        done = self._run(*arguments, ends_with=ExitCode.OK, keep_output=True)
+        lines = (line.partition(":") for line in Text.from_ansi(done).plain.splitlines())
+        return {name: value.strip() for name, _, value in lines}
 
     def berth(self, *arguments: str, ends_with: ExitCode = ExitCode.OK) -> None:
         """Run the command line as a person would."""
+        self._run(*arguments, ends_with=ends_with, keep_output=self._console.record)
+
+    def _run(self, *arguments: str, ends_with: ExitCode, keep_output: bool) -> str:
+        """The output of the command if it is kept. Otherwise it goes to the terminal as it comes."""
         command = ["berth", "--local", *arguments]
         self._console.print(f"  $ {shlex.join(command)}", highlight=False, soft_wrap=True)
         self._console.file.flush()
         environment = os.environ | {"BERTH_LOCAL_HOME": str(self._emulator.home), "COLUMNS": str(self._console.width)}
         berth = Path(sys.executable).with_name("berth")
-        output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT} if self._console.record else {}
+        output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT} if keep_output else {}
         done = subprocess.run([berth, *command[1:]], env=environment, check=False, **output)  # type: ignore[call-overload]  # noqa: S603 (our own command line)
-        if done.stdout:
-            self._console.print(Text.from_ansi(done.stdout.decode()), soft_wrap=True)
+        shown = (done.stdout or b"").decode()
+        if shown:
+            self._console.print(Text.from_ansi(shown.rstrip("\n")), soft_wrap=True)
         if done.returncode != ends_with:
             raise LocalError(f"The command ended with exit code {done.returncode}, not {ends_with.value}.")
+        return shown
 
     def publish_releases(self) -> tuple[str, str]:
         """Publish two more releases, as two deployments would: the first works, the second cannot be deployed."""

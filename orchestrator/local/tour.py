@@ -1,6 +1,9 @@
-"""A longer demonstration: the life of one tenant, a rollout, and a repair."""
+"""A longer demonstration: the life of one tenant, events that come in for it, a rollout, and a repair."""
 
 from __future__ import annotations
+
+import hmac
+import json
 
 from rich.console import Console
 
@@ -13,9 +16,10 @@ OTHERS = tuple(TenantId(name) for name in ("globex", "hooli", "initech", "soylen
 
 
 def main(console: Console) -> None:
-    console.print("The life of a tenant, a rollout, and a repair, on an emulator of AWS.\n")
+    console.print("The life of a tenant, its events, a rollout, and a repair, on an emulator of AWS.\n")
     with Show.on(console) as show:
         better, worse = _the_life_of_a_tenant(show)
+        _events_come_in(show)
         _a_fleet_on_the_move(show, better, worse)
         _a_repair(show)
     console.print("\nNext: [bold]make up[/] keeps a control plane running, for you to try [bold].venv/bin/berth[/].")
@@ -48,6 +52,38 @@ def _the_life_of_a_tenant(show: Show) -> tuple[str, str]:
     show.chapter("The tenant's history has every operation:")
     show.berth("tenant", TENANT.value)
     return better, worse
+
+
+def _events_come_in(show: Show) -> None:
+    tenant = TENANT.value
+    show.chapter("The tenant gets events, too: an operator chooses a plan, and makes an API key for the tenant's shop:")
+    show.berth("events", "settings", tenant, "--plan", "free")
+    key = show.values_of("keys", "create", tenant, "--name", "Shop", "--scope", "write")["key"]
+    show.chapter("The shop sends an order. Once that is answered with 202, the event is kept:")
+    order = {"event_type": "order.created", "payload": {"order": 42, "total": "19.90"}}
+    order_id = show.post("/events", json.dumps(order).encode(), expected=202, Authorization=f"Bearer {key}")
+
+    show.chapter("A source is an address for webhooks. Here it is for GitHub's, with a secret that both sides know:")
+    source = show.values_of("sources", "create", tenant, "--name", "Repository", "--provider", "github")
+    show.chapter("A webhook with the right signature is accepted:")
+    push = json.dumps({"ref": "refs/heads/main", "repository": {"full_name": "acme/shop"}}).encode()
+    signed = {
+        "X_Hub_Signature_256": f"sha256={hmac.digest(source['secret'].encode(), push, 'sha256').hex()}",
+        "X_GitHub_Event": "push",
+        "X_GitHub_Delivery": "72d3162e-cc78-11e3-81ab-4c9367dc0958",
+    }
+    path = f"/hooks/{source['source id']}"
+    push_id = show.post(path, push, expected=200, **signed)
+    show.chapter("The same signature does not fit another body:")
+    show.post(path, push.replace(b"main", b"evil"), expected=401, **signed)
+
+    show.chapter("Both events wait in the tenant's inbox, oldest first:")
+    show.berth("inbox", tenant)
+    show.chapter("An event with its payload:")
+    show.berth("events", "show", tenant, order_id)
+    show.chapter("The tenant has handled both, and acknowledges them. The inbox is empty then:")
+    show.berth("inbox", "ack", tenant, order_id, push_id)
+    show.berth("inbox", tenant)
 
 
 def _a_fleet_on_the_move(show: Show, better: str, worse: str) -> None:

@@ -147,14 +147,6 @@ class TestKeys:
         result = commands.berth("keys", "create", "acme", "--name", "Reports", "--scope", "read")
         assert f'curl -H "Authorization: Bearer $BERTH_KEY" {EVENTS_API_URL}events\n' in result.stderr
 
-    def test_the_local_emulator_takes_no_request_that_is_not_signed(self, commands: Commands) -> None:
-        plane = commands.scene.control_plane
-        assert isinstance(plane, FakeControlPlane)
-        plane.is_local = True
-        result = commands.berth("keys", "create", "acme", "--name", "Reports", "--scope", "read")
-        assert "curl" not in result.stderr
-        assert "The local emulator takes signed requests only" in result.stderr
-
     def test_keys_are_listed(self, commands: Commands) -> None:
         assert "has no API keys" in commands.berth("keys", "list", "acme").stdout
         created = commands.json("keys", "create", "acme", "--name", "Shop", "--scope", "read", "--scope", "write")

@@ -99,6 +99,10 @@ class World:
 
 @pytest.fixture
 def world(events_table: DynamoDBClient, bucket: S3Client) -> World:
+    return event_world(events_table, bucket)
+
+
+def event_world(events_table: DynamoDBClient, bucket: S3Client) -> World:
     clock = FakeClock()
     reads = DynamoEventReads(events_table, EVENTS_TABLE)
     contents = S3Contents(lambda: bucket, BUCKET)

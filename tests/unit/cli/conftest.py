@@ -82,7 +82,6 @@ class FakeControlPlane:
     """The messages in the queue, which all tenants share here."""
     events: Api | None = None
     """The Events API, if there is an event plane."""
-    is_local: bool = False
     events_status: str | None = None
     """The status of the event plane's stack, if there is one."""
 
@@ -108,7 +107,7 @@ class FakeControlPlane:
         outputs = {"Version": self.version} if self.version else {}
         return DeployedStack("BerthEvents", "in eu-west-1", self.events_status, outputs)
 
-    def events_api(self) -> Api:
+    def events_api(self, key: str | None = None) -> Api:  # noqa: ARG002 - this API believes everybody
         if self.events is None:
             raise ControlPlaneNotFound("There is no stack BerthEvents in eu-west-1, so Berth has no event plane.")
         return self.events

@@ -93,7 +93,12 @@ class ScriptedEventsApi(ClientByHand):
         if request.method != "GET":
             self.changes.append(self.asked[-1])
         status, model = route.answers[0].status, route.answers[0].model.__name__
-        return ApiAnswer(status, EVENT_EXAMPLES["models"][model])
+        answer = dict(EVENT_EXAMPLES["models"][model])
+        if "cursor" in request.query:
+            answer["cursor"] = None
+        if request.query.get("payload_as") == "base64":
+            answer["payload_base64"] = "e30="
+        return ApiAnswer(status, answer)
 
 
 class InMemoryApi(ClientByHand):

@@ -32,6 +32,8 @@ PARTS = 4
 FITTING = {
     "CURSOR": ("YWNtZQ",),
     "DAYS": ("1", "90"),
+    "EVENT_ID": ("0193f1c0-4a00-7000-8000-00000000a1b0",),
+    "EVENT_ID...": ("0193f1c0-4a00-7000-8000-00000000a1b0",),
     "FIELD": ("website",),
     "FILE": ("-", "version.txt"),
     "FORM_ID": (f"form_{'0' * 24}",),
@@ -50,7 +52,10 @@ FITTING = {
     "SIZES": ("rest", "1,10%,rest"),
     "SOURCE_ID": (f"src_{'0' * 24}",),
     "STATE": ("READY", "deleted"),
+    "STATUS": ("failed", "undelivered"),
     "TENANT": ("acme", "globex"),
+    "TIME": ("2h", "2026-11-16T12:00:00Z"),
+    "TYPE": ("order.created",),
     "TEXT": ("Ticket 4711", "why not?"),
     "URL": ("https://www.example.com", "https://www.example.com/thanks"),
     "VERSION": ("0.1.0", "0.2.0", "9.9.9"),
@@ -153,6 +158,9 @@ PATHS = re.compile(
     f"|GET /(rollouts|reconciliations|adoptions)/{_ROLLOUT_ID}"
     "|POST /(reconciliations|adoptions)"
     "|(GET|PUT) /tenants/[A-Za-z0-9_-]{1,40}/settings"
+    "|GET /tenants/[A-Za-z0-9_-]{1,40}/(inbox|events(/[0-9a-f-]{36})?)"
+    "|POST /tenants/[A-Za-z0-9_-]{1,40}/inbox/ack"
+    "|POST /events"
     "|(GET|POST) /tenants/[A-Za-z0-9_-]{1,40}/(keys|sources|forms)"
     "|(GET|PUT|POST|DELETE) /tenants/[A-Za-z0-9_-]{1,40}/(keys|sources|forms)/(key|src|form)_[0-9a-f]{24}(/[a-z]+)?"
 )
@@ -215,6 +223,8 @@ def test_inputs_reach_every_command_and_end_in_many_ways() -> None:
         "rollout start",
         "keys create",
         "forms update",
+        "events tail",
+        "inbox ack",
     }
     ends: dict[object, int] = {}
     changed = changed_events = 0

@@ -113,4 +113,5 @@ def test_no_module_prints_without_a_safe_console() -> None:
     assert others == [
         """app.py: typer.echo(f"berth {metadata.version('berth')}")""",
         "render.py: typer.echo(json.dumps(document, indent=2))",
+        "render.py: typer.echo(json.dumps(document))",
     ]
