@@ -2,18 +2,21 @@
 
 This package is the product. A folder is a capability; read them in this order:
 
-:mod:`orchestrator.common`       what all of them need: tenant ids, versions, times, errors, how input is checked
-:mod:`orchestrator.releases`     what tenants are made from
+:mod:`orchestrator.common`       used by all of them: tenant ids, versions, times, errors, validation of input
+:mod:`orchestrator.releases`     the published templates of tenants' stacks
 :mod:`orchestrator.tenants`      the life of one tenant
 :mod:`orchestrator.rollouts`     moving the fleet to a release
-:mod:`orchestrator.reconciling`  giving what died its end, finding what is not as it is recorded, and health
-:mod:`orchestrator.api`          HTTP: what is asked for, and what is answered
+:mod:`orchestrator.reconciling`  closing operations that died, finding and repairing differences, health
+:mod:`orchestrator.events`       the event plane: tenants' events, webhooks and forms
+:mod:`orchestrator.api`          HTTP: the routes, their requests and their answers
 
-These are the domain. It imports the standard library, jsonschema in one module, msgspec in the API, and no AWS.
+These packages are the domain. They import the standard library, jsonschema in one module and msgspec in the API. They
+never import AWS's SDK.
 
-:mod:`orchestrator.adapters`     the only code that talks to AWS
-:mod:`orchestrator.composition`  builds every use case from ports
-:mod:`orchestrator.client`       the Python client of the API, for platforms and the command line
-:mod:`orchestrator.cli`          ``berth``, the command line
-:mod:`orchestrator.local`        the emulator, on which everything runs without an account
+:mod:`orchestrator.adapters`           the only code that talks to AWS
+:mod:`orchestrator.composition`        builds every use case of the control plane from ports
+:mod:`orchestrator.event_composition`  does the same for the event plane
+:mod:`orchestrator.client`             the Python client of the API, for platforms, tenants and the command line
+:mod:`orchestrator.cli`                ``berth``, the command line
+:mod:`orchestrator.local`              the emulator, on which everything runs without an AWS account
 """

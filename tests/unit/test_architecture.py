@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,23 @@ def test_a_package_says_what_each_of_its_modules_is(package: Path) -> None:
     told = set(re.findall(r":mod:`([\w.]+)`", package.read_text(encoding="utf-8")))
     there = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in package.parent.glob("[!_]*.py")}
     assert told == there
+
+
+def test_the_map_of_the_product_names_each_of_its_parts() -> None:
+    told = set(re.findall(r":mod:`orchestrator\.(\w+)`", (ROOT / "orchestrator" / "__init__.py").read_text("utf-8")))
+    assert told == {*DOMAIN, *EDGES}
+
+
+def test_the_tree_for_contributors_names_every_folder() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    tree = page.split("```")[1]
+    for package in ("orchestrator", "lambdas", "stacks"):
+        _, *lines = re.split(r"\n(?=\S)", tree.partition(f"\n{package}/")[2])[0].splitlines()
+        told = {word[:-1] for line in lines for word in takewhile(lambda word: word.endswith("/"), line.split())}
+        assert told == {path.parent.name for path in (ROOT / package).glob("*/__init__.py")}, package
+    levels = set(re.findall(r"^\| `tests/([\w/]+)/`", page, re.MULTILINE))
+    folders = {path.parent.name for path in (ROOT / "tests").glob("*/__init__.py")}
+    assert levels == (folders - {"fakes"}) | {"e2e/enforced"}
 
 
 def test_the_map_of_the_functions_names_each_of_them() -> None:
