@@ -65,7 +65,7 @@ ResourceName = Annotated[
     str,
     Meta(
         title="ResourceName",
-        description="A name for people, in one line.",
+        description="A display name, in one line.",
         pattern=whole(REASON_PATTERN),
         min_length=1,
         max_length=MAX_NAME_CHARACTERS,
@@ -140,7 +140,7 @@ class Settings(EventWire, frozen=True, kw_only=True):
     """The event settings of a tenant, and the limits of its plan."""
 
     tenant_id: TenantIdText
-    tenant_name: Annotated[str, Meta(description="A name for people. Empty if there is none.")]
+    tenant_name: Annotated[str, Meta(description="The display name. Empty if there is none.")]
     plan: Plan
     retention_hours: Annotated[int, Meta(ge=1, description="How long finished events can be read.")]
     events_per_month: Annotated[int, Meta(ge=1)]
@@ -167,7 +167,7 @@ class ChangeSettings(EventRequest, frozen=True, kw_only=True):
     tenant_name: (
         Annotated[
             str,
-            Meta(description="A name for people.", pattern=whole(REASON_PATTERN), max_length=MAX_NAME_CHARACTERS),
+            Meta(description="The display name.", pattern=whole(REASON_PATTERN), max_length=MAX_NAME_CHARACTERS),
         ]
         | UnsetType
     ) = UNSET
@@ -262,8 +262,9 @@ class CreateSource(EventRequest, frozen=True, kw_only=True):
         Annotated[
             Secret,
             Meta(
-                description="The secret that the provider signs with. If it is left out, one is made for github, "
-                "standard-webhooks, hmac and shared-secret; stripe, shopify and slack give theirs out; none has none."
+                description="The secret that the provider signs with. If it is left out, Berth makes one for github, "
+                "standard-webhooks, hmac and shared-secret. It is required for stripe, shopify and slack, which make "
+                "their own. A source of the provider none has no secret."
             ),
         ]
         | UnsetType
@@ -450,7 +451,7 @@ CREATE_KEY: Route[CreateKey, IssuedKey] = Route(
     rate=Rate.ORDERS,
     summary="Create an API key",
     description="The key is in this answer only. Berth keeps nothing but its SHA-256 digest. A tenant has at most "
-    f"{MAX_KEYS} keys; those that are revoked or expired give way to new ones.",
+    f"{MAX_KEYS} keys. Revoked and expired keys are removed to make room for new ones.",
     request=CreateKey,
     answers=(Answer(201, IssuedKey, "The new key.", (NO_STORE,)),),
     problems=(*_WITH_BODY, LIMIT_REACHED),

@@ -36,7 +36,7 @@ class SendEvents(EventRequest, frozen=True, kw_only=True):
 
 
 class AcceptedEvent(EventWire, frozen=True, kw_only=True):
-    """The event is kept. It is not lost, whatever happens then."""
+    """The event is stored and will not be lost."""
 
     event_id: EventId
     status: Annotated[str, Meta(description="received, or undelivered if the event waits in the inbox.")]

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import enum
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from inspect import cleandoc
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, get_origin
@@ -72,10 +74,10 @@ _GATEWAY = {
     500: ("Fault", "API Gateway: Berth failed unexpectedly. The logs have the error.", "Internal Server Error"),
     503: ("Unavailable", "API Gateway: Berth could not be reached. Try again.", "Service Unavailable"),
 }
-"""The answers that API Gateway itself gives, before or instead of Berth."""
+"""The answers that API Gateway gives itself, because it did not call Berth, or because Berth failed."""
 
 _GATEWAY_MESSAGE: Json = {
-    "description": "An answer of API Gateway itself, before or instead of Berth.",
+    "description": "An answer that API Gateway gives itself: it did not call Berth, or Berth failed.",
     "type": "object",
     "required": ["message"],
     "properties": {"message": {"type": ["string", "null"]}},
@@ -244,7 +246,8 @@ class _Schemas:
             self.components[title] = {**described, "type": "string", "enum": list(values)}
         for name, schema in made.items():
             if name not in self._enums:
-                self.components[name] = self._tidy({**schema, **rules.get(name, {}), **_CLOSED}, top=True)
+                described = {key: _unwrapped(value) for key, value in schema.items() if key == "description"}
+                self.components[name] = self._tidy({**schema, **described, **rules.get(name, {}), **_CLOSED}, top=True)
         self._members = self.components.pop("ProblemMembers")["properties"]
         self._requests = {name: self.components.pop(name) for name in {route.request.__name__ for route in routes}}
 
@@ -361,6 +364,11 @@ def _of_strings(schema: Json) -> Json:
 def _header(header: Header) -> Json:
     needed = {"required": True} if header.required else {}
     return {"description": header.description, **needed, "schema": dict(header.schema)}
+
+
+def _unwrapped(docstring: str) -> str:
+    """The paragraphs of a docstring, each in one line. Python keeps the indentation of docstrings before 3.13."""
+    return re.sub(r"(?<!\n)\n(?!\n)", " ", cleandoc(docstring))
 
 
 def _shared_responses(paths: Json) -> Json:

@@ -497,6 +497,12 @@ def test_the_check_finds_an_invalid_openapi_document() -> None:
         load(broken).validate()
 
 
+@pytest.mark.parametrize("api", openapi.APIS, ids=lambda api: api.document.stem)
+def test_descriptions_have_no_indentation(api: openapi.Api) -> None:
+    """Markdown shows indented lines as code, and Python keeps the indentation of docstrings only before 3.13."""
+    assert not re.findall(r'"description": "[^"]*\\n [^"]*"', openapi.written(api))
+
+
 def test_the_document_has_the_current_version() -> None:
     assert DOCUMENT["info"]["version"] == (ROOT / "version.txt").read_text(encoding="utf-8").strip()
 
