@@ -37,7 +37,7 @@ _EXAMPLES = """\
   berth tenants --stack Berth-dev     list the tenants of another deployment
   berth rollout plan                  show what moving all tenants would do
   berth rollout start                 move all tenants to the current release
-  berth events settings acme --plan free   let acme have events
+  berth events settings acme --plan free   accept events for acme
   berth keys create acme --name Shop --scope write   an API key, shown once
   berth events list acme --since 2h   list the events of acme
   berth inbox acme                    read what acme has not acknowledged

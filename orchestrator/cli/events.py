@@ -18,7 +18,7 @@ from orchestrator.events.plans import Plan
 _SETTINGS_EXAMPLES = """\
 [bold]Examples[/]
   berth events settings acme                   show the settings of acme
-  berth events settings acme --plan free       let acme have events
+  berth events settings acme --plan free       accept events for acme
   berth events settings acme --plan pro --no-type-index --name "Acme Ltd"
 
 [bold]Plans[/]
@@ -33,7 +33,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
 
 @app.callback()
 def events() -> None:
-    """Tenants' events, and their settings.
+    """Read the events of tenants, and change their event settings.
 
     See also berth inbox, berth keys, berth sources and berth forms.
     """
@@ -55,18 +55,23 @@ def settings(
     ] = None,
     inbox: Annotated[
         bool | None,
-        typer.Option("--inbox/--no-inbox", help="Let events wait until the tenant acknowledges them. Costs writes."),
+        typer.Option(
+            "--inbox/--no-inbox",
+            help="Keep events in an inbox until the tenant acknowledges them. This costs additional writes.",
+        ),
     ] = None,
     type_index: Annotated[
         bool | None,
-        typer.Option("--type-index/--no-type-index", help="Let events be listed by type. Costs a write per event."),
+        typer.Option(
+            "--type-index/--no-type-index", help="List events by type. This costs an additional write per event."
+        ),
     ] = None,
-    name: Annotated[str | None, typer.Option(metavar="TEXT", help="A name for people.", show_default=False)] = None,
+    name: Annotated[str | None, typer.Option(metavar="TEXT", help="A display name.", show_default=False)] = None,
     as_json: Json = False,
 ) -> None:
     """Show or change the event settings of a tenant.
 
-    A tenant accepts events once it has settings: any option makes them.
+    A tenant accepts events once it has settings. Any option creates them.
     The defaults are the plan free, with inbox and with index by type.
     Inbox and index hold the events that come in while they are on.
     """

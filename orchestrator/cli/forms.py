@@ -43,7 +43,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", epilog=_EXAMPLE
 FormId = Annotated[
     str, typer.Argument(metavar="FORM_ID", help="The form's id: see berth forms list.", show_default=False)
 ]
-Name = Annotated[str, typer.Option(metavar="TEXT", help="A name for people.", show_default=False)]
+Name = Annotated[str, typer.Option(metavar="TEXT", help="A display name.", show_default=False)]
 Origins = Annotated[
     list[str] | None,
     typer.Option(
@@ -126,7 +126,7 @@ def update(
     context: typer.Context,
     tenant: Tenant,
     form_id: FormId,
-    name: Annotated[str | None, typer.Option(metavar="TEXT", help="A name for people.")] = None,
+    name: Annotated[str | None, typer.Option(metavar="TEXT", help="A display name.")] = None,
     origin: Origins = None,
     any_origin: Annotated[bool, typer.Option("--any-origin", help="Let any page send the form.")] = False,
     redirect: Redirect = None,

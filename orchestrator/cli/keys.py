@@ -32,7 +32,7 @@ _EXAMPLES = """\
 [bold]Examples[/]
   berth keys create acme --name "Shop" --scope write     a key that sends events
   berth keys create acme --name "Reports" --scope read --expires 90
-  berth keys list acme                                   all keys, without the keys
+  berth keys list acme                                   names, scopes and status of all keys
   berth keys rotate acme KEY_ID                          a new key; the old one works 24 h
   berth keys revoke acme KEY_ID                          stops within 10 seconds
 """
@@ -58,7 +58,7 @@ def keys() -> None:
 def create(
     context: typer.Context,
     tenant: Tenant,
-    name: Annotated[str, typer.Option(metavar="TEXT", help="A name for people.", show_default=False)],
+    name: Annotated[str, typer.Option(metavar="TEXT", help="A display name.", show_default=False)],
     scope: Annotated[
         list[Scope],
         typer.Option(

@@ -30,7 +30,9 @@ from orchestrator.tenants.deadlines import DEADLINE, MAX_DRAIN_SECONDS
 
 Wait = Annotated[
     bool,
-    typer.Option("--wait/--no-wait", help="Wait until the operation has ended, and for any other before it."),
+    typer.Option(
+        "--wait/--no-wait", help="Wait until the operation has ended. If another one is running, wait for that first."
+    ),
 ]
 _TIMEOUT = int(DEADLINE.total_seconds())
 

@@ -58,7 +58,7 @@ HELP = """\
   unknown-version       a tenant at a version that was never published
   stack-drifted         a stack whose resources differ from its template
   broken-stack          a stack that somebody left broken; its queue works
-  foreign-stack         another's stack that has the name of a tenant's stack
+  foreign-stack         a stack that is not Berth's, with a tenant's stack name
   unlisted-tenant       a tenant from before Berth: see berth adopt
   stalled-rollout       a rollout whose execution has died
 """

@@ -84,8 +84,8 @@ Tolerate = Annotated[
     str | None,
     typer.Option(
         metavar="SHARE",
-        help="How many tenants of a stage may fail before the rollout halts, like 2 or 5%. Default: 5%. None may fail "
-        "in the first of several stages, nor, by default, in a single stage.",
+        help="How many tenants of a stage may fail before the rollout halts, like 2 or 5%. Default: 5%, or "
+        "none if there is only one stage. In the first of several stages none may fail.",
         rich_help_panel=_HOW,
     ),
 ]

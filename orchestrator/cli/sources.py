@@ -59,7 +59,7 @@ def sources() -> None:
 def create(
     context: typer.Context,
     tenant: Tenant,
-    name: Annotated[str, typer.Option(metavar="TEXT", help="A name for people.", show_default=False)],
+    name: Annotated[str, typer.Option(metavar="TEXT", help="A display name.", show_default=False)],
     provider: Annotated[
         Provider,
         typer.Option(
