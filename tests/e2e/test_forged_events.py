@@ -96,12 +96,20 @@ def test_only_a_deployment_can_publish_a_release_or_create_a_proof(berth: Deploy
     assert berth.table.release("9999.0.0") is None
 
 
-def test_neither_the_stack_nor_the_functions_show_the_proof(berth: Deployed) -> None:
-    (api,) = berth.client("apigatewayv2").get_apis()["Items"]
-    (stage,) = berth.client("apigatewayv2").get_stages(ApiId=api["ApiId"])["Items"]
-    proof = stage["StageVariables"]["proof"]
-    assert len(proof) == 43
-    functions = berth.client("lambda").get_paginator("list_functions").paginate()
-    assert proof not in json.dumps([page["Functions"] for page in functions])
-    assert proof not in json.dumps(berth.outputs)
-    assert proof not in json.dumps(berth.client("cloudformation").get_template(StackName="Berth")["TemplateBody"])
+def test_neither_the_stacks_nor_the_functions_show_the_proof_of_their_api(berth: Deployed) -> None:
+    apis = {api["Name"]: api["ApiId"] for api in berth.client("apigatewayv2").get_apis()["Items"]}
+    stacks = {berth.names.api: berth.names.control_plane, berth.names.events_api: berth.names.events}
+    assert apis.keys() == stacks.keys()
+    functions = [page["Functions"] for page in berth.client("lambda").get_paginator("list_functions").paginate()]
+    proofs = set()
+    for name, stack_name in stacks.items():
+        (stage,) = berth.client("apigatewayv2").get_stages(ApiId=apis[name])["Items"]
+        proof = stage["StageVariables"]["proof"]
+        assert len(proof) == 43
+        assert proof not in json.dumps(functions)
+        (stack,) = berth.client("cloudformation").describe_stacks(StackName=stack_name)["Stacks"]
+        assert proof not in json.dumps(stack["Outputs"])
+        template = berth.client("cloudformation").get_template(StackName=stack_name)["TemplateBody"]
+        assert proof not in json.dumps(template)
+        proofs.add(proof)
+    assert len(proofs) == len(stacks)

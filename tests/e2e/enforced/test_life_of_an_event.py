@@ -7,8 +7,12 @@ import json
 import random
 from typing import Any
 
+import pytest
+
+from orchestrator.adapters.dynamodb.keys import metadata_key
 from orchestrator.common.tenant_ids import TenantId
 from tests.e2e.enforced.control_plane import Enforced
+from tests.e2e.enforced.test_denied import denied, table_of
 from tests.e2e.events_api import EventsApi
 
 SECRET = "It's a Secret to Everybody"
@@ -73,3 +77,21 @@ def test_no_request_is_denied_from_the_first_setting_to_the_acknowledgement(enfo
         "dynamodb:UpdateItem",
         "s3:PutObject",
     }
+
+
+@pytest.mark.parametrize("name", ["ingest", "receive", "tenant_events"])
+def test_a_function_that_faces_the_internet_sees_of_a_tenant_only_whether_it_lives(
+    enforced: Enforced, name: str
+) -> None:
+    tenant = TenantId("enforced-life")
+    assert enforced.platform.settled(tenant).status == 200
+    dynamodb, table = table_of(enforced.function(name))
+    row = {"TableName": table, "Key": metadata_key(tenant)}
+    assert set(dynamodb.get_item(**row, ProjectionExpression="CreatedAt, WithdrawnBy")["Item"]) == {"CreatedAt"}
+    assert denied(dynamodb.get_item, **row)
+    assert denied(dynamodb.get_item, **row, ProjectionExpression="CreatedAt, InboundQueueUrl")
+    assert denied(dynamodb.update_item, **row)
+    assert denied(dynamodb.delete_item, **row)
+    of_tenant = {":pk": row["Key"]["pk"]}
+    request = {"KeyConditionExpression": "pk = :pk", "ExpressionAttributeValues": of_tenant}
+    assert denied(dynamodb.query, TableName=table, **request, ProjectionExpression="CreatedAt")
