@@ -5,17 +5,14 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
-import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import boto3
 
+from bench.cold_starts import cold_import_of
 from bench.measure import Result, interleaved
 from orchestrator.adapters.dynamodb import keys
 from orchestrator.adapters.dynamodb.tenants import DynamoTable
@@ -25,9 +22,6 @@ from orchestrator.local.emulator import Emulator, free_port
 from orchestrator.tenants.ledger import Ledger
 from orchestrator.tenants.ports import Publication
 from orchestrator.tenants.records import Attempt, Operation, Queue, Run
-from stacks.common.compiling import compile_all
-from stacks.common.dependencies import REQUIREMENTS
-from stacks.common.function_code import build_code
 
 _TABLE = "bench"
 _FUNCTION_ENVIRONMENT = {
@@ -42,42 +36,10 @@ _FUNCTION_ENVIRONMENT = {
     "POWERTOOLS_METRICS_NAMESPACE": "Berth",
     "AWS_DEFAULT_REGION": "us-east-1",
 }
-_BARE_IMPORT = "import boto3; boto3.client('dynamodb')"
-_OUR_IMPORT = "import lambdas.api.get_queue"
 
 
 def cold_import(rounds: int = 15) -> list[Result]:
-    """The import time of the module in a cold start, compared with boto3 and one DynamoDB client.
-
-    It uses the code and the layer as packaged for Lambda, with nothing else on the path and no cache to write to.
-    """
-    with tempfile.TemporaryDirectory() as built:
-        code, layer = Path(built, "code"), Path(built, "layer")
-        build_code(code, python=sys.executable)
-        _layer_of_this_machine(layer)
-        kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG")}
-        environment = kept | _FUNCTION_ENVIRONMENT | {"PYTHONPATH": f"{code}:{layer}", "PYTHONDONTWRITEBYTECODE": "1"}
-
-        def fresh(statement: str) -> None:
-            subprocess.run([sys.executable, "-S", "-c", statement], env=environment, check=True)
-
-        fresh(_OUR_IMPORT)  # Loads the files into the operating system's cache.
-        ours, bare = interleaved(lambda: fresh(_OUR_IMPORT), lambda: fresh(_BARE_IMPORT), rounds)
-    return [
-        Result("getQueue cold import / boto3 with one DynamoDB client", round(ours / bare, 3), "x", "<= 1.15"),
-        Result("getQueue cold import, p50", round(ours, 1), "ms", ""),
-    ]
-
-
-def _layer_of_this_machine(layer: Path) -> None:
-    """Copy the layer's packages as installed here: those for Lambda are for another processor and Python."""
-    for line in REQUIREMENTS.read_text(encoding="utf-8").splitlines():
-        if not line.startswith("#"):
-            for file in metadata.files(line.partition("==")[0]) or ():
-                if file.suffix in (".py", ".json", ".gz", ".so", ".pem") and ".." not in file.parts:
-                    (layer / file).parent.mkdir(parents=True, exist_ok=True)
-                    shutil.copyfile(file.locate(), layer / file)
-    compile_all(layer, installed_at="/opt/python", python=sys.executable)
+    return cold_import_of("getQueue", "lambdas.api.get_queue", _FUNCTION_ENVIRONMENT, rounds)
 
 
 def ready_path() -> list[Result]:

@@ -8,7 +8,6 @@ from datetime import timedelta
 from lambdas.event_runtime import use_cases
 from lambdas.event_serving import Served, served
 from orchestrator.api import event_configuration_routes as routes
-from orchestrator.api.answers import Response
 from orchestrator.api.event_configuration_answers import (
     created_source_response,
     deleted_form_response,
@@ -23,6 +22,7 @@ from orchestrator.api.event_configuration_answers import (
     sources_response,
 )
 from orchestrator.api.fields import or_default
+from orchestrator.api.responses import Response
 from orchestrator.events.configuring_forms import FormChange
 from orchestrator.events.records import EventSettings, SourceStatus
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from lambdas.event_runtime import use_cases
 from lambdas.event_serving import Served, served
 from orchestrator.api import event_read_routes as routes
-from orchestrator.api.answers import Response
 from orchestrator.api.event_read_answers import (
     acknowledged_response,
     event_response,
@@ -15,6 +14,7 @@ from orchestrator.api.event_read_answers import (
     inbox_off_response,
 )
 from orchestrator.api.fields import or_default
+from orchestrator.api.responses import Response
 from orchestrator.events.event_ids import parse_event_id
 from orchestrator.events.records import EventSettings
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from lambdas.event_runtime import use_cases
 from lambdas.logs import count, logger
-from orchestrator.api.answers import Response, problem, refuse, try_again_later, unknown_caller
 from orchestrator.api.event_problems import UNSUPPORTED_TYPE
 from orchestrator.api.event_reading import NotJson, check_is_json
 from orchestrator.api.reading import read
+from orchestrator.api.responses import Response, problem, refuse, try_again_later, unknown_caller
 from orchestrator.api.route import AnyRoute, RequestT, Route
 from orchestrator.common.errors import InvalidRequest, Throttled, Unsettled
 from orchestrator.events.records import EventSettings

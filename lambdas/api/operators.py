@@ -9,7 +9,6 @@ from orchestrator.api import reconciliation_routes as reconciliations
 from orchestrator.api import rollout_models, tenant_models
 from orchestrator.api import rollout_routes as rollouts
 from orchestrator.api import tenant_routes as tenants
-from orchestrator.api.answers import Response, refuse, try_again_later, unknown_caller
 from orchestrator.api.fields import EmptyRequest, TenantIdRequest, or_default
 from orchestrator.api.operator_answers import order_response, releases_response, tenant_response, tenants_response
 from orchestrator.api.reading import read
@@ -20,6 +19,7 @@ from orchestrator.api.reconciliation_answers import (
     reconciliation_response,
     reconciliation_start_response,
 )
+from orchestrator.api.responses import Response, refuse, try_again_later, unknown_caller
 from orchestrator.api.rollout_answers import (
     rollout_order_response,
     rollout_response,

@@ -9,7 +9,6 @@ from typing import Any
 
 from lambdas.event_runtime import use_cases
 from lambdas.logs import count, logger
-from orchestrator.api.answers import Response, try_again_later, unknown_caller
 from orchestrator.api.event_answers import batch_response, denied_response, outcome_response, refused_response
 from orchestrator.api.event_reading import (
     MAX_BATCH_BYTES,
@@ -22,6 +21,7 @@ from orchestrator.api.event_reading import (
     sent_events,
     source_ip_of,
 )
+from orchestrator.api.responses import Response, try_again_later, unknown_caller
 from orchestrator.common.errors import InvalidRequest, Throttled, Unsettled
 from orchestrator.events.accepting import NewEvent
 from orchestrator.events.authorising import Denied, Grant, Standing

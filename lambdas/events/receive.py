@@ -8,11 +8,11 @@ from typing import Any
 
 from lambdas.event_runtime import use_cases
 from lambdas.logs import count, logger
-from orchestrator.api.answers import Response, problem, try_again_later, unknown_caller
 from orchestrator.api.event_answers import refused_response
 from orchestrator.api.event_problems import UNKNOWN_SOURCE
 from orchestrator.api.event_reading import header, incoming_of
 from orchestrator.api.receiving_answers import preflight_response, submission_response, webhook_response
+from orchestrator.api.responses import Response, problem, try_again_later, unknown_caller
 from orchestrator.common.errors import InvalidRequest, Throttled, Unsettled
 from orchestrator.events.forms import cors_headers
 from orchestrator.events.receiving import Trapped

@@ -7,11 +7,14 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from orchestrator.common.errors import MissingSetting
 from orchestrator.common.stack_arns import Location, StackArn
-from orchestrator.tenants.names import Names
-from orchestrator.tenants.records import Operation
+
+if TYPE_CHECKING:
+    from orchestrator.tenants.names import Names
+    from orchestrator.tenants.records import Operation
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,9 @@ class Settings:
     @property
     def names(self) -> Names:
         """The names of the control plane that the function belongs to."""
+        # Imported here, because the functions of the event plane need nothing else of tenants.
+        from orchestrator.tenants.names import Names
+
         prefixes = self.environment.get("BERTH_LEGACY_STACK_PREFIXES") or ""
         return Names.parse(self._required("BERTH_NAME"), prefixes.split(",") if prefixes else ())
 

@@ -24,7 +24,8 @@ Requests and answers:
 
 - :mod:`orchestrator.api.reading`                  from HTTP to wire models, for functions
 - :mod:`orchestrator.api.requesting`               from wire models to HTTP, for clients
-- :mod:`orchestrator.api.answers`                  getQueue's answers, and problem details
+- :mod:`orchestrator.api.responses`                the parts that all answers share, and problem details
+- :mod:`orchestrator.api.answers`                  getQueue's answers
 - :mod:`orchestrator.api.operator_answers`
 - :mod:`orchestrator.api.rollout_answers`
 - :mod:`orchestrator.api.reconciliation_answers`

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from orchestrator.api.answers import Response, json_response, problem
 from orchestrator.api.event_problems import (
     DIFFERENT_CONTENT,
     MISSING_SCOPE,
@@ -15,6 +14,7 @@ from orchestrator.api.event_problems import (
 )
 from orchestrator.api.event_reading import BodyTooLarge, NotJson
 from orchestrator.api.problems import INVALID_REQUEST
+from orchestrator.api.responses import Response, json_response, problem
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.events.accepting import Accepted, DifferentContent, Outcome, TooLarge
 from orchestrator.events.authorising import Denied

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from orchestrator.api.answers import Response, json_response, problem
 from orchestrator.api.event_problems import (
     KEY_NOT_ACTIVE,
     LIMIT_REACHED,
@@ -15,6 +14,7 @@ from orchestrator.api.event_problems import (
     NO_SUCH_SOURCE,
     NO_SUCH_TENANT,
 )
+from orchestrator.api.responses import Response, json_response, problem
 from orchestrator.common.times import timestamp
 from orchestrator.events.configuring_keys import IssuedKey
 from orchestrator.events.configuring_sources import CreatedSource

@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from orchestrator.api.answers import Response, json_response, problem
 from orchestrator.api.event_problems import INBOX_OFF, UNKNOWN_EVENT
 from orchestrator.api.event_read_routes import PayloadAs
+from orchestrator.api.responses import Response, json_response, problem
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.event_ids import event_timestamp
 from orchestrator.events.inbox import Acknowledged

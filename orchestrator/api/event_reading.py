@@ -10,14 +10,16 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.events.accepting import EVENT_TYPE_PATTERN
 from orchestrator.events.content import MAX_BODY_BYTES
-from orchestrator.events.incoming import Incoming
+
+if TYPE_CHECKING:
+    from orchestrator.events.incoming import Incoming
 
 MAX_BATCH = 25
 MAX_SINGLE_BYTES = MAX_BODY_BYTES + 1024
@@ -105,6 +107,9 @@ def raw_body(event: Mapping[str, Any], limit: int = MAX_BODY_BYTES) -> bytes:
 
 def incoming_of(event: Mapping[str, Any]) -> Incoming:
     """A request to a public address."""
+    # Imported here, because only one function has public addresses.
+    from orchestrator.events.incoming import Incoming
+
     headers, method = event.get("headers"), event
     for name in ("requestContext", "http", "method"):
         method = method.get(name, "") if isinstance(method, Mapping) else ""

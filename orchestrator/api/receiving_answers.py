@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from orchestrator.api.answers import NO_CONTENT, Response, json_response, problem
 from orchestrator.api.event_answers import outcome_response
 from orchestrator.api.event_problems import (
     INVALID_SIGNATURE,
@@ -16,6 +15,7 @@ from orchestrator.api.event_problems import (
     UNSUPPORTED_TYPE,
     WRONG_METHOD,
 )
+from orchestrator.api.responses import NO_CONTENT, Response, json_response, problem
 from orchestrator.events.accepting import Accepted
 from orchestrator.events.challenges import Challenge
 from orchestrator.events.forms import PREFLIGHT_HEADERS, WrongContentType, is_allowed_origin, redirect_for

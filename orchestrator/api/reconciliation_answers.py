@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from orchestrator.api.answers import RETRY_AFTER_SECONDS, Response, json_response
 from orchestrator.api.operator_answers import refuse
+from orchestrator.api.responses import RETRY_AFTER_SECONDS, Response, json_response
 from orchestrator.common.times import timestamp
 from orchestrator.reconciling.health import Check, Verdict
 from orchestrator.reconciling.records import Finding, Reconciliation, Remedy

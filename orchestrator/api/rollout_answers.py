@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from orchestrator.api.answers import RETRY_AFTER_SECONDS, Response, json_response
 from orchestrator.api.operator_answers import refuse
+from orchestrator.api.responses import RETRY_AFTER_SECONDS, Response, json_response
 from orchestrator.api.rollout_models import MAX_CAUSES, MAX_TENANTS_PER_CAUSE
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import timestamp

@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.text import Text
 
-from orchestrator.api.answers import RETRY_AFTER_SECONDS
+from orchestrator.api.responses import RETRY_AFTER_SECONDS
 from orchestrator.api.rollout_models import RolloutIdRequest
 from orchestrator.api.rollout_routes import GET_ROLLOUT
 from orchestrator.cli import render

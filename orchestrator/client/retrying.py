@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from orchestrator.api.answers import RETRY_AFTER_SECONDS
+from orchestrator.api.responses import RETRY_AFTER_SECONDS
 
 if TYPE_CHECKING:
     from orchestrator.client.transport import ApiAnswer

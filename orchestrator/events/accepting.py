@@ -7,16 +7,19 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from orchestrator.common.times import Clock
 from orchestrator.events.authorising import Standing
 from orchestrator.events.content import MAX_BODY_BYTES, Packed, pack
 from orchestrator.events.event_ids import new_event_id
 from orchestrator.events.plans import time_to_live
-from orchestrator.events.ports import Contents, EventWrites
 from orchestrator.events.quotas import OverLimit, Quotas
 from orchestrator.events.records import Content, Event, EventSettings, Repetition
 from orchestrator.events.statuses import EventStatus
+
+if TYPE_CHECKING:
+    from orchestrator.events.ports import Contents, EventWrites
 
 EVENT_TYPE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$"
 """No type contains a #, which ends the type in the index by type."""

@@ -11,12 +11,14 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from orchestrator.common.times import Clock
 from orchestrator.events.api_keys import digest_of, is_key
-from orchestrator.events.ports import Configuration, KeyUse, Tenants, Usage
 from orchestrator.events.records import ApiKey, EventSettings, Form, Scope, Source, TenantEpoch
+
+if TYPE_CHECKING:
+    from orchestrator.events.ports import Configuration, KeyUse, Tenants, Usage
 
 REMEMBERED_SECONDS = 10.0
 _MAX_REMEMBERED = 2_000

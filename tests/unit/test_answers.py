@@ -8,19 +8,17 @@ from typing import get_args
 
 import pytest
 
-from orchestrator.api.answers import (
+from orchestrator.api.answers import answer, no_credentials, root_cause_document
+from orchestrator.api.problems import Problem
+from orchestrator.api.responses import (
     RETRY_AFTER_SECONDS,
     Response,
-    answer,
     json_response,
-    no_credentials,
     problem,
     refuse,
-    root_cause_document,
     try_again_later,
     unknown_caller,
 )
-from orchestrator.api.problems import Problem
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.tenants.credentials import Access, Credentials
 from orchestrator.tenants.decisions import (

@@ -1,4 +1,4 @@
-"""Dependencies point inward, and getQueue's function starts light."""
+"""Dependencies point inward, and the functions that are called most start light."""
 
 from __future__ import annotations
 
@@ -226,18 +226,18 @@ from ..records import Audit
     }
 
 
-LOADED_BY_GET_QUEUE = """
+LOADED = """
 import json, sys
 
 opened = []
 sys.addaudithook(lambda event, given: opened.append(str(given[0])) if event == "open" else None)
 
-import lambdas.api.get_queue
-from lambdas.runtime import use_cases
+import {module}
+from {runtime} import use_cases
 
 models = [path.split("/botocore/data/")[1] for path in opened if "/botocore/data/" in path]
-models = sorted({model.split("/")[0] for model in models if "/" in model})
-print(json.dumps({"modules": sorted(sys.modules), "made": sorted(vars(use_cases.ports)), "models": models}))
+models = sorted({{model.split("/")[0] for model in models if "/" in model}})
+print(json.dumps({{"modules": sorted(sys.modules), "made": sorted(vars(use_cases.ports)), "models": models}}))
 """
 
 
@@ -250,6 +250,8 @@ def run_as_function(source: str) -> Any:
         "BERTH_VERSION": "0.1.0",
         "BERTH_LINGER_SECONDS": "60",
         "BERTH_CREATE_ON_GET_QUEUE": "true",
+        "BERTH_EVENTS_TABLE": "berth-events",
+        "BERTH_CONTENTS_BUCKET": "berth-contents",
     }
     done = subprocess.run(
         [sys.executable, "-c", source],
@@ -271,8 +273,18 @@ def test_functions_of_the_control_plane_load_nothing_of_the_event_plane() -> Non
     assert [name for name in loaded if is_in(name, "orchestrator.events") or api.match(name)] == []
 
 
+@pytest.mark.parametrize("function", ["ingest", "receive"])
+def test_the_functions_that_take_events_start_light(function: str) -> None:
+    told = run_as_function(LOADED.format(module=f"lambdas.events.{function}", runtime="lambdas.event_runtime"))
+    loaded = {module.partition(".")[0] for module in told["modules"]}
+    assert not loaded & {"jsonschema", "pydantic", "boto3", "typer", "rich", "aws_cdk"}
+    others = ("tenants", "releases", "rollouts", "reconciling", "composition", "client")
+    assert not [name for name in told["modules"] if is_in(name, *(f"orchestrator.{other}" for other in others))]
+    assert told["models"] == ["dynamodb"]
+
+
 def test_get_queues_function_starts_light() -> None:
-    told = run_as_function(LOADED_BY_GET_QUEUE)
+    told = run_as_function(LOADED.format(module="lambdas.api.get_queue", runtime="lambdas.runtime"))
     loaded = {module.partition(".")[0] for module in told["modules"]}
     assert not loaded & {"jsonschema", "msgspec", "pydantic", "boto3", "typer", "rich", "aws_cdk"}
     by_others = ("lifecycle", "admission", "limits", "schemas", "operation_transitions", "ledger", "writes")

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from orchestrator.api.answers import RETRY_AFTER_SECONDS, Response
 from orchestrator.api.operator_answers import (
     order_response,
     refuse,
@@ -18,6 +17,7 @@ from orchestrator.api.operator_answers import (
     tenant_response,
     tenants_response,
 )
+from orchestrator.api.responses import RETRY_AFTER_SECONDS, Response
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import timestamp
 from orchestrator.tenants.admission import Refusal, Refused

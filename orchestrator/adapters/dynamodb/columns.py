@@ -11,19 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.adapters.dynamodb import keys
-from orchestrator.adapters.dynamodb.values import (
-    Item,
-    labels_value,
-    moment,
-    n,
+from orchestrator.adapters.dynamodb.tenant_values import (
     request_value,
     requester_from,
     requester_value,
     root_cause_value,
-    s,
-    text,
-    time,
 )
+from orchestrator.adapters.dynamodb.values import Item, labels_value, moment, n, s, text, time
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.records import Attempt, Operation, Queue, TenantState
 

@@ -39,11 +39,13 @@ import json
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import parse_timestamp, timestamp
-from orchestrator.tenants.records import Operation, TenantState
+
+if TYPE_CHECKING:
+    from orchestrator.tenants.records import Operation, TenantState
 
 LISTING_INDEX = "Listing"
 UNFINISHED_OPERATIONS = "OPERATION#Started"
@@ -98,6 +100,9 @@ def operation_of(audit_sk: str) -> tuple[Operation, str | None]:
 
     `AUDIT#CREATE#` is another key: its version is the empty text.
     """
+    # Imported here, because the functions of the event plane use this module, and need no records of tenants.
+    from orchestrator.tenants.records import Operation
+
     operation, separator, version = audit_sk.removeprefix(AUDIT_PREFIX).partition("#")
     return Operation(operation), version if separator else None
 
@@ -175,6 +180,8 @@ def version_of_position(position: str) -> str:
 
 def listing_position(state: TenantState, position: str) -> Key:
     """The key, in the index and in the table, of the tenant at that position. The next page starts after it."""
+    from orchestrator.tenants.records import TenantState
+
     tenant = position.rpartition("#")[2]
     row = key(f"{TENANT_PREFIX}{tenant}", f"{AUDIT_PREFIX}DELETE" if state is TenantState.DELETED else METADATA)
     return row | {"ListingKey": {"S": listed_tenants(state)}, "ListingSort": {"S": position}}

@@ -8,17 +8,8 @@ from typing import Any
 
 from orchestrator.adapters.dynamodb import keys
 from orchestrator.adapters.dynamodb.rows import UNREADABLE
-from orchestrator.adapters.dynamodb.values import (
-    Item,
-    moment,
-    n,
-    number,
-    root_cause_from,
-    root_cause_value,
-    s,
-    text,
-    time,
-)
+from orchestrator.adapters.dynamodb.tenant_values import root_cause_from, root_cause_value
+from orchestrator.adapters.dynamodb.values import Item, moment, n, number, s, text, time
 from orchestrator.adapters.dynamodb.writes import listing
 from orchestrator.common.times import parse_timestamp
 from orchestrator.rollouts.documents import spec_document, spec_from, stage_document

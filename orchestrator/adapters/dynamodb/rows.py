@@ -17,19 +17,13 @@ from orchestrator.adapters.dynamodb.keys import (
     tenant_of_history,
     version_of_position,
 )
-from orchestrator.adapters.dynamodb.values import (
-    Item,
-    moment,
-    n,
-    number,
+from orchestrator.adapters.dynamodb.tenant_values import (
     request_value,
     root_cause_from,
     root_cause_value,
-    s,
     stored_request,
-    text,
-    time,
 )
+from orchestrator.adapters.dynamodb.values import Item, moment, n, number, s, text, time
 from orchestrator.common.errors import BerthError, UnreadableRows
 from orchestrator.common.times import parse_timestamp
 from orchestrator.releases.records import Release

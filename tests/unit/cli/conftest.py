@@ -12,7 +12,8 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from orchestrator.api.answers import Response, answer
+from orchestrator.api.answers import answer
+from orchestrator.api.responses import Response
 from orchestrator.cli.api import Api, Document
 from orchestrator.cli.app import app
 from orchestrator.cli.control_plane import ControlPlane, DeployedStack, Options

@@ -13,11 +13,11 @@ from urllib.parse import urlencode
 import pytest
 
 from lambdas.api import operators
-from orchestrator.api.answers import Response, refuse
 from orchestrator.api.event_plane_routes import EVENT_ROUTES
 from orchestrator.api.openapi import EVENT_PLANE
 from orchestrator.api.reading import read
 from orchestrator.api.requesting import HttpRequest
+from orchestrator.api.responses import Response, refuse
 from orchestrator.api.route import AnyRoute
 from orchestrator.api.routes import ROUTES
 from orchestrator.client.transport import ApiAnswer

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from orchestrator.api.answers import try_again_later
+from orchestrator.api.responses import try_again_later
 from orchestrator.cli.errors import ExitCode
 from orchestrator.client.retrying import BUSY_RETRY_SECONDS
 from orchestrator.client.transport import ApiAnswer

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from orchestrator.api.answers import Response
 from orchestrator.api.event_reading import BodyTooLarge, incoming_of
 from orchestrator.api.receiving_answers import preflight_response, submission_response, webhook_response
+from orchestrator.api.responses import Response
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.events.accepting import Accepted, TooLarge
 from orchestrator.events.challenges import Challenge

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from orchestrator.api.answers import RETRY_AFTER_SECONDS, Response
 from orchestrator.api.reconciliation_answers import (
     health_response,
     reconciliation_response,
     reconciliation_start_response,
 )
+from orchestrator.api.responses import RETRY_AFTER_SECONDS, Response
 from orchestrator.reconciling.health import Check, Verdict
 from orchestrator.reconciling.records import Coverage, Kind, ReconciliationStatus, Remedy, Spec, counted
 from orchestrator.tenants.admission import Refusal, Refused
