@@ -12,6 +12,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from bench.event_capacity import events_capacity
+from bench.event_load import events_load
+from bench.event_partitions import events_partitions
+from bench.event_speed import events_accept, events_cold_import, events_reads
 from bench.get_queue import cold_import, ready_path
 from bench.load import load
 from bench.measure import Result
@@ -28,6 +32,12 @@ PARTS: Mapping[str, Callable[[], list[Result]]] = {
     "rollout-ceilings": rollout_ceilings,
     "rollout-emulator": rollout_emulator,
     "load": load,
+    "events-cold-import": events_cold_import,
+    "events-accept": events_accept,
+    "events-reads": events_reads,
+    "events-capacity": events_capacity,
+    "events-partitions": events_partitions,
+    "events-load": events_load,
 }
 _MAX_DETAILS = 10
 

@@ -39,10 +39,11 @@ class Deployed:
     def api(self) -> Client:
         return Client(transport=self.http())
 
-    def http(self) -> SignedHttp:
+    def http(self, api: str | None = None) -> SignedHttp:
+        """Requests to the control plane's API, or to another one whose URL is given."""
         credentials = self._session.get_credentials()
         assert credentials is not None
-        url = self.emulator.api_url(self.outputs["ApiUrl"])
+        url = self.emulator.api_url(api or self.outputs["ApiUrl"])
         return SignedHttp(url, credentials, self._session.region_name, connect_to=self.emulator.endpoint)
 
     def table(self, *, connections: int = 10) -> DynamoTable:

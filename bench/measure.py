@@ -30,10 +30,18 @@ def percentile(values: Sequence[float], part: int) -> float:
 
 def interleaved(one: Callable[[], object], other: Callable[[], object], rounds: int) -> tuple[float, float]:
     """The median of each, in milliseconds. The calls alternate, so that other load on the machine affects both."""
+    ours, others = interleaved_times(one, other, rounds)
+    return statistics.median(ours), statistics.median(others)
+
+
+def interleaved_times(
+    one: Callable[[], object], other: Callable[[], object], rounds: int
+) -> tuple[list[float], list[float]]:
+    """The time of every call, in milliseconds."""
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(rounds):
         for call, taken in zip((one, other), times, strict=True):
             started = time.perf_counter()
             call()
             taken.append((time.perf_counter() - started) * 1000)
-    return statistics.median(times[0]), statistics.median(times[1])
+    return times
