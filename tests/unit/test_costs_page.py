@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.event_capacity import FLOOR
 from tests.costs_page import table, totals
 
 BENCH = Path(__file__).parents[2] / "bench" / "results.json"
@@ -88,3 +89,31 @@ def test_a_call_of_get_queue_is_a_request_a_call_and_a_read() -> None:
     call = 0.20 + 0.25 * 0.01 * 13.33
     cost = PRICES["request to the API"] + call + PRICES["read"] + 1.5 * PRICES["KB of logs"] + PRICES["trace"]
     assert totals()["1 million calls of getQueue"] == f"{cost:.2f}"
+
+
+def test_the_page_has_the_units_of_every_path_of_an_event() -> None:
+    """The benchmark counts these, and fails if the table reports others."""
+    assert {name: (int(row["requests"]), int(row["write units"])) for name, row in table("Events").items()} == {
+        path.name: (path.requests, path.write_units) for path in FLOOR
+    }
+
+
+def a_request_of_a_producer(seconds: float) -> float:
+    call = 0.20 + 0.25 * seconds * 13.33
+    return PRICES["request to the API"] + call + 1.5 * PRICES["KB of logs"] + PRICES["trace"]
+
+
+@pytest.mark.parametrize(
+    ("total", "path", "seconds", "events"),
+    [
+        ("1 million events, sent one by one", "accept, type index and inbox", 0.01, 1),
+        ("1 million events, sent in batches of 25", "accept, type index and inbox", 0.1, 25),
+        ("1 million acknowledgements, 100 per request", "acknowledge", 0.4, 100),
+    ],
+)
+def test_an_event_costs_its_part_of_a_request_and_its_write_units(
+    total: str, path: str, seconds: float, events: int
+) -> None:
+    units = int(table("Events")[path]["write units"])
+    cost = a_request_of_a_producer(seconds) / events + units * PRICES["write unit"]
+    assert totals()[total] == f"{cost:.2f}"
