@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from lambdas import event_configuration, event_reads
+from lambdas import event_configuration, event_reads, event_usage
 from lambdas.event_runtime import use_cases
 from lambdas.event_serving import Answer, Answered, Event, Served, read_json, respond
 from orchestrator.api.event_answers import denied_response
@@ -11,7 +11,7 @@ from orchestrator.api.event_reading import api_key_of
 from orchestrator.events.authorising import Denied
 from orchestrator.events.records import Scope
 
-SERVED: Sequence[Served] = (*event_configuration.SERVED, *event_reads.SERVED)
+SERVED: Sequence[Served] = (*event_configuration.SERVED, *event_reads.SERVED, *event_usage.SERVED)
 
 
 def _answer(served: Served) -> Answer:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from orchestrator.api import event_configuration_routes, event_read_routes, event_routes
+from orchestrator.api import event_configuration_routes, event_read_routes, event_routes, event_usage_routes
 from orchestrator.api.route import AnyRoute
 
 EVENT_ROUTES: tuple[AnyRoute, ...] = (
     *event_routes.ROUTES,
     *event_read_routes.ROUTES,
     *event_configuration_routes.ROUTES,
+    *event_usage_routes.ROUTES,
 )
 """The event plane's API. Routes for tenants need an API key, the others AWS credentials."""
 

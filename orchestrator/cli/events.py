@@ -1,4 +1,4 @@
-"""`berth events`: the event settings of a tenant, and its events."""
+"""`berth events`: the event settings of a tenant, its events and their usage, and the purges of deleted tenants."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from orchestrator.api.event_configuration_routes import GET_SETTINGS, PUT_SETTINGS, ChangeSettings, NoParameters
+from orchestrator.api.event_usage_routes import GET_USAGE, LIST_PURGES, GetUsage
 from orchestrator.api.fields import or_unset
 from orchestrator.cli import event_reads, event_sending, render
 from orchestrator.cli.api import Document
@@ -33,7 +34,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
 
 @app.callback()
 def events() -> None:
-    """Read the events of tenants, and change their event settings.
+    """Tenants' events, their settings and usage, and the purges of deleted tenants.
 
     See also berth inbox, berth keys, berth sources and berth forms.
     """
@@ -94,6 +95,67 @@ def settings(
         else:
             _show(shown)
             render.note(f"Make an API key: berth keys create {tenant_id} --name NAME --scope write")
+
+
+@app.command()
+def usage(
+    context: typer.Context,
+    tenant: Tenant,
+    month: Annotated[
+        str | None, typer.Option(metavar="YYYY-MM", help="The month. Default: the current one.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show how many events a tenant had in a month.
+
+    The count that the limit is checked against follows within seconds. The
+    billed figure is exact; it is counted once an hour is over.
+    """
+    here: Invocation = context.obj
+    with here.reporting_errors(as_json=as_json):
+        tenant_id, control_plane = TenantId.parse(tenant), here.find()
+        shown = ask_for(here, control_plane, tenant_id, GET_USAGE, GetUsage(month=or_unset(month)))
+        if as_json:
+            render.show_json(shown)
+            return
+        until = shown["billed_until"]
+        render.show_pairs(
+            {
+                "tenant": shown["tenant_id"],
+                "month": shown["month"],
+                "events": f"{shown['events']:,} of {shown['events_per_month']:,} (plan {shown['plan']})",
+                "billed": f"{shown['billed']:,}" + (f", counted until {render.moment(until)}" if until else ""),
+            }
+        )
+
+
+@app.command()
+def purges(context: typer.Context, as_json: Json = False) -> None:
+    """Show the purges of deleted tenants: the open ones, and the last that were finished.
+
+    A deleted tenant's keys, sources, forms, events and contents are deleted
+    within the hour after the delete. A purge that fails is started again hourly.
+    """
+    here: Invocation = context.obj
+    with here.reporting_errors(as_json=as_json):
+        listed = ask(here, here.find(), LIST_PURGES, NoParameters())
+        if as_json:
+            render.show_json(listed)
+        elif not listed["purges"]:
+            render.show_line("There are no purges.")
+        for purge in [] if as_json else listed["purges"]:
+            _show_purge(purge)
+
+
+def _show_purge(purge: Document) -> None:
+    deleted = ", ".join(
+        f"{purge[f'deleted_{name}']:,} {name}" for name in ("events", "objects", "rows") if purge[f"deleted_{name}"]
+    )
+    status = f"{purge['status']}, stuck" if purge["stuck"] else purge["status"]
+    line = f"{purge['tenant_id']}  {status}  requested {render.moment(purge['requested_at'])}"
+    render.show_line(f"{line}  deleted {deleted or 'nothing yet'}")
+    if purge["failure"]:
+        render.show_line(f"  {purge['failure']}")
 
 
 def _show(settings: Document) -> None:

@@ -9,11 +9,14 @@ from importlib import metadata
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as NoConnection
 
+from orchestrator.api.event_configuration_routes import NoParameters
+from orchestrator.api.event_usage_routes import LIST_PURGES
 from orchestrator.api.fields import EmptyRequest
 from orchestrator.api.reconciliation_routes import GET_DIAGNOSIS
 from orchestrator.cli.api import Document
 from orchestrator.cli.control_plane import ControlPlane, DeployedStack
 from orchestrator.cli.errors import ControlPlaneNotFound, ExitCode, explain
+from orchestrator.cli.events_api import ask
 from orchestrator.cli.invocation import Invocation
 from orchestrator.cli.problems import problem
 from orchestrator.common.errors import BerthError
@@ -27,6 +30,8 @@ _CREDENTIALS = "credentials"
 _CONTROL_PLANE = "control plane"
 _API = "api"
 _EVENT_PLANE = "event plane"
+_PURGES = "purges"
+_MAX_NAMED = 5
 
 _CHECK_ERRORS = (BerthError, BotoCoreError, ClientError)
 """Errors that a check reports. Any other exception is a bug of `berth`."""
@@ -94,6 +99,7 @@ class Examination:
         """Check the stack of the event plane. Without one there is nothing to check: it can be left out."""
         try:
             yield _classify(_EVENT_PLANE, control_plane.events_stack)
+            yield self._purges(control_plane)
         except ControlPlaneNotFound:
             return
         except _CHECK_ERRORS as error:
@@ -102,6 +108,27 @@ class Examination:
             yield Check(
                 _EVENT_PLANE, Verdict.UNKNOWN, detail, "Its operators' policy is its output EventOperatorPolicyArn."
             )
+
+    def _purges(self, control_plane: ControlPlane) -> Check:
+        """Check that the events of deleted tenants are deleted in time."""
+        try:
+            purges = ask(self._here, control_plane, LIST_PURGES, NoParameters())["purges"]
+        except _CHECK_ERRORS as error:
+            detail = f"the Events API did not answer: {explain(error).line}"
+            return Check(
+                _PURGES, Verdict.UNKNOWN, detail, "Its operators' policy is its output EventOperatorPolicyArn."
+            )
+        stuck = [purge["tenant_id"] for purge in purges if purge["stuck"]]
+        if stuck:
+            named = ", ".join(stuck[:_MAX_NAMED]) + (", ..." if len(stuck) > _MAX_NAMED else "")
+            return Check(
+                _PURGES,
+                Verdict.PROBLEM,
+                f"the events of {len(stuck)} deleted tenants are still kept, 6 hours after the delete: {named}",
+                "See why: berth events purges. docs/runbook.md has the entry PurgesStuck.",
+            )
+        running = sum(purge["finished_at"] is None for purge in purges)
+        return Check(_PURGES, Verdict.OK, f"{running} purges of deleted tenants' events are open, none is stuck")
 
     def _failed(self, name: str, error: Exception) -> Check:
         failure = explain(error)
