@@ -16,9 +16,10 @@ The routes are declared once. The function, the gateway, the policies, the clien
 12. :mod:`orchestrator.api.event_routes`          the tenants' routes for events
 13. :mod:`orchestrator.api.event_read_routes`     the routes that read events and acknowledge those of the inbox
 14. :mod:`orchestrator.api.event_configuration_routes`  the routes for event settings, API keys, sources and forms
-15. :mod:`orchestrator.api.for_operators`         operators' routes for what tenants can do themselves
-16. :mod:`orchestrator.api.routes`                all routes of the control plane
-17. :mod:`orchestrator.api.event_plane_routes`    all routes of the event plane
+15. :mod:`orchestrator.api.event_usage_routes`    the routes for usage and purges
+16. :mod:`orchestrator.api.for_operators`         operators' routes for what tenants can do themselves
+17. :mod:`orchestrator.api.routes`                all routes of the control plane
+18. :mod:`orchestrator.api.event_plane_routes`    all routes of the event plane
 
 Requests and answers:
 
@@ -33,6 +34,7 @@ Requests and answers:
 - :mod:`orchestrator.api.event_answers`
 - :mod:`orchestrator.api.event_read_answers`
 - :mod:`orchestrator.api.event_configuration_answers`
+- :mod:`orchestrator.api.event_usage_answers`
 - :mod:`orchestrator.api.receiving_answers`        answers to webhooks and forms
 
 :mod:`orchestrator.api.openapi` generates docs/openapi.json and docs/openapi-events.json.

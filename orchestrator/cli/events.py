@@ -34,7 +34,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
 
 @app.callback()
 def events() -> None:
-    """Tenants' events, their settings and usage, and the purges of deleted tenants.
+    """Read the events of tenants and their usage, and change their event settings.
 
     See also berth inbox, berth keys, berth sources and berth forms.
     """

@@ -16,6 +16,7 @@ from orchestrator.adapters.dynamodb.event_keys import LISTED_FINISHED_PURGES, LI
 from orchestrator.adapters.dynamodb.event_tenants import DynamoTenants
 from orchestrator.adapters.dynamodb.keys import tenant_pk
 from orchestrator.api.event_plane_routes import EVENT_ROUTES, INGEST_ROUTES, PUBLIC_EVENT_ROUTES
+from orchestrator.api.event_usage_routes import LIST_PURGES
 from orchestrator.api.route import Audience
 from orchestrator.common.callers import PROOF_VARIABLE
 from orchestrator.common.tenant_ids import TenantId
@@ -210,7 +211,7 @@ def test_every_route_calls_the_function_that_serves_it(event_plane: Json, event_
             return "ingest"
         if key in PUBLIC_EVENT_ROUTES:
             return "receive"
-        return "event_operators" if "/tenants/{tenantId}" in key else "tenant_events"
+        return "event_operators" if "/tenants/{tenantId}" in key or key == LIST_PURGES.key else "tenant_events"
 
     called = {}
     for route in properties(event_plane, "AWS::ApiGatewayV2::Route"):

@@ -59,6 +59,7 @@ FITTING = {
     "TEXT": ("Ticket 4711", "why not?"),
     "URL": ("https://www.example.com", "https://www.example.com/thanks"),
     "VERSION": ("0.1.0", "0.2.0", "9.9.9"),
+    "YYYY-MM": ("2026-11",),
     "<free|starter|pro|team>": ("free", "PRO"),
     "<read|write|admin>": ("read", "Admin"),
     "<send|receive>": ("send", "RECEIVE"),
@@ -158,6 +159,8 @@ PATHS = re.compile(
     f"|GET /(rollouts|reconciliations|adoptions)/{_ROLLOUT_ID}"
     "|POST /(reconciliations|adoptions)"
     "|(GET|PUT) /tenants/[A-Za-z0-9_-]{1,40}/settings"
+    "|GET /purges"
+    "|GET /tenants/[A-Za-z0-9_-]{1,40}/usage"
     "|GET /tenants/[A-Za-z0-9_-]{1,40}/(inbox|events(/[0-9a-f-]{36})?)"
     "|POST /tenants/[A-Za-z0-9_-]{1,40}/inbox/ack"
     "|POST /events"
