@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ import boto3
 
 from bench.event_settings import BUCKET, EVENTS_TABLE, FUNCTION_ENVIRONMENT, PROOF, TABLE
 from bench.item_sizes import INDEXES
+from orchestrator.adapters import aws
 from orchestrator.adapters.dynamodb.event_configuration import DynamoConfiguration
 from orchestrator.adapters.dynamodb.keys import metadata_key
 from orchestrator.common.tenant_ids import TenantId
@@ -62,13 +64,22 @@ def event_plane() -> Iterator[EventPlane]:
         try:
             os.environ.pop("AWS_PROFILE", None)  # A profile for AWS need not exist here.
             os.environ.update({**FUNCTION_ENVIRONMENT, **emulator.client_environment()})
-            client = boto3.client("dynamodb")
+            _forget_clients()
+            session = boto3.session.Session()
+            client = session.client("dynamodb")
             make_tables(client)
-            boto3.client("s3").create_bucket(Bucket=BUCKET)
+            session.client("s3").create_bucket(Bucket=BUCKET)
             with silence():
                 yield made(client)
         finally:
             emulator.stop()
+
+
+def _forget_clients() -> None:
+    """Clients of a measurement before are for an emulator that is gone. Functions make theirs when they are loaded."""
+    aws._session.cache_clear()
+    for name in [name for name in sys.modules if name.partition(".")[0] == "lambdas"]:
+        del sys.modules[name]
 
 
 @contextlib.contextmanager

@@ -81,7 +81,8 @@ class Inbox:
                 if self._acknowledgements.acknowledge(settings.life, event_id, now)
                 else Acknowledged.UNKNOWN
             )
-            for event_id in event_ids
+            # Once per event, because each acknowledgement is a write.
+            for event_id in dict.fromkeys(event_ids)
         }
 
     def _oldest(self, settings: EventSettings, after: str | None, limit: int) -> _Ids:

@@ -8,22 +8,19 @@ import importlib
 import json
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import replace
 from random import Random
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from orchestrator.adapters.dynamodb.event_keys import idempotency_key
-from orchestrator.adapters.dynamodb.event_rows import event_from, event_row
 from orchestrator.common.callers import digest_of
 from orchestrator.event_composition import EventUseCases
 from orchestrator.events.configuring_sources import secret_context
-from orchestrator.events.content import Packed
-from orchestrator.events.records import Event, Form, Provider, Repetition, Source, SourceStatus
+from orchestrator.events.records import Form, Provider, Source, SourceStatus
 from tests.adapters.bad_input.classifying import at
+from tests.adapters.bad_input.event_writes import NotedContents, NotedWrites
 from tests.adapters.bad_input.inputs import JsonText, an_input, anything, over_http
 from tests.adapters.bad_input.storm import INPUTS, storm
 from tests.adapters.bad_input.world import PROOF, SERVICE, LogSink, _forget_functions, _log_into
@@ -47,42 +44,6 @@ BOUNDARY = "----WebKitFormBoundary7MA4YWxkTrZu0gW"
 HOOK = "ANY /hooks/{sourceId}"
 FORM = "POST /forms/{formId}"
 OPTIONS = "OPTIONS /forms/{formId}"
-
-
-@dataclass
-class NotedWrites:
-    """Implements ``EventWrites`` and ``Contents``: notes every write, and checks that DynamoDB would take it."""
-
-    effects: list[str]
-    marks: dict[str, Repetition] = field(default_factory=dict)
-
-    def put(self, event: Event, packed: Packed, *, type_index: bool) -> None:
-        row = event_row(event, packed, type_index=type_index)
-        read = event_from(row)
-        assert read == replace(
-            event, content=read.content, packing=packed.packing, source_ip=event.source_ip or None
-        ), "the row does not hold the event"
-        json.dumps(row, default=lambda data: data.decode("latin-1"), ensure_ascii=False).encode()
-        self.effects.append("event")
-
-    def mark(self, repetition: Repetition, at: datetime) -> Repetition:
-        assert at == NOON
-        pk = idempotency_key(repetition.life, repetition.source, repetition.key)["pk"]["S"]
-        self.effects.append("mark")
-        return self.marks.setdefault(pk, repetition)
-
-    def get(self, _key: str) -> None:
-        raise AssertionError("nothing is read")
-
-
-class NotedContents:
-    def __init__(self, effects: list[str]) -> None:
-        self._effects = effects
-
-    def put(self, key: str, data: bytes) -> None:
-        assert key.startswith(f"{ACME_LIFE.tenant}/{ACME_LIFE.epoch}/")
-        assert isinstance(data, bytes)
-        self._effects.append("content")
 
 
 class Plane:
