@@ -19,7 +19,7 @@ import hypothesis.core
 import hypothesis.vendor.pretty
 import requests
 import schemathesis
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 from schemathesis import Case, GenerationMode
 from schemathesis.checks import not_a_server_error
@@ -131,6 +131,8 @@ def drive(
         reconciliation=st.sampled_from(at_hand.reconciliations),
     )
     def ask(case: Case[Any], tenant: str, rollout: str, reconciliation: str) -> None:
+        # A body of blanks is not JSON, but Berth reads it like a missing body, which some routes accept.
+        assume(not _is_blank(case.body))
         _keep_to(at_hand, case, tenant, rollout, reconciliation)
         seen[_answered(case, session, base_url, checks)] += 1
 
@@ -223,6 +225,11 @@ def _is_spec(body: object, most_at_once: int) -> bool:
 def _answered(case: Case[Any], session: requests.Session, base_url: str, checks: Sequence[Check]) -> int:
     response = case.call_and_validate(base_url=base_url, session=session, checks=list(checks), timeout=60)
     return int(response.status_code)
+
+
+def _is_blank(body: object) -> bool:
+    sent = getattr(body, "data", body)
+    return isinstance(sent, str | bytes) and bool(sent) and not sent.strip()
 
 
 def _is_tenant_id(value: object) -> bool:
