@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from lambdas.event_runtime import use_cases
 from lambdas.event_serving import Served, served
-from orchestrator.api.answers import Response
 from orchestrator.api.event_usage_answers import usage_response
 from orchestrator.api.event_usage_routes import GET_USAGE, GetUsage
 from orchestrator.api.fields import or_default
+from orchestrator.api.responses import Response
 from orchestrator.events.records import EventSettings
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from orchestrator.api.answers import Response, json_response
+from orchestrator.api.responses import Response, json_response
 from orchestrator.common.times import timestamp
 from orchestrator.events.purging import is_stuck, status_of
 from orchestrator.events.records import EventSettings, Purge
