@@ -1,4 +1,7 @@
-"""The settings of a function: its environment variables, typed. A missing one is an error."""
+"""The settings of a function: its environment variables, typed. A missing one is an error.
+
+The types of settings are imported where they are parsed, because few functions need them, and some must start fast.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from orchestrator.common.errors import MissingSetting
-from orchestrator.common.stack_arns import Location, StackArn
 
 if TYPE_CHECKING:
+    from orchestrator.common.stack_arns import Location, StackArn
     from orchestrator.tenants.names import Names
     from orchestrator.tenants.records import Operation
 
@@ -39,7 +42,6 @@ class Settings:
     @property
     def names(self) -> Names:
         """The names of the control plane that the function belongs to."""
-        # Imported here, because the functions of the event plane need nothing else of tenants.
         from orchestrator.tenants.names import Names
 
         prefixes = self.environment.get("BERTH_LEGACY_STACK_PREFIXES") or ""
@@ -55,11 +57,15 @@ class Settings:
     @property
     def location(self) -> Location:
         """The partition, region and account of Berth, and of all tenants' stacks and queues."""
+        from orchestrator.common.stack_arns import Location
+
         return Location.parse(self._required("BERTH_LOCATION"))
 
     @property
     def stack_id(self) -> StackArn:
         """The id of the control plane's own stack."""
+        from orchestrator.common.stack_arns import StackArn
+
         return StackArn.parse(self._required("BERTH_STACK_ID"))
 
     @property
