@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from orchestrator.common.callers import ApiGateway
     from orchestrator.common.times import Clock
     from orchestrator.events.accepting import Accepting
+    from orchestrator.events.access import EventAccess
     from orchestrator.events.authorising import Authorising
     from orchestrator.events.configuring import Configuring
     from orchestrator.events.configuring_forms import ConfiguringForms
@@ -127,6 +128,10 @@ class EventPorts(Protocol):
 
     @property
     def purge_executions(self) -> PurgeExecutions: ...
+
+    @property
+    def access(self) -> EventAccess | None:
+        """``None`` where temporary credentials are not switched on."""
 
 
 class EventUseCases:

@@ -7,8 +7,8 @@ from typing import Any
 
 from lambdas.logs import count, logger
 from lambdas.runtime import use_cases
-from orchestrator.api.answers import answer, no_credentials
-from orchestrator.api.responses import Response, refuse, try_again_later, unknown_caller
+from orchestrator.api.answers import answer
+from orchestrator.api.responses import Response, no_credentials, refuse, try_again_later, unknown_caller
 from orchestrator.common.callers import role_of, source_identity
 from orchestrator.common.errors import InvalidRequest, Throttled, Unsettled
 from orchestrator.common.tenant_ids import TenantId

@@ -8,9 +8,14 @@ from lambdas.event_runtime import use_cases
 from lambdas.event_serving import Answer, Answered, Event, Served, read_json, respond
 from orchestrator.api.event_configuration_answers import refusal_response, settings_response
 from orchestrator.api.event_configuration_routes import PUT_SETTINGS
+from orchestrator.api.event_read_answers import event_credentials_response
+from orchestrator.api.event_read_routes import GET_CREDENTIALS
 from orchestrator.api.event_usage_answers import purges_response
 from orchestrator.api.event_usage_routes import LIST_PURGES
 from orchestrator.api.for_operators import for_operators, tenant_in
+from orchestrator.api.responses import no_credentials
+from orchestrator.common.callers import source_identity
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.refusals import Refused
 
 SERVED: Sequence[Served] = (*event_configuration.SERVED, *event_reads.SERVED, *event_usage.SERVED)
@@ -40,9 +45,25 @@ def _list_purges(event: Event) -> Answered:
     return Answered(purges_response(use_cases.listing_purges.purges(), use_cases.ports.clock.now()))
 
 
+def _get_credentials(event: Event) -> Answered:
+    """Temporary credentials for a tenant's own programs. The response is not logged, because it holds secrets."""
+    tenant = TenantId.parse(read_json(GET_CREDENTIALS, event).tenant_id)
+    access = use_cases.ports.access
+    if access is None:
+        return Answered(no_credentials(), {"tenant_id": tenant.value})
+    settings = use_cases.configuring.settings_of(tenant)
+    if isinstance(settings, Refused):
+        return Answered(refusal_response(settings), {"tenant_id": tenant.value})
+    identity = source_identity(use_cases.api_gateway.caller(event))
+    issued = access.issue(settings, source_identity=identity)
+    names = {"tenant_id": tenant.value, "source_identity": identity}
+    return Answered(event_credentials_response(tenant, issued), names)
+
+
 ROUTES = {for_operators(each.route).key: _answer(each) for each in SERVED} | {
     PUT_SETTINGS.key: _put_settings,
     LIST_PURGES.key: _list_purges,
+    GET_CREDENTIALS.key: _get_credentials,
 }
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from orchestrator.adapters.dynamodb.event_reads import DynamoEventReads
     from orchestrator.adapters.dynamodb.event_usage_writes import DynamoUsageWrites
     from orchestrator.adapters.dynamodb.events import DynamoEventWrites
+    from orchestrator.adapters.event_access import StsEventAccess
     from orchestrator.adapters.event_contents import S3Contents
     from orchestrator.adapters.kms import KmsSecrets
     from orchestrator.adapters.settings import Settings
@@ -84,6 +85,22 @@ class AwsEventPorts:
     @property
     def acknowledgements(self) -> DynamoEventReads:
         return self.event_reads
+
+    @cached_property
+    def access(self) -> StsEventAccess | None:
+        role = self.settings.event_access_role
+        if role is None:
+            return None
+        from orchestrator.adapters.event_access import StsEventAccess
+
+        return StsEventAccess(
+            lambda: client("sts"),
+            role=role,
+            table=self.settings.events_table,
+            table_arn=self.settings.events_table_arn,
+            seconds=self.settings.credentials_seconds,
+            kms_key=self.settings.kms_key,
+        )
 
     @cached_property
     def contents(self) -> S3Contents:

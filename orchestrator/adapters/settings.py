@@ -112,6 +112,15 @@ class Settings:
         return self.environment.get("BERTH_QUEUE_ACCESS_ROLE") or None
 
     @property
+    def event_access_role(self) -> str | None:
+        """The role that is assumed for temporary credentials for events. Without it, Berth issues none."""
+        return self.environment.get("BERTH_EVENT_ACCESS_ROLE") or None
+
+    @property
+    def events_table_arn(self) -> str:
+        return self._required("BERTH_EVENTS_TABLE_ARN")
+
+    @property
     def credentials_seconds(self) -> int:
         return int(self._required("BERTH_CREDENTIALS_SECONDS"))
 

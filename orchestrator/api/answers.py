@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from orchestrator.api.problems import (
-    CREDENTIALS_NOT_ENABLED,
     FLEET_FULL,
     NOT_PROVISIONED,
     PROVISIONING_FAILED,
@@ -136,13 +135,6 @@ def _not_started(tenant: TenantId, given: NotProvisioned | Unknown | Limited) ->
             )
             response.headers["Retry-After"] = str(seconds)
             return response
-
-
-def no_credentials() -> Response:
-    return problem(
-        CREDENTIALS_NOT_ENABLED,
-        "This control plane does not issue credentials: it was deployed without berth:credentialsSeconds.",
-    )
 
 
 def root_cause_document(cause: RootCause | None) -> dict[str, object] | None:

@@ -13,6 +13,7 @@ from orchestrator.api.event_problems import INBOX_OFF, UNKNOWN_EVENT
 from orchestrator.api.event_read_routes import PayloadAs
 from orchestrator.api.responses import Response, json_response, problem
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.events.access import EventCredentials
 from orchestrator.events.event_ids import event_timestamp
 from orchestrator.events.inbox import Acknowledged
 from orchestrator.events.listing import EventPage
@@ -57,6 +58,23 @@ def inbox_off_response(tenant: TenantId) -> Response:
 def acknowledged_response(event_ids: Sequence[str], results: Mapping[str, Acknowledged]) -> Response:
     listed = [{"event_id": each, "result": results[each].value} for each in dict.fromkeys(event_ids)]
     return json_response(200, {"results": listed})
+
+
+def event_credentials_response(tenant: TenantId, issued: EventCredentials) -> Response:
+    response = json_response(
+        200,
+        {
+            "tenant_id": tenant.value,
+            "table": issued.table,
+            "partitions": list(issued.partitions),
+            "access_key_id": issued.access_key_id,
+            "secret_access_key": issued.secret_access_key,
+            "session_token": issued.session_token,
+            "expires_at": event_timestamp(issued.expires_at),
+        },
+    )
+    response.headers["Cache-Control"] = "no-store"
+    return response
 
 
 def event_document(event: Event, payload_as: PayloadAs = PayloadAs.JSON) -> dict[str, Any]:

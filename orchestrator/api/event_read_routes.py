@@ -10,13 +10,14 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 from orchestrator.api.event_configuration_routes import FormId, SourceId
 from orchestrator.api.event_fields import EventId, EventRequest, EventTime, EventType, EventWire
-from orchestrator.api.event_problems import INBOX_OFF, UNKNOWN_EVENT, UNSUPPORTED_TYPE
+from orchestrator.api.event_problems import INBOX_OFF, NO_SETTINGS, NO_SUCH_TENANT, UNKNOWN_EVENT, UNSUPPORTED_TYPE
 from orchestrator.api.event_routes import BY_KEY
 from orchestrator.api.fields import TenantIdText, or_default
 from orchestrator.api.for_operators import for_operators
-from orchestrator.api.route import Answer, AnyRoute, Audience, Rate, Route
+from orchestrator.api.problems import CREDENTIALS_NOT_ENABLED, INVALID_REQUEST, NOT_THROUGH_THE_API, TRY_AGAIN
+from orchestrator.api.route import NO_STORE, Answer, AnyRoute, Audience, Rate, Route
 from orchestrator.common.errors import InvalidRequest
-from orchestrator.events.event_ids import parse_event_id
+from orchestrator.events.event_ids import MAX_SHARDS, parse_event_id
 from orchestrator.events.inbox import MAX_ACKNOWLEDGED
 from orchestrator.events.listing import MAX_PAGE_SIZE, Filter, Kind
 from orchestrator.events.records import Scope
@@ -84,6 +85,10 @@ class OfEvent(EventRequest, frozen=True, kw_only=True):
             "json: payload has them, without blanks around them, if they are JSON."
         ),
     ] = PayloadAs.JSON
+
+
+class OfTenant(EventRequest, frozen=True, kw_only=True):
+    tenant_id: TenantIdText = field(name="tenantId")
 
 
 class ReadInbox(EventRequest, frozen=True, kw_only=True):
@@ -169,6 +174,24 @@ class Acknowledgements(EventWire, frozen=True, kw_only=True):
     results: Annotated[list[Acknowledgement], Meta(min_length=1, max_length=MAX_ACKNOWLEDGED)]
 
 
+class TableCredentials(EventWire, frozen=True, kw_only=True):
+    """Temporary AWS credentials for one tenant's rows of the table of events."""
+
+    tenant_id: TenantIdText
+    table: str
+    partitions: Annotated[
+        list[str], Meta(min_length=1, max_length=MAX_SHARDS, description="The partition keys of the tenant's events.")
+    ]
+    access_key_id: str
+    secret_access_key: str
+    session_token: str
+    expires_at: EventTime
+
+    def __repr__(self) -> str:
+        """Show only the key's id, so that secrets are not printed or logged by accident."""
+        return f"TableCredentials(access_key_id={self.access_key_id!r}, ...)"
+
+
 # Routes
 
 LIST_EVENTS: Route[ListEvents, Events] = Route(
@@ -225,5 +248,19 @@ ACKNOWLEDGE: Route[AcknowledgeEvents, Acknowledgements] = Route(
     problems=(*BY_KEY, UNSUPPORTED_TYPE),
 )
 
+GET_CREDENTIALS: Route[OfTenant, TableCredentials] = Route(
+    name="getEventCredentials",
+    method="POST",
+    path="/tenants/{tenantId}/events/credentials",
+    audience=Audience.RECEIVER,
+    rate=Rate.EVENT_READS,
+    summary="Get temporary AWS credentials that read a tenant's events",
+    description="The credentials read this tenant's rows of the table of events and of its indexes by status and by "
+    "type (GetItem, BatchGetItem, Query), and nothing else. Payloads in S3 are read by the API only.",
+    request=OfTenant,
+    answers=(Answer(200, TableCredentials, "The credentials.", (NO_STORE,)),),
+    problems=(INVALID_REQUEST, CREDENTIALS_NOT_ENABLED, NO_SUCH_TENANT, NO_SETTINGS, NOT_THROUGH_THE_API, TRY_AGAIN),
+)
+
 TENANT_ROUTES: tuple[AnyRoute, ...] = (LIST_EVENTS, GET_EVENT, READ_INBOX, ACKNOWLEDGE)
-ROUTES: tuple[AnyRoute, ...] = (*TENANT_ROUTES, *map(for_operators, TENANT_ROUTES))
+ROUTES: tuple[AnyRoute, ...] = (*TENANT_ROUTES, *map(for_operators, TENANT_ROUTES), GET_CREDENTIALS)

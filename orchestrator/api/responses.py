@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from orchestrator.api.problems import INVALID_REQUEST, NOT_THROUGH_THE_API, TRY_AGAIN, Problem
+from orchestrator.api.problems import CREDENTIALS_NOT_ENABLED, INVALID_REQUEST, NOT_THROUGH_THE_API, TRY_AGAIN, Problem
 from orchestrator.common.errors import InvalidRequest
 
 RETRY_AFTER_SECONDS = 2
@@ -39,6 +39,13 @@ def unknown_caller() -> Response:
         NOT_THROUGH_THE_API,
         "The function was invoked without API Gateway, so the caller is unknown. Call the API's URL instead. "
         "While the control plane is being deployed, try again in a minute.",
+    )
+
+
+def no_credentials() -> Response:
+    return problem(
+        CREDENTIALS_NOT_ENABLED,
+        "This control plane does not issue credentials: it was deployed without berth:credentialsSeconds.",
     )
 
 

@@ -68,6 +68,7 @@ class EventsApi(Capability):
         self.event_operators = self._event_operators(dead_letters)
         for_tenants = [each for each in EVENT_ROUTES if each.audience is Audience.TENANT]
         for_operators = [each for each in EVENT_ROUTES if each.audience is Audience.OPERATOR]
+        for_receivers = [each for each in EVENT_ROUTES if each.audience is Audience.RECEIVER]
         self._api = DeclaredApi(
             self,
             kit=kit,
@@ -76,7 +77,7 @@ class EventsApi(Capability):
             routes=[
                 *Served.of(self.ingest, [each for each in for_tenants if each.key in INGEST_ROUTES]),
                 *Served.of(self.tenant_events, [each for each in for_tenants if each.key not in INGEST_ROUTES]),
-                *Served.of(self.event_operators, for_operators),
+                *Served.of(self.event_operators, [*for_operators, *for_receivers]),
                 *(Served(key, Rate.SUBMISSIONS, self.receive, _BY_SIGNATURE_OR_ORIGIN) for key in PUBLIC_EVENT_ROUTES),
             ],
             proof_generation=settings.api_proof_generation,
@@ -87,7 +88,14 @@ class EventsApi(Capability):
             "Operator",
             api_id=self._api.id,
             description="Configure and look at tenants' events.",
-            routes=for_operators,
+            routes=[*for_operators, *for_receivers],
+        )
+        self.receiver_policy = policy_for_routes(
+            self,
+            "Receiver",
+            api_id=self._api.id,
+            description="Get temporary credentials to read tenants' events, and nothing else.",
+            routes=for_receivers,
         )
         # The command line finds the API in the outputs of the stack.
         self.operator_policy.add_statements(statement(["cloudformation:DescribeStacks"], [Stack.of(self).stack_id]))
@@ -149,6 +157,7 @@ class EventsApi(Capability):
             Output("TenantEventsFunctionName", self.tenant_events.function.function_name),
             Output("EventOperatorsFunctionName", self.event_operators.function.function_name),
             Output("EventOperatorPolicyArn", self.operator_policy.managed_policy_arn),
+            Output("EventReceiverPolicyArn", self.receiver_policy.managed_policy_arn),
         )
 
     @property

@@ -13,6 +13,7 @@ from stacks.common.capability import Capability
 from stacks.common.functions import FunctionKit
 from stacks.common.plane import compose
 from stacks.control_plane import ControlPlaneStack
+from stacks.events.access import EventAccess
 from stacks.events.contents import Contents
 from stacks.events.gateway import EventsApi
 from stacks.events.purging import Purging
@@ -61,4 +62,13 @@ class EventsStack(Stack):
             dead_letters=[each for capability in behind_api for each in capability.dead_letters],
             settings=settings,
         )
+        if settings.credentials_seconds:
+            EventAccess(
+                self,
+                "Access",
+                issuer=api.event_operators,
+                events=table,
+                encryption=encryption,
+                seconds=settings.credentials_seconds,
+            )
         compose(self, [api, *behind_api], version=version, alarm_topic_arn=settings.alarm_topic_arn)

@@ -62,6 +62,10 @@ class EventsTable(Capability):
         return self._table.table_name
 
     @property
+    def arn(self) -> str:
+        return self._table.table_arn
+
+    @property
     def stream_arn(self) -> str:
         arn = self._table.table_stream_arn
         assert arn is not None  # noqa: S101 - the table has a stream
@@ -96,11 +100,7 @@ class EventsTable(Capability):
             role,
             [f"dynamodb:{operation}" for operation in operations],
             self._table.table_arn,
-            conditions={
-                "ForAllValues:StringLike": {"dynamodb:LeadingKeys": [rows] if isinstance(rows, str) else list(rows)},
-                # ForAllValues is true for a request without keys.
-                "Null": {"dynamodb:LeadingKeys": "false"},
-            },
+            conditions=_only(rows),
         )
         self._encryption.allow_table(role, writing=not _READING.issuperset(operations))
 
@@ -110,18 +110,17 @@ class EventsTable(Capability):
             role,
             ["dynamodb:Query"],
             self._table.table_arn,
-            conditions={
-                "ForAllValues:StringLike": {"dynamodb:LeadingKeys": [rows]},
-                "StringEquals": {"dynamodb:Select": "COUNT"},
-                "Null": {"dynamodb:LeadingKeys": "false"},
-            },
+            conditions={**_only(rows), "StringEquals": {"dynamodb:Select": "COUNT"}},
         )
         self._encryption.allow_table(role, writing=False)
 
-    def allow_indexes(self, role: iam.Role) -> None:
-        """Let a role query both indexes. Their partitions begin with tenants' ids, so no pattern tells them apart."""
+    def allow_indexes(self, role: iam.Role, *, rows: str | None = None) -> None:
+        """Let a role query both indexes.
+
+        Their partitions begin with tenants' ids, so ``rows`` can only be the pattern for one tenant.
+        """
         indexes = [f"{self._table.table_arn}/index/{index}" for index in (STATUS_INDEX, TYPE_INDEX)]
-        allow(role, ["dynamodb:Query"], *indexes)
+        allow(role, ["dynamodb:Query"], *indexes, conditions=_only(rows) if rows else None)
         self._encryption.allow_table(role, writing=False)
 
     def allow_consuming_stream(self, role: iam.Role) -> None:
@@ -140,6 +139,14 @@ class EventsTable(Capability):
             period=PERIOD,
             label=label,
         )
+
+
+def _only(rows: str | Sequence[str]) -> dict[str, dict[str, object]]:
+    return {
+        "ForAllValues:StringLike": {"dynamodb:LeadingKeys": [rows] if isinstance(rows, str) else list(rows)},
+        # ForAllValues is true for a request without keys.
+        "Null": {"dynamodb:LeadingKeys": "false"},
+    }
 
 
 def _string(name: str) -> dynamodb.Attribute:

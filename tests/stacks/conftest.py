@@ -119,6 +119,8 @@ with_legacy_stacks = _variant(**SWITCHED_ON, legacyStackPrefixes=",".join(LEGACY
 """There are tenants whose stacks an earlier system created."""
 with_key = _variant(**EVERYTHING)
 """Everything is switched on, and the customer's key is used."""
+events_with_everything = _variant("BerthEvents", **SWITCHED_ON)
+"""The event plane with credentials switched on."""
 events_with_key = _variant("BerthEvents", **EVERYTHING)
 """The event plane with the customer's key."""
 beside = _variant("Berth-dev", name="Berth-dev", **SWITCHED_ON)

@@ -97,6 +97,7 @@ def test_the_outputs_name_the_resources_and_the_version(event_plane: Json) -> No
     assert set(event_plane["Outputs"]) == {
         "EventsApiUrl",
         "EventOperatorPolicyArn",
+        "EventReceiverPolicyArn",
         "IngestFunctionName",
         "ReceiveFunctionName",
         "TenantEventsFunctionName",
@@ -261,15 +262,37 @@ def test_api_gateway_may_call_each_function_for_this_api_only(event_plane: Json)
     }
 
 
-def test_an_operator_may_call_every_route_for_operators_and_find_the_api(event_plane: Json) -> None:
-    _, policy = the_only(event_plane, "AWS::IAM::ManagedPolicy")
-    routes, stack = policy["Properties"]["PolicyDocument"]["Statement"]
-    allowed = [spelled(each).partition("/")[2] for each in routes["Resource"]]
-    for route in EVENT_ROUTES:
-        path = f"$default/{route.method}{route.path.replace('{tenantId}', 'acme')}"
-        assert any(fnmatchcase(path, pattern) for pattern in allowed) == (route.audience is Audience.OPERATOR), (
-            route.key
+def policies_for(event_plane: Json) -> dict[str, list[Json]]:
+    """The statements of the managed policies, by who they are for."""
+    return {
+        name.removeprefix("EventsApi").removeprefix("Api")[:8]: each["Properties"]["PolicyDocument"]["Statement"]
+        for name, each in event_plane["Resources"].items()
+        if each["Type"] == "AWS::IAM::ManagedPolicy"
+    }
+
+
+def allows_routes_for(statement: Json, *audiences: Audience) -> bool:
+    """True if the statement allows the routes for these audiences, and no other."""
+    resources = statement["Resource"]
+    allowed = [spelled(each).partition("/")[2] for each in (resources if isinstance(resources, list) else [resources])]
+    return all(
+        any(
+            fnmatchcase(f"$default/{route.method}{route.path.replace('{tenantId}', 'acme')}", pattern)
+            for pattern in allowed
         )
+        == (route.audience in audiences)
+        for route in EVENT_ROUTES
+    )
+
+
+def test_a_receiver_may_get_credentials_for_events_and_nothing_else(event_plane: Json) -> None:
+    (routes,) = policies_for(event_plane)["Receiver"]
+    assert allows_routes_for(routes, Audience.RECEIVER)
+
+
+def test_an_operator_may_call_every_route_for_operators_and_receivers_and_find_the_api(event_plane: Json) -> None:
+    routes, stack = policies_for(event_plane)["Operator"]
+    assert allows_routes_for(routes, Audience.OPERATOR, Audience.RECEIVER)
     assert (stack["Action"], spelled(stack["Resource"])) == ("cloudformation:DescribeStacks", "<AWS::StackId>")
 
 

@@ -8,12 +8,13 @@ from typing import get_args
 
 import pytest
 
-from orchestrator.api.answers import answer, no_credentials, root_cause_document
+from orchestrator.api.answers import answer, root_cause_document
 from orchestrator.api.problems import Problem
 from orchestrator.api.responses import (
     RETRY_AFTER_SECONDS,
     Response,
     json_response,
+    no_credentials,
     problem,
     refuse,
     try_again_later,

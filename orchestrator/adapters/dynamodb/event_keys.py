@@ -163,6 +163,16 @@ def shard_pk(life: TenantEpoch, shard: int) -> str:
     return f"{EVENT_PREFIX}{life}#{shard:x}"
 
 
+def any_shard_pk(life: TenantEpoch) -> str:
+    """A pattern for policies: the partitions of this life's events. No tenant id or epoch has a wildcard."""
+    return f"{EVENT_PREFIX}{life}#?"
+
+
+def any_index_pk(life: TenantEpoch) -> str:
+    """A pattern for policies: this life's partitions of the indexes by status and by type."""
+    return f"{life}#?"
+
+
 def life_of(pk: str) -> TenantEpoch:
     """The tenant and epoch of an event's partition."""
     tenant, epoch, _shard = pk.removeprefix(EVENT_PREFIX).split("#")

@@ -27,6 +27,7 @@ OTHER_ROLES = {
     "TenantQueueProviderMachineRole": "machine tenant_queue",
     "PurgingMachineRole": "machine purge_events",
     "QueueAccessRole": "credentials for a queue",
+    "AccessRole": "credentials for events",
     "StackRole": "stack role",
 }
 """The roles that do not belong to functions, by their logical ids without the hash."""
