@@ -13,11 +13,11 @@ from orchestrator.tenants.names import Names
 from orchestrator.tenants.records import Operation
 
 VARIABLES = {name: f"BERTH_{name.upper()}" for name, value in vars(Settings).items() if isinstance(value, property)}
-VARIABLES |= {"linger": "BERTH_LINGER_SECONDS", "empty_for": "BERTH_EMPTY_FOR_SECONDS", "names": "BERTH_NAME"}
+SPANS = {"linger", "empty_for", "purge_settle"}
+VARIABLES |= {name: f"BERTH_{name.upper()}_SECONDS" for name in SPANS} | {"names": "BERTH_NAME"}
 OPTIONAL = {"kms_key", "api_proof_digest", "queue_access_role", "response_url_prefix"}
 NUMBERS = {"credentials_seconds", "rollout_concurrency", "max_tenants", "creates_per_minute"}
 FLAGS = {"create_on_get_queue"}
-SPANS = {"linger", "empty_for"}
 DOCUMENTS = {"dead_letter_queues"}
 TYPED = {"location", "names", "stack_id"}
 LISTS = {"former_kms_keys"}
