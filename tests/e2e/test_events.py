@@ -76,6 +76,13 @@ def test_a_batch_with_a_bad_event_keeps_the_good_ones(producer: Producer) -> Non
     assert [each["status_code"] for each in answer["results"]] == [202, 400]
 
 
+def test_a_tenants_own_programs_get_credentials_for_its_events(berth: Deployed, producer: Producer) -> None:
+    assert producer.send("a", {})
+    issued = EventsApi(berth, TENANT).operate("POST", "/events/credentials", {})
+    assert issued["table"] == EventsApi(berth, TENANT).outputs["EventsTableName"]
+    assert all(each.startswith(f"TENANT_ID#{TENANT}#") for each in issued["partitions"])
+
+
 def test_a_deleted_tenants_key_stops(berth: Deployed, producer: Producer) -> None:
     """This test is the last one: it deletes the tenant."""
     assert ended(berth, delete(berth, TENANT)) == "SUCCEEDED"
