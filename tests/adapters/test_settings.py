@@ -15,7 +15,7 @@ from orchestrator.tenants.records import Operation
 VARIABLES = {name: f"BERTH_{name.upper()}" for name, value in vars(Settings).items() if isinstance(value, property)}
 SPANS = {"linger", "empty_for", "purge_settle"}
 VARIABLES |= {name: f"BERTH_{name.upper()}_SECONDS" for name in SPANS} | {"names": "BERTH_NAME"}
-OPTIONAL = {"kms_key", "api_proof_digest", "queue_access_role", "response_url_prefix"}
+OPTIONAL = {"kms_key", "api_proof_digest", "queue_access_role", "event_access_role", "response_url_prefix"}
 NUMBERS = {"credentials_seconds", "rollout_concurrency", "max_tenants", "creates_per_minute"}
 FLAGS = {"create_on_get_queue"}
 DOCUMENTS = {"dead_letter_queues"}
