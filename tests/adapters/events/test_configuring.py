@@ -11,6 +11,7 @@ import pytest
 from orchestrator.adapters.dynamodb import event_keys
 from orchestrator.adapters.dynamodb.event_configuration_writes import DynamoConfigurationTable
 from orchestrator.adapters.dynamodb.keys import LISTING_INDEX
+from orchestrator.adapters.dynamodb.writes import listing
 from orchestrator.common.errors import InvalidRequest, Unsettled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events import configuring_forms, configuring_keys, configuring_sources
@@ -189,8 +190,8 @@ class TestAnotherLifeOfTheTenant:
 
     def test_a_purge_that_was_requested_before_is_not_written_over(self, world: World) -> None:
         before = world.set()
-        request = world.table.purge_request(before.life, NOON - HOUR)
-        world.dynamodb.transact_write_items(TransactItems=[request])
+        place = listing(event_keys.listed_purge(before.life, NOON - HOUR))
+        world.dynamodb.put_item(TableName=TABLE, Item={**event_keys.purge_key(before.life), **place})
         world.tenants.incarnations[ACME] = NEXT_INCARNATION
         world.set()
         assert world.listed(event_keys.LISTED_PURGES) == [f"2026-11-16T11:00:00.000Z#{before.life}"]
