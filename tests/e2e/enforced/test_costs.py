@@ -10,6 +10,7 @@ import pytest
 from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.releases import Template
+from orchestrator.tenants.names import Names
 from tests.costs_page import table
 from tests.e2e.deployed import eventually
 from tests.e2e.enforced.control_plane import Enforced
@@ -29,9 +30,13 @@ def _slower(template: Template) -> None:
 
 @pytest.fixture(scope="module")
 def unscheduled(enforced: Enforced) -> Iterator[Enforced]:
-    """The control plane without its schedules, whose requests would be counted, too."""
+    """The control plane without schedules and without the event plane's rules, whose requests would be counted, too."""
     events = enforced.root.client("events")
-    rules = [each["Name"] for each in events.list_rules()["Rules"] if each.get("ScheduleExpression")]
+    rules = [
+        each["Name"]
+        for each in events.list_rules()["Rules"]
+        if each.get("ScheduleExpression") or each["Name"].startswith(f"{Names().events}-")
+    ]
     for rule in rules:
         events.disable_rule(Name=rule)
     yield enforced

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from orchestrator.api.answers import answer, no_credentials
-from orchestrator.api.responses import refuse, try_again_later
+from orchestrator.api.answers import answer
+from orchestrator.api.responses import no_credentials, refuse, try_again_later
 from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.progress import REMIND_SECONDS
 from orchestrator.client.transport import ApiAnswer

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from orchestrator.api.answers import no_credentials
+from orchestrator.api.responses import no_credentials
 from orchestrator.cli.errors import ExitCode
 from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.tenant_ids import TenantId
