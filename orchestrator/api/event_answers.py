@@ -54,7 +54,7 @@ def over_limit_response(over: OverLimit) -> Response:
 
 def denied_response(denied: Denied, scope: Scope) -> Response:
     if denied is Denied.MISSING_SCOPE:
-        return problem(MISSING_SCOPE, f"The API key has not the scope {scope}. Use a key that has it.")
+        return problem(MISSING_SCOPE, f"The API key does not have the scope {scope}. Use a key that has it.")
     response = problem(UNKNOWN_KEY, "The API key is missing, unknown, expired or revoked.")
     response.headers["WWW-Authenticate"] = "Bearer"
     return response

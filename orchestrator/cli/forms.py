@@ -23,7 +23,7 @@ from orchestrator.api.fields import or_unset
 from orchestrator.api.route import Route
 from orchestrator.cli import render
 from orchestrator.cli.api import Document
-from orchestrator.cli.events_api import ask_for
+from orchestrator.cli.events_api import ask_for, order
 from orchestrator.cli.invocation import NOT_ASKED, Invocation, Json, Tenant
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.resource_ids import IdPrefix, parse_resource_id
@@ -199,16 +199,15 @@ def _order(
     as_json: bool,
     warning: str | None = None,
 ) -> None:
-    here: Invocation = context.obj
-    with here.reporting_errors(as_json=as_json):
-        tenant_id, request = TenantId.parse(tenant), OfForm(form_id=parse_resource_id(IdPrefix.FORM, form_id))
-        if warning:
-            here.confirm(warning)
-        answered = ask_for(here, here.find(), tenant_id, route, request)
-        if as_json:
-            render.show_json(answered)
-        else:
-            render.show_line(f"Form {form_id} of tenant {tenant_id} {outcome}.")
+    order(
+        context.obj,
+        tenant,
+        route,
+        lambda: OfForm(form_id=parse_resource_id(IdPrefix.FORM, form_id)),
+        f"Form {form_id} of tenant {tenant} {outcome}.",
+        as_json=as_json,
+        warning=warning,
+    )
 
 
 def _show(form: Document, url: str, *, as_json: bool) -> None:

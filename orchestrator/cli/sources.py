@@ -20,7 +20,7 @@ from orchestrator.api.event_configuration_routes import (
 from orchestrator.api.fields import or_unset
 from orchestrator.api.route import Route
 from orchestrator.cli import render
-from orchestrator.cli.events_api import ask_for, secret_from
+from orchestrator.cli.events_api import ask_for, order, secret_from
 from orchestrator.cli.invocation import NOT_ASKED, Invocation, Json, Tenant, one_of
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.records import Provider
@@ -205,13 +205,12 @@ def _order(
     as_json: bool,
     warning: str | None = None,
 ) -> None:
-    here: Invocation = context.obj
-    with here.reporting_errors(as_json=as_json):
-        tenant_id, request = TenantId.parse(tenant), OfSource(source_id=parse_resource_id(IdPrefix.SOURCE, source_id))
-        if warning:
-            here.confirm(warning)
-        answered = ask_for(here, here.find(), tenant_id, route, request)
-        if as_json:
-            render.show_json(answered)
-        else:
-            render.show_line(f"Source {source_id} of tenant {tenant_id} {outcome}.")
+    order(
+        context.obj,
+        tenant,
+        route,
+        lambda: OfSource(source_id=parse_resource_id(IdPrefix.SOURCE, source_id)),
+        f"Source {source_id} of tenant {tenant} {outcome}.",
+        as_json=as_json,
+        warning=warning,
+    )
