@@ -54,7 +54,7 @@ class Repairing:
         request = replace(request, asked_at=self.clock.now())
         metadata, tenant = observation.metadata, observation.tenant
         stack_id = metadata.stack_id if metadata else None
-        if stack_id is None or not self.queue_metadata.forget_queue(tenant, stack_id=stack_id, vanished=True):
+        if stack_id is None or not self.queue_metadata.forget_queue(tenant, stack_id=stack_id, seen=metadata):
             return _changed_meanwhile(finding)
         # A failed delete may have left the tenant in service. Without its queue, that delete would be in effect.
         explicit = is_delete_in_effect(observation.audits)

@@ -175,8 +175,18 @@ class Ledger:
     def mark_gone(self, tenant: TenantId, *, stack_id: str) -> bool:
         return self._rows.apply(metadata_transitions.marked_gone(tenant, stack_id=stack_id))
 
-    def forget_queue(self, tenant: TenantId, *, stack_id: str, vanished: bool) -> bool:
-        return self._rows.apply(metadata_transitions.queue_forgotten(tenant, stack_id=stack_id, vanished=vanished))
+    def forget_queue(self, tenant: TenantId, *, stack_id: str, seen: Metadata | None = None) -> bool:
+        for _ in range(_ROUNDS):
+            metadata = seen or self._rows.metadata(tenant)
+            if metadata is None or metadata.stack_id != stack_id:
+                return False
+            if self._rows.apply(metadata_transitions.queue_forgotten(metadata, stack_id=stack_id)):
+                return True
+            seen = None  # The metadata has changed since it was read.
+        raise Unsettled(
+            f"Tenant {tenant}: the queue of {stack_id} was not removed from its metadata, because others kept changing "
+            "the metadata at the same time. Send the request again."
+        )
 
     # Corrections by the reconciler
 

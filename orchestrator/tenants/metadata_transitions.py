@@ -27,7 +27,6 @@ from orchestrator.tenants.writes import (
     Append,
     Check,
     Condition,
-    CopyOf,
     Differs,
     Equals,
     LockKey,
@@ -132,7 +131,7 @@ def marked_gone(tenant: TenantId, *, stack_id: str) -> Transition:
     return [Update(MetadataKey(tenant), {"gone_stack_id": stack_id}, condition=all_of(RowExists(), not_recorded))]
 
 
-def queue_forgotten(tenant: TenantId, *, stack_id: str, vanished: bool) -> Transition:
+def queue_forgotten(seen: Metadata, *, stack_id: str) -> Transition:
     """Remove what the stack recorded. Labels, pin and owner stay.
 
     The stack's id is kept as ``gone_stack_id``, so that a run that saw the stack earlier does not publish it.
@@ -140,16 +139,16 @@ def queue_forgotten(tenant: TenantId, *, stack_id: str, vanished: bool) -> Trans
     sets: dict[str, object] = {"gone_stack_id": stack_id, "listed_version": None}
     defaults: dict[str, object] = {}
     clears = ["queue", "stack_id", "version", "deployed"]
-    if vanished:  # Otherwise an operation is running and has set the listed state; only the version goes.
-        sets |= {
-            "listed_state": TenantState.UNKNOWN,
-            # The tenant will be created again at the version that it had.
-            "last_version": CopyOf("version"),
-        }
+    if seen.version is not None:
+        # The tenant was in service, and will be created again at this version if it is not being deleted.
+        sets["last_version"] = seen.version
+    if seen.published:  # Otherwise an operation is running and has set the listed state; only the version goes.
+        sets["listed_state"] = TenantState.UNKNOWN
         # The next requester must not become the owner of this tenant, even if the owner was never recorded.
         defaults["created_by"] = UNKNOWN_CREATOR
         clears.append("root_cause")
-    return [Update(MetadataKey(tenant), sets, defaults, clears, Equals("stack_id", stack_id))]
+    unchanged = all_of(*(still(name, getattr(seen, name)) for name in ("version", "withdrawn_by")))
+    return [Update(MetadataKey(seen.tenant), sets, defaults, clears, all_of(Equals("stack_id", stack_id), unchanged))]
 
 
 # Corrections by the reconciler

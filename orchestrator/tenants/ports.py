@@ -192,10 +192,10 @@ class QueueMetadata(Protocol):
         ``False`` if there is no metadata, or if the metadata names this stack.
         """
 
-    def forget_queue(self, tenant: TenantId, *, stack_id: str, vanished: bool) -> bool:
+    def forget_queue(self, tenant: TenantId, *, stack_id: str, seen: Metadata | None = None) -> bool:
         """Remove the queue that the stack recorded, and never publish that stack again.
 
-        ``vanished`` if the queue disappeared without an operation. ``False`` if the metadata names another stack.
+        ``seen`` is the metadata that the caller has read already. ``False`` if the metadata names another stack.
         """
 
 

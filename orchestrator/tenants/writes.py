@@ -59,13 +59,6 @@ class Unfinished:
     since: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class CopyOf:
-    """The value of another field of the row at the time of the write."""
-
-    field: str
-
-
 # Conditions
 
 

@@ -345,7 +345,7 @@ CLAIMS: dict[str, Callable[[Table], object]] = {
     "from before creators were recorded": lambda table: brought_by(table, None),
     "vanished, and a resource's": lambda table: (
         brought_by(table, a_resource()),
-        table.forget_queue(ACME, stack_id="stack-1", vanished=True),
+        table.forget_queue(ACME, stack_id="stack-1"),
     ),
 }
 """The ways in which a tenant gets an owner."""
@@ -459,7 +459,7 @@ class TestWhatTheStackKeepsTrue:
         create(table)
         table.describe(ACME, labels={"tier": "gold"}, pin=Pin(VERSION), request=EXPLICIT, at=LATER)
         before = metadata_of(table)
-        assert table.forget_queue(ACME, stack_id="stack-1", vanished=True)
+        assert table.forget_queue(ACME, stack_id="stack-1")
         assert table.metadata(ACME) == replace(
             before,
             queue=None,
@@ -473,7 +473,7 @@ class TestWhatTheStackKeepsTrue:
 
     def test_the_version_of_a_vanished_queue_is_kept_until_the_tenant_is_ready(self, table: Table) -> None:
         create(table)
-        table.forget_queue(ACME, stack_id="stack-1", vanished=True)
+        table.forget_queue(ACME, stack_id="stack-1")
         again = a_run(2, started_at=LATER)
         take(table, again)
         assert metadata_of(table).last_version == VERSION
@@ -482,16 +482,15 @@ class TestWhatTheStackKeepsTrue:
 
     def test_the_version_of_a_vanished_queue_is_removed_with_the_tenant(self, table: Table) -> None:
         create(table)
-        table.forget_queue(ACME, stack_id="stack-1", vanished=True)
+        table.forget_queue(ACME, stack_id="stack-1")
         take(table, DELETE)
         table.describe(ACME, labels=None, pin=Pin(), request=EXPLICIT, at=LATER, asked_for=an_attempt(2))
         table.remove(DELETE, at=LATER_STILL)
         assert metadata_of(table).last_version is None
 
-    @pytest.mark.parametrize("vanished", [False, True])
-    def test_a_stack_that_removed_its_queue_cannot_record_it_again(self, table: Table, vanished: bool) -> None:
+    def test_a_stack_that_removed_its_queue_cannot_record_it_again(self, table: Table) -> None:
         create(table)
-        table.forget_queue(ACME, stack_id="stack-1", vanished=vanished)
+        table.forget_queue(ACME, stack_id="stack-1")
         before = metadata_of(table)
         with pytest.raises(StackHasGone):
             table.record_queue(ACME, stack_id="stack-1", queue=QUEUE, at=LATER)
@@ -503,16 +502,17 @@ class TestWhatTheStackKeepsTrue:
         create(table)
         take(table, UPDATE)
         table.fail(UPDATE, QUEUE_TABOO, LATER_STILL)
-        table.forget_queue(ACME, stack_id="stack-1", vanished=True)
+        table.forget_queue(ACME, stack_id="stack-1")
         (listed,) = table.tenants_in(State.UNKNOWN, limit=9)
         assert listed.root_cause is None
 
     def test_a_delete_removes_the_queue_and_the_tenant_stays_deleting(self, table: Table) -> None:
         create(table)
         take(table, DELETE)
-        assert table.forget_queue(ACME, stack_id="stack-1", vanished=False)
+        assert table.forget_queue(ACME, stack_id="stack-1")
         assert metadata_of(table).queue is None
         assert metadata_of(table).withdrawn_by == DELETE.execution
+        assert metadata_of(table).was_served
         (listed,) = table.tenants_in(State.DELETING, limit=9)
         assert (listed.version, listed.queue) == (None, None)
         assert not table.tenants_in(State.DELETING, version=VERSION, limit=9)
@@ -520,20 +520,35 @@ class TestWhatTheStackKeepsTrue:
     def test_a_create_that_lost_its_stack_stays_provisioning(self, table: Table) -> None:
         take(table, RUN)
         table.record_queue(ACME, stack_id="stack-1", queue=QUEUE, at=NOON)
-        assert table.forget_queue(ACME, stack_id="stack-1", vanished=False)
+        assert table.forget_queue(ACME, stack_id="stack-1")
         assert metadata_of(table).queue is None
+        assert not metadata_of(table).was_served
         assert states(table) == [State.PROVISIONING]
 
-    @pytest.mark.parametrize("vanished", [False, True])
-    def test_a_stack_cannot_remove_the_queue_of_another_stack(self, table: Table, vanished: bool) -> None:
+    def test_a_create_that_lost_its_stack_keeps_the_version_that_the_tenant_had_before(self, table: Table) -> None:
+        create(table)
+        table.forget_queue(ACME, stack_id="stack-1")
+        take(table, a_run(2, started_at=LATER))
+        table.record_queue(ACME, stack_id="stack-2", queue=QUEUE, at=LATER)
+        assert table.forget_queue(ACME, stack_id="stack-2")
+        assert metadata_of(table).last_version == VERSION
+
+    def test_a_delete_that_begins_after_the_metadata_was_read_stays_deleting(self, table: Table) -> None:
+        create(table)
+        seen = metadata_of(table)
+        take(table, DELETE)
+        assert table.forget_queue(ACME, stack_id="stack-1", seen=seen)
+        assert states(table) == [State.DELETING]
+        assert metadata_of(table).queue is None
+
+    def test_a_stack_cannot_remove_the_queue_of_another_stack(self, table: Table) -> None:
         create(table)
         before = everything(table)
-        assert not table.forget_queue(ACME, stack_id="stack-2", vanished=vanished)
+        assert not table.forget_queue(ACME, stack_id="stack-2")
         assert everything(table) == before
 
-    @pytest.mark.parametrize("vanished", [False, True])
-    def test_removing_a_missing_queue_does_nothing(self, table: Table, vanished: bool) -> None:
-        assert not table.forget_queue(ACME, stack_id="stack-1", vanished=vanished)
+    def test_removing_a_missing_queue_does_nothing(self, table: Table) -> None:
+        assert not table.forget_queue(ACME, stack_id="stack-1")
         assert table.metadata(ACME) is None
 
 
@@ -624,11 +639,10 @@ class TestLegacyRows:
         table.record_queue(ACME, stack_id="stack-1", queue=LEGACY_QUEUE, at=NOON)
         assert table.metadata(ACME) == replace(before, stack_id="stack-1", updated_at=NOON)
 
-    @pytest.mark.parametrize("vanished", [False, True])
-    def test_no_stack_may_remove_a_queue_without_a_stack(self, table: Table, legacy: Legacy, vanished: bool) -> None:
+    def test_no_stack_may_remove_a_queue_without_a_stack(self, table: Table, legacy: Legacy) -> None:
         legacy.metadata(ACME)
         before = everything(table)
-        assert not table.forget_queue(ACME, stack_id="stack-1", vanished=vanished)
+        assert not table.forget_queue(ACME, stack_id="stack-1")
         assert everything(table) == before
 
     def test_an_update_clears_the_outbound_queue(self, table: Table, legacy: Legacy) -> None:

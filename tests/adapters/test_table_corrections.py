@@ -135,7 +135,7 @@ CHANGES: dict[str, Callable[[Table], object]] = {
     "a failed operation": lambda table: (take(table, DELETE), table.fail(DELETE, QUEUE_TABOO, LATER)),
     "its stack": lambda table: table.record_queue(ACME, stack_id="stack-1", queue=OTHER_QUEUE, at=LATER),
     "an operator": lambda table: table.describe(ACME, labels={"tier": "gold"}, pin=Pin(), request=EXPLICIT, at=LATER),
-    "its stack that went": lambda table: table.forget_queue(ACME, stack_id="stack-1", vanished=True),
+    "its stack that went": lambda table: table.forget_queue(ACME, stack_id="stack-1"),
 }
 
 

@@ -395,11 +395,10 @@ class TestDeployed:
         table.record_queue(ACME, stack_id="stack-1", queue=QUEUE, at=LATER)
         assert metadata_of(table).deployed is None
 
-    @pytest.mark.parametrize("vanished", [True, False])
-    def test_a_removed_stack_has_no_fingerprint(self, table: Table, vanished: bool) -> None:
+    def test_a_removed_stack_has_no_fingerprint(self, table: Table) -> None:
         take(table, RUN)
         publish(table, at=NOON + SECOND, deployed="made from this")
-        table.forget_queue(ACME, stack_id="stack-1", vanished=vanished)
+        table.forget_queue(ACME, stack_id="stack-1")
         assert metadata_of(table).deployed is None
 
 
@@ -437,11 +436,10 @@ class TestPublish:
         publish(table)
         assert metadata_of(table).asked_for is None
 
-    @pytest.mark.parametrize("vanished", [False, True])
-    def test_a_stack_that_removed_its_queue_is_not_published(self, table: Table, vanished: bool) -> None:
+    def test_a_stack_that_removed_its_queue_is_not_published(self, table: Table) -> None:
         table.record_queue(ACME, stack_id="stack-1", queue=QUEUE, at=NOON)
         take(table, RUN)
-        assert table.forget_queue(ACME, stack_id="stack-1", vanished=vanished)
+        assert table.forget_queue(ACME, stack_id="stack-1")
         before = everything(table)
         with pytest.raises(StackHasGone):
             publish(table)
@@ -452,7 +450,7 @@ class TestPublish:
     def test_a_repeated_publication_is_accepted_after_the_stack_is_gone(self, table: Table) -> None:
         take(table, RUN)
         publish(table)
-        table.forget_queue(ACME, stack_id="stack-1", vanished=True)
+        table.forget_queue(ACME, stack_id="stack-1")
         before = everything(table)
         publish(table, at=LATER_STILL)
         assert everything(table) == before

@@ -247,7 +247,7 @@ def test_a_vanished_queue_leaves_only_its_times_version_and_creator(
     table: WholeTable, dynamodb: DynamoDBClient
 ) -> None:
     create(table)
-    table.forget_queue(ACME, stack_id="stack-1", vanished=True)
+    table.forget_queue(ACME, stack_id="stack-1")
     row = rows(dynamodb)[METADATA]
     assert listing(row) == ("UNKNOWN", "TENANT#UNKNOWN", "#acme")
     kept = {"GoneStackId", "CreatedBy", "LastVersion"}
@@ -458,7 +458,7 @@ def test_a_create_does_not_begin_while_another_is_requested(table: WholeTable, d
 @pytest.mark.parametrize(
     "change",
     [
-        lambda table: table.forget_queue(ACME, stack_id="stack-1", vanished=True),
+        lambda table: table.forget_queue(ACME, stack_id="stack-1"),
         lambda table: table.record_queue(ACME, stack_id="stack-1", queue=OTHER_QUEUE, at=NOON + timedelta(minutes=1)),
         lambda table: take(table, a_run(operation=Operation.UPDATE, version=NEXT_VERSION)),
     ],
@@ -514,14 +514,14 @@ def test_every_state_is_listed_under_its_name(table: WholeTable, dynamodb: Dynam
         begun = replace(run, started_at=next(later))
         take(table, begun)
         look()
-        table.fail(begun, QUEUE_TABOO, next(later))
+        table.fail(begun, QUEUE_TABOO, next(later), restore=run.attempt.operation is Operation.DELETE)
         look()
         again = replace(begun, attempt=replace(begun.attempt, number=2), execution="again", started_at=next(later))
         if run.attempt.operation is not Operation.DELETE:
             take(table, again)
             publish(table, again, at=next(later))
             look()
-    table.forget_queue(ACME, stack_id="stack-1", vanished=True)
+    table.forget_queue(ACME, stack_id="stack-1")
     look()
     assert seen == set(TenantState) - {TenantState.DELETED}
 

@@ -38,7 +38,6 @@ from orchestrator.tenants.writes import (
     Below,
     Check,
     Condition,
-    CopyOf,
     Delete,
     Differs,
     Equals,
@@ -162,11 +161,7 @@ class InMemoryTable(Ledger):
                 self.store(key, given)
             case Update(key):
                 now = self.fields(key) or {}
-                sets = {
-                    name: now.get(value.field) if isinstance(value, CopyOf) else value
-                    for name, value in write.sets.items()
-                }
-                changed = {**write.defaults, **now, **sets}
+                changed = {**write.defaults, **now, **write.sets}
                 self.store(key, {name: value for name, value in changed.items() if name not in write.clears})
             case Delete(key):
                 self.drop(key)

@@ -178,12 +178,12 @@ def _publish_a_stack_that_has_gone(
 
 def _forget_the_queue_of_any_stack(monkeypatch: pytest.MonkeyPatch) -> None:
     @wrapping("forget_queue", Table)
-    def careless(forget: Any, self: InMemoryTable, tenant: TenantId, *, stack_id: str, vanished: bool) -> Any:
+    def careless(forget: Any, self: InMemoryTable, tenant: TenantId, *, stack_id: str, **_: Any) -> Any:
         metadata = self.metadata(tenant)
-        return forget(self, tenant, stack_id=metadata.stack_id or "" if metadata else stack_id, vanished=vanished)
+        return forget(self, tenant, stack_id=metadata.stack_id or "" if metadata else stack_id)
 
     def forget_queue(tenant: TenantId, *, stack_id: str, ledger: InMemoryTable, **_: Any) -> bool:
-        return ledger.forget_queue(tenant, stack_id=stack_id, vanished=True)
+        return ledger.forget_queue(tenant, stack_id=stack_id)
 
     careless(monkeypatch)
     replacing("forget_queue", forget_queue, queue_metadata, world)(monkeypatch)

@@ -338,14 +338,14 @@ def test_a_pinned_tenant_whose_creation_failed_is_created_where_it_is_pinned(wor
 
 def test_a_pinned_tenant_whose_queue_has_vanished_is_created_where_it_is_pinned(world: Orders) -> None:
     world.provision(pinned_version=VERSION)
-    world.table.forget_queue(ACME, stack_id=stack_arn(), vanished=True)
+    world.table.forget_queue(ACME, stack_id=stack_arn())
     assert accepted(world.lifecycle.create(ACME, BY_ADA)).attempt.version == VERSION
 
 
 @pytest.mark.parametrize("explicit", [True, False], ids=["by an operator", "by a repair"])
 def test_a_tenant_whose_queue_has_vanished_is_created_at_the_version_that_it_had(world: Orders, explicit: bool) -> None:
     world.provision()
-    world.table.forget_queue(ACME, stack_id=stack_arn(), vanished=True)
+    world.table.forget_queue(ACME, stack_id=stack_arn())
     ordered = accepted(world.lifecycle.create(ACME, BY_ADA, explicit=explicit))
     assert ordered.attempt.version == VERSION
     world.failed(world.begun(ordered))
@@ -687,7 +687,7 @@ def test_a_tenant_that_was_deleted_is_not_deleted_again(ready: Orders) -> None:
 def test_what_is_left_of_a_tenant_can_be_deleted(world: Orders, history: str) -> None:
     if history == "vanished":
         world.provision()
-        world.table.forget_queue(ACME, stack_id=stack_arn(), vanished=True)
+        world.table.forget_queue(ACME, stack_id=stack_arn())
     else:
         world.failed(world.begun(world.lifecycle.create(ACME, BY_ADA)))
     accepted(world.lifecycle.delete(ACME, BY_ADA))

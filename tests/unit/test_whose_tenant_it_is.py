@@ -228,7 +228,7 @@ def test_a_resource_is_told_of_what_it_said_before_its_create_began(world: Asked
 def vanished(world: Asked) -> Metadata:
     owned(world)
     assert world.metadata.stack_id
-    assert world.table.forget_queue(ACME, stack_id=world.metadata.stack_id, vanished=True)
+    assert world.table.forget_queue(ACME, stack_id=world.metadata.stack_id)
     world.stacks.all.clear()
     return world.metadata
 

@@ -8,7 +8,7 @@ from typing import Any, assert_never
 
 from orchestrator.adapters.dynamodb import columns, keys, rows
 from orchestrator.adapters.dynamodb.columns import Column
-from orchestrator.adapters.dynamodb.values import Item, n, s
+from orchestrator.adapters.dynamodb.values import Item, n
 from orchestrator.tenants.records import HistoryEntry
 from orchestrator.tenants.writes import (
     AllOf,
@@ -18,7 +18,6 @@ from orchestrator.tenants.writes import (
     Below,
     Check,
     Condition,
-    CopyOf,
     Delete,
     Differs,
     Equals,
@@ -129,10 +128,6 @@ class _Expression:
 
     def assign(self, name: str, value: object, *, default: bool = False) -> str:
         column = self.columns[name]
-        if isinstance(value, CopyOf):
-            (target,), (source,) = column.names, self.columns[value.field].names
-            # Without a default, the update would fail if the source is missing.
-            return f"{self.name(target)} = if_not_exists({self.name(source)}, {self._value(s(''))})"
         values = column.values(self.key.tenant, value)
         assigned = [(self.name(each), self._value(stored)) for each, stored in zip(column.names, values, strict=True)]
         return ", ".join(f"{to} = " + (f"if_not_exists({to}, {new})" if default else new) for to, new in assigned)

@@ -202,7 +202,7 @@ class TestOnlyLooking:
 
     def test_a_vanished_queue_is_not_created_again(self, functions: Functions) -> None:
         functions.serve()
-        assert functions.table.forget_queue(ACME, stack_id=stack_arn(number=99), vanished=True)
+        assert functions.table.forget_queue(ACME, stack_id=stack_arn(number=99))
         status, _, body = functions.get_queue(over_http(by=PLATFORM))
         assert (status, body["type"]) == (409, "urn:berth:problem:not-provisioned")
         assert functions.all_executions == []

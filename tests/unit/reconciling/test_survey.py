@@ -96,7 +96,7 @@ def everything_wrong(world: FleetWithStacks) -> dict[str, Kind]:
     world.stacks.plant_done(tenant("stray"), queue=queue_of(tenant("stray")))
     forgotten = world.add("forgotten")
     world.take_stack_away(forgotten)
-    world.table.forget_queue(forgotten, stack_id=str(world.metadata_of(forgotten).stack_id), vanished=True)
+    world.table.forget_queue(forgotten, stack_id=str(world.metadata_of(forgotten).stack_id))
     return {
         "differs": Kind.METADATA_DIFFERS,
         "unknown-version": Kind.UNKNOWN_VERSION,
