@@ -177,6 +177,10 @@ def _metadata_once_begun(
         sets["withdrawn_by"] = run.execution
     elif restore:
         clears.append("withdrawn_by")
+    if revive and after.withdrawn_by is not None:
+        # The tenant is created as a new one, though its delete has not finished. Whatever belongs to the creation
+        # before it, such as its events, has ended.
+        clears.append("created_at")
     if operation is Operation.CREATE and not after.published:
         is_refused = is_delete_in_effect(before.audits) and not revive
         if not is_refused:

@@ -8,7 +8,7 @@ from orchestrator.adapters.dynamodb.event_tenants import DynamoTenants
 from orchestrator.tenants.records import Operation
 from tests.adapters.conftest import TABLE
 from tests.adapters.tables import LATER, SECOND, WholeTable, a_run, create, publish, take
-from tests.fakes import ACME
+from tests.fakes import ACME, QUEUE_TABOO
 from tests.present import present
 
 if TYPE_CHECKING:
@@ -46,3 +46,38 @@ def test_a_tenant_that_was_deleted_and_created_again_is_another_incarnation(dyna
     take(table, again)
     publish(table, again, at=LATER + 3 * SECOND)
     assert tenants.incarnation(ACME) not in (None, first)
+
+
+def test_a_tenant_created_again_after_a_delete_that_failed_half_way_is_another_incarnation(
+    dynamodb: DynamoDBClient,
+) -> None:
+    """It may belong to somebody else from then on, who must not inherit the keys and the events."""
+    table, tenants = WholeTable(dynamodb, TABLE), DynamoTenants(dynamodb, TABLE)
+    create(table)
+    first = present(tenants.incarnation(ACME))
+    run = a_run(operation=Operation.DELETE, started_at=LATER)
+    take(table, run)
+    table.fail(run, QUEUE_TABOO, LATER + SECOND)
+    assert not tenants.has_ended(ACME, first), "the delete may be tried again"
+    again = a_run(2, started_at=LATER + 2 * SECOND)
+    take(table, again)
+    assert tenants.has_ended(ACME, first)
+    publish(table, again, at=LATER + 3 * SECOND)
+    assert tenants.incarnation(ACME) not in (None, first)
+    assert tenants.has_ended(ACME, first)
+
+
+def test_a_tenant_whose_delete_was_refused_keeps_its_incarnation_also_when_it_is_requested_again(
+    dynamodb: DynamoDBClient,
+) -> None:
+    table, tenants = WholeTable(dynamodb, TABLE), DynamoTenants(dynamodb, TABLE)
+    create(table)
+    first = present(tenants.incarnation(ACME))
+    run = a_run(operation=Operation.DELETE, started_at=LATER)
+    take(table, run)
+    table.fail(run, QUEUE_TABOO, LATER + SECOND, restore=True)
+    assert tenants.incarnation(ACME) == first
+    again = a_run(2, started_at=LATER + 2 * SECOND)
+    take(table, again)
+    publish(table, again, at=LATER + 3 * SECOND)
+    assert tenants.incarnation(ACME) == first
