@@ -18,7 +18,7 @@ from orchestrator.adapters.dynamodb.event_reads import DynamoEventReads
 from orchestrator.adapters.dynamodb.events import DynamoEventWrites
 from orchestrator.events.accepting import Accepted, Accepting, NewEvent
 from orchestrator.events.authorising import Standing
-from orchestrator.events.quotas import Quotas
+from orchestrator.events.quotas import Quotas, month_of
 from orchestrator.events.records import Content, EventSettings
 
 EVENTS = 2_000
@@ -108,7 +108,7 @@ def _accepting(client: Any, settings: EventSettings) -> Callable[[str | None], s
 
     def accept(key: str | None) -> str:
         new = NewEvent("order.created", Content(_PAYLOAD), source_ip="192.0.2.1", repetition_key=key)
-        outcome = accepting.accept(Standing(settings, used=0), new)
+        outcome = accepting.accept(Standing(settings, used=0, month=month_of(settings.created_at)), new)
         if not isinstance(outcome, Accepted):
             raise TypeError(f"Not accepted: {outcome}")
         return outcome.event_id

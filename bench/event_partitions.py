@@ -26,7 +26,7 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.accepting import Accepted, Accepting, NewEvent
 from orchestrator.events.authorising import Standing
 from orchestrator.events.plans import PLANS, Plan
-from orchestrator.events.quotas import Quotas
+from orchestrator.events.quotas import Quotas, month_of
 from orchestrator.events.records import Content, EventSettings, TenantEpoch
 
 EVENTS_PER_SECOND = 1_000
@@ -147,7 +147,7 @@ def _standing() -> Standing:
         created_at=_START,
         updated_at=_START,
     )
-    return Standing(settings, used=0)
+    return Standing(settings, used=0, month=month_of(_START))
 
 
 @dataclass

@@ -109,6 +109,8 @@ class Accepting:
             # The first request may have ended before it wrote its event: the same event is written again.
             event_id, repeated = first.event_id, first.event_id != event_id
         self._keep(settings, _event(settings, new, event_id, now), pack(new.content))
+        if not repeated:
+            self._quotas.count(standing)
         return Accepted(event_id, EventStatus.RECEIVED, repeated)
 
     def _keep(self, settings: EventSettings, event: Event, packed: Packed) -> None:

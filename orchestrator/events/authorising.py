@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from orchestrator.common.times import Clock
 from orchestrator.events.api_keys import digest_of, is_key
+from orchestrator.events.quotas import month_of
 from orchestrator.events.records import ApiKey, EventSettings, Form, Scope, Source, TenantEpoch
 
 if TYPE_CHECKING:
@@ -37,10 +38,12 @@ class Denied(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The settings of a living tenant, and its usage in this month, when they were read."""
+    """The settings of a living tenant, and its usage in a month, when they were read."""
 
     settings: EventSettings
     used: int
+    month: str
+    """The month in which that was, such as ``2026-11``. It may be over by now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +120,8 @@ class Authorising:
             return None
         if self._tenants.incarnation(life.tenant) != settings.incarnation:
             return None
-        return Standing(settings, self._usage.used(life, self._clock.now()))
+        now = self._clock.now()
+        return Standing(settings, self._usage.used(life, now), month_of(now))
 
     def _note_use(self, key: ApiKey) -> None:
         now = self._clock.now()

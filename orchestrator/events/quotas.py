@@ -5,7 +5,8 @@ Each running instance of a function counts for itself, so the limits are approxi
 - Events per second: a tenant gets its rate from every instance that serves it, at most. A steady sender that is served
   by one instance gets exactly its rate; a burst over N instances gets up to N times the rate.
 - Events per month: the usage on record is a few seconds behind, and an instance reads it every 10 seconds. What an
-  instance has accepted since it last read is added to it. So a month closes at most some seconds late.
+  instance has accepted since it last read is added to it. So a month closes at most some seconds late. Requests that
+  make no event, such as repetitions, are not counted.
 """
 
 from __future__ import annotations
@@ -13,9 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from math import ceil
+from typing import TYPE_CHECKING
 
-from orchestrator.events.authorising import Standing
 from orchestrator.events.records import TenantEpoch
+
+if TYPE_CHECKING:
+    from orchestrator.events.authorising import Standing
 
 _MAX_TENANTS = 2_000
 
@@ -34,8 +39,8 @@ class _Bucket:
 
     tokens: float
     filled_at: float
-    used: int = -1
-    """The usage on record that ``accepted`` is added to."""
+    on_record: tuple[str, int] = ("", 0)
+    """The month, and the usage on record that ``accepted`` is added to."""
     accepted: int = 0
 
 
@@ -45,21 +50,24 @@ class Quotas:
         self._buckets: dict[TenantEpoch, _Bucket] = {}
 
     def take(self, standing: Standing, at: datetime) -> OverLimit | None:
-        """Count an event that is about to be accepted, or say why it is not."""
+        """Use up a part of the rate for an event that is about to be accepted, or say why it is not."""
         settings, limits = standing.settings, standing.settings.limits
         bucket, now = self._bucket(standing), self._monotonic()
         bucket.tokens = min(
             float(limits.events_per_second), bucket.tokens + (now - bucket.filled_at) * limits.events_per_second
         )
         bucket.filled_at = now
-        if standing.used != bucket.used:
-            bucket.used, bucket.accepted = standing.used, 0
-        if standing.used + bucket.accepted >= limits.events_per_month:
+        month = month_of(at)
+        # What is remembered may be the usage of a month that is over by now.
+        used = standing.used if standing.month == month else 0
+        if bucket.on_record != (month, used):
+            bucket.on_record, bucket.accepted = (month, used), 0
+        if used + bucket.accepted >= limits.events_per_month:
             return OverLimit(
                 f"Tenant {settings.life.tenant} has used the {limits.events_per_month:,} events per month of its plan "
                 f"{settings.plan}. The month ends at {_end_of_month(at):%Y-%m-%d} 00:00 UTC; another plan takes effect "
                 "at once.",
-                max(1, int((_end_of_month(at) - at).total_seconds())),
+                ceil((_end_of_month(at) - at).total_seconds()),
             )
         if bucket.tokens < 1:
             return OverLimit(
@@ -68,8 +76,11 @@ class Quotas:
                 1,
             )
         bucket.tokens -= 1
-        bucket.accepted += 1
         return None
+
+    def count(self, standing: Standing) -> None:
+        """Count an event that was accepted, until the usage on record has it."""
+        self._bucket(standing).accepted += 1
 
     def _bucket(self, standing: Standing) -> _Bucket:
         life = standing.settings.life

@@ -177,10 +177,6 @@ def _metadata_once_begun(
         sets["withdrawn_by"] = run.execution
     elif restore:
         clears.append("withdrawn_by")
-    if revive and after.withdrawn_by is not None:
-        # The tenant is created as a new one, though its delete has not finished. Whatever belongs to the creation
-        # before it, such as its events, has ended.
-        clears.append("created_at")
     if operation is Operation.CREATE and not after.published:
         is_refused = is_delete_in_effect(before.audits) and not revive
         if not is_refused:
@@ -199,6 +195,9 @@ def _metadata_once_begun(
         conditions.append(still("asked_for", asked_for))
         clears += ["asked_for", "asked_for_at"] if asked_for == run.attempt else []
     if revive:
+        # A tenant that is still withdrawn is created as a new one, though its delete has not finished. Whatever belongs
+        # to the creation before it, such as its events, has ended.
+        clears += ["created_at"] if after.withdrawn_by is not None else []
         # If a pin is set at the same moment, it may refuse the create.
         conditions.append(still("pinned_version", after.pinned_version))
     if state_of(after, audits) is TenantState.DELETED:

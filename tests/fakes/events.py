@@ -11,6 +11,7 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.api_keys import digest_of, new_key, visible_prefix
 from orchestrator.events.authorising import Standing
 from orchestrator.events.plans import Plan
+from orchestrator.events.quotas import month_of
 from orchestrator.events.records import (
     ApiKey,
     EventSettings,
@@ -36,7 +37,7 @@ def event_settings(life: TenantEpoch = ACME_LIFE, **changes: Any) -> EventSettin
 
 
 def standing(used: int = 0, **changes: Any) -> Standing:
-    return Standing(event_settings(**changes), used)
+    return Standing(event_settings(**changes), used, month_of(NOON))
 
 
 def api_key(key: str | None = None, life: TenantEpoch = ACME_LIFE, **changes: Any) -> ApiKey:

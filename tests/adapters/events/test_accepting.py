@@ -16,7 +16,7 @@ from orchestrator.adapters.event_contents import S3Contents
 from orchestrator.events.accepting import Accepted, Accepting, DifferentContent, NewEvent, TooLarge
 from orchestrator.events.authorising import Standing
 from orchestrator.events.content import MAX_BODY_BYTES, Packed, unpack
-from orchestrator.events.plans import LONGEST_DELIVERY, Plan
+from orchestrator.events.plans import LONGEST_DELIVERY, PLANS, Plan
 from orchestrator.events.quotas import OverLimit, Quotas
 from orchestrator.events.records import Content, Event, TenantEpoch
 from orchestrator.events.statuses import EventStatus
@@ -164,6 +164,15 @@ def test_requests_with_one_idempotency_key_are_one_event(world: World) -> None:
     outcome = world.accepting.accept(standing(), KEYED)
     assert outcome == Accepted(first, EventStatus.RECEIVED, repeated=True)
     assert len(world.rows()) == 2  # The event and its mark.
+
+
+def test_repetitions_do_not_use_up_the_month(world: World) -> None:
+    almost = standing(used=PLANS[Plan.PRO].events_per_month - 2)
+    first = world.accept(KEYED, almost)
+    for _ in range(3):
+        assert world.accept(KEYED, almost) == first
+    world.accept(given=almost)
+    assert isinstance(world.accepting.accept(almost, ORDER), OverLimit)
 
 
 def test_another_content_with_the_same_key_is_refused(world: World) -> None:

@@ -43,7 +43,7 @@ def ended(lives: Lives) -> EventSettings:
     settings = lives.settings()
     lives.key(settings)
     source, form = lives.source(settings), lives.form(settings)
-    standing = Standing(settings, 0)
+    standing = Standing(settings, 0, "2026-11")
     for event in (SMALL, LARGE, replace(SMALL, source_id=source), replace(SMALL, form_id=form)):
         for _ in range(10):
             lives.accept(standing, event)
@@ -150,7 +150,7 @@ class TestPurging:
         assert lives.step(settings.life) == LookAgain(900)
         lives.wait(10 * MINUTE)
         assert lives.step(settings.life) == LookAgain(300)
-        lives.accept(Standing(settings, 0))
+        lives.accept(Standing(settings, 0, "2026-11"))
         lives.wait(5 * MINUTE)
         assert lives.step(settings.life) == LookAgain(900)
         lives.wait(15 * MINUTE)
@@ -171,7 +171,7 @@ class TestPurging:
         assert lives.step(settings.life) == LookAgain(900)
         for _ in range(2):
             for _ in range(30):
-                lives.accept(Standing(settings, 0))
+                lives.accept(Standing(settings, 0, "2026-11"))
             lives.wait(15 * MINUTE)
             assert isinstance(lives.step(settings.life, pages=1), MoreToPurge)
         assert lives.step(settings.life) == LookAgain(900)
@@ -188,7 +188,7 @@ class TestPurging:
     def test_the_current_epoch_of_a_tenant_is_never_purged(self, lives: Lives) -> None:
         settings = lives.settings()
         lives.key(settings)
-        lives.accept(Standing(settings, 0))
+        lives.accept(Standing(settings, 0, "2026-11"))
         before = lives.traces(settings.life.epoch)
         assert isinstance(lives.step(settings.life), NotToPurge)
         # Not even with a forged request.
@@ -200,7 +200,7 @@ class TestPurging:
     def test_an_epoch_that_begins_like_another_one_is_not_touched(self, lives: Lives) -> None:
         settings = ended(lives)
         longer = TenantEpoch(ACME, settings.life.epoch + "0")
-        lives.accept(Standing(replace(settings, life=longer), 0), LARGE)
+        lives.accept(Standing(replace(settings, life=longer), 0, "2026-11"), LARGE)
         before = lives.traces(longer.epoch)
         assert len(before) == 2
         lives.purge(settings.life)

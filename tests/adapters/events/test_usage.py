@@ -39,7 +39,7 @@ def used(lives: Lives, settings: EventSettings) -> int:
 class TestCounting:
     def test_a_batch_is_one_write_per_tenant_and_month(self, lives: Lives, monkeypatch: pytest.MonkeyPatch) -> None:
         settings = lives.settings()
-        ids = [lives.accept(Standing(settings, 0)) for _ in range(7)]
+        ids = [lives.accept(Standing(settings, 0, "2026-11")) for _ in range(7)]
         writes: list[str] = []
         original = lives.dynamodb.update_item
 
@@ -54,15 +54,15 @@ class TestCounting:
 
     def test_the_month_is_that_of_the_event(self, lives: Lives) -> None:
         settings = lives.settings()
-        before = lives.accept(Standing(settings, 0))
+        before = lives.accept(Standing(settings, 0, "2026-11"))
         lives.wait(timedelta(days=20))
-        after = lives.accept(Standing(settings, 0))
+        after = lives.accept(Standing(settings, 0, "2026-11"))
         lives.count(lives.stream(settings.life, before, after))
         assert (lives.usage.used(settings.life, NOON), used(lives, settings)) == (1, 1)
 
     def test_a_batch_that_comes_again_is_counted_again(self, lives: Lives) -> None:
         settings = lives.settings()
-        stream = lives.stream(settings.life, lives.accept(Standing(settings, 0)))
+        stream = lives.stream(settings.life, lives.accept(Standing(settings, 0, "2026-11")))
         lives.count(stream)
         lives.count(stream)
         assert used(lives, settings) == 2
@@ -82,7 +82,7 @@ class TestCounting:
 
     def test_an_epoch_that_is_over_is_not_counted(self, lives: Lives) -> None:
         settings = lives.settings()
-        stream = lives.stream(settings.life, lives.accept(Standing(settings, 0)))
+        stream = lives.stream(settings.life, lives.accept(Standing(settings, 0, "2026-11")))
         lives.delete()
         lives.finding.find()
         assert lives.count(stream).ended == 1
@@ -90,7 +90,7 @@ class TestCounting:
 
     def test_a_withdrawn_tenant_is_counted_because_its_delete_may_be_refused(self, lives: Lives) -> None:
         settings = lives.settings()
-        stream = lives.stream(settings.life, lives.accept(Standing(settings, 0)))
+        stream = lives.stream(settings.life, lives.accept(Standing(settings, 0, "2026-11")))
         lives.tenants.withdrawn.add(ACME)
         lives.finding.find()
         lives.count(stream)
@@ -205,7 +205,7 @@ class TestTheFunction:
 class TestBilling:
     def test_every_hour_is_counted_once_it_is_over(self, lives: Lives) -> None:
         settings = lives.settings()
-        standing = Standing(settings, 0)
+        standing = Standing(settings, 0, "2026-11")
         for event in (SMALL, SMALL, SUBMISSION):
             lives.accept(standing, event)
         lives.wait(HOUR - timedelta(microseconds=1))
@@ -223,7 +223,7 @@ class TestBilling:
 
     def test_to_count_again_gives_the_same_figure(self, lives: Lives) -> None:
         settings = lives.settings()
-        lives.accept(Standing(settings, 0))
+        lives.accept(Standing(settings, 0, "2026-11"))
         lives.wait(2 * HOUR)
         lives.bill()
         figures = self.hours(lives)
@@ -234,7 +234,7 @@ class TestBilling:
     def test_hours_that_were_missed_are_made_up_for(self, lives: Lives) -> None:
         settings = lives.settings()
         for _ in range(30):
-            lives.accept(Standing(settings, 0))
+            lives.accept(Standing(settings, 0, "2026-11"))
             lives.wait(HOUR)
         lives.wait(timedelta(minutes=5))
         lives.bill()
@@ -243,7 +243,7 @@ class TestBilling:
 
     def test_an_epoch_that_is_over_is_not_billed(self, lives: Lives) -> None:
         settings = lives.settings()
-        lives.accept(Standing(settings, 0))
+        lives.accept(Standing(settings, 0, "2026-11"))
         lives.wait(2 * HOUR)
         listed = list(lives.epochs.listed_settings())
         lives.delete()
@@ -263,7 +263,7 @@ class TestBilling:
 
 def test_a_report_has_the_count_the_limit_and_the_bill(lives: Lives) -> None:
     settings = lives.settings(plan=Plan.STARTER)
-    ids = [lives.accept(Standing(settings, 0)) for _ in range(3)]
+    ids = [lives.accept(Standing(settings, 0, "2026-11")) for _ in range(3)]
     lives.count(lives.stream(settings.life, *ids))
     lives.wait(2 * HOUR)
     lives.bill()

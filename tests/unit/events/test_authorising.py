@@ -66,6 +66,7 @@ def test_a_valid_key_of_a_living_tenant_is_granted(world: World) -> None:
     grant = world.ask()
     assert isinstance(grant, Grant)
     assert grant.standing.settings == event_settings()
+    assert grant.standing.month == "2026-11"
 
 
 # The key is the same in every process, because pytest-xdist compares the names of tests.

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.authorising import Standing
 from orchestrator.events.plans import PLANS, Plan
-from orchestrator.events.quotas import OverLimit, Quotas
+from orchestrator.events.quotas import OverLimit, Quotas, month_of
 from orchestrator.events.records import EventSettings, TenantEpoch
 
 AT = datetime(2026, 11, 17, 12, tzinfo=UTC)
 FREE = PLANS[Plan.FREE]
 
 
-def standing(tenant: str = "acme", used: int = 0, plan: Plan = Plan.FREE) -> Standing:
+def standing(tenant: str = "acme", used: int = 0, plan: Plan = Plan.FREE, at: datetime = AT) -> Standing:
     life = TenantEpoch(TenantId(tenant), "5f3a9c01")
-    return Standing(
-        EventSettings(life, "created", plan, 1, inbox=True, type_index=True, created_at=AT, updated_at=AT), used
-    )
+    settings = EventSettings(life, "created", plan, 1, inbox=True, type_index=True, created_at=AT, updated_at=AT)
+    return Standing(settings, used, month_of(at))
+
+
+def accept(quotas: Quotas, given: Standing, at: datetime = AT) -> bool:
+    if quotas.take(given, at) is not None:
+        return False
+    quotas.count(given)
+    return True
 
 
 class Watch:
@@ -77,7 +83,13 @@ def test_the_month_closes_when_its_events_are_used(quotas: Quotas) -> None:
 
 def test_what_was_accepted_since_the_last_read_counts(quotas: Quotas) -> None:
     almost = standing(used=FREE.events_per_month - 2)
-    assert [quotas.take(almost, AT) is None for _ in range(3)] == [True, True, False]
+    assert [accept(quotas, almost) for _ in range(3)] == [True, True, False]
+
+
+def test_what_was_not_accepted_does_not_count(quotas: Quotas) -> None:
+    almost = standing(used=FREE.events_per_month - 1)
+    assert [quotas.take(almost, AT) for _ in range(3)] == [None, None, None]
+    assert [accept(quotas, almost) for _ in range(2)] == [True, False]
 
 
 def test_another_plan_takes_effect_at_once(quotas: Quotas) -> None:
@@ -87,6 +99,31 @@ def test_another_plan_takes_effect_at_once(quotas: Quotas) -> None:
 
 
 def test_december_ends_with_the_year(quotas: Quotas) -> None:
-    refused = quotas.take(standing(used=FREE.events_per_month), datetime(2026, 12, 31, 23, 59, 59, tzinfo=UTC))
+    at = datetime(2026, 12, 31, 23, 59, 59, tzinfo=UTC)
+    refused = quotas.take(standing(used=FREE.events_per_month, at=at), at)
     assert isinstance(refused, OverLimit)
     assert (refused.retry_after_seconds, "2027-01-01" in refused.reason) == (1, True)
+
+
+JUST_BEFORE_DECEMBER = datetime(2026, 11, 30, 23, 59, 55, tzinfo=UTC)
+DECEMBER = datetime(2026, 12, 1, tzinfo=UTC)
+
+
+def test_a_new_month_begins_at_once_though_the_usage_of_the_last_one_is_remembered(quotas: Quotas) -> None:
+    full = standing(used=FREE.events_per_month, at=JUST_BEFORE_DECEMBER)
+    assert quotas.take(full, JUST_BEFORE_DECEMBER) is not None
+    assert quotas.take(full, DECEMBER) is None
+
+
+def test_what_was_accepted_in_the_last_month_does_not_count_in_a_new_one(quotas: Quotas) -> None:
+    almost = standing(used=FREE.events_per_month - 1, at=JUST_BEFORE_DECEMBER)
+    assert [accept(quotas, almost, JUST_BEFORE_DECEMBER) for _ in range(2)] == [True, False]
+    assert accept(quotas, almost, DECEMBER)
+    assert accept(quotas, standing(used=0, at=DECEMBER), DECEMBER)
+
+
+def test_whoever_waits_as_long_as_told_comes_back_in_the_new_month(quotas: Quotas) -> None:
+    at = DECEMBER - timedelta(milliseconds=1500)
+    refused = quotas.take(standing(used=FREE.events_per_month, at=at), at)
+    assert isinstance(refused, OverLimit)
+    assert at + timedelta(seconds=refused.retry_after_seconds) >= DECEMBER
