@@ -23,6 +23,8 @@ MAX_SHARDS = 16
 _EVENT_ID = re.compile(EVENT_ID_PATTERN)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_LAST_MILLISECOND = f"{(datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1):012x}"
+"""48 bits hold times up to the year 10889, and Python has none after 9999."""
 _FRACTIONS = 4096
 """A millisecond is divided into this many parts, because 12 bits hold its fraction."""
 
@@ -52,9 +54,13 @@ def parse_event_id(text: object) -> str:
     """An event id, or ``{timestamp}#{event_id}`` as some clients know it."""
     event_id = text.rpartition("#")[2] if isinstance(text, str) else ""
     # fullmatch, because `$` alone would accept a trailing newline.
-    if not _EVENT_ID.fullmatch(event_id):
+    if not _EVENT_ID.fullmatch(event_id) or _milliseconds(event_id) > _LAST_MILLISECOND:
         raise InvalidRequest("The event id is not valid: it is a UUID of version 7, in lower case.")
     return event_id
+
+
+def _milliseconds(event_id: str) -> str:
+    return event_id[:8] + event_id[9:13]
 
 
 def shard_of(event_id: str) -> int:
@@ -68,7 +74,7 @@ def is_submission(event_id: str) -> bool:
 
 def received_at(event_id: str) -> datetime:
     """When the event was accepted, with microseconds."""
-    milliseconds = int(event_id[:8] + event_id[9:13], 16)
+    milliseconds = int(_milliseconds(event_id), 16)
     microseconds = int(event_id[15:18], 16) * 1000 // _FRACTIONS
     return _EPOCH + timedelta(milliseconds=milliseconds, microseconds=microseconds)
 

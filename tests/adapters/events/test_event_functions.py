@@ -243,3 +243,19 @@ def test_the_bucket_has_what_the_row_names(event_functions: EventFunctions) -> N
     s3 = importlib.import_module("tests.adapters.conftest").client("s3")
     (stored,) = s3.list_objects_v2(Bucket=BUCKET)["Contents"]
     assert stored["Key"] == row["payload_key"]["S"]
+
+
+@pytest.mark.parametrize(
+    ("route", "query"),
+    [
+        ("GET /inbox", {}),
+        ("GET /events", {}),
+        ("GET /events", {"event_type": "a"}),
+        ("GET /events", {"status": "failed"}),
+    ],
+)
+def test_a_cursor_that_nobody_was_given_is_refused(
+    event_functions: EventFunctions, route: str, query: dict[str, str]
+) -> None:
+    forged = {**query, "cursor": "ffffffff-ffff-7fff-8fff-ffffffffffff"}
+    assert event_functions.ask(route, event_functions.key(), query=forged).kind == "invalid-request"

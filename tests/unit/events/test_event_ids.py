@@ -54,6 +54,13 @@ def test_ids_and_timestamps_sort_by_time(moments: list[datetime]) -> None:
     assert event_timestamp(earlier) < event_timestamp(later)
 
 
+def test_an_id_of_a_time_after_the_year_9999_is_refused() -> None:
+    last = new_event_id(datetime.max.replace(tzinfo=UTC), 15)
+    assert received_at(parse_event_id(last)) == datetime.max.replace(tzinfo=UTC)
+    with pytest.raises(InvalidRequest, match="not valid"):
+        parse_event_id("ffffffff-ffff-7fff-8fff-ffffffffffff")
+
+
 @given(MOMENTS, SHARDS)
 def test_the_first_id_of_a_moment_is_not_above_any_id_of_that_moment(moment: datetime, shard: int) -> None:
     assert first_id_at(moment) <= new_event_id(moment, shard) < first_id_at(moment + timedelta(microseconds=1))
