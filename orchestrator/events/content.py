@@ -19,6 +19,19 @@ _MAX_UNPACKED_BYTES = 2 * MAX_BODY_BYTES
 _LENGTH_BYTES = 4
 
 
+MAX_PAGE_BYTES = 1_250_000
+"""The contents in one answer, together. Lambda answers with 6 MB at most, and text may become four times as long: a
+quotation mark in a header is escaped as JSON, and again in the answer of the function.
+"""
+
+
+def size_of(content: Content | None) -> int:
+    """The bytes of a content in an answer, before anything is escaped."""
+    if content is None:
+        return 0
+    return len(content.body) + sum(len(name.encode()) + len(value.encode()) for name, value in content.headers.items())
+
+
 @dataclass(frozen=True, slots=True)
 class Packed:
     data: bytes

@@ -12,6 +12,7 @@ from enum import StrEnum
 from heapq import merge
 
 from orchestrator.common.times import Clock
+from orchestrator.events.content import MAX_PAGE_BYTES, size_of
 from orchestrator.events.event_ids import IdRange
 from orchestrator.events.listing import EventPage, Listing
 from orchestrator.events.ports import Acknowledgements, EventReads
@@ -21,8 +22,6 @@ from orchestrator.events.statuses import UNDELIVERED
 MAX_PAGE_SIZE = 100
 MAX_ACKNOWLEDGED = 100
 _MAX_ROUNDS = 10
-_MAX_PAGE_BYTES = 4 * 1024 * 1024
-"""Lambda answers with 6 MB at most, and base64 makes contents a third larger."""
 
 
 class Acknowledged(StrEnum):
@@ -61,8 +60,8 @@ class Inbox:
                 is_waiting = event is not None and event.in_inbox and event.expires_at > self._clock.now()
                 if event is not None and is_waiting and event_type in (None, event.event_type):
                     event = self._listing.with_content(event)
-                    size += len(event.content.body) if event.content else 0
-                    if found and size > _MAX_PAGE_BYTES:
+                    size += size_of(event.content)
+                    if found and size > MAX_PAGE_BYTES:
                         return EventPage(found, after)
                     found.append(event)
                 after = event_id

@@ -13,7 +13,7 @@ from heapq import merge
 
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.times import Clock
-from orchestrator.events.content import Packed, unpack
+from orchestrator.events.content import MAX_PAGE_BYTES, Packed, size_of, unpack
 from orchestrator.events.event_ids import IdRange, first_id_at
 from orchestrator.events.ports import Contents, EventReads
 from orchestrator.events.records import Content, Event, EventSettings
@@ -94,7 +94,7 @@ class Listing:
         return replace(event, content=content)
 
     def page(self, settings: EventSettings, wanted: Filter, *, cursor: str | None, limit: int) -> EventPage:
-        """Events, newest first. Contents that are in S3 are not loaded."""
+        """Events, newest first. Contents that are in S3, or for which an answer has no room, are left out."""
         wanted.check(settings)
         since = first_id_at(wanted.since) if wanted.since else None
         until = first_id_at(wanted.until) if wanted.until else None
@@ -117,9 +117,9 @@ class Listing:
             if hidden_below is not None and event.event_id < hidden_below:
                 break
             if len(found) == limit:
-                return EventPage(found, found[-1].event_id)
+                return EventPage(_fitting(found), found[-1].event_id)
             found.append(event)
-        return EventPage(found, hidden_below)
+        return EventPage(_fitting(found), hidden_below)
 
     def _of_shard(self, settings: EventSettings, wanted: Filter, shard: int, within: IdRange, limit: int) -> _Part:
         shown: list[Event] = []
@@ -129,7 +129,9 @@ class Listing:
             batch = self._read(settings, wanted, shard, within, size)
             shown += [event for event in batch.events if wanted.matches(event) and self._is_shown(event, settings)]
             if batch.stopped_at is None or len(shown) >= size:
-                return _Part(shown[:size], None)
+                return _Part(_fitting(shown[:size]), None)
+            # Contents that compress well are much larger here than in the table.
+            shown = _fitting(shown)
             within = replace(within, before=batch.stopped_at)
         return _Part(shown, within.before)
 
@@ -155,6 +157,15 @@ class Listing:
         if event.expires_at <= now:
             return False
         return not is_finished(event.status) or event.received_at > now - settings.limits.retention
+
+
+def _fitting(events: Sequence[Event]) -> list[Event]:
+    """The events, without the contents for which an answer has no room. The first ones keep theirs."""
+    size, fitting = 0, []
+    for event in events:
+        size += size_of(event.content)
+        fitting.append(event if size <= MAX_PAGE_BYTES else replace(event, content=None))
+    return fitting
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import importlib
+import json
 import os
 from datetime import timedelta
 from typing import Any
@@ -259,3 +260,49 @@ def test_a_cursor_that_nobody_was_given_is_refused(
 ) -> None:
     forged = {**query, "cursor": "ffffffff-ffff-7fff-8fff-ffffffffffff"}
     assert event_functions.ask(route, event_functions.key(), query=forged).kind == "invalid-request"
+
+
+LAMBDA_ANSWERS_WITH = 6 * 1024 * 1024
+
+
+@pytest.mark.parametrize("route", ["GET /events", "GET /inbox"])
+@pytest.mark.parametrize("character", ["\\", "\u00e9", "["], ids=["backslashes", "accents", "not JSON"])
+def test_payloads_that_compress_well_do_not_make_an_answer_too_large(
+    event_functions: EventFunctions, route: str, character: str
+) -> None:
+    key = event_functions.key()
+    assert event_functions.operate("PUT /settings", body={"plan": "pro"}).status == 200
+    source = event_functions.ask("POST /sources", key, body={"name": "any", "provider": "none"}).body["source_id"]
+    text = character * ((MAX_BODY_BYTES - 100) // 2)
+    hook = http_event(
+        "POST /hooks/{sourceId}",
+        ids={"sourceId": source},
+        body=text if character == "[" else json.dumps({"a": text}, ensure_ascii=False),
+        # A quotation mark takes four characters in the end: it is escaped as JSON, and again in Lambda's answer.
+        headers={"x-note": '"' * 8000},
+    )
+    sent = [event_functions.call("receive", hook).body["event_id"] for _ in range(26)]
+    shown: list[str] = []
+    query = {"limit": "100"}
+    while True:
+        result = importlib.import_module(module_of("tenant_events")).handler(
+            http_event(route, key=key, query=query), None
+        )
+        assert result["statusCode"] == 200
+        assert len(json.dumps(result)) < LAMBDA_ANSWERS_WITH
+        page = json.loads(result["body"])
+        shown += [event["event_id"] for event in page["events"]]
+        if page["cursor"] is None:
+            break
+        query = {"limit": "100", "cursor": page["cursor"]}
+    assert sorted(shown) == sorted(sent)
+
+
+def test_a_list_leaves_out_the_payloads_for_which_it_has_no_room(event_functions: EventFunctions) -> None:
+    key = event_functions.key()
+    for _ in range(6):
+        send(event_functions, key, {"event_type": "a", "payload": {"a": "a" * 250_000}})
+    listed = event_functions.ask("GET /events", key).body["events"]
+    assert [event.get("payload_omitted", False) for event in listed] == [False] * 4 + [True] * 2
+    last = event_functions.ask("GET /events/{eventId}", key, ids={"eventId": listed[-1]["event_id"]}).body
+    assert len(last["payload"]["a"]) == 250_000
