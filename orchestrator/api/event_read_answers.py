@@ -17,6 +17,7 @@ from orchestrator.events.access import EventCredentials
 from orchestrator.events.event_ids import event_timestamp
 from orchestrator.events.inbox import Acknowledged
 from orchestrator.events.listing import EventPage
+from orchestrator.events.readable_json import is_readable
 from orchestrator.events.records import Content, Event
 from orchestrator.events.statuses import UNDELIVERED
 
@@ -104,9 +105,12 @@ def _content(content: Content, payload_as: PayloadAs) -> dict[str, Any]:
     if payload_as is PayloadAs.JSON:
         try:
             content.body.decode()
-            return shown | {"payload": _json.decode(content.body)}
+            payload = _json.decode(content.body)
         except (ValueError, RecursionError):
             pass
+        else:
+            if is_readable(content.body):
+                return shown | {"payload": payload}
     return shown | {"payload_base64": base64.b64encode(content.body).decode()}
 
 

@@ -148,7 +148,13 @@ class Event(EventWire, frozen=True, kw_only=True):
     headers: Annotated[dict[str, str], Meta(description="The headers of a webhook.")] | UnsetType = UNSET
     payload: Annotated[Any, Meta(description="The payload, if it is JSON. It is sent as it came in.")] = UNSET
     payload_base64: (
-        Annotated[str, Meta(description="The payload's bytes, if it is not JSON or if they were asked for.")]
+        Annotated[
+            str,
+            Meta(
+                description="The payload's bytes, if it is not JSON, if it is JSON that many programs cannot read "
+                "(nested above 100 levels, or numbers above 1,000 digits), or if they were asked for."
+            ),
+        ]
         | UnsetType
     ) = UNSET
     payload_omitted: (

@@ -306,3 +306,17 @@ def test_a_list_leaves_out_the_payloads_for_which_it_has_no_room(event_functions
     assert [event.get("payload_omitted", False) for event in listed] == [False] * 4 + [True] * 2
     last = event_functions.ask("GET /events/{eventId}", key, ids={"eventId": listed[-1]["event_id"]}).body
     assert len(last["payload"]["a"]) == 250_000
+
+
+@pytest.mark.parametrize(
+    "payload",
+    ['{"a":' + "[" * 900 + "]" * 900 + "}", '{"a": ' + "1" * 5000 + "}", '{"a": 0.' + "1" * 5000 + "}"],
+    ids=["nested deeply", "a long number", "a long fraction"],
+)
+def test_json_that_many_programs_cannot_read_is_shown_in_base64(event_functions: EventFunctions, payload: str) -> None:
+    key = event_functions.key()
+    assert send(event_functions, key, f'{{"event_type": "a", "payload": {payload}}}').status == 202
+    for route in ("GET /events", "GET /inbox"):
+        (event,) = event_functions.ask(route, key).body["events"]
+        assert "payload" not in event
+        assert base64.b64decode(event["payload_base64"]).decode() == payload
