@@ -54,7 +54,7 @@ class ConfiguringKeys:
         self, settings: EventSettings, name: str, scopes: frozenset[Scope], *, expires_in: timedelta | None = None
     ) -> IssuedKey | Refused:
         def decide(now: datetime, _keys: Sequence[ApiKey]) -> IssuedKey:
-            return self._issued(settings.life, name, scopes, now, now + expires_in if expires_in else None)
+            return self._issued(settings.life, name, scopes, now, expires_in)
 
         return self._add(settings, decide)
 
@@ -74,8 +74,7 @@ class ConfiguringKeys:
                     f"Tenant {settings.life.tenant}: the API key {key_id} is revoked or has expired, so it cannot be "
                     "rotated. Create a new key.",
                 )
-            lifetime = old.expires_at - old.created_at if old.expires_at else None
-            issued = self._issued(settings.life, old.name, old.scopes, now, now + lifetime if lifetime else None)
+            issued = self._issued(settings.life, old.name, old.scopes, now, old.lifetime)
             end = now + overlap
             return replace(issued, replaced=replace(old, expires_at=min(old.expires_at or end, end)))
 
@@ -122,7 +121,7 @@ class ConfiguringKeys:
         raise unsettled(tenant)
 
     def _issued(
-        self, life: TenantEpoch, name: str, scopes: frozenset[Scope], now: datetime, expires_at: datetime | None
+        self, life: TenantEpoch, name: str, scopes: frozenset[Scope], now: datetime, lifetime: timedelta | None
     ) -> IssuedKey:
         text = self._make_key(self._environment)
         key = ApiKey(
@@ -134,7 +133,8 @@ class ConfiguringKeys:
             scopes=scopes,
             status=KeyStatus.ACTIVE,
             created_at=now,
-            expires_at=expires_at,
+            expires_at=now + lifetime if lifetime else None,
+            lifetime=lifetime,
         )
         return IssuedKey(text, key)
 

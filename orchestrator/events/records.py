@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from orchestrator.common.tenant_ids import TenantId
@@ -80,6 +80,9 @@ class ApiKey:
     status: KeyStatus
     created_at: datetime
     expires_at: datetime | None = None
+    lifetime: timedelta | None = None
+    """The lifetime that the key was made with, which its successors have, too. ``None`` if the key has no end. A
+    rotation brings ``expires_at`` forward, and leaves this as it is."""
     last_used_at: datetime | None = None
     """Written at most once per hour."""
 

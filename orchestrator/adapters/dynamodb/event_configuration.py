@@ -125,6 +125,7 @@ def api_key_row(key: ApiKey) -> Item:
         "status": s(key.status),
         "created_at": time(key.created_at),
         **({"expires_at": time(key.expires_at)} if key.expires_at else {}),
+        **({"lifetime": n(int(key.lifetime.total_seconds()))} if key.lifetime else {}),
     }
 
 
@@ -139,6 +140,7 @@ def api_key_from(row: Mapping[str, Any]) -> ApiKey:
         status=KeyStatus(row["status"]["S"]),
         created_at=_time_of(row, "created_at"),
         expires_at=moment(row, "expires_at"),
+        lifetime=timedelta(seconds=number(row, "lifetime", 0)) or None,
         last_used_at=moment(row, "last_used_at"),
     )
 

@@ -336,6 +336,23 @@ class TestRotation:
         assert new.replaced == old.key
         assert new.key.expires_at == NOON + 3 * HOUR
 
+    @pytest.mark.parametrize("days", [None, 90])
+    def test_a_rotation_that_is_repeated_because_its_answer_was_lost_issues_the_same_lifetime(
+        self, world: World, days: int | None
+    ) -> None:
+        settings = world.set()
+        lifetime = timedelta(days=days) if days else None
+        old = world.keys.create(settings, "shop", frozenset({Scope.WRITE}), expires_in=lifetime)
+        assert isinstance(old, IssuedKey)
+        world.clock.advance(HOUR)
+        lost, new = (world.keys.rotate(settings, old.key.key_id) for _ in range(2))
+        assert isinstance(lost, IssuedKey)
+        assert isinstance(new, IssuedKey)
+        assert new.key.expires_at == lost.key.expires_at == (world.clock.now() + lifetime if lifetime else None)
+        again = world.keys.rotate(settings, new.key.key_id)
+        assert isinstance(again, IssuedKey)
+        assert again.key.expires_at == new.key.expires_at
+
     def test_a_key_that_does_not_work_cannot_be_rotated(self, world: World) -> None:
         settings = world.set()
         key = world.key(settings).key
