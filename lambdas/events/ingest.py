@@ -9,7 +9,13 @@ from typing import Any
 
 from lambdas.event_runtime import use_cases
 from lambdas.logs import count, logger
-from orchestrator.api.event_answers import batch_response, denied_response, outcome_response, refused_response
+from orchestrator.api.event_answers import (
+    ACCEPTED,
+    batch_response,
+    denied_response,
+    outcome_response,
+    refused_response,
+)
 from orchestrator.api.event_reading import (
     MAX_BATCH_BYTES,
     MAX_SINGLE_BYTES,
@@ -52,14 +58,28 @@ def _respond(request: Mapping[str, Any], grant: Grant | Denied) -> Response:
         return denied_response(grant, Scope.WRITE)
     key = idempotency_key_of(request)
     if request.get("routeKey") == "POST /events/batch":
-        texts = sent_events(json_body(request, MAX_BATCH_BYTES))
-        return batch_response(
-            [
-                _each(partial(_accept, request, grant.standing, text, key and f"{key}#{number}"))
-                for number, text in enumerate(texts)
-            ]
-        )
+        return _accept_batch(request, grant.standing, key)
     return _accept(request, grant.standing, json_body(request, MAX_SINGLE_BYTES), key)
+
+
+def _accept_batch(request: Mapping[str, Any], standing: Standing, key: str | None) -> Response:
+    texts = sent_events(json_body(request, MAX_BATCH_BYTES))
+    responses: list[Response] = []
+    for number, text in enumerate(texts):
+        # No key of a single event has a blank, so it cannot be taken for this one.
+        accept = partial(_accept, request, standing, text, key and f"{key} {number}")
+        try:
+            responses.append(_each(accept))
+        except Exception:
+            if not any(each.status == ACCEPTED for each in responses):
+                raise
+            # The caller must learn which events are kept, or would send them again. The others are not tried: what
+            # failed would take its time again.
+            logger.exception("Batch ended early", extra={"accepted_before": number})
+            failed = try_again_later("Berth failed at this event of the batch, or at one before it. Send it again.")
+            responses += [failed] * (len(texts) - number)
+            break
+    return batch_response(responses)
 
 
 def _each(accept: Callable[[], Response]) -> Response:

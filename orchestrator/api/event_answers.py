@@ -23,6 +23,8 @@ from orchestrator.events.quotas import OverLimit
 from orchestrator.events.records import EventSettings, Scope
 from orchestrator.events.statuses import UNDELIVERED
 
+ACCEPTED = 202
+
 
 def outcome_response(outcome: Outcome, settings: EventSettings) -> Response:
     match outcome:
@@ -33,12 +35,12 @@ def outcome_response(outcome: Outcome, settings: EventSettings) -> Response:
                 "timestamp": event_timestamp(received_at(event_id)),
                 "repeated": repeated,
             }
-            return json_response(202, body)
+            return json_response(ACCEPTED, body)
         case DifferentContent(event_id):
             return problem(
                 DIFFERENT_CONTENT,
-                f"Event {event_id} was accepted with the same Idempotency-Key and another content. Use a new key for a "
-                "new event.",
+                f"The Idempotency-Key was used before, for event {event_id} with another content. Use a new key for a "
+                "new event. If the first request was not answered with 202, repeat it as it was.",
             )
         case TooLarge(size, limit):
             return problem(TOO_LARGE, f"The body has {size:,} bytes; at most {limit:,} are allowed.")
@@ -72,9 +74,9 @@ def refused_response(error: InvalidRequest) -> Response:
 
 
 def batch_response(responses: Sequence[Response]) -> Response:
-    accepted = [response.status == 202 for response in responses]
+    accepted = [response.status == ACCEPTED for response in responses]
     return json_response(
-        202,
+        ACCEPTED,
         {
             "accepted": sum(accepted),
             "refused": len(accepted) - sum(accepted),

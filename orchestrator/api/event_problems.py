@@ -59,7 +59,7 @@ DIFFERENT_CONTENT = Problem(
     "different-content",
     409,
     "The idempotency key was used before",
-    "Another event was accepted with the same Idempotency-Key in the last 24 hours. Nothing was accepted now.",
+    "The Idempotency-Key was used for another event in the last 24 hours. Nothing was accepted now.",
 )
 INBOX_OFF = Problem("inbox-off", 409, "The inbox is off", "The tenant's inbox is switched off in its event settings.")
 TOO_LARGE = Problem("too-large", 413, "The event is too large", "The body is larger than 256 KB. Nothing was accepted.")

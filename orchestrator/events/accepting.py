@@ -53,7 +53,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class DifferentContent:
-    """Another content was accepted before with the same repetition key. Nothing was written."""
+    """Another content came before with the same repetition key, and may have been accepted. Nothing was written."""
 
     event_id: str
 

@@ -10,7 +10,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
+from orchestrator.adapters.dynamodb.events import DynamoEventWrites
 from orchestrator.adapters.event_ports import AwsEventPorts
 from orchestrator.events.content import MAX_BODY_BYTES
 from stacks.common.function_code import module_of
@@ -121,6 +123,47 @@ def test_each_event_of_a_batch_has_its_own_outcome(event_functions: EventFunctio
     assert (answer.status, answer.body["accepted"], answer.body["refused"]) == (202, 2, 2)
     assert [each["status_code"] for each in answer.body["results"]] == [202, 400, 202, 400]
     assert len(rows(event_functions)) == 2
+
+
+def test_a_failure_in_the_middle_of_a_batch_does_not_hide_what_was_accepted(
+    event_functions: EventFunctions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the caller would send the whole batch again, and the first events would be there twice."""
+    key, write = event_functions.key(), DynamoEventWrites.put
+    left = iter([True, False, True])
+
+    def fail_once(writes: DynamoEventWrites, *given: Any, **more: Any) -> None:
+        if not next(left):
+            raise ClientError({"Error": {"Code": "InternalServerError"}}, "PutItem")
+        write(writes, *given, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DynamoEventWrites, "put", fail_once)
+        answer = send(event_functions, key, {"events": [ORDER, ORDER, ORDER]}, "/events/batch")
+    assert answer.status == 202
+    assert (answer.body["accepted"], answer.body["refused"]) == (1, 2)
+    assert [each["status_code"] for each in answer.body["results"]] == [202, 503, 503]
+    assert len(rows(event_functions)) == 1
+
+
+def test_a_batch_of_which_nothing_was_accepted_fails_as_a_whole(
+    event_functions: EventFunctions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ClientError({"Error": {"Code": "InternalServerError"}}, "PutItem")
+
+    key = event_functions.key()
+    monkeypatch.setattr(DynamoEventWrites, "put", fail)
+    with pytest.raises(ClientError):
+        send(event_functions, key, {"events": [{"event_type": "#"}, ORDER, ORDER]}, "/events/batch")
+
+
+def test_the_key_of_a_batch_is_no_key_of_a_single_event(event_functions: EventFunctions) -> None:
+    key = event_functions.key()
+    send(event_functions, key, {"events": [ORDER]}, "/events/batch", headers={"idempotency-key": "order"})
+    for number in range(2):
+        answer = send(event_functions, key, headers={"idempotency-key": f"order#{number}"})
+        assert (answer.status, answer.body["repeated"]) == (202, False)
 
 
 def test_a_batch_that_is_sent_again_is_accepted_once(event_functions: EventFunctions) -> None:
