@@ -50,9 +50,10 @@ def _answer(request: Mapping[str, Any], log: dict[str, object]) -> Response:
         return _webhook(_parameter(request, "sourceId", log), request, log)
     if path == _FORM:
         form_id = _parameter(request, "formId", log)
-        response = _preflight(form_id, request) if method == "OPTIONS" else _submission(form_id, request, log)
-        # Whatever the answer is, a page that may send the form may read it.
+        # Read before the submission: once that is accepted, nothing may fail. Whatever the answer is, a page that may
+        # send the form may read it.
         form = receiving.form(form_id)
+        response = _preflight(form_id, request) if method == "OPTIONS" else _submission(form_id, request, log)
         return response if form is None else _with_headers(response, cors_headers(form, header(request, "origin")))
     return problem(UNKNOWN_SOURCE, "There is no such route. Webhooks go to /hooks/..., forms to /forms/...")
 

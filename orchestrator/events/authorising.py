@@ -55,7 +55,10 @@ class Grant:
 
 
 class Authorising:
-    """``monotonic`` measures how long a read has been remembered. It is not affected by changes of the clock."""
+    """``monotonic`` and ``clock`` both measure how long a read has been remembered, and the longer time counts.
+
+    The clock may be set, and ``monotonic`` may stand still while Lambda has frozen the instance.
+    """
 
     def __init__(
         self,
@@ -72,11 +75,11 @@ class Authorising:
         self._usage = usage
         self._key_use = key_use
         self._clock = clock
-        self._keys: _Remembered[ApiKey] = _Remembered(monotonic)
-        self._sources: _Remembered[Source] = _Remembered(monotonic)
-        self._forms: _Remembered[Form] = _Remembered(monotonic)
+        self._keys: _Remembered[ApiKey] = _Remembered(monotonic, clock)
+        self._sources: _Remembered[Source] = _Remembered(monotonic, clock)
+        self._forms: _Remembered[Form] = _Remembered(monotonic, clock)
         # Kept apart from keys, sources and forms: a result that was made from remembered results would be older.
-        self._standings: _Remembered[Standing] = _Remembered(monotonic)
+        self._standings: _Remembered[Standing] = _Remembered(monotonic, clock)
         self._use_noted: dict[str, datetime] = {}
 
     def by_key(self, key: str | None, scope: Scope) -> Grant | Denied:
@@ -139,22 +142,26 @@ class _Remembered(Generic[Value]):
     Only what was found is remembered. The oldest result gives way to a new one.
     """
 
-    def __init__(self, monotonic: Callable[[], float]) -> None:
+    def __init__(self, monotonic: Callable[[], float], clock: Clock) -> None:
         self._monotonic = monotonic
-        self._results: OrderedDict[Hashable, tuple[float, Value]] = OrderedDict()
+        self._clock = clock
+        self._results: OrderedDict[Hashable, tuple[float, datetime, Value]] = OrderedDict()
 
     def forget(self, name: Hashable) -> None:
         self._results.pop(name, None)
 
     def get(self, name: Hashable, read: Callable[[], Value | None]) -> Value | None:
-        now = self._monotonic()
+        now, at = self._monotonic(), self._clock.now()
         known = self._results.get(name)
-        if known is not None and now - known[0] < REMEMBERED_SECONDS:
-            return known[1]
-        value = read()
+        if known is not None:
+            since, read_at, value = known
+            # A clock that was set back says nothing, so nothing is remembered then.
+            if now - since < REMEMBERED_SECONDS and abs((at - read_at).total_seconds()) < REMEMBERED_SECONDS:
+                return value
+        found = read()
         self._results.pop(name, None)
-        if value is not None:
-            self._results[name] = now, value
+        if found is not None:
+            self._results[name] = now, at, found
             if len(self._results) > _MAX_REMEMBERED:
                 self._results.popitem(last=False)
-        return value
+        return found

@@ -54,6 +54,7 @@ from orchestrator.events.event_ids import (
     shard_of,
 )
 from orchestrator.events.records import TenantEpoch
+from orchestrator.events.resource_ids import IdPrefix
 
 STATUS_INDEX = "status-index"
 TYPE_INDEX = "event-type-index"
@@ -251,11 +252,17 @@ def type_of_index(sk: str) -> str:
 
 
 def source_of_index(pk: str) -> str | None:
-    return pk.removeprefix(SOURCE_PREFIX).partition("#")[0] if pk.startswith(SOURCE_PREFIX) else None
+    return _resource_of_index(pk, SOURCE_PREFIX, IdPrefix.SOURCE)
 
 
 def form_of_index(pk: str) -> str | None:
-    return pk.removeprefix(FORM_PREFIX).partition("#")[0] if pk.startswith(FORM_PREFIX) else None
+    return _resource_of_index(pk, FORM_PREFIX, IdPrefix.FORM)
+
+
+def _resource_of_index(pk: str, prefix: str, kind: IdPrefix) -> str | None:
+    """The id in a partition of sources or forms. A tenant with the id SRC has one that begins like those of sources."""
+    resource_id = pk.removeprefix(prefix).partition("#")[0]
+    return resource_id if pk.startswith(f"{prefix}{kind}_") else None
 
 
 def _position(event_id: str) -> str:

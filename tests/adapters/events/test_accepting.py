@@ -13,6 +13,7 @@ from orchestrator.adapters.dynamodb.event_keys import event_key
 from orchestrator.adapters.dynamodb.event_rows import event_from
 from orchestrator.adapters.dynamodb.events import DynamoEventWrites
 from orchestrator.adapters.event_contents import S3Contents
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.accepting import Accepted, Accepting, DifferentContent, NewEvent, TooLarge
 from orchestrator.events.authorising import Standing
 from orchestrator.events.content import MAX_BODY_BYTES, Packed, unpack
@@ -107,6 +108,13 @@ def test_a_submission_is_listed_by_its_form(world: World) -> None:
     assert row["sk"]["S"] == f"SUB#{event_id}"
     assert row["GSI2PK"]["S"] == "FORM#form_1#0"
     assert world.event(event_id).form_id == "form_1"
+
+
+@pytest.mark.parametrize("tenant", ["SRC", "FORM"])
+def test_no_tenants_id_is_taken_for_a_source_or_a_form(world: World, tenant: str) -> None:
+    life = TenantEpoch(TenantId.parse(tenant), "5f3a9c01")
+    event = world.event(world.accept(given=standing(life=life)), life)
+    assert (event.source_id, event.form_id, event.event_type) == (None, None, "order.created")
 
 
 def test_a_large_content_is_in_s3_before_its_row(world: World) -> None:

@@ -14,9 +14,12 @@ import pytest
 from botocore.exceptions import ClientError
 
 from orchestrator.adapters import aws, event_ports
+from orchestrator.adapters.dynamodb.event_configuration import DynamoConfiguration
 from orchestrator.adapters.dynamodb.event_keys import event_key
 from orchestrator.adapters.dynamodb.event_rows import event_from
+from orchestrator.adapters.dynamodb.events import DynamoEventWrites
 from orchestrator.common.callers import digest_of
+from orchestrator.common.errors import Throttled
 from orchestrator.events.configuring import SettingsChange
 from orchestrator.events.configuring_forms import FormChange
 from orchestrator.events.configuring_sources import CreatedSource, NewSource
@@ -399,6 +402,26 @@ def test_a_throttled_table_is_told_as_try_again(receive: Receive) -> None:
     finally:
         emitter().unregister("before-call.dynamodb.PutItem", throttled)
     assert is_problem(answer, 503, "try-again")
+
+
+def test_a_submission_that_is_kept_is_answered_so_also_if_the_table_is_throttled_from_then_on(
+    receive: Receive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the page would send it again."""
+    form, put = receive.form(origins=(PAGE,)), DynamoEventWrites.put
+
+    def throttled(*_: object) -> None:
+        raise Throttled("GetItem: slow down")
+
+    def put_and_wait(writes: DynamoEventWrites, *given: Any, **more: Any) -> None:
+        put(writes, *given, **more)
+        receive.watch.seconds += 10
+        monkeypatch.setattr(DynamoConfiguration, "_get", throttled)
+
+    monkeypatch.setattr(DynamoEventWrites, "put", put_and_wait)
+    status, headers, answer = receive.call(to_form(form, b"name=Ada", origin=PAGE))
+    assert (status, headers["Access-Control-Allow-Origin"]) == (202, PAGE)
+    assert receive.event(answer["event_id"]).form_id == form.form_id
 
 
 def test_no_secret_no_body_and_no_header_is_logged(receive: Receive, capsys: pytest.CaptureFixture[str]) -> None:

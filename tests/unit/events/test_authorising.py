@@ -110,6 +110,15 @@ def test_a_revoked_key_stops_within_ten_seconds(world: World) -> None:
     assert world.ask() is Denied.UNKNOWN_KEY
 
 
+@pytest.mark.parametrize("seconds", [10, -10])
+def test_a_revoked_key_stops_also_in_an_instance_that_was_frozen(world: World, seconds: int) -> None:
+    """Nobody promises that the monotonic clock goes on while Lambda has frozen an instance."""
+    world.ask()
+    world.put(api_key(KEY, status=KeyStatus.REVOKED))
+    world.clock.advance(timedelta(seconds=seconds))
+    assert world.ask() is Denied.UNKNOWN_KEY
+
+
 def test_a_remembered_key_expires_on_time(world: World) -> None:
     world.put(api_key(KEY, expires_at=NOON + timedelta(seconds=3)))
     assert isinstance(world.ask(), Grant)
