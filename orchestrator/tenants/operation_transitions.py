@@ -8,7 +8,7 @@ All writes of an operation are fenced by its lock, or by the condition that no l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -181,6 +181,7 @@ def _metadata_once_begun(
         is_refused = is_delete_in_effect(before.audits) and not revive
         if not is_refused:
             sets |= _owner_recorded(run, metadata and after, before.audits)
+    clears += ["created_at"] if _is_created_as_new(after, sets, revive=revive) else []
     # The list shows a time even for a tenant that has no metadata yet.
     defaults: dict[str, object] = {"updated_at": after.updated_at or at}
     # The labels and pin of another team's resource were recorded earlier, if the resource may change the tenant.
@@ -195,9 +196,6 @@ def _metadata_once_begun(
         conditions.append(still("asked_for", asked_for))
         clears += ["asked_for", "asked_for_at"] if asked_for == run.attempt else []
     if revive:
-        # A tenant that is still withdrawn is created as a new one, though its delete has not finished. Whatever belongs
-        # to the creation before it, such as its events, has ended.
-        clears += ["created_at"] if after.withdrawn_by is not None else []
         # If a pin is set at the same moment, it may refuse the create.
         conditions.append(still("pinned_version", after.pinned_version))
     if state_of(after, audits) is TenantState.DELETED:
@@ -210,6 +208,15 @@ def _metadata_once_begun(
         clears += unlisted
     condition = all_of(*conditions) if conditions else None
     return [Update(MetadataKey(run.tenant), sets, defaults, clears, condition)]
+
+
+def _is_created_as_new(before: Metadata, sets: Mapping[str, object], *, revive: bool) -> bool:
+    """True if whatever belongs to the creation of the tenant so far, such as its events, has ended.
+
+    The tenant is still withdrawn, by a delete that has not finished; or it gets another owner than the recorded one.
+    """
+    unfinished_delete = revive and before.withdrawn_by is not None
+    return unfinished_delete or before.created_by not in (None, sets.get("created_by", before.created_by))
 
 
 def _owner_recorded(run: Run, metadata: Metadata | None, audits: Sequence[Audit]) -> dict[str, object]:

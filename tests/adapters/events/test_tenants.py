@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from orchestrator.adapters.dynamodb.event_tenants import DynamoTenants
-from orchestrator.tenants.records import Operation
+from orchestrator.tenants.records import Operation, Request
 from tests.adapters.conftest import TABLE
 from tests.adapters.tables import LATER, SECOND, WholeTable, a_run, create, publish, take
-from tests.fakes import ACME, QUEUE_TABOO
+from tests.fakes import ACME, QUEUE, QUEUE_TABOO, a_resource
 from tests.present import present
 
 if TYPE_CHECKING:
@@ -81,3 +81,24 @@ def test_a_tenant_whose_delete_was_refused_keeps_its_incarnation_also_when_it_is
     take(table, again)
     publish(table, again, at=LATER + 3 * SECOND)
     assert tenants.incarnation(ACME) == first
+
+
+def test_a_tenant_that_never_had_a_queue_is_another_incarnation_once_it_has_another_owner(
+    dynamodb: DynamoDBClient,
+) -> None:
+    """Its first create failed after the stack had recorded its queue, so it could have settings and keys already."""
+    table, tenants = WholeTable(dynamodb, TABLE), DynamoTenants(dynamodb, TABLE)
+    of_a_team = Request(resource=a_resource(), explicit=True)
+    run = a_run(request=of_a_team)
+    take(table, run)
+    table.record_queue(ACME, stack_id="stack-1", queue=QUEUE, at=LATER)
+    first = present(tenants.incarnation(ACME))
+    table.forget_queue(ACME, stack_id="stack-1")
+    table.fail(run, QUEUE_TABOO, LATER)
+    again = a_run(2, started_at=LATER + SECOND, request=of_a_team)
+    take(table, again)
+    table.fail(again, QUEUE_TABOO, LATER + 2 * SECOND)
+    assert tenants.incarnation(ACME) == first, "it is still the same team's tenant"
+    by_an_operator = a_run(3, started_at=LATER + 3 * SECOND)
+    take(table, by_an_operator)
+    assert tenants.has_ended(ACME, first)
