@@ -588,6 +588,12 @@ BUGS = {
         STALE_COUNTS,
         RECREATED_TENANTS,
     ),
+    "who creates a tenant again inherits its life": PlantedBug(
+        replacing("_is_created_as_new", always(False), operation_transitions),
+        "brings back a deleted tenant as the one that was created at",
+        None,
+        RECREATED_TENANTS,
+    ),
     "labels are lost before a create begins": PlantedBug(
         _lose_what_is_said_before_a_create_begins, "was asked for with", None, ORDERS_BEFORE_BEGIN
     ),

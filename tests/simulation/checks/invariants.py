@@ -215,7 +215,7 @@ class TenantChecks:
             assert audit.execution not in self._all.runs, f"{caller} adopts {audit.execution}, which is Berth's own"
             return
         if audit.revived_by is not None and audit.revived_by != (was_audit and was_audit.revived_by):
-            self._revived(caller, now.owner)
+            self._revived(caller, now)
             if was_audit is not None and replace(audit, revived_by=was_audit.revived_by) == was_audit:
                 return
         run = self._all.runs.get(audit.execution)
@@ -239,14 +239,18 @@ class TenantChecks:
             lags = early and NOT_LISTED in audit.root_cause.reason
             assert not lags, f"{name} has failed because CloudFormation was late to list its queue: {audit.root_cause}"
 
-    def _revived(self, caller: Caller, owner: str | None) -> None:
+    def _revived(self, caller: Caller, now: Rows) -> None:
+        owner = now.owner
         assert owner == caller.execution, f"{caller} revives a tenant that belongs to {owner}"
         assert self._all.runs[owner].explicit, f"{caller} brings back a deleted tenant unasked"
         if self.to_go:
             self._check_reviver(self._all.resource_of(owner))
             wanted = self.requests.may_bring_back(owner, self._delete)
             assert wanted, f"{caller} brings back a deleted tenant, which nobody asked for since"
-            self.requests.is_gone()  # From now on it is another tenant of the same name.
+            # From now on it is another tenant of the same name.
+            since = now.metadata.created_at if now.metadata else None
+            assert since is None, f"{caller} brings back a deleted tenant as the one that was created at {since}"
+            self.requests.is_gone()
             self.requests.begins(self._all.requester_of(owner), by_name=True)
             self._all.seen["revived"] += 1
         self.deleted = self.to_go = False
