@@ -20,7 +20,7 @@ from orchestrator.events.quotas import OverLimit
 from orchestrator.events.records import Content, EventSettings, TenantEpoch
 from stacks.common.function_code import module_of
 from tests.adapters.conftest import TABLE, client
-from tests.adapters.events.functions import EventFunctions
+from tests.adapters.events.functions import EventFunctions, http_event
 from tests.adapters.events.lives import SMALL, Lives, record
 from tests.fakes import ACME, NOON
 from tests.fakes.events import ACME_LIFE
@@ -183,6 +183,13 @@ class TestTheFunction:
         bad = record(f"TENANT_ID#{life}#0", f"EVT#{new_event_id(NOON, 0)}")
         self.call(bad)
         assert [len(each["records"]) for each in self.messages(sqs)] == [1]
+
+    def test_a_damaged_counter_refuses_no_events(self, event_functions: EventFunctions) -> None:
+        key = event_functions.key()
+        row = {**event_keys.usage_key(self.life_of(event_functions), "2026-11"), "events": {"S": "many"}}
+        event_functions.dynamodb.put_item(TableName=TABLE, Item=row)
+        event = http_event("POST /events", key=key, body={"event_type": "a", "payload": {}})
+        assert event_functions.call("ingest", event).status == 202
 
     def test_a_failure_of_the_queue_does_not_hold_up_the_stream(
         self, event_functions: EventFunctions, sqs: SQSClient
