@@ -25,6 +25,7 @@
 | events/event_operators                                   | operators: over HTTP                            |
 | events/count_usage                                       | the stream of the table of events               |
 | events/bill_usage                                        | a schedule                                      |
+| events/unfinished_work                                   | the control plane, before it deletes a tenant   |
 | events/find_purges                                       | EventBridge, after a delete, and a schedule     |
 | events/purge_events                                      | the machine that purges a tenant's events       |
 

@@ -68,6 +68,7 @@ if TYPE_CHECKING:
         StackResources,
         Stacks,
         TenantReader,
+        UnfinishedWork,
     )
     from orchestrator.tenants.records import Queue, RootCause, Run
     from orchestrator.tenants.resource_requests import Claim, TenantQueueRequest
@@ -171,6 +172,9 @@ class Ports(Protocol):
     def queues(self) -> Queues: ...
 
     @property
+    def unfinished_work(self) -> UnfinishedWork: ...
+
+    @property
     def templates(self) -> TemplateStore: ...
 
     @property
@@ -269,7 +273,8 @@ class UseCases:
     @property
     def lifecycle(self) -> Lifecycle:
         """The operators' orders."""
-        return self._lifecycle(self._limits_of_orders, parameters=self.ports.parameters)
+        ports = self.ports
+        return self._lifecycle(self._limits_of_orders, parameters=ports.parameters, unfinished=ports.unfinished_work)
 
     @property
     def tenant_queue_lifecycle(self) -> Lifecycle:
@@ -279,7 +284,12 @@ class UseCases:
         return self._lifecycle(self.counted_creates, counted_for=TENANT_QUEUE_RESOURCES)
 
     def _lifecycle(
-        self, limits: CreateLimits, *, counted_for: str | None = None, parameters: Parameters | None = None
+        self,
+        limits: CreateLimits,
+        *,
+        counted_for: str | None = None,
+        parameters: Parameters | None = None,
+        unfinished: UnfinishedWork | None = None,
     ) -> Lifecycle:
         from orchestrator.tenants.lifecycle import Lifecycle
 
@@ -296,6 +306,7 @@ class UseCases:
             counted_for=counted_for,
             names=ports.settings.names,
             parameters=parameters,
+            unfinished=unfinished,
         )
 
     def answer_tenant_queue(
@@ -340,6 +351,7 @@ class UseCases:
             reader=ports.tenants,
             stacks=ports.stacks,
             queues=ports.queues,
+            unfinished=ports.unfinished_work,
             clock=ports.clock,
         )
 

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     )
     from orchestrator.events.purging import FindingPurges, ListingPurges, Purging
     from orchestrator.events.receiving import Receiving
+    from orchestrator.events.unfinished import CountingUnfinished
     from orchestrator.events.usage import Billing, Counting, ReportingUsage
 
 
@@ -264,6 +265,15 @@ class EventUseCases:
         return ReportingUsage(usage=self.ports.usage, billed=self.ports.billed_usage, clock=self.ports.clock)
 
     # The end of a tenant
+
+    @property
+    def counting_unfinished(self) -> CountingUnfinished:
+        from orchestrator.events.unfinished import CountingUnfinished
+
+        ports = self.ports
+        return CountingUnfinished(
+            tenants=ports.tenants, configuration=ports.configuration, events=ports.event_reads, clock=ports.clock
+        )
 
     @property
     def finding_purges(self) -> FindingPurges:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from orchestrator.adapters.sqs import SqsQueues
     from orchestrator.adapters.sts import StsCredentials
     from orchestrator.adapters.survey import CloudFormationSurvey
+    from orchestrator.adapters.unfinished_work import LambdaUnfinishedWork
     from orchestrator.reconciling.health import Concurrency
     from orchestrator.releases.ports import Parameters
     from orchestrator.tenants.ledger import Ledger
@@ -134,6 +135,12 @@ class AwsPorts:
         from orchestrator.adapters.sqs import SqsQueues
 
         return SqsQueues(client("sqs"))
+
+    @cached_property
+    def unfinished_work(self) -> LambdaUnfinishedWork:
+        from orchestrator.adapters.unfinished_work import LambdaUnfinishedWork
+
+        return LambdaUnfinishedWork(lambda: client("lambda"), self.settings.names.unfinished_work_function)
 
     @cached_property
     def templates(self) -> S3Templates:

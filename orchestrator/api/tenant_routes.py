@@ -138,8 +138,9 @@ DELETE_TENANT: Route[DeleteTenant, Accepted | Unchanged] = Route(
     audience=Audience.OPERATOR,
     rate=Rate.ORDERS,
     summary="Delete a tenant and its queue",
-    description="A tenant whose queue has messages is not deleted, unless drainSeconds or force is set. While the "
-    "tenant is being deleted, getQueue answers 409; after that, 410.",
+    description="A tenant whose queue has messages is not deleted, unless drainSeconds or force is set. Events in its "
+    "inbox count as messages, but are not drained: acknowledge them, or set force. While the tenant is being deleted, "
+    "getQueue answers 409; after that, 410.",
     request=DeleteTenant,
     answers=(_UNCHANGED, _ACCEPTED),
     problems=(*ALWAYS, NOT_EMPTY, NOT_ADOPTED, BUSY),

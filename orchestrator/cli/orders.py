@@ -204,7 +204,9 @@ def delete(
             help=f"First wait this long for receivers to empty the queue: at most {MAX_DRAIN_SECONDS}.",
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Also delete the messages in the queue.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also delete the messages in the queue, and all events.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", help=f"Do not ask for confirmation of --force. {NOT_ASKED}")] = False,
     reason: Reason = None,
     wait: Wait = False,
@@ -213,6 +215,7 @@ def delete(
 ) -> None:
     """Delete a tenant and its queue, unless there are messages in the queue.
 
+    Events in the tenant's inbox count as messages.
     The tenant's history is kept. Only berth create brings the tenant back.
     """
     if drain and force:
@@ -226,7 +229,7 @@ def delete(
         ),
         timeout=timeout if wait else None,
         as_json=as_json,
-        lost="every message in its queue" if force and not yes else None,
+        lost="every message in its queue, and its events" if force and not yes else None,
     )
 
 

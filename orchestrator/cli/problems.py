@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.cli.errors import ApiProblem, ExitCode
 from orchestrator.events.refusals import EventRefusal
+from orchestrator.events.unfinished import INBOX
 from orchestrator.tenants.admission import Refusal
 
 if TYPE_CHECKING:
@@ -91,5 +92,8 @@ def _not_empty(answer: ApiAnswer, code: ExitCode) -> ApiProblem:
         for queue, held in answer.body["messages"].items()
     ]
     line = f"Tenant {answer.body['tenantId']} still has messages, so nothing was deleted."
-    advice = "Receive the messages; or wait until they have been received: --drain SECONDS; or delete them: --force"
-    return ApiProblem(line, code, answer.body, [*counts, advice])
+    advice = ["Receive the messages; or wait until they have been received: --drain SECONDS; or delete them: --force"]
+    if INBOX in answer.body["messages"]:
+        tenant = answer.body["tenantId"]
+        advice.append(f"Acknowledge the events: berth inbox {tenant}, then berth inbox ack {tenant} EVENT_ID...")
+    return ApiProblem(line, code, answer.body, [*counts, *advice])

@@ -36,6 +36,7 @@ Configuration:
 Usage, and the end of a tenant:
 
 - :mod:`orchestrator.events.usage`        counting events, for limits and for bills
+- :mod:`orchestrator.events.unfinished`   events that a delete of the tenant would lose
 - :mod:`orchestrator.events.purging`      deleting what a deleted tenant has left behind
 - :mod:`orchestrator.events.purge_steps`  the payloads of the machine that purges
 """

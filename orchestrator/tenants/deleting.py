@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from orchestrator.common.stack_arns import name_of
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import Clock
 from orchestrator.releases.template_contract import DEAD_LETTER_QUEUE, OUTBOUND_QUEUE
 from orchestrator.tenants.creating import DELETING, broken
 from orchestrator.tenants.names import LEGACY_PREFIXES_SETTING, Names
 from orchestrator.tenants.outcomes import Again, Draining, Empty, GaveUp, Gone, Started, Working
 from orchestrator.tenants.own_stack import has_unknown_stack, own_stack, recorded_stack
-from orchestrator.tenants.ports import Queues, Stack, Stacks, TenantReader
+from orchestrator.tenants.ports import Queues, Stack, Stacks, TenantReader, UnfinishedWork
 from orchestrator.tenants.records import Messages, Metadata, Queue, Run
 from orchestrator.tenants.stack_status import StackCondition, condition
 from orchestrator.tenants.updating import since
@@ -42,12 +43,16 @@ def check_messages(
     reader: TenantReader,
     stacks: Stacks,
     queues: Queues,
+    unfinished: UnfinishedWork,
     clock: Clock,
 ) -> Empty | Draining | GaveUp:
     """Check whether the deletion would lose messages. The queue is no longer served, but may still have receivers.
 
     The counts are estimates: SQS may count a message up to a minute late. So the queues are empty only once every count
     within ``empty_for`` has found no messages. ``empty_since`` is the time of the first of those counts.
+
+    Unfinished work outside the queues counts as messages, but nobody can finish it while the tenant is withdrawn. So
+    the delete does not wait for it.
     """
     now = clock.now()
     reason = why_not_adopted(reader.metadata(run.tenant), stacks.names, queues)
@@ -55,6 +60,11 @@ def check_messages(
         return GaveUp(reason)
     if run.request.force:
         return Empty(empty_since, now)
+    if elsewhere := unfinished_work(run.tenant, unfinished):
+        return GaveUp(
+            f"Tenant {run.tenant} still has unfinished work: {describe_messages(elsewhere)}. Nothing was deleted. "
+            "Finish it, or force the deletion."
+        )
     counted = _counted_for(run, reader, stacks, queues)
     if not counted:
         return Empty(empty_since, now)
@@ -99,6 +109,11 @@ def messages_of(metadata: Metadata | None, queues: Queues) -> dict[str, Messages
     if metadata is None:
         return {}
     return _not_empty(_counted(metadata.queue, metadata.outbound_queue, queues))
+
+
+def unfinished_work(tenant: TenantId, work: UnfinishedWork) -> dict[str, Messages]:
+    """Unfinished work outside the tenant's queues, as messages that can be received."""
+    return _not_empty({name: Messages(number, 0, 0) for name, number in work.unfinished(tenant).items()})
 
 
 def _counted_for(run: Run, reader: TenantReader, stacks: Stacks, queues: Queues) -> dict[str, Messages]:

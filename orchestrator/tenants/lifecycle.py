@@ -20,7 +20,7 @@ from orchestrator.releases.records import Release
 from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
 from orchestrator.tenants.admission import Refusal, Refused, refusal, tenant_deleted, unknown_release, unknown_tenant
 from orchestrator.tenants.decisions import FleetFull, Limited, TooManyCreates, version_to_create
-from orchestrator.tenants.deleting import describe_messages, messages_of, why_not_adopted
+from orchestrator.tenants.deleting import describe_messages, messages_of, unfinished_work, why_not_adopted
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.operations import is_dead
 from orchestrator.tenants.own_stack import has_unknown_stack, why_out_of_reach
@@ -32,6 +32,7 @@ from orchestrator.tenants.ports import (
     SeenTenant,
     TenantDescriptions,
     TenantReader,
+    UnfinishedWork,
 )
 from orchestrator.tenants.records import (
     START_GRACE_PERIOD,
@@ -93,6 +94,8 @@ class Lifecycle:
     names: Names = field(default_factory=Names)
     parameters: Parameters | None = None
     """The parameters of tenants' templates. Only upgrades need them."""
+    unfinished: UnfinishedWork | None = None
+    """Unfinished work of tenants, for an early refusal. The delete itself always checks it."""
 
     def create(
         self,
@@ -330,12 +333,16 @@ class Lifecycle:
             # If the stack is out of reach, so is its queue. The delete itself reports the reason.
             is_unchecked = forced_or_draining or why_out_of_reach(metadata, self.names)
             held = {} if is_unchecked else messages_of(metadata, self.queues)
+            # Draining does not help here: nobody can finish this work while the tenant is withdrawn.
+            unfinished = {} if request.force or not self.unfinished else unfinished_work(tenant, self.unfinished)
+            held |= unfinished
             if not held:
                 return None
             return Refused(
                 Refusal.NOT_EMPTY,
                 f"Tenant {tenant} still has messages: {describe_messages(held)}. Nothing was deleted. Receive them, "
-                "wait for them to be received (drain), or force the deletion.",
+                "wait for them to be received (drain), or force the deletion."
+                + (" Draining waits for queues only." if unfinished else ""),
                 {"messages": {name: _counts(messages) for name, messages in held.items()}},
             )
         release = self.releases.release(attempt.version)

@@ -111,6 +111,15 @@ class Names:
         return f"{self.tenant_prefix}queue"
 
     @property
+    def unfinished_work_function(self) -> str:
+        """The function that is asked before a tenant is deleted. Another stack may provide it: the event plane does.
+
+        The control plane knows only this name, so that the other stack can be added and removed without a change of the
+        control plane.
+        """
+        return f"{self.control_plane.lower()}-unfinished-work"
+
+    @property
     def service_token_export(self) -> str:
         """The name of the export from which other teams' stacks import the ServiceToken of Custom::TenantQueue."""
         return f"{self.control_plane}{_SERVICE_TOKEN_EXPORT}"

@@ -81,6 +81,16 @@ class Executions(Protocol):
         """Resume a waiting execution. ``False`` if it is no longer waiting."""
 
 
+class UnfinishedWork(Protocol):
+    """What a tenant has outside its queues that a delete would lose. Another stack may answer this, or none."""
+
+    def unfinished(self, tenant: TenantId) -> Mapping[str, int]:
+        """The number of unfinished things by the name of the place where they wait; at most a hundred are counted.
+
+        Empty if there are none. Raises Unsettled if it cannot be found out.
+        """
+
+
 class TenantReader(Protocol):
     def metadata(self, tenant: TenantId) -> Metadata | None: ...
 

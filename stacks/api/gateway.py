@@ -18,7 +18,7 @@ from stacks.common.dead_letters import DeadLetters
 from stacks.common.functions import WHOLE_FLEET_MEGABYTES, BerthFunction, FunctionKit
 from stacks.common.graphs import graph, search
 from stacks.common.limits import limit_creates, limit_tenants
-from stacks.common.permissions import allow, names_of
+from stacks.common.permissions import allow, allow_asking_for_unfinished_work, names_of
 from stacks.common.table import HISTORY_ROWS, RELEASE_ROWS, TENANT_ROWS
 from stacks.reconciling.reconciliation import Reconciliation
 from stacks.rollouts.machine import RolloutMachine
@@ -180,6 +180,7 @@ class Api(Capability):
         kit.table.allow(operators.role, "Query", rows=RELEASE_ROWS)
         rollouts.allow_operating(operators.role)
         reconciliation.allow_asking(operators.role)
+        allow_asking_for_unfinished_work(operators.role)
         _allow_diagnosing(operators.role, kit, dead_letters)
         return operators
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aws_cdk import Acknowledgment, Stack, Validations
+from aws_cdk import Acknowledgment, ArnFormat, Stack, Validations
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
@@ -49,6 +49,17 @@ def allow_on_tenant_stacks(
         conditions=conditions,
         wildcard_because=_TENANT_STACKS_ARE_MANY,
     )
+
+
+def allow_asking_for_unfinished_work(role: iam.Role) -> None:
+    """Let a role ask the function that knows tenants' unfinished work. There may be no such function (decision 41)."""
+    function = Stack.of(role).format_arn(
+        service="lambda",
+        resource="function",
+        resource_name=names_of(role).unfinished_work_function,
+        arn_format=ArnFormat.COLON_RESOURCE_NAME,
+    )
+    allow(role, ["lambda:InvokeFunction"], function)
 
 
 def allow_looking_at_tenant_stacks(role: iam.Role, *operations: str) -> None:

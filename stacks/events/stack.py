@@ -1,7 +1,8 @@
 """Berth's event plane: what arrives for a tenant is accepted once, kept, and read.
 
 It is a stack of its own, deployed after the control plane. It uses the control plane's table and the machine that
-deletes tenants; the control plane knows nothing of it.
+deletes tenants. The control plane knows nothing of it but the name of one function, which it asks, if there is one,
+before it deletes a tenant.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from stacks.events.gateway import EventsApi
 from stacks.events.purging import Purging
 from stacks.events.secrets_key import SecretsKey
 from stacks.events.table import EventsTable
+from stacks.events.unfinished import UnfinishedWork
 from stacks.events.usage import Usage
 from stacks.settings import Settings
 
@@ -51,7 +53,8 @@ class EventsStack(Stack):
             delete_tenant=control_plane.machines.delete,
             settings=settings,
         )
-        behind_api: list[Capability] = [table, contents, secrets, usage, purging]
+        unfinished = UnfinishedWork(self, "Unfinished", kit=kit, events=table)
+        behind_api: list[Capability] = [table, contents, secrets, usage, purging, unfinished]
         api = EventsApi(
             self,
             "Api",

@@ -114,6 +114,11 @@ class EventsTable(Capability):
         )
         self._encryption.allow_table(role, writing=False)
 
+    def allow_index(self, role: iam.Role, index: str) -> None:
+        """Let a role query one index, for any tenant."""
+        allow(role, ["dynamodb:Query"], f"{self._table.table_arn}/index/{index}")
+        self._encryption.allow_table(role, writing=False)
+
     def allow_indexes(self, role: iam.Role, *, rows: str | None = None) -> None:
         """Let a role query both indexes.
 

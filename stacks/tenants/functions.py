@@ -10,6 +10,7 @@ from constructs import Construct
 from stacks.common.functions import BerthFunction, FunctionKit
 from stacks.common.permissions import (
     allow,
+    allow_asking_for_unfinished_work,
     allow_looking_at_tenant_stacks,
     allow_on_tenant_queues,
     allow_on_tenant_stacks,
@@ -95,6 +96,7 @@ class TenantFunctions:
         self._kit.table.allow(check_messages.role, "GetItem", rows=TENANT_ROWS)
         allow_looking_at_tenant_stacks(check_messages.role)
         allow_on_tenant_queues(check_messages.role, "GetQueueAttributes", "GetQueueUrl")
+        allow_asking_for_unfinished_work(check_messages.role)
         return check_messages
 
     @property

@@ -24,7 +24,14 @@ from tests.fakes.examples import (
     stack_arn,
     take,
 )
-from tests.fakes.others import FakeClock, FakeExecutions, FakeQueues, FakeTemplates, InMemoryCreateCounts
+from tests.fakes.others import (
+    FakeClock,
+    FakeExecutions,
+    FakeQueues,
+    FakeTemplates,
+    FakeUnfinishedWork,
+    InMemoryCreateCounts,
+)
 from tests.fakes.ports import FakeIssuer, FakePorts, FakeSettings
 from tests.fakes.resources import FakeResources
 from tests.fakes.rollouts import (
@@ -65,6 +72,7 @@ __all__ = [
     "FakeStacks",
     "FakeTemplates",
     "FakeThrottling",
+    "FakeUnfinishedWork",
     "InMemoryCreateCounts",
     "InMemoryManifests",
     "InMemoryRollouts",

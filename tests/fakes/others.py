@@ -109,6 +109,18 @@ class FakeExecutions:
         self._cut_short[execution] = self._clock.now()
 
 
+class FakeUnfinishedWork:
+    """What tenants have outside their queues."""
+
+    def __init__(self) -> None:
+        self.held: dict[TenantId, dict[str, int]] = {}
+        self.asked = 0
+
+    def unfinished(self, tenant: TenantId) -> dict[str, int]:
+        self.asked += 1
+        return self.held.get(tenant, {})
+
+
 class InMemoryCreateCounts:
     """How many creates each caller has started. ``tests/adapters`` holds it and DynamoDB's to one contract."""
 

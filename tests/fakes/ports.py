@@ -17,7 +17,14 @@ from orchestrator.tenants.names import Names
 from orchestrator.tenants.ports import FleetReader, StackResources
 from orchestrator.tenants.records import Queue
 from tests.fakes.examples import LOCATION, NAMES, NOON, VERSION, execution_arn, parameters_of
-from tests.fakes.others import FakeClock, FakeExecutions, FakeQueues, FakeTemplates, InMemoryCreateCounts
+from tests.fakes.others import (
+    FakeClock,
+    FakeExecutions,
+    FakeQueues,
+    FakeTemplates,
+    FakeUnfinishedWork,
+    InMemoryCreateCounts,
+)
 from tests.fakes.reconciling import FakeSurvey, InMemoryReconciliations
 from tests.fakes.resources import FakeResources
 from tests.fakes.rollouts import (
@@ -82,6 +89,7 @@ class FakePorts:
     parameters: Parameters = parameters_of
     stack_resources: StackResources = field(default_factory=FakeResources)
     queues: FakeQueues = field(default_factory=FakeQueues)
+    unfinished_work: FakeUnfinishedWork = field(default_factory=FakeUnfinishedWork)
     templates: FakeTemplates = field(default_factory=FakeTemplates)
     create_counts: InMemoryCreateCounts = field(default_factory=InMemoryCreateCounts)
     credentials: CredentialsIssuer | None = field(default_factory=FakeIssuer)

@@ -27,6 +27,7 @@ from tests.fakes import (
     FakeExecutions,
     FakeQueues,
     FakeStacks,
+    FakeUnfinishedWork,
     InMemoryTable,
     a_release,
     an_audit,
@@ -72,6 +73,7 @@ class Ports:
     queues: FakeQueues
     executions: FakeExecutions
     clock: FakeClock
+    unfinished_work: FakeUnfinishedWork
     names: Iterator[int] = field(default_factory=lambda: count(1))
     """Numbers for names that nobody else can guess."""
 
@@ -103,6 +105,7 @@ class World:
     queues: FakeQueues = field(default_factory=FakeQueues)
     executions: FakeExecutions = field(default_factory=FakeExecutions)
     clock: FakeClock = field(default_factory=FakeClock)
+    unfinished_work: FakeUnfinishedWork = field(default_factory=FakeUnfinishedWork)
     cloudformation_goes_on: Callable[[], bool] = lambda: True
     """Decides if CloudFormation ends its work in this moment."""
     to_come: deque[Callable[[], None]] = field(default_factory=deque)
@@ -122,6 +125,7 @@ class World:
             watched("queues", self.queues, around),
             watched("executions", self.executions, around),
             self.clock,
+            self.unfinished_work,
             self.names,
         )
 

@@ -285,6 +285,7 @@ def names(
     source_bucket = spelled(publisher["Environment"]["Variables"]["BERTH_SOURCE_BUCKET"])
     return {
         "<AWS::StackId>": "the control plane's own stack",
+        f"arn:<AWS::Partition>:lambda:{here}:function:berth-unfinished-work": "the function for unfinished work",
         table: "the table",
         f"{table}/index/Listing": "the index",
         f"arn:<AWS::Partition>:cloudformation:{here}:stack/{NAMES.tenant_prefix}*/*": "tenant stacks",

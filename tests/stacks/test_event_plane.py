@@ -23,6 +23,7 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.plans import Plan, time_to_live
 from orchestrator.events.purging import HEARTBEAT_IS_LOST_AFTER
 from orchestrator.events.records import TenantEpoch
+from orchestrator.tenants.names import Names
 from stacks.api.throttles import SUBMISSIONS, THROTTLES
 from stacks.events.rows import (
     CONFIGURATION_ROWS,
@@ -72,6 +73,20 @@ def test_without_events_there_is_only_the_control_plane_and_it_is_the_same(
     stacks = [name for name, each in manifest["artifacts"].items() if each["type"] == "aws:cloudformation:stack"]
     assert stacks == ["Berth"]
     assert json.loads((without_events / "Berth.template.json").read_text(encoding="utf-8")) == control_plane
+
+
+def test_the_control_plane_asks_the_function_of_this_name_and_no_other(
+    control_plane: Json, event_plane: Json, event_function_ids: dict[str, str]
+) -> None:
+    name = event_plane["Resources"][event_function_ids["unfinished_work"]]["Properties"]["FunctionName"]
+    assert name == Names().unfinished_work_function
+    asked = [
+        spelled(each["Resource"])
+        for policy in properties(control_plane, "AWS::IAM::Policy")
+        for each in policy["PolicyDocument"]["Statement"]
+        if "unfinished" in spelled(each["Resource"])
+    ]
+    assert [each.rpartition(":")[2] for each in asked] == [name, name]
 
 
 def test_it_imports_only_the_table_and_the_machine_that_deletes_tenants(event_plane: Json, control_plane: Json) -> None:
@@ -314,6 +329,7 @@ READS = ACCEPTS | {"BERTH_SECRETS_KEY", "BERTH_EVENTS_ENVIRONMENT"}
         ("bill_usage", {"BERTH_EVENTS_TABLE"}),
         ("purge_events", {"BERTH_EVENTS_TABLE", "BERTH_CONTENTS_BUCKET", "BERTH_PURGE_SETTLE_SECONDS"}),
         ("find_purges", {"BERTH_PURGE_MACHINE"}),
+        ("unfinished_work", {"BERTH_EVENTS_TABLE"}),
         ("api_proof", {"BERTH_STACK_ID", "BERTH_API", "BERTH_API_STAGE"}),
     ],
 )
@@ -556,6 +572,12 @@ FUNCTIONS: dict[str, Grants] = {
         LISTED: {"dynamodb:Query"},
         "the machine purge_events": {"states:StartExecution"},
         "dead letters: searches for deleted tenants": {"sqs:SendMessage"},
+    },
+    "unfinished_work": {
+        of_tenants(CONFIGURATION_ROWS): {"dynamodb:GetItem"},
+        **SEES_WHETHER_TENANTS_LIVE,
+        "the index by status": {"dynamodb:Query"},
+        of_events(EVENT_ROWS): {"dynamodb:GetItem", "dynamodb:BatchGetItem"},
     },
     "api_proof": {
         "the stack itself": {"cloudformation:DescribeStackResource", "cloudformation:DescribeStacks"},

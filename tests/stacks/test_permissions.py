@@ -86,6 +86,8 @@ def on_machines(action: str, *machines: str) -> Grants:
 
 SEES_EXECUTIONS: Grants = {f"executions of {machine}": {"states:DescribeExecution"} for machine in TENANT_MACHINES}
 
+ASKS_FOR_UNFINISHED_WORK: Grants = {"the function for unfinished work": {"lambda:InvokeFunction"}}
+
 READS_MESSAGES: Grants = {"tenant queues": {"sqs:GetQueueAttributes", "sqs:GetQueueUrl"}}
 
 REQUESTS_OPERATIONS: Grants = {
@@ -162,6 +164,7 @@ FUNCTIONS: dict[str, Grants] = {
     },
     "operators": {
         **REQUESTS_OPERATIONS,
+        **ASKS_FOR_UNFINISHED_WORK,
         **STARTS_ROLLOUTS,
         HISTORY_TABLE_ROWS: {"dynamodb:Query", "dynamodb:PutItem"},
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query"},
@@ -228,6 +231,7 @@ FUNCTIONS: dict[str, Grants] = {
         "tenant stacks": READS_STACKS,
     },
     "check_messages": {
+        **ASKS_FOR_UNFINISHED_WORK,
         TENANT_TABLE_ROWS: {"dynamodb:GetItem"},
         **NOTES_THROTTLES,
         "tenant stacks": READS_STACKS,

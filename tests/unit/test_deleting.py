@@ -80,6 +80,40 @@ def statuses(*meant: StackCondition) -> list[str]:
     return sorted(status for each in meant for status in SORTED[each])
 
 
+# Unfinished work outside the queues
+
+
+@pytest.mark.parametrize("specs", [{}, {"drain_seconds": 600}])
+def test_a_tenant_with_unfinished_work_is_not_deleted_and_not_kept_withdrawn_for_it(
+    world: Deleting, specs: dict[str, int]
+) -> None:
+    world.unfinished_work.held[ACME] = {"inbox of events": 3}
+    refused = failure(world.check(**specs))
+    assert refused.reason == (
+        "Tenant acme still has unfinished work: inbox of events: 3 visible, 0 in flight, 0 delayed. Nothing was "
+        "deleted. Finish it, or force the deletion."
+    )
+
+
+def test_work_that_comes_in_after_the_first_look_is_found(world: Deleting) -> None:
+    assert isinstance(world.check(), Draining)
+    world.clock.advance(EMPTY_FOR)
+    world.unfinished_work.held[ACME] = {"inbox of events": 1}
+    assert "unfinished work" in failure(world.check()).reason
+
+
+def test_unfinished_work_counts_also_for_a_tenant_without_a_queue(world: Deleting) -> None:
+    world.table.plant_metadata(some_metadata(queue=None, outbound_queue=None))
+    world.unfinished_work.held[ACME] = {"inbox of events": 1}
+    failure(world.check())
+
+
+def test_a_forced_delete_does_not_ask_for_unfinished_work(world: Deleting) -> None:
+    world.unfinished_work.held[ACME] = {"inbox of events": 3}
+    assert isinstance(world.check(force=True), Empty)
+    assert world.unfinished_work.asked == 0
+
+
 # Messages
 
 HELD = [

@@ -764,6 +764,22 @@ def test_force_and_drain_start_the_delete_of_a_tenant_with_messages(ready: Order
     assert (request.force, request.drain_seconds) == (spec.get("force", False), spec.get("drain_seconds", 0))
 
 
+@pytest.mark.parametrize("spec", [{}, {"drain_seconds": 60}])
+def test_a_tenant_with_unfinished_work_is_not_deleted_because_draining_waits_for_queues_only(
+    ready: Orders, spec: dict[str, int]
+) -> None:
+    ready.unfinished_work.held[ACME] = {"inbox of events": 2}
+    told = refused(ready.lifecycle.delete(ACME, replace(BY_ADA, **spec)), Refusal.NOT_EMPTY)  # type: ignore[arg-type]
+    assert told.details == {"messages": {"inbox of events": {"visible": 2, "inFlight": 0, "delayed": 0}}}
+    assert told.reason.endswith("Draining waits for queues only.")
+    assert not ready.executions.started
+
+
+def test_force_starts_the_delete_of_a_tenant_with_unfinished_work(ready: Orders) -> None:
+    ready.unfinished_work.held[ACME] = {"inbox of events": 2}
+    accepted(ready.lifecycle.delete(ACME, replace(BY_ADA, force=True)))
+
+
 def test_other_wishes_do_not_delete_messages(ready: Orders) -> None:
     ready.queues.held[QUEUE.url] = Messages(1, 0, 0)
     asked = replace(BY_ADA, explicit=True, allow_replacement=True, allow_downgrade=True)

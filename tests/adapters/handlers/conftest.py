@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orchestrator.adapters import aws, ports
+from orchestrator.adapters.unfinished_work import LambdaUnfinishedWork
 from orchestrator.common.callers import digest_of
 from orchestrator.tenants.records import Operation
 from tests.adapters.conftest import REGION, TABLE, Endpoint, client
@@ -79,6 +80,8 @@ def functions(dynamodb: DynamoDBClient, monkeypatch: pytest.MonkeyPatch) -> Iter
     monkeypatch.setattr(aws, "_session", session)
     monkeypatch.setattr(ports, "SystemClock", lambda: clock)
     monkeypatch.setattr(ports, "sleep", lambda seconds: clock.advance(timedelta(seconds=seconds)))
+    # moto answers for functions that do not exist.
+    monkeypatch.setattr(LambdaUnfinishedWork, "unfinished", lambda _self, _tenant: {})
     functions = Functions(WholeTable(dynamodb, TABLE), dynamodb, clock, machines, tenant_queue_machine, rollout_machine)
     functions.hook("provide-client-params", functions.note)
     functions.hook("before-call.sfn.DescribeExecution", functions.show_execution)

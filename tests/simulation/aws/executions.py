@@ -133,6 +133,7 @@ def _check_messages(run: Run, event: Event, ports: Ports) -> Outcome:
         reader=ports.table,
         stacks=ports.stacks,
         queues=ports.queues,
+        unfinished=ports.unfinished_work,
         clock=ports.clock,
     )
 

@@ -111,6 +111,7 @@ class InMemoryApi(ClientByHand):
         )
         self.world = World(version=NEXT_VERSION, settings=settings)
         self.executions, self.queues = self.world.executions, self.world.queues
+        self.unfinished_work = self.world.unfinished_work
         self.clock, self.alarms = self.world.clock, self.world.alarms
         self.ledger, self.manifests = self.world.rollout_table, self.world.manifests
         self.rollout_executions = self.world.rollout_executions

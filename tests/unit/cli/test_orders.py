@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from orchestrator.cli.errors import ExitCode
+from orchestrator.events.unfinished import INBOX
 from orchestrator.tenants.records import Messages, Operation, Request
 from tests.fakes import ACME, NOON, QUEUE
 from tests.unit.cli.conftest import Scene
@@ -284,6 +285,17 @@ class TestDelete:
         ]
         assert json.loads(result.stdout)["messages"]["inbound queue"] == {"visible": 3, "inFlight": 1, "delayed": 0}
 
+    def test_unfinished_events_are_counted_as_messages_and_shown_with_advice(self, scene: Scene) -> None:
+        scene.has()
+        scene.api.unfinished_work.held[ACME] = {INBOX: 3}
+        result = scene.berth("delete", "acme", exits=ExitCode.REFUSED)
+        assert result.stderr.splitlines() == [
+            "Error: Tenant acme still has messages, so nothing was deleted.",
+            "  inbox of events: 3 visible, 0 in flight, 0 delayed",
+            "Receive the messages; or wait until they have been received: --drain SECONDS; or delete them: --force",
+            "Acknowledge the events: berth inbox acme, then berth inbox ack acme EVENT_ID...",
+        ]
+
     def test_the_queue_is_given_time_to_drain(self, scene: Scene) -> None:
         scene.has()
         scene.api.queues.held = {QUEUE.url: Messages(3, 0, 0)}
@@ -310,7 +322,9 @@ class TestDelete:
         scene.has()
         scene.typed = "acme\n"
         result = scene.berth("delete", "acme", "--force", exits=ExitCode.OK)
-        assert result.stderr.startswith("This deletes tenant acme and every message in its queue. Type the tenant's id")
+        assert result.stderr.startswith(
+            "This deletes tenant acme and every message in its queue, and its events. Type the tenant's id"
+        )
         assert started(scene)[3] == Request(by=ADA, force=True)
 
     @pytest.mark.parametrize("typed", ["y\n", "Acme\n", "\n", ""])
