@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.records import Attempt, Operation, Request
 from tests.e2e.deployed import Deployed, eventually
 from tests.e2e.events_api import EventsApi
 from tests.e2e.operators import delete, ended
@@ -83,8 +84,23 @@ def test_a_tenants_own_programs_get_credentials_for_its_events(berth: Deployed, 
     assert all(each.startswith(f"TENANT_ID#{TENANT}#") for each in issued["partitions"])
 
 
+def test_unfinished_events_stop_a_delete_whoever_starts_it(berth: Deployed, producer: Producer) -> None:
+    producer.send("a", {})
+    waiting = len(producer.ids("/inbox"))
+    refused = delete(berth, TENANT)
+    assert (refused.status, refused.body["type"]) == (409, "urn:berth:problem:queue-not-empty")
+    assert refused.body["messages"] == {"inbox of events": {"visible": waiting, "inFlight": 0, "delayed": 0}}
+
+    execution = berth.start(Attempt(TENANT, Operation.DELETE, berth.outputs["Version"], 1), Request(by="a test"))
+    assert berth.ended(execution)["status"] == "FAILED"
+    assert f"inbox of events: {waiting} visible" in str(berth.table.history(TENANT)[-1].root_cause)
+    # The tenant is in service again.
+    eventually(lambda: producer.ask("GET", "/inbox")[0] == 200 or None, what="the key works again", pause=1)
+
+
 def test_a_deleted_tenants_key_stops(berth: Deployed, producer: Producer) -> None:
     """This test is the last one: it deletes the tenant."""
+    producer.ask("POST", "/inbox/ack", {"event_ids": producer.ids("/inbox")})
     assert ended(berth, delete(berth, TENANT)) == "SUCCEEDED"
 
     def stopped() -> bool | None:
