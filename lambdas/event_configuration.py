@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from lambdas.event_runtime import use_cases
 from lambdas.event_serving import Served, served
+from orchestrator.api import event_configuration_models as models
 from orchestrator.api import event_configuration_routes as routes
 from orchestrator.api.event_configuration_answers import (
     created_source_response,
@@ -27,18 +28,18 @@ from orchestrator.events.configuring_forms import FormChange
 from orchestrator.events.records import EventSettings, SourceStatus
 
 
-def _settings(_request: routes.NoParameters, settings: EventSettings) -> Response:
+def _settings(_request: models.NoParameters, settings: EventSettings) -> Response:
     return settings_response(settings)
 
 
 # Keys
 
 
-def _list_keys(_request: routes.NoParameters, settings: EventSettings) -> Response:
+def _list_keys(_request: models.NoParameters, settings: EventSettings) -> Response:
     return keys_response(use_cases.configuring_keys.list(settings.life), use_cases.ports.clock.now())
 
 
-def _create_key(request: routes.CreateKey, settings: EventSettings) -> Response:
+def _create_key(request: models.CreateKey, settings: EventSettings) -> Response:
     seconds = or_default(request.expires_in_seconds)
     issued = use_cases.configuring_keys.create(
         settings,
@@ -49,13 +50,13 @@ def _create_key(request: routes.CreateKey, settings: EventSettings) -> Response:
     return issued_key_response(issued, use_cases.ports.clock.now())
 
 
-def _rotate_key(request: routes.RotateKey, settings: EventSettings) -> Response:
+def _rotate_key(request: models.RotateKey, settings: EventSettings) -> Response:
     overlap = timedelta(seconds=request.overlap_seconds)
     issued = use_cases.configuring_keys.rotate(settings, request.key_id, overlap=overlap)
     return issued_key_response(issued, use_cases.ports.clock.now())
 
 
-def _revoke_key(request: routes.OfKey, settings: EventSettings) -> Response:
+def _revoke_key(request: models.OfKey, settings: EventSettings) -> Response:
     revoked = use_cases.configuring_keys.revoke(settings.life, request.key_id)
     return key_response(revoked, use_cases.ports.clock.now())
 
@@ -63,66 +64,66 @@ def _revoke_key(request: routes.OfKey, settings: EventSettings) -> Response:
 # Sources
 
 
-def _list_sources(_request: routes.NoParameters, settings: EventSettings) -> Response:
+def _list_sources(_request: models.NoParameters, settings: EventSettings) -> Response:
     return sources_response(use_cases.configuring_sources.list(settings.life))
 
 
-def _create_source(request: routes.CreateSource, settings: EventSettings) -> Response:
+def _create_source(request: models.CreateSource, settings: EventSettings) -> Response:
     return created_source_response(use_cases.configuring_sources.create(settings, request.to_domain()))
 
 
-def _source(request: routes.OfSource, settings: EventSettings) -> Response:
+def _source(request: models.OfSource, settings: EventSettings) -> Response:
     return source_response(use_cases.configuring_sources.find(settings.life, request.source_id))
 
 
-def _pause_source(request: routes.OfSource, settings: EventSettings) -> Response:
+def _pause_source(request: models.OfSource, settings: EventSettings) -> Response:
     return _set_source_status(request, settings, SourceStatus.PAUSED)
 
 
-def _resume_source(request: routes.OfSource, settings: EventSettings) -> Response:
+def _resume_source(request: models.OfSource, settings: EventSettings) -> Response:
     return _set_source_status(request, settings, SourceStatus.ACTIVE)
 
 
-def _set_source_status(request: routes.OfSource, settings: EventSettings, status: SourceStatus) -> Response:
+def _set_source_status(request: models.OfSource, settings: EventSettings, status: SourceStatus) -> Response:
     return source_response(use_cases.configuring_sources.set_status(settings.life, request.source_id, status))
 
 
-def _delete_source(request: routes.OfSource, settings: EventSettings) -> Response:
+def _delete_source(request: models.OfSource, settings: EventSettings) -> Response:
     return deleted_source_response(use_cases.configuring_sources.delete(settings.life, request.source_id))
 
 
 # Forms
 
 
-def _list_forms(_request: routes.NoParameters, settings: EventSettings) -> Response:
+def _list_forms(_request: models.NoParameters, settings: EventSettings) -> Response:
     return forms_response(use_cases.configuring_forms.list(settings.life))
 
 
-def _create_form(request: routes.CreateForm, settings: EventSettings) -> Response:
+def _create_form(request: models.CreateForm, settings: EventSettings) -> Response:
     return form_response(use_cases.configuring_forms.create(settings, request.name, request.to_domain()), 201)
 
 
-def _form(request: routes.OfForm, settings: EventSettings) -> Response:
+def _form(request: models.OfForm, settings: EventSettings) -> Response:
     return form_response(use_cases.configuring_forms.find(settings.life, request.form_id))
 
 
-def _update_form(request: routes.UpdateForm, settings: EventSettings) -> Response:
+def _update_form(request: models.UpdateForm, settings: EventSettings) -> Response:
     return _change_form(request, settings, request.to_domain())
 
 
-def _pause_form(request: routes.OfForm, settings: EventSettings) -> Response:
+def _pause_form(request: models.OfForm, settings: EventSettings) -> Response:
     return _change_form(request, settings, FormChange(status=SourceStatus.PAUSED))
 
 
-def _resume_form(request: routes.OfForm, settings: EventSettings) -> Response:
+def _resume_form(request: models.OfForm, settings: EventSettings) -> Response:
     return _change_form(request, settings, FormChange(status=SourceStatus.ACTIVE))
 
 
-def _change_form(request: routes.OfForm, settings: EventSettings, change: FormChange) -> Response:
+def _change_form(request: models.OfForm, settings: EventSettings, change: FormChange) -> Response:
     return form_response(use_cases.configuring_forms.change(settings.life, request.form_id, change))
 
 
-def _delete_form(request: routes.OfForm, settings: EventSettings) -> Response:
+def _delete_form(request: models.OfForm, settings: EventSettings) -> Response:
     return deleted_form_response(use_cases.configuring_forms.delete(settings.life, request.form_id))
 
 

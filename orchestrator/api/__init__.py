@@ -16,10 +16,12 @@ The routes are declared once. The function, the gateway, the policies, the clien
 12. :mod:`orchestrator.api.event_routes`          the tenants' routes for events
 13. :mod:`orchestrator.api.event_read_routes`     the routes that read events and acknowledge those of the inbox
 14. :mod:`orchestrator.api.event_configuration_routes`  the routes for event settings, API keys, sources and forms
-15. :mod:`orchestrator.api.event_usage_routes`    the routes for usage and purges
-16. :mod:`orchestrator.api.for_operators`         operators' routes for what tenants can do themselves
-17. :mod:`orchestrator.api.routes`                all routes of the control plane
-18. :mod:`orchestrator.api.event_plane_routes`    all routes of the event plane
+15. :mod:`orchestrator.api.event_configuration_models`  the requests and answers of these routes
+16. :mod:`orchestrator.api.event_usage_routes`    the routes for usage and purges
+17. :mod:`orchestrator.api.receiving_routes`      the routes for everybody: webhooks and forms
+18. :mod:`orchestrator.api.for_operators`         operators' routes for what tenants can do themselves
+19. :mod:`orchestrator.api.routes`                all routes of the control plane
+20. :mod:`orchestrator.api.event_plane_routes`    all routes of the event plane
 
 Requests and answers:
 

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from orchestrator.api import event_configuration_routes, event_read_routes, event_routes, event_usage_routes
+from orchestrator.api import (
+    event_configuration_routes,
+    event_read_routes,
+    event_routes,
+    event_usage_routes,
+    receiving_routes,
+)
 from orchestrator.api.route import AnyRoute
 
 EVENT_ROUTES: tuple[AnyRoute, ...] = (
@@ -10,13 +16,9 @@ EVENT_ROUTES: tuple[AnyRoute, ...] = (
     *event_read_routes.ROUTES,
     *event_configuration_routes.ROUTES,
     *event_usage_routes.ROUTES,
+    *receiving_routes.ROUTES,
 )
-"""The event plane's API. Routes for tenants need an API key, the others AWS credentials."""
+"""The event plane's API. Tenants call with an API key, everybody without credentials, and all others with AWS's."""
 
 INGEST_ROUTES = frozenset({"POST /events", "POST /events/batch"})
 """The keys of the routes by which tenants' producers hand in events. A function of its own serves them."""
-
-PUBLIC_EVENT_ROUTES = ("POST /forms/{formId}", "OPTIONS /forms/{formId}", "ANY /hooks/{sourceId}")
-"""The keys of the routes for everybody. They take whatever a browser or a provider sends, so they declare no request.
-The function checks the origin of a form, and the signature of a webhook.
-"""

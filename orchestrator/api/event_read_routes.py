@@ -8,7 +8,10 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
 
-from orchestrator.api.event_configuration_routes import FormId, SourceId
+from orchestrator.api.event_configuration_models import (
+    FormId,
+    SourceId,
+)
 from orchestrator.api.event_fields import EventId, EventRequest, EventTime, EventType, EventWire
 from orchestrator.api.event_problems import INBOX_OFF, NO_SETTINGS, NO_SUCH_TENANT, UNKNOWN_EVENT, UNSUPPORTED_TYPE
 from orchestrator.api.event_routes import BY_KEY

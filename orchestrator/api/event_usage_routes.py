@@ -6,7 +6,10 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from orchestrator.api.event_configuration_routes import NoParameters, Plan
+from orchestrator.api.event_configuration_models import (
+    NoParameters,
+    Plan,
+)
 from orchestrator.api.event_fields import EventRequest, EventWire
 from orchestrator.api.event_routes import BY_KEY
 from orchestrator.api.fields import Moment, TenantIdText, whole

@@ -21,12 +21,13 @@ from typing import Annotated, Any, get_origin
 import msgspec
 
 from orchestrator.api import (
-    event_configuration_routes,
+    event_configuration_models,
     event_fields,
     event_read_routes,
     event_routes,
     fields,
     queue_routes,
+    receiving_routes,
     reconciliation_routes,
     rollout_models,
     tenant_models,
@@ -35,7 +36,7 @@ from orchestrator.api.event_plane_routes import EVENT_ROUTES
 from orchestrator.api.fields import ProblemMembers, as_documented
 from orchestrator.api.for_operators import OPERATORS_SUFFIX
 from orchestrator.api.problems import TYPE_PREFIX, Problem
-from orchestrator.api.route import RETRY_AFTER, RETRY_AFTER_SOMETIMES, Answer, AnyRoute, Audience, Header
+from orchestrator.api.route import ANY_METHOD, RETRY_AFTER, RETRY_AFTER_SOMETIMES, Answer, AnyRoute, Audience, Header
 from orchestrator.api.routes import ROUTES
 
 Json = dict[str, Any]
@@ -95,6 +96,11 @@ _PROBLEM: Json = {
 }
 
 
+def documented_method(route: AnyRoute) -> str:
+    """OpenAPI has no word for every method, so the document shows the usual one."""
+    return "post" if route.method == ANY_METHOD else route.method.lower()
+
+
 class _Document:
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -106,7 +112,7 @@ class _Document:
     def made(self, version: str) -> Json:
         paths: Json = {}
         for route in self._api.routes:
-            paths.setdefault(route.path, {})[route.method.lower()] = self._operation(route)
+            paths.setdefault(route.path, {})[documented_method(route)] = self._operation(route)
         components = {
             "securitySchemes": _security_schemes(self._api),
             "responses": _shared_responses(paths),
@@ -138,6 +144,10 @@ class _Document:
             needed = {"required": True} if required - set(route.path_parameters) else {}
             media = {"schema": self._schemas.of_body(route), "examples": self._of(route, "request")}
             operation["requestBody"] = {**needed, "content": {"application/json": media}}
+        if route.bodies:
+            shown = self._of(route, "request")
+            content = {kind: {"schema": {}, "example": shown[kind]} for kind in route.bodies}
+            operation["requestBody"] = {"required": True, "content": content}
         operation["responses"] = self._responses(route)
         return operation
 
@@ -162,6 +172,10 @@ class _Document:
         return dict(sorted(responses.items()))
 
     def _answer(self, route: AnyRoute, answer: Answer[Any]) -> Json:
+        headers = {header.name: _header(header) for header in answer.headers}
+        described = {"description": answer.description, **({"headers": headers} if headers else {})}
+        if answer.model is None:
+            return described
         name = answer.model.__name__
         own = self._of_route(route).get(str(answer.status))
         if own is None:
@@ -169,12 +183,7 @@ class _Document:
         else:
             examples = own.get("examples", {"example": {"value": own}})
         media = {"schema": {"$ref": _SCHEMA + name}, "examples": examples}
-        headers = {header.name: _header(header) for header in answer.headers}
-        return {
-            "description": answer.description,
-            **({"headers": headers} if headers else {}),
-            "content": {"application/json": media},
-        }
+        return {**described, "content": {"application/json": media}}
 
     def _problems(self, route: AnyRoute, status: int, problems: list[Problem], *, gateway: bool) -> Json:
         descriptions = [problem.description for problem in problems] + ([_GATEWAY[status][1]] if gateway else [])
@@ -236,7 +245,8 @@ class _Schemas:
         routes = api.routes
         self.components: Json = {}
         self._named = dict(_named_types(api))
-        models = {route.request for route in routes} | {each.model for route in routes for each in route.answers}
+        models = {route.request for route in routes}
+        models |= {each.model for route in routes for each in route.answers if each.model is not None}
         _, made = msgspec.json.schema_components([*models, ProblemMembers], ref_template=_SCHEMA + "{name}")
         rules = {model.__name__: getattr(model, "schema_rules", {}) for model in _with_bases(api, made, models)}
         self._enums: dict[str, str] = {}
@@ -390,7 +400,9 @@ def _shared_responses(paths: Json) -> Json:
 
 def _response_name(status: int, response: Json) -> str:
     """The name of the response's model or problem. Empty if the response has several."""
-    content = response["content"]
+    content = response.get("content")
+    if content is None:
+        return ""
     schema = content.get("application/problem+json", content.get("application/json"))["schema"]
     if "$ref" not in schema:
         return ""
@@ -481,7 +493,7 @@ EVENT_PLANE = Api(
     document=_DOCS / "openapi-events.json",
     examples=_DOCS / "event-api-examples.json",
     routes=EVENT_ROUTES,
-    modules=(fields, event_fields, event_routes, event_read_routes, event_configuration_routes),
+    modules=(fields, event_fields, event_routes, event_read_routes, event_configuration_models, receiving_routes),
     heading={
         "openapi": "3.1.0",
         "info": {
@@ -499,6 +511,7 @@ EVENT_PLANE = Api(
         "tags": [
             {"name": "tenants", "description": "Routes for tenants, with an API key."},
             {"name": "operators", "description": "Routes for operators."},
+            {"name": "everybody", "description": "Addresses for webhooks and forms, without credentials."},
         ],
     },
 )

@@ -16,6 +16,9 @@ RequestT = TypeVar("RequestT")
 AnswerT = TypeVar("AnswerT", covariant=True)
 """The wire models of the answers that are not problems."""
 
+ANY_METHOD = "ANY"
+"""The method of a route that takes every method. Its function refuses those that it does not know."""
+
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
 
@@ -58,7 +61,8 @@ class Header:
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[AnswerT]):
     status: int
-    model: type[AnswerT]
+    model: type[AnswerT] | None
+    """``None`` for an answer without content."""
     description: str
     headers: tuple[Header, ...] = ()
 
@@ -83,6 +87,8 @@ class Route(Generic[RequestT, AnswerT]):
     description: str = ""
     scope: str | None = None
     """The scope that the API key of a tenant must have."""
+    bodies: tuple[str, ...] = ()
+    """The content types of a body that is taken as it comes, without a wire model."""
 
     @property
     def key(self) -> str:

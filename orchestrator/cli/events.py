@@ -6,7 +6,14 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.api.event_configuration_routes import GET_SETTINGS, PUT_SETTINGS, ChangeSettings, NoParameters
+from orchestrator.api.event_configuration_models import (
+    ChangeSettings,
+    NoParameters,
+)
+from orchestrator.api.event_configuration_routes import (
+    GET_SETTINGS,
+    PUT_SETTINGS,
+)
 from orchestrator.api.event_usage_routes import GET_USAGE, LIST_PURGES, GetUsage
 from orchestrator.api.fields import or_unset
 from orchestrator.cli import event_reads, event_sending, render

@@ -9,7 +9,9 @@ from importlib import metadata
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as NoConnection
 
-from orchestrator.api.event_configuration_routes import NoParameters
+from orchestrator.api.event_configuration_models import (
+    NoParameters,
+)
 from orchestrator.api.event_usage_routes import LIST_PURGES
 from orchestrator.api.fields import EmptyRequest
 from orchestrator.api.reconciliation_routes import GET_DIAGNOSIS

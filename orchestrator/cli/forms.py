@@ -7,6 +7,12 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from orchestrator.api.event_configuration_models import (
+    CreateForm,
+    NoParameters,
+    OfForm,
+    UpdateForm,
+)
 from orchestrator.api.event_configuration_routes import (
     CREATE_FORM,
     DELETE_FORM,
@@ -14,10 +20,6 @@ from orchestrator.api.event_configuration_routes import (
     PAUSE_FORM,
     RESUME_FORM,
     UPDATE_FORM,
-    CreateForm,
-    NoParameters,
-    OfForm,
-    UpdateForm,
 )
 from orchestrator.api.fields import or_unset
 from orchestrator.api.route import Route

@@ -7,15 +7,17 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from orchestrator.api.event_configuration_models import (
+    CreateKey,
+    NoParameters,
+    OfKey,
+    RotateKey,
+)
 from orchestrator.api.event_configuration_routes import (
     CREATE_KEY,
     LIST_KEYS,
     REVOKE_KEY,
     ROTATE_KEY,
-    CreateKey,
-    NoParameters,
-    OfKey,
-    RotateKey,
 )
 from orchestrator.api.fields import or_unset
 from orchestrator.cli import render

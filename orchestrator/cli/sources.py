@@ -7,15 +7,17 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from orchestrator.api.event_configuration_models import (
+    CreateSource,
+    NoParameters,
+    OfSource,
+)
 from orchestrator.api.event_configuration_routes import (
     CREATE_SOURCE,
     DELETE_SOURCE,
     LIST_SOURCES,
     PAUSE_SOURCE,
     RESUME_SOURCE,
-    CreateSource,
-    NoParameters,
-    OfSource,
 )
 from orchestrator.api.fields import or_unset
 from orchestrator.api.route import Route

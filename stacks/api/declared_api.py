@@ -54,12 +54,16 @@ class Served:
 
     @classmethod
     def of(cls, function: BerthFunction, routes: Iterable[AnyRoute]) -> list[Served]:
-        return [
-            cls(each.key, each.rate, function, _BY_KEY if each.audience is Audience.TENANT else None) for each in routes
-        ]
+        return [cls(each.key, each.rate, function, _CHECKED_BY_FUNCTION.get(each.audience)) for each in routes]
 
 
-_BY_KEY = "Tenants have API keys and no AWS credentials. The function checks the key before anything else."
+_CHECKED_BY_FUNCTION = {
+    Audience.TENANT: "Tenants have API keys and no AWS credentials. The function checks the key before anything else.",
+    Audience.PUBLIC: (
+        "Providers and browsers have no credentials of ours. The function checks the signature of a webhook, and the "
+        "origin of a form."
+    ),
+}
 
 
 class DeclaredApi:

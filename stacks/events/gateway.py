@@ -10,8 +10,8 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from orchestrator.adapters.dynamodb.event_keys import LISTED_FINISHED_PURGES, LISTED_PURGES, LISTED_SETTINGS
-from orchestrator.api.event_plane_routes import EVENT_ROUTES, INGEST_ROUTES, PUBLIC_EVENT_ROUTES
-from orchestrator.api.route import Audience, Rate
+from orchestrator.api.event_plane_routes import EVENT_ROUTES, INGEST_ROUTES
+from orchestrator.api.route import Audience
 from stacks.api.access_policies import policy_for_routes
 from stacks.api.declared_api import API_TIMEOUT_SECONDS, DeclaredApi, Served
 from stacks.common.alarms import Alarm
@@ -37,10 +37,6 @@ from stacks.settings import Settings
 
 _SERVER_ERRORS = 5
 """The number of server errors per period that sets off the alarm. After a single error the caller just retries."""
-_BY_SIGNATURE_OR_ORIGIN = (
-    "Providers and browsers have no credentials of ours. The function checks the signature of a webhook, and the "
-    "origin of a form."
-)
 
 
 class EventsApi(Capability):
@@ -78,7 +74,7 @@ class EventsApi(Capability):
                 *Served.of(self.ingest, [each for each in for_tenants if each.key in INGEST_ROUTES]),
                 *Served.of(self.tenant_events, [each for each in for_tenants if each.key not in INGEST_ROUTES]),
                 *Served.of(self.event_operators, [*for_operators, *for_receivers]),
-                *(Served(key, Rate.SUBMISSIONS, self.receive, _BY_SIGNATURE_OR_ORIGIN) for key in PUBLIC_EVENT_ROUTES),
+                *Served.of(self.receive, [each for each in EVENT_ROUTES if each.audience is Audience.PUBLIC]),
             ],
             proof_generation=settings.api_proof_generation,
             permission_per_route=False,

@@ -21,7 +21,14 @@ from orchestrator.api import reconciliation_routes as reconciliations
 from orchestrator.api import rollout_models, tenant_models
 from orchestrator.api import rollout_routes as rollouts
 from orchestrator.api import tenant_routes as tenants
-from orchestrator.api.event_configuration_routes import CREATE_KEY, LIST_KEYS, CreateKey, NoParameters
+from orchestrator.api.event_configuration_models import (
+    CreateKey,
+    NoParameters,
+)
+from orchestrator.api.event_configuration_routes import (
+    CREATE_KEY,
+    LIST_KEYS,
+)
 from orchestrator.api.fields import EmptyRequest, TenantIdRequest, Wire
 from orchestrator.api.reading import read
 from orchestrator.api.requesting import request_of

@@ -15,16 +15,16 @@ from orchestrator.adapters.dynamodb import event_keys
 from orchestrator.adapters.dynamodb.event_keys import LISTED_FINISHED_PURGES, LISTED_PURGES, LISTED_SETTINGS
 from orchestrator.adapters.dynamodb.event_tenants import DynamoTenants
 from orchestrator.adapters.dynamodb.keys import tenant_pk
-from orchestrator.api.event_plane_routes import EVENT_ROUTES, INGEST_ROUTES, PUBLIC_EVENT_ROUTES
+from orchestrator.api.event_plane_routes import EVENT_ROUTES, INGEST_ROUTES
 from orchestrator.api.event_usage_routes import LIST_PURGES
-from orchestrator.api.route import Audience
+from orchestrator.api.route import Audience, Rate
 from orchestrator.common.callers import PROOF_VARIABLE
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.plans import Plan, time_to_live
 from orchestrator.events.purging import HEARTBEAT_IS_LOST_AFTER
 from orchestrator.events.records import TenantEpoch
 from orchestrator.tenants.names import Names
-from stacks.api.throttles import SUBMISSIONS, THROTTLES
+from stacks.api.throttles import THROTTLES
 from stacks.events.rows import (
     CONFIGURATION_ROWS,
     EVENT_ROWS,
@@ -45,6 +45,7 @@ from tests.stacks.test_permissions import EVERY_FUNCTION
 
 Json = dict[str, Any]
 
+PUBLIC = ("POST /forms/{formId}", "OPTIONS /forms/{formId}", "ANY /hooks/{sourceId}")
 FACING_THE_INTERNET = ("ingest", "receive", "tenant_events")
 
 
@@ -204,10 +205,8 @@ def test_a_function_uses_the_customers_key_directly_only_for_a_tenants_secrets(e
 
 
 def test_tenants_and_the_public_need_no_aws_credentials_and_operators_do(event_plane: Json) -> None:
-    expected = {
-        **{route.key: "NONE" if route.audience is Audience.TENANT else "AWS_IAM" for route in EVENT_ROUTES},
-        **dict.fromkeys(PUBLIC_EVENT_ROUTES, "NONE"),
-    }
+    by_function = (Audience.TENANT, Audience.PUBLIC)
+    expected = {route.key: "NONE" if route.audience in by_function else "AWS_IAM" for route in EVENT_ROUTES}
     found = {
         each["RouteKey"]: each["AuthorizationType"] for each in properties(event_plane, "AWS::ApiGatewayV2::Route")
     }
@@ -225,7 +224,7 @@ def test_every_route_calls_the_function_that_serves_it(event_plane: Json, event_
     def serving(key: str) -> str:
         if key in INGEST_ROUTES:
             return "ingest"
-        if key in PUBLIC_EVENT_ROUTES:
+        if key in PUBLIC:
             return "receive"
         return "event_operators" if "/tenants/{tenantId}" in key or key == LIST_PURGES.key else "tenant_events"
 
@@ -234,14 +233,15 @@ def test_every_route_calls_the_function_that_serves_it(event_plane: Json, event_
         integration = event_plane["Resources"][route["Target"]["Fn::Join"][1][1]["Ref"]]["Properties"]
         called[route["RouteKey"]] = integration["IntegrationUri"]["Fn::GetAtt"][0]
     assert called == {key: event_function_ids[serving(key)] for key in called}
-    assert {route.key for route in EVENT_ROUTES} | set(PUBLIC_EVENT_ROUTES) == set(called)
+    assert {route.key for route in EVENT_ROUTES} == set(called)
 
 
 def test_every_route_has_its_own_throttle_and_the_public_a_throttle_apart(event_plane: Json) -> None:
     (stage,) = properties(event_plane, "AWS::ApiGatewayV2::Stage")
-    throttles = {route.key: THROTTLES[route.rate] for route in EVENT_ROUTES} | dict.fromkeys(
-        PUBLIC_EVENT_ROUTES, SUBMISSIONS
-    )
+    throttles = {route.key: THROTTLES[route.rate] for route in EVENT_ROUTES}
+    public = [route for route in EVENT_ROUTES if route.audience is Audience.PUBLIC]
+    assert {route.rate for route in public} == {Rate.SUBMISSIONS}
+    assert not [route for route in EVENT_ROUTES if route.rate is Rate.SUBMISSIONS and route not in public]
     assert stage["RouteSettings"] == {
         key: {"ThrottlingRateLimit": each.per_second, "ThrottlingBurstLimit": each.burst}
         for key, each in throttles.items()

@@ -9,7 +9,6 @@ import io
 import json
 import re
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -23,7 +22,6 @@ import pytest
 import requests
 from hypothesis import given
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
 from requests.adapters import HTTPAdapter
 from schemathesis import GenerationMode
 from schemathesis.core.failures import FailureGroup
@@ -31,7 +29,6 @@ from schemathesis.core.transport import Response
 from urllib3 import HTTPResponse
 
 from orchestrator.api import (
-    openapi,
     operator_answers,
     rollout_answers,
 )
@@ -91,6 +88,7 @@ from orchestrator.tenants.records import (
     UnreadableEntry,
 )
 from stacks.common.function_code import module_of
+from tests.documents import CONTROL_PLANE
 from tests.fakes import (
     EXPLICIT,
     NEXT_VERSION,
@@ -477,30 +475,11 @@ def session(gateway: InProcess) -> Iterator[requests.Session]:
 # The document itself
 
 
-def test_the_document_is_up_to_date_with_the_declared_routes() -> None:
-    assert openapi.DOCUMENT.read_text(encoding="utf-8") == openapi.written(), "it is stale: make openapi"
-
-
-def test_every_type_with_a_name_is_declared_once() -> None:
-    titles = Counter(title for title, _ in set(openapi._named_types(openapi.CONTROL_PLANE)))
-    assert not [title for title, declared in titles.items() if declared > 1]
-
-
-def test_the_document_is_valid_openapi() -> None:
-    load(DOCUMENT).validate()
-
-
 def test_the_check_finds_an_invalid_openapi_document() -> None:
     broken = copy.deepcopy(DOCUMENT)
     del broken["paths"]["/releases"]["get"]["responses"]["200"]["description"]
     with pytest.raises(jsonschema_rs.ValidationError):
         load(broken).validate()
-
-
-@pytest.mark.parametrize("api", openapi.APIS, ids=lambda api: api.document.stem)
-def test_descriptions_have_no_indentation(api: openapi.Api) -> None:
-    """Markdown shows indented lines as code, and Python keeps the indentation of docstrings only before 3.13."""
-    assert not re.findall(r'"description": "[^"]*\\n [^"]*"', openapi.written(api))
 
 
 def test_the_document_has_the_current_version() -> None:
@@ -511,90 +490,18 @@ def test_the_document_has_the_routes_of_the_functions(gateway: InProcess) -> Non
     assert {operation.label for operation in OPERATIONS.values()} == set(gateway.routes())
 
 
-def test_every_operation_has_a_unique_name_and_a_summary() -> None:
-    assert len(OPERATIONS) == sum(len(entries) for entries in DOCUMENT["paths"].values())
-    assert all(operation.definition.raw["summary"] for operation in OPERATIONS.values())
-
-
 def test_every_request_is_signed() -> None:
     assert DOCUMENT["security"] == [{"sigv4": []}]
     assert DOCUMENT["components"]["securitySchemes"]["sigv4"]["x-amazon-apigateway-authtype"] == "awsSigv4"
     assert not [name for name, operation in OPERATIONS.items() if "security" in operation.definition.raw]
 
 
-def references(part: object) -> Iterator[str]:
-    if isinstance(part, dict):
-        yield from ([part["$ref"]] if isinstance(part.get("$ref"), str) else [])
-        for inner in part.values():
-            yield from references(inner)
-    elif isinstance(part, list):
-        for inner in part:
-            yield from references(inner)
-
-
-def test_every_reference_leads_to_a_component_and_every_component_is_referred_to() -> None:
-    components = {
-        f"#/components/{kind}/{name}"
-        for kind, named in DOCUMENT["components"].items()
-        if kind != "securitySchemes"
-        for name in named
-    }
-    assert set(references(DOCUMENT)) == components
-
-
-def resolved(part: dict[str, Any]) -> dict[str, Any]:
-    """What a reference leads to, one step: enough for responses and headers."""
-    found: Any = DOCUMENT
-    for step in part["$ref"].split("/")[1:] if "$ref" in part else []:
-        found = found[step]
-    return found if "$ref" in part else part
-
-
-def validator(schema: dict[str, Any]) -> Draft202012Validator:
-    return Draft202012Validator({**schema, "components": DOCUMENT["components"]})
-
-
 @pytest.mark.parametrize("at", [None, NOON])
 def test_the_schema_allows_an_unreadable_row_of_history(at: datetime | None) -> None:
     unreadable = UnreadableEntry(at)
     entry, order = operator_answers._history_document(unreadable), rollout_answers._order_document(unreadable)
-    validator(schema("Tenant")["properties"]["history"]).validate([entry])
-    validator(schema("Rollout")["properties"]["history"]).validate([order])
-
-
-def _media_types() -> Iterator[tuple[str, dict[str, Any]]]:
-    for name, operation in OPERATIONS.items():
-        for kind, media in operation.definition.raw.get("requestBody", {}).get("content", {}).items():
-            yield f"{name} {kind}", media
-        for status, response in operation.definition.raw["responses"].items():
-            for kind, media in resolved(response)["content"].items():
-                yield f"{name} {status} {kind}", media
-
-
-MEDIA_TYPES = dict(_media_types())
-
-
-@pytest.mark.parametrize("media", MEDIA_TYPES.values(), ids=MEDIA_TYPES)
-def test_there_are_examples_and_the_schema_allows_them(media: dict[str, Any]) -> None:
-    shown = media["examples"].values() if "examples" in media else [{"value": media["example"]}]
-    examples = [resolved(each)["value"] for each in shown]
-    assert examples
-    for example in examples:
-        validator(media["schema"]).validate(example)
-
-
-@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
-def test_the_wire_models_accept_the_examples(route: AnyRoute) -> None:
-    def shown(media: dict[str, Any]) -> list[Any]:
-        return [resolved(each)["value"] for each in media["examples"].values()]
-
-    operation = OPERATIONS[route.name].definition.raw
-    for answer in route.answers:
-        for example in shown(resolved(operation["responses"][str(answer.status)])["content"]["application/json"]):
-            decode(answer.model, example)
-    ids = {"tenantId": "acme"} | dict.fromkeys(("rolloutId", "reconciliationId", "adoptionId"), NO_ROLLOUT)
-    for example in shown(operation["requestBody"]["content"]["application/json"]) if "requestBody" in operation else ():
-        read(route, {"pathParameters": ids, "body": json.dumps(example)})
+    CONTROL_PLANE.validator(schema("Tenant")["properties"]["history"]).validate([entry])
+    CONTROL_PLANE.validator(schema("Rollout")["properties"]["history"]).validate([order])
 
 
 # What it says about requests
@@ -686,14 +593,14 @@ RUN_ID = ROLLOUTS["running"]
     ids=lambda body: json.dumps(body)[:60],
 )
 def test_the_schema_allows_a_combination_of_fields_if_and_only_if_the_function_accepts_it(body: object) -> None:
-    allowed = validator({"$ref": "#/components/schemas/StartRollout"}).is_valid(body)
+    allowed = CONTROL_PLANE.validator({"$ref": "#/components/schemas/StartRollout"}).is_valid(body)
     assert allowed == understood(START_ROLLOUT, body=json.dumps(body))
 
 
 @pytest.mark.parametrize("sizes", [["1"], ["rest", "rest"], ["rest", "1"]])
 def test_only_the_description_says_that_the_last_stage_takes_the_rest(sizes: list[str]) -> None:
     body = {"stages": [{"size": size} for size in sizes]}
-    assert validator({"$ref": "#/components/schemas/StartRollout"}).is_valid(body)
+    assert CONTROL_PLANE.validator({"$ref": "#/components/schemas/StartRollout"}).is_valid(body)
     with pytest.raises(InvalidRequest, match="rest"):
         read(START_ROLLOUT, {"body": json.dumps(body)}).spec(max_concurrency=MAX_CONCURRENCY)
     description = schema("StageSpec")["properties"]["size"]["description"]
@@ -712,7 +619,7 @@ def test_only_the_description_says_that_the_last_stage_takes_the_rest(sizes: lis
 )
 def test_the_spec_in_an_answer_equals_the_request(body: dict[str, Any]) -> None:
     told = spec_document(spec_from(body, max_concurrency=5))
-    validator({"$ref": "#/components/schemas/RolloutSpec"}).validate(told)
+    CONTROL_PLANE.validator({"$ref": "#/components/schemas/RolloutSpec"}).validate(told)
     for name in body.keys() - {"stages"}:
         assert told[name] == body[name]
 
@@ -740,7 +647,7 @@ def ask(session: requests.Session, asked: Asked) -> Response:
     )
     # No check of whether it is a server's error: those are documented, too, and some are provoked here.
     response = case.call_and_validate(base_url=BASE_URL, session=session, checks=list(CHECKS[1:]))
-    told = resolved(operation.definition.raw["responses"][str(response.status_code)])
+    told = CONTROL_PLANE.resolved(operation.definition.raw["responses"][str(response.status_code)])
     models = {answer.status: answer.model for answer in BY_NAME[asked.operation_id].answers}
     if response.status_code in models:
         decode(models[response.status_code], response.json())
@@ -848,10 +755,10 @@ def _documented() -> Iterator[tuple[AnswerKind, dict[str, Any]]]:
     """Every kind of answer of Berth's own, with its schema. What API Gateway itself says is not Berth's to give."""
     for name, operation in OPERATIONS.items():
         for status, response in operation.definition.raw["responses"].items():
-            for media in resolved(response)["content"].values():
+            for media in CONTROL_PLANE.resolved(response)["content"].values():
                 for found in media["schema"].get("oneOf", [media["schema"]]):
                     if found != {"$ref": "#/components/schemas/GatewayMessage"}:
-                        told = resolved(found)
+                        told = CONTROL_PLANE.resolved(found)
                         yield (name, int(status), told["properties"].get("type", {}).get("const")), told
 
 
@@ -987,7 +894,7 @@ def test_the_answers_of_api_gateway_itself_are_documented(operation_id: str) -> 
     assert {
         status
         for status, response in responses.items()
-        if resolved(response)["content"].get("application/json", {}).get("schema") == message
+        if CONTROL_PLANE.resolved(response)["content"].get("application/json", {}).get("schema") == message
     } == statuses
 
 
