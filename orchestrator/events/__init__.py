@@ -11,8 +11,9 @@
 9. :mod:`orchestrator.events.quotas`      the limits of a plan: events per second and per month
 10. :mod:`orchestrator.events.accepting`  accepting an event, by one write
 11. :mod:`orchestrator.events.listing`    reading events: one by its id, and lists of them
-12. :mod:`orchestrator.events.inbox`      the events that a tenant pulls and acknowledges
-13. :mod:`orchestrator.events.access`     temporary credentials with which a tenant's own programs read its events
+12. :mod:`orchestrator.events.readable_json`  which payloads can be shown as JSON
+13. :mod:`orchestrator.events.inbox`      the events that a tenant pulls and acknowledges
+14. :mod:`orchestrator.events.access`     temporary credentials with which a tenant's own programs read its events
 
 Webhooks and forms:
 
