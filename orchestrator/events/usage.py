@@ -11,6 +11,7 @@ written for an epoch whose purge has had its last look: see :mod:`orchestrator.e
 
 from __future__ import annotations
 
+import secrets
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -76,7 +77,11 @@ class Billed:
 
 
 class Billing:
-    """Counts the events of every hour that is over, for every tenant, from where the last run ended."""
+    """Counts the events of every hour that is over, for every tenant, from where the last run ended.
+
+    A run begins with any tenant. If runs had too little time for all tenants, and began with the same one every time,
+    the last tenants would never be counted.
+    """
 
     def __init__(
         self,
@@ -86,17 +91,21 @@ class Billing:
         usage: BilledUsage,
         clock: Clock,
         has_time: Callable[[], bool],
+        random_below: Callable[[int], int] = secrets.randbelow,
     ) -> None:
         self._settings = settings
         self._events = events
         self._usage = usage
         self._clock = clock
         self._has_time = has_time
+        self._random_below = random_below
 
     def run(self) -> Billed:
         end = hour_of(self._clock.now() - HOUR_IS_COMPLETE_AFTER)
         hours = events = 0
-        for settings in self._settings.listed_settings():
+        listed = list(self._settings.listed_settings())
+        first = self._random_below(len(listed)) if listed else 0
+        for settings in listed[first:] + listed[:first]:
             begin = self._usage.billed_until(settings.life) or hour_of(settings.created_at)
             if begin >= end or not self._settings.current_epochs([settings.life]):
                 continue

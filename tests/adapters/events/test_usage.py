@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import random
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -11,19 +12,23 @@ import pytest
 from botocore.exceptions import ClientError
 
 from orchestrator.adapters.dynamodb import event_keys
+from orchestrator.adapters.dynamodb.event_purges import DynamoEventCounts
 from orchestrator.adapters.dynamodb.event_stream import read_stream
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.accepting import NewEvent
 from orchestrator.events.authorising import Standing
+from orchestrator.events.configuring import SettingsChange
 from orchestrator.events.event_ids import new_event_id
 from orchestrator.events.plans import PLANS, Plan
 from orchestrator.events.quotas import OverLimit
 from orchestrator.events.records import Content, EventSettings, TenantEpoch
+from orchestrator.events.usage import Billing
 from stacks.common.function_code import module_of
 from tests.adapters.conftest import TABLE, client
 from tests.adapters.events.functions import EventFunctions, http_event
-from tests.adapters.events.lives import SMALL, Lives, record
+from tests.adapters.events.lives import EVENTS_TABLE, SMALL, Lives, record
 from tests.fakes import ACME, NOON
-from tests.fakes.events import ACME_LIFE
+from tests.fakes.events import ACME_LIFE, INCARNATION
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -247,6 +252,29 @@ class TestBilling:
         lives.bill()
         assert len(self.hours(lives)) == 30
         assert lives.reporting.of_month(settings).billed == 30
+
+    def test_runs_that_have_too_little_time_do_not_always_leave_out_the_same_tenants(self, lives: Lives) -> None:
+        made = []
+        for name in ("a", "b", "c"):
+            lives.tenants.incarnations[TenantId(name)] = INCARNATION
+            settings = lives.configuring.change_settings(TenantId(name), SettingsChange())
+            assert isinstance(settings, EventSettings)
+            made.append(settings)
+        starts = random.Random(1)
+        lives.wait(timedelta(minutes=5))
+        for _ in range(20):
+            lives.wait(HOUR)
+            left = iter([True])
+            billing = Billing(
+                settings=lives.epochs,
+                events=DynamoEventCounts(lives.dynamodb, EVENTS_TABLE),
+                usage=lives.usage,
+                clock=lives.clock,
+                has_time=lambda left=left: next(left, False),
+                random_below=starts.randrange,
+            )
+            assert not billing.run().complete
+        assert all((lives.usage.billed_until(settings.life) or NOON) > NOON for settings in made)
 
     def test_an_epoch_that_is_over_is_not_billed(self, lives: Lives) -> None:
         settings = lives.settings()
