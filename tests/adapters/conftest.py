@@ -18,6 +18,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from botocore.stub import Stubber
 from moto import mock_aws
+from moto.kms import models as kms
 
 from orchestrator.adapters.dynamodb.keys import LISTING_INDEX
 from orchestrator.adapters.dynamodb.rollouts import RolloutTable
@@ -58,8 +59,13 @@ def client(service: Any, emulator: Emulator | None = None) -> Any:
 @pytest.fixture(scope="module")
 def moto() -> Iterator[MockAWS]:
     """Started once a module: starting it costs more than most tests, emptying it next to nothing."""
-    with mock_aws(config={"lambda": {"use_docker": False}}) as started:
+    with pytest.MonkeyPatch.context() as patch, mock_aws(config={"lambda": {"use_docker": False}}) as started:
+        # moto gives every KMS key an RSA key, which takes a tenth of a second and which no test uses.
+        patch.setattr(kms, "generate_private_key", _private_key)
         yield started
+
+
+_private_key = cache(kms.generate_private_key)
 
 
 @pytest.fixture

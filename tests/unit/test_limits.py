@@ -51,16 +51,16 @@ class Limited(World):
 # The rate
 
 
-def test_thousands_of_tenants_from_one_caller_start_the_maximum_number_of_creates() -> None:
+def test_a_thousand_tenants_from_one_caller_start_the_maximum_number_of_creates() -> None:
     world = Limited()
-    answers = [world.ask(tenant(number)) for number in range(5_000)]
+    answers = [world.ask(tenant(number)) for number in range(1_000)]
     assert len(world.executions.inputs) == PER_MINUTE
     assert set(answers[PER_MINUTE:]) == {TooManyCreates(PER_MINUTE, 60)}
 
 
-def test_thousands_of_session_names_are_one_caller_and_one_row() -> None:
+def test_a_thousand_session_names_are_one_caller_and_one_row() -> None:
     world = Limited()
-    for number in range(5_000):
+    for number in range(1_000):
         world.ask(tenant(number), by=f"{PLATFORM}/session-{number}")
     assert len(world.executions.inputs) == PER_MINUTE
     assert len(world.create_counts.windows) == 1
