@@ -6,6 +6,9 @@ BIN    := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(CURDIR)/node_modules/.bin:$(PATH)
 # Unpacked once for the environment (180 MB), wherever the CDK library is used.
 export JSII_RUNTIME_PACKAGE_CACHE_ROOT := $(CURDIR)/$(VENV)/jsii
+# Compiled code is kept, whatever the shell says: otherwise every process compiles all that it imports, and the tests
+# start hundreds of processes.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 
@@ -42,7 +45,9 @@ status: install ## Say whether the local control plane is up, and where
 reset: install ## Stop the local control plane and forget its state
 	@$(BIN)/python -m orchestrator.local reset
 
-test: format-check lint types pytest ## Run every check: format, lint, types, all tests
+test: install ## Run every check: format, lint, types, all tests
+	@$(MAKE) --no-print-directory --jobs 2 format-check lint compile-unit-tests compile-other-tests types
+	@$(MAKE) --no-print-directory pytest
 
 format: install ## Format the code
 	@$(BIN)/ruff format .
@@ -56,6 +61,14 @@ lint: install ## Lint (ruff)
 
 types: install ## Check types (mypy --strict)
 	@$(BIN)/mypy
+
+# Collecting compiles the tests and what they import. Without this, each of the five processes below would do it. What
+# cannot be collected is reported there.
+compile-unit-tests: install
+	@$(BIN)/pytest --collect-only --quiet tests/unit > /dev/null 2>&1 || true
+
+compile-other-tests: install
+	@$(BIN)/pytest --collect-only --quiet --ignore tests/unit > /dev/null 2>&1 || true
 
 # Five at once, also on two cores: the four parts of the end-to-end tests mostly wait.
 pytest: install
@@ -87,4 +100,4 @@ deploy: install ## Deploy onto AWS, with your credentials (CDK_ARGS adds options
 verify: install ## See the deployed control plane work, on AWS or locally: a tenant is created, used and deleted (VERIFY_ARGS="--region ...")
 	@$(BIN)/berth verify $(VERIFY_ARGS)
 
-.PHONY: help install demo tour up down status reset test format format-check lint types pytest fuzz soak bench openapi release bootstrap deploy verify
+.PHONY: help install demo tour up down status reset test format format-check lint types compile-unit-tests compile-other-tests pytest fuzz soak bench openapi release bootstrap deploy verify
