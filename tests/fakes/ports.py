@@ -37,7 +37,7 @@ from tests.fakes.rollouts import (
 from tests.fakes.stacks import FakeStacks
 from tests.fakes.table import InMemoryTable
 
-OWN_STACK = "arn:aws:cloudformation:eu-west-1:000000000000:stack/Berth/1"
+OWN_STACK = StackArn.parse("arn:aws:cloudformation:eu-west-1:000000000000:stack/Berth/1")
 """The stack of the control plane itself."""
 
 
@@ -46,7 +46,7 @@ class FakeSettings:
     version: str = VERSION
     names: Names = NAMES
     location: Location = LOCATION
-    stack_id: StackArn = field(default_factory=lambda: StackArn.parse(OWN_STACK))
+    stack_id: StackArn = OWN_STACK
     empty_for: timedelta = timedelta(minutes=1)
     max_tenants: int = 1_900
     creates_per_minute: int = 0
@@ -68,7 +68,7 @@ class FakeApiStage:
         return self.secret
 
 
-def _numbered_names() -> Callable[[], str]:
+def numbered_names() -> Callable[[], str]:
     numbers = count(1)
     return lambda: f"name-{next(numbers)}"
 
@@ -80,7 +80,7 @@ class FakePorts:
     settings: FakeSettings = field(default_factory=FakeSettings)
     clock: FakeClock = field(default_factory=FakeClock)
     pause: Callable[[float], None] = lambda _seconds: None
-    new_name: Callable[[], str] = field(default_factory=_numbered_names)
+    new_name: Callable[[], str] = field(default_factory=numbered_names)
     table: InMemoryTable = field(default_factory=InMemoryTable)
     index: FleetReader | None = None
     """The table's index, if it differs from the table: it may lag."""

@@ -17,19 +17,14 @@ from typing import Any
 from orchestrator.common.errors import BerthError, Throttled
 from orchestrator.common.stack_arns import name_of
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.composition import UseCases
 from orchestrator.reconciling.control import SCHEDULES
 from orchestrator.reconciling.events import parse_execution_ended
 from orchestrator.reconciling.health import SETTLING_EVERY
-from orchestrator.reconciling.reconciler import Reconciler
 from orchestrator.reconciling.records import SETTLING, Reconciliation, ReconciliationStatus, Spec
-from orchestrator.reconciling.repairing import Repairing
-from orchestrator.reconciling.settling import Settling
-from orchestrator.tenants.lifecycle import Lifecycle
-from orchestrator.tenants.limits import CreateRate, Limits
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.ports import Stack
 from orchestrator.tenants.records import Queue
-from orchestrator.tenants.tenant_stack import stack_settled
 from tests.fakes import (
     NAMES,
     NEXT_VERSION,
@@ -37,12 +32,9 @@ from tests.fakes import (
     VERSION,
     FakeClock,
     FakeExecutions,
-    FakeRolloutExecutions,
+    FakeSettings,
     FakeStacks,
-    InMemoryCreateCounts,
-    InMemoryRollouts,
     a_release,
-    parameters_of,
 )
 from tests.fakes.reconciling import FakeSurvey, InMemoryReconciliations
 from tests.simulation.actors.adversary import EVIL_TEMPLATE, Adversary
@@ -58,7 +50,7 @@ from tests.simulation.checks.invariants import Checks
 from tests.simulation.faults import NO_FAULTS, Faults
 from tests.simulation.suspendable import Abandoned, SuspendableCall
 from tests.simulation.timeline import Kind, Timeline
-from tests.simulation.world import Around, Ports, World, watched
+from tests.simulation.world import Around, World, watched
 
 LATER_VERSION = "0.3.0"
 """A release with the same content as the one before it, so that an upgrade to it changes no stack."""
@@ -131,7 +123,6 @@ class Environment(World):
         self.adversary = Adversary(self)
         self.runs: dict[str, TimedExecution] = {}
         self.reconciliations = InMemoryReconciliations()
-        self.create_counts = InMemoryCreateCounts()
         self.timeline = Timeline()
         self._turns: dict[str, int] = {}
         self._woken: set[str] = set()
@@ -212,10 +203,17 @@ class Environment(World):
 
     # Calls of functions
 
-    def ports_of(self, caller: Caller) -> Ports:
+    def use_cases_of(self, caller: Caller, **named: Any) -> UseCases:
+        return self.use_cases(self.around(caller), clock=self._clock_of_a_function(), **named)
+
+    def _clock_of_a_function(self) -> FakeClock:
         skew = timedelta(seconds=self.rng.uniform(-1, 1) * self.faults.skew)
-        clock = SkewedClock(self.clock, skew) if skew else self.clock
-        return replace(self.ports(self.around(caller)), clock=clock)
+        return SkewedClock(self.clock, skew) if skew else self.clock
+
+    def settings(self, version: str) -> FakeSettings:
+        """Settings with a rate limit that callers reach, and a tenant limit that they do not reach."""
+        max_tenants = len(self.checks.of) + 1
+        return replace(super().settings(version), max_tenants=max_tenants, creates_per_minute=CREATES_PER_MINUTE)
 
     def call(self, caller: Caller, function: Callable[[], Any], over: Over) -> None:
         """Call a function. ``over`` gets its result or error, at once or, if the call is slow, later."""
@@ -357,7 +355,7 @@ class Environment(World):
 
     def _close(self, run: TimedExecution, body: str, received: int) -> None:
         caller = Caller(Role.SETTLER, run.tenant, run.name)
-        settling = self.settling(self.ports_of(caller))
+        settling = self.use_cases_of(caller).settling
 
         def over(_result: object, error: Exception | None) -> None:
             if error and received < RECEIVED_AT_MOST:
@@ -374,16 +372,10 @@ class Environment(World):
         stack = self.stacks.all[stack_id].stack
         tenant = TenantId.parse(stack.tenant_id) if of_another_name else NAMES.tenant_of(stack_id)
         caller = Caller(Role.EVENT, tenant)
-        ports = self.ports_of(caller)
+        use_cases = self.use_cases_of(caller)
 
         def work() -> bool:
-            return stack_settled(
-                stack_id,
-                client_token=client_token,
-                names=self.stacks.names,
-                reader=ports.table,
-                executions=ports.executions,
-            )
+            return use_cases.stack_settled(stack_id, client_token=client_token)
 
         def over(woken: bool | None, error: Exception | None) -> None:
             if error:
@@ -395,35 +387,24 @@ class Environment(World):
 
     # Reconciling
 
-    def settling(self, ports: Ports) -> Settling:
-        table = ports.table
-        return Settling(table, table, table, ports.stacks, ports.queues, ports.executions, parameters_of, ports.clock)
-
     def _on_schedule(self) -> None:
         self.later(SETTLING_EVERY, self._on_schedule)
         self.reconcile(SCHEDULES[SETTLING])
 
     def reconcile(self, spec: Spec) -> None:
         caller = Caller(Role.RECONCILER, None)
-        ports = self.ports_of(caller)
-        table, stale = ports.table, self.rng.random() < self.faults.stale
-        fleet = watched("table", self.rng.choice(self._indexes), self.around(caller)) if stale else table
+        around, clock = self.around(caller), self._clock_of_a_function()
+        stale = self.rng.random() < self.faults.stale
+        index = self.rng.choice(self._indexes) if stale else self.table
         survey = FakeSurvey(self._seen_stacks if stale else self.stacks)
-        reconciler = Reconciler(
-            tenants=table,
-            fleet=fleet,
-            releases=table,
-            stacks=ports.stacks,
-            survey=watched("stacks", survey, self.around(caller)),
-            queues=ports.queues,
-            settling=self.settling(ports),
-            repairing=Repairing(self.lifecycle_of(ports, VERSION), table, table, ports.clock),
-            ledger=self.reconciliations,
-            rollouts=InMemoryRollouts(),
-            rollout_executions=FakeRolloutExecutions(),
-            unlisted=table,
-            clock=ports.clock,
+        use_cases = self.use_cases(
+            around,
+            clock=clock,
+            index=watched("table", index, around),
+            survey=watched("stacks", survey, around),
+            reconciliation_table=self.reconciliations,
         )
+        reconciler = use_cases.reconciler()
         now = self.clock.now()
         asked = Reconciliation(SETTLING, "berth reconcile", spec, ReconciliationStatus.PENDING, now, now)
         self.call(caller, lambda: reconciler.run(asked), lambda _result, _error: None)
@@ -432,15 +413,6 @@ class Environment(World):
             self._seen_stacks = self.stacks.as_of_now()
 
     # What actors and checks use
-
-    def lifecycle_of(self, ports: Ports, version: str, counted_for: str | None = None) -> Lifecycle:
-        table, limits = ports.table, self.limits_of(ports)
-        return Lifecycle(table, table, table, ports.executions, ports.queues, ports.clock, version, limits, counted_for)
-
-    def limits_of(self, ports: Ports) -> Limits:
-        """A rate limit that callers reach, and a tenant limit that they do not reach."""
-        rate = CreateRate(self.create_counts, ports.clock, CREATES_PER_MINUTE)
-        return Limits(self.table.count_tenants, len(self.checks.of) + 1, rate)
 
     def queue_of(self, tenant: TenantId) -> Queue:
         """The queue of a new stack, which is a new queue."""

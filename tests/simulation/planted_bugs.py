@@ -74,8 +74,6 @@ from tests.simulation.actions import (
     team_updates,
     upgrade,
 )
-from tests.simulation.actors import teams
-from tests.simulation.aws import executions
 from tests.simulation.environment import Environment
 from tests.simulation.faults import (
     ABORTED_EXECUTIONS,
@@ -186,7 +184,7 @@ def _forget_the_queue_of_any_stack(monkeypatch: pytest.MonkeyPatch) -> None:
         return ledger.forget_queue(tenant, stack_id=stack_id)
 
     careless(monkeypatch)
-    replacing("forget_queue", forget_queue, queue_metadata, world)(monkeypatch)
+    replacing("forget_queue", forget_queue, queue_metadata)(monkeypatch)
 
 
 # The ends of operations
@@ -396,7 +394,7 @@ def _describe_without_a_trace(apply: Any, self: InMemoryTable, transition: Trans
     return apply(self, [each for each in transition if each not in traces])
 
 
-@wrapping("answer", teams)
+@wrapping("answer", tenant_queue)
 def _believe_that_it_was_confirmed(
     doubting: Any, claim: Claim, asked: TenantQueueRequest, *, confirmed: bool, **named: Any
 ) -> Any:
@@ -491,7 +489,7 @@ BUGS = {
     ),
     "messages are counted once": PlantedBug(_count_messages_once, LOST, STALE_COUNTS, DELETES_WITH_MESSAGES),
     "the first zero is believed": PlantedBug(
-        replacing("EMPTY_FOR", timedelta(), executions), LOST, STALE_COUNTS, DELETES_WITH_MESSAGES
+        replacing("EMPTY_FOR", timedelta(), world), LOST, STALE_COUNTS, DELETES_WITH_MESSAGES
     ),
     "an update believes the first zero": PlantedBug(
         replacing("left", timedelta(), updating.EmptyCheck),

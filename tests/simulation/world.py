@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import timedelta
-from itertools import count
 from typing import Any, TypeVar, cast
 
 from orchestrator.common.errors import Throttled
-from orchestrator.common.tenant_ids import TenantId
-from orchestrator.tenants.get_queue import Answer, GetQueue
+from orchestrator.composition import UseCases
+from orchestrator.tenants.get_queue import Answer
 from orchestrator.tenants.lifecycle import Lifecycle
-from orchestrator.tenants.limits import Unlimited
-from orchestrator.tenants.queue_metadata import forget_queue, record_queue
 from orchestrator.tenants.records import Queue, Request, Status
-from orchestrator.tenants.tenant_stack import stack_settled
-from orchestrator.tenants.updating import Drafting
 from tests.fakes import (
     ACME,
     NAMES,
@@ -25,24 +21,31 @@ from tests.fakes import (
     VERSION,
     FakeClock,
     FakeExecutions,
+    FakePorts,
     FakeQueues,
+    FakeSettings,
     FakeStacks,
     FakeUnfinishedWork,
+    InMemoryCreateCounts,
     InMemoryTable,
     a_release,
     an_audit,
-    parameters_of,
     some_metadata,
 )
+from tests.fakes.ports import numbered_names
 from tests.fakes.stacks import version_of
 
 A_MOMENT = timedelta(seconds=5)
+EMPTY_FOR = timedelta(seconds=60)
+"""A queue must have been empty for this long before its tenant is deleted."""
 OPERATOR = Request(by="arn:aws:sts::000000000000:assumed-role/operator/ada")
 
 Around = Callable[[str, Callable[[], Any]], Any]
 """Makes a call to the outside, given its name, or has something happen to it."""
 
 Port = TypeVar("Port")
+_UNUSED = FakePorts()
+"""The ports that no run of the simulation uses."""
 
 
 def undisturbed(_name: str, call: Callable[[], Any]) -> Any:
@@ -65,40 +68,6 @@ def watched(name: str, port: Port, around: Around) -> Port:
 
 
 @dataclass
-class Ports:
-    """The ports of a function. Every call passes through ``around``."""
-
-    table: InMemoryTable
-    stacks: FakeStacks
-    queues: FakeQueues
-    executions: FakeExecutions
-    clock: FakeClock
-    unfinished_work: FakeUnfinishedWork
-    names: Iterator[int] = field(default_factory=lambda: count(1))
-    """Numbers for names that nobody else can guess."""
-
-    @property
-    def drafting(self) -> Drafting:
-        return Drafting(self.table, parameters_of, lambda: f"name-{next(self.names)}")
-
-    # The custom resource in a tenant's stack
-
-    def record_queue(self, tenant: TenantId, stack_id: str, queue: Queue) -> None:
-        record_queue(
-            tenant,
-            stack_id=stack_id,
-            reported=queue,
-            reader=self.table,
-            ledger=self.table,
-            stacks=self.stacks,
-            clock=self.clock,
-        )
-
-    def forget_queue(self, tenant: TenantId, stack_id: str) -> None:
-        forget_queue(tenant, stack_id=stack_id, reader=self.table, ledger=self.table, stacks=self.stacks)
-
-
-@dataclass
 class World:
     table: InMemoryTable = field(default_factory=InMemoryTable)
     stacks: FakeStacks = field(default_factory=FakeStacks)
@@ -110,7 +79,8 @@ class World:
     """Decides if CloudFormation ends its work in this moment."""
     to_come: deque[Callable[[], None]] = field(default_factory=deque)
     """Things that happen by themselves, one per moment."""
-    names: Iterator[int] = field(default_factory=lambda: count(1))
+    new_name: Callable[[], str] = field(default_factory=numbered_names)
+    create_counts: InMemoryCreateCounts = field(default_factory=InMemoryCreateCounts)
 
     def __post_init__(self) -> None:
         for version in (VERSION, NEXT_VERSION):
@@ -118,26 +88,36 @@ class World:
 
     # Callers
 
-    def ports(self, around: Around = undisturbed) -> Ports:
-        return Ports(
-            watched("table", self.table, around),
-            watched("stacks", self.stacks, around),
-            watched("queues", self.queues, around),
-            watched("executions", self.executions, around),
-            self.clock,
-            self.unfinished_work,
-            self.names,
-        )
+    def use_cases(self, around: Around = undisturbed, *, version: str = VERSION, **ports: Any) -> UseCases:
+        """The use cases of a function, over these ports and otherwise those of :meth:`ports`."""
+        made = copy(_UNUSED)  # This is faster than making all fakes, and a run has many calls.
+        vars(made).update(self.ports(around), settings=self.settings(version))
+        vars(made).update(ports)
+        return UseCases(made)
+
+    def ports(self, around: Around) -> dict[str, Any]:
+        """The ports of a function. Every call to the outside passes through ``around``."""
+        return {
+            "clock": self.clock,
+            "new_name": self.new_name,
+            "table": watched("table", self.table, around),
+            "index": self.table,  # The limits count tenants, and a function that dies meanwhile has started nothing.
+            "stacks": watched("stacks", self.stacks, around),
+            "queues": watched("queues", self.queues, around),
+            "executions": watched("executions", self.executions, around),
+            "create_counts": self.create_counts,
+            "unfinished_work": self.unfinished_work,
+        }
+
+    def settings(self, version: str) -> FakeSettings:
+        return FakeSettings(version, names=self.stacks.names, empty_for=EMPTY_FOR)
 
     def ask(self, around: Around = undisturbed) -> Answer:
         """getQueue, as a platform calls it."""
-        ports = self.ports(around)
-        return GetQueue(ports.table, ports.executions, ports.clock, VERSION, Unlimited, ports.table)(ACME)
+        return self.use_cases(around).get_queue(ACME)
 
     def lifecycle(self, around: Around = undisturbed) -> Lifecycle:
-        ports = self.ports(around)
-        table = ports.table
-        return Lifecycle(table, table, table, ports.executions, ports.queues, ports.clock, VERSION, Unlimited())
+        return self.use_cases(around).lifecycle
 
     # Time
 
@@ -158,7 +138,7 @@ class World:
         for stack_id, status in before.items():
             if self.stacks.all[stack_id].stack.status != status:
                 self._custom_resource(stack_id, had_one=status != "CREATE_IN_PROGRESS")
-                stack_settled(stack_id, client_token="", names=NAMES, reader=self.table, executions=self.executions)
+                self.use_cases().stack_settled(stack_id, client_token="")
 
     def _custom_resource(self, stack_id: str, *, had_one: bool) -> None:
         stack = self.stacks.all[stack_id].stack
@@ -166,10 +146,10 @@ class World:
         # A stack from before there was one gets it with the update, and loses it when that is undone.
         came_and_went = had_one and stack.status.startswith("UPDATE_ROLLBACK_") and stack.version is None
         if stack.queue and not goes:
-            self.ports().record_queue(ACME, stack_id, stack.queue)
+            self.use_cases().record_queue(ACME, stack_id=stack_id, reported=stack.queue)
         while goes or came_and_went:
             try:
-                self.ports().forget_queue(ACME, stack_id)
+                self.use_cases().forget_queue(ACME, stack_id=stack_id)
             except Throttled:
                 continue
             return

@@ -10,11 +10,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.composition import UseCases
 from orchestrator.tenants.ports import ChangeSetState, Stack
 from orchestrator.tenants.records import Queue
 from tests.fakes import NAMES, parameters_of
 from tests.simulation.actors.callers import Caller, Role
-from tests.simulation.world import Ports
 
 if TYPE_CHECKING:
     from tests.simulation.environment import Environment
@@ -52,17 +52,18 @@ class Adversary:
         stack_id = rng.choice(known)
         self._env.checks.seen["somebody forged an event"] += 1
         if rng.random() < 0.3:
-            self._send_event(tenant, lambda ports: ports.forget_queue(tenant, stack_id))
+            self._send_event(tenant, lambda use_cases: use_cases.forget_queue(tenant, stack_id=stack_id))
         else:
             self._name_another_queue(tenant, stack_id)
 
     def _name_another_queue(self, tenant: TenantId, stack_id: str) -> None:
-        self._send_event(tenant, lambda ports: ports.record_queue(tenant, stack_id, _evil_queue(tenant)))
+        queue = _evil_queue(tenant)
+        self._send_event(tenant, lambda use_cases: use_cases.record_queue(tenant, stack_id=stack_id, reported=queue))
 
-    def _send_event(self, tenant: TenantId, function: Callable[[Ports], None]) -> None:
+    def _send_event(self, tenant: TenantId, function: Callable[[UseCases], object]) -> None:
         caller = Caller(Role.ADVERSARY, tenant)
-        ports = self._env.ports_of(caller)
-        self._env.call(caller, lambda: function(ports), lambda _result, _error: None)
+        use_cases = self._env.use_cases_of(caller)
+        self._env.call(caller, lambda: function(use_cases), lambda _result, _error: None)
 
     def create_change_set(self, tenant: TenantId, version: str) -> None:
         """Draw up changes under every name that can be guessed, and take the names of those that were drawn up."""

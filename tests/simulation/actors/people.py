@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.decisions import Ready
-from orchestrator.tenants.get_queue import Answer, GetQueue
+from orchestrator.tenants.get_queue import Answer
 from orchestrator.tenants.lifecycle import Accepted, Lifecycle, Unchanged
 from orchestrator.tenants.records import Attempt, Request
 from tests.simulation.actors.callers import Caller, Role
@@ -30,9 +30,7 @@ class People:
         """getQueue, by a platform that talks to that version of the code."""
         env = self._env
         caller = Caller(Role.PERSON, tenant)
-        ports = env.ports_of(caller)
-        table, limits = ports.table, lambda: env.limits_of(ports)
-        get_queue = GetQueue(table, ports.executions, ports.clock, version, limits, table)
+        get_queue = env.use_cases_of(caller, version=version).get_queue
         asked_in = env.turn
 
         def over(answer: Answer | None, _error: Exception | None) -> None:
@@ -103,8 +101,8 @@ class People:
     def start_late(self, attempt: Attempt, request: Request) -> None:
         """Somebody was admitted when the tenant was different, and only now has the execution started."""
         caller = Caller(Role.PERSON, attempt.tenant)
-        ports = self._env.ports_of(caller)
-        self._env.call(caller, lambda: ports.executions.start(attempt, request), lambda _result, _error: None)
+        executions = self._env.use_cases_of(caller).ports.executions
+        self._env.call(caller, lambda: executions.start(attempt, request), lambda _result, _error: None)
 
     def _order(
         self,
@@ -119,7 +117,7 @@ class People:
         """Have an operator give an order, to that version of the code."""
         env = self._env
         caller = Caller(Role.PERSON, tenant, wants_it=wants_it, asked_at=asked_at)
-        lifecycle = env.lifecycle_of(env.ports_of(caller), version)
+        lifecycle = env.use_cases_of(caller, version=version).lifecycle
 
         def over(ordered: object, error: Exception | None) -> None:
             env.checks.seen[type(error or ordered).__name__] += 1

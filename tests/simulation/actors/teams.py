@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.common.stack_arns import Location, StackArn
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.tenants.limits import TENANT_QUEUE_RESOURCES
 from orchestrator.tenants.ports import ResourceState, StackResources
 from orchestrator.tenants.resource_requests import (
     Claim,
@@ -26,7 +25,7 @@ from orchestrator.tenants.resource_requests import (
     parse_tenant_queue_request,
 )
 from orchestrator.tenants.stack_resources import StackResource
-from orchestrator.tenants.tenant_queue import AnsweredBefore, NotConfirmed, NotProvided, Provided, Waiting, answer
+from orchestrator.tenants.tenant_queue import AnsweredBefore, NotConfirmed, NotProvided, Provided, Waiting
 from tests.simulation.actors.callers import Caller, Role
 from tests.simulation.world import watched
 
@@ -281,19 +280,12 @@ class Teams:
         role = Role.FORGER if poll.forged_for else Role.TEAM
         caller = Caller(role, asked.tenant, asked.request.by, wants_it, poll.since, resource=asked.request.resource)
         env.checks.of[asked.tenant].requests.says()
-        lifecycle = env.lifecycle_of(env.ports_of(caller), poll.version, TENANT_QUEUE_RESOURCES)
         shows: StackResources = poll.forged_for or self
         resources = watched("stacks", shows, env.around(caller))
+        use_cases = env.use_cases_of(caller, version=poll.version, stack_resources=resources)
 
         def step() -> object:
-            return answer(
-                poll.claim,
-                asked,
-                confirmed=poll.confirmed,
-                since=poll.since,
-                lifecycle=lifecycle,
-                resources=resources,
-            )
+            return use_cases.answer_tenant_queue(poll.claim, asked, confirmed=poll.confirmed, since=poll.since)
 
         env.call(caller, step, partial(self._over, poll))
 

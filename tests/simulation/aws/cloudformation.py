@@ -235,7 +235,8 @@ class CloudFormation:
                 self._again(lambda: self._record(stack, queue, lambda: None, again=True))
 
         caller = Caller(Role.RESOURCE, tenant)
-        self._env.call(caller, partial(self._env.ports_of(caller).record_queue, tenant, stack_id, queue), over)
+        record_queue = self._env.use_cases_of(caller).record_queue
+        self._env.call(caller, partial(record_queue, tenant, stack_id=stack_id, reported=queue), over)
 
     def _forget(self, stack: Stack, then: Callable[[], None], *, again: bool = False) -> None:
         stack_id, tenant = stack.stack_id, TenantId.parse(stack.tenant_id)
@@ -252,7 +253,8 @@ class CloudFormation:
             self._again(lambda: self._forget(stack, lambda: None, again=True))
 
         caller = Caller(Role.RESOURCE, tenant)
-        self._env.call(caller, partial(self._env.ports_of(caller).forget_queue, tenant, stack_id), over)
+        forget_queue = self._env.use_cases_of(caller).forget_queue
+        self._env.call(caller, partial(forget_queue, tenant, stack_id=stack_id), over)
 
     def _again(self, tell: Callable[[], None]) -> None:
         """Lambda may call a function twice for one event, the second time much later."""

@@ -18,20 +18,16 @@ from typing import Any, TypeVar, cast
 from lambdas.runtime import Outcome, outcome_json
 from orchestrator.common.errors import BerthError, Throttled
 from orchestrator.common.times import timestamp
+from orchestrator.composition import UseCases
 from orchestrator.tenants import schemas
 from orchestrator.tenants.deadlines import overdue
-from orchestrator.tenants.deleting import check_messages
-from orchestrator.tenants.operations import begin, finish, record_failure
 from orchestrator.tenants.records import Operation, Run
-from orchestrator.tenants.tenant_stack import await_stack, inspect_stack, review_changes, start_stack
-from tests.fakes import NAMES, parameters_of
+from tests.fakes import NAMES
 from tests.machines import asl
 from tests.machines.files import machine
-from tests.simulation.world import Around, Ports, World, undisturbed
+from tests.simulation.world import Around, World, undisturbed
 
 A_CALL = timedelta(milliseconds=100)
-EMPTY_FOR = timedelta(seconds=60)
-"""For how long a queue has to look empty before a delete believes it."""
 
 # Faults
 
@@ -73,7 +69,7 @@ class FaultInjector:
 # What functions do, by the names of their states
 
 Event = dict[str, Any]
-Function = Callable[[Event, Ports], Event]
+Function = Callable[[Event, UseCases], Event]
 Parsed = TypeVar("Parsed")
 CACHE_SIZE = 20_000
 """The size of caches."""
@@ -89,15 +85,15 @@ def parsed(parse: Callable[[object], Parsed], event: Event) -> Parsed:
     return cast(Parsed, _parsed(parse, json.dumps(event, sort_keys=True)))
 
 
-def _step(work: Callable[[Run, Event, Ports], Outcome]) -> Function:
-    """Like ``lambdas.runtime.step``: being throttled is an outcome, until the run's deadline."""
+def _step(work: Callable[[Run, Event, UseCases], Outcome]) -> Function:
+    """As ``lambdas.runtime.step``: being throttled is an outcome, until the run's deadline."""
 
-    def patiently(event: Event, ports: Ports) -> Event:
+    def patiently(event: Event, use_cases: UseCases) -> Event:
         run = parsed(schemas.parse_run, event)
         try:
-            return outcome_json(work(run, event, ports))
+            return outcome_json(work(run, event, use_cases))
         except Throttled as throttled:
-            if overdue(run, ports.clock):
+            if overdue(run, use_cases.ports.clock):
                 raise
             return {"outcome": "again", "reason": str(throttled), "throttled": True}
 
@@ -105,109 +101,49 @@ def _step(work: Callable[[Run, Event, Ports], Outcome]) -> Function:
 
 
 @_step
-def _begin(run: Run, _event: Event, ports: Ports) -> Outcome:
-    table = ports.table
-    return begin(
-        run,
-        reader=table,
-        ledger=table,
-        releases=table,
-        stacks=ports.stacks,
-        executions=ports.executions,
-        parameters=parameters_of,
-        clock=ports.clock,
-    )
+def _begin(run: Run, _event: Event, use_cases: UseCases) -> Outcome:
+    return use_cases.begin(run)
 
 
 @_step
-def _review_changes(run: Run, _event: Event, ports: Ports) -> Outcome:
-    return review_changes(run, reader=ports.table, releases=ports.table, stacks=ports.stacks, drafting=ports.drafting)
+def _review_changes(run: Run, _event: Event, use_cases: UseCases) -> Outcome:
+    return use_cases.review_changes(run)
 
 
 @_step
-def _check_messages(run: Run, event: Event, ports: Ports) -> Outcome:
-    return check_messages(
-        run,
-        empty_since=parsed(schemas.parse_check_step, event).empty_since,
-        empty_for=EMPTY_FOR,
-        reader=ports.table,
-        stacks=ports.stacks,
-        queues=ports.queues,
-        unfinished=ports.unfinished_work,
-        clock=ports.clock,
-    )
+def _check_messages(run: Run, event: Event, use_cases: UseCases) -> Outcome:
+    return use_cases.check_messages(run, empty_since=parsed(schemas.parse_check_step, event).empty_since)
 
 
 @_step
-def _start_stack(run: Run, event: Event, ports: Ports) -> Outcome:
+def _start_stack(run: Run, event: Event, use_cases: UseCases) -> Outcome:
     asked = parsed(schemas.parse_start_step, event)
-    return start_stack(
-        run,
-        reader=ports.table,
-        releases=ports.table,
-        stacks=ports.stacks,
-        queues=ports.queues,
-        drafting=ports.drafting,
-        clock=ports.clock,
-        empty_for=EMPTY_FOR,
-        empty_since=asked.empty_since,
-        looked_at=asked.looked_at,
-    )
+    return use_cases.start_stack(run, empty_since=asked.empty_since, looked_at=asked.looked_at)
 
 
 @_step
-def _await_stack(run: Run, event: Event, ports: Ports) -> Outcome:
+def _await_stack(run: Run, event: Event, use_cases: UseCases) -> Outcome:
     asked = parsed(schemas.parse_await_step, event)
-    return await_stack(
-        run,
-        started=asked.started,
-        task_token=asked.task_token,
-        ledger=ports.table,
-        stacks=ports.stacks,
-        executions=ports.executions,
-    )
+    return use_cases.await_stack(run, started=asked.started, task_token=asked.task_token)
 
 
 @_step
-def _inspect_stack(run: Run, event: Event, ports: Ports) -> Outcome:
-    started = parsed(schemas.parse_stack_step, event).started
-    return inspect_stack(
-        run, started=started, reader=ports.table, stacks=ports.stacks, queues=ports.queues, clock=ports.clock
-    )
+def _inspect_stack(run: Run, event: Event, use_cases: UseCases) -> Outcome:
+    return use_cases.inspect_stack(run, started=parsed(schemas.parse_stack_step, event).started)
 
 
-def _finish(event: Event, ports: Ports) -> Event:
+def _finish(event: Event, use_cases: UseCases) -> Event:
     asked = parsed(schemas.parse_finish_step, event)
-    return outcome_json(
-        finish(
-            asked.run,
-            stack=asked.stack,
-            reader=ports.table,
-            ledger=ports.table,
-            releases=ports.table,
-            stacks=ports.stacks,
-            parameters=parameters_of,
-            clock=ports.clock,
-        )
-    )
+    return outcome_json(use_cases.finish(asked.run, stack=asked.stack))
 
 
 def _parse_failure_step(event: object) -> schemas.FailureStep:
     return schemas.parse_failure_step(event, NAMES)
 
 
-def _record_failure(event: Event, ports: Ports) -> Event:
+def _record_failure(event: Event, use_cases: UseCases) -> Event:
     asked = parsed(_parse_failure_step, event)
-    cause = record_failure(
-        asked.run,
-        failure=asked.failure,
-        failed_stack=asked.failed_stack,
-        reader=ports.table,
-        ledger=ports.table,
-        stacks=ports.stacks,
-        executions=ports.executions,
-        clock=ports.clock,
-    )
+    cause = use_cases.record_failure(asked.run, failure=asked.failure, failed_stack=asked.failed_stack)
     return {"Error": "Berth.OperationFailed", "Cause": str(cause)}
 
 
@@ -247,7 +183,7 @@ class Execution:
         self.world = world
         self.name = name
         self.state = State.RUNNING
-        self._ports = world.ports(around)
+        self._use_cases = world.use_cases(around)
         self._input = cast(Event, world.executions.inputs[name])
         self._started_at = world.executions.starts.setdefault(name, world.clock.now())
         self.operation = Operation(self._input["operation"])
@@ -308,7 +244,7 @@ class Execution:
         states = {"input": self._given, "context": self._context(token)}
         payload = asl.evaluate(state["Arguments"]["Payload"], {"states": states, **self._variables})
         function = FUNCTIONS[self.at]
-        self._invoke(state, token, lambda: function(payload, self._ports))
+        self._invoke(state, token, lambda: function(payload, self._use_cases))
 
     def _invoke(self, state: asl.State, token: str, function: Callable[[], Event]) -> None:
         self.world.clock.advance(A_CALL)

@@ -77,7 +77,7 @@ class TimedExecution(Execution):
             self.world.plan(self)
 
         caller = Caller(Role.RUN, self.tenant, self.name)
-        self._ports = self.world.ports_of(caller)
+        self._use_cases = self.world.use_cases_of(caller)
         self.world.call(caller, function, over)
 
     def _wake(self, state: asl.State, token: str) -> None:

@@ -198,11 +198,11 @@ class Turn(MachineExecution):
     def _use_case(self, name: str, asked: TurnStep) -> Outcome:
         match name:
             case "Admit":
-                return self.fleet.gate(self._around).admit(asked.turn)
+                return self.fleet.use_cases(self._around).gate.admit(asked.turn)
             case "RecordOutcome":
-                return self.fleet.gate(self._around).record(asked.turn, asked.failure)
+                return self.fleet.use_cases(self._around).gate.record(asked.turn, asked.failure)
             case _:
-                return self.fleet.reviewing(self._around).review(asked.turn, asked.failure)
+                return self.fleet.use_cases(self._around).reviewing.review(asked.turn, asked.failure)
 
 
 class RolloutExecution(MachineExecution):
@@ -267,7 +267,7 @@ class RolloutExecution(MachineExecution):
         return {**super()._context(), "Task": {"Token": self._next_token}}
 
     def _function(self, name: str, payload: Event) -> Event:
-        advancing = self.fleet.advancing(self._around)
+        advancing = self.fleet.use_cases(self._around).advancing
         if name == "AwaitOperator":
             asked = parsed(parse_await_operator_step, payload)
             advancing.await_operator(asked.rollout, asked.attempt, asked.task_token)

@@ -8,14 +8,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from orchestrator.common.errors import Throttled
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.reconciling.settling import Settling
 from orchestrator.releases.published import fingerprint
-from orchestrator.rollouts.advancing import Advancing
-from orchestrator.rollouts.control import Rollouts
-from orchestrator.rollouts.gate import Gate
 from orchestrator.rollouts.records import (
     RecordedOrder,
     Result,
@@ -25,7 +22,6 @@ from orchestrator.rollouts.records import (
     StageStatus,
     TenantOutcome,
 )
-from orchestrator.rollouts.reviewing import Reviewing
 from orchestrator.tenants.ports import ChangeSetState
 from orchestrator.tenants.records import Messages, Status
 from tests.fakes import (
@@ -44,7 +40,7 @@ from tests.fakes import (
     some_metadata,
 )
 from tests.fakes.stacks import version_of
-from tests.simulation.world import Around, World, a_queue, undisturbed, watched
+from tests.simulation.world import Around, World, a_queue, watched
 
 A_SHORT_MOMENT = timedelta(seconds=2)
 """Many take part, and whenever one of them waits, time passes for all."""
@@ -209,51 +205,15 @@ class Fleet(World):
 
     # Use cases
 
-    def gate(self, around: Around = undisturbed) -> Gate:
-        return Gate(
-            watched("rollouts", self.ledger, around),
-            watched("table", self.table, around),
-            watched("throttling", self.throttling, around),
-            self.clock,
-        )
-
-    def advancing(self, around: Around = undisturbed) -> Advancing:
-        return Advancing(
-            ledger=watched("rollouts", self.ledger, around),
-            tenants=watched("table", self.table, around),
-            manifests=watched("manifests", self.manifests, around),
-            alarms=self.alarms,
-            throttling=self.throttling,
-            executions=watched("rolloutExecutions", self.rollout_executions, around),
-            clock=self.clock,
-        )
-
-    def reviewing(self, around: Around = undisturbed) -> Reviewing:
-        return Reviewing(
-            gate=self.gate(around),
-            ledger=watched("rollouts", self.ledger, around),
-            tenants=watched("table", self.table, around),
-            releases=self.table,
-            stacks=watched("stacks", self.stacks, around),
-            queues=self.queues,
-            parameters=parameters_of,
-            clock=self.clock,
-        )
-
-    def rollouts(self, around: Around = undisturbed) -> Rollouts:
-        table = watched("table", self.table, around)
-        return Rollouts(
-            ledger=watched("rollouts", self.ledger, around),
-            tenants=table,
-            fleet=watched("listing", self.listing, around),
-            releases=self.table,
-            manifests=watched("manifests", self.manifests, around),
-            alarms=self.alarms,
-            executions=watched("rolloutExecutions", self.rollout_executions, around),
-            clock=self.clock,
-            version=NEXT_VERSION,
-            updates=watched("executions", self.executions, around),
-        )
+    def ports(self, around: Around) -> dict[str, Any]:
+        return super().ports(around) | {
+            "index": watched("listing", self.listing, around),
+            "rollout_table": watched("rollouts", self.ledger, around),
+            "manifests": watched("manifests", self.manifests, around),
+            "alarms": self.alarms,
+            "throttling": watched("throttling", self.throttling, around),
+            "rollout_executions": watched("rolloutExecutions", self.rollout_executions, around),
+        }
 
     # Time
 
@@ -262,16 +222,7 @@ class Fleet(World):
 
     def settle_the_dead(self) -> None:
         """Settle operations whose execution died, as the reconciler does."""
-        settling = Settling(
-            self.table,
-            self.table,
-            self.table,
-            self.stacks,
-            self.queues,
-            self.executions,
-            parameters_of,
-            self.clock,
-        )
+        settling = self.use_cases().settling
         for tenant in self.tenants:
             lock = self.table.lock(tenant)
             if lock is not None:
@@ -284,7 +235,7 @@ class Fleet(World):
         tenant = TenantId.parse(stack.tenant_id)
         if stack.status.startswith(("DELETE_", "ROLLBACK_")):
             throttled, self.stacks.throttled_calls = self.stacks.throttled_calls, 0
-            self.ports().forget_queue(tenant, stack_id)
+            self.use_cases().forget_queue(tenant, stack_id=stack_id)
             self.stacks.throttled_calls = throttled
         elif stack.queue:
-            self.ports().record_queue(tenant, stack_id, stack.queue)
+            self.use_cases().record_queue(tenant, stack_id=stack_id, reported=stack.queue)

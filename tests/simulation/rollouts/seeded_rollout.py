@@ -163,7 +163,7 @@ class SeededRollout:
         if planning:
             planning.begin()
         try:
-            return ask(self.fleet.rollouts(self._around_operator))
+            return ask(self.fleet.use_cases(self._around_operator, version=NEXT_VERSION).rollouts)
         except (Crash, BerthError):
             return None
         finally:
@@ -331,7 +331,7 @@ class SeededRollout:
 
     def _ask(self, what: str, *more: object) -> bool:
         """Give an order, and return ``False`` if it was refused."""
-        rollouts = self.fleet.rollouts(self._around_operator)
+        rollouts = self.fleet.use_cases(self._around_operator, version=NEXT_VERSION).rollouts
         asked: Callable[..., object] = getattr(rollouts, what)
         try:
             answered = asked(self.rollout_id, *(more or (OPERATOR.by,)))
@@ -342,7 +342,8 @@ class SeededRollout:
 
     def _abort(self) -> None:
         nobody_in_flight = self._stage.status is not StageStatus.RUNNING and not self._in_a_call
-        rollouts = self.fleet.rollouts()  # Undisturbed, so that it is known what the answer was about.
+        # Undisturbed, so that it is known what the answer was about.
+        rollouts = self.fleet.use_cases(version=NEXT_VERSION).rollouts
         if nobody_in_flight and self._rng.random() < 0.5:
             rollouts.abort(self.rollout_id, OPERATOR.by)
             assert not self.rollout.status.active, f"it was aborted with nobody in flight, and is {self.rollout.status}"
