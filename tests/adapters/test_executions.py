@@ -15,11 +15,10 @@ from orchestrator.adapters.stepfunctions import StepFunctionsExecutions, StepFun
 from orchestrator.common.errors import Throttled
 from orchestrator.rollouts.records import Rollout, Spec
 from orchestrator.tenants.execution_input import machine_input
-from orchestrator.tenants.get_queue import GetQueue, Provisioning
-from orchestrator.tenants.limits import Unlimited
+from orchestrator.tenants.get_queue import Provisioning
 from orchestrator.tenants.records import Operation, Request, Status
 from tests.adapters.conftest import client
-from tests.fakes import ACME, EXPLICIT, NOON, VERSION, FakeClock, InMemoryTable, a_release, an_attempt, an_audit
+from tests.fakes import ACME, EXPLICIT, NOON, InMemoryTable, World, a_release, an_attempt, an_audit
 
 STATES = "arn:aws:states:eu-west-1:000000000000"
 MACHINES = {operation: f"{STATES}:stateMachine:{operation.lower()}-tenant" for operation in Operation}
@@ -253,8 +252,7 @@ def test_get_queue_answers_although_an_earlier_system_never_ended_its_operation(
     legacy = f"{STATES}:execution:deploy-tenant-stack:1"
     table.plant_audit(replace(started, execution=legacy), numbered=False)
     states.add_response("start_execution", {"executionArn": EXECUTION, "startDate": NOON})
-    get_queue = GetQueue(table, executions, FakeClock(), VERSION, Unlimited, table)
-    assert get_queue(ACME) == Provisioning(EXECUTION)
+    assert World(table=table, executions=executions).get_queue(ACME) == Provisioning(EXECUTION)
 
 
 def test_a_waiting_execution_is_woken(executions: StepFunctionsExecutions, states: Stubber) -> None:

@@ -10,10 +10,9 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from orchestrator.local.emulator import Emulator
-from orchestrator.tenants.operations import CHECK_HOLDER_AFTER, begin, finish, record_failure
+from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
 from orchestrator.tenants.outcomes import Begun, Busy, Done, GaveUp
 from orchestrator.tenants.ports import Pin, Stack
-from orchestrator.tenants.queue_metadata import forget_queue, record_queue
 from orchestrator.tenants.records import Attempt, Operation, Request, RootCause, Run, Status
 from orchestrator.tenants.state import root_cause_of, state_of
 from orchestrator.tenants.writes import Transition
@@ -26,13 +25,12 @@ from tests.fakes import (
     OTHER_QUEUE,
     QUEUE,
     VERSION,
-    FakeClock,
     FakeExecutions,
     FakeStacks,
     InMemoryTable,
+    World,
     a_release,
     execution_arn,
-    parameters_of,
     stack_arn,
 )
 
@@ -46,7 +44,9 @@ class Story:
     """One tenant's life on one table. The same steps make the same story on any table."""
 
     def __init__(self, table: InMemoryTable | WholeTable) -> None:
-        self.table, self.executions, self.clock, self.stacks = table, FakeExecutions(), FakeClock(), FakeStacks()
+        self.world = World(table=table, published=())
+        self.table, self.executions = table, self.world.executions
+        self.clock, self.stacks = self.world.clock, self.world.stacks
         for version in (VERSION, NEXT_VERSION):
             if not table.release(version):
                 table.record_release(a_release(version))
@@ -75,16 +75,7 @@ class Story:
         """An operation begins, waits its turn, takes over from a dead one, or is refused."""
         run = self._next(operation, version, request)
         self.executions.start(run.attempt, request)
-        outcome = begin(
-            run,
-            reader=self.table,
-            ledger=self.table,
-            releases=self.table,
-            stacks=self.stacks,
-            executions=self.executions,
-            parameters=parameters_of,
-            clock=self.clock,
-        )
+        outcome = self.world.begin(run)
         match outcome:
             case Busy():
                 self.executions.end(run.execution)  # Whoever would wait goes away: the story is of one at a time.
@@ -102,16 +93,7 @@ class Story:
             stacks = FakeStacks()
             if not gone:
                 stacks.let_stand(ACME, done)
-            finish(
-                run,
-                stack=None if gone else done,
-                reader=self.table,
-                ledger=self.table,
-                releases=self.table,
-                stacks=stacks,
-                parameters=parameters_of,
-                clock=self.clock,
-            )
+            self.world.with_other(stacks=stacks).finish(run, stack=None if gone else done)
             self._end(run)
 
     def fail(self, stands: bool) -> None:
@@ -140,21 +122,13 @@ class Story:
         if metadata and metadata.stack_id in (None, STACK) and metadata.gone_stack_id != STACK:
             stacks = FakeStacks()
             stacks.plant(Stack(STACK, "UPDATE_IN_PROGRESS", "", ACME.value, OTHER_QUEUE, VERSION, ours=True))
-            record_queue(
-                ACME,
-                stack_id=STACK,
-                reported=OTHER_QUEUE,
-                reader=self.table,
-                ledger=self.table,
-                stacks=stacks,
-                clock=self.clock,
-            )
+            self.world.with_other(stacks=stacks).record_queue(ACME, stack_id=STACK, reported=OTHER_QUEUE)
 
     def let_the_stack_go(self) -> None:
         metadata = self.table.metadata(ACME)
         served = metadata is not None and metadata.published
         self.stacks.all.clear()
-        if forget_queue(ACME, stack_id=STACK, reader=self.table, ledger=self.table, stacks=self.stacks):
+        if self.world.forget_queue(ACME, stack_id=STACK):
             self.vanished |= served
 
     # Reading
@@ -184,16 +158,8 @@ class Story:
         return Run(attempt, execution_arn(attempt.name), self.clock.now(), request)
 
     def _fail(self, run: Run, reason: str) -> None:
-        record_failure(
-            run,
-            failure=RootCause("Stack", "AWS::CloudFormation::Stack", f"{run.attempt.name}: {reason}"),
-            failed_stack=None,
-            reader=self.table,
-            ledger=self.table,
-            stacks=self.stacks,
-            executions=FakeExecutions(),
-            clock=self.clock,
-        )
+        failure = RootCause("Stack", "AWS::CloudFormation::Stack", f"{run.attempt.name}: {reason}")
+        self.world.with_other(executions=FakeExecutions()).record_failure(run, failure=failure, failed_stack=None)
         self._end(run)
 
     def _end(self, run: Run) -> None:

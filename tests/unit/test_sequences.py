@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 
 from orchestrator.common.errors import StackHasGone
-from orchestrator.reconciling.settling import NothingToSettle, Settling
+from orchestrator.composition import UseCases
+from orchestrator.reconciling.settling import NothingToSettle
 from orchestrator.releases.published import fingerprint
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.decisions import BeingDeleted, Deleted, Ready
 from orchestrator.tenants.get_queue import Provisioning
 from orchestrator.tenants.lifecycle import Accepted, Unchanged
-from orchestrator.tenants.operations import CHECK_HOLDER_AFTER, begin, finish, record_failure
+from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
 from orchestrator.tenants.outcomes import Begun, Busy, Done, GaveUp, Start
-from orchestrator.tenants.queue_metadata import forget_queue
 from orchestrator.tenants.records import (
     START_GRACE_PERIOD,
     Attempt,
@@ -35,14 +35,12 @@ from orchestrator.tenants.records import (
 )
 from orchestrator.tenants.resource_requests import Kind, OnDelete, TenantQueueRequest
 from orchestrator.tenants.tenant_queue import NotProvided, Provided, Waiting, settle
-from orchestrator.tenants.tenant_stack import inspect_stack, start_stack
 from tests.fakes import (
     ACME,
     NEXT_VERSION,
     VERSION,
     FakeExecutions,
     InMemoryTable,
-    a_drafting,
     a_release,
     a_run,
     execution_arn,
@@ -74,64 +72,28 @@ class Sequence:
         self.world.executions.start(run.attempt, run.request)
         return run
 
+    @property
+    def use_cases(self) -> UseCases:
+        return self.world.use_cases()
+
     def begin(self, run: Run) -> Begun | Busy | Done | GaveUp:
-        world = self.world
-        return begin(
-            run,
-            reader=self.table,
-            ledger=self.table,
-            releases=self.table,
-            stacks=self.stacks,
-            executions=world.executions,
-            parameters=parameters_of,
-            clock=self.clock,
-        )
+        return self.use_cases.begin(run)
 
     def start_stack(self, run: Run) -> Start:
-        return start_stack(
-            run,
-            reader=self.table,
-            releases=self.table,
-            stacks=self.stacks,
-            queues=self.world.queues,
-            drafting=a_drafting(self.table),
-            clock=self.clock,
-            empty_for=timedelta(),
-            looked_at=self.clock.now(),
-        )
+        return self.use_cases.start_stack(run, looked_at=self.clock.now())
 
     def inspect(self, run: Run, started: Start) -> Any:
-        return inspect_stack(
-            run, started=started, reader=self.table, stacks=self.stacks, queues=self.world.queues, clock=self.clock
-        )
+        return self.use_cases.inspect_stack(run, started=started)
 
     def finish(self, run: Run, stack: Done | None) -> None:
         self.clock.advance(A_SECOND)
-        finish(
-            run,
-            stack=stack,
-            reader=self.table,
-            ledger=self.table,
-            releases=self.table,
-            stacks=self.stacks,
-            parameters=parameters_of,
-            clock=self.clock,
-        )
+        self.use_cases.finish(run, stack=stack)
         self.world.executions.running.discard(run.execution)
 
     def fail(self, run: Run, reason: str = "it did not work out") -> None:
         self.clock.advance(A_SECOND)
         cause = RootCause(run.attempt.name, "AWS::CloudFormation::Stack", reason)
-        record_failure(
-            run,
-            failure=cause,
-            failed_stack=None,
-            reader=self.table,
-            ledger=self.table,
-            stacks=self.stacks,
-            executions=self.world.executions,
-            clock=self.clock,
-        )
+        self.use_cases.record_failure(run, failure=cause, failed_stack=None)
         self.world.executions.running.discard(run.execution)
 
     def play(self, run: Run) -> None:
@@ -147,7 +109,7 @@ class Sequence:
     def delete_the_stack_by_hand(self) -> None:
         (stack,) = self.stacks.living
         self.stacks.change(stack.stack_id, "DELETE_IN_PROGRESS")
-        forget_queue(ACME, stack_id=stack.stack_id, reader=self.table, ledger=self.table, stacks=self.stacks)
+        self.use_cases.forget_queue(ACME, stack_id=stack.stack_id)
         self.stacks.change(stack.stack_id, "DELETE_COMPLETE")
 
     # What is seen
@@ -282,11 +244,7 @@ def test_who_takes_over_from_a_delete_that_died_before_it_touched_the_stack_give
     sequence, delete, update = a_delete_that_drains_with_an_update_waiting()
     assert sequence.begin(update) == Begun()
     assert isinstance(sequence.world.ask(), Ready)
-    settling = Settling(
-        *(sequence.table, sequence.table, sequence.table, sequence.stacks, sequence.world.queues),
-        *(sequence.world.executions, parameters_of, sequence.clock),
-    )
-    assert settling.settle(delete) == NothingToSettle()
+    assert sequence.use_cases.settling.settle(delete) == NothingToSettle()
 
 
 def test_who_takes_over_from_a_delete_whose_stack_is_going_does_not_serve_it() -> None:
