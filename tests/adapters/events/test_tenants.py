@@ -8,7 +8,7 @@ from orchestrator.adapters.dynamodb.event_tenants import DynamoTenants
 from orchestrator.tenants.records import Operation, Request
 from tests.adapters.conftest import TABLE
 from tests.adapters.tables import LATER, SECOND, WholeTable, a_run, create, publish, take
-from tests.fakes import ACME, QUEUE, QUEUE_TABOO, a_resource
+from tests.fakes import ACME, QUEUE, QUEUE_TABOO, a_release, a_resource
 from tests.present import present
 
 if TYPE_CHECKING:
@@ -81,6 +81,23 @@ def test_a_tenant_whose_delete_was_refused_keeps_its_incarnation_also_when_it_is
     take(table, again)
     publish(table, again, at=LATER + 3 * SECOND)
     assert tenants.incarnation(ACME) == first
+
+
+def test_a_tenant_that_was_never_in_service_is_another_incarnation_if_a_create_takes_over_from_its_delete(
+    dynamodb: DynamoDBClient,
+) -> None:
+    """Its first create died after the stack had recorded its queue, and its delete before it touched the stack."""
+    table, tenants = WholeTable(dynamodb, TABLE), DynamoTenants(dynamodb, TABLE)
+    died, delete = a_run(), a_run(operation=Operation.DELETE, started_at=LATER)
+    take(table, died)
+    table.record_queue(ACME, stack_id="stack-1", queue=QUEUE, at=LATER)
+    first = present(tenants.incarnation(ACME))
+    take(table, delete, instead_of=table.lock(ACME))
+    again = a_run(2, started_at=LATER + SECOND)
+    table.begin(again, at=again.started_at, release=a_release(), instead_of=table.lock(ACME), restore=True)
+    assert tenants.has_ended(ACME, first)
+    publish(table, again, at=LATER + 2 * SECOND)
+    assert tenants.incarnation(ACME) not in (None, first)
 
 
 def test_a_tenant_that_never_had_a_queue_is_another_incarnation_once_it_has_another_owner(
