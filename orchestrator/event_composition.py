@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         UsageCounts,
     )
     from orchestrator.events.purging import FindingPurges, ListingPurges, Purging
+    from orchestrator.events.rates import RequestQuotas
     from orchestrator.events.receiving import Receiving
     from orchestrator.events.unfinished import CountingUnfinished
     from orchestrator.events.usage import Billing, Counting, ReportingUsage
@@ -176,6 +177,12 @@ class EventUseCases:
             quotas=Quotas(monotonic=ports.monotonic),
             clock=ports.clock,
         )
+
+    @cached_property
+    def request_quotas(self) -> RequestQuotas:
+        from orchestrator.events.rates import RequestQuotas
+
+        return RequestQuotas(monotonic=self.ports.monotonic)
 
     @property
     def listing(self) -> Listing:

@@ -6,7 +6,7 @@ from typing import Any
 from lambdas import event_configuration, event_reads, event_usage
 from lambdas.event_runtime import use_cases
 from lambdas.event_serving import Answer, Answered, Event, Served, read_json, respond
-from orchestrator.api.event_answers import denied_response
+from orchestrator.api.event_answers import denied_response, over_limit_response
 from orchestrator.api.event_reading import api_key_of
 from orchestrator.events.authorising import Denied
 from orchestrator.events.records import Scope
@@ -23,7 +23,8 @@ def _answer(served: Served) -> Answer:
         if isinstance(grant, Denied):
             return Answered(denied_response(grant, scope))
         settings = grant.standing.settings
-        response = served.answer(read_json(served.route, event), settings)
+        over = use_cases.request_quotas.take(settings)
+        response = over_limit_response(over) if over else served.answer(read_json(served.route, event), settings)
         return Answered(response, {"tenant_id": settings.life.tenant.value, "by_key": grant.key.key_id})
 
     return answer

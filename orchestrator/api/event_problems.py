@@ -73,7 +73,8 @@ OVER_PLAN = Problem(
     "over-plan",
     429,
     "The plan's limit is reached",
-    "The tenant has reached the number of events per second or per month of its plan. Nothing was accepted.",
+    "The tenant has reached the number of events per second or per month, or of requests per second, of its plan. "
+    "Nothing was done.",
     required=("retryAfterSeconds",),
     retry=True,
 )

@@ -20,7 +20,7 @@ from orchestrator.api.problems import INVALID_REQUEST, NOT_THROUGH_THE_API, TRY_
 from orchestrator.api.route import Answer, AnyRoute, Audience, Rate, Route
 from orchestrator.events.records import Scope
 
-BY_KEY: tuple[Problem, ...] = (INVALID_REQUEST, UNKNOWN_KEY, MISSING_SCOPE, NOT_THROUGH_THE_API, TRY_AGAIN)
+BY_KEY: tuple[Problem, ...] = (INVALID_REQUEST, UNKNOWN_KEY, MISSING_SCOPE, OVER_PLAN, NOT_THROUGH_THE_API, TRY_AGAIN)
 """The problems of every route that is called with an API key."""
 
 
@@ -72,7 +72,7 @@ SEND_EVENT: Route[SendEvent, AcceptedEvent] = Route(
     "within 24 hours are one event; the same key with another content is refused.",
     request=SendEvent,
     answers=(Answer(202, AcceptedEvent, "The event is kept."),),
-    problems=(*BY_KEY, DIFFERENT_CONTENT, TOO_LARGE, UNSUPPORTED_TYPE, OVER_PLAN),
+    problems=(*BY_KEY, DIFFERENT_CONTENT, TOO_LARGE, UNSUPPORTED_TYPE),
 )
 SEND_EVENTS: Route[SendEvents, AcceptedBatch] = Route(
     name="sendEvents",
@@ -86,7 +86,7 @@ SEND_EVENTS: Route[SendEvents, AcceptedBatch] = Route(
     "accepted once.",
     request=SendEvents,
     answers=(Answer(202, AcceptedBatch, "The outcome of each event."),),
-    problems=(*BY_KEY, TOO_LARGE, UNSUPPORTED_TYPE, OVER_PLAN),
+    problems=(*BY_KEY, TOO_LARGE, UNSUPPORTED_TYPE),
 )
 
 ROUTES: tuple[AnyRoute, ...] = (SEND_EVENT, SEND_EVENTS)

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import msgspec
 
-from orchestrator.api.event_problems import MISSING_SCOPE, NO_SETTINGS, NO_SUCH_TENANT, UNKNOWN_KEY
+from orchestrator.api.event_problems import MISSING_SCOPE, NO_SETTINGS, NO_SUCH_TENANT, OVER_PLAN, UNKNOWN_KEY
 from orchestrator.api.fields import TenantIdText
 from orchestrator.api.route import AnswerT, AnyRoute, Audience, RequestT, Route
 from orchestrator.common.tenant_ids import TenantId
@@ -19,7 +19,7 @@ from orchestrator.common.tenant_ids import TenantId
 OPERATORS_SUFFIX = "OfTenant"
 """The end of the name of each operators' route, and of its request."""
 
-_OF_KEYS = (UNKNOWN_KEY, MISSING_SCOPE)
+_OF_KEYS = (UNKNOWN_KEY, MISSING_SCOPE, OVER_PLAN)
 _OF_TENANTS = (NO_SUCH_TENANT, NO_SETTINGS)
 
 _routes: dict[str, AnyRoute] = {}

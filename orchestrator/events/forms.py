@@ -8,7 +8,6 @@ one value is text, and a field that occurs several times is a list of texts.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.input_limits import check_can_be_handled
 from orchestrator.events.incoming import Incoming
 from orchestrator.events.quotas import OverLimit
+from orchestrator.events.rates import Rates
 from orchestrator.events.records import Form
 
 URL_ENCODED = "application/x-www-form-urlencoded"
@@ -208,26 +208,16 @@ class FormQuotas:
     A form has a quota of its own, so that a flood of submissions cannot use up what the tenant's plan includes.
     """
 
-    _MAX_FORMS = 2_000
-
     def __init__(self, *, monotonic: Callable[[], float]) -> None:
-        self._monotonic = monotonic
-        self._left: dict[str, tuple[float, float]] = {}
-        """For each form: the submissions that are left, and when that was computed."""
+        self._rates = Rates(monotonic=monotonic)
 
     def take(self, form: Form) -> OverLimit | None:
         """Count a submission that is about to be accepted, or refuse it."""
-        now, per_second = self._monotonic(), form.submissions_per_minute / 60
-        left, since = self._left.get(form.form_id, (float(form.submissions_per_minute), now))
-        left = min(float(form.submissions_per_minute), left + (now - since) * per_second)
-        if left < 1:
-            seconds = max(1, math.ceil((1 - left) / per_second)) if per_second else 60
-            return OverLimit(
-                f"The form {form.form_id} has had its {form.submissions_per_minute} submissions per minute. Try again "
-                f"in {seconds} seconds.",
-                seconds,
-            )
-        if form.form_id not in self._left and len(self._left) >= self._MAX_FORMS:
-            self._left.clear()
-        self._left[form.form_id] = left - 1, now
-        return None
+        per_minute = form.submissions_per_minute
+        seconds = self._rates.take(form.form_id, per_second=per_minute / 60, at_once=per_minute)
+        if seconds is None:
+            return None
+        return OverLimit(
+            f"The form {form.form_id} has had its {per_minute} submissions per minute. Try again in {seconds} seconds.",
+            seconds,
+        )

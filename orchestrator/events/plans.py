@@ -1,14 +1,16 @@
 """The plans that tenants are on. All limits that differ by plan are in this one table.
 
-| plan    | retention | events per month | events per second | shards |
-|---------|-----------|------------------|-------------------|--------|
-| free    | 24 hours  |           10,000 |                10 |      1 |
-| starter | 7 days    |          100,000 |                50 |      1 |
-| pro     | 30 days   |        2,000,000 |             1,000 |      2 |
-| team    | 90 days   |       20,000,000 |             2,000 |      4 |
+| plan    | retention | events per month | events per second | shards | requests per second |
+|---------|-----------|------------------|-------------------|--------|---------------------|
+| free    | 24 hours  |           10,000 |                10 |      1 |                   2 |
+| starter | 7 days    |          100,000 |                50 |      1 |                   5 |
+| pro     | 30 days   |        2,000,000 |             1,000 |      2 |                  20 |
+| team    | 90 days   |       20,000,000 |             2,000 |      4 |                  50 |
 
 A partition takes 1,000 write units per second. An event with one connection costs two, so a shard carries about 500
 events per second.
+
+Requests are those that read and configure. To read and acknowledge 100 events takes two of them.
 """
 
 from __future__ import annotations
@@ -34,13 +36,15 @@ class PlanLimits:
     events_per_second: int
     shards: int
     """The number of partitions among which a tenant's events are spread. At most 16: the last digit of an id."""
+    requests_per_second: int
+    """How often the tenant may ask for events, acknowledge them, or change its keys, sources and forms."""
 
 
 PLANS: Mapping[Plan, PlanLimits] = {
-    Plan.FREE: PlanLimits(timedelta(hours=24), 10_000, 10, 1),
-    Plan.STARTER: PlanLimits(timedelta(days=7), 100_000, 50, 1),
-    Plan.PRO: PlanLimits(timedelta(days=30), 2_000_000, 1_000, 2),
-    Plan.TEAM: PlanLimits(timedelta(days=90), 20_000_000, 2_000, 4),
+    Plan.FREE: PlanLimits(timedelta(hours=24), 10_000, 10, 1, 2),
+    Plan.STARTER: PlanLimits(timedelta(days=7), 100_000, 50, 1, 5),
+    Plan.PRO: PlanLimits(timedelta(days=30), 2_000_000, 1_000, 2, 20),
+    Plan.TEAM: PlanLimits(timedelta(days=90), 20_000_000, 2_000, 4, 50),
 }
 
 LONGEST_DELIVERY = timedelta(days=8)

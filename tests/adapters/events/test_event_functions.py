@@ -15,6 +15,7 @@ from botocore.exceptions import ClientError
 from orchestrator.adapters.dynamodb.events import DynamoEventWrites
 from orchestrator.adapters.event_ports import AwsEventPorts
 from orchestrator.events.content import MAX_BODY_BYTES
+from orchestrator.events.rates import REQUESTS_SAVED_UP_SECONDS
 from stacks.common.function_code import module_of
 from tests.adapters.events.conftest import BUCKET, EVENTS_TABLE
 from tests.adapters.events.functions import EventFunctions, HttpAnswer, http_event
@@ -363,3 +364,17 @@ def test_json_that_many_programs_cannot_read_is_shown_in_base64(event_functions:
         (event,) = event_functions.ask(route, key).body["events"]
         assert "payload" not in event
         assert base64.b64decode(event["payload_base64"]).decode() == payload
+
+
+def test_a_tenant_that_asks_too_often_is_refused_and_others_are_not(
+    event_functions: EventFunctions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(AwsEventPorts, "monotonic", lambda _: 1000.0)
+    noisy, quiet = event_functions.key("read"), event_functions.key("read", tenant="globex")
+    burst = 2 * REQUESTS_SAVED_UP_SECONDS
+    answers = [event_functions.ask("GET /events", noisy) for _ in range(burst + 1)]
+    assert [answer.status for answer in answers] == [200] * burst + [429]
+    assert (answers[-1].kind, answers[-1].headers["Retry-After"]) == ("over-plan", "1")
+    assert event_functions.ask("GET /keys", noisy).kind == "missing-scope"
+    assert event_functions.ask("GET /events", quiet).status == 200
+    assert event_functions.operate("GET /events").status == 200

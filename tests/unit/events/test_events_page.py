@@ -27,9 +27,12 @@ def shown(retention: timedelta) -> str:
 def test_the_table_of_plans(plan: Plan) -> None:
     limits = PLANS[plan]
     retention, month, second = shown(limits.retention), f"{limits.events_per_month:,}", f"{limits.events_per_second:,}"
-    assert f"| `{plan}` | {retention} | {month} | {second} | {limits.shards} |" in PAGE
+    requests = limits.requests_per_second
+    assert f"| `{plan}` | {retention} | {month} | {second} | {limits.shards} | {requests} |" in PAGE
     assert re.search(
-        rf"^\| {plan} +\| {retention} +\| +{month} \| +{second} \| +{limits.shards} \|$", plans.__doc__, re.M
+        rf"^\| {plan} +\| {retention} +\| +{month} \| +{second} \| +{limits.shards} \| +{requests} \|$",
+        plans.__doc__,
+        re.M,
     )
     assert re.search(rf"^  {plan} +{retention} +{month} events per month +{second} per second$", HELP, re.M)
 

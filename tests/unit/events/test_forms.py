@@ -343,10 +343,3 @@ def test_a_smaller_quota_takes_effect_at_once() -> None:
     assert quotas.take(replace(FORM, submissions_per_minute=60)) is None
     small = replace(FORM, submissions_per_minute=2)
     assert [quotas.take(small) is None for _ in range(3)] == [True, True, False]
-
-
-def test_the_memory_for_quotas_is_bounded() -> None:
-    quotas = FormQuotas(monotonic=Seconds())
-    for number in range(5_000):
-        assert quotas.take(replace(FORM, form_id=f"form_{number}")) is None
-    assert len(quotas._left) <= 2_000

@@ -28,5 +28,5 @@ def test_the_documented_table_is_the_one_in_use(plan: Plan) -> None:
     retention = "24 hours" if days == 1 else f"{days:.0f} days"
     row = next(line for line in (plans.__doc__ or "").splitlines() if line.startswith(f"| {plan} "))
     columns = [column.strip() for column in row.strip("|").split("|")]
-    numbers = (limits.events_per_month, limits.events_per_second, limits.shards)
+    numbers = (limits.events_per_month, limits.events_per_second, limits.shards, limits.requests_per_second)
     assert columns == [plan, retention, *(f"{number:,}" for number in numbers)]
