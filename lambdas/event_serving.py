@@ -12,6 +12,7 @@ from typing import Any
 
 from lambdas.event_runtime import use_cases
 from lambdas.logs import count, logger
+from orchestrator.api.event_answers import busy_response
 from orchestrator.api.event_problems import UNSUPPORTED_TYPE
 from orchestrator.api.event_reading import NotJson, check_is_json
 from orchestrator.api.reading import read
@@ -42,7 +43,7 @@ def served(route: Route[RequestT, Any], answer: Callable[[RequestT, EventSetting
 class Answered:
     response: Response
     names: Mapping[str, str | None] = field(default_factory=dict)
-    """The tenant, and the id of the API key that was used, for the log."""
+    """For the log: the tenant, the id of the API key that was used, why the function was busy."""
 
 
 Answer = Callable[[Event], Answered]
@@ -77,7 +78,8 @@ def respond(event: object, answers: Mapping[str, Answer], *, signed: bool) -> di
     except InvalidRequest as error:
         answered = Answered(refuse(error))
     except (Throttled, Unsettled) as error:
-        answered = Answered(try_again_later(str(error)))
+        reason = str(error)
+        answered = Answered(try_again_later(reason) if signed else busy_response(error), {"reason": reason})
     response = answered.response
     logger.info(
         "Asked about events",

@@ -12,6 +12,7 @@ from lambdas.logs import count, logger
 from orchestrator.api.event_answers import (
     ACCEPTED,
     batch_response,
+    busy_response,
     denied_response,
     outcome_response,
     refused_response,
@@ -49,7 +50,7 @@ def handler(event: object, _context: object) -> dict[str, Any]:
     except InvalidRequest as error:
         response = refused_response(error)
     except (Throttled, Unsettled) as error:
-        response = try_again_later(str(error))
+        response = _busy(error)
     return _logged(response, grant if isinstance(grant, Grant) else None)
 
 
@@ -89,7 +90,12 @@ def _each(accept: Callable[[], Response]) -> Response:
     except InvalidRequest as error:
         return refused_response(error)
     except (Throttled, Unsettled) as error:
-        return try_again_later(str(error))
+        return _busy(error)
+
+
+def _busy(error: Throttled | Unsettled) -> Response:
+    logger.warning("Busy", extra={"reason": str(error)})
+    return busy_response(error)
 
 
 def _accept(request: Mapping[str, Any], standing: Standing, text: bytes, key: str | None) -> Response:

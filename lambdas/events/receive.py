@@ -8,11 +8,11 @@ from typing import Any
 
 from lambdas.event_runtime import use_cases
 from lambdas.logs import count, logger
-from orchestrator.api.event_answers import refused_response
+from orchestrator.api.event_answers import busy_response, refused_response
 from orchestrator.api.event_problems import UNKNOWN_SOURCE
 from orchestrator.api.event_reading import header, incoming_of
 from orchestrator.api.receiving_answers import preflight_response, submission_response, webhook_response
-from orchestrator.api.responses import Response, problem, try_again_later, unknown_caller
+from orchestrator.api.responses import Response, problem, unknown_caller
 from orchestrator.common.errors import InvalidRequest, Throttled, Unsettled
 from orchestrator.events.forms import cors_headers
 from orchestrator.events.receiving import Trapped
@@ -35,7 +35,8 @@ def handler(event: object, _context: object) -> dict[str, Any]:
         try:
             response = _answer(request, log)
         except (Throttled, Unsettled) as error:
-            response = try_again_later(str(error))
+            log["reason"] = str(error)
+            response = busy_response(error)
     logger.info("receive", extra={**log, "status": response.status, "event_id": response.body.get("event_id")})
     if response.status >= 400:
         count(f"Answered{response.status}")

@@ -14,8 +14,8 @@ from orchestrator.api.event_problems import (
 )
 from orchestrator.api.event_reading import BodyTooLarge, NotJson
 from orchestrator.api.problems import INVALID_REQUEST
-from orchestrator.api.responses import Response, json_response, problem
-from orchestrator.common.errors import InvalidRequest
+from orchestrator.api.responses import Response, json_response, problem, try_again_later
+from orchestrator.common.errors import InvalidRequest, Throttled, Unsettled
 from orchestrator.events.accepting import Accepted, DifferentContent, Outcome, TooLarge
 from orchestrator.events.authorising import Denied
 from orchestrator.events.event_ids import event_timestamp, received_at
@@ -24,6 +24,8 @@ from orchestrator.events.records import EventSettings, Scope
 from orchestrator.events.statuses import UNDELIVERED
 
 ACCEPTED = 202
+
+_BUSY = "There are too many requests at this moment. Send the request again."
 
 
 def outcome_response(outcome: Outcome, settings: EventSettings) -> Response:
@@ -60,6 +62,11 @@ def denied_response(denied: Denied, scope: Scope) -> Response:
     response = problem(UNKNOWN_KEY, "The API key is missing, unknown, expired or revoked.")
     response.headers["WWW-Authenticate"] = "Bearer"
     return response
+
+
+def busy_response(error: Throttled | Unsettled) -> Response:
+    """The answer to tenants and strangers. AWS's own words may name tables and the account, and are for the log."""
+    return try_again_later(_BUSY if isinstance(error, Throttled) else str(error))
 
 
 def refused_response(error: InvalidRequest) -> Response:

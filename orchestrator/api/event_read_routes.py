@@ -262,7 +262,7 @@ GET_CREDENTIALS: Route[OfTenant, TableCredentials] = Route(
     method="POST",
     path="/tenants/{tenantId}/events/credentials",
     audience=Audience.RECEIVER,
-    rate=Rate.EVENT_READS,
+    rate=Rate.CREDENTIALS,
     summary="Get temporary AWS credentials that read a tenant's events",
     description="The credentials read this tenant's rows of the table of events and of its indexes by status and by "
     "type (GetItem, BatchGetItem, Query), and nothing else. Payloads in S3 are read by the API only.",

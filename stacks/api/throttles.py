@@ -34,7 +34,9 @@ EVENTS = Throttle(per_second=2000, burst=4000)
 SUBMISSIONS = Throttle(per_second=500, burst=1000)
 """Forms and webhooks, which anybody may send. Apart from the routes with keys, so that a flood stops only itself."""
 EVENT_READS = Throttle(per_second=500, burst=1000)
-"""Tenants read their events, and acknowledge them."""
+"""Tenants read their events, and configure. Each tenant's plan limits it further. API Gateway counts requests before
+anybody looks at their keys, so a lower limit could be used up by a few requests of strangers.
+"""
 
 THROTTLES: Mapping[Rate, Throttle] = {
     Rate.QUEUES: QUEUES,

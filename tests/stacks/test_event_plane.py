@@ -16,6 +16,7 @@ from orchestrator.adapters.dynamodb.event_keys import LISTED_FINISHED_PURGES, LI
 from orchestrator.adapters.dynamodb.event_tenants import DynamoTenants
 from orchestrator.adapters.dynamodb.keys import tenant_pk
 from orchestrator.api.event_plane_routes import EVENT_ROUTES, INGEST_ROUTES
+from orchestrator.api.event_read_routes import GET_CREDENTIALS
 from orchestrator.api.event_usage_routes import LIST_PURGES
 from orchestrator.api.route import Audience, Rate
 from orchestrator.common.callers import PROOF_VARIABLE
@@ -246,6 +247,18 @@ def test_every_route_has_its_own_throttle_and_the_public_a_throttle_apart(event_
         key: {"ThrottlingRateLimit": each.per_second, "ThrottlingBurstLimit": each.burst}
         for key, each in throttles.items()
     }
+
+
+def test_a_few_requests_of_strangers_do_not_use_up_the_throttle_of_a_tenants_route() -> None:
+    # API Gateway counts requests before the function looks at their keys.
+    open_to_all = [route for route in EVENT_ROUTES if route.audience is Audience.TENANT]
+    assert open_to_all
+    assert all(THROTTLES[route.rate].per_second >= SUBMISSIONS.per_second for route in open_to_all)
+
+
+def test_credentials_for_events_are_throttled_like_those_for_queues() -> None:
+    # Each of them starts a session of STS, whose rate limit the whole account shares.
+    assert GET_CREDENTIALS.rate is Rate.CREDENTIALS
 
 
 def test_only_api_gateway_has_the_proof_and_the_functions_have_its_digest(

@@ -7,7 +7,7 @@ import importlib
 import json
 import os
 from datetime import timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from botocore.exceptions import ClientError
@@ -378,3 +378,21 @@ def test_a_tenant_that_asks_too_often_is_refused_and_others_are_not(
     assert event_functions.ask("GET /keys", noisy).kind == "missing-scope"
     assert event_functions.ask("GET /events", quiet).status == 200
     assert event_functions.operate("GET /events").status == 200
+
+
+def test_what_aws_says_about_a_throttled_table_is_for_the_log_and_for_operators(
+    event_functions: EventFunctions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = event_functions.key()
+    arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/berth"
+
+    def throttled(**_: object) -> NoReturn:
+        raise ClientError({"Error": {"Code": "ThrottlingException", "Message": f"Slow down: {arn}"}}, "GetItem")
+
+    use_cases = importlib.import_module("lambdas.event_runtime").use_cases
+    monkeypatch.setattr(use_cases.ports.configuration._client, "get_item", throttled)
+    hook = http_event("POST /hooks/{sourceId}", ids={"sourceId": f"src_{'0' * 24}"}, body={})
+    answers = [event_functions.call("receive", hook), send(event_functions, key), event_functions.ask("GET /keys", key)]
+    assert [answer.kind for answer in answers] == ["try-again"] * 3
+    assert not any(arn in answer.body["detail"] for answer in answers)
+    assert arn in event_functions.operate("GET /keys").body["detail"]
