@@ -88,10 +88,11 @@ class Accepting:
         size = len(new.content.body)
         if size > MAX_BODY_BYTES:
             return TooLarge(size)
-        if (over := self._quotas.take(standing, now)) is not None:
+        is_submission = new.form_id is not None
+        if (over := self._quotas.take(standing, now, submission=is_submission)) is not None:
             return over
         shard = self._random_below(settings.shards)
-        event_id, repeated = new_event_id(now, shard, submission=new.form_id is not None), False
+        event_id, repeated = new_event_id(now, shard, submission=is_submission), False
         if new.repetition_key is not None:
             first = self._events.mark(
                 Repetition(
@@ -110,7 +111,7 @@ class Accepting:
             event_id, repeated = first.event_id, first.event_id != event_id
         self._keep(settings, _event(settings, new, event_id, now), pack(new.content))
         if not repeated:
-            self._quotas.count(standing)
+            self._quotas.count(standing, submission=is_submission)
         return Accepted(event_id, EventStatus.RECEIVED, repeated)
 
     def _keep(self, settings: EventSettings, event: Event, packed: Packed) -> None:

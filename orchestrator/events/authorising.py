@@ -44,6 +44,8 @@ class Standing:
     used: int
     month: str
     """The month in which that was, such as ``2026-11``. It may be over by now."""
+    submitted: int = 0
+    """How many of the used events are submissions of forms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,8 @@ class Authorising:
         if self._tenants.incarnation(life.tenant) != settings.incarnation:
             return None
         now = self._clock.now()
-        return Standing(settings, self._usage.used(life, now), month_of(now))
+        used = self._usage.used(life, now)
+        return Standing(settings, used.events, month_of(now), used.submissions)
 
     def _note_use(self, key: ApiKey) -> None:
         now = self._clock.now()

@@ -39,6 +39,11 @@ class PlanLimits:
     requests_per_second: int
     """How often the tenant may ask for events, acknowledge them, or change its keys, sources and forms."""
 
+    @property
+    def submissions_per_month(self) -> int:
+        """Submissions of forms are events. Anybody can send them, so they may use half of the month."""
+        return self.events_per_month // 2
+
 
 PLANS: Mapping[Plan, PlanLimits] = {
     Plan.FREE: PlanLimits(timedelta(hours=24), 10_000, 10, 1, 2),

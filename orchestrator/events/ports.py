@@ -19,6 +19,7 @@ from orchestrator.events.records import (
     Repetition,
     Source,
     TenantEpoch,
+    Used,
 )
 
 
@@ -61,7 +62,7 @@ class KeyUse(Protocol):
 class Usage(Protocol):
     """How many events a tenant has had accepted."""
 
-    def used(self, life: TenantEpoch, at: datetime) -> int:
+    def used(self, life: TenantEpoch, at: datetime) -> Used:
         """The number of events in the month of that moment. It may be behind by some seconds."""
         ...
 
@@ -69,7 +70,7 @@ class Usage(Protocol):
 class UsageCounts(Protocol):
     """The counter of each month, for the limits of plans."""
 
-    def add(self, life: TenantEpoch, month: str, events: int, at: datetime) -> bool:
+    def add(self, life: TenantEpoch, month: str, used: Used, at: datetime) -> bool:
         """Add to the counter. ``False`` if its row is damaged, so that it can never be counted."""
         ...
 

@@ -7,6 +7,8 @@ Each running instance of a function counts for itself, so the limits are approxi
 - Events per month: the usage on record is a few seconds behind, and an instance reads it every 10 seconds. What an
   instance has accepted since it last read is added to it. So a month closes at most some seconds late. Requests that
   make no event, such as repetitions, are not counted.
+- Submissions of forms are events, and may use half of the month: anybody can send them, and the other half is left to
+  senders with a key or a signature.
 """
 
 from __future__ import annotations
@@ -39,9 +41,10 @@ class _Bucket:
 
     tokens: float
     filled_at: float
-    on_record: tuple[str, int] = ("", 0)
-    """The month, and the usage on record that ``accepted`` is added to."""
+    on_record: tuple[str, int, int] = ("", 0, 0)
+    """The month, and the events and the submissions on record that ``accepted`` and ``submitted`` are added to."""
     accepted: int = 0
+    submitted: int = 0
 
 
 class Quotas:
@@ -49,7 +52,7 @@ class Quotas:
         self._monotonic = monotonic
         self._buckets: dict[TenantEpoch, _Bucket] = {}
 
-    def take(self, standing: Standing, at: datetime) -> OverLimit | None:
+    def take(self, standing: Standing, at: datetime, *, submission: bool = False) -> OverLimit | None:
         """Use up a part of the rate for an event that is about to be accepted, or say why it is not."""
         settings, limits = standing.settings, standing.settings.limits
         bucket, now = self._bucket(standing), self._monotonic()
@@ -59,14 +62,21 @@ class Quotas:
         bucket.filled_at = now
         month = month_of(at)
         # What is remembered may be the usage of a month that is over by now.
-        used = standing.used if standing.month == month else 0
-        if bucket.on_record != (month, used):
-            bucket.on_record, bucket.accepted = (month, used), 0
+        used, submitted = (standing.used, standing.submitted) if standing.month == month else (0, 0)
+        if bucket.on_record != (month, used, submitted):
+            bucket.on_record, bucket.accepted, bucket.submitted = (month, used, submitted), 0, 0
         if used + bucket.accepted >= limits.events_per_month:
             return OverLimit(
                 f"Tenant {settings.life.tenant} has used the {limits.events_per_month:,} events per month of its plan "
                 f"{settings.plan}. The month ends at {_end_of_month(at):%Y-%m-%d} 00:00 UTC; another plan takes effect "
                 "at once.",
+                ceil((_end_of_month(at) - at).total_seconds()),
+            )
+        if submission and submitted + bucket.submitted >= limits.submissions_per_month:
+            return OverLimit(
+                f"Tenant {settings.life.tenant} has had the {limits.submissions_per_month:,} submissions of forms per "
+                f"month of its plan {settings.plan}. The month ends at {_end_of_month(at):%Y-%m-%d} 00:00 UTC; another "
+                "plan takes effect at once.",
                 ceil((_end_of_month(at) - at).total_seconds()),
             )
         if bucket.tokens < 1:
@@ -78,9 +88,11 @@ class Quotas:
         bucket.tokens -= 1
         return None
 
-    def count(self, standing: Standing) -> None:
+    def count(self, standing: Standing, *, submission: bool = False) -> None:
         """Count an event that was accepted, until the usage on record has it."""
-        self._bucket(standing).accepted += 1
+        bucket = self._bucket(standing)
+        bucket.accepted += 1
+        bucket.submitted += submission
 
     def _bucket(self, standing: Standing) -> _Bucket:
         life = standing.settings.life

@@ -201,6 +201,15 @@ class Repetition:
     expires_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Used:
+    """How much of a month a tenant has used."""
+
+    events: int = 0
+    submissions: int = 0
+    """How many of the events are submissions of forms."""
+
+
 # The end of a tenant
 
 

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from orchestrator.common.times import Clock
-from orchestrator.events.event_ids import IdRange, first_id_at, received_at
+from orchestrator.events.event_ids import IdRange, first_id_at, is_submission, received_at
 from orchestrator.events.ports import BilledUsage, EventCounts, ListedSettings, Usage, UsageCounts
 from orchestrator.events.quotas import month_of
-from orchestrator.events.records import EventSettings, TenantEpoch
+from orchestrator.events.records import EventSettings, TenantEpoch, Used
 
 HOUR_IS_COMPLETE_AFTER = timedelta(minutes=5)
 """An event is written at most some seconds after the time in its id: the timeout of a function."""
@@ -54,11 +54,15 @@ class Counting:
 
     def count(self, events: Sequence[StreamedEvent]) -> Counted:
         current = self._settings.current_epochs({event.life for event in events})
-        by_month = Counter((each.life, month_of(received_at(each.event_id))) for each in events if each.life in current)
+        counted = [each for each in events if each.life in current]
+        by_month = Counter((each.life, month_of(received_at(each.event_id))) for each in counted)
+        submissions = Counter(
+            (each.life, month_of(received_at(each.event_id))) for each in counted if is_submission(each.event_id)
+        )
         damaged = {
             (life, month)
             for (life, month), number in by_month.items()
-            if not self._counts.add(life, month, number, self._clock.now())
+            if not self._counts.add(life, month, Used(number, submissions[life, month]), self._clock.now())
         }
         return Counted(
             events=sum(number for counter, number in by_month.items() if counter not in damaged),
@@ -147,7 +151,7 @@ class ReportingUsage:
         at = datetime.strptime(month, "%Y-%m").replace(tzinfo=UTC) if month else self._clock.now()
         return MonthlyUsage(
             month=month_of(at),
-            counted=self._usage.used(settings.life, at),
+            counted=self._usage.used(settings.life, at).events,
             limit=settings.limits.events_per_month,
             billed=self._billed.billed(settings.life, month_of(at)),
             billed_until=self._billed.billed_until(settings.life),

@@ -20,6 +20,7 @@ from orchestrator.events.records import (
     Scope,
     Source,
     TenantEpoch,
+    Used,
 )
 from tests.fakes.examples import ACME, NOON
 
@@ -105,8 +106,8 @@ class FakeUsage:
 
     counts: dict[TenantEpoch, int] = field(default_factory=dict)
 
-    def used(self, life: TenantEpoch, at: datetime) -> int:  # noqa: ARG002 - one month for all
-        return self.counts.get(life, 0)
+    def used(self, life: TenantEpoch, at: datetime) -> Used:  # noqa: ARG002 - one month for all
+        return Used(self.counts.get(life, 0))
 
 
 @dataclass

@@ -12,18 +12,18 @@ from orchestrator.adapters.dynamodb.event_usage import DynamoUsage
 from orchestrator.adapters.dynamodb.keys import Key
 from orchestrator.adapters.dynamodb.reads import Reads
 from orchestrator.adapters.dynamodb.values import Item, moment, n, number, time
-from orchestrator.events.records import TenantEpoch
+from orchestrator.events.records import TenantEpoch, Used
 
 
 class DynamoUsageWrites(DynamoUsage):
     """Implements :class:`orchestrator.events.ports.UsageCounts` and ``BilledUsage``."""
 
-    def add(self, life: TenantEpoch, month: str, events: int, at: datetime) -> bool:
+    def add(self, life: TenantEpoch, month: str, used: Used, at: datetime) -> bool:
         try:
             self._update(
                 event_keys.usage_key(life, month),
-                "ADD events :events SET updated_at = :at",
-                {":events": n(events), ":at": time(at)},
+                "ADD events :events, submissions :submissions SET updated_at = :at",
+                {":events": n(used.events), ":submissions": n(used.submissions), ":at": time(at)},
             )
         except ClientError as error:
             # The attribute is not a number.

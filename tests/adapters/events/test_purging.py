@@ -23,7 +23,7 @@ from orchestrator.events.purging import (
     is_stuck,
     status_of,
 )
-from orchestrator.events.records import Deleted, EventSettings, Purge, TenantEpoch
+from orchestrator.events.records import Deleted, EventSettings, Purge, TenantEpoch, Used
 from stacks.common.function_code import module_of
 from tests.adapters.conftest import TABLE, client
 from tests.adapters.events.functions import EventFunctions
@@ -47,7 +47,7 @@ def ended(lives: Lives) -> EventSettings:
     for event in (SMALL, LARGE, replace(SMALL, source_id=source), replace(SMALL, form_id=form)):
         for _ in range(10):
             lives.accept(standing, event)
-    lives.usage.add(settings.life, "2026-11", 40, NOON)
+    lives.usage.add(settings.life, "2026-11", Used(40), NOON)
     lives.usage.set_hour(settings.life, NOON, 40, NOON)
     lives.usage.set_billed_until(settings.life, NOON)
     lives.delete()

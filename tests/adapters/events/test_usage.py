@@ -15,13 +15,13 @@ from orchestrator.adapters.dynamodb import event_keys
 from orchestrator.adapters.dynamodb.event_purges import DynamoEventCounts
 from orchestrator.adapters.dynamodb.event_stream import read_stream
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.events.accepting import NewEvent
+from orchestrator.events.accepting import Accepted, NewEvent
 from orchestrator.events.authorising import Standing
 from orchestrator.events.configuring import SettingsChange
 from orchestrator.events.event_ids import new_event_id
 from orchestrator.events.plans import PLANS, Plan
 from orchestrator.events.quotas import OverLimit
-from orchestrator.events.records import Content, EventSettings, TenantEpoch
+from orchestrator.events.records import Content, EventSettings, TenantEpoch, Used
 from orchestrator.events.usage import Billing
 from stacks.common.function_code import module_of
 from tests.adapters.conftest import TABLE, client
@@ -38,7 +38,7 @@ SUBMISSION = NewEvent("form.submitted", Content(b"{}"), form_id="form_1")
 
 
 def used(lives: Lives, settings: EventSettings) -> int:
-    return lives.usage.used(settings.life, lives.clock.now())
+    return lives.usage.used(settings.life, lives.clock.now()).events
 
 
 class TestCounting:
@@ -63,7 +63,7 @@ class TestCounting:
         lives.wait(timedelta(days=20))
         after = lives.accept(Standing(settings, 0, "2026-11"))
         lives.count(lives.stream(settings.life, before, after))
-        assert (lives.usage.used(settings.life, NOON), used(lives, settings)) == (1, 1)
+        assert (lives.usage.used(settings.life, NOON).events, used(lives, settings)) == (1, 1)
 
     def test_a_batch_that_comes_again_is_counted_again(self, lives: Lives) -> None:
         settings = lives.settings()
@@ -75,7 +75,7 @@ class TestCounting:
     def test_the_month_closes_once_its_events_are_counted(self, lives: Lives) -> None:
         settings = lives.settings(plan=Plan.FREE)
         key, limit = lives.key(settings), PLANS[Plan.FREE].events_per_month
-        lives.usage.add(settings.life, "2026-11", limit - 1, NOON)
+        lives.usage.add(settings.life, "2026-11", Used(limit - 1), NOON)
         standing = lives.granted(key)
         assert standing
         last = lives.accept(standing)
@@ -84,6 +84,22 @@ class TestCounting:
         standing = lives.granted(key)
         assert standing
         assert isinstance(lives.accepting.accept(standing, SMALL), OverLimit)
+
+    def test_strangers_who_flood_a_form_leave_half_of_the_month_to_the_tenants_own_senders(self, lives: Lives) -> None:
+        settings = lives.settings(plan=Plan.FREE)
+        key, half = lives.key(settings), PLANS[Plan.FREE].submissions_per_month
+        lives.usage.add(settings.life, "2026-11", Used(half - 1, half - 1), NOON)
+        standing = lives.granted(key)
+        assert standing
+        last = lives.accepting.accept(standing, SUBMISSION)
+        assert isinstance(last, Accepted)
+        lives.count(lives.stream(settings.life, last.event_id))
+        assert lives.usage.used(settings.life, NOON) == Used(half, half)
+        lives.wait(timedelta(seconds=10))
+        standing = lives.granted(key)
+        assert standing
+        assert isinstance(lives.accepting.accept(standing, SUBMISSION), OverLimit)
+        assert isinstance(lives.accepting.accept(standing, SMALL), Accepted)
 
     def test_an_epoch_that_is_over_is_not_counted(self, lives: Lives) -> None:
         settings = lives.settings()

@@ -10,7 +10,7 @@ import pytest
 from orchestrator.adapters.dynamodb.event_purges import DynamoPurges
 from orchestrator.adapters.dynamodb.event_usage_writes import DynamoUsageWrites
 from orchestrator.cli.errors import ExitCode
-from orchestrator.events.records import Deleted, TenantEpoch
+from orchestrator.events.records import Deleted, TenantEpoch, Used
 from tests.adapters.conftest import TABLE
 from tests.adapters.events.functions import ADA, EventFunctions, http_event
 from tests.adapters.events.test_configuration_commands import Commands, lines
@@ -34,7 +34,7 @@ class TestUsage:
         self, commands: Commands, event_functions: EventFunctions
     ) -> None:
         usage, life = DynamoUsageWrites(event_functions.dynamodb, TABLE), life_of(event_functions)
-        usage.add(life, "2026-11", 1234, NOON)
+        usage.add(life, "2026-11", Used(1234), NOON)
         usage.set_hour(life, NOON, 1200, NOON)
         usage.set_billed_until(life, NOON + timedelta(hours=1))
         assert lines(commands.berth("events", "usage", "acme").stdout) == [

@@ -127,3 +127,32 @@ def test_whoever_waits_as_long_as_told_comes_back_in_the_new_month(quotas: Quota
     refused = quotas.take(standing(used=FREE.events_per_month, at=at), at)
     assert isinstance(refused, OverLimit)
     assert at + timedelta(seconds=refused.retry_after_seconds) >= DECEMBER
+
+
+def test_forms_close_at_half_of_the_month_and_leave_the_other_half_to_keys_and_signatures(
+    quotas: Quotas, watch: Watch
+) -> None:
+    half = FREE.events_per_month // 2
+    submitted = replace(standing(used=half), submitted=half)
+    refused = quotas.take(submitted, AT, submission=True)
+    assert isinstance(refused, OverLimit)
+    assert "5,000 submissions of forms per month" in refused.reason
+    assert refused.retry_after_seconds == (datetime(2026, 12, 1, tzinfo=UTC) - AT).total_seconds()
+    assert quotas.take(submitted, AT) is None
+    watch.seconds += 1
+    # Whatever else the tenant sends leaves the forms their half.
+    assert quotas.take(replace(standing(used=half), submitted=0), AT, submission=True) is None
+
+
+def test_submissions_that_were_accepted_since_the_last_read_count(quotas: Quotas) -> None:
+    almost = replace(standing(), submitted=FREE.events_per_month // 2 - 2)
+    taken = []
+    for _ in range(3):
+        taken.append(quotas.take(almost, AT, submission=True) is None)
+        quotas.count(almost, submission=True)
+    assert taken == [True, True, False]
+
+
+def test_submissions_of_a_month_that_is_over_do_not_count(quotas: Quotas) -> None:
+    last_month = replace(standing(), submitted=FREE.events_per_month, month="2026-10")
+    assert quotas.take(last_month, AT, submission=True) is None
