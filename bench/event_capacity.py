@@ -159,7 +159,7 @@ class _Steps:
 class _NoContents:
     """Implements ``Contents``: the events are small."""
 
-    def put(self, key: str, data: bytes) -> None:
+    def put_once(self, key: str, data: bytes) -> None:
         raise AssertionError(f"{len(data)} bytes are too large for a row: {key}")
 
     def get(self, key: str) -> bytes | None:

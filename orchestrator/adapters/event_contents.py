@@ -29,9 +29,17 @@ class S3Contents:
     def _client(self) -> S3Client:
         return self._make_client()
 
-    def put(self, key: str, data: bytes) -> None:
-        with throttling():
-            self._client.put_object(Bucket=self._bucket, Key=key, Body=data, ContentType="application/octet-stream")
+    def put_once(self, key: str, data: bytes) -> None:
+        try:
+            with throttling():
+                self._client.put_object(
+                    Bucket=self._bucket, Key=key, Body=data, ContentType="application/octet-stream", IfNoneMatch="*"
+                )
+        except ClientError as error:
+            if error_code(error) == "ConditionalRequestConflict":
+                raise Unsettled("The same event is being stored by another request. Send it again.") from None
+            if error_code(error) != "PreconditionFailed":
+                raise
 
     def get(self, key: str) -> bytes | None:
         try:

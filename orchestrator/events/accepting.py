@@ -118,7 +118,7 @@ class Accepting:
         if not packed.is_inline:
             # Before the row, so that a row never names an object that is not there.
             event = _stored_in_s3(event, packed)
-            self._contents.put(event.content_key or "", packed.data)
+            self._contents.put_once(event.content_key or "", packed.data)
         self._events.put(event, packed, type_index=settings.type_index)
 
 
@@ -141,9 +141,13 @@ def _event(settings: EventSettings, new: NewEvent, event_id: str, now: datetime)
 
 
 def _stored_in_s3(event: Event, packed: Packed) -> Event:
-    """The digest is part of the key, because a repetition may have other bytes: the object of the first one stays."""
-    life, digest = event.life, hashlib.sha256(packed.data).hexdigest()[:16]
-    return replace(event, content_key=f"{life.tenant}/{life.epoch}/{event.event_id}-{digest}")
+    """The object is written once, because a repetition may have other bytes: the content of the first one stays.
+
+    The key says how its object is packed. So the row fits the object, whichever request wrote either, and all
+    repetitions together store no more than one object for each packing.
+    """
+    life = event.life
+    return replace(event, content_key=f"{life.tenant}/{life.epoch}/{event.event_id}-{packed.packing or 'raw'}")
 
 
 def _digest(new: NewEvent) -> str:

@@ -275,7 +275,9 @@ class Acknowledgements(Protocol):
 class Contents(Protocol):
     """Contents of events that are too large for their row."""
 
-    def put(self, key: str, data: bytes) -> None: ...
+    def put_once(self, key: str, data: bytes) -> None:
+        """Store an object. One that is there already stays as it is."""
+        ...
 
     def get(self, key: str) -> bytes | None:
         """``None`` if the object has expired."""

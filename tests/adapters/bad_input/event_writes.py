@@ -44,7 +44,7 @@ class NotedContents:
     def __init__(self, effects: list[str]) -> None:
         self._effects = effects
 
-    def put(self, key: str, data: bytes) -> None:
+    def put_once(self, key: str, data: bytes) -> None:
         assert key.startswith(f"{ACME_LIFE.tenant}/{ACME_LIFE.epoch}/")
         assert isinstance(data, bytes)
         self._effects.append("content")

@@ -232,6 +232,40 @@ def test_a_provider_may_change_bytes_of_an_event_that_it_sends_again(world: Worl
     assert world.event(first).content == Content(b'{"pending": 2}')
 
 
+def test_large_repetitions_store_nothing_more_however_their_bytes_differ(world: World) -> None:
+    contents = [Content(os.urandom(10_000)) for _ in range(4)]
+    ids = {
+        world.accept(NewEvent("push", content, source_id="src_1", repetition_key="evt_1"), standing(used=used))
+        for used, content in enumerate(contents)
+    }
+    (event_id,) = ids
+    assert world.s3.list_objects_v2(Bucket=BUCKET)["KeyCount"] == 1
+    event = world.event(event_id)
+    stored = S3Contents(lambda: world.s3, BUCKET).get(event.content_key or "")
+    assert stored is not None
+    assert unpack(Packed(stored, event.packing)) == contents[0]
+
+
+@pytest.mark.parametrize("again", [os.urandom(10_000), b"0123456789abcdef" * 10_000 + os.urandom(5_000)])
+def test_a_large_repetition_completes_a_request_that_died_after_its_content(
+    world: World, monkeypatch: pytest.MonkeyPatch, again: bytes
+) -> None:
+    first = os.urandom(10_000)
+
+    def crash(*_: object, **__: object) -> None:
+        raise RuntimeError("the function was stopped")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DynamoEventWrites, "put", crash)
+        with pytest.raises(RuntimeError):
+            world.accept(NewEvent("push", Content(first), source_id="src_1", repetition_key="evt_1"))
+    event = world.event(world.accept(NewEvent("push", Content(again), source_id="src_1", repetition_key="evt_1")))
+    stored = S3Contents(lambda: world.s3, BUCKET).get(event.content_key or "")
+    assert stored is not None
+    # Both are the provider's bytes of this event.
+    assert unpack(Packed(stored, event.packing)).body in (first, again)
+
+
 def test_a_successor_of_the_same_id_shares_no_key(world: World) -> None:
     first = world.accept(KEYED)
     successor = TenantEpoch(ACME, "77aa0123")
