@@ -14,7 +14,8 @@ MAX_HEADER_BYTES = 8 * 1024
 """The size of all kept headers together, names and values."""
 MAX_CONTENT_TYPE_CHARACTERS = 200
 
-_SECRET = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key"})
+SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key"})
+"""These headers are not kept with an event, and give it no name."""
 _STORED_ELSEWHERE = frozenset({"content-type", HOPS_HEADER})
 _OF_THE_CONNECTION = frozenset(
     {"accept-encoding", "connection", "content-length", "host", "te", "transfer-encoding", "upgrade", "via"}
@@ -61,7 +62,7 @@ def kept_headers(headers: Mapping[str, str], *, without: Collection[str] = ()) -
 
 
 def _is_kept(name: str) -> bool:
-    dropped = name in _SECRET or name in _STORED_ELSEWHERE or name in _OF_THE_CONNECTION
+    dropped = name in SECRET_HEADERS or name in _STORED_ELSEWHERE or name in _OF_THE_CONNECTION
     return is_utf8(name) and not dropped and not name.startswith(_OF_API_GATEWAY)
 
 

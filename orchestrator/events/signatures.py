@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from orchestrator.common.errors import InvalidRequest
+from orchestrator.events.incoming import SECRET_HEADERS
 from orchestrator.events.records import Provider
 
 TOLERANCE = timedelta(minutes=5)
@@ -278,6 +279,10 @@ def _check_fields(provider: Provider, verification: Mapping[str, str]) -> None:
     for name in (HEADER, EVENT_TYPE_HEADER, DELIVERY_ID_HEADER):
         if name in verification and not _HEADER_NAME.fullmatch(verification[name]):
             raise InvalidRequest(f"verification.{name}: the name of a header has letters, digits, '-' and '_' only.")
+    secret = SECRET_HEADERS | ({verification[HEADER].lower()} if provider is Provider.SHARED_SECRET else set())
+    for name in (EVENT_TYPE_HEADER, DELIVERY_ID_HEADER):
+        if verification.get(name, "").lower() in secret:
+            raise InvalidRequest(f"verification.{name}: that header holds secrets, which events do not show.")
     if verification.get(ALGORITHM, "sha256") not in ALGORITHMS:
         raise InvalidRequest(f"verification.algorithm: use one of {', '.join(ALGORITHMS)}.")
     if verification.get(ENCODING, "hex") not in ENCODINGS:

@@ -509,3 +509,17 @@ def test_a_source_that_could_never_verify_is_refused(
     with pytest.raises(InvalidRequest, match=re.escape(says)) as refused:
         check_secret_and_verification(provider, secret, verification)
     assert secret is None or secret not in str(refused.value)
+
+
+@pytest.mark.parametrize("field", ["event_type_header", "delivery_id_header"])
+@pytest.mark.parametrize("header", ["Authorization", "cookie", "X-Api-Key", "Proxy-Authorization"])
+def test_a_header_that_holds_secrets_is_no_name_of_an_event(field: str, header: str) -> None:
+    with pytest.raises(InvalidRequest, match=f"verification.{field}: .* holds secrets"):
+        check_secret_and_verification(Provider.NONE, None, {field: header})
+
+
+@pytest.mark.parametrize("field", ["event_type_header", "delivery_id_header"])
+def test_the_header_of_a_shared_secret_is_no_name_of_an_event(field: str) -> None:
+    with pytest.raises(InvalidRequest, match="holds secrets"):
+        check_secret_and_verification(Provider.SHARED_SECRET, "12345678", {"header": "X-Token", field: "x-token"})
+    check_secret_and_verification(Provider.SHARED_SECRET, "12345678", {"header": "X-Token", field: "X-Event"})
