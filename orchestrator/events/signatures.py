@@ -47,6 +47,7 @@ ENCODINGS = ("hex", "base64")
 MIN_SECRET_CHARACTERS = 8
 MAX_SECRET_CHARACTERS = 1024
 MAX_PREFIX_CHARACTERS = 50
+_MIN_STANDARD_KEY_BYTES = 16
 
 _NAMES = frozenset({EVENT_TYPE_HEADER, DELIVERY_ID_HEADER})
 _FIELDS: Mapping[Provider, frozenset[str]] = {
@@ -265,8 +266,14 @@ def _check_secret(provider: Provider, secret: str | None) -> None:
     if provider is Provider.STANDARD_WEBHOOKS:
         if secret.startswith(_ASYMMETRIC_SECRET_PREFIXES):
             raise InvalidRequest("secret: asymmetric keys (whpk_, whsk_) are not supported; use a secret (whsec_).")
-        if _standard_key(secret.encode()) is None:
+        key = _standard_key(secret.encode())
+        if key is None:
             raise InvalidRequest("secret: a secret of Standard Webhooks is whsec_ followed by base64.")
+        if len(key) < _MIN_STANDARD_KEY_BYTES:
+            raise InvalidRequest(
+                f"secret: the key of Standard Webhooks has at least {_MIN_STANDARD_KEY_BYTES} bytes in base64; a "
+                "shorter one can be guessed."
+            )
 
 
 def _check_fields(provider: Provider, verification: Mapping[str, str]) -> None:

@@ -523,3 +523,9 @@ def test_the_header_of_a_shared_secret_is_no_name_of_an_event(field: str) -> Non
     with pytest.raises(InvalidRequest, match="holds secrets"):
         check_secret_and_verification(Provider.SHARED_SECRET, "12345678", {"header": "X-Token", field: "x-token"})
     check_secret_and_verification(Provider.SHARED_SECRET, "12345678", {"header": "X-Token", field: "X-Event"})
+
+
+def test_a_secret_of_standard_webhooks_with_a_short_key_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="16 bytes"):
+        check_secret_and_verification(Provider.STANDARD_WEBHOOKS, "whsec_AAECAwQFBgcICQoLDA0O", {})
+    check_secret_and_verification(Provider.STANDARD_WEBHOOKS, "whsec_AAECAwQFBgcICQoLDA0ODw==", {})
