@@ -11,7 +11,12 @@ from lambdas.logs import count, logger
 from orchestrator.api.event_answers import busy_response, refused_response
 from orchestrator.api.event_problems import UNKNOWN_SOURCE
 from orchestrator.api.event_reading import header, incoming_of
-from orchestrator.api.receiving_answers import preflight_response, submission_response, webhook_response
+from orchestrator.api.receiving_answers import (
+    preflight_response,
+    submission_response,
+    unknown_address_response,
+    webhook_response,
+)
 from orchestrator.api.responses import Response, problem, unknown_caller
 from orchestrator.common.errors import InvalidRequest, Throttled, Unsettled
 from orchestrator.events.forms import cors_headers
@@ -54,8 +59,12 @@ def _answer(request: Mapping[str, Any], log: dict[str, object]) -> Response:
         # Read before the submission: once that is accepted, nothing may fail. Whatever the answer is, a page that may
         # send the form may read it.
         form = receiving.form(form_id)
-        response = _preflight(form_id, request) if method == "OPTIONS" else _submission(form_id, request, log)
-        return response if form is None else _with_headers(response, cors_headers(form, header(request, "origin")))
+        if form is None:
+            # Not looked up a second time: strangers can guess as often as they like.
+            return unknown_address_response()
+        origin = header(request, "origin")
+        response = preflight_response(form, origin) if method == "OPTIONS" else _submission(form_id, request, log)
+        return _with_headers(response, cors_headers(form, origin))
     return problem(UNKNOWN_SOURCE, "There is no such route. Webhooks go to /hooks/..., forms to /forms/...")
 
 
@@ -84,10 +93,6 @@ def _submission(form_id: str, request: Mapping[str, Any], log: dict[str, object]
     if isinstance(received.result, Trapped):
         count("TrappedSubmissions")
     return submission_response(received)
-
-
-def _preflight(form_id: str, request: Mapping[str, Any]) -> Response:
-    return preflight_response(receiving.form(form_id), header(request, "origin"))
 
 
 def _with_headers(response: Response, headers: Mapping[str, str]) -> Response:

@@ -78,10 +78,12 @@ def submission_response(received: ReceivedSubmission) -> Response:
             return _refused(result)
 
 
-def preflight_response(form: Form | None, origin: str | None) -> Response:
+def unknown_address_response() -> Response:
+    return _refused(NoSuchAddress())
+
+
+def preflight_response(form: Form, origin: str | None) -> Response:
     """The answer to a browser that asks whether a page may send the form."""
-    if form is None:
-        return _refused(NoSuchAddress())
     if not is_allowed_origin(form, origin):
         return _origin_not_allowed()
     return Response(NO_CONTENT, dict(PREFLIGHT_HEADERS), {})

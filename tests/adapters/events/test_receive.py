@@ -371,6 +371,19 @@ def test_another_page_is_a_403_and_an_unknown_form_a_404(receive: Receive) -> No
     assert is_problem(receive.call(to_form("form_" + "0" * 24, None, method="OPTIONS")), 404, "unknown-source")
 
 
+def test_a_stranger_who_guesses_an_address_costs_one_read_and_one_who_makes_it_up_none(receive: Receive) -> None:
+    for guessed in (
+        to_hook("src_" + "0" * 24),
+        to_form("form_" + "0" * 24),
+        to_form("form_" + "0" * 24, None, method="OPTIONS"),
+    ):
+        receive.call(guessed)
+        assert receive.requests == ["dynamodb.GetItem"]
+    for made_up in (to_hook("src_1"), to_form("form_1")):
+        receive.call(made_up)
+        assert receive.requests == []
+
+
 def test_the_forms_own_limit_is_a_429(receive: Receive) -> None:
     form = receive.form(submissions_per_minute=1)
     assert receive.call(to_form(form))[0] == 202

@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 
 from orchestrator.api.event_reading import BodyTooLarge, incoming_of
-from orchestrator.api.receiving_answers import preflight_response, submission_response, webhook_response
+from orchestrator.api.receiving_answers import (
+    preflight_response,
+    submission_response,
+    unknown_address_response,
+    webhook_response,
+)
 from orchestrator.api.responses import Response
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.events.accepting import Accepted, TooLarge
@@ -143,7 +148,7 @@ def test_a_browser_that_asks_first_is_answered_without_a_body() -> None:
         "body": "",
     }
     assert is_problem(preflight_response(FORM, "https://evil.example"), 403, "origin-not-allowed")
-    assert is_problem(preflight_response(None, PAGE), 404, "unknown-source")
+    assert is_problem(unknown_address_response(), 404, "unknown-source")
 
 
 # Reading
