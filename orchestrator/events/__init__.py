@@ -9,11 +9,12 @@
 7. :mod:`orchestrator.events.ports`       what the event plane needs from outside
 8. :mod:`orchestrator.events.authorising` who may do what: keys, sources and forms of living tenants
 9. :mod:`orchestrator.events.quotas`      the limits of a plan: events per second and per month
-10. :mod:`orchestrator.events.accepting`  accepting an event, by one write
-11. :mod:`orchestrator.events.listing`    reading events: one by its id, and lists of them
-12. :mod:`orchestrator.events.readable_json`  which payloads can be shown as JSON
-13. :mod:`orchestrator.events.inbox`      the events that a tenant pulls and acknowledges
-14. :mod:`orchestrator.events.access`     temporary credentials with which a tenant's own programs read its events
+10. :mod:`orchestrator.events.rates`      how often something may be done: requests of a tenant, submissions of a form
+11. :mod:`orchestrator.events.accepting`  accepting an event, by one write
+12. :mod:`orchestrator.events.listing`    reading events: one by its id, and lists of them
+13. :mod:`orchestrator.events.readable_json`  which JSON can be shown to readers as it is
+14. :mod:`orchestrator.events.inbox`      the events that a tenant pulls and acknowledges
+15. :mod:`orchestrator.events.access`     temporary credentials with which a tenant's own programs read its events
 
 Webhooks and forms:
 
