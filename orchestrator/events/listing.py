@@ -99,9 +99,46 @@ class Listing:
         since = first_id_at(wanted.since) if wanted.since else None
         until = first_id_at(wanted.until) if wanted.until else None
         before = min((each for each in (cursor, until) if each is not None), default=None)
-        return self._merged(settings, wanted, IdRange(first=since, before=before), limit)
+        within = IdRange(first=since, before=before)
+        if wanted.is_by_time:
+            return self._by_time(settings, wanted, within, limit)
+        return self._by_index(settings, wanted, within, limit)
 
-    def _merged(self, settings: EventSettings, wanted: Filter, within: IdRange, limit: int) -> EventPage:
+    def _by_index(self, settings: EventSettings, wanted: Filter, within: IdRange, limit: int) -> EventPage:
+        """An index only names events. With the ids of all shards merged, no row is read that the page has no place for:
+        a row costs as much as thirty names."""
+        found: list[Event] = []
+        for _ in range(_MAX_ROUNDS):
+            # One more than the limit says whether there is another page.
+            parts = [self._ids(settings, wanted, shard, within, limit + 1) for shard in range(settings.shards)]
+            newest_first = list(merge(*parts, reverse=True))
+            ids, more = newest_first[:limit], len(newest_first) > limit
+            rows = self._events.read(settings.life, ids)
+            listed = [rows[each] for each in ids if each in rows]
+            shown = [event for event in listed if wanted.matches(event) and self._is_shown(event, settings)]
+            found = _fitting([*found, *shown])
+            if len(found) > limit:
+                return EventPage(found[:limit], found[limit - 1].event_id)
+            if not more:
+                return EventPage(found, None)
+            within = replace(within, before=ids[-1])
+            if len(found) == limit:
+                break
+        return EventPage(found, within.before)
+
+    def _ids(self, settings: EventSettings, wanted: Filter, shard: int, within: IdRange, size: int) -> Sequence[str]:
+        life, events = settings.life, self._events
+        if wanted.source_id is not None:
+            ids, _ = events.by_source(life, wanted.source_id, shard, within, size)
+        elif wanted.form_id is not None:
+            ids, _ = events.by_form(life, wanted.form_id, shard, within, size)
+        elif wanted.event_type is not None:
+            ids, _ = events.by_type(life, wanted.event_type, shard, within, size)
+        else:
+            ids, _ = events.by_status(life, str(wanted.status), shard, within, size, newest_first=True)
+        return ids
+
+    def _by_time(self, settings: EventSettings, wanted: Filter, within: IdRange, limit: int) -> EventPage:
         """The newest matching events of all shards.
 
         Each shard is read up to the limit, so the newest of them all are among those. A shard that stopped early,
@@ -126,30 +163,16 @@ class Listing:
         # One more than the limit says whether there is another page.
         size = limit + 1
         for _ in range(_MAX_ROUNDS):
-            batch = self._read(settings, wanted, shard, within, size)
-            shown += [event for event in batch.events if wanted.matches(event) and self._is_shown(event, settings)]
-            if batch.stopped_at is None or len(shown) >= size:
+            events, more = self._events.by_time(
+                settings.life, shard, within, size, submissions=wanted.kind is Kind.SUBMISSIONS
+            )
+            shown += [event for event in events if wanted.matches(event) and self._is_shown(event, settings)]
+            if not events or not more or len(shown) >= size:
                 return _Part(_fitting(shown[:size]), None)
             # Contents that compress well are much larger here than in the table.
             shown = _fitting(shown)
-            within = replace(within, before=batch.stopped_at)
+            within = replace(within, before=events[-1].event_id)
         return _Part(shown, within.before)
-
-    def _read(self, settings: EventSettings, wanted: Filter, shard: int, within: IdRange, size: int) -> _Part:
-        life, events = settings.life, self._events
-        if wanted.is_by_time:
-            found, more = events.by_time(life, shard, within, size, submissions=wanted.kind is Kind.SUBMISSIONS)
-            return _Part(found, found[-1].event_id if found and more else None)
-        if wanted.source_id is not None:
-            ids, more = events.by_source(life, wanted.source_id, shard, within, size)
-        elif wanted.form_id is not None:
-            ids, more = events.by_form(life, wanted.form_id, shard, within, size)
-        elif wanted.event_type is not None:
-            ids, more = events.by_type(life, wanted.event_type, shard, within, size)
-        else:
-            ids, more = events.by_status(life, str(wanted.status), shard, within, size, newest_first=True)
-        rows = events.read(life, ids)
-        return _Part([rows[each] for each in ids if each in rows], ids[-1] if ids and more else None)
 
     def _is_shown(self, event: Event, settings: EventSettings) -> bool:
         """Finished events are shown for the plan's retention. DynamoDB deletes expired rows days later."""

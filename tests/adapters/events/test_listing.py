@@ -239,8 +239,20 @@ def test_any_list_is_what_a_look_at_everything_would_find(world: World, data: st
     given_settings = event_settings(life, shards=shards)
     types = data.draw(st.lists(st.sampled_from(["a", "a.b", "b"]), max_size=25))
     accepted = [(world.accept(NewEvent(each, Content(b"{}")), life=life, shards=shards), each) for each in types]
-    wanted = data.draw(st.sampled_from([Filter(), Filter(event_type="a"), Filter(event_type="b")]))
-    expected = [event_id for event_id, each in accepted if wanted.event_type in (None, each)][::-1]
+    received = EventStatus.RECEIVED
+    delivered = data.draw(st.sets(st.sampled_from([event_id for event_id, _ in accepted]))) if accepted else set()
+    for event_id in delivered:
+        world.inbox.acknowledge(given_settings, [event_id])
+    wanted = data.draw(
+        st.sampled_from(
+            [Filter(), Filter(event_type="a"), Filter(event_type="b"), Filter(event_type="a", status=received)]
+        )
+    )
+    expected = [
+        event_id
+        for event_id, each in accepted
+        if wanted.event_type in (None, each) and not (wanted.status is received and event_id in delivered)
+    ][::-1]
     assert world.ids(wanted, limit=data.draw(st.integers(1, 7)), given=given_settings) == expected
 
 
@@ -330,6 +342,21 @@ def test_a_list_is_one_query_and_reads_the_rows_that_an_index_names(
         page = world.listing.page(event_settings(), pattern, cursor=None, limit=50)
     assert len(page.events) >= 3
     assert calls == requests
+
+
+@pytest.mark.parametrize("shards", [1, 2, 4])
+def test_a_page_by_an_index_reads_no_row_that_it_has_no_place_for(world: World, shards: int) -> None:
+    newest_first = world.events(30, shards=shards)
+    read: list[int] = []
+
+    def note(params: dict[str, Any], **_: Any) -> None:
+        read.append(len(params["RequestItems"][EVENTS_TABLE]["Keys"]))
+
+    world.dynamodb.meta.events.register("provide-client-params.dynamodb.BatchGetItem", note)
+    page = world.listing.page(event_settings(shards=shards), Filter(event_type="a"), cursor=None, limit=5)
+    assert [event.event_id for event in page.events] == newest_first[:5]
+    assert page.cursor == newest_first[4]
+    assert read == [5]
 
 
 def test_an_event_by_its_id_is_one_get_item(world: World) -> None:
