@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from lambdas.event_runtime import use_cases
-from lambdas.logs import logger
+from lambdas.logs import count, logger
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -17,4 +17,7 @@ def handler(_event: object, context: "LambdaContext") -> None:
         return context.get_remaining_time_in_millis() > TO_SPARE_MILLISECONDS
 
     billed = use_cases.billing(has_time=has_time).run()
+    if billed.unreadable:
+        logger.error("Rows cannot be read", extra={"rows": [each.row for each in billed.unreadable]})
+    count("UnreadableRows", len(billed.unreadable))
     logger.info("Billed", extra={"hours": billed.hours, "events": billed.events, "complete": billed.complete})

@@ -24,6 +24,9 @@ def handler(event: object, _context: object) -> None:
         },
     )
     count("PurgesStuck", found.stuck)
+    if found.unreadable:
+        logger.error("Rows cannot be read", extra={"rows": [each.row for each in found.unreadable]})
+    count("UnreadableRows", len(found.unreadable))
 
 
 def _deleted_tenant(event: object) -> TenantId | None:

@@ -19,6 +19,7 @@ from orchestrator.events.records import (
     Repetition,
     Source,
     TenantEpoch,
+    UnreadableRow,
     Used,
 )
 
@@ -82,7 +83,7 @@ class ParkedRecords(Protocol):
 
 
 class ListedSettings(Protocol):
-    def listed_settings(self) -> Iterator[EventSettings]:
+    def listed_settings(self) -> Iterator[EventSettings | UnreadableRow]:
         """The settings of all tenants. The list may be behind."""
         ...
 
@@ -100,7 +101,7 @@ class EventCounts(Protocol):
 class BilledUsage(Protocol):
     """The number of events per hour, counted from the events themselves."""
 
-    def billed_until(self, life: TenantEpoch) -> datetime | None:
+    def billed_until(self, life: TenantEpoch) -> datetime | UnreadableRow | None:
         """The end of the last hour that was counted."""
         ...
 
@@ -120,12 +121,12 @@ class Purges(Protocol):
         """A consistent read."""
         ...
 
-    def open_purges(self) -> Iterator[Purge]:
+    def open_purges(self) -> Iterator[Purge | UnreadableRow]:
         """Oldest first. The list may be behind."""
         ...
 
     def finished_purges(self, limit: int) -> Sequence[Purge]:
-        """Newest first. The list may be behind."""
+        """Newest first, without rows that cannot be read. The list may be behind."""
         ...
 
     def end(self, life: TenantEpoch, at: datetime) -> bool:

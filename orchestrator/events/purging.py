@@ -19,7 +19,7 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import Clock
 from orchestrator.events.event_ids import MAX_SHARDS
 from orchestrator.events.ports import Configuration, ListedSettings, PurgeExecutions, Purges, Remains, Tenants
-from orchestrator.events.records import Deleted, EventSettings, Purge, TenantEpoch
+from orchestrator.events.records import Deleted, EventSettings, Purge, TenantEpoch, UnreadableRow
 
 HEARTBEAT_IS_LOST_AFTER = timedelta(minutes=30)
 """Longer than the wait between two looks, and a step, together."""
@@ -63,6 +63,8 @@ class Found:
     """The epochs whose purge was requested by this search."""
     started: Sequence[TenantEpoch]
     stuck: int
+    unreadable: Sequence[UnreadableRow] = ()
+    """Settings and purges that cannot be read. The search went on without them."""
 
 
 class FindingPurges:
@@ -87,16 +89,28 @@ class FindingPurges:
 
     def find(self, only: TenantId | None = None) -> Found:
         """``only`` is the tenant that was just deleted. Without it, all tenants are looked at."""
-        ended = [settings.life for settings in self._looked_at(only) if self._end(settings)]
+        unreadable: list[UnreadableRow] = []
+        ended: list[TenantEpoch] = []
+        for settings in self._looked_at(only):
+            if isinstance(settings, UnreadableRow):
+                unreadable.append(settings)
+            elif self._end(settings):
+                ended.append(settings.life)
         now = self._clock.now()
-        open_purges = {purge.life: purge for purge in self._purges.open_purges()}
+        open_purges: dict[TenantEpoch, Purge] = {}
+        for purge in self._purges.open_purges():
+            if isinstance(purge, UnreadableRow):
+                unreadable.append(purge)
+            else:
+                open_purges[purge.life] = purge
         # The index does not list them at once.
         open_purges |= {life: Purge(life, now) for life in ended}
         idle = [purge.life for purge in open_purges.values() if status_of(purge, now) is not PurgeStatus.RUNNING]
         started = [life for life in idle if self._executions.start(life, now)]
-        return Found(ended, started, sum(is_stuck(purge, now) for purge in open_purges.values()))
+        stuck = sum(is_stuck(purge, now) for purge in open_purges.values())
+        return Found(ended, started, stuck, unreadable)
 
-    def _looked_at(self, only: TenantId | None) -> Iterable[EventSettings]:
+    def _looked_at(self, only: TenantId | None) -> Iterable[EventSettings | UnreadableRow]:
         if only is None:
             return self._settings.listed_settings()
         settings = self._configuration.settings(only)
@@ -220,5 +234,9 @@ class ListingPurges:
         self._purges = purges
 
     def purges(self) -> Sequence[Purge]:
-        """All open purges, oldest first; then the last ones that are finished, newest first."""
-        return [*self._purges.open_purges(), *self._purges.finished_purges(_MAX_RECENT)]
+        """All open purges, oldest first; then the last ones that are finished, newest first.
+
+        A row that cannot be read is left out: the alarm UnreadableEventRows reports it.
+        """
+        readable = [each for each in self._purges.open_purges() if isinstance(each, Purge)]
+        return [*readable, *self._purges.finished_purges(_MAX_RECENT)]

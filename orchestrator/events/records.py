@@ -25,6 +25,14 @@ class TenantEpoch:
         return f"{self.tenant}#{self.epoch}"
 
 
+@dataclass(frozen=True, slots=True)
+class UnreadableRow:
+    """A row that Berth cannot have written as it is now. It is reported, and stops the work on no other row."""
+
+    row: str
+    """The keys of the row."""
+
+
 # Configuration
 
 

@@ -21,7 +21,7 @@ from orchestrator.common.times import Clock
 from orchestrator.events.event_ids import IdRange, first_id_at, is_submission, received_at
 from orchestrator.events.ports import BilledUsage, EventCounts, ListedSettings, Usage, UsageCounts
 from orchestrator.events.quotas import month_of
-from orchestrator.events.records import EventSettings, TenantEpoch, Used
+from orchestrator.events.records import EventSettings, TenantEpoch, UnreadableRow, Used
 
 HOUR_IS_COMPLETE_AFTER = timedelta(minutes=5)
 """An event is written at most some seconds after the time in its id: the timeout of a function."""
@@ -78,6 +78,8 @@ class Billed:
     events: int
     complete: bool
     """False if the time was over first. The next run goes on from there."""
+    unreadable: Sequence[UnreadableRow] = ()
+    """Rows that cannot be read. Their tenants were not counted."""
 
 
 class Billing:
@@ -107,10 +109,18 @@ class Billing:
     def run(self) -> Billed:
         end = hour_of(self._clock.now() - HOUR_IS_COMPLETE_AFTER)
         hours = events = 0
+        unreadable: list[UnreadableRow] = []
         listed = list(self._settings.listed_settings())
         first = self._random_below(len(listed)) if listed else 0
         for settings in listed[first:] + listed[:first]:
-            begin = self._usage.billed_until(settings.life) or hour_of(settings.created_at)
+            if isinstance(settings, UnreadableRow):
+                unreadable.append(settings)
+                continue
+            billed_until = self._usage.billed_until(settings.life)
+            if isinstance(billed_until, UnreadableRow):
+                unreadable.append(billed_until)
+                continue
+            begin = billed_until or hour_of(settings.created_at)
             if begin >= end or not self._settings.current_epochs([settings.life]):
                 continue
             hour = begin
@@ -122,8 +132,8 @@ class Billing:
                 hour += _HOUR
             self._usage.set_billed_until(settings.life, hour)
             if hour < end:
-                return Billed(hours, events, complete=False)
-        return Billed(hours, events, complete=True)
+                return Billed(hours, events, complete=False, unreadable=unreadable)
+        return Billed(hours, events, complete=True, unreadable=unreadable)
 
     def _count(self, settings: EventSettings, hour: datetime) -> int:
         within = IdRange(first=first_id_at(hour), before=first_id_at(hour + _HOUR))
@@ -149,12 +159,13 @@ class ReportingUsage:
     def of_month(self, settings: EventSettings, month: str | None = None) -> MonthlyUsage:
         """The usage in a month such as ``2026-11``; without one, in the current month."""
         at = datetime.strptime(month, "%Y-%m").replace(tzinfo=UTC) if month else self._clock.now()
+        billed_until = self._billed.billed_until(settings.life)
         return MonthlyUsage(
             month=month_of(at),
             counted=self._usage.used(settings.life, at).events,
             limit=settings.limits.events_per_month,
             billed=self._billed.billed(settings.life, month_of(at)),
-            billed_until=self._billed.billed_until(settings.life),
+            billed_until=None if isinstance(billed_until, UnreadableRow) else billed_until,
         )
 
 

@@ -115,6 +115,13 @@ class Purging(Capability):
                 "The events of a deleted tenant are not purged 6 hours after the delete. `berth events purges` shows "
                 "which, and why.",
             ),
+            Alarm(
+                "UnreadableEventRows",
+                self._find_purges.counted("UnreadableRows", statistic="Maximum", period=PERIOD),
+                "A row of a tenant's event settings, or of a purge, cannot be read: somebody other than Berth has "
+                "changed it. The tenant is neither billed nor purged; all others are. The log of find_purges has the "
+                "keys of the row.",
+            ),
         )
 
     @property

@@ -69,7 +69,7 @@ def test_the_page_lists_everything_of_the_event_plane_with_a_cost_when_idle(even
         f"alarms{OF_EVENTS}": types.count("AWS::CloudWatch::Alarm"),
         f"dashboards{OF_EVENTS}": types.count("AWS::CloudWatch::Dashboard"),
         f"KMS keys{OF_EVENTS}": types.count("AWS::KMS::Key"),
-        f"metrics that searches for deleted tenants write{OF_EVENTS}": 1,
+        f"metrics that searches for deleted tenants and counts for bills write{OF_EVENTS}": 3,
         f"searches for deleted tenants, every hour{OF_EVENTS}": MONTH // timedelta(hours=1),
         f"counts for bills, every hour{OF_EVENTS}": MONTH // timedelta(hours=1),
     }

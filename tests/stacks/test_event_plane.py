@@ -472,6 +472,8 @@ def test_there_is_an_alarm_for_everything_that_needs_an_operator(
         "PurgeTimedOut",
         "PurgeAborted",
         "PurgesStuck",
+        "UnreadableEventRows",
+        "UnreadableUsageRows",
     }
 
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.adapters.aws import throttling
 from orchestrator.adapters.dynamodb import event_keys
 from orchestrator.adapters.dynamodb.event_configuration import settings_from
+from orchestrator.adapters.dynamodb.event_unreadable import read_row
 from orchestrator.adapters.dynamodb.reads import Reads
 from orchestrator.adapters.dynamodb.values import Item, text
 from orchestrator.common.errors import Throttled
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.events.records import EventSettings, TenantEpoch
+from orchestrator.events.records import EventSettings, TenantEpoch, UnreadableRow
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -23,6 +24,10 @@ _ROUNDS = 8
 """How often keys are asked for again that DynamoDB left unprocessed."""
 
 
+def _listed_settings_from(row: Item) -> EventSettings:
+    return settings_from(row, event_keys.tenant_of_listing(row["ListingSort"]["S"]))
+
+
 class DynamoEpochs:
     """Implements :class:`orchestrator.events.ports.ListedSettings`."""
 
@@ -30,9 +35,9 @@ class DynamoEpochs:
         self._client = client
         self._table = table
 
-    def listed_settings(self) -> Iterator[EventSettings]:
+    def listed_settings(self) -> Iterator[EventSettings | UnreadableRow]:
         for row in Reads(self._client, self._table).listed(event_keys.LISTED_SETTINGS):
-            yield settings_from(row, event_keys.tenant_of_listing(row["ListingSort"]["S"]))
+            yield read_row(row, _listed_settings_from)
 
     def current_epochs(self, lives: Collection[TenantEpoch]) -> Set[TenantEpoch]:
         tenants = sorted({life.tenant for life in lives}, key=lambda tenant: tenant.value)

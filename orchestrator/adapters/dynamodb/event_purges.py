@@ -17,6 +17,7 @@ from orchestrator.adapters.aws import error_code, throttling
 from orchestrator.adapters.dynamodb import event_keys
 from orchestrator.adapters.dynamodb.event_configuration import life_from
 from orchestrator.adapters.dynamodb.event_configuration_writes import DynamoConfigurationTable
+from orchestrator.adapters.dynamodb.event_unreadable import read_row
 from orchestrator.adapters.dynamodb.keys import Key
 from orchestrator.adapters.dynamodb.reads import Reads
 from orchestrator.adapters.dynamodb.values import Item, moment, n, number, s, text, time
@@ -24,7 +25,7 @@ from orchestrator.adapters.dynamodb.writes import listing
 from orchestrator.common.errors import Throttled
 from orchestrator.common.times import parse_timestamp
 from orchestrator.events.event_ids import IdRange
-from orchestrator.events.records import Deleted, Purge, TenantEpoch
+from orchestrator.events.records import Deleted, Purge, TenantEpoch, UnreadableRow
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -46,14 +47,16 @@ class DynamoPurges(DynamoConfigurationTable):
         row = self._get(event_keys.purge_key(life))
         return _purge_from(row) if row else None
 
-    def open_purges(self) -> Iterator[Purge]:
-        return map(_purge_from, Reads(self._client, self._table).listed(event_keys.LISTED_PURGES))
+    def open_purges(self) -> Iterator[Purge | UnreadableRow]:
+        for row in Reads(self._client, self._table).listed(event_keys.LISTED_PURGES):
+            yield read_row(row, _purge_from)
 
     def finished_purges(self, limit: int) -> Sequence[Purge]:
         rows = Reads(self._client, self._table).listed(
             event_keys.LISTED_FINISHED_PURGES, ScanIndexForward=False, Limit=limit
         )
-        return [_purge_from(row) for row in islice(rows, limit)]
+        read = (read_row(row, _purge_from) for row in islice(rows, limit))
+        return [each for each in read if isinstance(each, Purge)]
 
     def begin_step(self, life: TenantEpoch, at: datetime) -> None:
         self._update(life, "SET heartbeat_at = :at REMOVE failed_at, failure", {":at": time(at)})

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.adapters.dynamodb import event_keys
-from orchestrator.common.errors import BerthError
+from orchestrator.adapters.dynamodb.event_unreadable import CANNOT_BE_READ
 from orchestrator.events.event_ids import received_at
 from orchestrator.events.usage import StreamedEvent
-
-_CANNOT_BE_READ = (BerthError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +27,7 @@ def read_stream(event: object) -> StreamRecords:
     for record in records:
         try:
             new = _event_in(record)
-        except _CANNOT_BE_READ:
+        except CANNOT_BE_READ:
             unreadable.append(_names(record))
         else:
             if new is not None:

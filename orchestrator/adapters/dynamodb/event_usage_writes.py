@@ -8,11 +8,13 @@ from botocore.exceptions import ClientError
 
 from orchestrator.adapters.aws import error_code, throttling
 from orchestrator.adapters.dynamodb import event_keys
+from orchestrator.adapters.dynamodb.event_unreadable import read_row
 from orchestrator.adapters.dynamodb.event_usage import DynamoUsage
 from orchestrator.adapters.dynamodb.keys import Key
 from orchestrator.adapters.dynamodb.reads import Reads
-from orchestrator.adapters.dynamodb.values import Item, moment, n, number, time
-from orchestrator.events.records import TenantEpoch, Used
+from orchestrator.adapters.dynamodb.values import Item, n, number, time
+from orchestrator.common.times import parse_timestamp
+from orchestrator.events.records import TenantEpoch, UnreadableRow, Used
 
 
 class DynamoUsageWrites(DynamoUsage):
@@ -32,9 +34,9 @@ class DynamoUsageWrites(DynamoUsage):
             return False
         return True
 
-    def billed_until(self, life: TenantEpoch) -> datetime | None:
+    def billed_until(self, life: TenantEpoch) -> datetime | UnreadableRow | None:
         row = Reads(self._client, self._table).get(event_keys.billed_until_key(life))
-        return moment(row, "billed_until") if row else None
+        return read_row(row, lambda row: parse_timestamp(row["billed_until"]["S"])) if row else None
 
     def set_hour(self, life: TenantEpoch, hour: datetime, events: int, at: datetime) -> None:
         self._update(

@@ -146,15 +146,17 @@ class Lives:
     def count(self, event: object) -> Counted:
         return self.counting.count(list(read_stream(event).events))
 
-    def bill(self) -> None:
-        billing = Billing(
+    def billing(self) -> Billing:
+        return Billing(
             settings=self.epochs,
             events=DynamoEventCounts(self.dynamodb, EVENTS_TABLE),
             usage=self.usage,
             clock=self.clock,
             has_time=lambda: True,
         )
-        assert billing.run().complete
+
+    def bill(self) -> None:
+        assert self.billing().run().complete
 
     # The end
 

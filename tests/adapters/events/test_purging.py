@@ -13,8 +13,10 @@ import pytest
 from orchestrator.adapters.dynamodb import event_keys
 from orchestrator.adapters.stepfunctions import StepFunctionsPurges
 from orchestrator.common.errors import InvalidRequest
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.authorising import Standing
 from orchestrator.events.purging import (
+    ListingPurges,
     LookAgain,
     MoreToPurge,
     NotToPurge,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
 
 MINUTE = timedelta(minutes=1)
+AARON = TenantId.parse("aaron")
 
 
 def ended(lives: Lives) -> EventSettings:
@@ -67,6 +70,30 @@ class TestFinding:
         assert lives.finding.find().ended == []
         lives.tenants.withdrawn.clear()
         assert lives.configuring.settings_of(ACME) == settings
+
+    @pytest.mark.parametrize("damage", [{"plan": {"S": "gold"}}, {"shards": {"S": "many"}}, {"created_at": {"N": "1"}}])
+    def test_settings_that_cannot_be_read_are_reported_and_stop_no_other_purge(
+        self, lives: Lives, damage: dict[str, Any]
+    ) -> None:
+        settings = lives.settings()
+        row = lives.table._get(event_keys.settings_key(ACME))
+        assert row
+        # The damaged row is listed first.
+        place = {**event_keys.settings_key(AARON), "ListingSort": {"S": AARON.value}}
+        lives.dynamodb.put_item(TableName=TABLE, Item={**row, **place, **damage})
+        lives.delete()
+        found = lives.finding.find()
+        assert found.ended == found.started == [settings.life]
+        assert [each.row for each in found.unreadable] == ["EVENTS#aaron / CONFIG#main"]
+
+    def test_a_purge_that_cannot_be_read_is_reported_and_stops_no_other_purge(self, lives: Lives) -> None:
+        settings = ended(lives)
+        (row,) = (row for row in lives.rows() if row["sk"]["S"].startswith("PURGE#"))
+        bad = {"sk": {"S": "PURGE#0"}, "requested_at": {"S": "yesterday"}, "ListingSort": {"S": "0"}}
+        lives.dynamodb.put_item(TableName=TABLE, Item={**row, **bad})
+        found = lives.finding.find()
+        assert [each.row for each in found.unreadable] == ["EVENTS#acme / PURGE#0"]
+        assert [each.life for each in ListingPurges(purges=lives.purges).purges()] == [settings.life]
 
     def test_a_deleted_tenant_is_purged(self, lives: Lives) -> None:
         settings = lives.settings()

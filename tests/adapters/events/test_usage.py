@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import random
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -290,7 +290,29 @@ class TestBilling:
                 random_below=starts.randrange,
             )
             assert not billing.run().complete
-        assert all((lives.usage.billed_until(settings.life) or NOON) > NOON for settings in made)
+        for settings in made:
+            billed_until = lives.usage.billed_until(settings.life)
+            assert isinstance(billed_until, datetime)
+            assert billed_until > NOON
+
+    def test_rows_that_cannot_be_read_are_reported_and_all_other_tenants_are_billed(self, lives: Lives) -> None:
+        settings = lives.settings()
+        lives.accept(Standing(settings, 0, "2026-11"))
+        row = lives.table._get(event_keys.settings_key(ACME))
+        assert row
+        for tenant, damage in ((TenantId.parse("aaron"), {"plan": {"S": "gold"}}), (TenantId.parse("abel"), {})):
+            place = {**event_keys.settings_key(tenant), "ListingSort": {"S": tenant.value}}
+            lives.dynamodb.put_item(TableName=TABLE, Item={**row, **place, **damage})
+        abel = TenantEpoch(TenantId.parse("abel"), settings.life.epoch)
+        item = {**event_keys.billed_until_key(abel), "billed_until": {"S": "yesterday"}}
+        lives.dynamodb.put_item(TableName=TABLE, Item=item)
+        lives.wait(2 * HOUR)
+        billed = lives.billing().run()
+        assert {each.row for each in billed.unreadable} == {
+            "EVENTS#aaron / CONFIG#main",
+            f"EVENTS#{abel} / USAGE#BILLED",
+        }
+        assert (billed.events, billed.complete) == (1, True)
 
     def test_an_epoch_that_is_over_is_not_billed(self, lives: Lives) -> None:
         settings = lives.settings()
