@@ -1,7 +1,7 @@
 """Counts the events that the table's stream reports, for the limits of plans.
 
 A record that cannot be counted is parked, and never holds up the stream. Only a failure of DynamoDB is raised: then
-Lambda hands the batch over again, and the tenants that were counted already are counted twice.
+Lambda hands the batch over again, and the tenants that were counted already are recognised by the digest of the batch.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,10 @@ def handler(event: object, _context: object) -> None:
     parked = [*records.unreadable, *(records.events[each] for each in counted.damaged)]
     if parked:
         _park(parked)
-    logger.info("Counted", extra={"events": counted.events, "ended": counted.ended, "parked": len(parked)})
+    logger.info(
+        "Counted",
+        extra={"events": counted.events, "ended": counted.ended, "repeated": counted.repeated, "parked": len(parked)},
+    )
 
 
 def _park(parked: Sequence[Mapping[str, str]]) -> None:

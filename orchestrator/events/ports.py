@@ -10,6 +10,7 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.content import Packed
 from orchestrator.events.event_ids import IdRange
 from orchestrator.events.records import (
+    Added,
     ApiKey,
     Deleted,
     Event,
@@ -71,8 +72,11 @@ class Usage(Protocol):
 class UsageCounts(Protocol):
     """The counter of each month, for the limits of plans."""
 
-    def add(self, life: TenantEpoch, month: str, used: Used, at: datetime) -> bool:
-        """Add to the counter. ``False`` if its row is damaged, so that it can never be counted."""
+    def add(self, life: TenantEpoch, month: str, used: Used, batch: bytes, at: datetime) -> Added:
+        """Add to the counter, unless ``batch``, the digest of the events, was added before. One write.
+
+        Only the last batches are remembered: a batch that comes again much later is added again.
+        """
         ...
 
 

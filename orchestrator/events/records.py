@@ -218,6 +218,16 @@ class Used:
     """How many of the events are submissions of forms."""
 
 
+class Added(StrEnum):
+    """What became of a number that was to be added to a counter."""
+
+    DONE = "done"
+    REPEATED = "repeated"
+    """The same events were added before."""
+    DAMAGED = "damaged"
+    """The row of the counter is damaged, so that nothing can ever be added."""
+
+
 # The end of a tenant
 
 

@@ -1,7 +1,7 @@
 """How many events a tenant has had accepted: a quick count for limits, and an exact one for bills.
 
-- The count for limits follows the stream of new events. It adds once per tenant and batch, and does not look whether a
-  batch comes a second time: then the count is too high.
+- The count for limits follows the stream of new events. It adds once per tenant and batch. The counter remembers the
+  last batches, so a batch that comes again, because a function or DynamoDB failed, is not added again.
 - The count for bills is made from the events themselves, hour by hour, once the hour is over. To count an hour again
   gives the same figure.
 
@@ -11,8 +11,8 @@ written for an epoch whose purge has had its last look: see :mod:`orchestrator.e
 
 from __future__ import annotations
 
+import hashlib
 import secrets
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -21,10 +21,13 @@ from orchestrator.common.times import Clock
 from orchestrator.events.event_ids import IdRange, first_id_at, is_submission, received_at
 from orchestrator.events.ports import BilledUsage, EventCounts, ListedSettings, Usage, UsageCounts
 from orchestrator.events.quotas import month_of
-from orchestrator.events.records import EventSettings, TenantEpoch, UnreadableRow, Used
+from orchestrator.events.records import Added, EventSettings, TenantEpoch, UnreadableRow, Used
 
 HOUR_IS_COMPLETE_AFTER = timedelta(minutes=5)
 """An event is written at most some seconds after the time in its id: the timeout of a function."""
+
+DIGEST_BYTES = 9
+"""Two batches of the same tenant have the same digest less often than hardware fails."""
 
 _HOUR = timedelta(hours=1)
 
@@ -44,6 +47,8 @@ class Counted:
     """Events of epochs that are over. Nobody needs their count."""
     damaged: Sequence[StreamedEvent]
     """Events that can never be counted, because the row of their counter is damaged."""
+    repeated: int = 0
+    """Events that were counted before: the batch came again."""
 
 
 class Counting:
@@ -54,21 +59,26 @@ class Counting:
 
     def count(self, events: Sequence[StreamedEvent]) -> Counted:
         current = self._settings.current_epochs({event.life for event in events})
-        counted = [each for each in events if each.life in current]
-        by_month = Counter((each.life, month_of(received_at(each.event_id))) for each in counted)
-        submissions = Counter(
-            (each.life, month_of(received_at(each.event_id))) for each in counted if is_submission(each.event_id)
-        )
-        damaged = {
-            (life, month)
-            for (life, month), number in by_month.items()
-            if not self._counts.add(life, month, Used(number, submissions[life, month]), self._clock.now())
-        }
+        counters: dict[tuple[TenantEpoch, str], list[StreamedEvent]] = {}
+        for event in events:
+            if event.life in current:
+                counters.setdefault((event.life, month_of(received_at(event.event_id))), []).append(event)
+        added: dict[Added, list[StreamedEvent]] = {result: [] for result in Added}
+        for (life, month), counted in counters.items():
+            used = Used(len(counted), sum(is_submission(event.event_id) for event in counted))
+            added[self._counts.add(life, month, used, _digest(counted), self._clock.now())] += counted
         return Counted(
-            events=sum(number for counter, number in by_month.items() if counter not in damaged),
+            events=len(added[Added.DONE]),
             ended=sum(event.life not in current for event in events),
-            damaged=[each for each in events if (each.life, month_of(received_at(each.event_id))) in damaged],
+            damaged=added[Added.DAMAGED],
+            repeated=len(added[Added.REPEATED]),
         )
+
+
+def _digest(events: Sequence[StreamedEvent]) -> bytes:
+    """The same for the same events of one counter, in whatever order."""
+    ids = sorted(event.event_id for event in events)
+    return hashlib.sha256("".join(ids).encode()).digest()[:DIGEST_BYTES]
 
 
 @dataclass(frozen=True, slots=True)

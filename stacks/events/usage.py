@@ -69,8 +69,9 @@ class Usage(Capability):
             batch_size=_BATCH,
             max_batching_window=Duration.seconds(1),
             parallelization_factor=_BATCHES_AT_ONCE,
-            # A batch that fails is halved until the record that cannot be counted is alone.
-            bisect_batch_on_error=True,
+            # A batch that failed comes again whole, and not in halves: so its tenants' counters recognise it. The
+            # function itself sets records apart that cannot be counted.
+            bisect_batch_on_error=False,
             retry_attempts=_RETRIES,
             on_failure=event_sources.SqsDlq(self._not_counted),
         )

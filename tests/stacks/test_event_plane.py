@@ -392,7 +392,7 @@ def test_usage_is_counted_from_inserted_events_only(event_plane: Json, event_fun
 
 def test_a_record_that_cannot_be_counted_is_parked_and_blocks_no_other(event_plane: Json) -> None:
     (mapping,) = properties(event_plane, "AWS::Lambda::EventSourceMapping")
-    assert mapping["BisectBatchOnFunctionError"] is True
+    assert mapping["BisectBatchOnFunctionError"] is False
     assert mapping["MaximumRetryAttempts"] > 0
     assert mapping["ParallelizationFactor"] > 1
     queue = mapping["DestinationConfig"]["OnFailure"]["Destination"]["Fn::GetAtt"][0]

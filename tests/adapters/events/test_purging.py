@@ -50,7 +50,7 @@ def ended(lives: Lives) -> EventSettings:
     for event in (SMALL, LARGE, replace(SMALL, source_id=source), replace(SMALL, form_id=form)):
         for _ in range(10):
             lives.accept(standing, event)
-    lives.usage.add(settings.life, "2026-11", Used(40), NOON)
+    lives.usage.add(settings.life, "2026-11", Used(40), b"a batch", NOON)
     lives.usage.set_hour(settings.life, NOON, 40, NOON)
     lives.usage.set_billed_until(settings.life, NOON)
     lives.delete()

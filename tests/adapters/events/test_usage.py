@@ -21,8 +21,8 @@ from orchestrator.events.configuring import SettingsChange
 from orchestrator.events.event_ids import new_event_id
 from orchestrator.events.plans import PLANS, Plan
 from orchestrator.events.quotas import OverLimit
-from orchestrator.events.records import Content, EventSettings, TenantEpoch, Used
-from orchestrator.events.usage import Billing
+from orchestrator.events.records import Added, Content, EventSettings, TenantEpoch, Used
+from orchestrator.events.usage import DIGEST_BYTES, Billing
 from stacks.common.function_code import module_of
 from tests.adapters.conftest import TABLE, client
 from tests.adapters.events.functions import EventFunctions, http_event
@@ -65,17 +65,73 @@ class TestCounting:
         lives.count(lives.stream(settings.life, before, after))
         assert (lives.usage.used(settings.life, NOON).events, used(lives, settings)) == (1, 1)
 
-    def test_a_batch_that_comes_again_is_counted_again(self, lives: Lives) -> None:
+    def test_a_batch_that_comes_again_is_not_counted_again(self, lives: Lives) -> None:
         settings = lives.settings()
-        stream = lives.stream(settings.life, lives.accept(Standing(settings, 0, "2026-11")))
-        lives.count(stream)
-        lives.count(stream)
-        assert used(lives, settings) == 2
+        first, second = (lives.accept(Standing(settings, 0, "2026-11")) for _ in range(2))
+        stream = lives.stream(settings.life, first, second)
+        assert lives.count(stream).events == 2
+        again = lives.count({"Records": stream["Records"][::-1]})
+        assert (again.events, again.repeated, used(lives, settings)) == (0, 2, 2)
+
+    def test_another_batch_of_the_same_size_is_counted(self, lives: Lives) -> None:
+        settings = lives.settings()
+        for _ in range(3):
+            lives.count(lives.stream(settings.life, lives.accept(Standing(settings, 0, "2026-11"))))
+        assert used(lives, settings) == 3
+
+    def test_a_batch_that_failed_between_two_tenants_is_counted_once_for_each(
+        self, lives: Lives, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The first tenant was counted when DynamoDB failed. Then Lambda hands the whole batch over again."""
+        settings = lives.settings()
+        other = self.another(lives, "globex", settings)
+        event = new_event_id(NOON, 0)
+        batch = {"Records": [record(f"TENANT_ID#{life}#0", f"EVT#{event}") for life in (settings.life, other)]}
+        original, calls = lives.dynamodb.update_item, [0]
+
+        def fails_at_the_second(**call: Any) -> Any:
+            calls[0] += 1
+            if calls[0] == 2:
+                raise ClientError({"Error": {"Code": "InternalServerError"}}, "UpdateItem")
+            return original(**call)
+
+        monkeypatch.setattr(lives.dynamodb, "update_item", fails_at_the_second)
+        with pytest.raises(ClientError):
+            lives.count(batch)
+        again = lives.count(batch)
+        assert (again.events, again.repeated) == (1, 1)
+        assert [lives.usage.used(life, NOON).events for life in (settings.life, other)] == [1, 1]
+
+    def test_a_counter_that_remembers_all_its_batches_is_still_one_write_unit(self, lives: Lives) -> None:
+        settings = lives.settings()
+        for place in range(32):
+            added = lives.usage.add(settings.life, "2026-11", Used(10**9, 10**9), bytes([place]) * DIGEST_BYTES, NOON)
+            assert added is Added.DONE
+        (row,) = (row for row in lives.rows() if row["sk"]["S"] == "USAGE#2026-11")
+        names = [name for name in row if name.startswith("batch_")]
+        assert len(names) == 32
+        assert sum(len(name) + len(next(iter(value.values()))) for name, value in row.items()) < 900
+
+    def test_a_batch_is_forgotten_once_another_takes_its_place(self, lives: Lives) -> None:
+        """The bound that the page about events states."""
+        settings = lives.settings()
+        old, new = bytes([1]) * DIGEST_BYTES, bytes([33]) * DIGEST_BYTES
+        results = [lives.usage.add(settings.life, "2026-11", Used(1), batch, NOON) for batch in (old, old, new, old)]
+        assert results == [Added.DONE, Added.REPEATED, Added.DONE, Added.DONE]
+
+    def another(self, lives: Lives, name: str, settings: EventSettings) -> TenantEpoch:
+        """Another tenant with the same settings."""
+        tenant = TenantId.parse(name)
+        row = lives.table._get(event_keys.settings_key(settings.life.tenant))
+        assert row
+        place = {**event_keys.settings_key(tenant), "ListingSort": {"S": name}}
+        lives.dynamodb.put_item(TableName=TABLE, Item={**row, **place})
+        return TenantEpoch(tenant, settings.life.epoch)
 
     def test_the_month_closes_once_its_events_are_counted(self, lives: Lives) -> None:
         settings = lives.settings(plan=Plan.FREE)
         key, limit = lives.key(settings), PLANS[Plan.FREE].events_per_month
-        lives.usage.add(settings.life, "2026-11", Used(limit - 1), NOON)
+        lives.usage.add(settings.life, "2026-11", Used(limit - 1), b"a batch", NOON)
         standing = lives.granted(key)
         assert standing
         last = lives.accept(standing)
@@ -88,7 +144,7 @@ class TestCounting:
     def test_strangers_who_flood_a_form_leave_half_of_the_month_to_the_tenants_own_senders(self, lives: Lives) -> None:
         settings = lives.settings(plan=Plan.FREE)
         key, half = lives.key(settings), PLANS[Plan.FREE].submissions_per_month
-        lives.usage.add(settings.life, "2026-11", Used(half - 1, half - 1), NOON)
+        lives.usage.add(settings.life, "2026-11", Used(half - 1, half - 1), b"a batch", NOON)
         standing = lives.granted(key)
         assert standing
         last = lives.accepting.accept(standing, SUBMISSION)

@@ -34,7 +34,7 @@ class TestUsage:
         self, commands: Commands, event_functions: EventFunctions
     ) -> None:
         usage, life = DynamoUsageWrites(event_functions.dynamodb, TABLE), life_of(event_functions)
-        usage.add(life, "2026-11", Used(1234), NOON)
+        usage.add(life, "2026-11", Used(1234), b"a batch", NOON)
         usage.set_hour(life, NOON, 1200, NOON)
         usage.set_billed_until(life, NOON + timedelta(hours=1))
         assert lines(commands.berth("events", "usage", "acme").stdout) == [
