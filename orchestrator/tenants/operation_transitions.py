@@ -181,7 +181,7 @@ def _metadata_once_begun(
         is_refused = is_delete_in_effect(before.audits) and not revive
         if not is_refused:
             sets |= _owner_recorded(run, metadata and after, before.audits)
-    clears += ["created_at"] if metadata and _is_created_as_new(metadata, sets, revive=revive) else []
+    clears += ["created_at"] if _is_created_as_new(after, sets, revive=revive) else []
     # The list shows a time even for a tenant that has no metadata yet.
     defaults: dict[str, object] = {"updated_at": after.updated_at or at}
     # The labels and pin of another team's resource were recorded earlier, if the resource may change the tenant.
@@ -213,11 +213,11 @@ def _metadata_once_begun(
 def _is_created_as_new(before: Metadata, sets: Mapping[str, object], *, revive: bool) -> bool:
     """True if whatever belongs to the creation of the tenant so far, such as its events, has ended.
 
-    A delete that has not finished had withdrawn the tenant, also if the stack is still whole and the create takes over
-    from that delete; or the tenant gets another owner than the recorded one.
+    The tenant has a delete that did not finish, and is still withdrawn by it or was never in service; or it gets
+    another owner than the recorded one. A tenant in service that such a delete gives back is the same one.
     """
-    unfinished_delete = revive and before.withdrawn_by is not None
-    return unfinished_delete or before.created_by not in (None, sets.get("created_by", before.created_by))
+    deleted = revive and (before.withdrawn_by is not None or not before.was_served)
+    return deleted or before.created_by not in (None, sets.get("created_by", before.created_by))
 
 
 def _owner_recorded(run: Run, metadata: Metadata | None, audits: Sequence[Audit]) -> dict[str, object]:

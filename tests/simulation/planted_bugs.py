@@ -419,6 +419,7 @@ LONG_ORPHANED_CALLS = replace(ORPHANED_CALLS, cut_short=0.02, suspend=0.7, stack
 NOT_ITS_OWN_TENANT = "end twice|overwrites what came after|but the tenant belongs to|takes the lock by table"
 AT_WORK = "takes the lock of .*, which is at work"
 BROUGHT_BACK = "brings back a deleted tenant, which nobody asked for"
+INHERITED = "brings back a deleted tenant as the one that was created at"
 LOST = "messages that nobody has received"
 NOT_ITS_OWN = "which was never in a stack of its own"
 BUGS = {
@@ -443,7 +444,7 @@ BUGS = {
     "an operation is settled without asking": PlantedBug(_settle_without_asking, AT_WORK, LOST_RESULTS),
     "aborted counts as over": PlantedBug(
         replacing("is_over", lambda self, execution: not self.is_running(execution), FakeExecutions),
-        AT_WORK,
+        f"{AT_WORK}|{INHERITED}",
         LONG_ORPHANED_CALLS,
         CONCURRENT,
     ),
@@ -588,7 +589,7 @@ BUGS = {
     ),
     "who creates a tenant again inherits its life": PlantedBug(
         replacing("_is_created_as_new", always(False), operation_transitions),
-        "brings back a deleted tenant as the one that was created at",
+        INHERITED,
         None,
         RECREATED_TENANTS,
     ),

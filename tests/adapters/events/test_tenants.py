@@ -83,6 +83,21 @@ def test_a_tenant_whose_delete_was_refused_keeps_its_incarnation_also_when_it_is
     assert tenants.incarnation(ACME) == first
 
 
+def test_a_tenant_in_service_keeps_its_incarnation_if_a_create_takes_over_from_a_delete_that_touched_nothing(
+    dynamodb: DynamoDBClient,
+) -> None:
+    """It is given back as it was, with its owner and its queue: so its events must not be purged."""
+    table, tenants = WholeTable(dynamodb, TABLE), DynamoTenants(dynamodb, TABLE)
+    create(table)
+    first = present(tenants.incarnation(ACME))
+    take(table, a_run(operation=Operation.DELETE, started_at=LATER))
+    again = a_run(2, started_at=LATER + SECOND)
+    table.begin(again, at=again.started_at, release=a_release(), instead_of=table.lock(ACME), restore=True)
+    assert tenants.incarnation(ACME) == first
+    publish(table, again, at=LATER + 2 * SECOND)
+    assert tenants.incarnation(ACME) == first
+
+
 def test_a_tenant_that_was_never_in_service_is_another_incarnation_if_a_create_takes_over_from_its_delete(
     dynamodb: DynamoDBClient,
 ) -> None:
