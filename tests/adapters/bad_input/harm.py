@@ -124,7 +124,7 @@ DOCUMENTED: Mapping[str, tuple[str, ...]] = {
         f"({'|'.join(map(str, SERVED))}|draining|deleting) metadata[.](deployed|updated_at)",
         "from-before metadata[.]stack_id",
         "running metadata[.](queue|stack_id|created_at|updated_at)",
-        "deleting metadata[.](queue|stack_id|version|deployed|gone_stack_id|created_by)",
+        "deleting metadata[.](queue|stack_id|version|last_version|deployed|gone_stack_id|created_by)",
     ),
     "tenant_queue": ("handed over .*",),
     "settle_tenant_queue": (),
