@@ -31,11 +31,17 @@ class Served:
     """A route of tenants, and the function that answers it for the tenant with these settings."""
 
     route: AnyRoute
-    answer: Callable[[Any, EventSettings], Response]
+    answer: Callable[[Any, EventSettings, str], Response]
+    """The last argument is who asks: an operator's ARN, or the id of an API key."""
 
 
 def served(route: Route[RequestT, Any], answer: Callable[[RequestT, EventSettings], Response]) -> Served:
     """``answer`` gets the request in the route's own model."""
+    return Served(route, lambda request, settings, _by: answer(request, settings))
+
+
+def served_for(route: Route[RequestT, Any], answer: Callable[[RequestT, EventSettings, str], Response]) -> Served:
+    """The same for an ``answer`` that needs to know who asks."""
     return Served(route, answer)
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from orchestrator.events.accepting import Accepting
     from orchestrator.events.access import EventAccess
     from orchestrator.events.authorising import Authorising
+    from orchestrator.events.changes import ListingChanges
     from orchestrator.events.configuring import Configuring
     from orchestrator.events.configuring_forms import ConfiguringForms
     from orchestrator.events.configuring_keys import ConfiguringKeys
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         ParkedRecords,
         PurgeExecutions,
         Purges,
+        RecordedChanges,
         Remains,
         Secrets,
         Tenants,
@@ -83,8 +85,11 @@ class EventPorts(Protocol):
     @property
     def configuration(self) -> Configuration: ...
 
+    def configuration_table(self, by: str) -> ConfigurationTable:
+        """The table, as this caller changes it."""
+
     @property
-    def configuration_table(self) -> ConfigurationTable: ...
+    def recorded_changes(self) -> RecordedChanges: ...
 
     @property
     def key_use(self) -> KeyUse: ...
@@ -213,36 +218,38 @@ class EventUseCases:
             clock=ports.clock,
         )
 
-    # Configuration
+    # Configuration. ``by`` is who asks: an operator's ARN, or the id of an API key.
 
-    @property
-    def configuring(self) -> Configuring:
+    def configuring(self, by: str) -> Configuring:
         from orchestrator.events.configuring import Configuring
 
         ports = self.ports
-        return Configuring(table=ports.configuration_table, tenants=ports.tenants, clock=ports.clock)
+        return Configuring(table=ports.configuration_table(by), tenants=ports.tenants, clock=ports.clock)
 
-    @property
-    def configuring_keys(self) -> ConfiguringKeys:
+    def configuring_keys(self, by: str) -> ConfiguringKeys:
         from orchestrator.events.configuring_keys import ConfiguringKeys
 
         ports = self.ports
         return ConfiguringKeys(
-            table=ports.configuration_table, clock=ports.clock, environment=ports.settings.events_environment
+            table=ports.configuration_table(by), clock=ports.clock, environment=ports.settings.events_environment
         )
 
-    @property
-    def configuring_sources(self) -> ConfiguringSources:
+    def configuring_sources(self, by: str) -> ConfiguringSources:
         from orchestrator.events.configuring_sources import ConfiguringSources
 
         ports = self.ports
-        return ConfiguringSources(table=ports.configuration_table, secrets=lambda: ports.secrets, clock=ports.clock)
+        return ConfiguringSources(table=ports.configuration_table(by), secrets=lambda: ports.secrets, clock=ports.clock)
 
-    @property
-    def configuring_forms(self) -> ConfiguringForms:
+    def configuring_forms(self, by: str) -> ConfiguringForms:
         from orchestrator.events.configuring_forms import ConfiguringForms
 
-        return ConfiguringForms(table=self.ports.configuration_table, clock=self.ports.clock)
+        return ConfiguringForms(table=self.ports.configuration_table(by), clock=self.ports.clock)
+
+    @property
+    def listing_changes(self) -> ListingChanges:
+        from orchestrator.events.changes import ListingChanges
+
+        return ListingChanges(changes=self.ports.recorded_changes)
 
     # Usage
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from lambdas import event_configuration, event_reads, event_usage
+from lambdas import event_changes, event_configuration, event_reads, event_usage
 from lambdas.event_runtime import use_cases
 from lambdas.event_serving import Answer, Answered, Event, Served, read_json, respond
 from orchestrator.api.event_configuration_answers import refusal_response, settings_response
@@ -18,7 +18,12 @@ from orchestrator.common.callers import source_identity
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.refusals import Refused
 
-SERVED: Sequence[Served] = (*event_configuration.SERVED, *event_reads.SERVED, *event_usage.SERVED)
+SERVED: Sequence[Served] = (
+    *event_configuration.SERVED,
+    *event_changes.SERVED,
+    *event_reads.SERVED,
+    *event_usage.SERVED,
+)
 
 
 def _answer(served: Served) -> Answer:
@@ -27,8 +32,9 @@ def _answer(served: Served) -> Answer:
     def answer(event: Event) -> Answered:
         request = read_json(route, event)
         tenant = tenant_in(request)
-        settings = use_cases.configuring.settings_of(tenant)
-        response = refusal_response(settings) if isinstance(settings, Refused) else served.answer(request, settings)
+        by = use_cases.api_gateway.caller(event)
+        settings = use_cases.configuring(by).settings_of(tenant)
+        response = refusal_response(settings) if isinstance(settings, Refused) else served.answer(request, settings, by)
         return Answered(response, {"tenant_id": tenant.value})
 
     return answer
@@ -36,7 +42,8 @@ def _answer(served: Served) -> Answer:
 
 def _put_settings(event: Event) -> Answered:
     request = read_json(PUT_SETTINGS, event)
-    response = settings_response(use_cases.configuring.change_settings(request.tenant, request.to_domain()))
+    configuring = use_cases.configuring(use_cases.api_gateway.caller(event))
+    response = settings_response(configuring.change_settings(request.tenant, request.to_domain()))
     return Answered(response, {"tenant_id": request.tenant_id})
 
 
@@ -51,10 +58,11 @@ def _get_credentials(event: Event) -> Answered:
     access = use_cases.ports.access
     if access is None:
         return Answered(no_credentials(), {"tenant_id": tenant.value})
-    settings = use_cases.configuring.settings_of(tenant)
+    caller = use_cases.api_gateway.caller(event)
+    settings = use_cases.configuring(caller).settings_of(tenant)
     if isinstance(settings, Refused):
         return Answered(refusal_response(settings), {"tenant_id": tenant.value})
-    identity = source_identity(use_cases.api_gateway.caller(event))
+    identity = source_identity(caller)
     issued = access.issue(settings, source_identity=identity)
     names = {"tenant_id": tenant.value, "source_identity": identity}
     return Answered(event_credentials_response(tenant, issued), names)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from lambdas import event_configuration, event_reads, event_usage
+from lambdas import event_changes, event_configuration, event_reads, event_usage
 from lambdas.event_runtime import use_cases
 from lambdas.event_serving import Answer, Answered, Event, Served, read_json, respond
 from orchestrator.api.event_answers import denied_response, over_limit_response
@@ -11,7 +11,12 @@ from orchestrator.api.event_reading import api_key_of
 from orchestrator.events.authorising import Denied
 from orchestrator.events.records import Scope
 
-SERVED: Sequence[Served] = (*event_configuration.SERVED, *event_reads.SERVED, *event_usage.SERVED)
+SERVED: Sequence[Served] = (
+    *event_configuration.SERVED,
+    *event_changes.SERVED,
+    *event_reads.SERVED,
+    *event_usage.SERVED,
+)
 
 
 def _answer(served: Served) -> Answer:
@@ -23,9 +28,11 @@ def _answer(served: Served) -> Answer:
         if isinstance(grant, Denied):
             return Answered(denied_response(grant, scope))
         settings = grant.standing.settings
-        over = use_cases.request_quotas.take(settings)
-        response = over_limit_response(over) if over else served.answer(read_json(served.route, event), settings)
-        return Answered(response, {"tenant_id": settings.life.tenant.value, "by_key": grant.key.key_id})
+        over, key_id = use_cases.request_quotas.take(settings), grant.key.key_id
+        if over:
+            return Answered(over_limit_response(over), {"tenant_id": settings.life.tenant.value, "by_key": key_id})
+        response = served.answer(read_json(served.route, event), settings, key_id)
+        return Answered(response, {"tenant_id": settings.life.tenant.value, "by_key": key_id})
 
     return answer
 

@@ -14,6 +14,7 @@ from orchestrator.adapters.dynamodb.event_usage import DynamoUsage
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+    from orchestrator.adapters.dynamodb.event_changes import DynamoChanges
     from orchestrator.adapters.dynamodb.event_configuration_writes import DynamoConfigurationTable
     from orchestrator.adapters.dynamodb.event_epochs import DynamoEpochs
     from orchestrator.adapters.dynamodb.event_purges import DynamoEventCounts, DynamoPurges, DynamoRemains
@@ -54,11 +55,22 @@ class AwsEventPorts:
     def key_use(self) -> DynamoConfiguration:
         return self.configuration
 
-    @cached_property
-    def configuration_table(self) -> DynamoConfigurationTable:
+    def configuration_table(self, by: str) -> DynamoConfigurationTable:
         from orchestrator.adapters.dynamodb.event_configuration_writes import DynamoConfigurationTable
+        from orchestrator.events.changes import Recorder
 
-        return DynamoConfigurationTable(self._dynamodb, self.settings.table)
+        return DynamoConfigurationTable(
+            self._dynamodb,
+            self.settings.table,
+            events_table=self.settings.events_table,
+            recorder=Recorder(by, self.clock),
+        )
+
+    @cached_property
+    def recorded_changes(self) -> DynamoChanges:
+        from orchestrator.adapters.dynamodb.event_changes import DynamoChanges
+
+        return DynamoChanges(self._dynamodb, self.settings.events_table)
 
     @cached_property
     def usage(self) -> DynamoUsage:

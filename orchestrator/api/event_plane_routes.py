@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from orchestrator.api import (
+    event_change_routes,
     event_configuration_routes,
     event_read_routes,
     event_routes,
@@ -15,6 +16,7 @@ EVENT_ROUTES: tuple[AnyRoute, ...] = (
     *event_routes.ROUTES,
     *event_read_routes.ROUTES,
     *event_configuration_routes.ROUTES,
+    *event_change_routes.ROUTES,
     *event_usage_routes.ROUTES,
     *receiving_routes.ROUTES,
 )

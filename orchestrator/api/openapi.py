@@ -21,6 +21,7 @@ from typing import Annotated, Any, get_origin
 import msgspec
 
 from orchestrator.api import (
+    event_change_routes,
     event_configuration_models,
     event_fields,
     event_read_routes,
@@ -493,7 +494,15 @@ EVENT_PLANE = Api(
     document=_DOCS / "openapi-events.json",
     examples=_DOCS / "event-api-examples.json",
     routes=EVENT_ROUTES,
-    modules=(fields, event_fields, event_routes, event_read_routes, event_configuration_models, receiving_routes),
+    modules=(
+        fields,
+        event_fields,
+        event_routes,
+        event_read_routes,
+        event_configuration_models,
+        event_change_routes,
+        receiving_routes,
+    ),
     heading={
         "openapi": "3.1.0",
         "info": {

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from orchestrator.api.event_change_routes import LIST_CHANGES, MAX_PAGE_SIZE, ListChanges
 from orchestrator.api.event_configuration_models import (
     ChangeSettings,
     NoParameters,
@@ -134,6 +135,43 @@ def usage(
                 "billed": f"{shown['billed']:,}" + (f", counted until {render.moment(until)}" if until else ""),
             }
         )
+
+
+@app.command()
+def history(
+    context: typer.Context,
+    tenant: Tenant,
+    limit: Annotated[
+        int, typer.Option(min=1, max=MAX_PAGE_SIZE, help="How many changes to show, the newest first.")
+    ] = 50,
+    as_json: Json = False,
+) -> None:
+    """Show who changed a tenant's event settings, API keys, sources and forms.
+
+    Changes are kept for 400 days, and end with the tenant. The history of the
+    tenant itself is in berth tenant.
+    """
+    here: Invocation = context.obj
+    with here.reporting_errors(as_json=as_json):
+        tenant_id, control_plane = TenantId.parse(tenant), here.find()
+        listed = ask_for(here, control_plane, tenant_id, LIST_CHANGES, ListChanges(limit=limit))
+        if as_json:
+            render.show_json(listed)
+        elif not listed["changes"]:
+            render.show_line(f"No change of tenant {tenant_id} is on record.")
+        for change in [] if as_json else listed["changes"]:
+            _show_change(change)
+
+
+def _show_change(change: Document) -> None:
+    subject = f" {change['subject']}" if change["subject"] else ""
+    render.show_line(f"{render.moment(change['changed_at'])}  {change['kind']}{subject}  by {change['changed_by']}")
+    before, after = change["before"], change["after"]
+    for name in sorted({*before, *after}):
+        old, new = before.get(name), after.get(name)
+        shown = new if old in (None, new) else f"{old} -> {new if new is not None else 'nothing'}"
+        if shown:
+            render.show_line(f"  {name}: {shown}")
 
 
 @app.command()

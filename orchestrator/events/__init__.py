@@ -32,6 +32,7 @@ Configuration:
 - :mod:`orchestrator.events.configuring_keys`     API keys
 - :mod:`orchestrator.events.configuring_sources`  sources of webhooks
 - :mod:`orchestrator.events.configuring_forms`    forms
+- :mod:`orchestrator.events.changes`              who changed the configuration, when and how
 - :mod:`orchestrator.events.resource_ids`         the ids of keys, sources and forms
 - :mod:`orchestrator.events.refusals`             why a request is refused
 

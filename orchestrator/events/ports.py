@@ -12,6 +12,7 @@ from orchestrator.events.event_ids import IdRange
 from orchestrator.events.records import (
     Added,
     ApiKey,
+    Change,
     Deleted,
     Event,
     EventSettings,
@@ -159,6 +160,10 @@ class Remains(Protocol):
         """Keys, sources, forms and usage."""
         ...
 
+    def delete_changes(self, life: TenantEpoch) -> int:
+        """The record of changes of the configuration."""
+        ...
+
     def delete_events(self, life: TenantEpoch, shard: int) -> int: ...
 
     def delete_contents(self, life: TenantEpoch) -> int: ...
@@ -182,6 +187,8 @@ class EventWrites(Protocol):
 
 class ConfigurationTable(Configuration, Protocol):
     """Writes of a tenant's configuration. Each is a transaction, conditional on the records that it was computed from.
+
+    The same transaction records the change, and who made it: see :mod:`orchestrator.events.changes`.
 
     A write returns ``False`` if one of these records has changed meanwhile: read again, decide again.
     """
@@ -231,6 +238,12 @@ class ConfigurationTable(Configuration, Protocol):
     def change_form(self, before: Form, after: Form) -> bool: ...
 
     def remove_form(self, form: Form) -> bool: ...
+
+
+class RecordedChanges(Protocol):
+    def changes(self, life: TenantEpoch, *, after: str | None, limit: int) -> tuple[Sequence[Change], str | None]:
+        """Changes of the tenant's configuration, newest first, and the cursor of the next page."""
+        ...
 
 
 class EventReads(Protocol):

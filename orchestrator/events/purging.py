@@ -203,6 +203,9 @@ class Purging:
         """What was deleted, and whether everything was looked at and nothing is left."""
         # Keys, sources and forms come first: whoever holds one sooner sees that it is gone.
         rows, is_empty = self._exhaust(partial(self._remains.delete_configuration, life))
+        if is_empty:
+            changes, is_empty = self._exhaust(partial(self._remains.delete_changes, life))
+            rows += changes
         events = objects = 0
         for shard in range(MAX_SHARDS):
             if is_empty:

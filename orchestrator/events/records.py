@@ -152,6 +152,41 @@ class Form:
     submissions_per_minute: int = 60
 
 
+class ChangeKind(StrEnum):
+    """The kinds of changes of a tenant's configuration."""
+
+    SETTINGS_CREATED = "settings-created"
+    SETTINGS_CHANGED = "settings-changed"
+    KEY_CREATED = "key-created"
+    KEY_ROTATED = "key-rotated"
+    KEY_REVOKED = "key-revoked"
+    SOURCE_CREATED = "source-created"
+    SOURCE_PAUSED = "source-paused"
+    SOURCE_RESUMED = "source-resumed"
+    SOURCE_DELETED = "source-deleted"
+    FORM_CREATED = "form-created"
+    FORM_CHANGED = "form-changed"
+    FORM_PAUSED = "form-paused"
+    FORM_RESUMED = "form-resumed"
+    FORM_DELETED = "form-deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of a tenant's configuration, on record. It holds no secret."""
+
+    life: TenantEpoch
+    at: datetime
+    by: str
+    """The ARN of the operator, or the id of the tenant's API key."""
+    kind: ChangeKind
+    subject: str
+    """The id of the key, source or form. Empty for settings."""
+    before: Mapping[str, str]
+    """The attributes that the change has changed, as they were."""
+    after: Mapping[str, str]
+
+
 # Events
 
 

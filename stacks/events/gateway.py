@@ -23,6 +23,7 @@ from stacks.common.permissions import allow, names_of, statement
 from stacks.common.table import TENANT_ROWS
 from stacks.events.contents import Contents
 from stacks.events.rows import (
+    CHANGE_ROWS,
     CONFIGURATION_ROWS,
     EVENT_ROWS,
     FORM_ROWS,
@@ -268,6 +269,8 @@ class EventsApi(Capability):
             *("GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
             rows=[CONFIGURATION_ROWS, KEY_ROWS, SOURCE_ROWS, FORM_ROWS],
         )
+        # Changes are put in the same transactions, into the table of events.
+        self._events.allow(role, "PutItem", "Query", rows=CHANGE_ROWS)
         self._secrets.allow_encrypting(role)
         self._events.allow(role, "GetItem", "BatchGetItem", "Query", "UpdateItem", rows=EVENT_ROWS)
         self._events.allow_indexes(role)

@@ -22,6 +22,7 @@ from stacks.common.permissions import allow
 from stacks.common.table import TENANT_ROWS
 from stacks.events.contents import Contents
 from stacks.events.rows import (
+    CHANGE_ROWS,
     CONFIGURATION_ROWS,
     EVENT_ROWS,
     FORM_ROWS,
@@ -151,7 +152,7 @@ class Purging(Capability):
             *("GetItem", "Query", "UpdateItem", "DeleteItem"),
             rows=[CONFIGURATION_ROWS, KEY_ROWS, SOURCE_ROWS, FORM_ROWS],
         )
-        events.allow(role, "Query", "BatchWriteItem", rows=EVENT_ROWS)
+        events.allow(role, "Query", "BatchWriteItem", rows=[EVENT_ROWS, CHANGE_ROWS])
         contents.allow_listing(role)
         contents.allow(role, "DeleteObject")
         return function

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from orchestrator.adapters.dynamodb.event_keys import (
+    CHANGES_PREFIX,
     EVENT_PREFIX,
     EVENTS_PREFIX,
     FORM_PREFIX,
@@ -20,6 +21,8 @@ FORM_ROWS = f"{FORM_PREFIX}*"
 EVENT_ROWS = f"{EVENT_PREFIX}*"
 """In the table of events."""
 REPETITION_ROWS = f"{IDEMPOTENCY_PREFIX}*"
+CHANGE_ROWS = f"{CHANGES_PREFIX}*"
+"""The record of changes of tenants' configuration."""
 
 LIFE_ATTRIBUTES = ("CreatedAt", "WithdrawnBy")
 """The attributes of a tenant's row that say which creation of the tenant is alive (decision 39)."""

@@ -26,6 +26,7 @@ from tests.fakes.examples import ACME, NOON
 
 EPOCH = "5f3a9c01"
 ACME_LIFE = TenantEpoch(ACME, EPOCH)
+OPERATOR = "arn:aws:sts::123456789012:assumed-role/operator/ada"
 INCARNATION = "2026-01-01T00:00:00.000Z"
 NEXT_INCARNATION = "2026-02-01T00:00:00.000Z"
 

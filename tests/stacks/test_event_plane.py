@@ -27,6 +27,7 @@ from orchestrator.events.records import TenantEpoch
 from orchestrator.tenants.names import Names
 from stacks.api.throttles import THROTTLES
 from stacks.events.rows import (
+    CHANGE_ROWS,
     CONFIGURATION_ROWS,
     EVENT_ROWS,
     FORM_ROWS,
@@ -532,6 +533,7 @@ READS_AND_CONFIGURES: Grants = {
     },
     "the key for secrets, for a tenant's epoch": {"kms:Encrypt"},
     of_events(EVENT_ROWS): {"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:UpdateItem"},
+    of_events(CHANGE_ROWS): {"dynamodb:PutItem", "dynamodb:Query"},
     "the index by status": {"dynamodb:Query"},
     "the index by type": {"dynamodb:Query"},
     "contents": {"s3:GetObject"},
@@ -577,7 +579,7 @@ FUNCTIONS: dict[str, Grants] = {
             "dynamodb:UpdateItem",
             "dynamodb:DeleteItem",
         },
-        of_events(EVENT_ROWS): {"dynamodb:Query", "dynamodb:BatchWriteItem"},
+        of_events(EVENT_ROWS, CHANGE_ROWS): {"dynamodb:Query", "dynamodb:BatchWriteItem"},
         "contents": {"s3:DeleteObject"},
         "the bucket of contents": {"s3:ListBucket"},
     },

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
 from orchestrator.adapters.aws import cancellation_codes, throttling
 from orchestrator.adapters.dynamodb import event_keys
+from orchestrator.adapters.dynamodb.event_changes import change_row
 from orchestrator.adapters.dynamodb.event_configuration import (
     DynamoConfiguration,
     api_key_from,
@@ -25,7 +26,11 @@ from orchestrator.adapters.dynamodb.keys import Key
 from orchestrator.adapters.dynamodb.reads import Reads
 from orchestrator.adapters.dynamodb.values import Item, n, s, time
 from orchestrator.adapters.dynamodb.writes import Writes, listing
-from orchestrator.events.records import ApiKey, EventSettings, Form, Source, TenantEpoch
+from orchestrator.events.changes import Recorder
+from orchestrator.events.records import ApiKey, Change, EventSettings, Form, Source, TenantEpoch
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
 
 _CONDITION_FAILED = "ConditionalCheckFailed"
 _ABSENT = "attribute_not_exists(pk)"
@@ -42,27 +47,15 @@ class _Rows:
     secret: Item
 
 
-class DynamoConfigurationTable(DynamoConfiguration):
-    """Implements :class:`orchestrator.events.ports.ConfigurationTable`."""
-
-    def put_settings(self, settings: EventSettings, *, replaced: EventSettings | None) -> bool:
-        key, writes = event_keys.settings_key(settings.life.tenant), Writes(self._table)
-        place = listing(event_keys.listed_settings(settings.life.tenant))
-        row: Item = {**settings_row(settings), **place}
-        if replaced is None:
-            return self._transact([writes.put({**key, **row}, condition=_ABSENT)])
-        if replaced.life == settings.life:
-            return self._transact([_change(writes, key, settings_row(replaced) | place, row)])
-        condition, values = "epoch = :epoch AND revision = :revision", _as_read(replaced)
-        put = writes.put({**key, **row}, condition=condition, values=values)
-        return self._end_epoch(replaced.life, put, settings.created_at)
+class DynamoEpochEnds(DynamoConfiguration):
+    """The end of an epoch: its settings are deleted or replaced, and its purge is requested, in one transaction."""
 
     def end(self, life: TenantEpoch, at: datetime) -> bool:
         """Delete the settings, and request the purge of what is left. ``False`` if they name another epoch."""
         key, values = event_keys.settings_key(life.tenant), {":epoch": s(life.epoch)}
-        return self._end_epoch(life, Writes(self._table).delete(key, "epoch = :epoch", values), at)
+        return self._end_epoch(life, [Writes(self._table).delete(key, "epoch = :epoch", values)], at)
 
-    def _end_epoch(self, life: TenantEpoch, write: Item, at: datetime) -> bool:
+    def _end_epoch(self, life: TenantEpoch, writes: Sequence[Item], at: datetime) -> bool:
         """Delete or replace the settings of an epoch, and request its purge, unless it has been requested."""
         row: Item = {
             **event_keys.purge_key(life),
@@ -72,11 +65,47 @@ class DynamoConfigurationTable(DynamoConfiguration):
             **listing(event_keys.listed_purge(life, at)),
         }
         request = Writes(self._table).put(row, condition=_ABSENT)
-        codes = self._cancelled([write, request])
-        if codes == ["None", _CONDITION_FAILED]:
+        codes = self._cancelled([*writes, request])
+        if codes == [*(["None"] * len(writes)), _CONDITION_FAILED]:
             # The purge has been requested already.
-            codes = self._cancelled([write])
+            codes = self._cancelled(writes)
         return not codes
+
+    def _cancelled(self, writes: Sequence[Item]) -> list[str]:
+        """Why the transaction was cancelled, by write. Empty if it went through."""
+        items: Any = list(writes)
+        try:
+            with throttling():
+                self._client.transact_write_items(TransactItems=items)
+        except ClientError as error:
+            codes = cancellation_codes(error)
+            if _CONDITION_FAILED not in codes:
+                raise
+            return codes
+        return []
+
+
+class DynamoConfigurationTable(DynamoEpochEnds):
+    """Implements :class:`orchestrator.events.ports.ConfigurationTable`, for the caller that the recorder names."""
+
+    def __init__(self, client: DynamoDBClient, table: str, *, events_table: str, recorder: Recorder) -> None:
+        super().__init__(client, table)
+        self._events_table = events_table
+        self._recorder = recorder
+
+    def put_settings(self, settings: EventSettings, *, replaced: EventSettings | None) -> bool:
+        key, writes = event_keys.settings_key(settings.life.tenant), Writes(self._table)
+        place = listing(event_keys.listed_settings(settings.life.tenant))
+        row: Item = {**settings_row(settings), **place}
+        is_same_life = replaced is not None and replaced.life == settings.life
+        change = self._recorder.settings(replaced if is_same_life else None, settings)
+        if replaced is None:
+            return self._transact([writes.put({**key, **row}, condition=_ABSENT)], change)
+        if is_same_life:
+            return self._transact([_change(writes, key, settings_row(replaced) | place, row)], change)
+        condition, values = "epoch = :epoch AND revision = :revision", _as_read(replaced)
+        put = writes.put({**key, **row}, condition=condition, values=values)
+        return self._end_epoch(replaced.life, [put, self._recorded(change)], settings.created_at)
 
     # Keys
 
@@ -101,10 +130,11 @@ class DynamoConfigurationTable(DynamoConfiguration):
             writes += self._changed(*map(_rows_of_key, changed))
         for each in removed:
             writes += self._removed(_rows_of_key(each))
-        return self._transact(writes)
+        return self._transact(writes, self._recorder.key_added(key, changed))
 
     def change_api_key(self, before: ApiKey, after: ApiKey) -> bool:
-        return self._transact(self._changed(_rows_of_key(before), _rows_of_key(after)))
+        writes = self._changed(_rows_of_key(before), _rows_of_key(after))
+        return self._transact(writes, self._recorder.key_changed(before, after))
 
     # Sources
 
@@ -113,13 +143,14 @@ class DynamoConfigurationTable(DynamoConfiguration):
         return sorted(map(source_from, rows), key=lambda source: (source.created_at, source.source_id))
 
     def add_source(self, source: Source, settings: EventSettings) -> bool:
-        return self._transact(self._added(_rows_of_source(source), settings))
+        return self._transact(self._added(_rows_of_source(source), settings), self._recorder.source(None, source))
 
     def change_source(self, before: Source, after: Source) -> bool:
-        return self._transact(self._changed(_rows_of_source(before), _rows_of_source(after)))
+        writes = self._changed(_rows_of_source(before), _rows_of_source(after))
+        return self._transact(writes, self._recorder.source(before, after))
 
     def remove_source(self, source: Source) -> bool:
-        return self._transact(self._removed(_rows_of_source(source)))
+        return self._transact(self._removed(_rows_of_source(source)), self._recorder.source(source, None))
 
     # Forms
 
@@ -128,13 +159,14 @@ class DynamoConfigurationTable(DynamoConfiguration):
         return sorted(map(form_from, rows), key=lambda form: (form.created_at, form.form_id))
 
     def add_form(self, form: Form, settings: EventSettings) -> bool:
-        return self._transact(self._added(_rows_of_form(form), settings))
+        return self._transact(self._added(_rows_of_form(form), settings), self._recorder.form(None, form))
 
     def change_form(self, before: Form, after: Form) -> bool:
-        return self._transact(self._changed(_rows_of_form(before), _rows_of_form(after)))
+        writes = self._changed(_rows_of_form(before), _rows_of_form(after))
+        return self._transact(writes, self._recorder.form(before, after))
 
     def remove_form(self, form: Form) -> bool:
-        return self._transact(self._removed(_rows_of_form(form)))
+        return self._transact(self._removed(_rows_of_form(form)), self._recorder.form(form, None))
 
     # The parts of transactions
 
@@ -164,21 +196,11 @@ class DynamoConfigurationTable(DynamoConfiguration):
         writes = Writes(self._table)
         return [writes.delete(rows.key, _EXISTS, {}), writes.delete(rows.listed_key, _EXISTS, {})]
 
-    def _transact(self, writes: Sequence[Item]) -> bool:
-        return not self._cancelled(writes)
+    def _transact(self, writes: Sequence[Item], change: Change) -> bool:
+        return not self._cancelled([*writes, self._recorded(change)])
 
-    def _cancelled(self, writes: Sequence[Item]) -> list[str]:
-        """Why the transaction was cancelled, by write. Empty if it went through."""
-        items: Any = list(writes)
-        try:
-            with throttling():
-                self._client.transact_write_items(TransactItems=items)
-        except ClientError as error:
-            codes = cancellation_codes(error)
-            if _CONDITION_FAILED not in codes:
-                raise
-            return codes
-        return []
+    def _recorded(self, change: Change) -> Item:
+        return Writes(self._events_table).put(change_row(change))
 
     def _listed(self, life: TenantEpoch, prefix: str) -> list[Item]:
         return list(Reads(self._client, self._table).partition(event_keys.configuration_pk(life), prefix))

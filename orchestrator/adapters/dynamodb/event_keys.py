@@ -27,6 +27,7 @@ Events are in a table of their own. Both of its indexes are sparse, and hold key
 | event       | TENANT_ID#{life}#{shard}      | EVT#{event id} | {life}#{shard} | {status}#{timestamp}#{event id} |
 | submission  | TENANT_ID#{life}#{shard}      | SUB#{event id} | {life}#{shard} | {status}#{timestamp}#{event id} |
 | idempotency | IDEM#{life}#{source}#{sha256} | IDEM           |                |                                 |
+| change      | CHANGES#{life}                | {time}_{digest} |               |                                 |
 
 | row                | GSI2PK                  | GSI2SK                              |
 |--------------------|-------------------------|-------------------------------------|
@@ -65,6 +66,7 @@ SOURCE_PREFIX = "SRC#"
 FORM_PREFIX = "FORM#"
 EVENT_PREFIX = "TENANT_ID#"
 IDEMPOTENCY_PREFIX = "IDEM#"
+CHANGES_PREFIX = "CHANGES#"
 LISTED_SETTINGS = "EVENTS#SETTINGS"
 LISTED_PURGES = "EVENTS#PURGE"
 LISTED_FINISHED_PURGES = "EVENTS#PURGED"
@@ -290,3 +292,15 @@ def _bounds(prefix: str, within: IdRange, place: Callable[[str], str] = _positio
 def idempotency_key(life: TenantEpoch, source: str, name: str) -> Key:
     """``source`` keeps the keys of producers apart from the delivery ids of each webhook source."""
     return key(f"{IDEMPOTENCY_PREFIX}{life}#{source}#{hashlib.sha256(name.encode()).hexdigest()}", "IDEM")
+
+
+def changes_pk(life: TenantEpoch) -> str:
+    return f"{CHANGES_PREFIX}{life}"
+
+
+def change_key(life: TenantEpoch, time: str, digest: str) -> Key:
+    return key(changes_pk(life), f"{time}_{digest}")
+
+
+def moment_of_change(sk: str) -> datetime:
+    return datetime.fromisoformat(sk.partition("_")[0])

@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 from orchestrator.adapters.aws import error_code, throttling
 from orchestrator.adapters.dynamodb import event_keys
 from orchestrator.adapters.dynamodb.event_configuration import life_from
-from orchestrator.adapters.dynamodb.event_configuration_writes import DynamoConfigurationTable
+from orchestrator.adapters.dynamodb.event_configuration_writes import DynamoEpochEnds
 from orchestrator.adapters.dynamodb.event_unreadable import read_row
 from orchestrator.adapters.dynamodb.keys import Key
 from orchestrator.adapters.dynamodb.reads import Reads
@@ -40,7 +40,7 @@ _MAX_BATCH = 25
 """The maximum number of writes of a BatchWriteItem."""
 
 
-class DynamoPurges(DynamoConfigurationTable):
+class DynamoPurges(DynamoEpochEnds):
     """Implements :class:`orchestrator.events.ports.Purges`."""
 
     def purge(self, life: TenantEpoch) -> Purge | None:
@@ -168,8 +168,15 @@ class DynamoRemains:
             self._delete({"pk": row["pk"], "sk": row["sk"]}, None, None)
         return len(rows)
 
+    def delete_changes(self, life: TenantEpoch) -> int:
+        return self._delete_partition(life, event_keys.changes_pk(life))
+
     def delete_events(self, life: TenantEpoch, shard: int) -> int:
-        keys = self._page(self._events_table, event_keys.shard_pk(life, shard), ProjectionExpression="pk, sk")
+        return self._delete_partition(life, event_keys.shard_pk(life, shard))
+
+    def _delete_partition(self, life: TenantEpoch, pk: str) -> int:
+        """Delete a page of a partition of the table of events."""
+        keys = self._page(self._events_table, pk, ProjectionExpression="pk, sk")
         deleted = 0
         for start in range(0, len(keys), _MAX_BATCH):
             deletes: Any = [{"DeleteRequest": {"Key": key}} for key in keys[start : start + _MAX_BATCH]]

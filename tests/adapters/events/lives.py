@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.adapters.dynamodb.event_configuration import DynamoConfiguration
 from orchestrator.adapters.dynamodb.event_configuration_writes import DynamoConfigurationTable
 from orchestrator.adapters.dynamodb.event_epochs import DynamoEpochs
+from orchestrator.adapters.dynamodb.event_keys import CHANGES_PREFIX
 from orchestrator.adapters.dynamodb.event_purges import DynamoEventCounts, DynamoPurges, DynamoRemains
 from orchestrator.adapters.dynamodb.event_reads import DynamoEventReads
 from orchestrator.adapters.dynamodb.event_stream import read_stream
@@ -17,6 +18,7 @@ from orchestrator.adapters.dynamodb.events import DynamoEventWrites
 from orchestrator.adapters.event_contents import S3Contents
 from orchestrator.events.accepting import Accepted, Accepting, NewEvent
 from orchestrator.events.authorising import Authorising, Grant, Standing
+from orchestrator.events.changes import Recorder
 from orchestrator.events.configuring import Configuring, SettingsChange
 from orchestrator.events.configuring_forms import ConfiguringForms, FormChange
 from orchestrator.events.configuring_keys import ConfiguringKeys, IssuedKey
@@ -28,7 +30,7 @@ from orchestrator.events.records import Content, EventSettings, Form, Provider, 
 from orchestrator.events.usage import Billing, Counted, Counting, ReportingUsage
 from tests.adapters.conftest import TABLE
 from tests.fakes import ACME, FakeClock
-from tests.fakes.events import FakePurgeExecutions, FakeSecrets, FakeTenants, Watch
+from tests.fakes.events import OPERATOR, FakePurgeExecutions, FakeSecrets, FakeTenants, Watch
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -51,7 +53,9 @@ class Lives:
         self.clock = FakeClock()
         self.watch = Watch()
         self.tenants = FakeTenants()
-        self.table = DynamoConfigurationTable(dynamodb, TABLE)
+        self.table = DynamoConfigurationTable(
+            dynamodb, TABLE, events_table=EVENTS_TABLE, recorder=Recorder(OPERATOR, self.clock)
+        )
         self.usage = DynamoUsageWrites(dynamodb, TABLE)
         self.purges = DynamoPurges(dynamodb, TABLE)
         self.epochs = DynamoEpochs(dynamodb, TABLE)
@@ -195,6 +199,9 @@ class Lives:
         return self.dynamodb.scan(TableName=TABLE)["Items"]
 
     def event_rows(self) -> list[dict[str, Any]]:
+        return [row for row in self._all_event_rows() if not row["pk"]["S"].startswith(CHANGES_PREFIX)]
+
+    def _all_event_rows(self) -> list[dict[str, Any]]:
         return self.dynamodb.scan(TableName=EVENTS_TABLE)["Items"]
 
     def objects(self) -> list[str]:
@@ -204,7 +211,7 @@ class Lives:
         """Everything that mentions an epoch, except the record of its purge and marks, which expire within a day."""
         rows = [
             f"{row['pk']['S']} {row['sk']['S']}"
-            for row in [*self.rows(), *self.event_rows()]
+            for row in [*self.rows(), *self._all_event_rows()]
             if epoch in repr(row) and not row["sk"]["S"].startswith(("PURGE#", "IDEM"))
         ]
         return rows + [key for key in self.objects() if epoch in key]

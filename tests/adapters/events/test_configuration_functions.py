@@ -412,7 +412,7 @@ class TestBadInput:
         def throttled(*_: object) -> None:
             raise Throttled("GetItem: slow down")
 
-        monkeypatch.setattr(use_cases.ports.configuration_table, "settings", throttled)
+        monkeypatch.setattr(type(use_cases.ports.configuration_table("a test")), "settings", throttled)
         answer = event_functions.operate("GET /settings")
         assert (answer.status, answer.kind) == (503, "try-again")
         assert int(answer.headers["Retry-After"]) > 0

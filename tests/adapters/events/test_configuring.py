@@ -16,6 +16,7 @@ from orchestrator.common.errors import InvalidRequest, Unsettled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events import configuring_forms, configuring_keys, configuring_sources
 from orchestrator.events.api_keys import digest_of, is_key
+from orchestrator.events.changes import Recorder
 from orchestrator.events.configuring import Configuring, SettingsChange
 from orchestrator.events.configuring_forms import ConfiguringForms, FormChange
 from orchestrator.events.configuring_keys import ConfiguringKeys, IssuedKey
@@ -33,8 +34,9 @@ from orchestrator.events.records import (
 )
 from orchestrator.events.refusals import EventRefusal, Refused
 from tests.adapters.conftest import TABLE
+from tests.adapters.events.lives import EVENTS_TABLE
 from tests.fakes import ACME, NOON, FakeClock
-from tests.fakes.events import NEXT_INCARNATION, FakeSecrets, FakeTenants
+from tests.fakes.events import NEXT_INCARNATION, OPERATOR, FakeSecrets, FakeTenants
 from tests.present import present
 
 if TYPE_CHECKING:
@@ -53,7 +55,9 @@ class World:
         self.tenants = FakeTenants()
         self.clock = FakeClock()
         self.secrets = FakeSecrets()
-        self.table = DynamoConfigurationTable(dynamodb, TABLE)
+        self.table = DynamoConfigurationTable(
+            dynamodb, TABLE, events_table=EVENTS_TABLE, recorder=Recorder(OPERATOR, self.clock)
+        )
         self.settings = Configuring(table=self.table, tenants=self.tenants, clock=self.clock)
         self.keys = ConfiguringKeys(table=self.table, clock=self.clock, environment="test")
         self.sources = ConfiguringSources(table=self.table, secrets=lambda: self.secrets, clock=self.clock)
@@ -106,8 +110,8 @@ class World:
 
 
 @pytest.fixture
-def world(dynamodb: DynamoDBClient) -> World:
-    return World(dynamodb)
+def world(events_table: DynamoDBClient) -> World:
+    return World(events_table)
 
 
 def refused(outcome: object) -> Refused:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from orchestrator.adapters.dynamodb.event_configuration_writes import DynamoConfigurationTable
-from orchestrator.adapters.dynamodb.event_keys import event_key
+from orchestrator.adapters.dynamodb.event_keys import CHANGES_PREFIX, event_key
 from orchestrator.adapters.dynamodb.event_rows import event_from
 from orchestrator.adapters.dynamodb.events import DynamoEventWrites
 from orchestrator.adapters.event_contents import S3Contents
@@ -20,6 +20,7 @@ from orchestrator.common.errors import InvalidRequest
 from orchestrator.events.accepting import Accepted, Accepting, TooLarge
 from orchestrator.events.authorising import Authorising
 from orchestrator.events.challenges import LISTENING, Challenge
+from orchestrator.events.changes import Recorder
 from orchestrator.events.configuring import Configuring, SettingsChange
 from orchestrator.events.configuring_forms import ConfiguringForms, FormChange
 from orchestrator.events.configuring_sources import ConfiguringSources, CreatedSource, NewSource
@@ -46,7 +47,7 @@ from orchestrator.events.signatures import Unverified
 from tests.adapters.conftest import TABLE
 from tests.adapters.events.conftest import BUCKET, EVENTS_TABLE
 from tests.fakes import ACME, FakeClock
-from tests.fakes.events import NEXT_INCARNATION, FakeKeyUse, FakeSecrets, FakeTenants, FakeUsage, Watch
+from tests.fakes.events import NEXT_INCARNATION, OPERATOR, FakeKeyUse, FakeSecrets, FakeTenants, FakeUsage, Watch
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -69,7 +70,9 @@ class World:
     secrets: FakeSecrets = field(default_factory=FakeSecrets)
 
     def __post_init__(self) -> None:
-        table = DynamoConfigurationTable(self.dynamodb, TABLE)
+        table = DynamoConfigurationTable(
+            self.dynamodb, TABLE, events_table=EVENTS_TABLE, recorder=Recorder(OPERATOR, self.clock)
+        )
         self.settings = Configuring(table=table, tenants=self.tenants, clock=self.clock)
         self.sources = ConfiguringSources(table=table, secrets=lambda: self.secrets, clock=self.clock)
         self.forms = ConfiguringForms(table=table, clock=self.clock)
@@ -115,7 +118,9 @@ class World:
         return self.receiving.submission(form.form_id, incoming).result
 
     def rows(self) -> list[dict[str, Any]]:
-        return self.dynamodb.scan(TableName=EVENTS_TABLE)["Items"]
+        """All rows but the record of changes of the configuration."""
+        rows = self.dynamodb.scan(TableName=EVENTS_TABLE)["Items"]
+        return [row for row in rows if not row["pk"]["S"].startswith(CHANGES_PREFIX)]
 
     def event(self, result: WebhookResult | SubmissionResult) -> Event:
         event_id = accepted(result).event_id

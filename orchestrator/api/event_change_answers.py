@@ -1,0 +1,33 @@
+"""HTTP answers about changes of a tenant's event configuration."""
+
+from __future__ import annotations
+
+from orchestrator.api.responses import Response, json_response
+from orchestrator.events.changes import ChangePage
+from orchestrator.events.event_ids import event_timestamp
+from orchestrator.events.records import Change
+from orchestrator.events.resource_ids import IdPrefix
+
+OPERATOR = "operator"
+"""What a tenant sees of an operator, whose ARN names an account and a person."""
+
+
+def changes_response(page: ChangePage, *, asked_by: str) -> Response:
+    changes = [_change(each, for_operator=not _is_key(asked_by)) for each in page.changes]
+    return json_response(200, {"changes": changes, "cursor": page.cursor})
+
+
+def _change(change: Change, *, for_operator: bool) -> dict[str, object]:
+    return {
+        "changed_at": event_timestamp(change.at),
+        "changed_by": change.by if for_operator or _is_key(change.by) else OPERATOR,
+        "kind": change.kind.value,
+        "subject": change.subject or None,
+        "before": dict(change.before),
+        "after": dict(change.after),
+    }
+
+
+def _is_key(by: str) -> bool:
+    """True for the id of a tenant's API key. Everybody else is an operator."""
+    return by.startswith(f"{IdPrefix.KEY}_")

@@ -1,0 +1,146 @@
+"""Who changed a tenant's configuration, when and how. A change is recorded with the write that makes it.
+
+No secret is recorded: neither an API key nor its digest, nor the secret of a source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from orchestrator.common.times import Clock, timestamp
+from orchestrator.events.ports import RecordedChanges
+from orchestrator.events.records import ApiKey, Change, ChangeKind, EventSettings, Form, Source, SourceStatus
+
+KEPT_FOR = timedelta(days=400)
+"""Longer than a year, so that a yearly review sees every change."""
+
+Described = Mapping[str, str]
+_NOTHING: Described = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """Describes the changes that one caller makes. ``by`` is the operator's ARN, or the id of the tenant's API key."""
+
+    by: str
+    clock: Clock
+
+    def settings(self, before: EventSettings | None, after: EventSettings) -> Change:
+        kind = ChangeKind.SETTINGS_CHANGED if before else ChangeKind.SETTINGS_CREATED
+        return self._change(after, kind, "", _settings(before) if before else _NOTHING, _settings(after))
+
+    def key_added(self, key: ApiKey, replaced: tuple[ApiKey, ApiKey] | None) -> Change:
+        if replaced is None:
+            return self._change(key, ChangeKind.KEY_CREATED, key.key_id, _NOTHING, _key(key))
+        old, expiring = replaced
+        after = {**_key(key), "replaces": old.key_id, "replaced_key_expires_at": _moment(expiring.expires_at)}
+        return self._change(key, ChangeKind.KEY_ROTATED, key.key_id, _NOTHING, after)
+
+    def key_changed(self, before: ApiKey, after: ApiKey) -> Change:
+        return self._change(after, ChangeKind.KEY_REVOKED, after.key_id, _key(before), _key(after))
+
+    def source(self, before: Source | None, after: Source | None) -> Change:
+        kinds = (ChangeKind.SOURCE_CREATED, ChangeKind.SOURCE_PAUSED, ChangeKind.SOURCE_RESUMED)
+        return self._resource(before, after, (*kinds, ChangeKind.SOURCE_RESUMED, ChangeKind.SOURCE_DELETED))
+
+    def form(self, before: Form | None, after: Form | None) -> Change:
+        kinds = (ChangeKind.FORM_CREATED, ChangeKind.FORM_PAUSED, ChangeKind.FORM_RESUMED)
+        return self._resource(before, after, (*kinds, ChangeKind.FORM_CHANGED, ChangeKind.FORM_DELETED))
+
+    def _resource(
+        self, before: Source | Form | None, after: Source | Form | None, kinds: Sequence[ChangeKind]
+    ) -> Change:
+        created, paused, resumed, changed, deleted = kinds
+        there = after or before
+        assert there is not None  # noqa: S101 - a change of nothing is no change
+        if before is None:
+            kind = created
+        elif after is None:
+            kind = deleted
+        elif before.status is after.status:
+            kind = changed
+        else:
+            kind = paused if after.status is SourceStatus.PAUSED else resumed
+        subject = there.source_id if isinstance(there, Source) else there.form_id
+        # The name says what was deleted, although it did not change.
+        described = _resource(after) if after else {"name": there.name}
+        return self._change(there, kind, subject, _resource(before) if before else _NOTHING, described)
+
+    def _change(
+        self,
+        of: EventSettings | ApiKey | Source | Form,
+        kind: ChangeKind,
+        subject: str,
+        before: Described,
+        after: Described,
+    ) -> Change:
+        same = {name for name in before if before[name] == after.get(name) and name != "name"}
+        return Change(
+            life=of.life,
+            at=self.clock.now(),
+            by=self.by,
+            kind=kind,
+            subject=subject,
+            before={name: value for name, value in before.items() if name not in same},
+            after={name: value for name, value in after.items() if name not in same},
+        )
+
+
+def _settings(settings: EventSettings) -> Described:
+    return {
+        "plan": settings.plan.value,
+        "shards": str(settings.shards),
+        "inbox": _switch(settings.inbox),
+        "type_index": _switch(settings.type_index),
+        "tenant_name": settings.tenant_name,
+    }
+
+
+def _key(key: ApiKey) -> Described:
+    return {
+        "name": key.name,
+        "prefix": key.prefix,
+        "scopes": ", ".join(sorted(key.scopes)),
+        "status": key.status.value,
+        "expires_at": _moment(key.expires_at),
+    }
+
+
+def _resource(resource: Source | Form) -> Described:
+    described = {"name": resource.name, "status": resource.status.value}
+    if isinstance(resource, Source):
+        return {**described, "provider": resource.provider.value}
+    return {
+        **described,
+        "origins": ", ".join(resource.origins),
+        "redirect_url": resource.redirect_url or "",
+        "honeypot": resource.honeypot or "",
+        "submissions_per_minute": str(resource.submissions_per_minute),
+    }
+
+
+def _switch(is_on: bool) -> str:
+    return "on" if is_on else "off"
+
+
+def _moment(at: datetime | None) -> str:
+    return timestamp(at) if at else "never"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePage:
+    changes: Sequence[Change]
+    cursor: str | None
+    """Where the next page begins. ``None`` on the last page."""
+
+
+class ListingChanges:
+    def __init__(self, *, changes: RecordedChanges) -> None:
+        self._changes = changes
+
+    def page(self, settings: EventSettings, *, cursor: str | None, limit: int) -> ChangePage:
+        """Newest first."""
+        changes, cursor = self._changes.changes(settings.life, after=cursor, limit=limit)
+        return ChangePage(changes, cursor)
