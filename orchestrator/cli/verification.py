@@ -1,4 +1,6 @@
-"""The steps of `berth verify`: one tenant is created, used, upgraded, reconciled and deleted."""
+"""The steps of `berth verify`: one tenant is created, used, upgraded, reconciled and deleted.
+
+The event plane, if there is one, is tested with the same tenant."""
 
 from __future__ import annotations
 
@@ -27,6 +29,7 @@ from orchestrator.cli import render
 from orchestrator.cli.api import Api, Document
 from orchestrator.cli.control_plane import ControlPlane
 from orchestrator.cli.errors import ExitCode, NothingToProve, NotProven, TimeIsUp, explain
+from orchestrator.cli.event_verification import use_events
 from orchestrator.cli.get_queue import until_ready
 from orchestrator.cli.invocation import Invocation
 from orchestrator.cli.ordering import in_the_way
@@ -67,6 +70,10 @@ _LIKELY = {
         "Likely causes: the queue access role cannot be assumed, or it may not use the queue's key (berth:kmsKeyArn)."
     ),
     "receive": "Likely causes: the queue access role cannot be assumed, or it may not use the queue's key.",
+    "events": (
+        "Likely causes: the caller lacks the policy EventOperatorPolicyArn, or a function of the event plane failed: "
+        "see its log."
+    ),
     "earlier release": "Likely cause: CloudFormation may not update the stack. See the stack's events.",
     "upgrade": "Likely cause: CloudFormation may not update the stack. See the stack's events.",
     "retry": "See the log of the function that is the output OperatorsFunctionName of the control plane's stack.",
@@ -119,6 +126,7 @@ class Verification:
         alive: dict[str, Callable[[], str]] = {
             "send": self._send,
             "receive": self._receive,
+            "events": partial(use_events, self._here, self._control_plane, self._tenant),
             "earlier release": self._to_earlier_release,
             "upgrade": self._upgrade,
             "retry": self._retry,

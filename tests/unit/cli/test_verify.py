@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 from orchestrator.api.responses import no_credentials
+from orchestrator.api.route import Audience
 from orchestrator.cli.errors import ExitCode
 from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.tenant_ids import TenantId
@@ -36,10 +38,46 @@ def _named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(secrets, "token_hex", lambda _bytes: "0a1b")
 
 
+class Events:
+    """An Events API that keeps what is sent, and checks keys."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.inbox: list[str] = []
+        self.revoked = False
+        self.lag = 0
+        """How many reads of the inbox are behind."""
+        self.forgets_revocation = False
+
+    def send_request(self, route: Any, request: Any) -> ApiAnswer:
+        self.asked.append(route.name)
+        if self.revoked and route.audience is Audience.TENANT and not self.forgets_revocation:
+            return ApiAnswer(401, {"type": "urn:berth:problem:unknown-key", "detail": "Not valid."})
+        match route.name:
+            case "createKeyOfTenant":
+                return ApiAnswer(201, {"key": "bk_test_1", "key_id": f"key_{'0' * 24}"})
+            case "sendEvent":
+                self.inbox.append("an event")
+                return ApiAnswer(202, {"event_id": "an event", "status": "undelivered"})
+            case "readInbox":
+                self.lag -= 1
+                return ApiAnswer(200, {"events": [{"event_id": each} for each in self.inbox if self.lag < 0]})
+            case "acknowledgeEvents":
+                self.inbox = [each for each in self.inbox if each not in request.event_ids]
+            case "revokeKeyOfTenant":
+                self.revoked = True
+        return ApiAnswer(200, {})
+
+
 @pytest.fixture
-def world(scene: Scene) -> Scene:
+def events() -> Events:
+    return Events()
+
+
+@pytest.fixture
+def world(scene: Scene, events: Events) -> Scene:
     """getQueue creates the tenant, and every operation succeeds."""
-    scene.control_plane = FakeControlPlane(scene.api)
+    scene.control_plane = FakeControlPlane(scene.api, events=events, events_status="UPDATE_COMPLETE")
     scene.has(VERIFIED, version=NEXT_VERSION)
     scene.queue_answers(ON_ITS_WAY, READY, WITH_CREDENTIALS, WITH_CREDENTIALS, DELETED)
     ends = operation_ends(scene)
@@ -77,10 +115,44 @@ def test_each_step_is_one_line(world: Scene) -> None:
     result = world.berth("verify")
     assert result.exit_code == ExitCode.OK, result.output
     shown = [line.split(maxsplit=1)[0] for line in result.stdout.splitlines() if line]
-    assert shown == ["proven"] * 10 + ["10"]
+    assert shown == ["proven"] * 11 + ["11"]
     assert "moved to 0.1.0" in result.stdout
     assert "moved to 0.2.0, with the same queue" in result.stdout
     assert is_deleted(world)
+
+
+def test_an_event_is_sent_read_and_acknowledged_and_the_key_is_revoked(world: Scene, events: Events) -> None:
+    events.lag = 1
+    world.meanwhile.insert(0, lambda: None)
+    result = world.berth("verify", "--json")
+    assert results(result)["events"] == "proven", result.stdout
+    assert list(dict.fromkeys(events.asked)) == [
+        *("putSettings", "createKeyOfTenant", "sendEvent", "readInbox", "acknowledgeEvents", "revokeKeyOfTenant")
+    ]
+    assert (events.inbox, events.revoked) == ([], True)
+
+
+def test_an_event_that_is_not_in_the_inbox_is_a_failure_and_the_tenant_is_deleted_with_it(
+    world: Scene, events: Events
+) -> None:
+    events.lag = 1_000
+    world.meanwhile = [*[lambda: None] * 20, *world.meanwhile]
+    result = world.berth("verify", "--json", exits=ExitCode.ATTENTION)
+    assert "is not in the inbox" in advice(result, "events")
+    assert any(f"DELETE /tenants/{VERIFIED}?force=true" in asked for asked in world.api.asked)
+
+
+def test_a_revoked_key_that_still_works_is_a_failure(world: Scene, events: Events) -> None:
+    events.forgets_revocation = True
+    world.meanwhile = [*[lambda: None] * 30, *world.meanwhile]
+    result = world.berth("verify", "--json", exits=ExitCode.ATTENTION)
+    assert "The revoked key still works" in advice(result, "events")
+
+
+def test_without_an_event_plane_events_are_left_out(world: Scene) -> None:
+    world.control_plane = FakeControlPlane(world.api)
+    result = world.berth("verify", "--json", exits=ExitCode.OK)
+    assert results(result)["events"] == "left out"
 
 
 def test_json_has_the_same_steps(world: Scene) -> None:
