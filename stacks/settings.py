@@ -231,9 +231,16 @@ def name_in(context: Node) -> Names:
 
 def parse_name(value: object) -> Names:
     try:
-        return Names.parse(DEFAULT_NAME if value is None else value)
+        names = Names.parse(DEFAULT_NAME if value is None else value)
     except InvalidName as invalid:
         raise SettingInvalid(f"{NAME}: {invalid}") from None
+    # Functions and commands accept such a name: a control plane may have got it before there was an event plane.
+    if neighbour := names.is_event_plane_of:
+        raise SettingInvalid(
+            f"{NAME}: {names} is the name of the stack that the event plane of a control plane {neighbour} has. Who "
+            f"deploys {neighbour} would overwrite this control plane. Choose a name that does not end with Events."
+        )
+    return names
 
 
 def _texts(context: Node, key: str, *, at_most: int) -> list[str]:

@@ -28,6 +28,7 @@ _SERVICE_TOKEN_EXPORT = "TenantQueueServiceToken"  # noqa: S105 - the end of an 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*", re.ASCII)
 _LEGACY_PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9-]{2,63}", re.ASCII)
 _TENANT = "tenant"
+_EVENTS = "Events"
 _QUEUE_URL = re.compile(r"https?://[A-Za-z0-9.:-]{1,255}/(?P<account>\d{12})/(?P<name>[A-Za-z0-9_-]{1,80})", re.ASCII)
 
 
@@ -89,7 +90,13 @@ class Names:
     @property
     def events(self) -> str:
         """The stack of the event plane, which is beside the control plane's own."""
-        return f"{self.control_plane}Events"
+        return f"{self.control_plane}{_EVENTS}"
+
+    @property
+    def is_event_plane_of(self) -> str | None:
+        """The control plane whose event plane has a stack of this control plane's name, if there can be one."""
+        other = self.control_plane.removesuffix(_EVENTS)
+        return other if other not in ("", self.control_plane) and _NAME.fullmatch(other) else None
 
     @property
     def events_api(self) -> str:

@@ -212,3 +212,17 @@ def test_a_team_can_name_the_control_plane_of_its_tenant() -> None:
     assert service_token(control_plane="Berth-dev") == {"Fn::ImportValue": "Berth-devTenantQueueServiceToken"}
     with pytest.raises(InvalidName):
         service_token(control_plane="berth-tenant")
+
+
+@pytest.mark.parametrize(("name", "neighbour"), [("BerthEvents", "Berth"), ("My-BerthEvents", "My-Berth")])
+def test_a_control_plane_cannot_have_the_name_of_another_ones_event_plane(name: str, neighbour: str) -> None:
+    """Otherwise the deployment of one would overwrite the stack of the other."""
+    assert Names(neighbour).events == name
+    app = App(context={"berth:name": name})
+    with pytest.raises(SettingInvalid, match=f"berth:name: {name} .* control plane {neighbour} has"):
+        Settings.from_context(app.node)
+
+
+@pytest.mark.parametrize("name", ["Events", "Eventsource", "Berth-Events", "berthevents", "Berth-events"])
+def test_other_names_with_that_word_are_free(name: str) -> None:
+    assert Names.parse(name).is_event_plane_of is None

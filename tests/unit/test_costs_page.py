@@ -117,3 +117,8 @@ def test_an_event_costs_its_part_of_a_request_and_its_write_units(
     units = int(table("Events")[path]["write units"])
     cost = a_request_of_a_producer(seconds) / events + units * PRICES["write unit"]
     assert totals()[total] == f"{cost:.2f}"
+
+
+def test_a_request_for_credentials_for_events_is_a_request_and_two_reads() -> None:
+    cost = a_request_of_a_producer(0.1) + 2 * PRICES["read"]
+    assert totals()["1 million requests for credentials for events"] == f"{cost:.2f}"

@@ -84,12 +84,21 @@ class Enforced:
         }
         return replace(self.root, credentials=credentials).client("sqs")
 
+    def with_event_credentials(self, issued: Mapping[str, str]) -> Any:
+        """A client of DynamoDB with the credentials that were issued for a tenant's events."""
+        credentials = {
+            "aws_access_key_id": issued["access_key_id"],
+            "aws_secret_access_key": issued["secret_access_key"],
+            "aws_session_token": issued["session_token"],
+        }
+        return replace(self.root, credentials=credentials).client("dynamodb")
+
     def decisions(self) -> list[Decision]:
         return self._log.read()
 
     def denials(self) -> list[Decision]:
-        """All denied requests so far, except those of attackers and of holders of credentials for a queue."""
-        ignored = re.compile(rf"/{ATTACKER}$|/berth-(send|receive)-")
+        """All denied requests so far, except those of attackers and of holders of temporary credentials."""
+        ignored = re.compile(rf"/{ATTACKER}$|/berth-(send|receive|events)-")
         return [each for each in self.decisions() if not each.allowed and not ignored.search(each.principal)]
 
     @property

@@ -95,3 +95,36 @@ def test_a_function_that_faces_the_internet_sees_of_a_tenant_only_whether_it_liv
     of_tenant = {":pk": row["Key"]["pk"]}
     request = {"KeyConditionExpression": "pk = :pk", "ExpressionAttributeValues": of_tenant}
     assert denied(dynamodb.query, TableName=table, **request, ProjectionExpression="CreatedAt")
+
+
+def test_credentials_for_events_read_one_tenants_events_and_nothing_else(enforced: Enforced) -> None:
+    mine, other = TenantId("enforced-mine"), TenantId("enforced-other")
+    issued = {}
+    for tenant in (mine, other):
+        assert enforced.platform.settled(tenant).status == 200
+        operator = EventsApi(enforced.event_operator, tenant)
+        operator.operate("PUT", "/settings", {"plan": "free"})
+        key = operator.operate("POST", "/keys", {"name": "all", "scopes": ["write"]})["key"]
+        event = json.dumps({"event_type": "order.created", "payload": {}}).encode()
+        status, _, answer = operator.send_unsigned(
+            "POST", "/events", event, Content_Type="application/json", X_Api_Key=key
+        )
+        assert status == 202, answer
+        issued[tenant] = {**operator.operate("POST", "/events/credentials", {}), "event_id": answer["event_id"]}
+    reader, table = enforced.with_event_credentials(issued[mine]), issued[mine]["table"]
+
+    def of(partition: str) -> dict[str, Any]:
+        values = {":pk": {"S": partition}}
+        return {"TableName": table, "KeyConditionExpression": "pk = :pk", "ExpressionAttributeValues": values}
+
+    (own,) = issued[mine]["partitions"]
+    (row,) = reader.query(**of(own))["Items"]
+    assert row["sk"]["S"].endswith(issued[mine]["event_id"])
+    key = {"pk": row["pk"], "sk": row["sk"]}
+    assert reader.get_item(TableName=table, Key=key)["Item"] == row
+    assert reader.batch_get_item(RequestItems={table: {"Keys": [key]}})["Responses"][table] == [row]
+    assert denied(reader.query, **of(issued[other]["partitions"][0]))
+    assert denied(reader.scan, TableName=table)
+    assert denied(reader.delete_item, TableName=table, Key=key)
+    assert denied(reader.put_item, TableName=table, Item=row)
+    assert enforced.denials() == []
