@@ -96,8 +96,8 @@ def made(client: Any) -> EventPlane:
     """A living tenant with settings and a key."""
     client.put_item(TableName=TABLE, Item={**metadata_key(TENANT), "CreatedAt": {"S": "2026-01-01T00:00:00.000Z"}})
     use_cases = importlib.import_module("lambdas.event_runtime").use_cases
-    settings = use_cases.configuring.change_settings(TENANT, SettingsChange(plan=Plan.PRO))
-    issued = use_cases.configuring_keys.create(settings, "bench", frozenset({Scope.READ, Scope.WRITE}))
+    settings = use_cases.configuring("bench").change_settings(TENANT, SettingsChange(plan=Plan.PRO))
+    issued = use_cases.configuring_keys("bench").create(settings, "bench", frozenset({Scope.READ, Scope.WRITE}))
     assert isinstance(issued, IssuedKey)
     # Read again, because making a key changes the settings' revision.
     found = DynamoConfiguration(client, TABLE).settings(TENANT)

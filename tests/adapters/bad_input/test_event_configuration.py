@@ -152,7 +152,7 @@ class Plane:
             monotonic=self.watch,
             tenants=FakeTenants(),
             configuration=self.table,
-            configuration_table=Lists(self.table),
+            configuration_table=lambda _by: Lists(self.table),
             key_use=FakeKeyUse(),
             usage=FakeUsage(),
             secrets=FakeSecrets(),

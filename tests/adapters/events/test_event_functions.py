@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import pytest
 from botocore.exceptions import ClientError
 
+from orchestrator.adapters.dynamodb.event_keys import CHANGES_PREFIX
 from orchestrator.adapters.dynamodb.events import DynamoEventWrites
 from orchestrator.adapters.event_ports import AwsEventPorts
 from orchestrator.events.content import MAX_BODY_BYTES
@@ -31,7 +32,9 @@ def send(
 
 
 def rows(functions: EventFunctions) -> list[dict[str, Any]]:
-    return functions.dynamodb.scan(TableName=EVENTS_TABLE)["Items"]
+    """All rows but the record of changes of the configuration."""
+    rows = functions.dynamodb.scan(TableName=EVENTS_TABLE)["Items"]
+    return [row for row in rows if not row["pk"]["S"].startswith(CHANGES_PREFIX)]
 
 
 def test_an_event_is_accepted_and_read_again(event_functions: EventFunctions) -> None:

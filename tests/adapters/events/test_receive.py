@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 
 from orchestrator.adapters import aws, event_ports
 from orchestrator.adapters.dynamodb.event_configuration import DynamoConfiguration
-from orchestrator.adapters.dynamodb.event_keys import event_key
+from orchestrator.adapters.dynamodb.event_keys import CHANGES_PREFIX, event_key
 from orchestrator.adapters.dynamodb.event_rows import event_from
 from orchestrator.adapters.dynamodb.events import DynamoEventWrites
 from orchestrator.common.callers import digest_of
@@ -54,18 +54,18 @@ class Receive:
     requests: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        settings = self.use_cases.configuring.change_settings(ACME, SettingsChange(plan=Plan.PRO))
+        settings = self.use_cases.configuring("a test").change_settings(ACME, SettingsChange(plan=Plan.PRO))
         assert isinstance(settings, EventSettings)
         self.settings = settings
 
     def source(self, provider: Provider = Provider.GITHUB, secret: str | None = SECRET, **verification: str) -> Source:
         new = NewSource("shop", provider, secret, verification)
-        created = self.use_cases.configuring_sources.create(self.settings, new)
+        created = self.use_cases.configuring_sources("a test").create(self.settings, new)
         assert isinstance(created, CreatedSource)
         return created.source
 
     def form(self, **options: Any) -> Form:
-        form = self.use_cases.configuring_forms.create(self.settings, "contact", FormChange(**options))
+        form = self.use_cases.configuring_forms("a test").create(self.settings, "contact", FormChange(**options))
         assert isinstance(form, Form)
         return form
 
@@ -80,7 +80,8 @@ class Receive:
 
     @property
     def rows(self) -> int:
-        return self.dynamodb.scan(TableName=EVENTS_TABLE)["Count"]
+        rows = self.dynamodb.scan(TableName=EVENTS_TABLE)["Items"]
+        return sum(not row["pk"]["S"].startswith(CHANGES_PREFIX) for row in rows)
 
     def note(self, model: Any, **_: object) -> None:
         self.requests.append(f"{model.service_model.service_name}.{model.name}")
@@ -248,7 +249,7 @@ def test_an_unknown_source_is_a_404(receive: Receive) -> None:
 
 def test_a_paused_source_is_a_409(receive: Receive) -> None:
     source = receive.source()
-    receive.use_cases.configuring_sources.set_status(source.life, source.source_id, SourceStatus.PAUSED)
+    receive.use_cases.configuring_sources("a test").set_status(source.life, source.source_id, SourceStatus.PAUSED)
     assert is_problem(receive.call(to_hook(source)), 409, "source-paused")
 
 
@@ -258,7 +259,7 @@ def test_a_body_that_is_too_large_is_a_413(receive: Receive) -> None:
 
 
 def test_over_the_plan_is_a_429_that_says_when_to_come_back(receive: Receive) -> None:
-    receive.use_cases.configuring.change_settings(ACME, SettingsChange(plan=Plan.FREE))
+    receive.use_cases.configuring("a test").change_settings(ACME, SettingsChange(plan=Plan.FREE))
     source = receive.source(Provider.NONE, None)
     answers = [receive.call(to_hook(source)) for _ in range(11)]
     assert [status for status, _, _ in answers[:10]] == [200] * 10

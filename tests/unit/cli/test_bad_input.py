@@ -160,7 +160,7 @@ PATHS = re.compile(
     "|POST /(reconciliations|adoptions)"
     "|(GET|PUT) /tenants/[A-Za-z0-9_-]{1,40}/settings"
     "|GET /purges"
-    "|GET /tenants/[A-Za-z0-9_-]{1,40}/usage"
+    "|GET /tenants/[A-Za-z0-9_-]{1,40}/(?:usage|changes)"
     "|GET /tenants/[A-Za-z0-9_-]{1,40}/(inbox|events(/[0-9a-f-]{36})?)"
     "|POST /tenants/[A-Za-z0-9_-]{1,40}/inbox/ack"
     "|POST /events"
