@@ -18,7 +18,6 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from botocore.stub import Stubber
 from moto import mock_aws
-from moto.kms import models as kms
 
 from orchestrator.adapters.dynamodb.keys import LISTING_INDEX
 from orchestrator.adapters.dynamodb.rollouts import RolloutTable
@@ -27,6 +26,7 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.emulator import ACCOUNT, Emulator, free_port
 from orchestrator.reconciling.ports import UnlistedTenants
 from orchestrator.tenants.records import Metadata, Operation, Status
+from tests.adapters.quick_moto import quicken
 from tests.adapters.tables import (
     LEGACY_OUTBOUND_QUEUE,
     LEGACY_QUEUE,
@@ -60,12 +60,8 @@ def client(service: Any, emulator: Emulator | None = None) -> Any:
 def moto() -> Iterator[MockAWS]:
     """Started once a module: starting it costs more than most tests, emptying it next to nothing."""
     with pytest.MonkeyPatch.context() as patch, mock_aws(config={"lambda": {"use_docker": False}}) as started:
-        # moto gives every KMS key an RSA key, which takes a tenth of a second and which no test uses.
-        patch.setattr(kms, "generate_private_key", _private_key)
+        quicken(patch)
         yield started
-
-
-_private_key = cache(kms.generate_private_key)
 
 
 @pytest.fixture
