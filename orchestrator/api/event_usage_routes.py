@@ -52,7 +52,13 @@ class Usage(EventWire, frozen=True, kw_only=True):
     events: Annotated[int, Meta(ge=0, description="The count that the limit is checked against, some seconds late.")]
     events_per_month: Annotated[int, Meta(ge=1, description="The limit of the plan.")]
     billed: Annotated[int, Meta(ge=0, description="The exact number of events in the hours that were counted.")]
-    billed_until: Annotated[Moment | None, Meta(description="The end of the last hour that was counted.")]
+    billed_until: Annotated[
+        Moment | None,
+        Meta(
+            description="The end of the last hour that was recorded. Hours without events are recorded once the day "
+            "is over, or with the next events."
+        ),
+    ]
 
 
 class Purge(EventWire, frozen=True, kw_only=True):

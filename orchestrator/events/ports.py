@@ -66,7 +66,7 @@ class Usage(Protocol):
     """How many events a tenant has had accepted."""
 
     def used(self, life: TenantEpoch, at: datetime) -> Used:
-        """The number of events in the month of that moment. It may be behind by some seconds."""
+        """The number of events in the month of that moment. It may be behind by about 10 seconds."""
         ...
 
 
@@ -102,12 +102,20 @@ class EventCounts(Protocol):
         """The number of events in a shard, submissions included."""
         ...
 
+    def has_any(self, life: TenantEpoch, shard: int, within: IdRange) -> bool:
+        """Costs the same however many events there are."""
+        ...
+
 
 class BilledUsage(Protocol):
     """The number of events per hour, counted from the events themselves."""
 
     def billed_until(self, life: TenantEpoch) -> datetime | UnreadableRow | None:
         """The end of the last hour that was counted."""
+        ...
+
+    def all_billed_until(self, lives: Sequence[TenantEpoch]) -> Mapping[TenantEpoch, datetime | UnreadableRow]:
+        """The same for many tenants, in few requests. Those that were never counted are left out."""
         ...
 
     def set_hour(self, life: TenantEpoch, hour: datetime, events: int, at: datetime) -> None: ...

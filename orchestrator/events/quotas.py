@@ -4,7 +4,7 @@ Each running instance of a function counts for itself, so the limits are approxi
 
 - Events per second: a tenant gets its rate from every instance that serves it, at most. A steady sender that is served
   by one instance gets exactly its rate; a burst over N instances gets up to N times the rate.
-- Events per month: the usage on record is a few seconds behind, and an instance reads it every 10 seconds. What an
+- Events per month: the usage on record is about 10 seconds behind, and an instance reads it every 10 seconds. What an
   instance has accepted since it last read is added to it. So a month closes at most some seconds late. Requests that
   make no event, such as repetitions, are not counted.
 - Submissions of forms are events, and may use half of the month: anybody can send them, and the other half is left to

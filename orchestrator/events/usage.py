@@ -119,22 +119,30 @@ class Billing:
     def run(self) -> Billed:
         end = hour_of(self._clock.now() - HOUR_IS_COMPLETE_AFTER)
         hours = events = 0
-        unreadable: list[UnreadableRow] = []
         listed = list(self._settings.listed_settings())
-        first = self._random_below(len(listed)) if listed else 0
-        for settings in listed[first:] + listed[:first]:
-            if isinstance(settings, UnreadableRow):
-                unreadable.append(settings)
+        unreadable = [each for each in listed if isinstance(each, UnreadableRow)]
+        tenants = [each for each in listed if not isinstance(each, UnreadableRow)]
+        first = self._random_below(len(tenants)) if tenants else 0
+        billed_until = self._usage.all_billed_until([settings.life for settings in tenants])
+        for settings in tenants[first:] + tenants[:first]:
+            if not self._has_time():
+                return Billed(hours, events, complete=False, unreadable=unreadable)
+            until = billed_until.get(settings.life)
+            if isinstance(until, UnreadableRow):
+                unreadable.append(until)
                 continue
-            billed_until = self._usage.billed_until(settings.life)
-            if isinstance(billed_until, UnreadableRow):
-                unreadable.append(billed_until)
+            begin = until or hour_of(settings.created_at)
+            if begin >= end:
                 continue
-            begin = billed_until or hour_of(settings.created_at)
-            if begin >= end or not self._settings.current_epochs([settings.life]):
+            has_events = self._has_events(settings, begin, end)
+            if not has_events and begin.date() == end.date():
+                # Most tenants are idle in most hours, and a write costs as much as five reads. So hours without events
+                # are recorded once the day (UTC) is over, or together with the next events.
                 continue
-            hour = begin
-            while hour < end and self._has_time():
+            if not self._settings.current_epochs([settings.life]):
+                continue
+            hour = begin if has_events else end
+            while hour < end and (hour == begin or self._has_time()):
                 number = self._count(settings, hour)
                 if number:
                     self._usage.set_hour(settings.life, hour, number, self._clock.now())
@@ -144,6 +152,10 @@ class Billing:
             if hour < end:
                 return Billed(hours, events, complete=False, unreadable=unreadable)
         return Billed(hours, events, complete=True, unreadable=unreadable)
+
+    def _has_events(self, settings: EventSettings, begin: datetime, end: datetime) -> bool:
+        within = IdRange(first=first_id_at(begin), before=first_id_at(end))
+        return any(self._events.has_any(settings.life, shard, within) for shard in range(settings.shards))
 
     def _count(self, settings: EventSettings, hour: datetime) -> int:
         within = IdRange(first=first_id_at(hour), before=first_id_at(hour + _HOUR))

@@ -13,6 +13,7 @@ from aws_cdk import aws_lambda_event_sources as event_sources
 from constructs import Construct
 
 from orchestrator.adapters.dynamodb.event_keys import EVENT_PREFIX, LISTED_SETTINGS
+from orchestrator.events.authorising import REMEMBERED_SECONDS
 from orchestrator.tenants.credentials import Access
 from stacks.common.alarms import PERIOD, Alarm
 from stacks.common.capability import Capability
@@ -26,9 +27,11 @@ from stacks.events.table import EventsTable
 _COUNT_SECONDS = 30
 _BILL_SECONDS = 300
 _LATE_MILLISECONDS = 60_000
-"""Usage is normally counted within seconds. A tenant over its quota is refused only once its events are counted."""
+"""Usage is normally counted within 10 seconds. A tenant over its quota is refused only once its events are counted."""
 _LATE_PERIODS = 2
 _BATCH = 500
+_WINDOW = Duration.seconds(REMEMBERED_SECONDS)
+"""Functions that accept events read the count this often, so a count that is made more often only costs more."""
 _BATCHES_AT_ONCE = 4
 """Per shard of the stream. Records of one partition stay in order, which counting does not need."""
 _RETRIES = 10
@@ -67,7 +70,7 @@ class Usage(Capability):
                 )
             ],
             batch_size=_BATCH,
-            max_batching_window=Duration.seconds(1),
+            max_batching_window=_WINDOW,
             parallelization_factor=_BATCHES_AT_ONCE,
             # A batch that failed comes again whole, and not in halves: so its tenants' counters recognise it. The
             # function itself sets records apart that cannot be counted.
@@ -96,7 +99,7 @@ class Usage(Capability):
         role = function.role
         kit.encryption.allow_queues(role, Access.SEND)
         kit.table.allow_index(role, LISTED_SETTINGS)
-        kit.table.allow(role, "GetItem", "BatchGetItem", "UpdateItem", rows=CONFIGURATION_ROWS)
+        kit.table.allow(role, "BatchGetItem", "UpdateItem", rows=CONFIGURATION_ROWS)
         events.allow_counting(role, rows=EVENT_ROWS)
         event_rules.Rule(
             self,

@@ -21,6 +21,7 @@ from orchestrator.api.event_usage_routes import LIST_PURGES
 from orchestrator.api.route import Audience, Rate
 from orchestrator.common.callers import PROOF_VARIABLE
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.events.authorising import REMEMBERED_SECONDS
 from orchestrator.events.plans import Plan, time_to_live
 from orchestrator.events.purging import HEARTBEAT_IS_LOST_AFTER
 from orchestrator.events.records import TenantEpoch
@@ -391,6 +392,13 @@ def test_usage_is_counted_from_inserted_events_only(event_plane: Json, event_fun
     assert pattern == {"eventName": ["INSERT"], "dynamodb": {"Keys": {"pk": {"S": [{"prefix": "TENANT_ID#"}]}}}}
 
 
+def test_usage_is_counted_no_more_often_than_functions_read_it(event_plane: Json) -> None:
+    """A batch costs as much as an event: with one per second, a tenant that sends slowly would cost nearly twice."""
+    (mapping,) = properties(event_plane, "AWS::Lambda::EventSourceMapping")
+    assert mapping["MaximumBatchingWindowInSeconds"] == REMEMBERED_SECONDS
+    assert mapping["BatchSize"] == 500
+
+
 def test_a_record_that_cannot_be_counted_is_parked_and_blocks_no_other(event_plane: Json) -> None:
     (mapping,) = properties(event_plane, "AWS::Lambda::EventSourceMapping")
     assert mapping["BisectBatchOnFunctionError"] is False
@@ -567,7 +575,7 @@ FUNCTIONS: dict[str, Grants] = {
         },
     },
     "bill_usage": {
-        of_tenants(CONFIGURATION_ROWS): {"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem"},
+        of_tenants(CONFIGURATION_ROWS): {"dynamodb:BatchGetItem", "dynamodb:UpdateItem"},
         "the tenants' index, rows EVENTS#SETTINGS": {"dynamodb:Query"},
         f"{of_events(EVENT_ROWS)}, to count them": {"dynamodb:Query"},
         "dead letters: counts for bills": {"sqs:SendMessage"},

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence, Set
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterator, Set
+from typing import TYPE_CHECKING
 
-from orchestrator.adapters.aws import throttling
 from orchestrator.adapters.dynamodb import event_keys
 from orchestrator.adapters.dynamodb.event_configuration import settings_from
 from orchestrator.adapters.dynamodb.event_unreadable import read_row
 from orchestrator.adapters.dynamodb.reads import Reads
 from orchestrator.adapters.dynamodb.values import Item, text
-from orchestrator.common.errors import Throttled
-from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.records import EventSettings, TenantEpoch, UnreadableRow
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
-
-_MAX_BATCH = 100
-"""The maximum number of keys of a BatchGetItem."""
-_ROUNDS = 8
-"""How often keys are asked for again that DynamoDB left unprocessed."""
 
 
 def _listed_settings_from(row: Item) -> EventSettings:
@@ -41,24 +33,8 @@ class DynamoEpochs:
 
     def current_epochs(self, lives: Collection[TenantEpoch]) -> Set[TenantEpoch]:
         tenants = sorted({life.tenant for life in lives}, key=lambda tenant: tenant.value)
-        batches = (tenants[start : start + _MAX_BATCH] for start in range(0, len(tenants), _MAX_BATCH))
-        epochs = {row["pk"]["S"]: text(row, "epoch") for batch in batches for row in self._read(batch)}
+        rows = Reads(self._client, self._table).many(
+            [event_keys.settings_key(tenant) for tenant in tenants], ProjectionExpression="pk, epoch"
+        )
+        epochs = {row["pk"]["S"]: text(row, "epoch") for row in rows}
         return {life for life in lives if epochs.get(event_keys.settings_key(life.tenant)["pk"]["S"]) == life.epoch}
-
-    def _read(self, tenants: Sequence[TenantId]) -> Sequence[Item]:
-        rows: list[Item] = []
-        asked: Any = {
-            self._table: {
-                "Keys": [event_keys.settings_key(tenant) for tenant in tenants],
-                "ProjectionExpression": "pk, epoch",
-                "ConsistentRead": True,
-            }
-        }
-        for _ in range(_ROUNDS):
-            with throttling():
-                found = self._client.batch_get_item(RequestItems=asked)
-            rows += found["Responses"].get(self._table, [])
-            asked = found.get("UnprocessedKeys")
-            if not asked:
-                return rows
-        raise Throttled(f"BatchGetItem left keys of {self._table} unprocessed {_ROUNDS} times.")

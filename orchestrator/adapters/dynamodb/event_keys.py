@@ -15,7 +15,7 @@ deleted and created again share no partition with those of its predecessor.
 | form           | FORM#{form id}   | FORM            |                 |                              |
 | form, listed   | EVENTS#{life}    | FORM#{form id}  |                 |                              |
 | usage, counted | EVENTS#{life}    | USAGE#{yyyy-mm} |                 |                              |
-| usage, billed  | EVENTS#{life}    | USAGE#{yyyy-mm}#{dd}T{hh} |       |                              |
+| usage, billed  | EVENTS#{life}    | USAGE#{yyyy-mm}#{dd} |            |                              |
 | billed until   | EVENTS#{life}    | USAGE#BILLED    |                 |                              |
 
 A purge that is finished has the ListingKey EVENTS#PURGED, and the time at which it was finished in its ListingSort.
@@ -147,12 +147,12 @@ def usage_key(life: TenantEpoch, month: str) -> Key:
 
 
 def billed_prefix(month: str) -> str:
-    """The beginning of the sort keys of all hours of the month."""
+    """The beginning of the sort keys of all days of the month."""
     return f"{USAGE_PREFIX}{month}#"
 
 
-def billed_hour_key(life: TenantEpoch, hour: datetime) -> Key:
-    return key(configuration_pk(life), f"{USAGE_PREFIX}{hour:%Y-%m#%dT%H}")
+def billed_day_key(life: TenantEpoch, day: datetime) -> Key:
+    return key(configuration_pk(life), f"{USAGE_PREFIX}{day:%Y-%m#%d}")
 
 
 def billed_until_key(life: TenantEpoch) -> Key:

@@ -135,18 +135,32 @@ class DynamoEventCounts:
     def count(self, life: TenantEpoch, shard: int, within: IdRange) -> int:
         return sum(self._count(life, shard, within, submissions=submissions) for submissions in (False, True))
 
+    def has_any(self, life: TenantEpoch, shard: int, within: IdRange) -> bool:
+        for submissions in (False, True):
+            with throttling():
+                found = self._client.query(**self._query(life, shard, within, submissions=submissions), Limit=1)
+            if found["Count"]:
+                return True
+        return False
+
     def _count(self, life: TenantEpoch, shard: int, within: IdRange, *, submissions: bool) -> int:
-        first, last = event_keys.by_time(within, submissions=submissions)
-        values = {":pk": s(event_keys.shard_pk(life, shard)), ":first": s(first), ":last": s(last)}
-        pages = self._client.get_paginator("query").paginate(
-            TableName=self._events_table,
-            KeyConditionExpression="pk = :pk AND sk BETWEEN :first AND :last",
-            ExpressionAttributeValues=values,
-            Select="COUNT",
-            ConsistentRead=True,
-        )
+        query = self._query(life, shard, within, submissions=submissions)
         with throttling():
-            return sum(page["Count"] for page in pages)
+            return sum(page["Count"] for page in self._client.get_paginator("query").paginate(**query))
+
+    def _query(self, life: TenantEpoch, shard: int, within: IdRange, *, submissions: bool) -> Any:
+        first, last = event_keys.by_time(within, submissions=submissions)
+        return {
+            "TableName": self._events_table,
+            "KeyConditionExpression": "pk = :pk AND sk BETWEEN :first AND :last",
+            "ExpressionAttributeValues": {
+                ":pk": s(event_keys.shard_pk(life, shard)),
+                ":first": s(first),
+                ":last": s(last),
+            },
+            "Select": "COUNT",
+            "ConsistentRead": True,
+        }
 
 
 class DynamoRemains:

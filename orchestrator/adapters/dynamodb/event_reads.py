@@ -12,19 +12,14 @@ from botocore.exceptions import ClientError
 from orchestrator.adapters.aws import error_code, throttling
 from orchestrator.adapters.dynamodb import event_keys
 from orchestrator.adapters.dynamodb.event_rows import delivered_at_value, event_from
+from orchestrator.adapters.dynamodb.reads import Reads
 from orchestrator.adapters.dynamodb.values import Item, s
-from orchestrator.common.errors import Throttled
 from orchestrator.events.event_ids import IdRange
 from orchestrator.events.records import Event, TenantEpoch
 from orchestrator.events.statuses import UNDELIVERED, EventStatus
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
-
-_MAX_BATCH = 100
-"""The maximum number of keys of a BatchGetItem."""
-_ROUNDS = 8
-"""How often keys are asked for again that DynamoDB left unprocessed: a response holds at most 16 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +52,8 @@ class DynamoEventReads:
                 found = self._client.get_item(TableName=self._table, Key=key, ConsistentRead=True)
             return {event_ids[0]: event_from(found["Item"])} if "Item" in found else {}
         keys = [event_keys.event_key(life, event_id) for event_id in dict.fromkeys(event_ids)]
-        batches = (keys[start : start + _MAX_BATCH] for start in range(0, len(keys), _MAX_BATCH))
-        return {event.event_id: event for batch in batches for event in map(event_from, self._batch(batch))}
-
-    def _batch(self, keys: Sequence[Item]) -> Sequence[Item]:
-        rows: list[Item] = []
-        asked: Any = {self._table: {"Keys": list(keys), "ConsistentRead": True}}
-        for _ in range(_ROUNDS):
-            with throttling():
-                found = self._client.batch_get_item(RequestItems=asked)
-            rows += found["Responses"].get(self._table, [])
-            asked = found.get("UnprocessedKeys")
-            if not asked:
-                return rows
-        raise Throttled(f"BatchGetItem left keys of {self._table} unprocessed {_ROUNDS} times.")
+        rows = Reads(self._client, self._table).many(keys)
+        return {event.event_id: event for event in map(event_from, rows)}
 
     def by_time(
         self, life: TenantEpoch, shard: int, within: IdRange, limit: int, *, submissions: bool

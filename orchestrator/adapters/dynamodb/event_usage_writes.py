@@ -1,7 +1,8 @@
-"""The counter of each month, and the number of events of each hour that is billed."""
+"""The counter of each month, and the number of events of each hour that is billed: one row per day."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -19,6 +20,11 @@ from orchestrator.events.records import Added, TenantEpoch, UnreadableRow, Used
 
 _REMEMBERED_BATCHES = 32
 """About 640 bytes in the row. A batch that failed holds up its part of the stream, so few others come in between."""
+_HOUR_PREFIX = "hour_"
+
+
+def _billed_until_in(row: Item) -> datetime:
+    return parse_timestamp(row["billed_until"]["S"])
 
 
 class DynamoUsageWrites(DynamoUsage):
@@ -47,12 +53,17 @@ class DynamoUsageWrites(DynamoUsage):
 
     def billed_until(self, life: TenantEpoch) -> datetime | UnreadableRow | None:
         row = Reads(self._client, self._table).get(event_keys.billed_until_key(life))
-        return read_row(row, lambda row: parse_timestamp(row["billed_until"]["S"])) if row else None
+        return read_row(row, _billed_until_in) if row else None
+
+    def all_billed_until(self, lives: Sequence[TenantEpoch]) -> Mapping[TenantEpoch, datetime | UnreadableRow]:
+        by_pk = {event_keys.configuration_pk(life): life for life in lives}
+        rows = Reads(self._client, self._table).many([event_keys.billed_until_key(life) for life in by_pk.values()])
+        return {by_pk[row["pk"]["S"]]: read_row(row, _billed_until_in) for row in rows}
 
     def set_hour(self, life: TenantEpoch, hour: datetime, events: int, at: datetime) -> None:
         self._update(
-            event_keys.billed_hour_key(life, hour),
-            "SET events = :events, updated_at = :at",
+            event_keys.billed_day_key(life, hour),
+            f"SET {_HOUR_PREFIX}{hour:%H} = :events, updated_at = :at",
             {":events": n(events), ":at": time(at)},
         )
 
@@ -63,7 +74,7 @@ class DynamoUsageWrites(DynamoUsage):
         rows = Reads(self._client, self._table).partition(
             event_keys.configuration_pk(life), event_keys.billed_prefix(month)
         )
-        return sum(number(row, "events", 0) for row in rows)
+        return sum(number(row, name, 0) for row in rows for name in row if name.startswith(_HOUR_PREFIX))
 
     def _update(self, key: Key, expression: str, values: Item, **options: Any) -> None:
         with throttling():

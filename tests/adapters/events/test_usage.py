@@ -301,10 +301,10 @@ class TestBilling:
         assert self.hours(lives) == {}
         lives.wait(timedelta(minutes=5))
         lives.bill()
-        assert self.hours(lives) == {"USAGE#2026-11#16T12": 4}
+        assert self.hours(lives) == {"USAGE#2026-11#16 hour_12": 4}
         lives.wait(HOUR)
         lives.bill()
-        assert self.hours(lives) == {"USAGE#2026-11#16T12": 4, "USAGE#2026-11#16T13": 1}
+        assert self.hours(lives) == {"USAGE#2026-11#16 hour_12": 4, "USAGE#2026-11#16 hour_13": 1}
 
     def test_to_count_again_gives_the_same_figure(self, lives: Lives) -> None:
         settings = lives.settings()
@@ -314,7 +314,7 @@ class TestBilling:
         figures = self.hours(lives)
         lives.dynamodb.delete_item(TableName=TABLE, Key=event_keys.billed_until_key(settings.life))
         lives.bill()
-        assert self.hours(lives) == figures == {"USAGE#2026-11#16T12": 1}
+        assert self.hours(lives) == figures == {"USAGE#2026-11#16 hour_12": 1}
 
     def test_hours_that_were_missed_are_made_up_for(self, lives: Lives) -> None:
         settings = lives.settings()
@@ -324,7 +324,38 @@ class TestBilling:
         lives.wait(timedelta(minutes=5))
         lives.bill()
         assert len(self.hours(lives)) == 30
+        # One row per day, because rows of bills are kept as long as the tenant.
+        days = [row["sk"]["S"] for row in lives.rows() if row["sk"]["S"].startswith("USAGE#2026-11#")]
+        assert days == ["USAGE#2026-11#16", "USAGE#2026-11#17"]
         assert lives.reporting.of_month(settings).billed == 30
+
+    def test_an_idle_tenant_costs_two_looks_per_hour_and_one_write_per_day(self, lives: Lives) -> None:
+        for name in ("a", "b", "c"):
+            lives.tenants.incarnations[TenantId(name)] = INCARNATION
+            lives.configuring.change_settings(TenantId(name), SettingsChange(plan=Plan.FREE))
+        calls: list[str] = []
+        lives.dynamodb.meta.events.register("before-call.dynamodb", lambda model, **_: calls.append(model.name))
+        lives.wait(HOUR + timedelta(minutes=5))
+        lives.bill()
+        # The list of tenants, and how far each of them is billed; then two ranges of ids for each.
+        assert calls == ["Query", "BatchGetItem"] + ["Query", "Query"] * 3
+        for _ in range(23):
+            lives.wait(HOUR)
+            lives.bill()
+        assert calls.count("UpdateItem") == 3
+        midnight = NOON + 12 * HOUR
+        assert {lives.usage.billed_until(each.life) for each in self.listed(lives)} == {midnight}
+
+    def test_events_after_idle_hours_are_counted_in_their_hour(self, lives: Lives) -> None:
+        settings = lives.settings()
+        for _ in range(7):
+            lives.wait(HOUR)
+            lives.bill()
+        lives.accept(Standing(settings, 0, "2026-11"), SUBMISSION)
+        lives.wait(HOUR + timedelta(minutes=5))
+        lives.bill()
+        assert self.hours(lives) == {"USAGE#2026-11#16 hour_19": 1}
+        assert lives.usage.billed_until(settings.life) == NOON + 8 * HOUR
 
     def test_runs_that_have_too_little_time_do_not_always_leave_out_the_same_tenants(self, lives: Lives) -> None:
         made = []
@@ -383,11 +414,15 @@ class TestBilling:
         lives.bill()
         assert self.hours(lives) == {}
 
+    def listed(self, lives: Lives) -> list[EventSettings]:
+        return [each for each in lives.epochs.listed_settings() if isinstance(each, EventSettings)]
+
     def hours(self, lives: Lives) -> dict[str, int]:
         return {
-            row["sk"]["S"]: int(row["events"]["N"])
+            f"{row['sk']['S']} {name}": int(value["N"])
             for row in lives.rows()
-            if row["sk"]["S"].startswith("USAGE#") and "T" in row["sk"]["S"]
+            for name, value in row.items()
+            if name.startswith("hour_")
         }
 
 
