@@ -27,6 +27,7 @@ from orchestrator.events.quotas import Quotas
 from orchestrator.events.records import Content, EventSettings, TenantEpoch
 from orchestrator.events.statuses import EventStatus
 from tests.adapters.events.conftest import BUCKET, EVENTS_TABLE
+from tests.adapters.events.noting import noted_requests
 from tests.fakes import ACME, NOON, FakeClock
 from tests.fakes.events import ACME_LIFE, Watch, event_settings, standing
 
@@ -83,18 +84,11 @@ class World:
 
     @contextmanager
     def counting(self) -> Iterator[list[str]]:
-        """The names of the requests to DynamoDB."""
+        """The names of the requests to DynamoDB, once the block has ended."""
         calls: list[str] = []
-
-        def note(model: Any, **_: Any) -> None:
-            calls.append(model.name)
-
-        events = self.dynamodb.meta.events
-        events.register("before-call.dynamodb", note)
-        try:
+        with noted_requests(self.dynamodb) as requests:
             yield calls
-        finally:
-            events.unregister("before-call.dynamodb", note)
+        calls += [name for name, _ in requests]
 
 
 @pytest.fixture
@@ -347,16 +341,12 @@ def test_a_list_is_one_query_and_reads_the_rows_that_an_index_names(
 @pytest.mark.parametrize("shards", [1, 2, 4])
 def test_a_page_by_an_index_reads_no_row_that_it_has_no_place_for(world: World, shards: int) -> None:
     newest_first = world.events(30, shards=shards)
-    read: list[int] = []
-
-    def note(params: dict[str, Any], **_: Any) -> None:
-        read.append(len(params["RequestItems"][EVENTS_TABLE]["Keys"]))
-
-    world.dynamodb.meta.events.register("provide-client-params.dynamodb.BatchGetItem", note)
-    page = world.listing.page(event_settings(shards=shards), Filter(event_type="a"), cursor=None, limit=5)
+    with noted_requests(world.dynamodb) as requests:
+        page = world.listing.page(event_settings(shards=shards), Filter(event_type="a"), cursor=None, limit=5)
     assert [event.event_id for event in page.events] == newest_first[:5]
     assert page.cursor == newest_first[4]
-    assert read == [5]
+    read = [request["RequestItems"][EVENTS_TABLE]["Keys"] for name, request in requests if name == "BatchGetItem"]
+    assert [len(keys) for keys in read] == [5]
 
 
 def test_an_event_by_its_id_is_one_get_item(world: World) -> None:

@@ -27,6 +27,7 @@ from stacks.common.function_code import module_of
 from tests.adapters.conftest import TABLE, client
 from tests.adapters.events.functions import EventFunctions, http_event
 from tests.adapters.events.lives import EVENTS_TABLE, SMALL, Lives, record
+from tests.adapters.events.noting import noted_requests
 from tests.fakes import ACME, NOON
 from tests.fakes.events import ACME_LIFE, INCARNATION
 
@@ -333,16 +334,16 @@ class TestBilling:
         for name in ("a", "b", "c"):
             lives.tenants.incarnations[TenantId(name)] = INCARNATION
             lives.configuring.change_settings(TenantId(name), SettingsChange(plan=Plan.FREE))
-        calls: list[str] = []
-        lives.dynamodb.meta.events.register("before-call.dynamodb", lambda model, **_: calls.append(model.name))
         lives.wait(HOUR + timedelta(minutes=5))
-        lives.bill()
-        # The list of tenants, and how far each of them is billed; then two ranges of ids for each.
-        assert calls == ["Query", "BatchGetItem"] + ["Query", "Query"] * 3
-        for _ in range(23):
-            lives.wait(HOUR)
+        with noted_requests(lives.dynamodb) as requests:
             lives.bill()
-        assert calls.count("UpdateItem") == 3
+        # The list of tenants, and how far each of them is billed; then two ranges of ids for each.
+        assert [name for name, _ in requests] == ["Query", "BatchGetItem"] + ["Query", "Query"] * 3
+        with noted_requests(lives.dynamodb) as requests:
+            for _ in range(23):
+                lives.wait(HOUR)
+                lives.bill()
+        assert [name for name, _ in requests].count("UpdateItem") == 3
         midnight = NOON + 12 * HOUR
         assert {lives.usage.billed_until(each.life) for each in self.listed(lives)} == {midnight}
 
