@@ -14,6 +14,7 @@ from orchestrator.common.tenant_ids import TenantId
 from tests.e2e.enforced.control_plane import Enforced
 from tests.e2e.enforced.test_denied import denied, table_of
 from tests.e2e.events_api import EventsApi
+from tests.e2e.operators import call
 
 SECRET = "It's a Secret to Everybody"
 LARGE = random.Random(1).randbytes(10_000).hex()
@@ -68,6 +69,10 @@ def test_no_request_is_denied_from_the_first_setting_to_the_acknowledgement(enfo
     status, answer = tell("POST", "/inbox/ack", {"event_ids": [small[1]["event_id"]]}, key=key)
     assert status == 200, answer
     assert tell("DELETE", f"/forms/{form['form_id']}", key=key)[0] == 200
+    assert tell("GET", "/changes", key=key)[1]["changes"][0]["kind"] == "form-deleted"
+    # The control plane asks for unfinished events before it deletes the tenant.
+    refused = call(enforced.operator, "DELETE", f"/tenants/{tenant}")
+    assert (refused.status, refused.body["type"]) == (409, "urn:berth:problem:queue-not-empty")
 
     assert enforced.denials() == []
     used = {(each.principal.split("/")[1].split("-")[1], each.action) for each in enforced.decisions()[before:]}
