@@ -15,6 +15,7 @@ from orchestrator.events.plans import Plan
 from orchestrator.events.records import Change, EventSettings, Provider, SourceStatus
 from tests.adapters.events.functions import ADA, EventFunctions
 from tests.adapters.events.lives import EVENTS_TABLE, Lives
+from tests.adapters.events.test_configuration_commands import Commands, lines
 from tests.fakes import NOON
 from tests.fakes.events import OPERATOR
 
@@ -161,3 +162,19 @@ class TestTheRoute:
     def test_it_needs_the_scope_admin(self, event_functions: EventFunctions) -> None:
         answer = event_functions.ask("GET /changes", event_functions.key("read", "write"))
         assert (answer.status, answer.kind) == (403, "missing-scope")
+
+
+class TestTheCommand:
+    def test_a_change_is_shown_with_who_made_it_and_what_differs(self, event_functions: EventFunctions) -> None:
+        event_functions.key("read")
+        event_functions.clock.advance(timedelta(seconds=1))
+        commands = Commands(event_functions)
+        assert commands.berth("events", "settings", "acme", "--plan", "pro").exit_code == 0
+        newest, *differing = lines(commands.berth("events", "history", "acme", "--limit", "1").stdout)
+        assert newest == f"2026-11-16 12:00:01 UTC  settings-changed  by {ADA}"
+        assert differing == ["  plan: free -> pro", "  shards: 1 -> 2"]
+        assert len(commands.json("events", "history", "acme")["changes"]) == 3
+
+    def test_a_tenant_without_settings_is_refused(self, event_functions: EventFunctions) -> None:
+        event_functions.serve()
+        assert Commands(event_functions).berth("events", "history", "acme").exit_code != 0
