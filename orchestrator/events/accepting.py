@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.common.times import Clock
 from orchestrator.events.authorising import Standing
-from orchestrator.events.content import MAX_BODY_BYTES, Packed, pack
+from orchestrator.events.content import MAX_BODY_BYTES, Packed, content_key, pack
 from orchestrator.events.event_ids import new_event_id
 from orchestrator.events.plans import time_to_live
 from orchestrator.events.quotas import OverLimit, Quotas
@@ -117,7 +117,7 @@ class Accepting:
     def _keep(self, settings: EventSettings, event: Event, packed: Packed) -> None:
         if not packed.is_inline:
             # Before the row, so that a row never names an object that is not there.
-            event = _stored_in_s3(event, packed)
+            event = _stored_in_s3(settings, event, packed)
             self._contents.put_once(event.content_key or "", packed.data)
         self._events.put(event, packed, type_index=settings.type_index)
 
@@ -140,14 +140,13 @@ def _event(settings: EventSettings, new: NewEvent, event_id: str, now: datetime)
     )
 
 
-def _stored_in_s3(event: Event, packed: Packed) -> Event:
+def _stored_in_s3(settings: EventSettings, event: Event, packed: Packed) -> Event:
     """The object is written once, because a repetition may have other bytes: the content of the first one stays.
 
     The key says how its object is packed. So the row fits the object, whichever request wrote either, and all
     repetitions together store no more than one object for each packing.
     """
-    life = event.life
-    return replace(event, content_key=f"{life.tenant}/{life.epoch}/{event.event_id}-{packed.packing or 'raw'}")
+    return replace(event, content_key=content_key(event.life, settings.plan, event.event_id, packed))
 
 
 def _digest(new: NewEvent) -> str:

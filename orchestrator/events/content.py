@@ -10,7 +10,8 @@ import json
 import zlib
 from dataclasses import dataclass
 
-from orchestrator.events.records import Content
+from orchestrator.events.plans import LIFETIMES_DAYS, Plan, time_to_live
+from orchestrator.events.records import Content, TenantEpoch
 
 MAX_BODY_BYTES = 256 * 1024
 MAX_INLINE_BYTES = 4 * 1024
@@ -41,6 +42,23 @@ class Packed:
     @property
     def is_inline(self) -> bool:
         return len(self.data) <= MAX_INLINE_BYTES
+
+
+def lifetime_prefix(days: int) -> str:
+    """The beginning of the keys of all objects that live so long. The bucket expires them by it."""
+    return f"{days}d/"
+
+
+def content_prefixes(life: TenantEpoch) -> list[str]:
+    """The beginnings of the keys of all objects of a tenant's life: its plan may have changed in between."""
+    # Without the slash at the end, a prefix would also be that of a longer epoch.
+    return [f"{lifetime_prefix(days)}{life.tenant}/{life.epoch}/" for days in LIFETIMES_DAYS]
+
+
+def content_key(life: TenantEpoch, plan: Plan, event_id: str, packed: Packed) -> str:
+    """The key of an event's object, which expires with the row. It says how the object is packed."""
+    lifetime = lifetime_prefix(time_to_live(plan).days)
+    return f"{lifetime}{life.tenant}/{life.epoch}/{event_id}-{packed.packing or 'raw'}"
 
 
 def pack(content: Content) -> Packed:

@@ -59,3 +59,7 @@ LONGEST_DELIVERY = timedelta(days=8)
 def time_to_live(plan: Plan) -> timedelta:
     """How long the row of an event is kept: never less than its delivery may take."""
     return max(PLANS[plan].retention, LONGEST_DELIVERY)
+
+
+LIFETIMES_DAYS = tuple(sorted({time_to_live(plan).days for plan in Plan}))
+"""All the times to live that there are. A bucket can only expire objects by their prefix, so each has its own."""

@@ -9,7 +9,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from orchestrator.events.plans import Plan, time_to_live
+from orchestrator.events.content import lifetime_prefix
+from orchestrator.events.plans import LIFETIMES_DAYS
 from stacks.common.capability import Capability, Output
 from stacks.common.encryption import Encryption
 from stacks.common.permissions import acknowledge, allow
@@ -19,11 +20,14 @@ _LONGER_THAN_ROWS_DAYS = 2
 _ONE_PER_EVENT = "Each large event has its own object, whose key begins with the tenant and its epoch."
 
 
+def _expiration(days: int) -> Duration:
+    return Duration.days(days + _LONGER_THAN_ROWS_DAYS)
+
+
 class Contents(Capability):
     def __init__(self, scope: Construct, construct_id: str, *, encryption: Encryption) -> None:
         super().__init__(scope, construct_id)
         self._encryption = encryption
-        days = max(time_to_live(plan).days for plan in Plan) + _LONGER_THAN_ROWS_DAYS
         self._bucket = s3.Bucket(
             self,
             "Bucket",
@@ -36,8 +40,14 @@ class Contents(Capability):
             enforce_ssl=True,
             lifecycle_rules=[
                 s3.LifecycleRule(
-                    expiration=Duration.days(days), abort_incomplete_multipart_upload_after=Duration.days(1)
-                )
+                    expiration=_expiration(max(LIFETIMES_DAYS)),
+                    abort_incomplete_multipart_upload_after=Duration.days(1),
+                ),
+                # Most plans keep events for a short time. Where two rules apply, the shorter time counts.
+                *(
+                    s3.LifecycleRule(prefix=lifetime_prefix(days), expiration=_expiration(days))
+                    for days in LIFETIMES_DAYS[:-1]
+                ),
             ],
             removal_policy=RemovalPolicy.RETAIN,
         )

@@ -22,6 +22,7 @@ from orchestrator.api.route import Audience, Rate
 from orchestrator.common.callers import PROOF_VARIABLE
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.authorising import REMEMBERED_SECONDS
+from orchestrator.events.content import Packed, content_key
 from orchestrator.events.plans import Plan, time_to_live
 from orchestrator.events.purging import HEARTBEAT_IS_LOST_AFTER
 from orchestrator.events.records import TenantEpoch
@@ -40,6 +41,7 @@ from stacks.events.rows import (
 from stacks.project import read_version
 from stacks.settings import Settings
 from stacks.tenants.machines import definition
+from tests.fakes.events import ACME_LIFE
 from tests.stacks.allowed_wildcards import WITHOUT_RESOURCES
 from tests.stacks.policies import Grants, documents, grants, listed, spelled, statements
 from tests.stacks.released import KEY
@@ -164,13 +166,18 @@ def test_the_table_has_its_keys_and_two_indexes_of_keys_only(event_plane: Json) 
     }
 
 
-def test_the_bucket_is_private_and_expires_contents_two_days_after_the_longest_lived_row(event_plane: Json) -> None:
+def test_the_bucket_is_private_and_expires_contents_two_days_after_their_rows(event_plane: Json) -> None:
     _, bucket = the_only(event_plane, "AWS::S3::Bucket")
     assert bucket["DeletionPolicy"] == "Retain"
     found = bucket["Properties"]
     assert set(found["PublicAccessBlockConfiguration"].values()) == {True}
-    (rule,) = found["LifecycleConfiguration"]["Rules"]
-    assert rule["ExpirationInDays"] == max(time_to_live(plan).days for plan in Plan) + 2 == 92
+    rules = {rule.get("Prefix"): rule["ExpirationInDays"] for rule in found["LifecycleConfiguration"]["Rules"]}
+    assert rules == {None: 92, "8d/": 10, "30d/": 32}
+    for plan in Plan:
+        # The shortest time of the rules that apply.
+        key = content_key(ACME_LIFE, plan, "1", Packed(b"", ""))
+        expires = min(days for prefix, days in rules.items() if prefix is None or key.startswith(prefix))
+        assert expires == time_to_live(plan).days + 2
     assert "VersioningConfiguration" not in found, "an old version would outlive its tenant"
     _, policy = the_only(event_plane, "AWS::S3::BucketPolicy")
     (denied,) = policy["Properties"]["PolicyDocument"]["Statement"]

@@ -24,6 +24,7 @@ from orchestrator.adapters.dynamodb.values import Item, moment, n, number, s, te
 from orchestrator.adapters.dynamodb.writes import listing
 from orchestrator.common.errors import Throttled
 from orchestrator.common.times import parse_timestamp
+from orchestrator.events.content import content_prefixes
 from orchestrator.events.event_ids import IdRange
 from orchestrator.events.records import Deleted, Purge, TenantEpoch, UnreadableRow
 
@@ -203,8 +204,7 @@ class DynamoRemains:
         return deleted
 
     def delete_contents(self, life: TenantEpoch) -> int:
-        # Without the slash, the prefix would also be that of a longer epoch.
-        return self._contents.delete_some(f"{life.tenant}/{life.epoch}/")
+        return sum(self._contents.delete_some(prefix) for prefix in content_prefixes(life))
 
     def _page(self, table: str, pk: str, **options: Any) -> list[Item]:
         with throttling():

@@ -122,7 +122,7 @@ def test_a_large_content_is_in_s3_before_its_row(world: World) -> None:
     event = world.event(world.accept(NewEvent("big", Content(body))))
     assert event.content is None
     assert event.content_key is not None
-    assert event.content_key.startswith(f"acme/5f3a9c01/{event.event_id}-")
+    assert event.content_key.startswith(f"30d/acme/5f3a9c01/{event.event_id}-")
     stored = S3Contents(lambda: world.s3, BUCKET).get(event.content_key)
     assert stored is not None
     assert unpack(Packed(stored, event.packing)).body == body

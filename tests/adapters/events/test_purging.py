@@ -15,6 +15,7 @@ from orchestrator.adapters.stepfunctions import StepFunctionsPurges
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.authorising import Standing
+from orchestrator.events.plans import Plan
 from orchestrator.events.purging import (
     ListingPurges,
     LookAgain,
@@ -353,6 +354,17 @@ class TestTheFunctions:
         client("stepfunctions").start_execution(stateMachineArn=machine, name=f"acme-{ACME_LIFE.epoch}-20261116T12")
         assert not executions.start(ACME_LIFE, NOON)
         assert executions.start(ACME_LIFE, NOON + timedelta(hours=1))
+
+
+def test_objects_of_every_plan_that_the_tenant_had_are_purged(lives: Lives) -> None:
+    for plan in Plan:
+        settings = lives.settings(plan=plan)
+        lives.accept(Standing(settings, 0, "2026-11"), LARGE)
+    assert [key.partition("/")[0] for key in lives.objects()] == ["30d", "8d", "8d", "90d"]
+    lives.delete()
+    lives.finding.find()
+    lives.purge(settings.life)
+    assert lives.objects() == []
 
 
 def test_objects_of_a_prefix_are_deleted_page_by_page(lives: Lives) -> None:
