@@ -12,9 +12,10 @@ import typer
 
 from orchestrator.api.event_routes import SEND_EVENT, SendEvent
 from orchestrator.cli import render
-from orchestrator.cli.events_api import ask, secret_from
+from orchestrator.cli.events_api import ask, reason, secret_from
 from orchestrator.cli.invocation import Invocation, Json
 from orchestrator.common.errors import InvalidRequest
+from orchestrator.events.api_keys import is_key
 
 KEY_VARIABLE = "BERTH_KEY"
 
@@ -47,12 +48,7 @@ def send(
     """
     here: Invocation = context.obj
     with here.reporting_errors(as_json=as_json):
-        key = secret_from(key_file) if key_file else os.environ.get(KEY_VARIABLE)
-        if not key:
-            raise InvalidRequest(
-                f"There is no API key: set {KEY_VARIABLE}, or use --key-file. "
-                "Make a key: berth keys create TENANT --name NAME --scope write"
-            )
+        key = _key(key_file)
         request = SendEvent(event_type=event_type, payload=_payload_in(file))
         accepted = ask(here, here.find(), SEND_EVENT, request, key=key)
         if as_json:
@@ -61,11 +57,27 @@ def send(
             render.show_pairs({"event id": accepted["event_id"], "status": accepted["status"]})
 
 
+def _key(file: str | None) -> str:
+    """The key from the file or the variable. A message never has it: HTTP libraries quote headers that they refuse."""
+    key = secret_from(file, "API key").strip() if file else os.environ.get(KEY_VARIABLE, "").strip()
+    if not key:
+        raise InvalidRequest(
+            f"There is no API key: set {KEY_VARIABLE}, or use --key-file. "
+            "Make a key: berth keys create TENANT --name NAME --scope write"
+        )
+    if not is_key(key):
+        where = ascii(file) if file else f"The variable {KEY_VARIABLE}"
+        raise InvalidRequest(
+            f"{where} does not hold an API key alone. A key is bk_, the name of the environment, _ and 43 characters."
+        )
+    return key
+
+
 def _payload_in(file: str) -> dict[str, Any]:
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidRequest(f"The payload cannot be read from {file!a}: {error}") from None
+        raise InvalidRequest(f"The payload cannot be read from {file!a}: {reason(error)}") from None
     try:
         payload = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):

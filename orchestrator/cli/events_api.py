@@ -82,7 +82,7 @@ def _not_started(answer: ApiAnswer) -> str | None:
     return too_busy(answer) if answer.status == 429 or kind_of(answer) == "try-again" else None
 
 
-def secret_from(file: str) -> str:
+def secret_from(file: str, name: str = "secret") -> str:
     """A secret from a file, or from standard input for ``-``.
 
     It is never an argument: other users of the machine can see the arguments of a command, and shells record them.
@@ -90,8 +90,13 @@ def secret_from(file: str) -> str:
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidRequest(f"The secret cannot be read from {file!a}: {error}") from None
+        raise InvalidRequest(f"The {name} cannot be read from {file!a}: {reason(error)}") from None
     secret = text.strip("\r\n")
     if not secret:
-        raise InvalidRequest(f"There is no secret in {'standard input' if file == '-' else ascii(file)}.")
+        raise InvalidRequest(f"There is no {name} in {'standard input' if file == '-' else ascii(file)}.")
     return secret
+
+
+def reason(error: OSError | UnicodeDecodeError) -> str:
+    """The reason alone: the text of the error repeats the name of the file, and quotes bytes of its content."""
+    return "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror or "unknown reason"

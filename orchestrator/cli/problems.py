@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.cli.errors import ApiProblem, ExitCode
 from orchestrator.events.refusals import EventRefusal
-from orchestrator.events.unfinished import INBOX
+from orchestrator.events.unfinished import INBOX, MAX_COUNTED
 from orchestrator.tenants.admission import Refusal
 
 if TYPE_CHECKING:
@@ -87,13 +87,21 @@ def _advice(answer: ApiAnswer, *, can_wait: bool, waited: float | None) -> list[
 
 
 def _not_empty(answer: ApiAnswer, code: ExitCode) -> ApiProblem:
+    tenant, messages = answer.body["tenantId"], answer.body["messages"]
+    queues = {name: held for name, held in messages.items() if name != INBOX}
     counts = [
         f"  {queue}: {held['visible']} visible, {held['inFlight']} in flight, {held['delayed']} delayed"
-        for queue, held in answer.body["messages"].items()
+        for queue, held in queues.items()
     ]
-    line = f"Tenant {answer.body['tenantId']} still has messages, so nothing was deleted."
-    advice = ["Receive the messages; or wait until they have been received: --drain SECONDS; or delete them: --force"]
-    if INBOX in answer.body["messages"]:
-        tenant = answer.body["tenantId"]
+    advice: list[str] = []
+    if queues:
+        advice.append("Receive the messages, or wait until they have been received: --drain SECONDS")
+    if INBOX in messages:
+        number = messages[INBOX]["visible"]
+        counts.append(f"  {INBOX}: {'at least ' if number >= MAX_COUNTED else ''}{number}")
+        # --drain waits for queues only (decision 41).
         advice.append(f"Acknowledge the events: berth inbox {tenant}, then berth inbox ack {tenant} EVENT_ID...")
+    kinds = " and ".join(kind for kind, held in (("messages", queues), ("events", INBOX in messages)) if held)
+    advice.append(f"Or delete them with the tenant: berth delete {tenant} --force")
+    line = f"Tenant {tenant} still has {kinds}, so nothing was deleted."
     return ApiProblem(line, code, answer.body, [*counts, *advice])

@@ -317,6 +317,28 @@ class TestSend:
         commands.scene.environment["BERTH_KEY"] = "bk_test_" + "x" * 43
         assert commands.berth("events", "send", "--type", "a").exit_code == ExitCode.NO_CONTROL_PLANE
 
+    @pytest.mark.parametrize("around", ["key: {}\nname: Shop", "{} {}", "{}x", "{}\x1b[2J", "{}é"])
+    def test_what_is_not_a_key_alone_is_neither_sent_nor_shown(
+        self, commands: EventCommands, tmp_path: Path, around: str
+    ) -> None:
+        text, file = around.format(commands.key, commands.key), tmp_path / "key"
+        file.write_text(text, encoding="utf-8")
+        commands.scene.typed = "{}"
+        commands.scene.environment["BERTH_KEY"] = text
+        for options, named in (((), "BERTH_KEY"), (("--key-file", str(file)), str(file))):
+            result = commands.berth("events", "send", "--type", "a", *options)
+            assert result.exit_code == ExitCode.BAD_USAGE
+            assert named in result.stderr
+            assert commands.key not in result.output
+
+    def test_a_key_file_that_cannot_be_read(self, commands: EventCommands, tmp_path: Path) -> None:
+        missing, binary = tmp_path / "missing", tmp_path / "binary"
+        binary.write_bytes(b"\xff\xfe")
+        expected = {missing: "No such file or directory", tmp_path: "Is a directory", binary: "it is not UTF-8"}
+        for file, why in expected.items():
+            result = commands.berth("events", "send", "--type", "a", "--key-file", str(file))
+            assert result.stderr == f"Error: The API key cannot be read from '{file}': {why}\n"
+
     @pytest.mark.parametrize("payload", ["", "[]", "42", "{", '{"a": NaN}'])
     def test_a_payload_that_is_not_an_object(self, commands: EventCommands, payload: str) -> None:
         commands.scene.environment["BERTH_KEY"] = commands.key

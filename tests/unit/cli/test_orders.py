@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from orchestrator.cli.errors import ExitCode
-from orchestrator.events.unfinished import INBOX
+from orchestrator.events.unfinished import INBOX, MAX_COUNTED
 from orchestrator.tenants.records import Messages, Operation, Request
 from tests.fakes import ACME, NOON, QUEUE
 from tests.unit.cli.conftest import Scene
@@ -281,19 +281,34 @@ class TestDelete:
             "Error: Tenant acme still has messages, so nothing was deleted.",
             "  inbound queue: 3 visible, 1 in flight, 0 delayed",
             "  dead-letter queue: 2 visible, 0 in flight, 0 delayed",
-            "Receive the messages; or wait until they have been received: --drain SECONDS; or delete them: --force",
+            "Receive the messages, or wait until they have been received: --drain SECONDS",
+            "Or delete them with the tenant: berth delete acme --force",
         ]
         assert json.loads(result.stdout)["messages"]["inbound queue"] == {"visible": 3, "inFlight": 1, "delayed": 0}
 
-    def test_unfinished_events_are_counted_as_messages_and_shown_with_advice(self, scene: Scene) -> None:
+    def test_unfinished_events_are_counted_and_nobody_is_told_to_drain_them(self, scene: Scene) -> None:
         scene.has()
         scene.api.unfinished_work.held[ACME] = {INBOX: 3}
         result = scene.berth("delete", "acme", exits=ExitCode.REFUSED)
         assert result.stderr.splitlines() == [
-            "Error: Tenant acme still has messages, so nothing was deleted.",
-            "  inbox of events: 3 visible, 0 in flight, 0 delayed",
-            "Receive the messages; or wait until they have been received: --drain SECONDS; or delete them: --force",
+            "Error: Tenant acme still has events, so nothing was deleted.",
+            "  inbox of events: 3",
             "Acknowledge the events: berth inbox acme, then berth inbox ack acme EVENT_ID...",
+            "Or delete them with the tenant: berth delete acme --force",
+        ]
+
+    def test_messages_and_more_events_than_are_counted(self, scene: Scene) -> None:
+        scene.has()
+        scene.api.queues.held = {QUEUE.url: Messages(3, 1, 0)}
+        scene.api.unfinished_work.held[ACME] = {INBOX: MAX_COUNTED}
+        result = scene.berth("delete", "acme", exits=ExitCode.REFUSED)
+        assert result.stderr.splitlines() == [
+            "Error: Tenant acme still has messages and events, so nothing was deleted.",
+            "  inbound queue: 3 visible, 1 in flight, 0 delayed",
+            "  inbox of events: at least 100",
+            "Receive the messages, or wait until they have been received: --drain SECONDS",
+            "Acknowledge the events: berth inbox acme, then berth inbox ack acme EVENT_ID...",
+            "Or delete them with the tenant: berth delete acme --force",
         ]
 
     def test_the_queue_is_given_time_to_drain(self, scene: Scene) -> None:
