@@ -55,9 +55,16 @@ ResourceName = Annotated[
         examples=["Shop, production"],
     ),
 ]
-KeyId = Annotated[str, Meta(title="KeyId", pattern=whole(id_pattern(IdPrefix.KEY)))]
-SourceId = Annotated[str, Meta(title="SourceId", pattern=whole(id_pattern(IdPrefix.SOURCE)))]
-FormId = Annotated[str, Meta(title="FormId", pattern=whole(id_pattern(IdPrefix.FORM)))]
+_EXAMPLE = "0123456789abcdef01234567"
+KeyId = Annotated[
+    str, Meta(title="KeyId", pattern=whole(id_pattern(IdPrefix.KEY)), examples=[f"{IdPrefix.KEY}_{_EXAMPLE}"])
+]
+SourceId = Annotated[
+    str, Meta(title="SourceId", pattern=whole(id_pattern(IdPrefix.SOURCE)), examples=[f"{IdPrefix.SOURCE}_{_EXAMPLE}"])
+]
+FormId = Annotated[
+    str, Meta(title="FormId", pattern=whole(id_pattern(IdPrefix.FORM)), examples=[f"{IdPrefix.FORM}_{_EXAMPLE}"])
+]
 Scopes = Annotated[list[Scope], Meta(min_length=1, max_length=3)]
 Verification = Annotated[
     dict[str, Annotated[str, Meta(max_length=200)]],
@@ -81,7 +88,7 @@ Secret = Annotated[
     ),
 ]
 Origins = Annotated[
-    list[Annotated[str, Meta(pattern=whole(ORIGIN_PATTERN))]],
+    list[Annotated[str, Meta(pattern=whole(ORIGIN_PATTERN), examples=["https://www.example.com"])]],
     Meta(
         title="Origins",
         description="The origins of the pages that may send the form: scheme, host in lower case, and port if it is "
@@ -96,6 +103,7 @@ RedirectUrl = Annotated[
         title="RedirectUrl",
         description="The page that a browser is sent to after it has submitted the form. It is at one of the origins.",
         pattern=r"^https?://[!-~]{1,1000}\Z",
+        examples=["https://www.example.com/thanks"],
     ),
 ]
 Honeypot = Annotated[
@@ -104,6 +112,7 @@ Honeypot = Annotated[
         title="Honeypot",
         description="The name of a field that people do not see. A submission that fills it in is dropped.",
         pattern=r"^[A-Za-z0-9_.-]{1,64}\Z",
+        examples=["website"],
     ),
 ]
 SubmissionsPerMinute = Annotated[

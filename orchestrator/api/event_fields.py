@@ -36,6 +36,7 @@ EventType = Annotated[
         title="EventType",
         pattern=whole(EVENT_TYPE_PATTERN),
         description="Letters, digits and . _ : / -, such as order.created.",
+        examples=["order.created"],
     ),
 ]
 EventTime = Annotated[

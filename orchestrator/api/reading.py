@@ -29,6 +29,7 @@ _HINTS = {
     TENANT_ID_PATTERN: "is not a tenant id: use letters, digits and dashes",
 }
 _KINDS = {"str": "text", "int": "a whole number", "bool": "true or false", "array": "a list", "object": "an object"}
+_BOUNDS = {">=": "at least", "<=": "at most"}
 _SHOWN_CHARACTERS = 40
 
 _PLACE = re.compile(r" - at (`key` in )?`(\$[^`]*)`\Z")
@@ -36,6 +37,7 @@ _STEP = re.compile(r"\.([A-Za-z_]\w*)|\[(\d+)\]|(\[\.\.\.\])")
 _UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`\Z", re.DOTALL)
 _MISSING_FIELD = re.compile(r"Object missing required field `(.*)`\Z")
 _PATTERN = re.compile(r"Expected `str` matching regex (.*)\Z", re.DOTALL)
+_LENGTH = re.compile(r" of length (>=|<=) (\d+)")
 _EXPECTED = re.compile(r"Expected `([^`]*)`(.*?)(?:, got `.*`)?\Z")
 
 
@@ -200,11 +202,19 @@ def _judgement(rule: str, model: type[Any], steps: list[Any], value: object) -> 
         return "the value is not valid"
     if (pattern := _PATTERN.match(rule)) is not None:
         documented = _documented(pattern[1])
-        return f"{_shown(value)} {_HINTS.get(documented, f'does not match {documented!r}')}"
+        if documented in _HINTS:
+            return f"{_shown(value)} {_HINTS[documented]}"
+        example = _example(model, steps, documented)
+        return f"{_shown(value)} " + (
+            f"is not valid. An example: {example}" if example else f"does not match {documented!r}"
+        )
     if rule.startswith("Invalid enum value"):
         return f"{_shown(value)} is not one of {', '.join(_allowed(model, steps))}"
     if (expected := _EXPECTED.match(rule)) is not None:
         kinds = " or ".join(_KINDS.get(kind, kind) for kind in expected[1].split(" | "))
+        if (length := _LENGTH.fullmatch(expected[2])) is not None:
+            bound, unit = _BOUNDS[length[1]], "characters" if expected[1] == "str" else "entries"
+            return "is empty" if value in ("", [], {}) else f"{_shown(value)} does not have {bound} {length[2]} {unit}"
         return f"{_shown(value)} is not {kinds}{expected[2]}"
     return f"{_shown(value)} is not allowed"
 
@@ -215,6 +225,24 @@ def _is_secret(model: type[Any], steps: list[Any]) -> bool:
     parts = _parts(fields.get(steps[0])) if steps else ()
     schemas = (part.extra_json_schema or {} for part in parts if isinstance(part, msgspec.Meta))
     return any(schema.get("writeOnly") for schema in schemas)
+
+
+def _example(model: type[Any], steps: list[Any], documented: str) -> object:
+    """An example of a value with this pattern, which says more to people than the pattern; None if there is none."""
+    fields = {field.encode_name: field.type for field in msgspec.structs.fields(model)}
+    for rules in _rules(fields.get(steps[0]) if steps else None):
+        if rules.pattern and as_documented(rules.pattern) == documented and rules.examples:
+            return rules.examples[0]
+    return None
+
+
+def _rules(annotation: Any) -> Iterator[msgspec.Meta]:
+    """The rules in an annotation, also those for the entries of a list."""
+    for part in _parts(annotation):
+        if isinstance(part, msgspec.Meta):
+            yield part
+        for inner in get_args(part):
+            yield from _rules(inner)
 
 
 def _documented(shown: str) -> str:

@@ -22,6 +22,7 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import parse_timestamp
 from orchestrator.events.event_ids import event_timestamp, parse_event_id
 from orchestrator.events.listing import MAX_PAGE_SIZE, Kind
+from orchestrator.events.statuses import UNDELIVERED, EventStatus
 
 LIST_EXAMPLES = """\
 [bold]Examples[/]
@@ -39,6 +40,7 @@ TAIL_EXAMPLES = """\
 [bold]Examples[/]
   berth events tail acme                               until Ctrl-C
   berth events tail acme --type order.created --json   one line of JSON per event
+  berth events tail acme --submissions                 the submissions of forms
 """
 PAGE_SIZE = 50
 POLL_SECONDS = 2
@@ -71,7 +73,11 @@ def list_events(
     event_type: EventType = None,
     status: Annotated[
         str | None,
-        typer.Option(metavar="STATUS", help="Only events with this status, such as failed.", show_default=False),
+        typer.Option(
+            metavar="STATUS",
+            help=f"Only events with this status: {UNDELIVERED}, {', '.join(EventStatus)}.",
+            show_default=False,
+        ),
     ] = None,
     source: Annotated[
         str | None, typer.Option(metavar="SOURCE_ID", help="Only webhooks of this source.", show_default=False)
@@ -103,8 +109,8 @@ def list_events(
         tenant_id, now = TenantId.parse(tenant), here.world.now()
         wanted = ListEvents(
             kind=Kind.SUBMISSIONS if submissions else Kind.EVENTS,
-            since=or_unset(_time(since, now)),
-            until=or_unset(_time(until, now)),
+            since=or_unset(_time("--since", since, now)),
+            until=or_unset(_time("--until", until, now)),
             event_type=or_unset(event_type),
             status=or_unset(status),
             source_id=or_unset(source),
@@ -165,18 +171,27 @@ def tail(
     context: typer.Context,
     tenant: Tenant,
     event_type: EventType = None,
+    submissions: Annotated[
+        bool, typer.Option("--submissions", help="Show the submissions of all forms instead of the other events.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per event.")] = False,
 ) -> None:
     """Show events as they come in, newest last, until Ctrl-C.
 
-    It asks every two seconds. Of a tenant with more than a hundred events per
-    second it may miss some: berth events list has them all.
+    It begins with the last ten, and asks every two seconds. If a tenant has more
+    than a hundred events per second, it may miss some: see berth events list.
     """
+    if submissions and event_type:
+        raise typer.BadParameter("cannot be combined with --submissions.", param_hint="'--type'")
+    kind = Kind.SUBMISSIONS if submissions else Kind.EVENTS
     here: Invocation = context.obj
     try:
         with here.reporting_errors(as_json=as_json):
             tenant_id = TenantId.parse(tenant)
-            for event in _incoming(here, here.find(), tenant_id, event_type):
+            control_plane = here.find()
+            others = "" if submissions else " Submissions of forms: --submissions."
+            render.note(f"Waiting for {kind} of tenant {tenant_id}. Ctrl-C ends this.{others}")
+            for event in _incoming(here, control_plane, tenant_id, kind, event_type):
                 if as_json:
                     render.show_json_line(event)
                 else:
@@ -187,7 +202,7 @@ def tail(
 
 
 def _incoming(
-    here: Invocation, control_plane: ControlPlane, tenant: TenantId, event_type: str | None
+    here: Invocation, control_plane: ControlPlane, tenant: TenantId, kind: Kind, event_type: str | None
 ) -> Iterator[Document]:
     """The newest events, and then those that come in, oldest first."""
     seen: dict[str, datetime] = {}
@@ -198,6 +213,7 @@ def _incoming(
         cursor: str | None = None
         while True:
             request = ListEvents(
+                kind=kind,
                 event_type=or_unset(event_type),
                 since=or_unset(event_timestamp(newest - LATE) if newest else None),
                 cursor=or_unset(cursor),
@@ -221,16 +237,28 @@ def _incoming(
         here.world.sleep(POLL_SECONDS)
 
 
-def _time(text: str | None, now: datetime) -> str | None:
+def _time(option: str, text: str | None, now: datetime) -> str | None:
     """The time of an option: as it is given, or from how long ago it says."""
-    ago = _AGO.fullmatch(text) if text else None
+    if text is None:
+        return None
+    ago = _AGO.fullmatch(text)
     if ago is None:
-        return text
+        return _checked(option, text)
     number, unit = ago.groups()
     try:
         return event_timestamp(now - timedelta(**{_UNITS[unit]: int(number)}))
     except OverflowError:
-        raise InvalidRequest(f"{text!a} is too long ago.") from None
+        raise InvalidRequest(f"{option}: {text!a} is too long ago.") from None
+
+
+def _checked(option: str, text: str) -> str:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidRequest(
+            f"{option}: {text!a} is not a time, such as 2026-11-17T12:00:00Z, 30m, 2h or 7d."
+        ) from None
+    return text
 
 
 def _write(data: bytes, *, to_terminal: bool) -> None:

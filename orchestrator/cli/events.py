@@ -132,7 +132,8 @@ def usage(
                 "tenant": shown["tenant_id"],
                 "month": shown["month"],
                 "events": f"{shown['events']:,} of {shown['events_per_month']:,} (plan {shown['plan']})",
-                "billed": f"{shown['billed']:,}" + (f", counted until {render.moment(until)}" if until else ""),
+                "billed": f"{shown['billed']:,}"
+                + (f", counted until {render.moment(until)}" if until else ", no hour is counted yet"),
             }
         )
 
@@ -190,6 +191,10 @@ def purges(context: typer.Context, as_json: Json = False) -> None:
             render.show_line("There are no purges.")
         for purge in [] if as_json else listed["purges"]:
             _show_purge(purge)
+        if not as_json and any(purge["status"] == "running" for purge in listed["purges"]):
+            render.note(
+                "A purge ends once nothing more was found for 15 minutes, unless the deployment sets another time."
+            )
 
 
 def _show_purge(purge: Document) -> None:

@@ -77,6 +77,11 @@ def ask(
     return answer.body
 
 
+def with_url(resource: Document, control_plane: ControlPlane) -> Document:
+    """A source or form with its whole URL, which people need and only this side knows."""
+    return {**resource, "url": control_plane.events_api_url.rstrip("/") + resource["path"]}
+
+
 def _not_started(answer: ApiAnswer) -> str | None:
     """A POST is repeated only if nothing was done, because a repeated request could create a second key."""
     return too_busy(answer) if answer.status == 429 or kind_of(answer) == "try-again" else None

@@ -25,7 +25,7 @@ from orchestrator.api.fields import or_unset
 from orchestrator.api.route import Route
 from orchestrator.cli import render
 from orchestrator.cli.api import Document
-from orchestrator.cli.events_api import ask_for, order
+from orchestrator.cli.events_api import ask_for, order, with_url
 from orchestrator.cli.invocation import NOT_ASKED, Invocation, Json, Tenant
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.resource_ids import IdPrefix, parse_resource_id
@@ -51,7 +51,8 @@ Origins = Annotated[
     typer.Option(
         "--origin",
         metavar="URL",
-        help="Scheme and host of a site whose pages may send the form; may be repeated. Default: any page.",
+        help="Scheme and host of a site whose pages may send the form; may be repeated. Any page may send a new form "
+        "without it.",
     ),
 ]
 Redirect = Annotated[
@@ -60,11 +61,13 @@ Redirect = Annotated[
 ]
 Honeypot = Annotated[
     str | None,
-    typer.Option(metavar="FIELD", help="A field that people do not see. A submission that has it is dropped."),
+    typer.Option(metavar="FIELD", help="A field that people do not see. A submission that fills it in is dropped."),
 ]
 PerMinute = Annotated[
     int | None,
-    typer.Option(metavar="NUMBER", min=1, max=6000, help="How many submissions are accepted per minute. New: 60."),
+    typer.Option(
+        metavar="NUMBER", min=1, max=6000, help="How many submissions are accepted per minute. A new form has 60."
+    ),
 ]
 
 
@@ -95,8 +98,8 @@ def create(
             honeypot=or_unset(honeypot),
             submissions_per_minute=or_unset(per_minute),
         )
-        form = ask_for(here, control_plane, tenant_id, CREATE_FORM, request)
-        _show(form, control_plane.events_api_url, as_json=as_json)
+        form = with_url(ask_for(here, control_plane, tenant_id, CREATE_FORM, request), control_plane)
+        _show(form, as_json=as_json)
         render.note("Use the URL as the form's action, with method post.")
         if not form["origins"]:
             render.note(f"Any page may send this form: berth forms update {tenant_id} {form['form_id']} --origin URL")
@@ -110,7 +113,7 @@ def list_forms(context: typer.Context, tenant: Tenant, as_json: Json = False) ->
         tenant_id, control_plane = TenantId.parse(tenant), here.find()
         listed = ask_for(here, control_plane, tenant_id, LIST_FORMS, NoParameters())
         if as_json:
-            render.show_json(listed)
+            render.show_json({"forms": [with_url(each, control_plane) for each in listed["forms"]]})
         elif listed["forms"]:
             table = render.columns("Form id", "Name", "Status", "Per minute", "Origins")
             for form in listed["forms"]:
@@ -132,9 +135,9 @@ def update(
     origin: Origins = None,
     any_origin: Annotated[bool, typer.Option("--any-origin", help="Let any page send the form.")] = False,
     redirect: Redirect = None,
-    no_redirect: Annotated[bool, typer.Option("--no-redirect", help="Show no other page after a submission.")] = False,
+    no_redirect: Annotated[bool, typer.Option("--no-redirect", help="Show no page after a submission.")] = False,
     honeypot: Honeypot = None,
-    no_honeypot: Annotated[bool, typer.Option("--no-honeypot", help="Have no such field.")] = False,
+    no_honeypot: Annotated[bool, typer.Option("--no-honeypot", help="Remove the honeypot.")] = False,
     per_minute: PerMinute = None,
     as_json: Json = False,
 ) -> None:
@@ -159,8 +162,8 @@ def update(
             honeypot=None if no_honeypot else or_unset(honeypot),
             submissions_per_minute=or_unset(per_minute),
         )
-        form = ask_for(here, control_plane, tenant_id, UPDATE_FORM, request)
-        _show(form, control_plane.events_api_url, as_json=as_json)
+        form = with_url(ask_for(here, control_plane, tenant_id, UPDATE_FORM, request), control_plane)
+        _show(form, as_json=as_json)
 
 
 @app.command()
@@ -212,7 +215,7 @@ def _order(
     )
 
 
-def _show(form: Document, url: str, *, as_json: bool) -> None:
+def _show(form: Document, *, as_json: bool) -> None:
     if as_json:
         render.show_json(form)
         return
@@ -222,7 +225,7 @@ def _show(form: Document, url: str, *, as_json: bool) -> None:
             "form id": form["form_id"],
             "name": form["name"],
             "status": Text(form["status"], _STYLES.get(form["status"], "")),
-            "url": url.rstrip("/") + form["path"],
+            "url": form["url"],
             "origins": ", ".join(form["origins"]) or "any",
             "redirect": form["redirect_url"],
             "honeypot": form["honeypot"],

@@ -81,7 +81,7 @@ def _show(tenant: TenantId, answer: ApiAnswer, *, as_json: bool, waited: float |
         render.show_pairs(
             {
                 "tenant": tenant.value,
-                "status": render.state(document.get("state", "")),
+                "state": render.state(document.get("state", "")),
                 "queue url": document.get("queueUrl"),
                 "queue arn": document.get("queueArn"),
                 "version": document.get("version"),

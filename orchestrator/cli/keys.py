@@ -167,7 +167,8 @@ def _show_issued(issued: Document, control_plane: ControlPlane, *, as_json: bool
     render.note("The key is shown only now: store it where the program that uses it finds it.")
     if replaced := issued["replaced"]:
         render.note(f"The old key {replaced['key_id']} works until {render.moment(replaced['expires_at'])}.")
-    render.note(f"Try it: {_curl(issued['scopes'], control_plane.events_api_url.rstrip('/'))}")
+    render.note("Try it, with the key in the variable BERTH_KEY:")
+    render.note(f"  {_curl(issued['scopes'], control_plane.events_api_url.rstrip('/'))}")
 
 
 def _curl(scopes: list[str], url: str) -> str:

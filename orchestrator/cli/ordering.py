@@ -100,7 +100,7 @@ def _show_ordered(answer: ApiAnswer, *, as_json: bool, waited: float | None) -> 
         render.show_pairs(
             {
                 "tenant": ordered["tenantId"],
-                "status": render.state(ordered["state"]),
+                "state": render.state(ordered["state"]),
                 "operation": f"{render.operation(ordered)}, attempt {ordered['attempt']}",
                 "execution": ordered["execution"],
             }

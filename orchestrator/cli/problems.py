@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from orchestrator.cli.errors import ApiProblem, ExitCode
@@ -33,6 +34,14 @@ _OF_API_GATEWAY = {
     404: (ExitCode.NO_CONTROL_PLANE, " This is not Berth's API: see --stack."),
 }
 """The meaning of these statuses when API Gateway answers instead of Berth."""
+
+_LISTED_BY: Mapping[str, str] = {
+    EventRefusal.NO_SUCH_KEY: "keys",
+    EventRefusal.KEY_NOT_ACTIVE: "keys",
+    EventRefusal.NO_SUCH_SOURCE: "sources",
+    EventRefusal.NO_SUCH_FORM: "forms",
+}
+"""The command that lists the things of a tenant that such a refusal is about."""
 
 
 def kind_of(answer: ApiAnswer) -> str:
@@ -68,18 +77,16 @@ def _advice(answer: ApiAnswer, *, can_wait: bool, waited: float | None) -> list[
                 f"Pin it to another release: berth pin {tenant} VERSION",
                 f"Remove its pin: berth unpin {tenant}",
             ]
+        case "tenant-deleted":
+            return [f"Create it again, with a new queue: berth create {tenant}"]
         case Refusal.BUSY if waited is not None:
             return [f"The tenant is still busy after {waited:.0f} s. Wait longer: --timeout SECONDS"]
         case Refusal.BUSY if can_wait:
             return ["Wait until the tenant is free: --wait"]
         case Refusal.ROLLOUT_IN_THE_WAY:
             return [f"Watch it: berth rollout watch {rollout}", f"Abort it: berth rollout abort {rollout}"]
-        case EventRefusal.NO_SUCH_KEY | EventRefusal.KEY_NOT_ACTIVE:
-            return [f"See its keys: berth keys list {tenant}"]
-        case EventRefusal.NO_SUCH_SOURCE:
-            return [f"See its sources: berth sources list {tenant}"]
-        case EventRefusal.NO_SUCH_FORM:
-            return [f"See its forms: berth forms list {tenant}"]
+        case kind if kind in _LISTED_BY:
+            return [f"See its {_LISTED_BY[kind]}: berth {_LISTED_BY[kind]} list {tenant}"]
         case Refusal.ROLLOUT_OVER | Refusal.NOTHING_TO_APPROVE:
             return [f"See its status, and what you can do: berth rollout status {rollout}"]
         case _:

@@ -102,10 +102,13 @@ def prompt(question: str) -> str:
 
 
 def columns(*headings: str) -> Table:
-    """A table without borders, with one space between columns, so that a tenant id of 40 characters fits into 80."""
+    """A table without borders, with one space between columns, so that a tenant id of 40 characters fits into 80.
+
+    The first column has ids, which stay in one line, so that they can be copied; the others give way.
+    """
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
+    for number, heading in enumerate(headings):
+        table.add_column(heading, overflow="fold", no_wrap=number == 0)
     return table
 
 

@@ -125,12 +125,15 @@ def show_ended(rollout: Document) -> None:
 def show_plan(rollout: Document) -> None:
     """Show the result of a dry run."""
     total, found = rollout["total"], rollout["changes"]
-    checked = f"{total} of {rollout['selected']}" if total < rollout["selected"] else f"all {total}"
+    selected = rollout["selected"]
+    checked = (
+        f"{total} of {selected} tenants" if total < selected else "the tenant" if total == 1 else f"all {total} tenants"
+    )
     render.show_line(
         Text.assemble(
             f"Dry run {rollout['rolloutId']} to {target(rollout)}: ",
             _status(rollout),
-            f". It checked {checked} tenants and changed nothing.",
+            f". It checked {checked} and changed nothing.",
         )
     )
     if rollout["reason"] and not rollout["failed"]:

@@ -22,7 +22,7 @@ from orchestrator.api.event_configuration_routes import (
 from orchestrator.api.fields import or_unset
 from orchestrator.api.route import Route
 from orchestrator.cli import render
-from orchestrator.cli.events_api import ask_for, order, secret_from
+from orchestrator.cli.events_api import ask_for, order, secret_from, with_url
 from orchestrator.cli.invocation import NOT_ASKED, Invocation, Json, Tenant, one_of
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.records import Provider
@@ -75,8 +75,8 @@ def create(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="The file with the secret that the provider signs with; - is stdin. Without it, Berth makes one "
-            "where the provider takes it from you.",
+            help="The file with the secret that the provider signs with; - is stdin. Stripe, Shopify and Slack make "
+            "the secret, so it is required for them. For the others, Berth makes one if this option is left out.",
         ),
     ] = None,
     header: Annotated[
@@ -92,7 +92,11 @@ def create(
     ] = None,
     prefix: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="What the header has before it, such as sha256=.", rich_help_panel=_HOW),
+        typer.Option(
+            metavar="TEXT",
+            help="The text before the signature or the secret in the header, such as sha256=.",
+            rich_help_panel=_HOW,
+        ),
     ] = None,
     event_type_header: Annotated[
         str | None, typer.Option(metavar="NAME", help="The header with the event's type.", rich_help_panel=_HOW)
@@ -126,7 +130,7 @@ def create(
         request = CreateSource(
             name=name, provider=provider, secret=or_unset(secret), verification=or_unset(verification or None)
         )
-        created = ask_for(here, control_plane, tenant_id, CREATE_SOURCE, request)
+        created = with_url(ask_for(here, control_plane, tenant_id, CREATE_SOURCE, request), control_plane)
         if as_json:
             render.show_json(created)
         else:
@@ -136,7 +140,7 @@ def create(
                     "source id": created["source_id"],
                     "name": created["name"],
                     "provider": created["provider"],
-                    "url": control_plane.events_api_url.rstrip("/") + created["path"],
+                    "url": created["url"],
                     "secret": created["secret"],
                 }
             )
@@ -156,7 +160,7 @@ def list_sources(context: typer.Context, tenant: Tenant, as_json: Json = False) 
         tenant_id, control_plane = TenantId.parse(tenant), here.find()
         listed = ask_for(here, control_plane, tenant_id, LIST_SOURCES, NoParameters())
         if as_json:
-            render.show_json(listed)
+            render.show_json({"sources": [with_url(each, control_plane) for each in listed["sources"]]})
         elif listed["sources"]:
             table = render.columns("Source id", "Name", "Provider", "Status", "Created (UTC)")
             for source in listed["sources"]:

@@ -35,5 +35,5 @@ def _show(show: Show) -> None:
     show.berth(*rollout, "--to", better)
     show.chapter(f"Release {worse} cannot be deployed. Its rollout halts after the first tenant, and says why:")
     show.berth(*rollout, "--to", worse, ends_with=ExitCode.FAILED)
-    show.chapter("All tenants are in service:")
+    show.chapter("The queues of all tenants are in service, also of the one whose update failed:")
     show.berth("tenants")

@@ -157,6 +157,17 @@ class TestKeys:
         for word in ("Shop", created["prefix"], "read, write", "active", "never"):
             assert word in row
 
+    def test_ids_stay_in_one_line_on_a_terminal_of_80_characters(self, commands: Commands) -> None:
+        created = commands.json("keys", "create", "acme", "--name", "Shop, production", "--scope", "admin")
+        assert commands.scene.environment["COLUMNS"] == "80"
+        assert created["key_id"] in commands.berth("keys", "list", "acme").stdout
+
+    def test_a_name_that_is_empty_or_too_long(self, commands: Commands) -> None:
+        for name, expected in (("", "name: is empty"), ("x" * 300, "characters) does not have at most 100 characters")):
+            result = commands.berth("keys", "create", "acme", "--name", name, "--scope", "read")
+            assert result.exit_code == ExitCode.BAD_USAGE
+            assert result.stderr.endswith(f"{expected}\n")
+
     def test_a_key_can_expire(self, commands: Commands) -> None:
         created = commands.json("keys", "create", "acme", "--name", "Shop", "--scope", "read", "--expires", "90")
         assert created["expires_at"] == "2027-02-14T12:00:00.000Z"
@@ -210,6 +221,12 @@ class TestSources:
         assert shown["url"] == f"{EVENTS_API_URL}hooks/{shown['source id']}"
         assert "shown only now" in result.stderr
         assert shown["secret"] not in commands.berth("sources", "list", "acme").output
+
+    def test_documents_have_the_url(self, commands: Commands) -> None:
+        created = commands.json("sources", "create", "acme", "--name", "GitHub", "--provider", "github")
+        assert created["url"] == f"{EVENTS_API_URL}hooks/{created['source_id']}"
+        (listed,) = commands.json("sources", "list", "acme")["sources"]
+        assert listed["url"] == created["url"]
 
     def test_a_secret_comes_from_a_file_or_from_standard_input(self, commands: Commands, tmp_path: Path) -> None:
         file = tmp_path / "secret.txt"
@@ -278,6 +295,19 @@ class TestForms:
         assert (shown["honeypot"], shown["per minute"]) == ("website", "5")
         assert "method post" in result.stderr
         assert "Any page" not in result.stderr
+
+    def test_documents_have_the_url(self, commands: Commands) -> None:
+        created = commands.json("forms", "create", "acme", "--name", "Contact")
+        assert created["url"] == f"{EVENTS_API_URL}forms/{created['form_id']}"
+        (listed,) = commands.json("forms", "list", "acme")["forms"]
+        assert listed["url"] == created["url"]
+
+    def test_an_origin_that_is_none_is_answered_with_an_example(self, commands: Commands) -> None:
+        result = commands.berth("forms", "create", "acme", "--name", "Contact", "--origin", "www.example.com")
+        assert result.exit_code == ExitCode.BAD_USAGE
+        assert result.stderr == (
+            "Error: origins.0: 'www.example.com' is not valid. An example: https://www.example.com\n"
+        )
 
     def test_a_form_without_origins_comes_with_a_warning(self, commands: Commands) -> None:
         result = commands.berth("forms", "create", "acme", "--name", "Contact")

@@ -71,6 +71,17 @@ class EventCommands(Commands):
         assert answer.status == 200, answer.body
         return str(answer.body["event_id"])
 
+    def submit(self) -> str:
+        """Let a submission of a form come in."""
+        self.functions.clock.advance(timedelta(milliseconds=1))
+        made = self.functions.operate("POST /forms", body={"name": "any"})
+        headers = {"content-type": "application/json"}
+        event = http_event("ANY /forms/{formId}", ids={"formId": made.body["form_id"]}, body="{}", headers=headers)
+        event["requestContext"]["http"]["method"] = "POST"
+        answer = self.functions.call("receive", event)
+        assert answer.status == 202, answer.body
+        return str(answer.body["event_id"])
+
     def until_interrupted(self, *arguments: str, meanwhile: Sequence[Any] = ()) -> Result:
         """Run a command until it has slept once more than there are actions, and then press Ctrl-C."""
 
@@ -149,6 +160,21 @@ class TestList:
     def test_bad_usage(self, commands: EventCommands, options: tuple[str, ...]) -> None:
         assert commands.berth("events", "list", "acme", *options).exit_code == ExitCode.BAD_USAGE
 
+    @pytest.mark.parametrize(
+        ("options", "expected"),
+        [
+            (("--since", "soon"), "--since: 'soon' is not a time, such as 2026-11-17T12:00:00Z, 30m, 2h or 7d."),
+            (("--until", "999999d"), "--until: '999999d' is too long ago."),
+            (("--source", "GitHub"), "source_id: 'GitHub' is not valid. An example: src_0123456789abcdef01234567"),
+            (("--form", "x"), "form_id: 'x' is not valid. An example: form_0123456789abcdef01234567"),
+            (("--type", "a b"), "event_type: 'a b' is not valid. An example: order.created"),
+        ],
+    )
+    def test_bad_values_are_answered_with_good_ones(
+        self, commands: EventCommands, options: tuple[str, ...], expected: str
+    ) -> None:
+        assert commands.berth("events", "list", "acme", *options).stderr == f"Error: {expected}\n"
+
 
 class TestShow:
     def test_an_event_is_shown_with_its_payload(self, commands: EventCommands) -> None:
@@ -207,7 +233,10 @@ class TestTail:
         assert result.exit_code == ExitCode.OK
         assert [line.split()[2] for line in result.stdout.splitlines()] == sent
         assert result.stdout.splitlines()[1].endswith(f"{sent[1]} undelivered order.paid")
-        assert result.stderr == "No longer watching.\n"
+        assert result.stderr.splitlines() == [
+            "Waiting for events of tenant acme. Ctrl-C ends this. Submissions of forms: --submissions.",
+            "No longer watching.",
+        ]
         assert commands.scene.pauses == [event_reads.POLL_SECONDS] * 4
 
     def test_it_begins_with_the_last_events_and_misses_none_after_that(
@@ -230,6 +259,17 @@ class TestTail:
         wanted = commands.send("order.paid")
         result = commands.until_interrupted("events", "tail", "acme", "--type", "order.paid", "--json")
         assert [json.loads(line)["event_id"] for line in result.stdout.splitlines()] == [wanted]
+
+    def test_submissions_of_forms(self, commands: EventCommands) -> None:
+        commands.send()
+        sent: list[str] = []
+        come_in = [lambda: sent.append(commands.submit())]
+        result = commands.until_interrupted("events", "tail", "acme", "--submissions", "--json", meanwhile=come_in)
+        assert [json.loads(line)["event_id"] for line in result.stdout.splitlines()] == sent
+        assert result.stderr.startswith("Waiting for submissions of tenant acme. Ctrl-C ends this.\n")
+        # Submissions have one type, and are not listed by it.
+        both = commands.berth("events", "tail", "acme", "--submissions", "--type", "a")
+        assert both.exit_code == ExitCode.BAD_USAGE
 
     def test_an_error_ends_it(self, commands: EventCommands) -> None:
         assert commands.berth("events", "tail", "nobody").exit_code == ExitCode.GONE

@@ -45,6 +45,13 @@ class TestUsage:
         ]
         assert commands.json("events", "usage", "acme", "--month", "2026-10")["events"] == 0
 
+    def test_a_bill_that_nothing_was_counted_for_says_so(self, commands: Commands) -> None:
+        assert "billed:     0, no hour is counted yet\n" in commands.berth("events", "usage", "acme").stdout
+
+    def test_a_wrong_month_is_answered_with_an_example(self, commands: Commands) -> None:
+        result = commands.berth("events", "usage", "acme", "--month", "november")
+        assert result.stderr == "Error: month: 'november' is not valid. An example: 2026-11\n"
+
     @pytest.mark.parametrize("month", ["2026-13", "0000-01", "2026-1", "november", "2026-11\n"])
     def test_a_month_that_does_not_exist_is_refused(self, event_functions: EventFunctions, month: str) -> None:
         event_functions.key()

@@ -41,7 +41,7 @@ def test_ready(scene: Scene) -> None:
     result = scene.berth("get-queue", "acme", exits=ExitCode.OK)
     assert result.stdout.splitlines() == [
         "tenant:     acme",
-        "status:     READY",
+        "state:      READY",
         f"queue url:  {QUEUE.url}",
         f"queue arn:  {QUEUE.arn}",
         "version:    0.1.0",
@@ -66,7 +66,7 @@ def test_ready_as_json_is_the_apis_response(scene: Scene) -> None:
 def test_provisioning_is_shown_with_its_execution_and_not_waited_for(scene: Scene) -> None:
     scene.queue_answers(PROVISIONING)
     result = scene.berth("get-queue", "acme", exits=ExitCode.NOT_READY)
-    assert "status:     PROVISIONING" in result.stdout
+    assert "state:      PROVISIONING" in result.stdout
     assert f"execution:  {EXECUTION}\n" in result.stdout
     assert result.stderr == "Not ready yet. Wait for it: berth get-queue acme --wait\n"
     assert (len(scene.api.asked), scene.pauses) == (1, [])
@@ -196,7 +196,7 @@ def test_problems_as_json_are_the_apis_response(scene: Scene, given: Answer, cod
     assert result.exit_code == code
     problem = json.loads(result.stdout)
     assert problem["type"].startswith("urn:berth:problem:")
-    assert result.stderr == f"Error: {problem['detail']}\n"
+    assert result.stderr.startswith(f"Error: {problem['detail']}\n")
     assert expected in problem["detail"]
 
 
@@ -250,3 +250,9 @@ class TestCredentials:
     def test_are_only_for_send_or_receive(self, scene: Scene) -> None:
         assert scene.berth("get-queue", "acme", "--credentials", "own").exit_code == ExitCode.BAD_USAGE
         assert scene.connected_to == []
+
+
+def test_a_deleted_tenant_comes_with_the_command_that_creates_it_again(scene: Scene) -> None:
+    scene.queue_answers(DELETED)
+    result = scene.berth("get-queue", "acme")
+    assert result.stderr.splitlines()[1:] == ["Create it again, with a new queue: berth create acme"]

@@ -27,7 +27,7 @@ class TestCreate:
         result = scene.berth("create", "acme", exits=ExitCode.OK)
         assert result.stdout.splitlines() == [
             "tenant:     acme",
-            "status:     PROVISIONING",
+            "state:      PROVISIONING",
             "operation:  CREATE 0.2.0, attempt 1",
             f"execution:  {scene.api.run.execution}",
         ]
@@ -120,7 +120,7 @@ class TestUpgrade:
     def test_to_the_current_release(self, scene: Scene) -> None:
         scene.has()
         result = scene.berth("upgrade", "acme", exits=ExitCode.OK)
-        assert "status:     UPDATING\noperation:  UPDATE 0.2.0, attempt 1\n" in result.stdout
+        assert "state:      UPDATING\noperation:  UPDATE 0.2.0, attempt 1\n" in result.stdout
         assert started(scene) == (Operation.UPDATE, "0.2.0", 1, Request(by=ADA))
 
     def test_the_options_are_sent(self, scene: Scene) -> None:
@@ -257,7 +257,7 @@ class TestDelete:
     def test_a_tenant_whose_queue_is_empty(self, scene: Scene) -> None:
         scene.has()
         result = scene.berth("delete", "acme", exits=ExitCode.OK)
-        assert "status:     DELETING\noperation:  DELETE, attempt 1\n" in result.stdout
+        assert "state:      DELETING\noperation:  DELETE, attempt 1\n" in result.stdout
         assert started(scene)[3] == Request(by=ADA)
 
     def test_a_running_delete_is_not_reported_as_started_again(self, scene: Scene) -> None:

@@ -399,6 +399,11 @@ class TestPlan:
         ]
         assert result.stderr.endswith("berth rollout start --to 0.2.0 --concurrency 50\n")
 
+    def test_a_plan_of_one_tenant(self, fleet: Scene) -> None:
+        fleet.meanwhile = [self.found(fleet, lost=False)]
+        result = fleet.berth("rollout", "plan", "--tenant", "t1", exits=ExitCode.OK)
+        assert "It checked the tenant and changed nothing." in result.stdout
+
     def test_a_plan_shows_the_failures(self, fleet: Scene) -> None:
         fleet.environment |= TERMINAL
         fleet.meanwhile = [self.found(fleet, lost=True)]
