@@ -85,6 +85,16 @@ def test_each_stack_costs_the_sum_of_its_parts_when_idle() -> None:
     assert totals()["the event plane without events, per month, beyond that"] == f"{exact[True]:.2f}"
 
 
+def test_a_tenant_with_event_settings_costs_its_reads_of_every_hour_and_a_write_per_day() -> None:
+    calls = table("Requests of events")
+    # The list of tenants is one request for many of them, and so is the list of open purges.
+    searching = int(calls["search for deleted tenants, one tenant"]["reads"]) - 2
+    billing = int(calls["counts for bills, one tenant without events"]["reads"]) - 1
+    hourly = (searching + billing) * PRICES["read"] + 0.25 * 0.02 * 13.33
+    cost = 1_000 * (720 * hourly + 30 * PRICES["write unit"]) / 1e6
+    assert totals()["1,000 tenants with event settings, per month, beyond that"] == f"{cost:.2f}"
+
+
 def test_a_call_of_get_queue_is_a_request_a_call_and_a_read() -> None:
     call = 0.20 + 0.25 * 0.01 * 13.33
     cost = PRICES["request to the API"] + call + PRICES["read"] + 1.5 * PRICES["KB of logs"] + PRICES["trace"]

@@ -17,9 +17,9 @@ from tests.e2e.enforced.decisions import Decision
 ROUNDS = dict.fromkeys(
     ("CheckMessages", "IsEmpty", "check_messages", "Advance", "WhatNext", "advance_rollout"),
     2,
-)
+) | {"unfinished_work": 3}
 """How often a state or function runs, if more than once: a queue must be seen empty twice, and a rollout decides before
-and after its one stage."""
+and after its one stage. Unfinished work is asked for when a delete is ordered, and at every look at the queue."""
 DETOURS = frozenset({"AwaitTurn", "AwaitQueue", "PauseBeforeStart"})
 """States that wait, and are not part of every execution."""
 READS = frozenset({"dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan"})
