@@ -13,12 +13,6 @@ LEFT_OUT = ("orchestrator/cli", "orchestrator/client", "orchestrator/local")
 """Packages that only callers of the API run, never a function."""
 
 _INSTALLED_AT = "/var/task"
-_FORWARDS = """from {module} import handler
-
-__all__ = ["handler"]
-"""
-"""A module under the old name of a handler. Up to 0.6.0 all handlers were in one folder. A deployment updates the code
-of a function before the name of its handler, so calls in between use the old name. Remove this in the next release."""
 
 
 def module_of(name: str) -> str:
@@ -42,16 +36,13 @@ def build_code(code: Path = CODE, *, python: str | None, source: Path = ROOT) ->
     for path, content in _files(source).items():
         (code / path).parent.mkdir(parents=True, exist_ok=True)
         (code / path).write_bytes(content)
-    for name in function_names() if source == ROOT else ():
-        (code / "lambdas" / f"{name}.py").write_text(_FORWARDS.format(module=module_of(name)))
     if python is not None:
         compile_all(code, installed_at=_INSTALLED_AT, python=python)
 
 
 def is_current(code: Path = CODE, *, source: Path = ROOT) -> bool:
     """Whether the built code was made from the code that is in the checkout now."""
-    forwards = {Path("lambdas") / f"{name}.py" for name in function_names()}
-    return {path: content for path, content in _files(code).items() if path not in forwards} == _files(source)
+    return _files(code) == _files(source)
 
 
 def _files(root: Path) -> dict[Path, bytes]:

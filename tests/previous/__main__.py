@@ -27,8 +27,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(fileobj=io.BytesIO(archived(revision))) as everything:
             everything.extractall(folder, filter="data")
-        record = Path(folder) / "record.py"
-        record.write_bytes((FOLDER / "record.py").read_bytes())
+        # The release's own, because it knows the simulation of that release.
+        record = Path(folder) / "tests" / "previous" / "record.py"
         environment = os.environ | {"PYTHONPATH": folder}
         subprocess.run([sys.executable, record, PAYLOADS], cwd=folder, env=environment, check=True)
 

@@ -18,7 +18,7 @@ from tests.simulation.rollouts.seeded_rollout import SeededRollout
 from tests.simulation.seeded_run import SeededRun
 from tests.simulation.test_operations_survive_crashes import SCENARIOS, begin
 
-ROLLOUTS = 60
+ROLLOUTS = 300
 RUNS = 120
 
 seen: dict[str, dict[str, Any]] = {}

@@ -31,6 +31,7 @@ FUNCTIONS = {
     "AwaitOperator": "await_operator",
     "Admit": "admit_tenant",
     "Review": "review_tenant",
+    "TellFailure": "review_tenant",
     "RecordOutcome": "record_outcome",
 }
 """The function of each state, then and now."""

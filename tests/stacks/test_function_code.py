@@ -10,7 +10,7 @@ import pytest
 
 from stacks.common import compiling
 from stacks.common.compiling import INTERPRETER, runtime_python
-from stacks.common.function_code import build_code, function_names, is_current, module_of
+from stacks.common.function_code import build_code, is_current
 
 THIS_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 ANOTHER_VERSION = "2.7"
@@ -85,9 +85,3 @@ def test_a_named_interpreter_of_another_version_is_refused(monkeypatch: pytest.M
     monkeypatch.setenv(INTERPRETER, named)
     with pytest.raises(RuntimeError, match=f"is not Python {ANOTHER_VERSION}"):
         runtime_python()
-
-
-def test_every_handler_is_also_found_under_its_name_up_to_0_6_0(code: Path) -> None:
-    for name in function_names():
-        forwards = (code / "lambdas" / f"{name}.py").read_text()
-        assert forwards.startswith(f"from {module_of(name)} import handler\n")
