@@ -31,6 +31,7 @@ from orchestrator.tenants.records import (
     Audit,
     Metadata,
     Operation,
+    Request,
     RootCause,
     Run,
     Status,
@@ -181,14 +182,13 @@ def _metadata_once_begun(
         is_refused = is_delete_in_effect(before.audits) and not revive
         if not is_refused:
             sets |= _owner_recorded(run, metadata and after, before.audits)
-    clears += ["created_at"] if _is_created_as_new(after, sets, revive=revive) else []
+    if _is_created_as_new(after, sets, revive=revive):
+        # A stack of an earlier system leaves the metadata as it is when it is deleted. The next delete may give the
+        # tenant back, and must not serve at the version of the creation before.
+        after = replace(after, created_at=None, version=None, last_version=None, deployed=None)
+        clears += ["created_at", "version", "last_version", "deployed"]
     # The list shows a time even for a tenant that has no metadata yet.
-    defaults: dict[str, object] = {"updated_at": after.updated_at or at}
-    # The labels and pin of another team's resource were recorded earlier, if the resource may change the tenant.
-    if request.resource is None:
-        # They are defaults, because somebody may have set others since the create was requested.
-        defaults |= {} if request.labels is None else {"labels": request.labels}
-        defaults |= {} if request.pin is None else {"pinned_version": request.pin}
+    defaults: dict[str, object] = {"updated_at": after.updated_at or at} | _requested_description(request)
     conditions: list[Condition] = []
     if operation is Operation.CREATE:
         asked_for = metadata.asked_for if metadata else None
@@ -208,6 +208,14 @@ def _metadata_once_begun(
         clears += unlisted
     condition = all_of(*conditions) if conditions else None
     return [Update(MetadataKey(run.tenant), sets, defaults, clears, condition)]
+
+
+def _requested_description(request: Request) -> dict[str, object]:
+    """Labels and pin. They are defaults, because somebody may have set others since the create was requested."""
+    if request.resource is not None:
+        return {}  # If another team's resource may change the tenant, its labels and pin were recorded earlier.
+    requested = {"labels": request.labels, "pinned_version": request.pin}
+    return {name: value for name, value in requested.items() if value is not None}
 
 
 def _is_created_as_new(before: Metadata, sets: Mapping[str, object], *, revive: bool) -> bool:

@@ -402,6 +402,20 @@ class TestDeployed:
         assert metadata_of(table).deployed is None
 
 
+class TestCreateAfterAnUnfinishedDelete:
+    def test_the_tenant_is_at_no_version_until_it_is_published(self, table: Table) -> None:
+        """A stack of an earlier system does not remove its queue from the metadata when it is deleted."""
+        create(table)
+        take(table, DELETE)
+        table.fail(DELETE, QUEUE_TABOO, LATER_STILL)
+        again = a_run(2, started_at=LATER_STILL + SECOND)
+        take(table, again)
+        assert metadata_of(table).version is None
+        assert not metadata_of(table).was_served
+        publish(table, again, at=LATER_STILL + 2 * SECOND)
+        assert metadata_of(table).version == VERSION
+
+
 class TestPublish:
     def test_publishing_records_success_and_frees_the_lock(self, table: Table) -> None:
         take(table, RUN)
