@@ -64,6 +64,9 @@ class Calls:
         self.source, self.secret = source["source_id"], source["secret"]
         self.form_id = functions.operate("POST /forms", body={"name": "contact"}).body["form_id"]
 
+        (row,) = (row for row in self.functions.rows if row["sk"]["S"] == "CONFIG#main")
+        self.life = TenantEpoch(ACME, row["epoch"]["S"])
+
     def wait(self) -> None:
         self.functions.clock.advance(LONGER_THAN_REMEMBERED)
 
@@ -93,9 +96,7 @@ class Calls:
         return answer.body
 
     def count(self, events: int) -> None:
-        (row,) = (row for row in self.functions.rows if row["sk"]["S"] == "CONFIG#main")
-        life = TenantEpoch(ACME, row["epoch"]["S"])
-        keys = [event_key(life, new_event_id(self.functions.clock.now(), 0)) for _ in range(events)]
+        keys = [event_key(self.life, new_event_id(self.functions.clock.now(), 0)) for _ in range(events)]
         records = [record(each["pk"]["S"], each["sk"]["S"]) for each in keys]
         importlib.import_module(module_of("count_usage")).handler({"Records": records}, None)
 
@@ -104,12 +105,21 @@ class Calls:
         self.functions.clock.advance(timedelta(hours=1))
         importlib.import_module(module_of(name)).handler({}, Context())
 
+    def end(self) -> None:
+        purges = importlib.import_module("lambdas.event_runtime").use_cases.ports.purges
+        assert purges.end(self.life, self.functions.clock.now())
+
+    def purge(self) -> None:
+        step = {"tenantId": self.life.tenant.value, "epoch": self.life.epoch}
+        importlib.import_module(module_of("purge_events")).handler(step, Context())
+
     def unfinished(self, tenant: str) -> None:
         importlib.import_module(module_of("unfinished_work")).handler({"tenantId": tenant}, None)
 
 
 @pytest.fixture
 def counted(event_functions: EventFunctions, monkeypatch: pytest.MonkeyPatch) -> dict[str, Counter[str]]:
+    monkeypatch.setenv("BERTH_PURGE_SETTLE_SECONDS", "0")
     monkeypatch.setenv("BERTH_PURGE_MACHINE", "arn:aws:states:eu-west-1:123456789012:stateMachine:purge")
     found: dict[str, Counter[str]] = {}
     with noted() as requests:
@@ -159,6 +169,9 @@ def counted(event_functions: EventFunctions, monkeypatch: pytest.MonkeyPatch) ->
         calls.wait()
         calls.send(401)
         call("refused: the tenant is withdrawn", lambda: calls.send(401))
+        calls.end()
+        calls.purge()
+        call("step of a purge that finds nothing", calls.purge)
     return found
 
 
