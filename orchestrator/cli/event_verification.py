@@ -67,4 +67,4 @@ def _ids(answer: ApiAnswer) -> set[str]:
 
 
 def _still_accepted(answer: ApiAnswer) -> str | None:
-    return None if answer.status == _UNKNOWN_KEY else "The revoked key is still remembered."
+    return None if answer.status == _UNKNOWN_KEY else "Waiting until the revoked key stops working, within about 10 s."

@@ -203,9 +203,16 @@ def _show_purge(purge: Document) -> None:
     )
     status = f"{purge['status']}, stuck" if purge["stuck"] else purge["status"]
     line = f"{purge['tenant_id']}  {status}  requested {render.moment(purge['requested_at'])}"
-    render.show_line(f"{line}  deleted {deleted or 'nothing yet'}")
+    finished = f"  finished {render.moment(purge['finished_at'])}" if purge["finished_at"] else ""
+    nothing = "nothing" if finished else "nothing yet"
+    render.show_line(f"{line}{finished}  deleted {deleted or nothing}")
     if purge["failure"]:
         render.show_line(f"  {purge['failure']}")
+
+
+def _days(hours: int) -> str:
+    """The retention in the words of the table of plans."""
+    return f"{hours // 24} days" if hours > 24 and hours % 24 == 0 else f"{hours} hours"
 
 
 def _show(settings: Document) -> None:
@@ -214,7 +221,7 @@ def _show(settings: Document) -> None:
             "tenant": settings["tenant_id"],
             "name": settings["tenant_name"] or None,
             "plan": settings["plan"],
-            "retention": render.duration(settings["retention_hours"] * 3600),
+            "retention": _days(settings["retention_hours"]),
             "limits": f"{settings['events_per_month']:,} events per month, "
             f"{settings['events_per_second']:,} events per second",
             "shards": str(settings["shards"]),

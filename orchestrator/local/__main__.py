@@ -42,9 +42,9 @@ def up(console: Console, context: dict[str, str]) -> None:
     option = "" if name == DEFAULT_NAME else f" --stack {name}"
     console.print(
         f"\n{name} is up at [bold]{emulator.endpoint}[/]. Try:\n\n"
-        f"  .venv/bin/berth get-queue acme --wait{option}   ask for a tenant's queue\n"
+        f"  .venv/bin/berth get-queue acme --wait{option}\n      ask for a tenant's queue\n"
         f"{_try_events(option) if context.get('events', 'true') != 'false' else ''}"
-        "  make down                               stop it and keep its state\n\n"
+        "  make down\n      stop it and keep its state\n\n"
         f"For other tools (requests must be signed with its key):\n\n  {GET_IT}\n",
         highlight=False,
     )
@@ -52,7 +52,7 @@ def up(console: Console, context: dict[str, str]) -> None:
 
 def _try_events(option: str) -> str:
     """The command with which the event plane is tried, once the tenant exists."""
-    return f"  .venv/bin/berth events settings acme --plan free{option}   let the tenant accept events\n"
+    return f"  .venv/bin/berth events settings acme --plan free{option}\n      let the tenant accept events\n"
 
 
 def down(console: Console) -> None:

@@ -84,7 +84,7 @@ class TestSettings:
         assert lines(result.stdout) == [
             "tenant:     acme",
             "plan:       free",
-            "retention:  24 h",
+            "retention:  24 hours",
             "limits:     10,000 events per month, 10 events per second",
             "shards:     1",
             "inbox:      on",
@@ -97,6 +97,7 @@ class TestSettings:
         options = ("--plan", "PRO", "--no-inbox", "--no-type-index", "--name", "Acme Ltd")
         shown = commands.json("events", "settings", "acme", *options)
         assert (shown["plan"], shown["inbox"], shown["type_index"]) == ("pro", False, False)
+        assert "retention:  30 days\n" in commands.berth("events", "settings", "acme").stdout
         assert commands.json("events", "settings", "acme", "--inbox")["inbox"] is True
         assert "name:       Acme Ltd" in commands.berth("events", "settings", "acme").stdout
 

@@ -96,6 +96,18 @@ class TestPurges:
         assert purges.finish(purge, NOON)
         (shown,) = commands.json("events", "purges")["purges"]
         assert (shown["status"], shown["finished_at"]) == ("done", "2026-11-16T12:00:00.000Z")
+        result = commands.berth("events", "purges")
+        assert lines(result.stdout) == [
+            "acme  done  requested 2026-11-16 12:00:00 UTC  finished 2026-11-16 12:00:00 UTC  deleted nothing"
+        ]
+        assert result.stderr == ""
+
+    def test_a_running_purge_says_how_long_it_takes(self, commands: Commands, purges: DynamoPurges) -> None:
+        (purge,) = purges.open_purges()
+        purges.record_step(purge.life, Deleted(rows=7), None, NOON)
+        result = commands.berth("events", "purges")
+        assert "acme  running  requested" in result.stdout
+        assert "nothing more was found for 15 minutes" in result.stderr
 
     def test_the_list_is_for_operators(self, event_functions: EventFunctions, purges: DynamoPurges) -> None:
         assert purges
