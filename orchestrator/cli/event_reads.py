@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import msgspec
@@ -107,10 +107,13 @@ def list_events(
     here: Invocation = context.obj
     with here.reporting_errors(as_json=as_json):
         tenant_id, now = TenantId.parse(tenant), here.world.now()
+        first, end = _time("--since", since, now), _time("--until", until, now)
+        if first and end and _moment(first) >= _moment(end):
+            raise InvalidRequest("--since is not before --until, so no event can be found.")
         wanted = ListEvents(
             kind=Kind.SUBMISSIONS if submissions else Kind.EVENTS,
-            since=or_unset(_time("--since", since, now)),
-            until=or_unset(_time("--until", until, now)),
+            since=or_unset(first),
+            until=or_unset(end),
             event_type=or_unset(event_type),
             status=or_unset(status),
             source_id=or_unset(source),
@@ -251,9 +254,15 @@ def _time(option: str, text: str | None, now: datetime) -> str | None:
         raise InvalidRequest(f"{option}: {text!a} is too long ago.") from None
 
 
+def _moment(text: str) -> datetime:
+    """A time as the API reads it: without an offset, it is in UTC."""
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
 def _checked(option: str, text: str) -> str:
     try:
-        datetime.fromisoformat(text)
+        _moment(text)
     except ValueError:
         raise InvalidRequest(
             f"{option}: {text!a} is not a time, such as 2026-11-17T12:00:00Z, 30m, 2h or 7d."

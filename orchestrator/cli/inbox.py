@@ -83,7 +83,7 @@ def read(
             if cursor is None:
                 break
         if as_json:
-            render.show_json({"events": found})
+            render.show_json({"events": found, "cursor": cursor})
         elif found:
             event_view.show_list(found)
             more = " There are more." if cursor else ""

@@ -25,6 +25,7 @@ from orchestrator.cli import render
 from orchestrator.cli.events_api import ask_for, order, secret_from, with_url
 from orchestrator.cli.invocation import NOT_ASKED, Invocation, Json, Tenant, one_of
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.events.configuring_sources import GENERATING_PROVIDERS
 from orchestrator.events.records import Provider
 from orchestrator.events.resource_ids import IdPrefix, parse_resource_id
 from orchestrator.events.signatures import ALGORITHMS, ENCODINGS
@@ -122,6 +123,11 @@ def create(
         "delivery_id_header": delivery_id_header,
     }
     verification = {name: value for name, value in given.items() if value is not None}
+    if secret_file is None and provider not in (*GENERATING_PROVIDERS, Provider.NONE):
+        raise typer.BadParameter(
+            f"is required, because {provider} makes the secret itself: copy it from there into a file.",
+            param_hint="'--secret-file'",
+        )
     here: Invocation = context.obj
     with here.reporting_errors(as_json=as_json):
         tenant_id = TenantId.parse(tenant)

@@ -246,6 +246,13 @@ class TestSources:
         assert "--secret " not in text.replace("--secret-file", "")
         assert "other users of the machine can see the arguments" in text
 
+    @pytest.mark.parametrize("provider", ["stripe", "shopify", "slack"])
+    def test_a_provider_that_makes_the_secret_itself_needs_the_file(self, commands: Commands, provider: str) -> None:
+        result = commands.berth("sources", "create", "acme", "--name", "Shop", "--provider", provider)
+        assert result.exit_code == ExitCode.BAD_USAGE
+        assert f"'--secret-file': is required, because {provider} makes" in " ".join(result.stderr.split())
+        assert commands.api.asked == []
+
     @pytest.mark.parametrize("content", [None, "", "\n"])
     def test_a_file_without_a_secret(self, commands: Commands, tmp_path: Path, content: str | None) -> None:
         file = tmp_path / "secret.txt"

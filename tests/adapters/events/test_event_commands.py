@@ -165,6 +165,11 @@ class TestList:
         [
             (("--since", "soon"), "--since: 'soon' is not a time, such as 2026-11-17T12:00:00Z, 30m, 2h or 7d."),
             (("--until", "999999d"), "--until: '999999d' is too long ago."),
+            (("--since", "2h", "--until", "3h"), "--since is not before --until, so no event can be found."),
+            (
+                ("--since", "2026-11-16T12:00:00Z", "--until", "2026-11-16"),
+                "--since is not before --until, so no event can be found.",
+            ),
             (("--source", "GitHub"), "source_id: 'GitHub' is not valid. An example: src_0123456789abcdef01234567"),
             (("--form", "x"), "form_id: 'x' is not valid. An example: form_0123456789abcdef01234567"),
             (("--type", "a b"), "event_type: 'a b' is not valid. An example: order.created"),
@@ -310,6 +315,8 @@ class TestInbox:
         sent = [commands.send() for _ in range(3)]
         commands.send("order.paid")
         assert ids(commands.berth("inbox", "--limit", "2", "acme", "--json")) == sent[:2]
+        assert commands.json("inbox", "acme", "--limit", "2")["cursor"] == sent[1]
+        assert commands.json("inbox", "acme")["cursor"] is None
         assert len(ids(commands.berth("inbox", "acme", "--type", "order.paid", "--json"))) == 1
         assert "There are more." in commands.berth("inbox", "acme", "--limit", "2").stderr
 
