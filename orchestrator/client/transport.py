@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,8 @@ from botocore.awsrequest import AWSRequest
 from botocore.httpsession import URLLib3Session
 from botocore.utils import get_environ_proxies
 
+from orchestrator.common.errors import InvalidRequest
+
 if TYPE_CHECKING:
     from botocore.awsrequest import AWSResponse
     from botocore.credentials import Credentials
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
 # Longer than API Gateway's own timeout of 30 seconds, whose answer says more than a timeout of the client.
 _TIMEOUT_SECONDS = 35
+_VISIBLE = re.compile("[!-~]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,9 @@ class HttpWithKey:
     """Requests to the Events API with an API key of a tenant, for that tenant. ``connect_to``: see SignedHttp."""
 
     def __init__(self, endpoint: str, key: str, *, connect_to: str | None = None) -> None:
+        # HTTP libraries quote a header that they refuse, so the key would be in the message.
+        if not _VISIBLE.fullmatch(key):
+            raise InvalidRequest("This is not an API key: it is empty, or has blanks, line breaks or other characters.")
         self._endpoint = endpoint.rstrip("/")
         self._key = key
         self._connect_to = connect_to

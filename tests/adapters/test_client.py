@@ -37,6 +37,7 @@ from orchestrator.api.routes import ROUTES
 from orchestrator.client.client import Client
 from orchestrator.client.errors import RequestRefused
 from orchestrator.client.transport import ApiAnswer, SignedHttp
+from orchestrator.common.errors import InvalidRequest
 from orchestrator.events.records import Scope
 from orchestrator.tenants.records import TenantState
 from tests.present import present
@@ -344,6 +345,13 @@ class TestWithAnApiKey:
         assert not [name for name in received.headers if name.lower().startswith("x-amz-")]
         assert made.key.startswith("bk_live_")
         assert made.key not in repr(made)
+
+    @pytest.mark.parametrize("around", ["{}\n", "key: {}\nname: Shop", "{}\x00", "{}€"])
+    def test_what_is_not_a_key_is_refused_and_not_quoted(self, server: Server, around: str) -> None:
+        with pytest.raises(InvalidRequest) as refused:
+            Client.with_key(server.url, around.format(self.KEY)).call(LIST_KEYS, NoParameters())
+        assert self.KEY not in str(refused.value)
+        assert server.requests == []
 
     def test_a_refusal_says_why(self, server: Server) -> None:
         server.status = 401
