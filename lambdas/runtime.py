@@ -92,7 +92,9 @@ def _logged(names: dict[str, str], work: Callable[[], dict[str, Any]]) -> dict[s
             logger.exception("Step failed")
             raise
         # The result has a key of its own, because some of its fields have the same names as fields of a log record.
-        logger.info("Step done", extra={"told": result, "milliseconds": round((time.perf_counter() - started) * 1000)})
+        logger.info(
+            "Step done", extra={"response": result, "milliseconds": round((time.perf_counter() - started) * 1000)}
+        )
     return result
 
 

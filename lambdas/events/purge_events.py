@@ -44,5 +44,5 @@ def _step(purging: Purging, life: TenantEpoch) -> dict[str, Any]:
     except Exception:
         logger.exception("Step failed")
         raise
-    logger.info("Step done", extra={"told": result, "milliseconds": round((time.perf_counter() - started) * 1000)})
+    logger.info("Step done", extra={"response": result, "milliseconds": round((time.perf_counter() - started) * 1000)})
     return result

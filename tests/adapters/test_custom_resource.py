@@ -291,8 +291,8 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 @pytest.mark.parametrize("code", ["AccessDenied", "AccessDeniedException"])
 def test_a_role_that_is_not_visible_yet_is_waited_for(endpoint: Endpoint, pauses: list[float], code: str) -> None:
     work = Permission(after=3, code=code)
-    told = respond_to_deployment(endpoint.event(), work, confirm=lambda: None, physical_id="release")
-    assert told is None
+    response = respond_to_deployment(endpoint.event(), work, confirm=lambda: None, physical_id="release")
+    assert response is None
     assert endpoint.answers[-1]["Status"] == "SUCCESS"
     assert len(pauses) == 3
 
@@ -301,8 +301,8 @@ def test_a_role_without_permission_fails_the_deployment_with_the_reason(
     endpoint: Endpoint, pauses: list[float]
 ) -> None:
     work = Permission(after=1_000)
-    told = present(respond_to_deployment(endpoint.event(), work, confirm=lambda: None, physical_id="release"))
-    assert "not authorized" in told
+    response = present(respond_to_deployment(endpoint.event(), work, confirm=lambda: None, physical_id="release"))
+    assert "not authorized" in response
     assert work.tries == len(pauses) + 1
     assert sum(pauses) < 60, "the function would be over before it has answered"
 

@@ -173,7 +173,7 @@ def test_without_an_end_the_start_counts(
 
 
 @pytest.mark.parametrize(
-    ("status", "more", "told"),
+    ("status", "more", "response"),
     [
         ("ABORTED", {}, "was aborted"),
         ("ABORTED", {"cause": "by ada"}, "was aborted (by ada)"),
@@ -186,10 +186,10 @@ def test_without_an_end_the_start_counts(
     ],
 )
 def test_the_end_is_described(
-    executions: StepFunctionsExecutions, states: Stubber, status: str, more: dict[str, str], told: str
+    executions: StepFunctionsExecutions, states: Stubber, status: str, more: dict[str, str], response: str
 ) -> None:
     describe(states, status, **more)
-    assert executions.how_it_ended(EXECUTION) == told
+    assert executions.how_it_ended(EXECUTION) == response
 
 
 @pytest.mark.parametrize("code", ["ExecutionDoesNotExist", "InvalidArn"])

@@ -69,8 +69,8 @@ def test_the_stack_id_is_typed() -> None:
 
 
 def test_the_location_is_typed() -> None:
-    told = Settings({"BERTH_LOCATION": "aws:eu-west-1:123456789012"}).location
-    assert told == Location("aws", "eu-west-1", "123456789012")
+    response = Settings({"BERTH_LOCATION": "aws:eu-west-1:123456789012"}).location
+    assert response == Location("aws", "eu-west-1", "123456789012")
 
 
 def test_the_name_is_typed() -> None:

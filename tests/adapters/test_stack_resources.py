@@ -38,11 +38,11 @@ def resources() -> CloudFormationResources:
     return CloudFormationResources(client("cloudformation"))
 
 
-@pytest.mark.parametrize(("told", "physical_id"), [({}, ""), ({"PhysicalResourceId": "acme"}, "acme")])
+@pytest.mark.parametrize(("response", "physical_id"), [({}, ""), ({"PhysicalResourceId": "acme"}, "acme")])
 def test_a_resource_is_described_by_the_id_of_its_stack(
-    resources: CloudFormationResources, cloudformation: Stubber, told: dict[str, str], physical_id: str
+    resources: CloudFormationResources, cloudformation: Stubber, response: dict[str, str], physical_id: str
 ) -> None:
-    cloudformation.add_response("describe_stack_resource", {"StackResourceDetail": {**DETAIL, **told}}, ASKED)
+    cloudformation.add_response("describe_stack_resource", {"StackResourceDetail": {**DETAIL, **response}}, ASKED)
     assert resources.resource(RESOURCE) == ResourceState("Custom::TenantQueue", "CREATE_IN_PROGRESS", physical_id, NOON)
 
 

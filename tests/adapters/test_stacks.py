@@ -302,14 +302,14 @@ def test_a_refused_change_set_is_an_error_with_the_reason(
 
 
 def a_change(resource: str = "Queue", action: str = "Modify", **changes: Any) -> dict[str, Any]:
-    told = {
+    response = {
         "Action": action,
         "LogicalResourceId": resource,
         "PhysicalResourceId": QUEUE.url,
         "ResourceType": "AWS::SQS::Queue",
         **changes,
     }
-    return {"Type": "Resource", "ResourceChange": told}
+    return {"Type": "Resource", "ResourceChange": response}
 
 
 def drawn_up(
@@ -367,9 +367,9 @@ def test_every_status_of_a_change_set_has_a_state(
 
 def test_a_change_set_has_its_parameters(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
     cloudformation.add_response("describe_change_set", drawn_up(a_change(), Parameters=PARAMETERS))
-    told = present(stacks.find_change_set(STACK_ID, CHANGE_SET))
-    assert told.parameters == {"TenantId": "acme", "MetadataServiceToken": SERVICE_TOKEN}
-    assert told.extras == []
+    response = present(stacks.find_change_set(STACK_ID, CHANGE_SET))
+    assert response.parameters == {"TenantId": "acme", "MetadataServiceToken": SERVICE_TOKEN}
+    assert response.extras == []
 
 
 @pytest.mark.parametrize(
@@ -387,8 +387,8 @@ def test_other_options_of_a_change_set_are_listed(
     stacks: CloudFormationStacks, cloudformation: Stubber, more: dict[str, Any], extra: str
 ) -> None:
     cloudformation.add_response("describe_change_set", drawn_up(**more))
-    told = present(stacks.find_change_set(STACK_ID, CHANGE_SET))
-    assert told.extras == [extra]
+    response = present(stacks.find_change_set(STACK_ID, CHANGE_SET))
+    assert response.extras == [extra]
 
 
 ATTACHED = {
@@ -402,12 +402,12 @@ def test_topics_and_alarms_of_stacks_and_change_sets_are_read(
 ) -> None:
     cloudformation.add_response("describe_change_set", drawn_up(**ATTACHED))
     cloudformation.add_response("describe_stacks", {"Stacks": [described(**ATTACHED)]})
-    told, stack = stacks.find_change_set(STACK_ID, CHANGE_SET), stacks.find(STACK_ID)
-    assert told is not None
+    response, stack = stacks.find_change_set(STACK_ID, CHANGE_SET), stacks.find(STACK_ID)
+    assert response is not None
     assert stack is not None
-    assert told.extras == []
-    assert told.attached == stack.attached
-    assert told.attached == {"arn:aws:sns:eu-west-1:0:ops", "arn:aws:cloudwatch:eu-west-1:0:alarm:x"}
+    assert response.extras == []
+    assert response.attached == stack.attached
+    assert response.attached == {"arn:aws:sns:eu-west-1:0:ops", "arn:aws:cloudwatch:eu-west-1:0:alarm:x"}
 
 
 @pytest.mark.parametrize("spell", [json.dumps, lambda template: canonical(template).decode()], ids=["short", "ours"])
@@ -454,16 +454,16 @@ def test_a_change_that_may_replace_a_resource_removes_it(
 ) -> None:
     change = a_change(action=action, **({"Replacement": replacement} if replacement else {}))
     cloudformation.add_response("describe_change_set", drawn_up(change))
-    told = present(stacks.find_change_set(STACK_ID, CHANGES))
-    assert told.changes == [Change("Queue", "AWS::SQS::Queue", QUEUE.url, removes)]
+    response = present(stacks.find_change_set(STACK_ID, CHANGES))
+    assert response.changes == [Change("Queue", "AWS::SQS::Queue", QUEUE.url, removes)]
 
 
 def test_an_added_resource_has_no_physical_id_yet(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
     change = a_change(action="Add")
     del change["ResourceChange"]["PhysicalResourceId"]
     cloudformation.add_response("describe_change_set", drawn_up(change))
-    told = present(stacks.find_change_set(STACK_ID, CHANGES))
-    assert [change.physical_id for change in told.changes] == [""]
+    response = present(stacks.find_change_set(STACK_ID, CHANGES))
+    assert [change.physical_id for change in response.changes] == [""]
 
 
 def test_all_pages_of_a_change_set_are_read(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
@@ -475,8 +475,8 @@ def test_all_pages_of_a_change_set_are_read(stacks: CloudFormationStacks, cloudf
             drawn_up(a_change(f"Queue{number}"), **({"NextToken": following} if following else {})),
             asked | ({"NextToken": token} if token else {}),
         )
-    told = present(stacks.find_change_set(STACK_ID, CHANGES))
-    assert [change.resource for change in told.changes] == ["Queue0", "Queue1", "Queue2"]
+    response = present(stacks.find_change_set(STACK_ID, CHANGES))
+    assert [change.resource for change in response.changes] == ["Queue0", "Queue1", "Queue2"]
 
 
 @pytest.mark.parametrize("code", ["ChangeSetNotFound", "ChangeSetNotFoundException"])
@@ -583,16 +583,16 @@ def test_every_call_may_be_throttled(
 
 @pytest.mark.parametrize("method", CALLS)
 def test_every_throttled_call_is_reported(cloudformation: Stubber, method: str) -> None:
-    told: list[str] = []
+    response: list[str] = []
     stacks = CloudFormationStacks(
-        client("cloudformation"), names=NAMES, service_role=ROLE, on_throttled=lambda: told.append(method)
+        client("cloudformation"), names=NAMES, service_role=ROLE, on_throttled=lambda: response.append(method)
     )
     cloudformation.add_client_error(method, "Throttling", "Rate exceeded", http_status_code=400)
     cloudformation.add_client_error(method, "AccessDenied", "not authorized")
     for error in (Throttled, ClientError):
         with pytest.raises(error):
             CALLS[method](stacks)
-    assert told == [method]
+    assert response == [method]
 
 
 def test_later_pages_of_a_change_set_may_be_throttled(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:

@@ -37,14 +37,14 @@ def test_all_stacks_are_listed_page_by_page(survey: CloudFormationSurvey, cloudf
 
 def test_a_tenants_stack_is_listed_with_all_details(survey: CloudFormationSurvey, cloudformation: Stubber) -> None:
     outputs = {"InboundQueueArn": QUEUE.arn, "InboundQueueUrl": QUEUE.url, "Version": VERSION}
-    told = described(
+    response = described(
         NAMES.stack_of(ACME),
         StackId=stack_arn(),
         RoleARN=ROLE,
         Parameters=[{"ParameterKey": "TenantId", "ParameterValue": "acme"}],
         Outputs=[{"OutputKey": name, "OutputValue": value} for name, value in outputs.items()],
     )
-    cloudformation.add_response("describe_stacks", {"Stacks": [told]}, {})
+    cloudformation.add_response("describe_stacks", {"Stacks": [response]}, {})
     told_of = {"TenantId": "acme"}
     stack = Stack(stack_arn(), "CREATE_COMPLETE", "", "acme", QUEUE, VERSION, ours=True, parameters=told_of)
     assert list(survey.all()) == [SurveyedStack(NAMES.stack_of(ACME), stack)]
@@ -90,7 +90,7 @@ def test_drift_detection_may_be_impossible_now(survey: CloudFormationSurvey, clo
 
 
 @pytest.mark.parametrize(
-    ("told", "drift"),
+    ("response", "drift"),
     [
         ({"DetectionStatus": "DETECTION_IN_PROGRESS"}, Drift(done=False)),
         # Its findings so far are not the result yet.
@@ -121,9 +121,9 @@ def test_drift_detection_may_be_impossible_now(survey: CloudFormationSurvey, clo
     ids=["in progress", "in progress with a first word", "in sync", "drifted", "failed", "failed in part"],
 )
 def test_the_status_of_a_drift_detection(
-    survey: CloudFormationSurvey, cloudformation: Stubber, told: dict[str, Any], drift: Drift
+    survey: CloudFormationSurvey, cloudformation: Stubber, response: dict[str, Any], drift: Drift
 ) -> None:
-    answer = {"StackId": stack_arn(), "StackDriftDetectionId": "d-1", "Timestamp": NOON, **told}
+    answer = {"StackId": stack_arn(), "StackDriftDetectionId": "d-1", "Timestamp": NOON, **response}
     cloudformation.add_response("describe_stack_drift_detection_status", answer, {"StackDriftDetectionId": "d-1"})
     assert survey.drift("d-1") == drift
 

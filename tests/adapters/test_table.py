@@ -96,7 +96,7 @@ class TestHistory:
             (a_run(operation=Operation.DELETE, request=by("dora")), Status.SUCCESS),
             (a_run(2, request=by("eve")), Status.FAILURE),
         ]
-        told = []
+        response = []
         for minute, (run, outcome) in enumerate(lives):
             begun = replace(run, started_at=NOON + timedelta(minutes=minute))
             take(table, begun)
@@ -106,14 +106,14 @@ class TestHistory:
                 table.remove(begun, at=begun.started_at + SECOND)
             else:
                 publish(table, begun, at=begun.started_at + SECOND)
-            told += [
+            response += [
                 (run.attempt.operation, run.attempt.version, run.attempt.number, status, run.request.by)
                 for status in (Status.STARTED, outcome)
             ]
             assert [
                 (entry.operation, entry.version, entry.attempt, entry.status, entry.requested_by)
                 for entry in table.history(ACME)
-            ] == told
+            ] == response
 
     def test_entries_of_the_history_never_change(self, table: Table) -> None:
         """Every write of a run is repeated, later and with another cause: nothing that is there changes."""

@@ -62,7 +62,7 @@ def test_the_parameters_of_tenants_templates() -> None:
 
 @pytest.mark.usefixtures("aws")
 @pytest.mark.parametrize(
-    ("told", "keys"),
+    ("response", "keys"),
     [
         ({"BERTH_KMS_KEY": A_KEY, "BERTH_FORMER_KMS_KEYS": "former,first"}, [A_KEY, "former", "first"]),
         ({"BERTH_FORMER_KMS_KEYS": "former"}, ["former"]),
@@ -71,11 +71,11 @@ def test_the_parameters_of_tenants_templates() -> None:
     ids=["changed", "removed", "the first one"],
 )
 def test_sessions_may_use_the_key_of_now_and_former_keys(
-    told: dict[str, str], keys: list[str], monkeypatch: pytest.MonkeyPatch
+    response: dict[str, str], keys: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.adapters.ports.client", client)
     role = {"BERTH_QUEUE_ACCESS_ROLE": "arn:aws:iam::000000000000:role/access", "BERTH_CREDENTIALS_SECONDS": "900"}
-    issuer = present(AwsPorts(Settings(SETTINGS | role | told)).credentials)
+    issuer = present(AwsPorts(Settings(SETTINGS | role | response)).credentials)
     policy = session_policy(QUEUE, Access.RECEIVE, kms_keys=keys)
     with Stubber(client("sts")) as sts:
         given = dict.fromkeys(("AccessKeyId", "SecretAccessKey", "SessionToken"), "x" * 16)

@@ -609,7 +609,7 @@ BUGS = {
         (create, create, create, delete, create_and_delete),
     ),
     "events are believed": PlantedBug(
-        replacing("_queue_to_record", lambda _tenant, _stack, told, *_: told, queue_metadata),
+        replacing("_queue_to_record", lambda _tenant, _stack, response, *_: response, queue_metadata),
         NOT_ITS_OWN,
         None,
         ATTACKS,

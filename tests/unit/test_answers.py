@@ -146,8 +146,8 @@ def test_one_create_too_many_is_told_with_the_limit_and_when_to_ask_again() -> N
     response = answer(ACME, TooManyCreates(60, 37))
     assert response.headers["Retry-After"] == "37"
     assert response.body["retryAfterSeconds"] == 37
-    for told in ("60 creates", "berth:createsPerMinute", "Nothing was started", "37 seconds"):
-        assert told in str(response.body["detail"])
+    for answered in ("60 creates", "berth:createsPerMinute", "Nothing was started", "37 seconds"):
+        assert answered in str(response.body["detail"])
 
 
 def test_a_platform_is_not_told_how_many_tenants_there_are() -> None:

@@ -134,14 +134,16 @@ MAPS = [ROOT / "orchestrator" / capability / "__init__.py" for capability in (*D
 
 @pytest.mark.parametrize("package", MAPS, ids=names(MAPS))
 def test_a_package_says_what_each_of_its_modules_is(package: Path) -> None:
-    told = set(re.findall(r":mod:`([\w.]+)`", package.read_text(encoding="utf-8")))
+    response = set(re.findall(r":mod:`([\w.]+)`", package.read_text(encoding="utf-8")))
     there = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in package.parent.glob("[!_]*.py")}
-    assert told == there
+    assert response == there
 
 
 def test_the_map_of_the_product_names_each_of_its_parts() -> None:
-    told = set(re.findall(r":mod:`orchestrator\.(\w+)`", (ROOT / "orchestrator" / "__init__.py").read_text("utf-8")))
-    assert told == {*DOMAIN, *EDGES}
+    response = set(
+        re.findall(r":mod:`orchestrator\.(\w+)`", (ROOT / "orchestrator" / "__init__.py").read_text("utf-8"))
+    )
+    assert response == {*DOMAIN, *EDGES}
 
 
 def test_the_tree_for_contributors_names_every_folder() -> None:
@@ -149,8 +151,8 @@ def test_the_tree_for_contributors_names_every_folder() -> None:
     tree = page.split("```")[1]
     for package in ("orchestrator", "lambdas", "stacks"):
         _, *lines = re.split(r"\n(?=\S)", tree.partition(f"\n{package}/")[2])[0].splitlines()
-        told = {word[:-1] for line in lines for word in takewhile(lambda word: word.endswith("/"), line.split())}
-        assert told == {path.parent.name for path in (ROOT / package).glob("*/__init__.py")}, package
+        response = {word[:-1] for line in lines for word in takewhile(lambda word: word.endswith("/"), line.split())}
+        assert response == {path.parent.name for path in (ROOT / package).glob("*/__init__.py")}, package
     levels = set(re.findall(r"^\| `tests/([\w/]+)/`", page, re.MULTILINE))
     folders = {path.parent.name for path in (ROOT / "tests").glob("*/__init__.py")}
     assert levels == (folders - {"fakes"}) | {"e2e/enforced"}
@@ -158,8 +160,8 @@ def test_the_tree_for_contributors_names_every_folder() -> None:
 
 def test_the_map_of_the_functions_names_each_of_them() -> None:
     folder = ROOT / "lambdas"
-    told = set(re.findall(r"\b(\w+/\w+)\b", (folder / "__init__.py").read_text(encoding="utf-8")))
-    assert told == {path.relative_to(folder).with_suffix("").as_posix() for path in folder.glob("*/[!_]*.py")}
+    response = set(re.findall(r"\b(\w+/\w+)\b", (folder / "__init__.py").read_text(encoding="utf-8")))
+    assert response == {path.relative_to(folder).with_suffix("").as_posix() for path in folder.glob("*/[!_]*.py")}
 
 
 @pytest.mark.parametrize("module", ADAPTERS, ids=names(ADAPTERS))
@@ -275,17 +277,17 @@ def test_functions_of_the_control_plane_load_nothing_of_the_event_plane() -> Non
 
 @pytest.mark.parametrize("function", ["ingest", "receive"])
 def test_the_functions_that_take_events_start_light(function: str) -> None:
-    told = run_as_function(LOADED.format(module=f"lambdas.events.{function}", runtime="lambdas.event_runtime"))
-    loaded = {module.partition(".")[0] for module in told["modules"]}
+    response = run_as_function(LOADED.format(module=f"lambdas.events.{function}", runtime="lambdas.event_runtime"))
+    loaded = {module.partition(".")[0] for module in response["modules"]}
     assert not loaded & {"jsonschema", "pydantic", "boto3", "typer", "rich", "aws_cdk"}
     others = ("tenants", "releases", "rollouts", "reconciling", "composition", "client")
-    assert not [name for name in told["modules"] if is_in(name, *(f"orchestrator.{other}" for other in others))]
-    assert told["models"] == ["dynamodb"]
+    assert not [name for name in response["modules"] if is_in(name, *(f"orchestrator.{other}" for other in others))]
+    assert response["models"] == ["dynamodb"]
 
 
 def test_get_queues_function_starts_light() -> None:
-    told = run_as_function(LOADED.format(module="lambdas.api.get_queue", runtime="lambdas.runtime"))
-    loaded = {module.partition(".")[0] for module in told["modules"]}
+    response = run_as_function(LOADED.format(module="lambdas.api.get_queue", runtime="lambdas.runtime"))
+    loaded = {module.partition(".")[0] for module in response["modules"]}
     assert not loaded & {"jsonschema", "msgspec", "pydantic", "boto3", "typer", "rich", "aws_cdk"}
     by_others = ("lifecycle", "admission", "limits", "schemas", "operation_transitions", "ledger", "writes")
     services = (
@@ -309,10 +311,12 @@ def test_get_queues_function_starts_light() -> None:
         for path in modules("orchestrator")
     }
     assert later <= every, "these are modules"
-    assert not {f"orchestrator.{name}" for name in later} & set(told["modules"])
-    assert not [name for name in told["modules"] if is_in(name, "orchestrator.rollouts", "orchestrator.reconciling")]
-    assert set(told["made"]) == {"settings", "clock", "_dynamodb", "table", "executions"}
-    assert told["models"] == ["dynamodb"]
+    assert not {f"orchestrator.{name}" for name in later} & set(response["modules"])
+    assert not [
+        name for name in response["modules"] if is_in(name, "orchestrator.rollouts", "orchestrator.reconciling")
+    ]
+    assert set(response["made"]) == {"settings", "clock", "_dynamodb", "table", "executions"}
+    assert response["models"] == ["dynamodb"]
 
 
 def test_the_types_of_every_module_of_the_cdk_that_is_used_are_checked() -> None:

@@ -62,10 +62,10 @@ def test_whatever_is_not_well_comes_with_what_to_do(world: FleetWithStacks) -> N
     world.table.plant_audit(an_audit(Status.FAILURE, tenant=tenant("failed")))
     world.queues.held[QUEUES["events"]] = Messages(1, 0, 0)
     ran(world, SURVEY, coverage=Coverage(all_stacks=2_000))
-    told = [check for check in world.health.examine() if check.verdict is not Verdict.OK]
+    found = [check for check in world.health.examine() if check.verdict is not Verdict.OK]
     names = {"operations", "tenants", "reconciler", "adoption", "dead letters", "stacks"}
-    assert {check.name for check in told} == names
-    assert all(check.advice for check in told)
+    assert {check.name for check in found} == names
+    assert all(check.advice for check in found)
 
 
 # Operations
@@ -143,9 +143,9 @@ def test_what_runs_by_itself_is_missed_when_it_has_not(
 
 def test_what_it_found_and_did_not_repair_is_told(world: FleetWithStacks) -> None:
     ran(world, SURVEY, counts={Kind.ORPHAN_STACK: 2, Kind.DRIFTED: 1}, repaired=1)
-    told = checks(world)["survey"]
-    assert told.verdict is Verdict.WARNING
-    assert "2 orphan-stack, 1 stack-drifted" in told.detail
+    found = checks(world)["survey"]
+    assert found.verdict is Verdict.WARNING
+    assert "2 orphan-stack, 1 stack-drifted" in found.detail
 
 
 def test_what_it_repaired_is_no_reason_to_worry(world: FleetWithStacks) -> None:
@@ -156,19 +156,19 @@ def test_what_it_repaired_is_no_reason_to_worry(world: FleetWithStacks) -> None:
 def test_tenants_from_before_berth_are_told_with_the_command_that_adopts_them(world: FleetWithStacks) -> None:
     ran(world, SURVEY, counts={Kind.UNLISTED: 25})
     world.clock.advance(timedelta(hours=3))
-    told = checks(world)["adoption"]
-    assert (told.verdict, told.detail) == (
+    found = checks(world)["adoption"]
+    assert (found.verdict, found.detail) == (
         Verdict.WARNING,
         "25 from before Berth not listed, 3 h ago: rollouts do not include them",
     )
-    assert "berth adopt" in told.advice
+    assert "berth adopt" in found.advice
 
 
 def test_where_nobody_has_looked_for_them_that_is_said(world: FleetWithStacks) -> None:
     for _ in range(2):
-        told = checks(world)["adoption"]
-        assert told.verdict is Verdict.UNKNOWN
-        assert "berth adopt --dry-run" in told.advice
+        found = checks(world)["adoption"]
+        assert found.verdict is Verdict.UNKNOWN
+        assert "berth adopt --dry-run" in found.advice
         ran(world, SURVEY)
 
 
@@ -180,13 +180,13 @@ def test_one_that_came_to_no_end_is_told_with_the_reason(world: FleetWithStacks)
         reason="There was not enough time.",
         updated_at=done.updated_at,
     )
-    told = checks(world)["survey"]
-    assert told.verdict is Verdict.WARNING
-    assert told.advice == "There was not enough time."
+    found = checks(world)["survey"]
+    assert found.verdict is Verdict.WARNING
+    assert found.advice == "There was not enough time."
 
 
 @pytest.mark.parametrize(
-    ("age", "told"),
+    ("age", "found"),
     [
         (timedelta(seconds=59), "ran 59 s ago"),
         (timedelta(seconds=60), "ran 1 min ago"),
@@ -195,10 +195,10 @@ def test_one_that_came_to_no_end_is_told_with_the_reason(world: FleetWithStacks)
         (timedelta(hours=17), "ran 17 h ago"),
     ],
 )
-def test_how_long_ago_is_told_in_words_that_fit(world: FleetWithStacks, age: timedelta, told: str) -> None:
+def test_how_long_ago_is_told_in_words_that_fit(world: FleetWithStacks, age: timedelta, found: str) -> None:
     ran(world, SURVEY)
     world.clock.advance(age)
-    assert checks(world)["survey"].detail == told
+    assert checks(world)["survey"].detail == found
 
 
 def test_how_often_it_runs_is_told_before_it_has(world: FleetWithStacks) -> None:
@@ -211,15 +211,15 @@ def test_how_often_it_runs_is_told_before_it_has(world: FleetWithStacks) -> None
 
 def test_what_could_not_be_delivered_is_a_problem(world: FleetWithStacks) -> None:
     world.queues.held[QUEUES["schedules"]] = Messages(2, 1, 0)
-    told = checks(world)["dead letters"]
-    assert (told.verdict, told.detail) == (Verdict.PROBLEM, "schedules: 3 undelivered")
-    assert QUEUES["schedules"] in told.advice
+    found = checks(world)["dead letters"]
+    assert (found.verdict, found.detail) == (Verdict.PROBLEM, "schedules: 3 undelivered")
+    assert QUEUES["schedules"] in found.advice
 
 
 def test_a_queue_that_is_gone_is_a_problem(world: FleetWithStacks) -> None:
     world.queues.gone.add(QUEUES["schedules"])
-    told = checks(world)["dead letters"]
-    assert (told.verdict, told.detail) == (Verdict.PROBLEM, "schedules: the queue does not exist")
+    found = checks(world)["dead letters"]
+    assert (found.verdict, found.detail) == (Verdict.PROBLEM, "schedules: the queue does not exist")
 
 
 # How many tenants there may be
@@ -232,16 +232,16 @@ def test_tenants_are_few_enough_or_not(world: FleetWithStacks, limit: int, verdi
     for number in range(8):
         world.add(f"tenant-{number}")
     world.settings.max_tenants = limit
-    told = checks(world)["tenant limit"]
-    assert (told.verdict, told.detail) == (verdict, f"8 of at most {limit} tenants (berth:maxTenants)")
-    assert ("berth:maxTenants" in told.advice) is (verdict is not Verdict.OK)
+    found = checks(world)["tenant limit"]
+    assert (found.verdict, found.detail) == (verdict, f"8 of at most {limit} tenants (berth:maxTenants)")
+    assert ("berth:maxTenants" in found.advice) is (verdict is not Verdict.OK)
 
 
 def test_a_limit_that_the_account_does_not_allow_is_told_before_it_is_reached(world: FleetWithStacks) -> None:
     world.settings.max_tenants = world.max_stacks = 500
-    told = checks(world)["tenant limit"]
-    assert told.verdict is Verdict.WARNING
-    assert told.advice.startswith("The account's quota is 500 stacks. Set berth:maxTenants below that")
+    found = checks(world)["tenant limit"]
+    assert found.verdict is Verdict.WARNING
+    assert found.advice.startswith("The account's quota is 500 stacks. Set berth:maxTenants below that")
     world.max_stacks = None
     assert checks(world)["tenant limit"].verdict is Verdict.OK
 
@@ -264,10 +264,10 @@ def test_a_limit_that_the_account_does_not_allow_is_told_before_it_is_reached(wo
 def test_stacks_are_few_enough_or_not(world: FleetWithStacks, used: int, limit: int, verdict: Verdict) -> None:
     world.max_stacks = limit
     ran(world, SURVEY, coverage=Coverage(all_stacks=used))
-    told = checks(world)["stacks"]
-    assert told.verdict is verdict
-    assert bool(told.advice) is (verdict is not Verdict.OK)
-    assert told.detail.startswith(f"{used} of at most {limit} ")
+    found = checks(world)["stacks"]
+    assert found.verdict is verdict
+    assert bool(found.advice) is (verdict is not Verdict.OK)
+    assert found.detail.startswith(f"{used} of at most {limit} ")
 
 
 def test_what_aws_does_not_say_or_nobody_has_counted_is_unknown(world: FleetWithStacks) -> None:
@@ -297,10 +297,10 @@ def test_the_account_may_run_enough_functions_at_once_or_not(
     world: FleetWithStacks, used: int, limit: int, verdict: Verdict
 ) -> None:
     world.function_concurrency = Concurrency(limit, used)
-    told = checks(world)["functions"]
-    assert told.verdict is verdict
-    assert ("Service Quotas" in told.advice) is (verdict is not Verdict.OK)
-    assert f"{used} ran at once" in told.detail
+    found = checks(world)["functions"]
+    assert found.verdict is verdict
+    assert ("Service Quotas" in found.advice) is (verdict is not Verdict.OK)
+    assert f"{used} ran at once" in found.detail
 
 
 def test_how_many_functions_may_run_is_unknown_where_aws_does_not_say(world: FleetWithStacks) -> None:

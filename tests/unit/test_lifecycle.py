@@ -716,8 +716,8 @@ def test_a_tenant_whose_stack_is_not_recorded_has_to_be_adopted_before_its_delet
 
 def test_a_tenant_whose_stack_is_not_recorded_is_not_upgraded(world: Orders) -> None:
     world.table.plant_metadata(replace(some_metadata(), stack_id=None))
-    told = refused(world.lifecycle.upgrade(ACME, None, BY_ADA), Refusal.NOT_ADOPTED)
-    assert "was not upgraded" in told.reason
+    response = refused(world.lifecycle.upgrade(ACME, None, BY_ADA), Refusal.NOT_ADOPTED)
+    assert "was not upgraded" in response.reason
     assert not world.executions.started
 
 
@@ -742,15 +742,15 @@ def test_a_tenant_with_messages_is_not_deleted_and_every_count_is_told(world: Or
         DEAD_LETTERS: Messages(7, 0, 0),
         OTHER_QUEUE.url: Messages(0, 0, 5),
     }
-    told = refused(world.lifecycle.delete(ACME, BY_ADA), Refusal.NOT_EMPTY)
-    assert told.details == {
+    response = refused(world.lifecycle.delete(ACME, BY_ADA), Refusal.NOT_EMPTY)
+    assert response.details == {
         "messages": {
             "inbound queue": {"visible": 3, "inFlight": 2, "delayed": 1},
             "dead-letter queue": {"visible": 7, "inFlight": 0, "delayed": 0},
             "outbound queue": {"visible": 0, "inFlight": 0, "delayed": 5},
         }
     }
-    assert "3 visible, 2 in flight, 1 delayed" in told.reason
+    assert "3 visible, 2 in flight, 1 delayed" in response.reason
     assert not world.executions.started
     assert world.state() is TenantState.READY
     assert world.metadata.published
@@ -769,9 +769,9 @@ def test_a_tenant_with_unfinished_work_is_not_deleted_because_draining_waits_for
     ready: Orders, spec: dict[str, int]
 ) -> None:
     ready.unfinished_work.held[ACME] = {"inbox of events": 2}
-    told = refused(ready.lifecycle.delete(ACME, replace(BY_ADA, **spec)), Refusal.NOT_EMPTY)  # type: ignore[arg-type]
-    assert told.details == {"messages": {"inbox of events": {"visible": 2, "inFlight": 0, "delayed": 0}}}
-    assert told.reason.endswith("Draining waits for queues only.")
+    response = refused(ready.lifecycle.delete(ACME, replace(BY_ADA, **spec)), Refusal.NOT_EMPTY)  # type: ignore[arg-type]
+    assert response.details == {"messages": {"inbox of events": {"visible": 2, "inFlight": 0, "delayed": 0}}}
+    assert response.reason.endswith("Draining waits for queues only.")
     assert not ready.executions.started
 
 
@@ -836,10 +836,10 @@ def test_while_an_operation_is_running_others_are_refused_as_busy_with_its_name(
     world: Orders, first: Operation, second: Operation
 ) -> None:
     run = going_on(world, first)
-    told = refused(order(world, second), Refusal.BUSY)
+    response = refused(order(world, second), Refusal.BUSY)
     release = None if first is Operation.DELETE else NEXT_VERSION
-    assert told.details == {"operation": first.value, "version": release, "execution": run.execution}
-    assert f"busy: {first}{f' {release}' if release else ''} is running" in told.reason
+    assert response.details == {"operation": first.value, "version": release, "execution": run.execution}
+    assert f"busy: {first}{f' {release}' if release else ''} is running" in response.reason
     assert len(world.executions.started) == 1
 
 
@@ -940,8 +940,8 @@ def test_the_same_request_with_other_options_is_refused_as_busy(
     if operation is not Operation.CREATE:
         world.provision()
     run = world.begun(order(world, operation, replace(BY_ADA, **before)))  # type: ignore[arg-type]
-    told = refused(order(world, operation, replace(BY_ADA, **now)), Refusal.BUSY)  # type: ignore[arg-type]
-    assert told.details["execution"] == run.execution
+    response = refused(order(world, operation, replace(BY_ADA, **now)), Refusal.BUSY)  # type: ignore[arg-type]
+    assert response.details["execution"] == run.execution
     assert len(world.executions.started) == 1
 
 

@@ -104,7 +104,7 @@ EVENTS: dict[str, dict[str, Any]] = {
 }
 
 
-def told(call: Callable[[], object], capsys: pytest.CaptureFixture[str]) -> str:
+def logged(call: Callable[[], object], capsys: pytest.CaptureFixture[str]) -> str:
     """What is logged, with what is raised."""
     try:
         call()
@@ -131,9 +131,9 @@ def test_no_secret_is_told_when_all_is_well_or_nothing_is(
     load: Load, world: World, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     handler = load(name)
-    first = told(lambda: handler(EVENTS[name], None), capsys)
+    first = logged(lambda: handler(EVENTS[name], None), capsys)
     world.ports = SimpleNamespace()  # type: ignore[assignment]  # Whatever is asked for is a fault.
-    at_fault = told(lambda: handler(EVENTS[name], None), capsys)
+    at_fault = logged(lambda: handler(EVENTS[name], None), capsys)
     assert first
     assert at_fault
     assert SECRET not in first + at_fault
@@ -149,7 +149,7 @@ def test_no_task_token_is_told_by_a_step_that_is_throttled_or_fails(
             raise error
 
         world.table.remember_token = refuse  # type: ignore[method-assign]
-        log += told(lambda: handler(EVENTS["await_stack"], None), capsys)
+        log += logged(lambda: handler(EVENTS["await_stack"], None), capsys)
     assert "Step failed" in log
     assert "Rate exceeded" in log
     assert SECRET not in log
@@ -160,7 +160,7 @@ def test_no_secret_is_told_by_whoever_does_not_understand(
     load: Load, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     handler = load(name)
-    logs = [told(lambda given=event: handler(given, None), capsys) for event in broken(EVENTS[name])]  # type: ignore[misc]
+    logs = [logged(lambda given=event: handler(given, None), capsys) for event in broken(EVENTS[name])]  # type: ignore[misc]
     assert len(logs) > 5
     assert not [log for log in logs if SECRET in log]
 
@@ -171,7 +171,7 @@ def test_a_secret_that_is_told_would_be_noticed(load: Load, world: World, capsys
 
     handler = load("await_operator")
     world.rollout_table.rollout = careless  # type: ignore[assignment,method-assign]
-    assert SECRET in told(lambda: handler(EVENTS["await_operator"], None), capsys)
+    assert SECRET in logged(lambda: handler(EVENTS["await_operator"], None), capsys)
 
 
 @pytest.mark.parametrize("character", ["\x1b[2J", "\x9b2J", "\x07", "\u202e", "\u2028"], ids=ascii)

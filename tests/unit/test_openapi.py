@@ -400,8 +400,8 @@ class InProcess(HTTPAdapter):
             pattern = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", template)
             match = re.fullmatch(pattern, unquote(url.path))
             if match and method == request.method:
-                told = self._invoke(function, self._event(request, route, match.groupdict(), url.query))
-                return told["statusCode"], told["headers"], told["body"].encode()
+                answered = self._invoke(function, self._event(request, route, match.groupdict(), url.query))
+                return answered["statusCode"], answered["headers"], answered["body"].encode()
         return 404, {"Content-Type": "application/json"}, b'{"message":"Not Found"}'
 
     def routes(self) -> dict[str, str]:
@@ -618,10 +618,10 @@ def test_only_the_description_says_that_the_last_stage_takes_the_rest(sizes: lis
     ids=json.dumps,
 )
 def test_the_spec_in_an_answer_equals_the_request(body: dict[str, Any]) -> None:
-    told = spec_document(spec_from(body, max_concurrency=5))
-    CONTROL_PLANE.validator({"$ref": "#/components/schemas/RolloutSpec"}).validate(told)
+    answered = spec_document(spec_from(body, max_concurrency=5))
+    CONTROL_PLANE.validator({"$ref": "#/components/schemas/RolloutSpec"}).validate(answered)
     for name in body.keys() - {"stages"}:
-        assert told[name] == body[name]
+        assert answered[name] == body[name]
 
 
 # What it says about answers
@@ -647,11 +647,11 @@ def ask(session: requests.Session, asked: Asked) -> Response:
     )
     # No check of whether it is a server's error: those are documented, too, and some are provoked here.
     response = case.call_and_validate(base_url=BASE_URL, session=session, checks=list(CHECKS[1:]))
-    told = CONTROL_PLANE.resolved(operation.definition.raw["responses"][str(response.status_code)])
+    answered = CONTROL_PLANE.resolved(operation.definition.raw["responses"][str(response.status_code)])
     models = {answer.status: answer.model for answer in BY_NAME[asked.operation_id].answers}
     if response.status_code in models:
         decode(models[response.status_code], response.json())
-    known = {name.lower() for name in told.get("headers", {})} | {"content-type"}
+    known = {name.lower() for name in answered.get("headers", {})} | {"content-type"}
     assert set(response.headers) <= known, f"{asked}: not every header is documented"
     return response
 
@@ -758,8 +758,8 @@ def _documented() -> Iterator[tuple[AnswerKind, dict[str, Any]]]:
             for media in CONTROL_PLANE.resolved(response)["content"].values():
                 for found in media["schema"].get("oneOf", [media["schema"]]):
                     if found != {"$ref": "#/components/schemas/GatewayMessage"}:
-                        told = CONTROL_PLANE.resolved(found)
-                        yield (name, int(status), told["properties"].get("type", {}).get("const")), told
+                        answered = CONTROL_PLANE.resolved(found)
+                        yield (name, int(status), answered["properties"].get("type", {}).get("const")), answered
 
 
 DOCUMENTED = dict(_documented())
@@ -880,9 +880,9 @@ def test_every_reason_to_refuse_is_documented() -> None:
 
 
 def test_the_status_in_a_problem_is_the_http_status() -> None:
-    problems = {(status, kind): told for (_, status, kind), told in DOCUMENTED.items() if kind}
+    problems = {(status, kind): answered for (_, status, kind), answered in DOCUMENTED.items() if kind}
     assert len(problems) == len({kind for _, kind in problems})
-    assert all(told["properties"]["status"] == {"const": status} for (status, _), told in problems.items())
+    assert all(answered["properties"]["status"] == {"const": status} for (status, _), answered in problems.items())
 
 
 @pytest.mark.parametrize("operation_id", OPERATIONS)
@@ -910,9 +910,9 @@ def test_credentials_are_given_by_the_route_of_their_access(
 
 
 def test_only_a_dry_run_has_changes(session: requests.Session) -> None:
-    told = {name: ask(session, Asked("getRollout", rollout)).json() for name, rollout in ROLLOUTS.items()}
-    assert [name for name, document in told.items() if "changes" in document] == ["dry"]
-    assert told["failed"]["failures"][0]["tenants"] == ["outdated"]
+    answered = {name: ask(session, Asked("getRollout", rollout)).json() for name, rollout in ROLLOUTS.items()}
+    assert [name for name, document in answered.items() if "changes" in document] == ["dry"]
+    assert answered["failed"]["failures"][0]["tenants"] == ["outdated"]
 
 
 # Whatever is asked

@@ -306,9 +306,9 @@ def test_an_explicit_create_that_fails_leaves_the_tenant_failed_and_no_longer_de
     run = a_run(2)
     world.begin(run)
     world.record_failure(run)
-    told = world.decision()
-    assert isinstance(told, Failed)
-    assert told.audit.execution == run.execution
+    response = world.decision()
+    assert isinstance(response, Failed)
+    assert response.audit.execution == run.execution
 
 
 def test_a_restored_tenant_may_be_created_again_by_anyone(world: Operations) -> None:
@@ -707,8 +707,8 @@ def resource(name: str, status: str, reason: str = "", *, kind: str = "AWS::SQS:
     return ResourceEvent(NOON, name, kind, status, reason, is_stack=False, cancelled="cancelled" in reason)
 
 
-def newest_first(*told: ResourceEvent) -> Iterator[ResourceEvent]:
-    return reversed(told)
+def newest_first(*response: ResourceEvent) -> Iterator[ResourceEvent]:
+    return reversed(response)
 
 
 FAILED_CREATE = (

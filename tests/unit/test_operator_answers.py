@@ -265,15 +265,15 @@ def test_every_document_of_an_operation_has_its_reason() -> None:
     table = InMemoryTable()
     take(table, a_run(request=Request(by="ada", reason="Ticket 4711")))
     document = as_sent(tenant_response(tenant_detail(ACME, table)))
-    told = (document["currentOperation"], *document["audits"], *document["history"])
-    assert [each["reason"] for each in told] == ["Ticket 4711"] * 3
+    answered = (document["currentOperation"], *document["audits"], *document["history"])
+    assert [each["reason"] for each in answered] == ["Ticket 4711"] * 3
 
 
 def test_an_entry_without_a_recorded_request_has_only_the_caller() -> None:
     entry = HistoryEntry(ACME, NOON, Operation.CREATE, VERSION, 1, Status.STARTED, "execution", requested_by="ada")
     detail = replace(a_detail(), history=[entry])
-    (told,) = as_sent(tenant_response(detail))["history"]
-    assert (told["requestedBy"], told["reason"], told["request"]) == ("ada", None, None)
+    (answered,) = as_sent(tenant_response(detail))["history"]
+    assert (answered["requestedBy"], answered["reason"], answered["request"]) == ("ada", None, None)
 
 
 def test_an_altered_entry_is_marked_as_altered() -> None:
@@ -327,8 +327,8 @@ def test_an_operation_with_an_unknown_caller_has_null() -> None:
     table = InMemoryTable()
     take(table, a_run(request=Request()))
     document = as_sent(tenant_response(tenant_detail(ACME, table)))
-    for told in (document["currentOperation"], *document["audits"], *document["history"]):
-        assert told["requestedBy"] is None
+    for answered in (document["currentOperation"], *document["audits"], *document["history"]):
+        assert answered["requestedBy"] is None
 
 
 def test_rows_from_before_versions_are_shown() -> None:

@@ -493,5 +493,5 @@ def test_every_event_is_accepted_or_refused_without_other_errors(event: Json) ->
 def test_a_body_is_accepted_whole_or_refused(body: Json) -> None:
     for route in WITH_BODY:
         if (request := understood(route, an_event(body))) is not None:
-            told = msgspec.to_builtins(request)
-            assert body == {name: told.get(name, value) for name, value in body.items()}
+            response = msgspec.to_builtins(request)
+            assert body == {name: response.get(name, value) for name, value in body.items()}

@@ -346,8 +346,8 @@ def test_every_operation_is_understood(operation: Operation) -> None:
 )
 def test_what_was_asked_for_reaches_the_run_as_it_was_asked(request_: Request) -> None:
     run = replace(RUN, request=request_)
-    told = json.loads(json.dumps(machine_input(run.attempt, request_)))
-    assert schemas.parse_run({"execution": {**EXECUTION, "Input": told}}) == run
+    response = json.loads(json.dumps(machine_input(run.attempt, request_)))
+    assert schemas.parse_run({"execution": {**EXECUTION, "Input": response}}) == run
 
 
 def test_an_execution_that_another_one_started_is_a_run_as_any_other() -> None:
@@ -402,7 +402,7 @@ OTHER_OUTCOMES = [
 ]
 
 
-def told(outcome: Any) -> Event:
+def response(outcome: Any) -> Event:
     through_the_machine: Event = json.loads(json.dumps(outcome_json(outcome)))
     return through_the_machine
 
@@ -415,9 +415,9 @@ def test_every_outcome_is_tried() -> None:
 
 @pytest.mark.parametrize("started", STARTS, ids=lambda started: started.outcome)
 def test_what_starting_said_is_what_inspecting_and_awaiting_are_told(started: Start) -> None:
-    step = schemas.parse_stack_step({"execution": EXECUTION, "stack": told(started)})
+    step = schemas.parse_stack_step({"execution": EXECUTION, "stack": response(started)})
     assert step == schemas.StackStep(RUN, started)
-    waiting = schemas.parse_await_step({"execution": EXECUTION, "stack": told(started), "taskToken": "AAAA"})
+    waiting = schemas.parse_await_step({"execution": EXECUTION, "stack": response(started), "taskToken": "AAAA"})
     assert waiting == schemas.AwaitStep(RUN, started, "AAAA")
 
 
@@ -430,7 +430,7 @@ def test_a_step_that_was_throttled_says_so_as_starting_does() -> None:
 @pytest.mark.parametrize(
     "stack",
     [
-        *[told(outcome) for outcome in [*OTHER_OUTCOMES, DONE]],
+        *[response(outcome) for outcome in [*OTHER_OUTCOMES, DONE]],
         {"outcome": "started"},
         {"outcome": "started", "stackId": ""},
         {"outcome": "clearing", "reason": "no stack id"},
@@ -456,26 +456,26 @@ def test_what_starting_never_says_is_refused(stack: Event) -> None:
 def test_finishing_takes_the_queue_and_the_version_that_the_stack_says_itself() -> None:
     done = replace(DONE, version="0.0.7")
     for operation in (Operation.CREATE, Operation.UPDATE):
-        event = changed({"execution": EXECUTION, "stack": told(done)}, (*INPUT, "operation"), operation.value)
+        event = changed({"execution": EXECUTION, "stack": response(done)}, (*INPUT, "operation"), operation.value)
         step = schemas.parse_finish_step(event)
         assert (step.run.attempt.operation, step.stack) == (operation, done)
 
 
 def test_finishing_a_delete_takes_that_the_stack_is_gone() -> None:
-    step = schemas.parse_finish_step({"execution": DELETE_EXECUTION, "stack": told(Gone())})
+    step = schemas.parse_finish_step({"execution": DELETE_EXECUTION, "stack": response(Gone())})
     assert step == schemas.FinishStep(DELETE, None)
 
 
 @pytest.mark.parametrize("operation", [Operation.CREATE, Operation.UPDATE])
 def test_only_a_delete_ends_with_a_stack_that_is_gone(operation: Operation) -> None:
-    event = changed({"execution": EXECUTION, "stack": told(Gone())}, (*INPUT, "operation"), operation.value)
+    event = changed({"execution": EXECUTION, "stack": response(Gone())}, (*INPUT, "operation"), operation.value)
     with pytest.raises(InvalidRequest, match=f"{operation} does not end with 'gone'"):
         schemas.parse_finish_step(event)
 
 
 def test_a_delete_never_publishes() -> None:
     with pytest.raises(InvalidRequest, match="DELETE does not end with 'done'"):
-        schemas.parse_finish_step({"execution": DELETE_EXECUTION, "stack": told(DONE)})
+        schemas.parse_finish_step({"execution": DELETE_EXECUTION, "stack": response(DONE)})
 
 
 @pytest.mark.parametrize(
@@ -484,7 +484,7 @@ def test_a_delete_never_publishes() -> None:
 @pytest.mark.parametrize("execution", [EXECUTION, DELETE_EXECUTION], ids=["create", "delete"])
 def test_nothing_else_is_an_end(execution: Event, outcome: object) -> None:
     with pytest.raises(InvalidRequest, match="stack"):
-        schemas.parse_finish_step({"execution": execution, "stack": told(outcome)})
+        schemas.parse_finish_step({"execution": execution, "stack": response(outcome)})
 
 
 # Failures
@@ -496,7 +496,7 @@ def failure(given: Event) -> schemas.FailureStep:
 
 @pytest.mark.parametrize("failed_stack", [STACK_ID, None])
 def test_an_outcome_that_says_why_is_the_stacks_failure(failed_stack: str | None) -> None:
-    step = failure(told(GaveUp("It broke.", failed_stack)))
+    step = failure(response(GaveUp("It broke.", failed_stack)))
     cause = RootCause(NAMES.stack_of(ACME), "AWS::CloudFormation::Stack", "It broke.")
     assert step == schemas.FailureStep(RUN, cause, failed_stack)
 
@@ -553,10 +553,10 @@ def test_what_is_nested_too_deeply_is_refused_before_anybody_shows_it(parse: Any
 
 
 def test_who_gave_up_because_it_was_throttled_is_told_from_who_failed() -> None:
-    step = failure(told(GaveUp("Rate exceeded", throttled=True)))
+    step = failure(response(GaveUp("Rate exceeded", throttled=True)))
     assert step == schemas.FailureStep(RUN, RootCause(NAMES.stack_of(ACME), THROTTLING, "Rate exceeded"), None)
     assert step.failure.is_throttling
-    assert not failure(told(GaveUp("It broke."))).failure.is_throttling
+    assert not failure(response(GaveUp("It broke."))).failure.is_throttling
 
 
 @pytest.mark.parametrize(

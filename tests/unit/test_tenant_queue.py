@@ -658,9 +658,9 @@ def test_an_unconfirmed_create_is_refused_whatever_the_status_of_its_stack(owned
 def test_an_old_description_does_not_refuse_a_request(owned: Claiming) -> None:
     class Slow(FakeResources):
         def resource(self, resource: StackResource) -> ResourceState | None:
-            told = super().resource(resource)
+            response = super().resource(resource)
             owned.clock.advance(CONSISTENT_WITHIN * 2)
-            return told
+            return response
 
     owned.stack_resources = Slow()
     assert owned.sent(UPDATE) == Waiting(confirmed=False)
@@ -728,5 +728,5 @@ def test_an_invalid_request_fails_if_cloudformation_confirms_it(owned: Claiming,
     owned.clock.advance(CONSISTENT_WITHIN + A_SECOND)
     assert isinstance(owned.sent(invalid, kind), NotConfirmed)
     owned.stack_resources.show(claims(kind))
-    told = owned.sent(invalid, kind)
-    assert told == Provided(None) if kind is Kind.DELETE else NotProvided(f"InvalidRequest: {invalid}")
+    response = owned.sent(invalid, kind)
+    assert response == Provided(None) if kind is Kind.DELETE else NotProvided(f"InvalidRequest: {invalid}")

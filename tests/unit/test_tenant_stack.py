@@ -515,17 +515,17 @@ def test_a_list_of_resources_that_lags_is_read_again(run: Run, listed: Queue | N
 
 
 @pytest.mark.parametrize(
-    ("listed", "told"), [(None, "missing"), (OTHER_QUEUE, OTHER_QUEUE.url)], ids=["none", "another"]
+    ("listed", "response"), [(None, "missing"), (OTHER_QUEUE, OTHER_QUEUE.url)], ids=["none", "another"]
 )
 def test_a_queue_that_is_never_among_the_stacks_resources_is_given_up_at_the_deadline(
-    world: Stepping, listed: Queue | None, told: str
+    world: Stepping, listed: Queue | None, response: str
 ) -> None:
     stack_id = world.plant("CREATE_COMPLETE")
     world.stacks.resources[stack_id] = listed
     world.clock.advance(DEADLINE * 2)
     outcome = world.inspect(Started(stack_id))
     assert isinstance(outcome, GaveUp)
-    assert f"the queue among its resources is {told}" in outcome.reason
+    assert f"the queue among its resources is {response}" in outcome.reason
     assert stack_id in outcome.reason
 
 

@@ -810,8 +810,8 @@ def test_a_run_that_no_longer_owns_the_tenant_reviews_nothing_and_changes_nothin
 
 def test_an_update_that_gave_up_at_the_start_is_not_inspected(world: Updating) -> None:
     world.plant(version=NEXT_VERSION)
-    told = GaveUp("The update would replace the inbound queue.")
-    assert world.inspect(told) == told
+    response = GaveUp("The update would replace the inbound queue.")
+    assert world.inspect(response) == response
     assert not world.stacks.calls
 
 

@@ -174,20 +174,20 @@ def _step(**more: Callable[[Random, TenantId], object]) -> Forge:
     def forge(rng: Random) -> Event:
         execution = _execution(rng)
         tenant = TenantId.parse(execution["Input"]["tenantId"])
-        told = {name: said(rng, tenant) for name, said in more.items()}
-        return {"execution": execution, **{name: each for name, each in told.items() if each is not None}}
+        response = {name: said(rng, tenant) for name, said in more.items()}
+        return {"execution": execution, **{name: each for name, each in response.items() if each is not None}}
 
     return forge
 
 
 def _started(rng: Random, tenant: TenantId) -> Event:
     outcome = rng.choice(("started", "started", "started", "clearing", "unchanged", "gone", "again", "failed"))
-    told: Event = {"outcome": outcome}
+    response: Event = {"outcome": outcome}
     if outcome in ("started", "clearing", "unchanged"):
-        told["stackId"] = _stack_id(rng, tenant)
+        response["stackId"] = _stack_id(rng, tenant)
     if outcome in ("again", "failed"):
-        told["reason"] = "It broke."
-    return told
+        response["reason"] = "It broke."
+    return response
 
 
 def _inspected(rng: Random, tenant: TenantId) -> Event:
@@ -354,8 +354,8 @@ def _asked(rng: Random, properties: Event, **more: object) -> Event:
 def _tenant_metadata(rng: Random) -> Event:
     tenant = rng.choice(TENANTS)
     queue, stack_id = _queue(rng, tenant), _stack_id(rng, tenant)
-    told = {"TenantId": tenant.value, "InboundQueueArn": queue.arn, "InboundQueueUrl": queue.url}
-    return _asked(rng, told, StackId=stack_id, PhysicalResourceId="tenant-metadata")
+    response = {"TenantId": tenant.value, "InboundQueueArn": queue.arn, "InboundQueueUrl": queue.url}
+    return _asked(rng, response, StackId=stack_id, PhysicalResourceId="tenant-metadata")
 
 
 _TEAMS = (BILLING, BILLING, AT_WORK, AT_WORK, NEIGHBOUR, StackResource(AT_WORK.stack, "Another"))

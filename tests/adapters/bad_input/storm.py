@@ -35,7 +35,7 @@ def storm(
             met[meet(event)] += 1
         except BaseException as error:
             error.add_note(
-                f"Input {seed} at {edge}: {told(event)}\n"
+                f"Input {seed} at {edge}: {as_text(event)}\n"
                 f"Once more: BERTH_FUZZ_SEED={seed} pytest '{os.environ['PYTEST_CURRENT_TEST'].rpartition(' ')[0]}'"
             )
             raise
@@ -50,7 +50,7 @@ def _seeds(inputs: int) -> Iterable[int]:
     return [int(ONLY)] if ONLY else range(inputs)
 
 
-def told(event: object) -> str:
+def as_text(event: object) -> str:
     try:
         text = ascii(event)
     except RecursionError:

@@ -177,13 +177,13 @@ def test_an_unconfirmed_event_has_no_effect_and_no_response(
     def meet(event: Any) -> str:
         given = {"execution": {"StartTime": since.isoformat(), "Input": {"event": event}}, "confirmed": confirmed}
         try:
-            told = plane.call("settle_tenant_queue", given)
+            response = plane.call("settle_tenant_queue", given)
         except InvalidRequest:
-            told = {"outcome": "not understood"}
+            response = {"outcome": "not understood"}
         assert not plane.effects
         assert not plane.answers
-        assert told["outcome"] in ("not understood", "waiting" if since == NOON or confirmed else "refused")
-        return str(told["outcome"])
+        assert response["outcome"] in ("not understood", "waiting" if since == NOON or confirmed else "refused")
+        return str(response["outcome"])
 
     met = storm(
         f"forged/{kind}/{since}/{confirmed}", plane, lambda rng: an_input(rng, forged), meet, inputs=INPUTS // 3
@@ -198,18 +198,18 @@ def test_any_input_of_the_settling_machine_is_understood_or_refused(plane: Contr
 
     def meet(event: Any) -> str:
         try:
-            told = plane.call("settle_tenant_queue", event)
+            response = plane.call("settle_tenant_queue", event)
         except InvalidRequest:
             assert not plane.effects, f"refused, but for {plane.effects}"
             assert not plane.answers
             return "refused"
         except (BerthError, OSError):
-            told = {"outcome": "fault"}
+            response = {"outcome": "fault"}
         asked = at(event, "execution", "Input", "event")
         assert claims_to_be_a_resources(asked)
         assert asks_for_tenant_queue(asked) or not plane.effects
         assert is_moment(at(event, "execution", "StartTime"))
-        return str(told["outcome"])
+        return str(response["outcome"])
 
     met = storm("settle_tenant_queue", plane, lambda rng: an_input(rng, template), meet)
     assert INPUTS < 100 or (met["refused"] and met["failed"]), met

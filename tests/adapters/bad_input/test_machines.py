@@ -77,15 +77,15 @@ STEPS: dict[str, tuple[dict[str, Any], Callable[[object], bool]]] = {
 
 def meet(plane: ControlPlane, function: str, event: Any, is_understood: Callable[[object], bool]) -> str:
     try:
-        told = plane.call(function, event)
+        response = plane.call(function, event)
     except InvalidRequest:
         assert not plane.effects, f"refused, but for {plane.effects}"
         return "refused"
     except BerthError as expected:
-        told = {"outcome": type(expected).__name__}
+        response = {"outcome": type(expected).__name__}
     assert is_understood(event), "was not refused"
-    json.dumps(told)
-    return str(at(told, "outcome"))
+    json.dumps(response)
+    return str(at(response, "outcome"))
 
 
 @pytest.mark.parametrize("step", STEPS)

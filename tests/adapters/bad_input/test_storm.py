@@ -13,7 +13,7 @@ import pytest
 from orchestrator.common.errors import InvalidRequest
 from tests.adapters.bad_input import test_custom_resources, test_machines
 from tests.adapters.bad_input.inputs import an_input, sent
-from tests.adapters.bad_input.storm import storm, told
+from tests.adapters.bad_input.storm import as_text, storm
 from tests.adapters.bad_input.test_api import ROUTES, a_request, met, requests_like
 from tests.adapters.bad_input.world import RESPONSE_URL, SERVICE, ControlPlane
 
@@ -23,7 +23,7 @@ SECRET = "sesame-1234"
 @pytest.mark.parametrize("route", ROUTES)
 def test_a_seed_makes_the_same_input_again(route: str) -> None:
     def made() -> list[str]:
-        return [told(requests_like(route)(Random(seed))) for seed in range(20)]
+        return [as_text(requests_like(route)(Random(seed))) for seed in range(20)]
 
     assert made() == made()
     assert len(set(made())) > 10

@@ -182,9 +182,9 @@ class Functions:
         # Clients that were made before would not hear of it.
         forget_functions()
 
-    def answer(self, operation: str, told: dict[str, Any]) -> None:
+    def answer(self, operation: str, response: dict[str, Any]) -> None:
         """Let AWS return this response to an operation that moto does not implement."""
-        self.hook(f"before-call.*.{operation}", lambda **_: (AWSResponse("", 200, {}, None), told))
+        self.hook(f"before-call.*.{operation}", lambda **_: (AWSResponse("", 200, {}, None), response))
         forget_functions()
 
     def show_execution(self, params: dict[str, Any], **_: object) -> tuple[AWSResponse, dict[str, Any]] | None:
@@ -332,9 +332,9 @@ DEPLOYMENT = {"Mode": "EXPRESS", "DisableRollback": False}
 def step(functions: Functions, name: str, run: Run, **more: object) -> dict[str, Any]:
     """Call the function of a state, from an execution that is running."""
     functions.shown = {run.execution: run}
-    told: dict[str, Any] = functions.call(name, step_event(run, **more))
+    response: dict[str, Any] = functions.call(name, step_event(run, **more))
     functions.shown = {}
-    return told
+    return response
 
 
 def served(functions: Functions) -> bool:

@@ -19,7 +19,7 @@ URL = "https://cloudformation-custom-resource-response-euwest1.s3.eu-west-1.amaz
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> Told:
+def response(monkeypatch: pytest.MonkeyPatch) -> Told:
     """The responses to CloudFormation."""
     answers: Told = []
     monkeypatch.setattr(custom_resource, "_put", lambda _url, body: answers.append(json.loads(body)))
@@ -43,8 +43,8 @@ def event(kind: str, generation: int = 1, *, before: int = 1) -> dict[str, Any]:
 class Stage:
     """The stage of the API, with the proof that it has."""
 
-    def __init__(self, functions: Functions, told: Told, proof: str | None = None) -> None:
-        self.functions, self.told, self.has = functions, told, proof
+    def __init__(self, functions: Functions, response: Told, proof: str | None = None) -> None:
+        self.functions, self.response, self.has = functions, response, proof
         functions.ports.api_stage = self
 
     def proof(self) -> str | None:
@@ -53,71 +53,73 @@ class Stage:
     def deploy(self, asked: dict[str, Any], stack: str | None = None) -> str:
         """The proof that the functions have the digest of afterwards."""
         self.functions.deploy("api_proof", asked, stack=stack)
-        proof: str = self.told[-1]["Data"]["Value"]
-        assert self.told[-1]["Data"]["Digest"] == digest_of(proof)
+        proof: str = self.response[-1]["Data"]["Value"]
+        assert self.response[-1]["Data"]["Digest"] == digest_of(proof)
         return proof
 
 
 UNDOING = "UPDATE_ROLLBACK_IN_PROGRESS"
 
 
-def test_a_deployment_keeps_the_proof_of_the_stage(functions: Functions, told: Told) -> None:
-    assert Stage(functions, told, "the first").deploy(event("Update")) == "the first"
+def test_a_deployment_keeps_the_proof_of_the_stage(functions: Functions, response: Told) -> None:
+    assert Stage(functions, response, "the first").deploy(event("Update")) == "the first"
 
 
-def test_another_generation_gets_another_proof(functions: Functions, told: Told) -> None:
-    assert Stage(functions, told, "the first").deploy(event("Update", 2)) != "the first"
+def test_another_generation_gets_another_proof(functions: Functions, response: Told) -> None:
+    assert Stage(functions, response, "the first").deploy(event("Update", 2)) != "the first"
 
 
-def test_a_rollback_before_the_stage_keeps_the_proof_of_the_stage(functions: Functions, told: Told) -> None:
-    stage = Stage(functions, told, "the first")
+def test_a_rollback_before_the_stage_keeps_the_proof_of_the_stage(functions: Functions, response: Told) -> None:
+    stage = Stage(functions, response, "the first")
     stage.deploy(event("Update", 2))
     assert stage.deploy(event("Update", 1, before=2), stack=UNDOING) == stage.has
 
 
-def test_a_rollback_after_the_stage_keeps_the_proof_of_the_stage(functions: Functions, told: Told) -> None:
-    stage = Stage(functions, told, "the first")
+def test_a_rollback_after_the_stage_keeps_the_proof_of_the_stage(functions: Functions, response: Told) -> None:
+    stage = Stage(functions, response, "the first")
     stage.has = stage.deploy(event("Update", 2))
     assert stage.deploy(event("Update", 1, before=2), stack=UNDOING) == stage.has
 
 
-def test_a_stage_that_cannot_be_read_is_an_error_so_that_lambda_retries(functions: Functions, told: Told) -> None:
+def test_a_stage_that_cannot_be_read_is_an_error_so_that_lambda_retries(functions: Functions, response: Told) -> None:
     functions.throttle("GetStage")
     with pytest.raises(Throttled):
         functions.deploy("api_proof", event("Update"))
-    assert told == []
+    assert response == []
 
 
 @pytest.mark.parametrize("kind", ["Create", "Update"])
-def test_a_proof_has_its_digest_and_is_hidden_by_cloudformation(functions: Functions, told: Told, kind: str) -> None:
+def test_a_proof_has_its_digest_and_is_hidden_by_cloudformation(
+    functions: Functions, response: Told, kind: str
+) -> None:
     functions.deploy("api_proof", event(kind, 2))
-    (answer,) = told
+    (answer,) = response
     assert (answer["Status"], answer["NoEcho"], answer["PhysicalResourceId"]) == ("SUCCESS", True, "api-proof")
     proof, digest = answer["Data"]["Value"], answer["Data"]["Digest"]
     assert digest == digest_of(proof)
     assert ApiGateway(digest).sent({"stageVariables": {"proof": proof}})
 
 
-def test_proofs_are_unique_and_valid_stage_variables(functions: Functions, told: Told) -> None:
+def test_proofs_are_unique_and_valid_stage_variables(functions: Functions, response: Told) -> None:
     for _ in range(50):
         functions.deploy("api_proof", event("Update", 2))
-    proofs = {answer["Data"]["Value"] for answer in told}
+    proofs = {answer["Data"]["Value"] for answer in response}
     assert len(proofs) == 50
     assert all(re.fullmatch("[A-Za-z0-9_-]{43}", proof) for proof in proofs)
 
 
-def test_a_delete_does_nothing(functions: Functions, told: Told) -> None:
+def test_a_delete_does_nothing(functions: Functions, response: Told) -> None:
     functions.call("api_proof", event("Delete"))
-    (answer,) = told
+    (answer,) = response
     assert (answer["Status"], answer["Data"]) == ("SUCCESS", {})
 
 
 @pytest.mark.usefixtures("lines")
-def test_the_proof_is_not_logged(functions: Functions, told: Told, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_proof_is_not_logged(functions: Functions, response: Told, capsys: pytest.CaptureFixture[str]) -> None:
     functions.deploy("api_proof", event("Create"))
     logged = "".join(capsys.readouterr())
     assert "Answered CloudFormation" in logged
-    assert told[0]["Data"]["Value"] not in logged
+    assert response[0]["Data"]["Value"] not in logged
 
 
 @pytest.mark.usefixtures("lines")
@@ -132,8 +134,8 @@ def test_the_proof_of_an_event_is_not_logged(
         assert proof not in logged
 
 
-def test_a_new_proof_needs_only_the_confirmation_of_the_deployment(functions: Functions, told: Told) -> None:
+def test_a_new_proof_needs_only_the_confirmation_of_the_deployment(functions: Functions, response: Told) -> None:
     resources = functions.deploy("api_proof", event("Create"))
-    assert told
+    assert response
     assert resources.asked == ["resource", "stack_status"]
     assert functions.requests == []

@@ -50,8 +50,8 @@ def test_messages_stop_a_delete_and_the_queue_is_restored(functions: Functions) 
     failed = step(functions, "check_messages", DELETE)
     assert (failed["outcome"], failed["failedStack"]) == ("failed", None)
     assert "inbound queue: 1 visible, 0 in flight, 0 delayed" in failed["reason"]
-    told = step(functions, "record_failure", DELETE, failure=failed)
-    assert "1 visible" in told["Cause"]
+    response = step(functions, "record_failure", DELETE, failure=failed)
+    assert "1 visible" in response["Cause"]
     assert served(functions)
     assert functions.sent_to("cloudformation.DeleteStack") == []
 
@@ -128,8 +128,8 @@ def test_a_delete_that_failed_half_way_has_its_root_cause_and_keeps_the_queue_wi
         assert step(functions, "inspect_stack", DELETE, stack=started)["outcome"] == "again"
     failed = step(functions, "start_stack", DELETE, lookedAt=timestamp(functions.clock.now()))
     assert (failed["outcome"], failed["failedStack"]) == ("failed", started["stackId"])
-    told = step(functions, "record_failure", DELETE, failure=failed)
-    assert told["Cause"] == "Tenant acme: InboundQueue (AWS::SQS::Queue): in use"
+    response = step(functions, "record_failure", DELETE, failure=failed)
+    assert response["Cause"] == "Tenant acme: InboundQueue (AWS::SQS::Queue): in use"
     status, _, body = functions.get_queue({"tenantId": "acme"})
     assert (status, body["rootCause"]["reason"]) == (424, "in use")
 
@@ -138,5 +138,5 @@ def test_a_delete_that_failed_half_way_has_its_root_cause_and_keeps_the_queue_wi
 def test_throttling_by_sqs_is_an_outcome(functions: Functions) -> None:
     step(functions, "begin", DELETE)
     functions.throttle("GetQueueAttributes")
-    told = step(functions, "check_messages", DELETE)
-    assert told == {"outcome": "again", "reason": "GetQueueAttributes: Rate exceeded", "throttled": True}
+    response = step(functions, "check_messages", DELETE)
+    assert response == {"outcome": "again", "reason": "GetQueueAttributes: Rate exceeded", "throttled": True}

@@ -40,8 +40,8 @@ EVIL = Queue("arn:aws:sqs:eu-west-1:666666666666:evil", "https://sqs.eu-west-1.a
 
 def done(queue: Queue = QUEUE, *, stack_id: str | None = None, version: str = NEXT_VERSION) -> dict[str, Any]:
     """A forged result of InspectStack."""
-    told = {"arn": queue.arn, "url": queue.url}
-    return {"outcome": "done", "stackId": stack_id or stack_arn(), "queue": told, "version": version}
+    response = {"arn": queue.arn, "url": queue.url}
+    return {"outcome": "done", "stackId": stack_id or stack_arn(), "queue": response, "version": version}
 
 
 def everything(functions: Functions) -> tuple[object, ...]:
@@ -55,9 +55,9 @@ def everything(functions: Functions) -> tuple[object, ...]:
 @by_operation
 def test_an_operation_without_an_execution_locks_no_tenant(functions: Functions, stacks: FakeStacks, run: Run) -> None:
     before = everything(functions)
-    told = functions.call("begin", step_event(run))
-    assert told["outcome"] == "again"
-    assert "Step Functions does not show" in told["reason"]
+    response = functions.call("begin", step_event(run))
+    assert response["outcome"] == "again"
+    assert "Step Functions does not show" in response["reason"]
     assert everything(functions) == before
     assert served(functions)
     assert stacks.calls == []
@@ -168,7 +168,7 @@ def test_no_change_set_is_created_for_a_delete(functions: Functions, stacks: Fak
 
 
 @pytest.mark.parametrize(
-    "told",
+    "response",
     [
         pytest.param(done(EVIL), id="an attacker's queue"),
         pytest.param(done(OTHER_QUEUE), id="another tenant's queue"),
@@ -179,14 +179,14 @@ def test_no_change_set_is_created_for_a_delete(functions: Functions, stacks: Fak
 )
 @pytest.mark.parametrize("operation", [Operation.CREATE, Operation.UPDATE])
 def test_the_published_queue_is_the_one_of_the_stack(
-    functions: Functions, stacks: FakeStacks, operation: Operation, told: dict[str, Any]
+    functions: Functions, stacks: FakeStacks, operation: Operation, response: dict[str, Any]
 ) -> None:
     run = a_run(operation=operation, version=NEXT_VERSION)
     take(functions.table, run)
     before = everything(functions)
     stacks.plant_done(ACME, queue=EVIL, ours=False)  # Whoever can make a stack has made one of that name.
     with pytest.raises(BerthError):
-        step(functions, "finish", run, stack=told)
+        step(functions, "finish", run, stack=response)
     assert everything(functions) == before
     assert queue_of(functions) == QUEUE
 
@@ -214,8 +214,8 @@ def test_a_forged_permission_does_not_replace_a_queue(functions: Functions, stac
     (stack,) = stacks.living
     take(functions.table, UPDATE)
     forged = replace(DELETE, execution=UPDATE.execution, request=Request(force=True, allow_replacement=True))
-    told = step(functions, "start_stack", forged)
-    assert told["outcome"] == "again"
+    response = step(functions, "start_stack", forged)
+    assert response["outcome"] == "again"
     assert "delete" not in stacks.calls
     assert stacks.find(stack.stack_id) == stack
 

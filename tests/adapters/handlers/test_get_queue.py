@@ -327,10 +327,10 @@ def test_every_response_is_logged_and_all_except_ready_are_counted(functions: Fu
     functions.get_queue(ASKING)
     functions.serve()
     functions.get_queue(ASKING)
-    told = lines()
-    logged = [(line.get("tenant_id"), line["status"]) for line in told if "_aws" not in line]
+    response = lines()
+    logged = [(line.get("tenant_id"), line["status"]) for line in response if "_aws" not in line]
     assert logged == [(None, 400), ("acme", 202), ("acme", 200)]
-    counted = [name for line in told if "_aws" in line for name in line if name.startswith("Answered")]
+    counted = [name for line in response if "_aws" in line for name in line if name.startswith("Answered")]
     assert counted == ["Answered400", "Answered202"]
 
 

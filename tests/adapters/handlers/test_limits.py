@@ -162,8 +162,8 @@ class TestTheCap:
     @pytest.mark.usefixtures("stack_limit")
     def test_the_diagnosis_has_the_reached_limit(self, functions: Functions) -> None:
         _, _, body = functions.operate("GET /diagnosis")
-        (told,) = (check for check in body["checks"] if check["name"] == "tenant limit")
-        assert (told["verdict"], told["detail"]) == ("problem", "3 of at most 3 tenants (berth:maxTenants)")
+        (response,) = (check for check in body["checks"] if check["name"] == "tenant limit")
+        assert (response["verdict"], response["detail"]) == ("problem", "3 of at most 3 tenants (berth:maxTenants)")
 
 
 class TestOnlyLooking:

@@ -295,8 +295,8 @@ class TestWhatIsRefused:
         ids=json.dumps,
     )
     def test_an_unknown_route(self, functions: Functions, event: dict[str, Any]) -> None:
-        told = self.refused(functions, event | {"stageVariables": {"proof": PROOF}})
-        assert "There is no route" in told["detail"]
+        response = self.refused(functions, event | {"stageVariables": {"proof": PROOF}})
+        assert "There is no route" in response["detail"]
 
     @pytest.mark.parametrize("route", OPERATOR_ROUTES)
     def test_an_invalid_request(self, functions: Functions, route: str) -> None:
@@ -359,8 +359,8 @@ def test_every_call_is_logged_with_its_caller_and_refusals_are_counted(functions
     _, _, created = functions.operate(CREATE)
     functions.operate(SHOW, tenant="another")
     functions.operate(UPGRADE, tenant="a/b")
-    told = lines()
-    logged = [line for line in told if "_aws" not in line]
+    response = lines()
+    logged = [line for line in response if "_aws" not in line]
     assert [(line["route"], line["status"], line.get("tenant_id")) for line in logged] == [
         (CREATE, 202, "acme"),
         (SHOW, 404, "another"),
@@ -368,7 +368,7 @@ def test_every_call_is_logged_with_its_caller_and_refusals_are_counted(functions
     ]
     assert {line["caller"] for line in logged} == {ADA}
     assert logged[0]["execution"] == created["execution"]
-    counted = [name for line in told if "_aws" in line for name in line if name.startswith("Answered")]
+    counted = [name for line in response if "_aws" in line for name in line if name.startswith("Answered")]
     assert counted == ["Answered404", "Answered400"]
 
 

@@ -102,8 +102,8 @@ def message(run: Run, name: str = "m-1", **changes: object) -> dict[str, str]:
 
 def close(functions: Functions, *messages: dict[str, str]) -> list[str]:
     """The messages that come back."""
-    told = functions.call("close_execution", {"Records": list(messages)})
-    return [failure["itemIdentifier"] for failure in told["batchItemFailures"]]
+    response = functions.call("close_execution", {"Records": list(messages)})
+    return [failure["itemIdentifier"] for failure in response["batchItemFailures"]]
 
 
 def ends(functions: Functions, run: Run) -> list[Status]:
@@ -162,11 +162,11 @@ class TestCloseExecution:
     @pytest.mark.parametrize(
         "spoil",
         [
-            lambda told: told | {"body": "{"},
-            lambda told: told | {"body": "[]"},
-            lambda told: told | {"body": "[" * 100_000},
-            lambda told: told | {"body": json.dumps({"detail": {}})},
-            lambda told: {"body": told["body"]},
+            lambda response: response | {"body": "{"},
+            lambda response: response | {"body": "[]"},
+            lambda response: response | {"body": "[" * 100_000},
+            lambda response: response | {"body": json.dumps({"detail": {}})},
+            lambda response: {"body": response["body"]},
         ],
         ids=["no JSON", "no event", "deeply nested", "no execution", "no message"],
     )
@@ -185,10 +185,10 @@ class TestCloseExecution:
     def test_closed_runs_are_logged_and_counted(self, functions: Functions, dead: Run, lines: Lines) -> None:
         for _ in range(2):
             close(functions, message(dead))
-        told = lines()
-        assert [line["settlement"] for line in told if "settlement" in line] == ["settled", "nothing"]
-        assert [line["tenant_id"] for line in told if "settlement" in line] == ["acme", "acme"]
-        assert sum("OperationSettled" in line for line in told) == 1
+        response = lines()
+        assert [line["settlement"] for line in response if "settlement" in line] == ["settled", "nothing"]
+        assert [line["tenant_id"] for line in response if "settlement" in line] == ["acme", "acme"]
+        assert sum("OperationSettled" in line for line in response) == 1
 
 
 def reconcile(functions: Functions, reconciliation: str, context: Context | None = None) -> None:
@@ -275,8 +275,8 @@ class TestReconcile:
         status, _, asked = functions.operate(ADOPT, body={"reason": "Ticket 4711"})
         assert status == 202
         reconcile(functions, asked["adoptionId"])
-        told = functions.operate(SHOW_ADOPTION, adoption=asked["adoptionId"])[2]
-        assert (told["status"], told["adopted"]) == ("DONE", 1)
+        response = functions.operate(SHOW_ADOPTION, adoption=asked["adoptionId"])[2]
+        assert (response["status"], response["adopted"]) == ("DONE", 1)
         assert [tenant.tenant for tenant in functions.table.tenants_in(TenantState.READY, limit=9)] == [ACME]
 
     def test_a_dry_run_changes_nothing(self, functions: Functions, dead: Run) -> None:
@@ -327,12 +327,12 @@ class TestReconcile:
         orphan()
         functions.clock.advance(CHECK_HOLDER_AFTER)
         reconcile(functions, SURVEY)
-        told = lines()
-        assert [line["finding"].split(":")[0] for line in told if "finding" in line] == [
+        response = lines()
+        assert [line["finding"].split(":")[0] for line in response if "finding" in line] == [
             Kind.UNFINISHED,
             Kind.ORPHAN_STACK,
         ]
-        counted = {name: line[name] for line in told for name in COUNTED if name in line}
+        counted = {name: line[name] for line in response for name in COUNTED if name in line}
         assert counted == dict(zip(COUNTED, ([0.0], [1.0], [1.0]), strict=True))
 
     def test_findings_of_a_dry_run_raise_no_alarm(self, functions: Functions, lines: Lines) -> None:

@@ -59,8 +59,8 @@ def start(functions: Functions, **more: object) -> str:
 
 
 def advance(functions: Functions, rollout: str, attempt: int = 1, **more: object) -> dict[str, Any]:
-    told: dict[str, Any] = functions.call("advance_rollout", rollout_event(functions, rollout, attempt, **more))
-    return told
+    response: dict[str, Any] = functions.call("advance_rollout", rollout_event(functions, rollout, attempt, **more))
+    return response
 
 
 def rollout_event(functions: Functions, rollout: str, attempt: int = 1, **more: object) -> dict[str, object]:
@@ -144,8 +144,8 @@ class TestControl:
     def test_a_rollout_is_paused_resumed_and_aborted(self, functions: Functions) -> None:
         rollout = start(functions)
         advance(functions, rollout)
-        told = [functions.operate(route, rollout=rollout) for route in (PAUSE, RESUME, ABORT)]
-        assert [(status, body["status"]) for status, _, body in told] == [
+        response = [functions.operate(route, rollout=rollout) for route in (PAUSE, RESUME, ABORT)]
+        assert [(status, body["status"]) for status, _, body in response] == [
             (202, "PAUSED"),
             (202, "RUNNING"),
             (202, "ABORTING"),
@@ -175,13 +175,13 @@ class TestSteps:
     def test_the_next_stage_has_the_list_of_its_tenants(self, functions: Functions) -> None:
         rollout = start(functions)
         (stage,) = functions.rollouts.stages(rollout)
-        told = advance(functions, rollout)
-        assert told == {"outcome": "run", "stage": 1, "manifest": stage.manifest, "maxConcurrency": 8}
+        response = advance(functions, rollout)
+        assert response == {"outcome": "run", "stage": 1, "manifest": stage.manifest, "maxConcurrency": 8}
 
     def test_an_error_of_the_rollout_itself_halts_it(self, functions: Functions) -> None:
         rollout = start(functions)
-        told = advance(functions, rollout, failure=FAULT)
-        assert (told["outcome"], told["status"]) == ("stopped", "HALTED")
+        response = advance(functions, rollout, failure=FAULT)
+        assert (response["outcome"], response["status"]) == ("stopped", "HALTED")
         halted = present(functions.rollouts.rollout(rollout))
         assert (halted.status, halted.reason) == (RolloutStatus.HALTED, "Lambda.Unknown: The function died.")
 
@@ -196,17 +196,17 @@ class TestSteps:
     def test_a_tenants_update_is_requested_by_the_rollout(self, functions: Functions) -> None:
         rollout = start(functions, allowReplacement=True)
         advance(functions, rollout)
-        told = functions.call("admit_tenant", turn_event(rollout))
-        assert (told["outcome"], told["name"]) == ("admitted", UPDATE.attempt.name)
-        assert told["input"]["request"] == {"by": f"rollout/{rollout}", "allowReplacement": True}
+        response = functions.call("admit_tenant", turn_event(rollout))
+        assert (response["outcome"], response["name"]) == ("admitted", UPDATE.attempt.name)
+        assert response["input"]["request"] == {"by": f"rollout/{rollout}", "allowReplacement": True}
 
     def test_the_outcome_of_a_tenant_is_read_from_its_rows(self, functions: Functions) -> None:
         rollout = start(functions)
         advance(functions, rollout)
         functions.call("admit_tenant", turn_event(rollout))
         functions.serve(UPDATE)
-        told = functions.call("record_outcome", turn_event(rollout, failure=FAULT))
-        assert told == {"outcome": "settled", "result": "SUCCEEDED"}
+        response = functions.call("record_outcome", turn_event(rollout, failure=FAULT))
+        assert response == {"outcome": "settled", "result": "SUCCEEDED"}
         outcome = present(functions.rollouts.tenant_outcome(rollout, ACME))
         assert (outcome.result, outcome.from_version) == (Result.SUCCEEDED, VERSION)
 
@@ -217,16 +217,16 @@ class TestSteps:
         advance(functions, rollout)
         functions.call("admit_tenant", turn_event(rollout))
         assert functions.call("review_tenant", turn_event(rollout)) == {"outcome": "again"}
-        told = functions.call("review_tenant", turn_event(rollout))
-        assert (told["outcome"], told["result"]) == ("settled", "SUCCEEDED")
+        response = functions.call("review_tenant", turn_event(rollout))
+        assert (response["outcome"], response["result"]) == ("settled", "SUCCEEDED")
         assert "execute_change_set" not in stacks.calls
 
     @pytest.mark.parametrize("name", ["admit_tenant", "record_outcome", "review_tenant"])
     def test_a_throttled_turn_is_repeated(self, functions: Functions, name: str) -> None:
         rollout = start(functions)
         functions.throttle("GetItem")
-        told = functions.call(name, turn_event(rollout))
-        assert told == {"outcome": "again", "reason": "GetItem: Rate exceeded", "throttled": True}
+        response = functions.call(name, turn_event(rollout))
+        assert response == {"outcome": "again", "reason": "GetItem: Rate exceeded", "throttled": True}
 
     def test_a_step_is_logged_with_its_rollout_and_its_tenant(self, functions: Functions, lines: Lines) -> None:
         rollout = start(functions)
@@ -235,7 +235,7 @@ class TestSteps:
         functions.call("admit_tenant", turn_event(rollout))
         (line,) = lines()
         assert (line["rollout_id"], line["tenant_id"], line["execution"]) == (rollout, "acme", CHILD)
-        assert (line["message"], line["told"]["outcome"]) == ("Step done", "admitted")
+        assert (line["message"], line["response"]["outcome"]) == ("Step done", "admitted")
 
 
 class TestUpdatesThatChangeNothing:
@@ -313,8 +313,8 @@ class TestAtTheEndOfADeployment:
 def test_releases_are_shown_with_notes_and_tenants(functions: Functions) -> None:
     functions.table.record_release(replace(a_release("0.3.0"), notes="Faster."))
     _, _, body = functions.operate("GET /releases")
-    told = {each["version"]: (each["notes"], each["tenants"]["total"]) for each in body["releases"]}
-    assert told == {VERSION: (None, 2), NEXT_VERSION: (None, 0), "0.3.0": ("Faster.", 0)}
+    response = {each["version"]: (each["notes"], each["tenants"]["total"]) for each in body["releases"]}
+    assert response == {VERSION: (None, 2), NEXT_VERSION: (None, 0), "0.3.0": ("Faster.", 0)}
 
 
 def test_an_update_by_hand_and_a_rollout_wait_for_each_other(functions: Functions) -> None:
@@ -322,5 +322,5 @@ def test_an_update_by_hand_and_a_rollout_wait_for_each_other(functions: Function
     advance(functions, rollout)
     by_hand = a_run(operation=Operation.UPDATE, version=NEXT_VERSION, request=Request(by=ADA))
     take(functions.table, by_hand)
-    told = functions.call("admit_tenant", turn_event(rollout))
-    assert (told["outcome"], told["input"]["attempt"]) == ("admitted", 2)
+    response = functions.call("admit_tenant", turn_event(rollout))
+    assert (response["outcome"], response["input"]["attempt"]) == ("admitted", 2)

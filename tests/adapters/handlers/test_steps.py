@@ -91,10 +91,10 @@ class TestBegin:
         functions.serve()
         functions.remove(DELETE)
         stray = a_run(2, started_at=NOON + timedelta(minutes=2), request=Request(by="a platform"))
-        told = step(functions, "begin", stray)
-        assert told["outcome"] == "failed"
-        assert "was deleted" in told["reason"]
-        step(functions, "record_failure", stray, failure=told)
+        response = step(functions, "begin", stray)
+        assert response["outcome"] == "failed"
+        assert "was deleted" in response["reason"]
+        step(functions, "record_failure", stray, failure=response)
         assert functions.get_queue({"tenantId": "acme"})[0] == 410
         explicit = a_run(3, started_at=NOON + timedelta(minutes=3), request=EXPLICIT)
         assert step(functions, "begin", explicit) == {"outcome": "begun"}
@@ -112,9 +112,9 @@ class TestBegin:
     def test_a_run_that_is_not_allowed_fails(self, functions: Functions, run: Run, reason: str) -> None:
         functions.serve()
         functions.table.record_release(a_release("0.0.9"))
-        told = step(functions, "begin", run)
-        assert (told["outcome"], told["failedStack"]) == ("failed", None)
-        assert reason in told["reason"]
+        response = step(functions, "begin", run)
+        assert (response["outcome"], response["failedStack"]) == ("failed", None)
+        assert reason in response["reason"]
 
 
 class TestCreate:
@@ -167,8 +167,8 @@ class TestCreate:
         again = a_run(2)
         take(functions.table, again)
         client("sqs").delete_queue(QueueUrl=queue_of(functions).url)
-        told = step(functions, "inspect_stack", again, stack={"outcome": "started", "stackId": stack})
-        assert told == {"outcome": "notReady", "reason": "its queue cannot be used yet"}
+        response = step(functions, "inspect_stack", again, stack={"outcome": "started", "stackId": stack})
+        assert response == {"outcome": "notReady", "reason": "its queue cannot be used yet"}
 
 
 class TestAwaitStack:
@@ -219,9 +219,9 @@ class TestInspectStack:
         take(functions.table, UPDATE)
         functions.clock.advance(DEADLINE + timedelta(minutes=2))
         stack = {"outcome": "started", "stackId": planted.stack_id}
-        told = step(functions, "inspect_stack", UPDATE, stack=stack)
-        assert told["outcome"] == "failed"
-        assert "UPDATE_IN_PROGRESS after 30 minutes" in told["reason"]
+        response = step(functions, "inspect_stack", UPDATE, stack=stack)
+        assert response["outcome"] == "failed"
+        assert "UPDATE_IN_PROGRESS after 30 minutes" in response["reason"]
 
 
 class TestFinish:
@@ -266,10 +266,10 @@ class TestRecordFailure:
         functions.use(FakeStacks())
         take(functions.table, run)
         failure = {"Error": "UnknownRelease", "Cause": json.dumps({"errorMessage": "No such.", "errorType": "X"})}
-        told = step(functions, "record_failure", run, failure=failure)
-        assert told["Error"] == "Berth.OperationFailed"
-        assert told["Cause"].startswith("Tenant acme: ")
-        assert "X: No such." in told["Cause"]
+        response = step(functions, "record_failure", run, failure=failure)
+        assert response["Error"] == "Berth.OperationFailed"
+        assert response["Cause"].startswith("Tenant acme: ")
+        assert "X: No such." in response["Cause"]
         (audit,) = functions.table.audits(ACME)
         assert (audit.status, audit.operation) == (Status.FAILURE, run.attempt.operation)
         assert functions.table.lock(ACME) is None
@@ -345,7 +345,7 @@ class TestWhatIsTold:
         functions.table.record_release(a_release())
         step(functions, "begin", CREATE)
         (line,) = lines()
-        assert (line["level"], line["message"], line["told"]["outcome"]) == ("INFO", "Step done", "begun")
+        assert (line["level"], line["message"], line["response"]["outcome"]) == ("INFO", "Step done", "begun")
         assert (line["tenant_id"], line["execution"]) == ("acme", CREATE.execution)
         assert line["attempt"] == CREATE.attempt.name
         assert line["milliseconds"] >= 0

@@ -62,8 +62,8 @@ def settle(
     if genuine:
         resources.show(parse_claim(event, HERE))
     functions.ports.stack_resources = resources
-    told: dict[str, Any] = functions.call("settle_tenant_queue", settle_event(event, since=since, **more))
-    return told
+    response: dict[str, Any] = functions.call("settle_tenant_queue", settle_event(event, since=since, **more))
+    return response
 
 
 def the_resources(run: Run) -> Run:
@@ -201,8 +201,8 @@ class TestCreate:
     def test_a_ready_tenant_is_answered_with_its_queue(self, functions: Functions) -> None:
         functions.serve()
         event = asked(functions)
-        told = settle(functions, event)
-        assert told == {"outcome": "provided", "queue": {"arn": QUEUE.arn, "url": QUEUE.url}}
+        response = settle(functions, event)
+        assert response == {"outcome": "provided", "queue": {"arn": QUEUE.arn, "url": QUEUE.url}}
         assert functions.endpoint.answers == [
             {
                 "Status": "SUCCESS",
@@ -217,8 +217,8 @@ class TestCreate:
 
     def test_a_failure_is_answered_with_its_root_cause(self, functions: Functions) -> None:
         end(functions, the_resources(a_run(started_at=LATER)))
-        told = settle(functions, asked(functions))
-        assert told["outcome"] == "failed"
+        response = settle(functions, asked(functions))
+        assert response["outcome"] == "failed"
         (answer,) = functions.endpoint.answers
         assert (answer["Status"], answer["PhysicalResourceId"], answer["Data"]) == ("FAILED", "acme", {})
         assert QUEUE_TABOO.reason in answer["Reason"]
@@ -357,22 +357,22 @@ class TestForged:
         event = asked(functions, request_type, properties=properties)
         assert settle(functions, event, genuine=False) == {"outcome": "waiting", "confirmed": False}
         functions.clock.advance(CONSISTENT_WITHIN + timedelta(seconds=1))
-        told = settle(functions, event, genuine=False, confirmed=False)
-        assert told["outcome"] == "refused"
+        response = settle(functions, event, genuine=False, confirmed=False)
+        assert response["outcome"] == "refused"
         assert functions.requests == [], "not even a read"
         assert (functions.rows, functions.table.metadata(ACME)) == (rows, before)
         assert functions.all_executions == []
         assert functions.endpoint.answers == []
         *_, line = (line for line in lines() if "level" in line)
-        assert (line["level"], line["resource"], line["reason"]) == ("WARNING", BY, told["reason"])
+        assert (line["level"], line["resource"], line["reason"]) == ("WARNING", BY, response["reason"])
 
     def test_an_unconfirmed_request_does_not_revive_a_tenant(self, functions: Functions) -> None:
         functions.serve(the_resources(a_run()))
         own = Request(by=BY, resource=StackResource.parse(THEIR_STACK, RESOURCE), own=True)
         functions.remove(a_run(operation=Operation.DELETE, started_at=LATER, request=own))
         functions.clock.advance(CONSISTENT_WITHIN + timedelta(minutes=2))
-        told = settle(functions, asked(functions), since=LATER, genuine=False, confirmed=False)
-        assert told["outcome"] == "refused"
+        response = settle(functions, asked(functions), since=LATER, genuine=False, confirmed=False)
+        assert response["outcome"] == "refused"
         assert functions.all_executions == []
 
     @pytest.mark.parametrize("what", FORGERIES)
@@ -382,8 +382,8 @@ class TestForged:
         functions.clock.advance(CONSISTENT_WITHIN * 2)
         request_type, properties = self.FORGERIES[what]
         event = asked(functions, request_type, properties=properties)
-        told = settle(functions, event, genuine=False, confirmed=True)
-        assert told == {"outcome": "waiting", "confirmed": False}
+        response = settle(functions, event, genuine=False, confirmed=True)
+        assert response == {"outcome": "waiting", "confirmed": False}
         assert settle(functions, event, genuine=False, confirmed=False)["outcome"] == "refused"
         assert (functions.rows, functions.table.metadata(ACME)) == (rows, before)
         assert functions.all_executions == []
@@ -432,10 +432,10 @@ class TestFault:
 
     def test_the_error_of_the_function_is_the_response(self, functions: Functions) -> None:
         cause = json.dumps({"errorType": "UnknownRelease", "errorMessage": "It was never published."})
-        told = settle(functions, asked(functions), failure={"Error": "Lambda.Unknown", "Cause": cause})
-        assert told == {"outcome": "failed", "reason": "UnknownRelease: It was never published."}
+        response = settle(functions, asked(functions), failure={"Error": "Lambda.Unknown", "Cause": cause})
+        assert response == {"outcome": "failed", "reason": "UnknownRelease: It was never published."}
         (answer,) = functions.endpoint.answers
-        assert (answer["Status"], answer["Reason"]) == ("FAILED", told["reason"])
+        assert (answer["Status"], answer["Reason"]) == ("FAILED", response["reason"])
         assert answer["PhysicalResourceId"] == "acme"
         assert functions.requests == []
 

@@ -33,8 +33,8 @@ def served(functions: Functions) -> Functions:
 def history(functions: Functions) -> list[dict[str, Any]]:
     status, _, body = functions.operate(SHOW)
     assert status == 200
-    told: list[dict[str, Any]] = body["history"]
-    return told
+    response: list[dict[str, Any]] = body["history"]
+    return response
 
 
 def described(functions: Functions) -> list[dict[str, Any]]:
@@ -194,15 +194,15 @@ class TestRollouts:
 
     def orders(self, functions: Functions, rollout: str) -> list[dict[str, Any]]:
         _, _, body = functions.operate("GET /rollouts/{rolloutId}", rollout=rollout)
-        told: list[dict[str, Any]] = body["history"]
-        return told
+        response: list[dict[str, Any]] = body["history"]
+        return response
 
     def order(self, functions: Functions, rollout: str, verb: str, **body: object) -> dict[str, Any]:
         functions.clock.advance(timedelta(seconds=1))
         route = f"POST /rollouts/{{rolloutId}}/{verb}"
-        status, _, told = functions.operate(route, rollout=rollout, body={"reason": f"{verb}!", **body}, by=EVE)
-        assert status == 202, told
-        return told
+        status, _, response = functions.operate(route, rollout=rollout, body={"reason": f"{verb}!", **body}, by=EVE)
+        assert status == 202, response
+        return response
 
     def test_every_order_is_recorded_with_requester_and_reason(self, served: Functions, rollout: str) -> None:
         run = {"Id": served.rollout_executions[0], "Input": {"rolloutId": rollout, "attempt": 1}}
@@ -210,8 +210,8 @@ class TestRollouts:
         self.order(served, rollout, "pause")
         self.order(served, rollout, "resume")
         self.order(served, rollout, "approve", stage=1)
-        told = self.order(served, rollout, "abort")
-        assert told["reason"] == f"Aborted by {EVE}: abort!"
+        response = self.order(served, rollout, "abort")
+        assert response["reason"] == f"Aborted by {EVE}: abort!"
         recorded = [(each["order"], each["requestedBy"], each["reason"]) for each in self.orders(served, rollout)]
         assert recorded == [
             ("START", ADA, "The new release."),
@@ -245,6 +245,6 @@ def test_an_emptied_row_of_history_is_altered_and_the_tenant_still_shown(served:
     before = history(served)
     emptied, *_ = [row for row in served.dynamodb.scan(TableName=TABLE)["Items"] if row["pk"]["S"] == "HISTORY#acme"]
     served.dynamodb.put_item(TableName=TABLE, Item={name: emptied[name] for name in ("pk", "sk")})
-    told = history(served)
-    assert len(told) == len(before)
-    assert [entry["altered"] for entry in told] == [True, *[False] * (len(before) - 1)]
+    response = history(served)
+    assert len(response) == len(before)
+    assert [entry["altered"] for entry in response] == [True, *[False] * (len(before) - 1)]

@@ -120,8 +120,8 @@ def test_a_failed_update_has_its_stack_and_keeps_the_old_version(functions: Func
     stacks.settle()
     failed = step(functions, "inspect_stack", UPDATE, stack=started)
     assert (failed["outcome"], failed["failedStack"]) == ("failed", started["stackId"])
-    told = step(functions, "record_failure", UPDATE, failure=failed)
-    assert QUEUE_TABOO.reason in told["Cause"]
+    response = step(functions, "record_failure", UPDATE, failure=failed)
+    assert QUEUE_TABOO.reason in response["Cause"]
     _, _, body = functions.get_queue({"tenantId": "acme"})
     assert (body["version"], body["queueUrl"]) == (VERSION, QUEUE.url)
     (listed,) = functions.table.tenants_in(TenantState.UPDATE_FAILED, limit=1)

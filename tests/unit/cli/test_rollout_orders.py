@@ -103,7 +103,7 @@ class TestStatus:
         assert "       t1, t2, t3, t4, t5 and 3 more\n" in underway.berth("rollout", "status").stdout
 
     @pytest.mark.parametrize(
-        ("status", "told"),
+        ("status", "output"),
         [
             (RolloutStatus.PENDING, ["watch", "pause", "abort", "resume"]),
             (RolloutStatus.RUNNING, ["watch", "pause", "abort"]),
@@ -115,14 +115,14 @@ class TestStatus:
             (RolloutStatus.ABORTED, ["retry", "start", "start"]),
         ],
     )
-    def test_the_next_commands_are_shown(self, underway: Scene, status: RolloutStatus, told: list[str]) -> None:
-        if "retry" in told:
+    def test_the_next_commands_are_shown(self, underway: Scene, status: RolloutStatus, output: list[str]) -> None:
+        if "retry" in output:
             underway.api.came_to(TENANTS[1], Result.FAILED, stage=2, cause=QUEUE_TABOO)
         underway.api.is_now(status=status)
         result = underway.berth("rollout", "status", exits=ExitCode.OK)
         assert f"status:     {status}\n" in result.stdout
         advice = [line.partition("berth rollout ")[2] for line in result.stderr.splitlines()[1:]]
-        assert [each.split()[0] for each in advice] == told
+        assert [each.split()[0] for each in advice] == output
 
     @pytest.mark.parametrize(
         ("stage", "shown"),
@@ -341,8 +341,8 @@ class TestOrders:
 
     @pytest.mark.parametrize("command", [["delete"], ["rollout", "abort"], ["rollout", "start"]], ids=" ".join)
     def test_the_help_says_when_there_is_no_confirmation(self, scene: Scene, command: list[str]) -> None:
-        told = " ".join(scene.berth(*command, "--help").stdout.replace("│", " ").split())
-        assert "Without a terminal there is no question." in told
+        output = " ".join(scene.berth(*command, "--help").stdout.replace("│", " ").split())
+        assert "Without a terminal there is no question." in output
 
     @pytest.mark.parametrize("verb", ["pause", "resume", "abort"])
     def test_an_ended_rollout_is_not_changed(self, underway: Scene, verb: str) -> None:
@@ -356,8 +356,8 @@ class TestOrders:
 
     @pytest.mark.parametrize(("verb", "status"), [("pause", "PAUSED"), ("abort", "ABORTING")])
     def test_json_is_the_apis_response(self, underway: Scene, verb: str, status: str) -> None:
-        told = json.loads(underway.berth("rollout", verb, "--json").stdout)
-        assert (told["rolloutId"], told["status"]) == (underway.api.newest.id, status)
+        output = json.loads(underway.berth("rollout", verb, "--json").stdout)
+        assert (output["rolloutId"], output["status"]) == (underway.api.newest.id, status)
 
     @pytest.mark.parametrize("verb", ["pause", "resume", "abort"])
     def test_the_reason_is_sent(self, underway: Scene, verb: str) -> None:

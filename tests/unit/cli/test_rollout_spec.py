@@ -126,7 +126,7 @@ class TestFiles:
         assert sent(scene) == {"stages": [{"size": "rest"}]}
 
     @pytest.mark.parametrize(
-        ("option", "content", "told"),
+        ("option", "content", "message"),
         [
             ("--tenants-from", b"", "the file names no tenant"),
             ("--tenants-from", b"\n  \n", "the file names no tenant"),
@@ -145,11 +145,11 @@ class TestFiles:
         ],
     )
     def test_an_invalid_file_is_reported(
-        self, scene: Scene, tmp_path: Path, option: str, content: bytes, told: str
+        self, scene: Scene, tmp_path: Path, option: str, content: bytes, message: str
     ) -> None:
         file = tmp_path / "file"
         file.write_bytes(content)
-        refused(scene, ["start", option, str(file)], told)
+        refused(scene, ["start", option, str(file)], message)
 
     @pytest.mark.parametrize("option", ["--tenants-from", "--stages-file"])
     def test_a_missing_file_is_reported(self, scene: Scene, tmp_path: Path, option: str) -> None:
@@ -157,16 +157,16 @@ class TestFiles:
         refused(scene, ["start", option, str(tmp_path)], "Is a directory")
 
 
-def refused(scene: Scene, arguments: list[str], told: str) -> None:
+def refused(scene: Scene, arguments: list[str], message: str) -> None:
     scene.environment["COLUMNS"] = "400"
     result = scene.berth("rollout", *arguments, exits=ExitCode.BAD_USAGE)
-    assert told in result.stderr
+    assert message in result.stderr
     assert "Traceback" not in result.output
     assert scene.connected_to == []
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--to", "newest"], "'newest' is not a version like 1.2.3"),
         (["--tenant", "a/b"], "The tenant id 'a/b' is not valid"),
@@ -208,12 +208,14 @@ def refused(scene: Scene, arguments: list[str], told: str) -> None:
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 @pytest.mark.parametrize("command", ["start", "plan"])
-def test_bad_usage_is_reported_before_any_request(scene: Scene, command: str, arguments: list[str], told: str) -> None:
-    refused(scene, [command, *arguments], told)
+def test_bad_usage_is_reported_before_any_request(
+    scene: Scene, command: str, arguments: list[str], message: str
+) -> None:
+    refused(scene, [command, *arguments], message)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["plan", "--sample", "0"], "neither a number"),
         (["plan", "--sample", "5", "--all"], "it cannot be combined with --all"),
@@ -225,12 +227,12 @@ def test_bad_usage_is_reported_before_any_request(scene: Scene, command: str, ar
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_invalid_combinations_of_options(scene: Scene, arguments: list[str], told: str) -> None:
-    refused(scene, arguments, told)
+def test_invalid_combinations_of_options(scene: Scene, arguments: list[str], message: str) -> None:
+    refused(scene, arguments, message)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "told"),
+    ("arguments", "code", "message"),
     [
         (["--to", "9.9.9"], ExitCode.BAD_USAGE, "Version 9.9.9 was never published"),
         (["--alarm", "none"], ExitCode.BAD_USAGE, "There is no CloudWatch alarm named none"),
@@ -240,10 +242,10 @@ def test_invalid_combinations_of_options(scene: Scene, arguments: list[str], tol
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_a_refusal_of_the_control_plane_is_reported(
-    scene: Scene, arguments: list[str], code: ExitCode, told: str
+    scene: Scene, arguments: list[str], code: ExitCode, message: str
 ) -> None:
     scene.has()
     result = scene.berth("rollout", "start", *arguments)
     assert result.exit_code == code
-    assert told in result.stderr
+    assert message in result.stderr
     assert result.stderr.count("\n") == 1

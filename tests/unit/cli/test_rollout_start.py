@@ -60,8 +60,8 @@ class TestStart:
 
     def test_as_json(self, fleet: Scene) -> None:
         result = fleet.berth("rollout", "start", "--json")
-        told = json.loads(result.stdout)
-        assert (told["rolloutId"], told["planned"]) == (fleet.api.newest.id, [1, 2, 8])
+        output = json.loads(result.stdout)
+        assert (output["rolloutId"], output["planned"]) == (fleet.api.newest.id, [1, 2, 8])
 
     def test_every_tenant_is_already_at_the_release(self, scene: Scene) -> None:
         scene.has(NEW, version="0.2.0")
@@ -189,9 +189,9 @@ class TestList:
         assert result.stderr == "There may be more. List more: --limit 10\n"
 
     def test_as_json(self, three: Scene) -> None:
-        told = json.loads(three.berth("rollout", "list", "--json").stdout)
-        assert [each["status"] for each in told["rollouts"]] == ["PENDING", "HALTED", "SUCCEEDED"]
-        assert told["cursor"] is None
+        output = json.loads(three.berth("rollout", "list", "--json").stdout)
+        assert [each["status"] for each in output["rollouts"]] == ["PENDING", "HALTED", "SUCCEEDED"]
+        assert output["cursor"] is None
         assert three.api.asked == ["GET /rollouts?limit=20"]
 
     def test_more_than_a_page(self, three: Scene) -> None:

@@ -16,7 +16,7 @@ EMULATOR = SimpleNamespace(
 )
 
 
-def told(monkeypatch: pytest.MonkeyPatch, **context: str) -> str:
+def printed(monkeypatch: pytest.MonkeyPatch, **context: str) -> str:
     console: Any = Console(width=200, record=True, file=io.StringIO())
     monkeypatch.setattr(local, "_chosen", lambda: EMULATOR)
     monkeypatch.setattr(local, "deploy", lambda *_given, **_settings: None)
@@ -25,11 +25,11 @@ def told(monkeypatch: pytest.MonkeyPatch, **context: str) -> str:
 
 
 def test_the_event_plane_is_among_the_commands_to_try(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert ".venv/bin/berth events settings acme --plan free" in told(monkeypatch)
-    assert "events settings acme --plan free --stack Other" in told(monkeypatch, name="Other")
+    assert ".venv/bin/berth events settings acme --plan free" in printed(monkeypatch)
+    assert "events settings acme --plan free --stack Other" in printed(monkeypatch, name="Other")
 
 
 def test_without_the_event_plane_it_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = told(monkeypatch, events="false")
+    text = printed(monkeypatch, events="false")
     assert "berth get-queue acme" in text
     assert "events settings" not in text

@@ -200,8 +200,8 @@ def test_the_doctor_reports_unlisted_tenants_until_they_are_adopted(world: Fleet
     old_tenant(world)
     world.clock.advance(A_MINUTE)
     world.reconcile(spec)
-    told = told_by_doctor(world)
-    assert (told.verdict, told.detail.split(",")[0]) == (Verdict.WARNING, "1 from before Berth not listed")
+    response = told_by_doctor(world)
+    assert (response.verdict, response.detail.split(",")[0]) == (Verdict.WARNING, "1 from before Berth not listed")
     world.clock.advance(A_MINUTE)
     world.reconcile(ADOPT)
     assert told_by_doctor(world).verdict is Verdict.OK
@@ -387,10 +387,10 @@ def test_two_tenants_do_not_get_the_same_stack(world: FleetWithStacks, dry_run: 
     world.stacks.plant(replace(next(iter(world.stacks.living)), queue=old_queue("acme")))
     world.stacks.resources[next(iter(world.stacks.all))] = old_queue("acme")
     done = world.reconcile(replace(ADOPT, dry_run=dry_run))
-    told = {finding.subject: finding for finding in done.findings}
-    assert told["acme"].remedy is Remedy.ADOPT
-    assert "belongs to tenant acme" in told["globex"].detail
-    assert "delete the other tenant's rows" in advice(told["globex"])
+    response = {finding.subject: finding for finding in done.findings}
+    assert response["acme"].remedy is Remedy.ADOPT
+    assert "belongs to tenant acme" in response["globex"].detail
+    assert "delete the other tenant's rows" in advice(response["globex"])
 
 
 def test_two_tenants_do_not_get_the_same_stack_in_two_adoptions(world: FleetWithStacks) -> None:
@@ -494,10 +494,10 @@ def test_a_tenant_whose_row_names_a_stack_without_its_queue_is_not_adopted(
     bobs = old_tenant(world, "bob")
     old_rows(world, "acme", queue=queue, stack_id=bobs.stack_id)
     done = world.reconcile(ADOPT)
-    told = {finding.subject: finding for finding in done.findings}
-    assert told["bob"].repaired
-    assert f"its row names stack {bobs.stack_id}, which does not have its queue" in told["acme"].detail
-    assert "StackId" in advice(told["acme"])
+    response = {finding.subject: finding for finding in done.findings}
+    assert response["bob"].repaired
+    assert f"its row names stack {bobs.stack_id}, which does not have its queue" in response["acme"].detail
+    assert "StackId" in advice(response["acme"])
     assert states(world) == {"bob": TenantState.READY}
 
 
@@ -535,9 +535,9 @@ def test_a_stack_is_not_adopted_if_another_tenant_is_served_from_one_of_its_queu
     stack = old_tenant(world)
     world.stacks.other_queues[stack.stack_id] = {logical_id: old_queue(other)}
     done = world.reconcile(ADOPT)
-    told = {finding.subject: finding for finding in done.findings}
-    assert not told["acme"].repaired
-    assert f"{logical_id} ({old_queue(other).name})" in told["acme"].detail
+    response = {finding.subject: finding for finding in done.findings}
+    assert not response["acme"].repaired
+    assert f"{logical_id} ({old_queue(other).name})" in response["acme"].detail
     assert world.metadata_of(ACME).stack_id is None
 
 
@@ -696,11 +696,11 @@ def test_unreadable_rows_are_reported_and_the_other_tenants_are_adopted(world: F
     old_rows(world, "long", version="é" * 51)
     old_tenant(world, "zeta")
     done = world.reconcile(ADOPT)
-    told = {finding.subject: finding for finding in done.findings}
+    response = {finding.subject: finding for finding in done.findings}
     assert done.status is ReconciliationStatus.DONE
-    assert told["zeta"].repaired
+    assert response["zeta"].repaired
     for odd in ("-no id-", "unreadable", "unwritable", "long"):
-        assert "in the table" in advice(told[odd])
+        assert "in the table" in advice(response[odd])
 
 
 def test_an_unknown_cursor_is_reported(world: FleetWithStacks) -> None:
@@ -724,17 +724,17 @@ def many(world: FleetWithStacks, count: int) -> list[str]:
 
 def test_an_adoption_stops_at_the_maximum_number_of_findings_and_the_next_continues(world: FleetWithStacks) -> None:
     names = many(world, 450)
-    told: list[str] = []
+    response: list[str] = []
     cursor: str | None = None
     parts: list[Reconciliation] = []
     while not parts or cursor:
         part = world.reconcile(replace(ADOPT, cursor=cursor))
         assert part.total == len(part.findings) <= MAX_FINDINGS
-        told += [finding.subject for finding in part.findings]
+        response += [finding.subject for finding in part.findings]
         assert (part.cursor is None) is (part.status is ReconciliationStatus.DONE)
         cursor = part.cursor
         parts.append(part)
-    assert (told, len(parts)) == (names, 3)
+    assert (response, len(parts)) == (names, 3)
     assert sum(part.coverage.rows for part in parts) == 450
 
 
@@ -753,8 +753,8 @@ def test_when_the_time_runs_out_the_next_adoption_continues_without_repeating_or
     first = world.reconcile(ADOPT, has_time=lambda: next(looks) < allowed)
     second = world.reconcile(replace(ADOPT, cursor=first.cursor))
     assert second.status is ReconciliationStatus.DONE
-    told = [finding.subject for part in (first, second) for finding in part.findings]
-    assert sorted(told) == names
+    response = [finding.subject for part in (first, second) for finding in part.findings]
+    assert sorted(response) == names
     assert set(states(world)) == set(names)
 
 

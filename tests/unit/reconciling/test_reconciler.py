@@ -112,16 +112,16 @@ class LaggingIndex(MeddledTable):
 
     def __init__(self) -> None:
         super().__init__()
-        self.told: list[Audit] = []
+        self.listed_late: list[Audit] = []
 
     def unfinished_operations(self) -> Iterable[Audit]:
-        return [*self.told, *super().unfinished_operations()]
+        return [*self.listed_late, *super().unfinished_operations()]
 
 
 def test_the_rows_are_read_before_an_operation_of_the_index_is_settled(world: FleetWithStacks) -> None:
     world.table = table = LaggingIndex()
     run = world.die_at_once("acme")
-    table.told = [world.audit(ACME)]
+    table.listed_late = [world.audit(ACME)]
     stack = world.stacks.plant_done(ACME, queue=queue_of(ACME))
     table.publish(run, Publication(stack.stack_id, queue_of(ACME), VERSION, None), at=NOON)
     world.clock.advance(CHECK_HOLDER_AFTER)

@@ -98,10 +98,10 @@ def test_a_pinned_tenant_stays_at_its_pin(world: FleetWithStacks) -> None:
 
 def test_a_repair_that_changes_nothing_is_reported(world: FleetWithStacks) -> None:
     world.add(ACME.value)
-    told = world.repairing.repair(a_finding(remedy=Remedy.CREATE), look(world), ADA)
-    assert not (told.repaired)
-    assert not (told.ordered)
-    assert "exists" in told.result
+    response = world.repairing.repair(a_finding(remedy=Remedy.CREATE), look(world), ADA)
+    assert not (response.repaired)
+    assert not (response.ordered)
+    assert "exists" in response.result
 
 
 def test_a_tenant_with_a_running_operation_is_not_repaired(world: FleetWithStacks) -> None:
@@ -109,10 +109,10 @@ def test_a_tenant_with_a_running_operation_is_not_repaired(world: FleetWithStack
     world.delete(ACME)
     observation = look(world)
     world.begin(a_run(version=NEXT_VERSION))
-    told = world.repairing.repair(found(world, observation), observation, ADA)
-    assert not (told.repaired)
-    assert not (told.ordered)
-    assert "is busy" in told.result
+    response = world.repairing.repair(found(world, observation), observation, ADA)
+    assert not (response.repaired)
+    assert not (response.ordered)
+    assert "is busy" in response.result
     assert len(world.executions.started) == 1
 
 
@@ -126,10 +126,10 @@ class Spent(FakeExecutions):
 def test_a_repair_that_cannot_be_started_does_not_raise(world: FleetWithStacks) -> None:
     world.executions = Spent()
     world.table.plant_audit(an_audit(Status.SUCCESS, at=LONG_AGO))
-    told = repair(world, Remedy.CREATE)
-    assert not (told.repaired)
-    assert not (told.ordered)
-    assert "attempts in a row had already ended" in told.result
+    response = repair(world, Remedy.CREATE)
+    assert not (response.repaired)
+    assert not (response.ordered)
+    assert "attempts in a row had already ended" in response.result
 
 
 # Making a queue anew that is gone
@@ -181,10 +181,10 @@ def test_a_delete_that_is_requested_during_the_repair_wins(
         return forgotten
 
     monkeypatch.setattr(world.table, "forget_queue", and_somebody_deletes)
-    told = world.repairing.repair(found(world, observation), observation, ADA)
-    assert not (told.repaired)
-    assert not (told.ordered)
-    assert "was deleted" in told.result
+    response = world.repairing.repair(found(world, observation), observation, ADA)
+    assert not (response.repaired)
+    assert not (response.ordered)
+    assert "was deleted" in response.result
     assert not world.executions.started
 
 
@@ -202,10 +202,10 @@ def test_a_queue_that_belongs_to_another_stack_now_is_not_forgotten(
     observation = without_stack(world)
     changed = replace(world.metadata_of(ACME), stack_id=stack_id)
     world.table.plant_metadata(changed)
-    told = world.repairing.repair(found(world, observation), observation, ADA)
-    assert not (told.repaired)
-    assert not (told.ordered)
-    assert "changed meanwhile" in told.result
+    response = world.repairing.repair(found(world, observation), observation, ADA)
+    assert not (response.repaired)
+    assert not (response.ordered)
+    assert "changed meanwhile" in response.result
     assert world.metadata_of(ACME) == changed
     assert not world.executions.started
 
@@ -244,10 +244,10 @@ def test_metadata_that_has_changed_meanwhile_is_not_corrected(world: FleetWithSt
     observation = differing(world)
     MEANWHILE[meanwhile](world)
     before = world.rows()
-    told = world.repairing.repair(found(world, observation), observation, ADA)
-    assert not (told.repaired)
-    assert not (told.ordered)
-    assert "changed meanwhile" in told.result
+    response = world.repairing.repair(found(world, observation), observation, ADA)
+    assert not (response.repaired)
+    assert not (response.ordered)
+    assert "changed meanwhile" in response.result
     assert world.rows() == before
 
 
@@ -255,9 +255,9 @@ def test_metadata_that_has_changed_meanwhile_is_not_corrected(world: FleetWithSt
 def test_nothing_is_corrected_without_metadata_or_without_a_stack(world: FleetWithStacks, missing: str) -> None:
     without: dict[str, Any] = {missing: None}
     observation = replace(differing(world), **without)
-    told = world.repairing.repair(a_finding(Kind.METADATA_DIFFERS, Remedy.CORRECT), observation, ADA)
-    assert not (told.repaired)
-    assert not (told.ordered)
+    response = world.repairing.repair(a_finding(Kind.METADATA_DIFFERS, Remedy.CORRECT), observation, ADA)
+    assert not (response.repaired)
+    assert not (response.ordered)
 
 
 # Nothing lost, nothing done

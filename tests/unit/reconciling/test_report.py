@@ -98,9 +98,9 @@ def test_only_the_response_of_an_unfinished_reconciliation_has_retry_after(statu
 
 
 def test_unknown_values_are_null() -> None:
-    told = body(reconciliation_response(asked_for(by="")))
-    assert [name for name, value in told.items() if value is None] == ["reason", "requestedBy", "requestedBecause"]
-    assert told["lookedAt"]["allStacks"] is None
+    answered = body(reconciliation_response(asked_for(by="")))
+    assert [name for name, value in answered.items() if value is None] == ["reason", "requestedBy", "requestedBecause"]
+    assert answered["lookedAt"]["allStacks"] is None
 
 
 def test_an_unknown_reconciliation_is_a_problem() -> None:

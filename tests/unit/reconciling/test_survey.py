@@ -260,10 +260,10 @@ def test_few_drift_detections_run_at_once_with_pauses_in_between(world: FleetWit
         return start(stack_id)
 
     def looked(detection: str) -> object:
-        told = drift(detection)
-        if told.done:
+        response = drift(detection)
+        if response.done:
             under_way.remove(detection)
-        return told
+        return response
 
     def paused(seconds: float) -> None:
         nonlocal pauses
