@@ -18,7 +18,7 @@ from tests.e2e.fleet import a_fleet, over, stages, started, until, versions
 from tests.e2e.operators import a_tenant, call, create, delete, ended, run, tenant_of, upgrade
 from tests.previous import unpack
 
-BEFORE_THAT = "0.5.0"
+BEFORE_THAT = "0.6.0"
 FLEET = "fleet"
 
 
@@ -34,10 +34,17 @@ def previous(tmp_path_factory: pytest.TempPathFactory, sources: Path) -> Iterato
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(deployment, "CHECKOUT", sources)
+            patch.setattr(deployment, "CONTEXT", known_settings(sources))
             outputs = deploy(emulator, lambda _step: None)
         yield Deployed(emulator, outputs)
     finally:
         emulator.stop()
+
+
+def known_settings(sources: Path) -> dict[str, str]:
+    """The local settings that the previous release has, too. It refuses those that it does not know."""
+    known = (sources / "stacks" / "settings.py").read_text(encoding="utf-8")
+    return {name: value for name, value in deployment.CONTEXT.items() if f'"{name}"' in known}
 
 
 def test_operations_that_the_previous_release_began_are_finished_by_this_one(previous: Deployed, sources: Path) -> None:
