@@ -327,7 +327,14 @@ def _metadata_once_deleted(run: Run, before: Metadata | None) -> Transition:
     if before is None:
         return []
     key, condition = MetadataKey(before.tenant), still("asked_for_at", before.asked_for_at)
-    if not before.is_still_to_come(run):
+    if not _has_create_to_come(run, before):
         return [Delete(key, condition)]
     gone = [each.name for each in fields(Metadata) if each.name not in _KEPT_FOR_THE_NEXT_CREATE]
     return [Update(key, clears=[*gone, *LISTING_FIELDS], condition=condition)]
+
+
+def _has_create_to_come(run: Run, before: Metadata) -> bool:
+    """True if the request of the next create has to stay. A delete supersedes creates that were requested before it."""
+    # Another create may wait for the lock for any time, while others take the lock before it.
+    waits = run.attempt.operation is not Operation.DELETE and before.asked_for not in (None, run.attempt)
+    return waits or before.is_still_to_come(run)

@@ -11,7 +11,18 @@ import pytest
 from orchestrator.common.errors import LostOwnership, StackHasGone
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.ports import Pin, Publication
-from orchestrator.tenants.records import Audit, HistoryEntry, Lock, Metadata, Operation, Request, RootCause, Run, Status
+from orchestrator.tenants.records import (
+    START_GRACE_PERIOD,
+    Audit,
+    HistoryEntry,
+    Lock,
+    Metadata,
+    Operation,
+    Request,
+    RootCause,
+    Run,
+    Status,
+)
 from orchestrator.tenants.records import TenantState as State
 from orchestrator.tenants.stack_resources import Requester
 from tests.adapters.tables import (
@@ -736,6 +747,15 @@ class TestFail:
         assert table.fail(refused, QUEUE_TABOO, LATER_STILL + SECOND)
         assert metadata_of(table).labels == {"tier": "gold"}
         assert states(table) == [State.DELETED]
+
+    def test_a_refused_create_keeps_the_request_of_a_create_that_has_waited_for_long(self, table: Table) -> None:
+        delete(table)
+        table.describe(ACME, labels=None, pin=Pin(), request=EXPLICIT, at=LATER_STILL, asked_for=an_attempt(2))
+        much_later = LATER_STILL + 10 * START_GRACE_PERIOD
+        refused = a_run(3, started_at=much_later, request=Request())
+        take(table, refused)
+        assert table.fail(refused, QUEUE_TABOO, much_later + SECOND)
+        assert metadata_of(table).asked_for == an_attempt(2)
 
     def test_a_create_that_never_began_leaves_no_metadata_of_a_deleted_tenant(self, table: Table) -> None:
         delete(table)
