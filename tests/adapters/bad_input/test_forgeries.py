@@ -41,7 +41,7 @@ from tests.adapters.bad_input.harm import (
     told_too_much,
     undocumented,
 )
-from tests.adapters.bad_input.storm import INPUTS, response, storm
+from tests.adapters.bad_input.storm import INPUTS, as_text, storm
 from tests.adapters.bad_input.world import ControlPlane, a_control_plane
 from tests.fakes import a_run
 
@@ -109,7 +109,7 @@ def besiege(plane: ControlPlane, function: str, inputs: int) -> Counter[str]:
 @pytest.mark.parametrize("function", FORGERIES)
 def test_a_seed_makes_the_same_event_again(function: str) -> None:
     def made() -> list[str]:
-        return [response(FORGERIES[function](Random(seed))) for seed in range(20)]
+        return [as_text(FORGERIES[function](Random(seed))) for seed in range(20)]
 
     assert made() == made()
     assert len(set(made())) > 3
