@@ -17,6 +17,7 @@ import boto3
 
 from bench.event_settings import BUCKET, EVENTS_TABLE, FUNCTION_ENVIRONMENT, PROOF, TABLE
 from bench.item_sizes import INDEXES
+from bench.measure import silence
 from orchestrator.adapters import aws
 from orchestrator.adapters.dynamodb.event_configuration import DynamoConfiguration
 from orchestrator.adapters.dynamodb.keys import metadata_key
@@ -80,16 +81,6 @@ def _forget_clients() -> None:
     aws._session.cache_clear()
     for name in [name for name in sys.modules if name.partition(".")[0] == "lambdas"]:
         del sys.modules[name]
-
-
-@contextlib.contextmanager
-def silence() -> Iterator[None]:
-    """The functions log to the standard output at the time of their import.
-
-    Formatting and writing are measured, but not the speed of a terminal.
-    """
-    with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
-        yield
 
 
 def made(client: Any) -> EventPlane:

@@ -13,7 +13,7 @@ from typing import Any
 import boto3
 
 from bench.cold_starts import cold_import_of
-from bench.measure import Result, interleaved
+from bench.measure import Result, interleaved, silence
 from orchestrator.adapters.dynamodb import keys
 from orchestrator.adapters.dynamodb.tenants import DynamoTable
 from orchestrator.common.tenant_ids import TenantId
@@ -45,9 +45,7 @@ def cold_import(rounds: int = 15) -> list[Result]:
 def ready_path() -> list[Result]:
     """The whole handler for a tenant in service, compared with a bare GetItem of the same row."""
     tenant = TenantId.parse("acme")
-    # The function logs to the standard output at the time of its import. Formatting and writing are measured, but not
-    # the speed of a terminal.
-    with _table() as client, Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
+    with _table() as client, silence():
         _publish(Ledger(DynamoTable(client, _TABLE)), tenant)
         handled, read = _handler_and_bare_read(client, tenant)
     return [

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TextIO
 
 
 @dataclass(frozen=True)
@@ -21,6 +26,22 @@ class Result:
     def is_broken(self) -> bool:
         """True if a count that must be 0 is not. Whether a ratio beyond its aim matters is left to the reader."""
         return self.aim == "0" and self.value != 0
+
+
+@contextlib.contextmanager
+def silence() -> Iterator[None]:
+    """The functions log to the standard output at the time of their import.
+
+    Formatting and writing are measured, but not the speed of a terminal.
+    """
+    with contextlib.redirect_stdout(_nowhere()):
+        yield
+
+
+@cache
+def _nowhere() -> TextIO:
+    """It stays open, because loggers keep the stream that they found when they were made."""
+    return Path(os.devnull).open("w")
 
 
 def percentile(values: Sequence[float], part: int) -> float:
