@@ -27,10 +27,10 @@ $(VENV)/.installed: pyproject.toml constraints.txt package.json package-lock.jso
 	@$(BIN)/npm ci --silent --no-progress
 	@touch $@
 
-demo: install ## Deploy onto a local emulator, see a tenant get its queue and a fleet follow a release, stop (a minute)
+demo: install ## Deploy onto a local emulator, see a tenant get its queue, a fleet a release and an order its receivers, stop (a minute)
 	@$(BIN)/python -m orchestrator.local demo
 
-tour: install ## The same with everything that Berth does (two minutes; BERTH_PICTURE=docs/tour.svg draws it)
+tour: install ## The same with everything that Berth does (three minutes; BERTH_PICTURE=docs/tour.svg draws it)
 	@$(BIN)/python -m orchestrator.local tour
 
 up: install ## Start the local control plane and leave it running (BERTH_LOCAL_PORT chooses the port, CDK_ARGS adds settings)
@@ -83,8 +83,9 @@ soak: install ## Play 10,000 fresh seeds of the simulation on all cores (SOAK_AR
 bench: install ## Measure speed, as ratios in one run; writes bench/results.json
 	@$(BIN)/python -m bench
 
-openapi: install ## Write docs/openapi.json and docs/openapi-events.json from the declaration of the routes
+openapi: install ## Write docs/openapi.json, docs/openapi-events.json and docs/own-events.json from their declarations
 	@$(BIN)/python -m orchestrator.api.openapi
+	@$(BIN)/python -m orchestrator.own_events.schemas
 
 release: install ## Write the tenant template of version.txt into stacks/releases (refuses to change one)
 	@$(BIN)/python -m stacks.releases

@@ -12,7 +12,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from bench.delivery_capacity import events_delivery_capacity
 from bench.event_capacity import events_capacity
+from bench.event_delivery import events_delivery, events_delivery_full
+from bench.event_fairness import events_fairness
 from bench.event_load import events_load
 from bench.event_partitions import events_partitions
 from bench.event_speed import events_accept, events_cold_import, events_reads
@@ -38,7 +41,13 @@ PARTS: Mapping[str, Callable[[], list[Result]]] = {
     "events-capacity": events_capacity,
     "events-partitions": events_partitions,
     "events-load": events_load,
+    "events-delivery-capacity": events_delivery_capacity,
+    "events-fairness": events_fairness,
+    "events-delivery": events_delivery,
+    "events-delivery-full": events_delivery_full,
 }
+ON_REQUEST = frozenset({"events-delivery-full"})
+"""Measured only when asked for by name."""
 _MAX_DETAILS = 10
 
 
@@ -72,11 +81,16 @@ def _chosen(arguments: Sequence[str] | None, parts: Mapping[str, object]) -> lis
         prog="python -m bench",
         description="Measure speed, as ratios within one run; saves the results in results.json.",
     )
-    parser.add_argument("part", nargs="*", metavar="PART", help=f"what to measure: {', '.join(parts)}; default: all")
+    parser.add_argument(
+        "part",
+        nargs="*",
+        metavar="PART",
+        help=f"what to measure: {', '.join(parts)}; default: all, except {', '.join(sorted(ON_REQUEST))}",
+    )
     requested = parser.parse_args(arguments).part
     for unknown in (part for part in requested if part not in parts):
         parser.error(f"there is no part {unknown}: choose from {', '.join(parts)}")
-    return [part for part in parts if part in requested or not requested]
+    return [part for part in parts if part in requested or not (requested or part in ON_REQUEST)]
 
 
 def _print_details(console: Console, result: Result) -> None:

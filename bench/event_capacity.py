@@ -83,7 +83,7 @@ def capacity_results(plane: EventPlane, events: int) -> list[Result]:
 
 def _count(plane: EventPlane, path: Path, number: int) -> Counter[str]:
     settings = replace(plane.settings, inbox=path.inbox, type_index=path.type_index)
-    accept = _accepting(plane.client, settings)
+    accept = accepting_of(plane.client, settings)
     if not path.acknowledged:
         with counted(plane.client) as units:
             for each in range(number):
@@ -98,7 +98,7 @@ def _count(plane: EventPlane, path: Path, number: int) -> Counter[str]:
     return units
 
 
-def _accepting(client: Any, settings: EventSettings) -> Callable[[str | None], str]:
+def accepting_of(client: Any, settings: EventSettings) -> Callable[[str | None], str]:
     accepting = Accepting(
         events=DynamoEventWrites(client, EVENTS_TABLE),
         contents=_NoContents(),
@@ -117,8 +117,8 @@ def _accepting(client: Any, settings: EventSettings) -> Callable[[str | None], s
 
 
 @contextmanager
-def counted(client: Any) -> Iterator[Counter[str]]:
-    """Counts the requests of the client, and the units that the table reports for them, indexes included."""
+def counted(client: Any, table: str = EVENTS_TABLE) -> Iterator[Counter[str]]:
+    """Counts the requests of the client to the table, and the units that it reports for them, indexes included."""
     units: Counter[str] = Counter()
 
     def ask(params: dict[str, Any], **_: Any) -> None:
@@ -127,9 +127,11 @@ def counted(client: Any) -> Iterator[Counter[str]]:
     def note(parsed: dict[str, Any], model: Any, **_: Any) -> None:
         consumed = parsed.get("ConsumedCapacity", {})
         is_read = model.name in ("GetItem", "BatchGetItem", "Query")
-        units["requests"] += 1
-        for each in consumed if isinstance(consumed, list) else [consumed]:
-            units["read units" if is_read else "write units"] += each["CapacityUnits"]
+        of_table = [
+            each for each in (consumed if isinstance(consumed, list) else [consumed]) if each.get("TableName") == table
+        ]
+        units["requests"] += bool(of_table)
+        units["read units" if is_read else "write units"] += sum(each["CapacityUnits"] for each in of_table)
 
     events = client.meta.events
     events.register("provide-client-params.dynamodb", ask)

@@ -30,6 +30,7 @@ from orchestrator.local.emulator import Emulator, free_port
 
 TENANT = TenantId.parse("0123456789abcdef0123456789abcdef0123")
 """As long as a UUID."""
+DEFAULTS = SettingsChange(plan=Plan.PRO)
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,13 @@ class EventPlane:
 
 @contextlib.contextmanager
 def event_plane() -> Iterator[EventPlane]:
+    with emulated_tables() as client:
+        yield made(client)
+
+
+@contextlib.contextmanager
+def emulated_tables() -> Iterator[Any]:
+    """Empty tables, on an emulator that the functions use from now on. Yields a client for them."""
     with tempfile.TemporaryDirectory() as home:
         emulator = Emulator(port=free_port(), home=Path(home), keep_state=False)
         emulator.start()
@@ -71,7 +79,7 @@ def event_plane() -> Iterator[EventPlane]:
             make_tables(client)
             session.client("s3").create_bucket(Bucket=BUCKET)
             with silence():
-                yield made(client)
+                yield client
         finally:
             emulator.stop()
 
@@ -83,15 +91,15 @@ def _forget_clients() -> None:
         del sys.modules[name]
 
 
-def made(client: Any) -> EventPlane:
+def made(client: Any, tenant: TenantId = TENANT, change: SettingsChange = DEFAULTS) -> EventPlane:
     """A living tenant with settings and a key."""
-    client.put_item(TableName=TABLE, Item={**metadata_key(TENANT), "CreatedAt": {"S": "2026-01-01T00:00:00.000Z"}})
+    client.put_item(TableName=TABLE, Item={**metadata_key(tenant), "CreatedAt": {"S": "2026-01-01T00:00:00.000Z"}})
     use_cases = importlib.import_module("lambdas.event_runtime").use_cases
-    settings = use_cases.configuring("bench").change_settings(TENANT, SettingsChange(plan=Plan.PRO))
+    settings = use_cases.configuring("bench").change_settings(tenant, change)
     issued = use_cases.configuring_keys("bench").create(settings, "bench", frozenset({Scope.READ, Scope.WRITE}))
     assert isinstance(issued, IssuedKey)
     # Read again, because making a key changes the settings' revision.
-    found = DynamoConfiguration(client, TABLE).settings(TENANT)
+    found = DynamoConfiguration(client, TABLE).settings(tenant)
     assert found is not None
     return EventPlane(client, found, issued.text)
 

@@ -51,6 +51,10 @@ def _value_size(value: Mapping[str, Any]) -> int:
             # Two digits per byte, and one byte for sign and exponent. Zeros at the end are not counted on AWS, but the
             # largest size matters here.
             return -(-len(content.lstrip("-")) // 2) + 1
+        case "BOOL":
+            return 1
+        case "SS":
+            return 3 + sum(1 + len(each.encode()) for each in content)
         case "M":
             return 3 + sum(1 + len(name.encode()) + _value_size(each) for name, each in content.items())
         case _:

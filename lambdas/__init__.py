@@ -25,7 +25,13 @@
 | events/event_operators                                   | operators: over HTTP                            |
 | events/count_usage                                       | the stream of the table of events               |
 | events/bill_usage                                        | a schedule                                      |
+| events/dispatch_events                                   | the stream of the table of events               |
+| events/deliver_events                                    | SQS: a message asks for one try of a delivery   |
+| events/sweep_deliveries                                  | a schedule, every minute                        |
+| events/recover_deliveries                                | SQS: dead letters of deliveries                 |
+| events/redispatch_events                                 | a schedule, and SQS: dead letters of the stream |
 | events/unfinished_work                                   | the control plane, before it deletes a tenant   |
+| events/publish_events                                    | the stream of the tenants' table, count_usage   |
 | events/find_purges                                       | EventBridge, after a delete, and a schedule     |
 | events/purge_events                                      | the machine that purges a tenant's events       |
 

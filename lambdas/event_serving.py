@@ -23,7 +23,7 @@ from orchestrator.events.records import EventSettings
 
 Event = Mapping[str, Any]
 
-_LOGGED_IDS = ("key_id", "source_id", "form_id", "event_id")
+_LOGGED_IDS = ("key_id", "source_id", "form_id", "connection_id", "event_id")
 
 
 @dataclass(frozen=True, slots=True)

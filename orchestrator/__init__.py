@@ -8,12 +8,14 @@ This package is the product. A folder is a capability; read them in this order:
 :mod:`orchestrator.rollouts`     moving the fleet to a release
 :mod:`orchestrator.reconciling`  closing operations that died, finding and repairing differences, health
 :mod:`orchestrator.events`       the event plane: tenants' events, webhooks and forms
+:mod:`orchestrator.own_events`   Berth's own events, for other systems that react to changes
 :mod:`orchestrator.api`          HTTP: the routes, their requests and their answers
 
 These packages are the domain. They import the standard library, jsonschema in one module and msgspec in the API. They
 never import AWS's SDK.
 
 :mod:`orchestrator.adapters`           the only code that talks to AWS
+:mod:`orchestrator.ports`              everything that use cases of the control plane need from outside
 :mod:`orchestrator.composition`        builds every use case of the control plane from ports
 :mod:`orchestrator.event_composition`  does the same for the event plane
 :mod:`orchestrator.client`             the Python client of the API, for platforms, tenants and the command line

@@ -6,42 +6,31 @@ To put another thing behind a use case, replace a port. There is no other way, a
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from datetime import datetime, timedelta
+    from collections.abc import Callable
+    from datetime import datetime
 
     from orchestrator.common.callers import ApiGateway
     from orchestrator.common.errors import InvalidRequest
-    from orchestrator.common.stack_arns import Location, StackArn
     from orchestrator.common.tenant_ids import TenantId
-    from orchestrator.common.times import Clock
+    from orchestrator.ports import Ports
     from orchestrator.reconciling.control import Reconciliations
-    from orchestrator.reconciling.health import Concurrency, Health
-    from orchestrator.reconciling.ports import (
-        ReconciliationLedger,
-        ReconciliationStarter,
-        StackSurvey,
-        UnlistedTenants,
-    )
+    from orchestrator.reconciling.health import Health
     from orchestrator.reconciling.reconciler import Reconciler
     from orchestrator.reconciling.repairing import Repairing
     from orchestrator.reconciling.settling import Settling
-    from orchestrator.releases.ports import Parameters, Releases, TemplateStore
+    from orchestrator.releases.ports import Parameters
     from orchestrator.releases.records import Release
     from orchestrator.rollouts.advancing import Advancing
     from orchestrator.rollouts.control import Rollouts
     from orchestrator.rollouts.gate import Gate
-    from orchestrator.rollouts.ports import Alarms, Manifests, RolloutExecutions, RolloutLedger, Throttling
     from orchestrator.rollouts.reviewing import Reviewing as ReviewingInRollouts
     from orchestrator.tenants.confirming import Deployment
-    from orchestrator.tenants.credentials import CredentialsIssuer
     from orchestrator.tenants.get_queue import GetQueue
-    from orchestrator.tenants.ledger import Ledger
     from orchestrator.tenants.lifecycle import Lifecycle
     from orchestrator.tenants.limits import Limits
-    from orchestrator.tenants.names import Names
     from orchestrator.tenants.outcomes import (
         Again,
         Begun,
@@ -59,172 +48,13 @@ if TYPE_CHECKING:
         Working,
     )
     from orchestrator.tenants.ports import (
-        CreateCounts,
         CreateLimits,
-        Executions,
-        FleetReader,
-        NewName,
-        Queues,
-        StackResources,
-        Stacks,
-        TenantReader,
         UnfinishedWork,
     )
     from orchestrator.tenants.records import Queue, RootCause, Run
     from orchestrator.tenants.resource_requests import Claim, TenantQueueRequest
     from orchestrator.tenants.tenant_queue import Answer, AnsweredBefore, NotConfirmed
     from orchestrator.tenants.updating import Drafting
-
-
-class UseCaseSettings(Protocol):
-    """The settings that use cases and functions read. A function has only those that it needs."""
-
-    @property
-    def names(self) -> Names: ...
-
-    @property
-    def version(self) -> str: ...
-
-    @property
-    def location(self) -> Location: ...
-
-    @property
-    def stack_id(self) -> StackArn: ...
-
-    @property
-    def empty_for(self) -> timedelta: ...
-
-    @property
-    def max_tenants(self) -> int: ...
-
-    @property
-    def creates_per_minute(self) -> int: ...
-
-    @property
-    def create_on_get_queue(self) -> bool: ...
-
-    @property
-    def rollout_concurrency(self) -> int: ...
-
-    @property
-    def api_proof_digest(self) -> str | None: ...
-
-    @property
-    def dead_letter_queues(self) -> Mapping[str, str]: ...
-
-
-class ApiProof(Protocol):
-    def proof(self) -> str | None:
-        """The secret by which functions recognise API Gateway; ``None`` while there is none."""
-
-
-class Ports(Protocol):
-    """Everything that use cases need from outside. ``adapters/ports.py`` has it on AWS, ``tests/fakes`` in memory."""
-
-    @property
-    def settings(self) -> UseCaseSettings: ...
-
-    @property
-    def clock(self) -> Clock: ...
-
-    @property
-    def pause(self) -> Callable[[float], None]:
-        """Waits for that many seconds."""
-
-    @property
-    def new_name(self) -> NewName: ...
-
-    # Tenants and releases
-
-    @property
-    def tenants(self) -> TenantReader: ...
-
-    @property
-    def fleet(self) -> FleetReader: ...
-
-    @property
-    def releases(self) -> Releases: ...
-
-    @property
-    def ledger(self) -> Ledger: ...
-
-    @property
-    def executions(self) -> Executions: ...
-
-    def start_tenant_queue(self, name: str, event: Mapping[str, Any]) -> str | None:
-        """Start the state machine of Custom::TenantQueue, once per name. ``None`` if that execution has ended."""
-
-    @property
-    def stacks(self) -> Stacks:
-        """Tenants' stacks, to read."""
-
-    @property
-    def writable_stacks(self) -> Stacks:
-        """Tenants' stacks, to create, update and delete."""
-
-    @property
-    def parameters(self) -> Parameters: ...
-
-    @property
-    def stack_resources(self) -> StackResources: ...
-
-    @property
-    def queues(self) -> Queues: ...
-
-    @property
-    def unfinished_work(self) -> UnfinishedWork: ...
-
-    @property
-    def templates(self) -> TemplateStore: ...
-
-    @property
-    def create_counts(self) -> CreateCounts: ...
-
-    @property
-    def credentials(self) -> CredentialsIssuer | None:
-        """``None`` where temporary credentials are not switched on."""
-
-    @property
-    def api_stage(self) -> ApiProof: ...
-
-    # Reconciling
-
-    @property
-    def survey(self) -> StackSurvey: ...
-
-    @property
-    def unlisted(self) -> UnlistedTenants: ...
-
-    @property
-    def reconciliation_table(self) -> ReconciliationLedger: ...
-
-    @property
-    def reconciliation_starter(self) -> ReconciliationStarter: ...
-
-    @property
-    def stack_limit(self) -> Callable[[], int | None]:
-        """Returns the number of stacks that the account may have, if AWS tells it."""
-
-    @property
-    def concurrency(self) -> Callable[[], Concurrency | None]:
-        """Returns how many functions may run at once, and how many did, if AWS tells it."""
-
-    # Rollouts
-
-    @property
-    def rollout_table(self) -> RolloutLedger: ...
-
-    @property
-    def throttling(self) -> Throttling: ...
-
-    @property
-    def manifests(self) -> Manifests: ...
-
-    @property
-    def alarms(self) -> Alarms: ...
-
-    @property
-    def rollout_executions(self) -> RolloutExecutions: ...
 
 
 class UseCases:

@@ -10,19 +10,43 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from datetime import timedelta
 
     from orchestrator.common.callers import ApiGateway
+    from orchestrator.common.tenant_ids import TenantId
     from orchestrator.common.times import Clock
     from orchestrator.events.accepting import Accepting
     from orchestrator.events.access import EventAccess
     from orchestrator.events.authorising import Authorising
     from orchestrator.events.changes import ListingChanges
     from orchestrator.events.configuring import Configuring
+    from orchestrator.events.configuring_connections import ConfiguringConnections
     from orchestrator.events.configuring_forms import ConfiguringForms
     from orchestrator.events.configuring_keys import ConfiguringKeys
     from orchestrator.events.configuring_sources import ConfiguringSources
+    from orchestrator.events.delivery.addresses import AddressRules
+    from orchestrator.events.delivery.delivering import Delivering
+    from orchestrator.events.delivery.dispatching import Dispatching
+    from orchestrator.events.delivery.looking import Looking
+    from orchestrator.events.delivery.ports import (
+        ConnectionChanges,
+        Connections,
+        ConnectionsById,
+        DeliveryTable,
+        Mails,
+        MessageQueue,
+        QueueMessages,
+        TenantQueues,
+        Webhooks,
+    )
+    from orchestrator.events.delivery.recovering import Recovering
+    from orchestrator.events.delivery.redispatching import Redispatching
+    from orchestrator.events.delivery.replaying import Replaying
+    from orchestrator.events.delivery.replays import ManagingReplays, Replays
+    from orchestrator.events.delivery.resending import Resending
+    from orchestrator.events.delivery.sending import Sending
+    from orchestrator.events.delivery.sweeping import Sweeping
     from orchestrator.events.inbox import Inbox
     from orchestrator.events.listing import Listing
     from orchestrator.events.ports import (
@@ -36,6 +60,7 @@ if TYPE_CHECKING:
         EventWrites,
         KeyUse,
         ListedSettings,
+        ParkedDeliveries,
         ParkedRecords,
         PurgeExecutions,
         Purges,
@@ -49,8 +74,14 @@ if TYPE_CHECKING:
     from orchestrator.events.purging import FindingPurges, ListingPurges, Purging
     from orchestrator.events.rates import RequestQuotas
     from orchestrator.events.receiving import Receiving
+    from orchestrator.events.records import UnreadableRow
+    from orchestrator.events.sending_tests import SendingTests
     from orchestrator.events.unfinished import CountingUnfinished
     from orchestrator.events.usage import Billing, Counting, ReportingUsage
+    from orchestrator.events.zapier_samples import SamplingEvents
+    from orchestrator.own_events.operators import OperatorsTenant
+    from orchestrator.own_events.ports import Bus, Handover
+    from orchestrator.own_events.publishing import Publishing
 
 
 class EventSettings(Protocol):
@@ -63,7 +94,22 @@ class EventSettings(Protocol):
     def events_environment(self) -> str: ...
 
     @property
+    def version(self) -> str: ...
+
+    @property
     def purge_settle(self) -> timedelta: ...
+
+    @property
+    def control_plane(self) -> str: ...
+
+    @property
+    def operators_tenant(self) -> TenantId | None: ...
+
+    @property
+    def address_rules(self) -> AddressRules: ...
+
+    @property
+    def mail_from(self) -> str | None: ...
 
 
 class EventPorts(Protocol):
@@ -107,10 +153,25 @@ class EventPorts(Protocol):
     def event_reads(self) -> EventReads: ...
 
     @property
+    def parked_deliveries(self) -> ParkedDeliveries: ...
+
+    @property
     def acknowledgements(self) -> Acknowledgements: ...
 
     @property
     def contents(self) -> Contents: ...
+
+    @property
+    def webhooks(self) -> Webhooks: ...
+
+    @property
+    def tenant_queues(self) -> TenantQueues: ...
+
+    @property
+    def queue_messages(self) -> QueueMessages: ...
+
+    @property
+    def mails(self) -> Mails: ...
 
     @property
     def listed_settings(self) -> ListedSettings: ...
@@ -126,6 +187,33 @@ class EventPorts(Protocol):
 
     @property
     def parked_records(self) -> ParkedRecords: ...
+
+    @property
+    def bus(self) -> Bus: ...
+
+    @property
+    def handover(self) -> Handover: ...
+
+    @property
+    def connections(self) -> Connections: ...
+
+    @property
+    def connection_changes(self) -> ConnectionChanges: ...
+
+    @property
+    def connections_by_id(self) -> ConnectionsById: ...
+
+    @property
+    def deliveries(self) -> DeliveryTable: ...
+
+    @property
+    def replays(self) -> Replays: ...
+
+    @property
+    def message_queue(self) -> MessageQueue: ...
+
+    def take_unreadable(self) -> Sequence[UnreadableRow]:
+        """Rows of connections that could not be read since this was last asked."""
 
     @property
     def purges(self) -> Purges: ...
@@ -218,6 +306,28 @@ class EventUseCases:
             clock=ports.clock,
         )
 
+    @cached_property
+    def sending(self) -> Sending:
+        from orchestrator.events.delivery.queue_addresses import QueueAddresses
+        from orchestrator.events.delivery.sending import Sending
+
+        ports = self.ports
+        return Sending(
+            webhooks=ports.webhooks,
+            queue_addresses=QueueAddresses(
+                configuration=ports.configuration,
+                queues=ports.tenant_queues,
+                clock=ports.clock,
+                monotonic=ports.monotonic,
+            ),
+            queue_messages=ports.queue_messages,
+            mails=ports.mails,
+            contents=ports.contents,
+            secrets=ports.secrets,
+            monotonic=ports.monotonic,
+            version=ports.settings.version,
+        )
+
     # Configuration. ``by`` is who asks: an operator's ARN, or the id of an API key.
 
     def configuring(self, by: str) -> Configuring:
@@ -245,11 +355,152 @@ class EventUseCases:
 
         return ConfiguringForms(table=self.ports.configuration_table(by), clock=self.ports.clock)
 
+    def configuring_connections(self, by: str) -> ConfiguringConnections:
+        from orchestrator.events.configuring_connections import ConfiguringConnections, DestinationRules
+        from orchestrator.events.resource_ids import IdPrefix, is_resource_id
+
+        ports = self.ports
+        rules = DestinationRules(
+            addresses=ports.settings.address_rules,
+            sends_mail=ports.settings.mail_from is not None,
+            by_operator=not is_resource_id(IdPrefix.KEY, by),
+        )
+        return ConfiguringConnections(
+            table=ports.configuration_table(by), secrets=lambda: ports.secrets, rules=rules, clock=ports.clock
+        )
+
+    def sending_tests(self, by: str) -> SendingTests:
+        from orchestrator.events.sending_tests import SendingTests
+
+        return SendingTests(
+            connections=self.configuring_connections(by), accepting=self.accepting, clock=self.ports.clock
+        )
+
+    @property
+    def sampling_events(self) -> SamplingEvents:
+        from orchestrator.events.zapier_samples import SamplingEvents
+
+        return SamplingEvents(listing=self.listing)
+
     @property
     def listing_changes(self) -> ListingChanges:
         from orchestrator.events.changes import ListingChanges
 
         return ListingChanges(changes=self.ports.recorded_changes)
+
+    # Deliveries
+
+    @cached_property
+    def dispatching(self) -> Dispatching:
+        from orchestrator.events.delivery.dispatching import Dispatching
+
+        ports, listing = self.ports, self.listing
+        return Dispatching(
+            table=ports.deliveries,
+            connections=ports.connections,
+            queue=ports.message_queue,
+            content_of=lambda event: listing.with_content(event).content,
+            clock=ports.clock,
+        )
+
+    @cached_property
+    def delivering(self) -> Delivering:
+        import random
+        import time
+
+        from orchestrator.events.delivery.delivering import Delivering
+
+        ports = self.ports
+        return Delivering(
+            table=ports.deliveries,
+            connections=ports.connections,
+            changes=ports.connection_changes,
+            sender=self.sending,
+            queue=ports.message_queue,
+            clock=ports.clock,
+            monotonic=ports.monotonic,
+            draw=random.random,
+            pause=time.sleep,
+        )
+
+    @property
+    def sweeping(self) -> Sweeping:
+        from orchestrator.events.delivery.sweeping import Sweeping
+
+        ports = self.ports
+        return Sweeping(
+            table=ports.deliveries,
+            connections=ports.connections,
+            changes=ports.connection_changes,
+            dispatching=self.dispatching,
+            queue=ports.message_queue,
+            clock=ports.clock,
+        )
+
+    @property
+    def recovering(self) -> Recovering:
+        from orchestrator.events.delivery.recovering import Recovering
+
+        return Recovering(table=self.ports.deliveries, clock=self.ports.clock)
+
+    @property
+    def redispatching(self) -> Redispatching:
+        from orchestrator.events.delivery.redispatching import Redispatching
+
+        ports = self.ports
+        return Redispatching(
+            settings=ports.listed_settings,
+            table=ports.deliveries,
+            dispatching=self.dispatching,
+            clock=ports.clock,
+        )
+
+    # Looking at deliveries, and asking for others
+
+    @property
+    def looking(self) -> Looking:
+        from orchestrator.events.delivery.looking import Looking
+
+        ports = self.ports
+        return Looking(table=ports.deliveries, connections=ports.connections_by_id, clock=ports.clock)
+
+    @property
+    def resending(self) -> Resending:
+        from orchestrator.events.delivery.resending import Resending
+
+        ports = self.ports
+        return Resending(
+            table=ports.deliveries,
+            connections=ports.connections_by_id,
+            queue=ports.message_queue,
+            clock=ports.clock,
+        )
+
+    @property
+    def managing_replays(self) -> ManagingReplays:
+        from orchestrator.events.delivery.replays import ManagingReplays
+
+        ports = self.ports
+        return ManagingReplays(
+            replays=ports.replays,
+            connections=ports.connections_by_id,
+            origins=ports.connections,
+            clock=ports.clock,
+        )
+
+    @property
+    def replaying(self) -> Replaying:
+        from orchestrator.events.delivery.replaying import Replaying
+
+        ports = self.ports
+        return Replaying(
+            replays=ports.replays,
+            table=ports.deliveries,
+            connections=ports.connections,
+            dispatching=self.dispatching,
+            queue=ports.message_queue,
+            clock=ports.clock,
+        )
 
     # Usage
 
@@ -278,6 +529,33 @@ class EventUseCases:
 
         return ReportingUsage(usage=self.ports.usage, billed=self.ports.billed_usage, clock=self.ports.clock)
 
+    # Berth's own events
+
+    @cached_property
+    def publishing(self) -> Publishing:
+        from orchestrator.own_events.publishing import Publishing
+
+        return Publishing(bus=self.ports.bus, operators=self._operators_tenant)
+
+    @property
+    def _operators_tenant(self) -> OperatorsTenant | None:
+        ports = self.ports
+        tenant = ports.settings.operators_tenant
+        if tenant is None:
+            return None
+        from orchestrator.events.accepting import Accepting
+        from orchestrator.own_events.operators import NoQuotas, OperatorsTenant
+
+        return OperatorsTenant(
+            tenant,
+            control_plane=ports.settings.control_plane,
+            configuration=ports.configuration,
+            tenants=ports.tenants,
+            accepting=Accepting(
+                events=ports.event_writes, contents=ports.contents, quotas=NoQuotas(), clock=ports.clock
+            ),
+        )
+
     # The end of a tenant
 
     @property
@@ -286,7 +564,11 @@ class EventUseCases:
 
         ports = self.ports
         return CountingUnfinished(
-            tenants=ports.tenants, configuration=ports.configuration, events=ports.event_reads, clock=ports.clock
+            tenants=ports.tenants,
+            configuration=ports.configuration,
+            events=ports.event_reads,
+            parked=ports.parked_deliveries,
+            clock=ports.clock,
         )
 
     @property

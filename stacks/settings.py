@@ -14,7 +14,8 @@ from typing import TypeVar
 from constructs import Node
 
 from orchestrator.api.rollout_models import MAX_CONCURRENCY
-from orchestrator.common.errors import BerthError, InvalidName
+from orchestrator.common.errors import BerthError, InvalidName, InvalidTenantId
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.api_keys import ENVIRONMENT_PATTERN
 from orchestrator.tenants.names import DEFAULT_NAME, Names
 from stacks.common.function_code import is_current
@@ -26,6 +27,8 @@ _KEY_ARN = re.compile(
     r"([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|mrk-[0-9a-f]{32})"
 )
 _URL_PREFIX = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?/([!-~]*/)?")
+_MAIL_ADDRESS = re.compile(r"[A-Za-z0-9._+-]{1,64}@[a-z0-9-]+(\.[a-z0-9-]+)+")
+_MIN_DELIVER_CONCURRENCY = 4
 # The retentions that CloudWatch Logs allows, up to ten years.
 _LOG_RETENTION_DAYS = frozenset(
     (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653)
@@ -46,11 +49,13 @@ KNOWN = frozenset(
         "berth:createOnGetQueue",
         "berth:createsPerMinute",
         "berth:credentialsSeconds",
+        "berth:deliverConcurrency",
         "berth:dependencies",
         "berth:deploymentMode",
         "berth:emptyForSeconds",
         EVENTS,
         "berth:eventsEnvironment",
+        "berth:eventsMailFrom",
         "berth:formerKmsKeyArns",
         "berth:getQueueConcurrency",
         "berth:ingestConcurrency",
@@ -58,8 +63,10 @@ KNOWN = frozenset(
         "berth:legacyStackPrefixes",
         "berth:lingerSeconds",
         "berth:logRetentionDays",
+        "berth:loopbackDestinations",
         "berth:maxTenants",
         "berth:name",
+        "berth:operatorsTenant",
         "berth:purgeSettleSeconds",
         "berth:receiveConcurrency",
         "berth:responseUrlPrefix",
@@ -156,6 +163,16 @@ class Settings:
     """The same for the function that takes webhooks and forms: everybody can call it."""
     tenant_events_concurrency: int | None = None
     """The same for the function by which tenants read their events."""
+    deliver_concurrency: int | None = None
+    """The same for the function that delivers events, shared by its two queues."""
+    events_mail_from: str | None = None
+    """The address that mail with events comes from, verified in SES. Without it, no connection can send mail."""
+    loopback_destinations: bool = False
+    """Whether webhooks may be sent to receivers on the machine of the emulator, without TLS."""
+
+    operators_tenant: TenantId | None = None
+    """The operators' own tenant, which receives Berth's own events like any other events. Without it, they are only on
+    the bus."""
 
     stack_role_source: bool = False
     """Whether the tenants' service role requires CloudFormation to send the stack for which it assumes the role."""
@@ -192,6 +209,10 @@ class Settings:
             ingest_concurrency=_concurrency(context, "berth:ingestConcurrency"),
             receive_concurrency=_concurrency(context, "berth:receiveConcurrency"),
             tenant_events_concurrency=_concurrency(context, "berth:tenantEventsConcurrency"),
+            operators_tenant=_tenant(context, "berth:operatorsTenant"),
+            deliver_concurrency=_deliver_concurrency(context, "berth:deliverConcurrency"),
+            events_mail_from=_mail_address(context, "berth:eventsMailFrom"),
+            loopback_destinations=_flag(context, "berth:loopbackDestinations", default=cls.loopback_destinations),
             stack_role_source=_flag(context, "berth:stackRoleSource", default=cls.stack_role_source),
             response_url_prefix=_url_prefix(context, "berth:responseUrlPrefix"),
             rollout_on_publish=_flag(context, "berth:rolloutOnPublish", default=cls.rollout_on_publish),
@@ -207,6 +228,12 @@ class Settings:
                 "deploy` does that). For the emulator, set berth:dependencies=host instead."
             )
         return settings
+
+    @property
+    def destination_environment(self) -> dict[str, str]:
+        """The variables of a function that checks or uses the destinations of connections."""
+        mail = {"BERTH_EVENTS_MAIL_FROM": self.events_mail_from} if self.events_mail_from else {}
+        return mail | ({"BERTH_LOOPBACK_DESTINATIONS": "true"} if self.loopback_destinations else {})
 
 
 def _check_all_are_known(context: Node) -> None:
@@ -287,6 +314,16 @@ def _concurrency(context: Node, key: str) -> int | None:
     return concurrency or None
 
 
+def _deliver_concurrency(context: Node, key: str) -> int | None:
+    concurrency = _concurrency(context, key)
+    # Each of the two queues needs two, the minimum of Lambda.
+    if concurrency is not None and concurrency < _MIN_DELIVER_CONCURRENCY:
+        raise SettingInvalid(
+            f"{key} is {concurrency}; it must be at least {_MIN_DELIVER_CONCURRENCY}, or 0 (none is reserved)."
+        )
+    return concurrency
+
+
 def _credentials(context: Node, key: str) -> int | None:
     # A session of STS lasts at least 15 minutes, and at most one hour if the caller is itself an assumed role.
     seconds = _integer(context, key, 0)
@@ -329,6 +366,16 @@ def _events_environment(context: Node, key: str, default: str) -> str:
     return value
 
 
+def _tenant(context: Node, key: str) -> TenantId | None:
+    value = context.try_get_context(key)
+    if value is None or value == "":
+        return None
+    try:
+        return TenantId.parse(value)
+    except InvalidTenantId as invalid:
+        raise SettingInvalid(f"{key}: {invalid}") from None
+
+
 def _retention(context: Node, key: str, default: int) -> int:
     days = _integer(context, key, default)
     if days not in _LOG_RETENTION_DAYS:
@@ -358,6 +405,17 @@ def _url_prefix(context: Node, key: str) -> str | None:
     # The slash after the host is required: otherwise the name of another host could start with the prefix.
     if not isinstance(value, str) or not _URL_PREFIX.fullmatch(value):
         raise SettingInvalid(f"{key} is {value!r}; it must be a URL with a host and a path that ends with a slash.")
+    return value
+
+
+def _mail_address(context: Node, key: str) -> str | None:
+    value = context.try_get_context(key)
+    if value is None:
+        return None
+    if not isinstance(value, str) or not _MAIL_ADDRESS.fullmatch(value):
+        raise SettingInvalid(
+            f"{key} is {value!r}; it must be a mail address that is verified in SES, or whose domain is."
+        )
     return value
 
 

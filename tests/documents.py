@@ -71,6 +71,7 @@ IDS = {
     "keyId": f"key_{'0' * 24}",
     "sourceId": f"src_{'0' * 24}",
     "formId": f"form_{'0' * 24}",
+    **dict.fromkeys(("connectionId", "subscriptionId"), f"conn_{'0' * 24}"),
     "eventId": "0193f1c0-4a00-7000-8000-00000000a1b0",
 }
 """An id for every parameter of a path."""

@@ -1,7 +1,11 @@
 """Counts the events that the table's stream reports, for the limits of plans.
 
-A record that cannot be counted is parked, and never holds up the stream. Only a failure of DynamoDB is raised: then
-Lambda hands the batch over again, and the tenants that were counted already are recognised by the digest of the batch.
+A stream should have no more than two readers. So this function also hands the deliveries that failed for good to the
+one that publishes Berth's own events.
+
+A record that cannot be counted is parked, and never holds up the stream. Only a failure of DynamoDB, or of handing
+records over, is raised: then Lambda hands the batch over again, and the tenants that were counted already are
+recognised by the digest of the batch.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,9 +21,17 @@ def handler(event: object, _context: object) -> None:
     parked = [*records.unreadable, *(records.events[each] for each in counted.damaged)]
     if parked:
         _park(parked)
+    if records.exhausted:
+        use_cases.ports.handover.hand_over(records.exhausted)
     logger.info(
         "Counted",
-        extra={"events": counted.events, "ended": counted.ended, "repeated": counted.repeated, "parked": len(parked)},
+        extra={
+            "events": counted.events,
+            "ended": counted.ended,
+            "repeated": counted.repeated,
+            "parked": len(parked),
+            "handed_over": len(records.exhausted),
+        },
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from lambdas import event_changes, event_configuration, event_reads, event_usage
+from lambdas import event_changes, event_configuration, event_connections, event_looking, event_reads, event_usage
 from lambdas.event_runtime import use_cases
 from lambdas.event_serving import Answer, Answered, Event, Served, read_json, respond
 from orchestrator.api.event_configuration_answers import refusal_response, settings_response
@@ -20,8 +20,10 @@ from orchestrator.events.refusals import Refused
 
 SERVED: Sequence[Served] = (
     *event_configuration.SERVED,
+    *event_connections.SERVED,
     *event_changes.SERVED,
     *event_reads.SERVED,
+    *event_looking.SERVED,
     *event_usage.SERVED,
 )
 

@@ -5,11 +5,10 @@ from typing import Any
 from lambdas.event_runtime import use_cases
 from lambdas.logs import logger
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.events.unfinished import INBOX
 
 
 def handler(event: dict[str, Any], _context: object) -> dict[str, Any]:
     tenant = TenantId.parse(event["tenantId"])
     unfinished = use_cases.counting_unfinished.count(tenant)
     logger.info("Counted", extra={"tenant_id": tenant.value, "unfinished": unfinished})
-    return {"unfinished": {INBOX: unfinished} if unfinished else {}}
+    return {"unfinished": dict(unfinished)}

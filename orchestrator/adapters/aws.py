@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cache
+from threading import Lock
 from typing import Any
 
 from botocore.config import Config
@@ -47,6 +48,9 @@ DENIED_OR_UNSUPPORTED = ACCESS_DENIED | {"InvalidAction"}
 _RETRYABLE = frozenset({"ProvisionedThroughputExceeded", "ThrottlingError", "TransactionConflict"})
 
 
+_making_client = Lock()
+
+
 @cache
 def _session() -> Session:
     return Session()
@@ -57,7 +61,9 @@ def client(service: str) -> Any:
 
     Importing boto3 would also load its S3 transfer code, which takes a fifth of getQueue's cold start.
     """
-    return _session().create_client(service, config=CLIENT_CONFIG)
+    # Clients may be shared by threads, but a session can make only one at a time.
+    with _making_client:
+        return _session().create_client(service, config=CLIENT_CONFIG)
 
 
 class SystemClock:

@@ -151,7 +151,7 @@ class CloudFormationStacks:
                     ClientToken=name,
                 )
         except ClientError as error:
-            if error_code(error) in _ALREADY_EXISTS:
+            if error_code(error) in _ALREADY_EXISTS or _does_not_exist(error):
                 return None
             raise
         return response["Id"]

@@ -12,21 +12,35 @@ from orchestrator.adapters.dynamodb.event_tenants import DynamoTenants
 from orchestrator.adapters.dynamodb.event_usage import DynamoUsage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mypy_boto3_dynamodb import DynamoDBClient
 
+    from orchestrator.adapters.delivery_queues import SqsDeliveryQueues
+    from orchestrator.adapters.dynamodb.connections import DynamoConnectionChanges, DynamoConnections
+    from orchestrator.adapters.dynamodb.deliveries import DynamoDeliveries
     from orchestrator.adapters.dynamodb.event_changes import DynamoChanges
     from orchestrator.adapters.dynamodb.event_configuration_writes import DynamoConfigurationTable
     from orchestrator.adapters.dynamodb.event_epochs import DynamoEpochs
     from orchestrator.adapters.dynamodb.event_purges import DynamoEventCounts, DynamoPurges, DynamoRemains
     from orchestrator.adapters.dynamodb.event_reads import DynamoEventReads
+    from orchestrator.adapters.dynamodb.event_tenant_queues import DynamoTenantQueues
     from orchestrator.adapters.dynamodb.event_usage_writes import DynamoUsageWrites
     from orchestrator.adapters.dynamodb.events import DynamoEventWrites
+    from orchestrator.adapters.dynamodb.parked import DynamoParkedDeliveries
+    from orchestrator.adapters.dynamodb.replays import DynamoReplays
     from orchestrator.adapters.event_access import StsEventAccess
     from orchestrator.adapters.event_contents import S3Contents
+    from orchestrator.adapters.eventbridge import EventBridgeBus
+    from orchestrator.adapters.handover import LambdaHandover
+    from orchestrator.adapters.http_sender import HttpWebhooks
     from orchestrator.adapters.kms import KmsSecrets
+    from orchestrator.adapters.queue_messages import SqsQueueMessages
+    from orchestrator.adapters.ses import SesMails
     from orchestrator.adapters.settings import Settings
     from orchestrator.adapters.sqs import SqsParkedRecords
     from orchestrator.adapters.stepfunctions import StepFunctionsPurges
+    from orchestrator.events.records import UnreadableRow
 
 
 class AwsEventPorts:
@@ -35,6 +49,7 @@ class AwsEventPorts:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.clock = SystemClock()
+        self._unreadable: list[UnreadableRow] = []
 
     def monotonic(self) -> float:
         return time.monotonic()
@@ -94,6 +109,12 @@ class AwsEventPorts:
 
         return DynamoEventReads(self._dynamodb, self.settings.events_table)
 
+    @cached_property
+    def parked_deliveries(self) -> DynamoParkedDeliveries:
+        from orchestrator.adapters.dynamodb.parked import DynamoParkedDeliveries
+
+        return DynamoParkedDeliveries(self._dynamodb, self.settings.table, events_table=self.settings.events_table)
+
     @property
     def acknowledgements(self) -> DynamoEventReads:
         return self.event_reads
@@ -119,6 +140,32 @@ class AwsEventPorts:
         from orchestrator.adapters.event_contents import S3Contents
 
         return S3Contents(lambda: client("s3"), self.settings.contents_bucket)
+
+    # Sending
+
+    @cached_property
+    def webhooks(self) -> HttpWebhooks:
+        from orchestrator.adapters.http_sender import HttpWebhooks
+
+        return HttpWebhooks(self.settings.address_rules)
+
+    @cached_property
+    def tenant_queues(self) -> DynamoTenantQueues:
+        from orchestrator.adapters.dynamodb.event_tenant_queues import DynamoTenantQueues
+
+        return DynamoTenantQueues(self._dynamodb, self.settings.table)
+
+    @cached_property
+    def queue_messages(self) -> SqsQueueMessages:
+        from orchestrator.adapters.queue_messages import SqsQueueMessages
+
+        return SqsQueueMessages(lambda: client("sqs"))
+
+    @cached_property
+    def mails(self) -> SesMails:
+        from orchestrator.adapters.ses import SesMails
+
+        return SesMails(lambda: client("sesv2"), self.settings.mail_from)
 
     # Usage
 
@@ -149,6 +196,72 @@ class AwsEventPorts:
         from orchestrator.adapters.sqs import SqsParkedRecords
 
         return SqsParkedRecords(lambda: client("sqs"), self.settings.parked_records_queue)
+
+    # Berth's own events
+
+    @cached_property
+    def bus(self) -> EventBridgeBus:
+        from orchestrator.adapters.eventbridge import EventBridgeBus
+
+        return EventBridgeBus(lambda: client("events"), self.settings.own_events_bus, self.settings.control_plane)
+
+    @cached_property
+    def handover(self) -> LambdaHandover:
+        from orchestrator.adapters.handover import LambdaHandover
+
+        return LambdaHandover(lambda: client("lambda"), self.settings.publish_events_function)
+
+    # Deliveries
+
+    @cached_property
+    def connections(self) -> DynamoConnections:
+        from orchestrator.adapters.dynamodb.connections import DynamoConnections
+
+        return DynamoConnections(self._dynamodb, self.settings.table, report=self._unreadable.append)
+
+    @cached_property
+    def connection_changes(self) -> DynamoConnectionChanges:
+        from orchestrator.adapters.dynamodb.connections import DynamoConnectionChanges
+        from orchestrator.events.changes import BERTH, Recorder
+
+        return DynamoConnectionChanges(
+            self._dynamodb,
+            self.settings.table,
+            events_table=self.settings.events_table,
+            recorder=Recorder(BERTH, self.clock),
+        )
+
+    def take_unreadable(self) -> Sequence[UnreadableRow]:
+        taken = list(self._unreadable)
+        # The list itself stays: the adapters report into it.
+        self._unreadable.clear()
+        return taken
+
+    @cached_property
+    def deliveries(self) -> DynamoDeliveries:
+        from orchestrator.adapters.dynamodb.deliveries import DynamoDeliveries
+
+        return DynamoDeliveries(self._dynamodb, self.settings.events_table, report=self._unreadable.append)
+
+    @property
+    def connections_by_id(self) -> DynamoConfigurationTable:
+        from orchestrator.events.changes import BERTH
+
+        return self.configuration_table(BERTH)
+
+    @cached_property
+    def replays(self) -> DynamoReplays:
+        from orchestrator.adapters.dynamodb.replays import DynamoReplays
+
+        return DynamoReplays(self._dynamodb, self.settings.events_table)
+
+    @cached_property
+    def message_queue(self) -> SqsDeliveryQueues:
+        from orchestrator.adapters.delivery_queues import SqsDeliveryQueues
+
+        return SqsDeliveryQueues(
+            lambda: client("sqs"), first=self.settings.first_queue, later=self.settings.later_queue
+        )
 
     # The end of a tenant
 

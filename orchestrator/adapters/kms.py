@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from threading import Lock
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -25,7 +26,7 @@ class KmsSecrets:
     """Implements :class:`orchestrator.events.ports.Secrets`.
 
     A warm function remembers what it has decrypted, so that a webhook costs no call of KMS. The client is made when it
-    is first needed.
+    is first needed. Several threads may decrypt at once.
     """
 
     def __init__(self, client: Callable[[], Any], key: str) -> None:
@@ -33,6 +34,7 @@ class KmsSecrets:
         self._key = key
         self._client: Any = None
         self._remembered: OrderedDict[_Entry, bytes] = OrderedDict()
+        self._lock = Lock()
 
     def encrypt(self, plaintext: bytes, life: TenantEpoch, context: Mapping[str, str]) -> bytes:
         if len(plaintext) > MAX_PLAINTEXT_BYTES:
@@ -50,9 +52,10 @@ class KmsSecrets:
     def decrypt(self, ciphertext: bytes, life: TenantEpoch, context: Mapping[str, str]) -> bytes:
         whole = _whole_context(life, context)
         entry = ciphertext, tuple(sorted(whole.items()))
-        if entry in self._remembered:
-            self._remembered.move_to_end(entry)
-            return self._remembered[entry]
+        with self._lock:
+            if entry in self._remembered:
+                self._remembered.move_to_end(entry)
+                return self._remembered[entry]
         try:
             with throttling():
                 # The ciphertext names its key, which may be a former one. The function's policy names the allowed keys.
@@ -63,12 +66,13 @@ class KmsSecrets:
             named = ", ".join(f"{name} {value}" for name, value in sorted(context.items()))
             raise UnreadableRows(
                 f"Tenant {life.tenant}: the secret of {named} cannot be decrypted, because it was not encrypted for "
-                "it. Create the source again with its secret."
+                "it. Create it again with its secret."
             ) from None
         plaintext: bytes = decrypted["Plaintext"]
-        self._remembered[entry] = plaintext
-        if len(self._remembered) > _MAX_REMEMBERED:
-            self._remembered.popitem(last=False)
+        with self._lock:
+            self._remembered[entry] = plaintext
+            if len(self._remembered) > _MAX_REMEMBERED:
+                self._remembered.popitem(last=False)
         return plaintext
 
     @property

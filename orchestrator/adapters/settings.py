@@ -16,6 +16,8 @@ from orchestrator.common.errors import MissingSetting
 
 if TYPE_CHECKING:
     from orchestrator.common.stack_arns import Location, StackArn
+    from orchestrator.common.tenant_ids import TenantId
+    from orchestrator.events.delivery.addresses import AddressRules
     from orchestrator.tenants.names import Names
     from orchestrator.tenants.records import Operation
 
@@ -45,7 +47,12 @@ class Settings:
         from orchestrator.tenants.names import Names
 
         prefixes = self.environment.get("BERTH_LEGACY_STACK_PREFIXES") or ""
-        return Names.parse(self._required("BERTH_NAME"), prefixes.split(",") if prefixes else ())
+        return Names.parse(self.control_plane, prefixes.split(",") if prefixes else ())
+
+    @property
+    def control_plane(self) -> str:
+        """The name of the control plane that the function belongs to."""
+        return self._required("BERTH_NAME")
 
     @property
     def version(self) -> str:
@@ -176,6 +183,20 @@ class Settings:
         return self._required("BERTH_CONTENTS_BUCKET")
 
     @property
+    def address_rules(self) -> AddressRules:
+        """The addresses to which events may be sent."""
+        from orchestrator.events.delivery.addresses import AddressRules
+
+        hosts = self.environment.get("BERTH_OWN_HOSTS", "").split(",")
+        local = self.environment.get("BERTH_LOOPBACK_DESTINATIONS") == "true"
+        return AddressRules(plain_http=local, loopback=local, own_hosts=frozenset(filter(None, hosts)))
+
+    @property
+    def mail_from(self) -> str | None:
+        """The address that mail with events comes from. Without it, no mail is sent."""
+        return self.environment.get("BERTH_EVENTS_MAIL_FROM") or None
+
+    @property
     def purge_machine(self) -> str:
         return self._required("BERTH_PURGE_MACHINE")
 
@@ -186,12 +207,40 @@ class Settings:
 
     @property
     def parked_records_queue(self) -> str:
-        """The URL of the queue of the stream's records that cannot be counted."""
+        """The URL of the queue of a stream's records that the function cannot use."""
         return self._required("BERTH_PARKED_RECORDS_QUEUE")
 
     @property
+    def own_events_bus(self) -> str:
+        """The EventBridge bus of Berth's own events."""
+        return self._required("BERTH_OWN_EVENTS_BUS")
+
+    @property
+    def publish_events_function(self) -> str:
+        """The function that publishes Berth's own events."""
+        return self._required("BERTH_PUBLISH_EVENTS_FUNCTION")
+
+    @property
+    def operators_tenant(self) -> TenantId | None:
+        """The operators' own tenant, which receives Berth's own events."""
+        from orchestrator.common.tenant_ids import TenantId
+
+        tenant = self.environment.get("BERTH_OPERATORS_TENANT")
+        return TenantId.parse(tenant) if tenant else None
+
+    @property
+    def first_queue(self) -> str:
+        """The URL of the queue of first tries of healthy connections."""
+        return self._required("BERTH_FIRST_QUEUE")
+
+    @property
+    def later_queue(self) -> str:
+        """The URL of the queue of all other tries."""
+        return self._required("BERTH_LATER_QUEUE")
+
+    @property
     def secrets_key(self) -> str:
-        """The KMS key that encrypts the secrets of tenants' sources."""
+        """The KMS key that encrypts the secrets of tenants' sources and connections."""
         return self._required("BERTH_SECRETS_KEY")
 
     @property

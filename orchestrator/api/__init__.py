@@ -17,12 +17,15 @@ The routes are declared once. The function, the gateway, the policies, the clien
 13. :mod:`orchestrator.api.event_read_routes`     the routes that read events and acknowledge those of the inbox
 14. :mod:`orchestrator.api.event_configuration_routes`  the routes for event settings, API keys, sources and forms
 15. :mod:`orchestrator.api.event_configuration_models`  the requests and answers of these routes
-16. :mod:`orchestrator.api.event_change_routes`   the routes for the record of their changes
-17. :mod:`orchestrator.api.event_usage_routes`    the routes for usage and purges
-18. :mod:`orchestrator.api.receiving_routes`      the routes for everybody: webhooks and forms
-19. :mod:`orchestrator.api.for_operators`         operators' routes for what tenants can do themselves
-20. :mod:`orchestrator.api.routes`                all routes of the control plane
-21. :mod:`orchestrator.api.event_plane_routes`    all routes of the event plane
+16. :mod:`orchestrator.api.connection_routes`     the routes for connections, and for Zapier
+17. :mod:`orchestrator.api.connection_models`     the requests and answers of these routes
+18. :mod:`orchestrator.api.delivery_routes`       the routes that show what became of events, and send them again
+19. :mod:`orchestrator.api.event_change_routes`   the routes for the record of changes of all these
+20. :mod:`orchestrator.api.event_usage_routes`    the routes for usage and purges
+21. :mod:`orchestrator.api.receiving_routes`      the routes for everybody: webhooks and forms
+22. :mod:`orchestrator.api.for_operators`         operators' routes for what tenants can do themselves
+23. :mod:`orchestrator.api.routes`                all routes of the control plane
+24. :mod:`orchestrator.api.event_plane_routes`    all routes of the event plane
 
 Requests and answers:
 
@@ -37,9 +40,12 @@ Requests and answers:
 - :mod:`orchestrator.api.event_answers`
 - :mod:`orchestrator.api.event_read_answers`
 - :mod:`orchestrator.api.event_configuration_answers`
+- :mod:`orchestrator.api.connection_answers`
+- :mod:`orchestrator.api.delivery_answers`
 - :mod:`orchestrator.api.event_change_answers`
 - :mod:`orchestrator.api.event_usage_answers`
 - :mod:`orchestrator.api.receiving_answers`        answers to webhooks and forms
 
-:mod:`orchestrator.api.openapi` generates docs/openapi.json and docs/openapi-events.json.
+:mod:`orchestrator.api.openapi` generates docs/openapi.json and docs/openapi-events.json,
+:mod:`orchestrator.api.openapi_schemas` their schemas.
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from orchestrator.api.responses import Response, json_response
-from orchestrator.events.changes import ChangePage
+from orchestrator.events.changes import BERTH, ChangePage
 from orchestrator.events.event_ids import event_timestamp
 from orchestrator.events.records import Change
 from orchestrator.events.resource_ids import IdPrefix
@@ -13,14 +13,19 @@ OPERATOR = "operator"
 
 
 def changes_response(page: ChangePage, *, asked_by: str) -> Response:
-    changes = [_change(each, for_operator=not _is_key(asked_by)) for each in page.changes]
+    changes = [_change(each, asked_by) for each in page.changes]
     return json_response(200, {"changes": changes, "cursor": page.cursor})
 
 
-def _change(change: Change, *, for_operator: bool) -> dict[str, object]:
+def shown_caller(by: str, *, asked_by: str) -> str:
+    """Who has done something: operators see all of them by name."""
+    return by if by == BERTH or _is_key(by) or not _is_key(asked_by) else OPERATOR
+
+
+def _change(change: Change, asked_by: str) -> dict[str, object]:
     return {
         "changed_at": event_timestamp(change.at),
-        "changed_by": change.by if for_operator or _is_key(change.by) else OPERATOR,
+        "changed_by": shown_caller(change.by, asked_by=asked_by),
         "kind": change.kind.value,
         "subject": change.subject or None,
         "before": dict(change.before),

@@ -38,10 +38,13 @@ class Change(EventWire, frozen=True, kw_only=True):
 
     changed_at: EventTime
     changed_by: Annotated[
-        str, Meta(description="The id of an API key, or the ARN of an operator. Tenants see the word operator.")
+        str,
+        Meta(description="The id of an API key, the ARN of an operator, or berth. Tenants see operator for an ARN."),
     ]
     kind: ChangeKind
-    subject: Annotated[str | None, Meta(description="The id of the key, source or form. null for settings.")]
+    subject: Annotated[
+        str | None, Meta(description="The id of the key, source, form or connection. null for settings.")
+    ]
     before: Attributes
     after: Attributes
 

@@ -6,13 +6,22 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from orchestrator.api.event_problems import (
+    CONNECTION_DISABLED,
+    EXPIRES_SOON,
+    HAS_CONNECTIONS,
     KEY_NOT_ACTIVE,
     LIMIT_REACHED,
     NO_SETTINGS,
+    NO_SUCH_CONNECTION,
     NO_SUCH_FORM,
     NO_SUCH_KEY,
+    NO_SUCH_REPLAY,
     NO_SUCH_SOURCE,
     NO_SUCH_TENANT,
+    NOT_SIGNED,
+    NOTHING_TO_RESEND,
+    REPLAY_ENDED,
+    UNKNOWN_EVENT,
 )
 from orchestrator.api.responses import Response, json_response, problem
 from orchestrator.common.times import timestamp
@@ -30,7 +39,16 @@ _PROBLEMS = {
         KEY_NOT_ACTIVE,
         NO_SUCH_SOURCE,
         NO_SUCH_FORM,
+        NO_SUCH_CONNECTION,
+        NOT_SIGNED,
+        HAS_CONNECTIONS,
         LIMIT_REACHED,
+        UNKNOWN_EVENT,
+        EXPIRES_SOON,
+        NOTHING_TO_RESEND,
+        CONNECTION_DISABLED,
+        NO_SUCH_REPLAY,
+        REPLAY_ENDED,
     )
 }
 
@@ -76,7 +94,7 @@ def issued_key_response(issued: IssuedKey | Refused, now: datetime) -> Response:
     if isinstance(issued, Refused):
         return refusal_response(issued)
     replaced = _key(issued.replaced, now) if issued.replaced else None
-    return _secret_response({**_key(issued.key, now), "key": issued.text, "replaced": replaced})
+    return secret_response({**_key(issued.key, now), "key": issued.text, "replaced": replaced})
 
 
 def _key(key: ApiKey, now: datetime) -> dict[str, object]:
@@ -108,7 +126,7 @@ def source_response(source: Source | Refused) -> Response:
 def created_source_response(created: CreatedSource | Refused) -> Response:
     if isinstance(created, Refused):
         return refusal_response(created)
-    return _secret_response({**_source(created.source), "secret": created.made_secret})
+    return secret_response({**_source(created.source), "secret": created.made_secret})
 
 
 def deleted_source_response(source: Source | Refused) -> Response:
@@ -162,7 +180,7 @@ def _form(form: Form) -> dict[str, object]:
     }
 
 
-def _secret_response(body: dict[str, object]) -> Response:
+def secret_response(body: dict[str, object]) -> Response:
     """The only answer that ever has this key or secret: no cache may keep it."""
     response = json_response(201, body)
     response.headers["Cache-Control"] = "no-store"

@@ -30,6 +30,7 @@ from orchestrator.api.event_configuration_models import (
     UpdateForm,
 )
 from orchestrator.api.event_problems import (
+    HAS_CONNECTIONS,
     KEY_NOT_ACTIVE,
     LIMIT_REACHED,
     NO_SUCH_FORM,
@@ -200,7 +201,7 @@ DELETE_SOURCE: Route[OfSource, DeletedSource] = Route(
     summary="Delete a source",
     request=OfSource,
     answers=(Answer(200, DeletedSource, "The source is deleted."),),
-    problems=(*BY_KEY, NO_SUCH_SOURCE),
+    problems=(*BY_KEY, NO_SUCH_SOURCE, HAS_CONNECTIONS),
 )
 
 LIST_FORMS: Route[NoParameters, Forms] = Route(
@@ -287,7 +288,7 @@ DELETE_FORM: Route[OfForm, DeletedForm] = Route(
     summary="Delete a form",
     request=OfForm,
     answers=(Answer(200, DeletedForm, "The form is deleted."),),
-    problems=(*BY_KEY, NO_SUCH_FORM),
+    problems=(*BY_KEY, NO_SUCH_FORM, HAS_CONNECTIONS),
 )
 
 TENANT_ROUTES: tuple[AnyRoute, ...] = (

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from orchestrator.api import (
+    connection_routes,
+    delivery_routes,
     event_change_routes,
     event_configuration_routes,
     event_read_routes,
@@ -16,6 +18,8 @@ EVENT_ROUTES: tuple[AnyRoute, ...] = (
     *event_routes.ROUTES,
     *event_read_routes.ROUTES,
     *event_configuration_routes.ROUTES,
+    *connection_routes.ROUTES,
+    *delivery_routes.ROUTES,
     *event_change_routes.ROUTES,
     *event_usage_routes.ROUTES,
     *receiving_routes.ROUTES,

@@ -27,7 +27,10 @@ MISSING_SCOPE = Problem(
     "The API key is valid, but does not have the scope that the route needs.",
 )
 UNKNOWN_EVENT = Problem(
-    "unknown-event", 404, "There is no such event", "The tenant has no event with this id, or the event has expired."
+    EventRefusal.UNKNOWN_EVENT,
+    404,
+    "There is no such event",
+    "The tenant has no event with this id, or the event has expired.",
 )
 UNKNOWN_SOURCE = Problem(
     "unknown-source", 404, "There is no such address", "There is no source or form with this id, or its tenant is gone."
@@ -120,10 +123,70 @@ NO_SUCH_FORM = Problem(
     "The tenant has no form with this id.",
     required=("tenantId",),
 )
+NO_SUCH_CONNECTION = Problem(
+    EventRefusal.NO_SUCH_CONNECTION,
+    404,
+    "There is no such connection",
+    "The tenant has no connection with this id.",
+    required=("tenantId",),
+)
+NOT_SIGNED = Problem(
+    EventRefusal.NOT_SIGNED,
+    409,
+    "The connection has no secret",
+    "Only webhooks are signed, so only their secrets can be rotated.",
+    required=("tenantId",),
+)
+HAS_CONNECTIONS = Problem(
+    EventRefusal.HAS_CONNECTIONS,
+    409,
+    "There are connections",
+    "The source or form has connections, whose deliveries would be lost. Delete the connections first.",
+    required=("tenantId",),
+)
 LIMIT_REACHED = Problem(
     EventRefusal.LIMIT_REACHED,
     409,
     "The tenant has as many as allowed",
-    "The tenant has the largest allowed number of API keys, sources or forms. Remove one that nobody uses.",
+    "The tenant has the largest allowed number of API keys, sources, forms or connections. Remove one that nobody "
+    "uses.",
+    required=("tenantId",),
+)
+
+# Deliveries
+
+EXPIRES_SOON = Problem(
+    EventRefusal.EXPIRES_SOON,
+    409,
+    "The event expires soon",
+    "The event is deleted within the hour, so it is not sent again. Send its payload as a new event.",
+    required=("tenantId",),
+)
+NOTHING_TO_RESEND = Problem(
+    EventRefusal.NOTHING_TO_RESEND,
+    409,
+    "There is nothing to send",
+    "No delivery of the event has failed, or there is no connection that could take it. Nothing was sent.",
+    required=("tenantId",),
+)
+CONNECTION_DISABLED = Problem(
+    EventRefusal.CONNECTION_DISABLED,
+    409,
+    "The connection is disabled",
+    "Nothing is sent to a connection that is disabled. Resume it first.",
+    required=("tenantId",),
+)
+NO_SUCH_REPLAY = Problem(
+    EventRefusal.NO_SUCH_REPLAY,
+    404,
+    "There is no such replay",
+    "The tenant has no replay with this id, or it was made more than 90 days ago.",
+    required=("tenantId",),
+)
+REPLAY_ENDED = Problem(
+    EventRefusal.REPLAY_ENDED,
+    409,
+    "The replay has ended",
+    "The replay is finished or cancelled, so it cannot go on. Start another one.",
     required=("tenantId",),
 )

@@ -14,12 +14,12 @@ from orchestrator.api.event_read_routes import PayloadAs
 from orchestrator.api.responses import Response, json_response, problem
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.access import EventCredentials
+from orchestrator.events.documents import event_fields
 from orchestrator.events.event_ids import event_timestamp
 from orchestrator.events.inbox import Acknowledged
 from orchestrator.events.listing import EventPage
 from orchestrator.events.readable_json import is_readable
 from orchestrator.events.records import Content, Event
-from orchestrator.events.statuses import UNDELIVERED
 
 _json = msgspec.json.Decoder(msgspec.Raw)
 
@@ -79,22 +79,7 @@ def event_credentials_response(tenant: TenantId, issued: EventCredentials) -> Re
 
 
 def event_document(event: Event, payload_as: PayloadAs = PayloadAs.JSON) -> dict[str, Any]:
-    document: dict[str, Any] = {
-        "tenant_id": event.life.tenant.value,
-        "event_id": event.event_id,
-        "event_type": event.event_type,
-        "status": UNDELIVERED if event.in_inbox else event.status.value,
-        "timestamp": event_timestamp(event.received_at),
-        "delivered_at": event_timestamp(event.delivered_at) if event.delivered_at else None,
-        "retry_count": event.retry_count,
-        "source_id": event.source_id,
-        "form_id": event.form_id,
-        "content_type": event.content_type,
-        "method": event.method,
-        "source_ip": event.source_ip,
-        "metadata": dict(event.metadata),
-        "ttl": int(event.expires_at.timestamp()),
-    }
+    document = event_fields(event)
     if event.content is None:
         return document | {"payload_omitted": True}
     return document | _content(event.content, payload_as)

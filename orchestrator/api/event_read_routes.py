@@ -18,6 +18,7 @@ from orchestrator.api.event_routes import BY_KEY
 from orchestrator.api.fields import TenantIdText, or_default
 from orchestrator.api.for_operators import for_operators
 from orchestrator.api.problems import CREDENTIALS_NOT_ENABLED, INVALID_REQUEST, NOT_THROUGH_THE_API, TRY_AGAIN
+from orchestrator.api.reading import shown
 from orchestrator.api.route import NO_STORE, Answer, AnyRoute, Audience, Rate, Route
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.events.event_ids import MAX_SHARDS, parse_event_id
@@ -61,8 +62,8 @@ class ListEvents(EventRequest, frozen=True, kw_only=True):
     def filter(self) -> Filter:
         return Filter(
             kind=self.kind,
-            since=_time("since", or_default(self.since)),
-            until=_time("until", or_default(self.until)),
+            since=_moment_of("since", or_default(self.since)),
+            until=_moment_of("until", or_default(self.until)),
             event_type=or_default(self.event_type),
             status=_status(or_default(self.status)),
             source_id=or_default(self.source_id),
@@ -104,9 +105,12 @@ class AcknowledgeEvents(EventRequest, frozen=True, kw_only=True):
     event_ids: Annotated[list[EventId], Meta(min_length=1, max_length=MAX_ACKNOWLEDGED)]
 
 
-def _time(name: str, text: str | None) -> datetime | None:
-    if text is None:
-        return None
+def _moment_of(name: str, text: str | None) -> datetime | None:
+    return moment_of(name, text) if text is not None else None
+
+
+def moment_of(name: str, text: str) -> datetime:
+    """The time in the field of that name."""
     try:
         moment = datetime.fromisoformat(text)
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
@@ -119,7 +123,7 @@ def _status(word: str | None) -> EventStatus | None:
         return None
     status = status_of_word(word)
     if status is None:
-        raise InvalidRequest(f"status: is not one of {', '.join(_STATUS_WORDS)}")
+        raise InvalidRequest(f"status: {shown(word)} is not one of {', '.join(_STATUS_WORDS)}")
     return status
 
 

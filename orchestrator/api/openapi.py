@@ -6,21 +6,16 @@ examples: one for each model and each kind of problem, and more for routes that 
 
 from __future__ import annotations
 
-import enum
 import json
-import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from inspect import cleandoc
+from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType
-from typing import Annotated, Any, get_origin
-
-import msgspec
+from typing import Any
 
 from orchestrator.api import (
+    connection_models,
+    delivery_routes,
     event_change_routes,
     event_configuration_models,
     event_fields,
@@ -34,33 +29,16 @@ from orchestrator.api import (
     tenant_models,
 )
 from orchestrator.api.event_plane_routes import EVENT_ROUTES
-from orchestrator.api.fields import ProblemMembers, as_documented
 from orchestrator.api.for_operators import OPERATORS_SUFFIX
+from orchestrator.api.openapi_schemas import SCHEMA, Api, Json, Schemas
 from orchestrator.api.problems import TYPE_PREFIX, Problem
 from orchestrator.api.route import ANY_METHOD, RETRY_AFTER, RETRY_AFTER_SOMETIMES, Answer, AnyRoute, Audience, Header
 from orchestrator.api.routes import ROUTES
-
-Json = dict[str, Any]
 
 _ROOT = Path(__file__).parents[2]
 _DOCS = _ROOT / "docs"
 
 
-@dataclass(frozen=True, slots=True)
-class Api:
-    """An API with a document of its own."""
-
-    document: Path
-    examples: Path
-    routes: tuple[AnyRoute, ...]
-    modules: tuple[ModuleType, ...]
-    """The modules with the types of its requests and answers."""
-    heading: Json
-
-
-_SCHEMA = "#/components/schemas/"
-_CLOSED = {"additionalProperties": False}
-"""The document lists every field of an answer, although clients accept unknown fields."""
 _TAGS = {
     Audience.PLATFORM: "platforms",
     Audience.SENDER: "senders and receivers",
@@ -106,7 +84,7 @@ class _Document:
     def __init__(self, api: Api) -> None:
         self._api = api
         self._examples: Json = json.loads(api.examples.read_text(encoding="utf-8"))
-        self._schemas = _Schemas(api)
+        self._schemas = Schemas(api)
         self._used: Json = {}
         """The examples that routes refer to, by name."""
 
@@ -183,7 +161,7 @@ class _Document:
             examples = {"example": self._shown(name, self._example("models", name))}
         else:
             examples = own.get("examples", {"example": {"value": own}})
-        media = {"schema": {"$ref": _SCHEMA + name}, "examples": examples}
+        media = {"schema": {"$ref": SCHEMA + name}, "examples": examples}
         return {**described, "content": {"application/json": media}}
 
     def _problems(self, route: AnyRoute, status: int, problems: list[Problem], *, gateway: bool) -> Json:
@@ -196,7 +174,7 @@ class _Document:
             response["headers"] = {"Retry-After": _header(RETRY_AFTER if always else RETRY_AFTER_SOMETIMES)}
         content: Json = {}
         if problems:
-            refs = [{"$ref": _SCHEMA + self._schemas.of_problem(problem)} for problem in problems]
+            refs = [{"$ref": SCHEMA + self._schemas.of_problem(problem)} for problem in problems]
             examples = {name: shown for each in problems for name, shown in self._problem_examples(route, each).items()}
             content["application/problem+json"] = {
                 "schema": refs[0] if len(refs) == 1 else {"oneOf": refs},
@@ -204,7 +182,7 @@ class _Document:
             }
         if gateway:
             content["application/json"] = {
-                "schema": {"$ref": _SCHEMA + "GatewayMessage"},
+                "schema": {"$ref": SCHEMA + "GatewayMessage"},
                 "example": {"message": _GATEWAY[status][2]},
             }
         return {**response, "content": content}
@@ -239,147 +217,9 @@ class _Document:
         return self._examples[what][name]
 
 
-class _Schemas:
-    """The schemas of wire models, named types and problems."""
-
-    def __init__(self, api: Api) -> None:
-        routes = api.routes
-        self.components: Json = {}
-        self._named = dict(_named_types(api))
-        models = {route.request for route in routes}
-        models |= {each.model for route in routes for each in route.answers if each.model is not None}
-        _, made = msgspec.json.schema_components([*models, ProblemMembers], ref_template=_SCHEMA + "{name}")
-        rules = {model.__name__: getattr(model, "schema_rules", {}) for model in _with_bases(api, made, models)}
-        self._enums: dict[str, str] = {}
-        self._find_enums(list(made.values()))
-        for title, values in _enumerations(api):
-            described = {"description": self._named[title]} if self._named[title] else {}
-            self.components[title] = {**described, "type": "string", "enum": list(values)}
-        for name, schema in made.items():
-            if name not in self._enums:
-                described = {key: _unwrapped(value) for key, value in schema.items() if key == "description"}
-                self.components[name] = self._tidy({**schema, **described, **rules.get(name, {}), **_CLOSED}, top=True)
-        self._members = self.components.pop("ProblemMembers")["properties"]
-        self._requests = {name: self.components.pop(name) for name in {route.request.__name__ for route in routes}}
-
-    def of_request(self, route: AnyRoute) -> tuple[Json, set[str]]:
-        schema = self._requests[route.request.__name__]
-        return schema["properties"], set(schema.get("required", ()))
-
-    def of_body(self, route: AnyRoute) -> Json:
-        """The schema of the request without the path parameters."""
-        name = route.request.__name__
-        schema = dict(self._requests[name])
-        inside = {key: value for key, value in schema["properties"].items() if key not in route.path_parameters}
-        required = [key for key in schema.pop("required", ()) if key in inside]
-        self.components[name] = {**schema, "properties": inside, **({"required": required} if required else {})}
-        return {"$ref": _SCHEMA + name}
-
-    def of_problem(self, problem: Problem) -> str:
-        members = {
-            name: self._valued(problem.values[name]) if name in problem.values else self._members[name]
-            for name in (*problem.required, *problem.optional)
-        }
-        schema: Json = {
-            "description": problem.description,
-            "allOf": [{"$ref": _SCHEMA + "Problem"}],
-            "properties": {"type": {"const": problem.type}, "status": {"const": problem.status}, **members},
-            "unevaluatedProperties": False,
-        }
-        if problem.required:
-            schema["required"] = list(problem.required)
-        if problem.comes_with:
-            schema["dependentRequired"] = {name: list(others) for name, others in problem.comes_with.items()}
-        self.components[problem.name] = schema
-        return problem.name
-
-    def description(self, schema: Json) -> str:
-        found: Json = self.components.get(schema.get("$ref", "").removeprefix(_SCHEMA), {})
-        return str(found.get("description", ""))
-
-    @staticmethod
-    def _valued(values: tuple[str, ...]) -> Json:
-        return {"const": values[0]} if len(values) == 1 else {"enum": list(values)}
-
-    def _find_enums(self, part: object) -> None:
-        """Map the class names of enumerations to the titles that their fields give them."""
-        if isinstance(part, dict):
-            if "$ref" in part and "title" in part:
-                self._enums[part["$ref"].removeprefix(_SCHEMA)] = part["title"]
-            for inner in part.values():
-                self._find_enums(inner)
-        elif isinstance(part, list):
-            for inner in part:
-                self._find_enums(inner)
-
-    def _tidy(self, part: Any, *, top: bool = False) -> Any:
-        if isinstance(part, list):
-            return [self._tidy(each) for each in part]
-        if not isinstance(part, dict):
-            return part
-        title = part.get("title")
-        tidied = {
-            key: as_documented(value) if key == "pattern" else self._tidy(value)
-            for key, value in part.items()
-            if key != "title" or not isinstance(title, str)
-        }
-        if "$ref" in tidied:
-            name = tidied["$ref"].removeprefix(_SCHEMA)
-            tidied["$ref"] = _SCHEMA + self._enums.get(name, name)
-            return self._without_its_own_description(tidied, self._enums.get(name, name))
-        if isinstance(tidied.get("enum"), list) and "type" not in tidied:
-            tidied = _of_strings(tidied)
-        if not isinstance(title, str) or title not in self._named or top:
-            return tidied
-        default = {"default": tidied.pop("default")} if "default" in tidied else {}
-        described = {"description": tidied.pop("description", "")}
-        self.components[title] = {**({"description": self._named[title]} if self._named[title] else {}), **tidied}
-        return self._without_its_own_description({**described, "$ref": _SCHEMA + title, **default}, title)
-
-    def _without_its_own_description(self, reference: Json, name: str) -> Json:
-        """Drop a description that only repeats the component's own."""
-        if reference.get("description", "") in ("", self._named.get(name)):
-            reference.pop("description", None)
-        return reference
-
-
-def _enumerations(api: Api) -> Iterator[tuple[str, Iterable[str]]]:
-    """The values of each enumeration, in the order of their definition. msgspec would sort them."""
-    for value in (value for module in api.modules for value in vars(module).values()):
-        if get_origin(value) is Annotated and isinstance(value.__origin__, enum.EnumType):
-            values = list(map(str, value.__origin__))
-            yield from ((meta.title, values) for meta in value.__metadata__ if meta.title)
-
-
-def _named_types(api: Api) -> Iterator[tuple[str, str]]:
-    """The title and description of every type that is a component of the document."""
-    for module in api.modules:
-        for value in vars(module).values():
-            if get_origin(value) is Annotated:
-                for meta in value.__metadata__:
-                    if isinstance(meta, msgspec.Meta) and meta.title:
-                        yield meta.title, meta.description or ""
-
-
-def _with_bases(api: Api, made: Mapping[str, object], models: set[type[Any]]) -> set[type[Any]]:
-    """All wire models in the document, including those that are only parts of others."""
-    known = {value for module in api.modules for value in vars(module).values() if isinstance(value, type)}
-    return models | {model for model in known if model.__name__ in made}
-
-
-def _of_strings(schema: Json) -> Json:
-    values = schema.pop("enum")
-    return {**schema, **({"const": values[0]} if len(values) == 1 else {"enum": values})}
-
-
 def _header(header: Header) -> Json:
     needed = {"required": True} if header.required else {}
     return {"description": header.description, **needed, "schema": dict(header.schema)}
-
-
-def _unwrapped(docstring: str) -> str:
-    """The paragraphs of a docstring, each in one line. Python keeps the indentation of docstrings before 3.13."""
-    return re.sub(r"(?<!\n)\n(?!\n)", " ", cleandoc(docstring))
 
 
 def _shared_responses(paths: Json) -> Json:
@@ -407,7 +247,7 @@ def _response_name(status: int, response: Json) -> str:
     schema = content.get("application/problem+json", content.get("application/json"))["schema"]
     if "$ref" not in schema:
         return ""
-    name = str(schema["$ref"].removeprefix(_SCHEMA))
+    name = str(schema["$ref"].removeprefix(SCHEMA))
     return _GATEWAY[status][0] if name == "GatewayMessage" else name
 
 
@@ -417,7 +257,7 @@ def _reachable(roots: object, schemas: Json) -> set[str]:
     while waiting:
         part = waiting.pop()
         if isinstance(part, dict):
-            name = str(part.get("$ref", "")).removeprefix(_SCHEMA)
+            name = str(part.get("$ref", "")).removeprefix(SCHEMA)
             if name in schemas and name not in found:
                 found.add(name)
                 waiting.append(schemas[name])
@@ -500,6 +340,8 @@ EVENT_PLANE = Api(
         event_routes,
         event_read_routes,
         event_configuration_models,
+        connection_models,
+        delivery_routes,
         event_change_routes,
         receiving_routes,
     ),

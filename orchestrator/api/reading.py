@@ -97,7 +97,7 @@ def _body_of(event: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidRequest("The body is not JSON.") from None
     if not isinstance(body, dict):
         check_can_be_handled(body, "the body")
-        raise InvalidRequest(f"the body: {_shown(body)} is not an object")
+        raise InvalidRequest(f"the body: {shown(body)} is not an object")
     return body
 
 
@@ -113,7 +113,7 @@ def _refuse_any(given: Mapping[str, object], what: str) -> None:
 
 
 def _unexpected(name: str) -> str:
-    return f"Additional properties are not allowed ({_shown(name)} was unexpected)"
+    return f"Additional properties are not allowed ({shown(name)} was unexpected)"
 
 
 # Flags and numbers in a query
@@ -155,7 +155,7 @@ def _parts(annotation: Any) -> Iterator[Any]:
 
 def _flag(name: str, text: str) -> bool:
     if text not in ("true", "false"):
-        raise InvalidRequest(f"{name}: {_shown(text)} is neither true nor false")
+        raise InvalidRequest(f"{name}: {shown(text)} is neither true nor false")
     return text == "true"
 
 
@@ -163,7 +163,7 @@ def _whole_number(name: str, text: str, lowest: int, highest: int) -> int:
     # Python refuses to convert thousands of digits. No valid number here has more than nine.
     if re.fullmatch("0*[0-9]{1,9}", text) and lowest <= int(text[-9:]) <= highest:
         return int(text[-9:])
-    raise InvalidRequest(f"{name}: {_shown(text)} is not a whole number from {lowest} to {highest}")
+    raise InvalidRequest(f"{name}: {shown(text)} is not a whole number from {lowest} to {highest}")
 
 
 # Messages about invalid values
@@ -203,20 +203,18 @@ def _judgement(rule: str, model: type[Any], steps: list[Any], value: object) -> 
     if (pattern := _PATTERN.match(rule)) is not None:
         documented = _documented(pattern[1])
         if documented in _HINTS:
-            return f"{_shown(value)} {_HINTS[documented]}"
-        example = _example(model, steps, documented)
-        return f"{_shown(value)} " + (
-            f"is not valid. An example: {example}" if example else f"does not match {documented!r}"
-        )
+            return f"{shown(value)} {_HINTS[documented]}"
+        example = _examples(model, steps, documented)
+        return f"{shown(value)} " + (f"is not valid. {example}" if example else f"does not match {documented!r}")
     if rule.startswith("Invalid enum value"):
-        return f"{_shown(value)} is not one of {', '.join(_allowed(model, steps))}"
+        return f"{shown(value)} is not one of {', '.join(_allowed(model, steps))}"
     if (expected := _EXPECTED.match(rule)) is not None:
         kinds = " or ".join(_KINDS.get(kind, kind) for kind in expected[1].split(" | "))
         if (length := _LENGTH.fullmatch(expected[2])) is not None:
             bound, unit = _BOUNDS[length[1]], "characters" if expected[1] == "str" else "entries"
-            return "is empty" if value in ("", [], {}) else f"{_shown(value)} does not have {bound} {length[2]} {unit}"
-        return f"{_shown(value)} is not {kinds}{expected[2]}"
-    return f"{_shown(value)} is not allowed"
+            return "is empty" if value in ("", [], {}) else f"{shown(value)} does not have {bound} {length[2]} {unit}"
+        return f"{shown(value)} is not {kinds}{expected[2]}"
+    return f"{shown(value)} is not allowed"
 
 
 def _is_secret(model: type[Any], steps: list[Any]) -> bool:
@@ -227,12 +225,13 @@ def _is_secret(model: type[Any], steps: list[Any]) -> bool:
     return any(schema.get("writeOnly") for schema in schemas)
 
 
-def _example(model: type[Any], steps: list[Any], documented: str) -> object:
-    """An example of a value with this pattern, which says more to people than the pattern; None if there is none."""
+def _examples(model: type[Any], steps: list[Any], documented: str) -> str | None:
+    """Examples of values with this pattern, which say more to people than the pattern; None if there are none."""
     fields = {field.encode_name: field.type for field in msgspec.structs.fields(model)}
     for rules in _rules(fields.get(steps[0]) if steps else None):
         if rules.pattern and as_documented(rules.pattern) == documented and rules.examples:
-            return rules.examples[0]
+            word = "An example" if len(rules.examples) == 1 else "Examples"
+            return f"{word}: {', '.join(map(str, rules.examples))}"
     return None
 
 
@@ -283,7 +282,8 @@ def _replaced(given: Any, steps: list[Any], value: object) -> Any:
     return changed
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """A value in a message: what cannot be printed is escaped, and a long one is cut."""
     text = ascii(value) if isinstance(value, str) else json.dumps(value)
     if len(text) <= _SHOWN_CHARACTERS + 2:
         return text

@@ -31,7 +31,7 @@ HELP = """\
 [bold]Examples[/]
   berth adopt --dry-run   list the tenants, and what would be done with each
   berth adopt             adopt them
-  berth rollout plan      then show what moving them to the current release would do
+  berth rollout plan      then show what moving them would do
 """
 
 

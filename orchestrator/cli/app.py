@@ -9,7 +9,20 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup, TyperOption
 
-from orchestrator.cli import adopt, events, forms, inbox, keys, reconcile, rollout, sources
+from orchestrator.cli import (
+    adopt,
+    connections,
+    deliveries,
+    events,
+    forms,
+    inbox,
+    keys,
+    listen,
+    reconcile,
+    replay,
+    rollout,
+    sources,
+)
 from orchestrator.cli.control_plane import STACK_VARIABLE, Options
 from orchestrator.cli.doctor import doctor
 from orchestrator.cli.errors import ExitCode
@@ -41,6 +54,9 @@ _EXAMPLES = """\
   berth keys create acme --name Shop --scope write   an API key, shown once
   berth events list acme --since 2h   list the events of acme
   berth inbox acme                    read what acme has not acknowledged
+  berth attempts acme EVENT_ID        show where an event went, and every try
+  berth resend acme EVENT_ID          send an event again that failed
+  berth listen acme                   show events of acme as they come in
   berth doctor                        check the health of the control plane
   berth verify                        test a new deployment with one tenant
   berth reconcile --dry-run           compare the records with the stacks
@@ -101,8 +117,14 @@ for name, group in (
     ("keys", keys.app),
     ("sources", sources.app),
     ("forms", forms.app),
+    ("connections", connections.app),
 ):
     app.add_typer(group, name=name, rich_help_panel=_EVENTS)
+app.command(rich_help_panel=_EVENTS, epilog=deliveries.DELIVERIES_EXAMPLES)(deliveries.deliveries)
+app.command(rich_help_panel=_EVENTS, epilog=deliveries.ATTEMPTS_EXAMPLES)(deliveries.attempts)
+app.command(rich_help_panel=_EVENTS, epilog=deliveries.RESEND_EXAMPLES)(deliveries.resend)
+app.add_typer(replay.app, name="replay", rich_help_panel=_EVENTS)
+app.command(rich_help_panel=_EVENTS, epilog=listen.EXAMPLES)(listen.listen)
 _TROUBLESHOOTING = "Troubleshooting"
 app.command(rich_help_panel=_TROUBLESHOOTING)(doctor)
 app.command(rich_help_panel="After a deployment")(verify)

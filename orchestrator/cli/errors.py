@@ -46,10 +46,10 @@ _MEANINGS = {
     ExitCode.BAD_USAGE: "bad usage, an invalid tenant id, or an unknown version",
     ExitCode.NOT_READY: "not ready yet: try again later",
     ExitCode.FAILED: "the operation failed",
-    ExitCode.GONE: "deleted or being deleted; or no such tenant, rollout, reconciliation",
+    ExitCode.GONE: "deleted or being deleted; or no such tenant, rollout, event, connection",
     ExitCode.NO_CONTROL_PLANE: "control plane not found or unreachable; credentials missing or denied",
     ExitCode.REFUSED: "refused, for the reason in the message: nothing was changed",
-    ExitCode.ATTENTION: "something needs attention (doctor, reconcile, adopt, verify)",
+    ExitCode.ATTENTION: "something needs attention (doctor, reconcile, adopt, verify, replay)",
     ExitCode.INTERRUPTED: "interrupted (Ctrl-C)",
 }
 

@@ -33,13 +33,13 @@ LIST_EXAMPLES = """\
 """
 SHOW_EXAMPLES = """\
 [bold]Examples[/]
-  berth events show acme EVENT_ID                      the event with its payload
-  berth events show acme EVENT_ID --raw > payload      the payload, byte for byte
+  berth events show acme EVENT_ID                  the event with its payload
+  berth events show acme EVENT_ID --raw > payload  the payload, byte for byte
 """
 TAIL_EXAMPLES = """\
 [bold]Examples[/]
   berth events tail acme                               until Ctrl-C
-  berth events tail acme --type order.created --json   one line of JSON per event
+  berth events tail acme --type order.created --json   a line of JSON per event
   berth events tail acme --submissions                 the submissions of forms
 """
 PAGE_SIZE = 50
@@ -51,7 +51,7 @@ LATE = timedelta(seconds=10)
 
 _AGO = re.compile(r"(\d{1,6})([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-_TIME = "ISO 8601, or how long ago: 30m, 2h, 7d."
+TIME_HELP = "ISO 8601, or how long ago: 30m, 2h, 7d."
 
 EventType = Annotated[
     str | None, typer.Option("--type", metavar="TYPE", help="Only events of this type.", show_default=False)
@@ -65,7 +65,7 @@ def list_events(
     context: typer.Context,
     tenant: Tenant,
     since: Annotated[
-        str | None, typer.Option(metavar="TIME", help=f"Only events from this time on. {_TIME}", show_default=False)
+        str | None, typer.Option(metavar="TIME", help=f"Only events from this time on. {TIME_HELP}", show_default=False)
     ] = None,
     until: Annotated[
         str | None, typer.Option(metavar="TIME", help="Only events before this time.", show_default=False)
@@ -107,7 +107,7 @@ def list_events(
     here: Invocation = context.obj
     with here.reporting_errors(as_json=as_json):
         tenant_id, now = TenantId.parse(tenant), here.world.now()
-        first, end = _time("--since", since, now), _time("--until", until, now)
+        first, end = time_of_option("--since", since, now), time_of_option("--until", until, now)
         if first and end and _moment(first) >= _moment(end):
             raise InvalidRequest("--since is not before --until, so no event can be found.")
         wanted = ListEvents(
@@ -194,7 +194,7 @@ def tail(
             control_plane = here.find()
             others = "" if submissions else " Submissions of forms: --submissions."
             render.note(f"Waiting for {kind} of tenant {tenant_id}. Ctrl-C ends this.{others}")
-            for event in _incoming(here, control_plane, tenant_id, kind, event_type):
+            for event in incoming(here, control_plane, tenant_id, kind, event_type):
                 if as_json:
                     render.show_json_line(event)
                 else:
@@ -204,10 +204,16 @@ def tail(
         render.note("No longer watching.")
 
 
-def _incoming(
-    here: Invocation, control_plane: ControlPlane, tenant: TenantId, kind: Kind, event_type: str | None
+def incoming(
+    here: Invocation,
+    control_plane: ControlPlane,
+    tenant: TenantId,
+    kind: Kind,
+    event_type: str | None,
+    *,
+    only_new: bool = False,
 ) -> Iterator[Document]:
-    """The newest events, and then those that come in, oldest first."""
+    """The newest events, unless ``only_new``, and then those that come in, oldest first."""
     seen: dict[str, datetime] = {}
     newest: datetime | None = None
     is_first = True
@@ -233,14 +239,15 @@ def _incoming(
             received = parse_timestamp(event["timestamp"])
             seen[event["event_id"]] = received
             newest = max(newest or received, received)
-            yield event
+            if not (is_first and only_new):
+                yield event
         if newest:
             seen = {event_id: at for event_id, at in seen.items() if at >= newest - LATE}
         is_first = False
         here.world.sleep(POLL_SECONDS)
 
 
-def _time(option: str, text: str | None, now: datetime) -> str | None:
+def time_of_option(option: str, text: str | None, now: datetime) -> str | None:
     """The time of an option: as it is given, or from how long ago it says."""
     if text is None:
         return None

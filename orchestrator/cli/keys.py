@@ -34,8 +34,8 @@ _EXAMPLES = """\
 [bold]Examples[/]
   berth keys create acme --name "Shop" --scope write     a key that sends events
   berth keys create acme --name "Reports" --scope read --expires 90
-  berth keys list acme                                   names, scopes and status of all keys
-  berth keys rotate acme KEY_ID                          a new key; the old one works 24 h
+  berth keys list acme                                   all keys of acme
+  berth keys rotate acme KEY_ID                          the old key works 24 h
   berth keys revoke acme KEY_ID                          stops within 10 seconds
 """
 _HOUR = 3600

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.cli.errors import ApiProblem, ExitCode
 from orchestrator.events.refusals import EventRefusal
-from orchestrator.events.unfinished import INBOX, MAX_COUNTED
+from orchestrator.events.unfinished import DELIVERIES, INBOX, MAX_COUNTED
 from orchestrator.tenants.admission import Refusal
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ _LISTED_BY: Mapping[str, str] = {
     EventRefusal.KEY_NOT_ACTIVE: "keys",
     EventRefusal.NO_SUCH_SOURCE: "sources",
     EventRefusal.NO_SUCH_FORM: "forms",
+    EventRefusal.NO_SUCH_CONNECTION: "connections",
+    EventRefusal.HAS_CONNECTIONS: "connections",
 }
 """The command that lists the things of a tenant that such a refusal is about."""
 
@@ -93,9 +95,17 @@ def _advice(answer: ApiAnswer, *, can_wait: bool, waited: float | None) -> list[
             return []
 
 
+_WAITING = {
+    INBOX: "Acknowledge the events: berth inbox {tenant}, then berth inbox ack {tenant} EVENT_ID...",
+    DELIVERIES: "Wait until the events are delivered, or resume what is paused: berth connections list {tenant}",
+}
+"""What to do about events, by the place where they wait."""
+
+
 def _not_empty(answer: ApiAnswer, code: ExitCode) -> ApiProblem:
     tenant, messages = answer.body["tenantId"], answer.body["messages"]
-    queues = {name: held for name, held in messages.items() if name != INBOX}
+    places = [place for place in (INBOX, DELIVERIES) if place in messages]
+    queues = {name: held for name, held in messages.items() if name not in places}
     counts = [
         f"  {queue}: {held['visible']} visible, {held['inFlight']} in flight, {held['delayed']} delayed"
         for queue, held in queues.items()
@@ -103,12 +113,12 @@ def _not_empty(answer: ApiAnswer, code: ExitCode) -> ApiProblem:
     advice: list[str] = []
     if queues:
         advice.append("Receive the messages, or wait until they have been received: --drain SECONDS")
-    if INBOX in messages:
-        number = messages[INBOX]["visible"]
-        counts.append(f"  {INBOX}: {'at least ' if number >= MAX_COUNTED else ''}{number}")
+    for place in places:
+        number = messages[place]["visible"]
+        counts.append(f"  {place}: {'at least ' if number >= MAX_COUNTED else ''}{number}")
         # --drain waits for queues only (decision 41).
-        advice.append(f"Acknowledge the events: berth inbox {tenant}, then berth inbox ack {tenant} EVENT_ID...")
-    kinds = " and ".join(kind for kind, held in (("messages", queues), ("events", INBOX in messages)) if held)
+        advice.append(_WAITING[place].format(tenant=tenant))
+    kinds = " and ".join(kind for kind, held in (("messages", queues), ("events", places)) if held)
     advice.append(f"Or delete them with the tenant: berth delete {tenant} --force")
     line = f"Tenant {tenant} still has {kinds}, so nothing was deleted."
     return ApiProblem(line, code, answer.body, [*counts, *advice])

@@ -46,7 +46,7 @@ HELP = """\
 [bold]Examples[/]
   berth reconcile --dry-run       show what is wrong, and change nothing
   berth reconcile                 repair what can be repaired, show the rest
-  berth reconcile --detect-drift  also find resources that were changed by hand
+  berth reconcile --detect-drift  also find resources changed by hand
   berth reconcile --no-wait       only start it; --follow ID shows the result
 
 [bold]Findings[/]
@@ -58,7 +58,7 @@ HELP = """\
   unknown-version       a tenant at a version that was never published
   stack-drifted         a stack whose resources differ from its template
   broken-stack          a stack that somebody left broken; its queue works
-  foreign-stack         a stack that is not Berth's, with a tenant's stack name
+  foreign-stack         not Berth's stack, but with a tenant's stack name
   unlisted-tenant       a tenant from before Berth: see berth adopt
   stalled-rollout       a rollout whose execution has died
 """

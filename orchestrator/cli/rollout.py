@@ -39,7 +39,7 @@ _OVERVIEW = """\
   berth rollout plan                   show what would change; change nothing
   berth rollout start                  move all tenants to the current release
   berth rollout watch                  watch the progress
-  berth rollout pause                  pause it; continue: berth rollout resume
+  berth rollout pause                  pause it, until berth rollout resume
   berth rollout status                 show what failed, and what to do next
   berth rollout retry                  retry only the tenants that failed
   berth rollout start --undo ROLLOUT   move its tenants back

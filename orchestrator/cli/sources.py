@@ -34,14 +34,16 @@ _EXAMPLES = """\
 [bold]Examples[/]
   berth sources create acme --name GitHub --provider github
       Berth makes the secret, and prints it once
-  berth sources create acme --name Stripe --provider stripe --secret-file secret.txt
-  pass show stripe | berth sources create acme --name Stripe --provider stripe --secret-file -
+  berth sources create acme --name Stripe --provider stripe \\
+      --secret-file secret.txt
+  pass show stripe | berth sources create acme --name Stripe \\
+      --provider stripe --secret-file -
   berth sources create acme --name ERP --provider hmac --header X-Signature
   berth sources list acme
   berth sources pause acme SOURCE_ID
 
-There is no option for the secret itself: other users of the machine can see the
-arguments of a command, and shells record them.
+There is no option for the secret itself: other users of the machine can see
+the arguments of a command, and shells record them.
 """
 _STYLES = {"active": "green", "paused": "magenta"}
 _HOW = "For providers hmac, shared-secret and none"

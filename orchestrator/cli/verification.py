@@ -27,9 +27,9 @@ from orchestrator.api.tenant_routes import (
 )
 from orchestrator.cli import render
 from orchestrator.cli.api import Api, Document
-from orchestrator.cli.control_plane import ControlPlane
+from orchestrator.cli.control_plane import ControlPlane, UsableQueue
 from orchestrator.cli.errors import ExitCode, NothingToProve, NotProven, TimeIsUp, explain
-from orchestrator.cli.event_verification import use_events
+from orchestrator.cli.event_verification import EventVerification
 from orchestrator.cli.get_queue import until_ready
 from orchestrator.cli.invocation import Invocation
 from orchestrator.cli.ordering import in_the_way
@@ -74,6 +74,11 @@ _LIKELY = {
         "Likely causes: the caller lacks the policy EventOperatorPolicyArn, or a function of the event plane failed: "
         "see its log."
     ),
+    "delivery": (
+        "Likely causes: a function that dispatches or delivers events failed (see the logs of dispatch_events and "
+        "deliver_events), or may not send to the queue, or use its key."
+    ),
+    "revoked key": "See the log of the function that is the output TenantEventsFunctionName of the event plane.",
     "earlier release": "Likely cause: CloudFormation may not update the stack. See the stack's events.",
     "upgrade": "Likely cause: CloudFormation may not update the stack. See the stack's events.",
     "retry": "See the log of the function that is the output OperatorsFunctionName of the control plane's stack.",
@@ -111,6 +116,9 @@ class Verification:
         self._tenant = tenant
         self._timeout = timeout
         self._queue_url = ""
+        self._receiving: UsableQueue | None = None
+        """The tenant's queue with credentials to receive, once a message was received."""
+        self._events = EventVerification(here, control_plane, tenant)
         self.may_be_there = False
         """True from the request that creates the tenant until the tenant is known to be deleted."""
         self.out_of_reach = False
@@ -126,7 +134,9 @@ class Verification:
         alive: dict[str, Callable[[], str]] = {
             "send": self._send,
             "receive": self._receive,
-            "events": partial(use_events, self._here, self._control_plane, self._tenant),
+            "events": lambda: self._events.accept(to_queue=self._receiving is not None),
+            "delivery": lambda: self._events.receive(self._receiving),
+            "revoked key": self._events.use_revoked_key,
             "earlier release": self._to_earlier_release,
             "upgrade": self._upgrade,
             "retry": self._retry,
@@ -208,6 +218,7 @@ class Verification:
         queue = self._control_plane.queue(self._queue_url, self._credentials(Access.RECEIVE))
         for _ in range(_RECEIVE_ROUNDS):
             if self._tenant.value in queue.receive():
+                self._receiving = queue
                 return "received the message, with temporary credentials for this queue only"
         raise NotProven("The message that was sent was not received.")
 

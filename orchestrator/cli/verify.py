@@ -31,10 +31,10 @@ def verify(context: typer.Context, timeout: Timeout = _TIMEOUT, as_json: Json = 
 
     Run it after make deploy, with an operator's credentials. It creates a tenant
     berth-verify-..., sends a message through its queue, and an event through the
-    event plane if there is one, moves the tenant to the previous release and back,
-    reconciles in a dry run, and deletes it. On AWS that takes some minutes. It
-    prints one line per step, and for a failed step also the error and its likely
-    cause. No other tenant is changed.
+    event plane to that queue if there is one, moves the tenant to the previous
+    release and back, reconciles in a dry run, and deletes it. On AWS that takes
+    some minutes. It prints one line per step, and for a failed step also the error
+    and its likely cause. No other tenant is changed.
 
     The tenant is also deleted if a step fails, and after Ctrl-C. --timeout applies
     to each step except the delete, which waits for running operations. The exit

@@ -7,5 +7,6 @@
 5. :mod:`orchestrator.common.stack_arns`  the ARNs of CloudFormation stacks
 6. :mod:`orchestrator.common.input_limits`  text and nesting that no input may contain
 7. :mod:`orchestrator.common.validation`  validation of input against JSON schemas
-8. :mod:`orchestrator.common.errors`      all exceptions, in one tree
+8. :mod:`orchestrator.common.writes`      changes of rows, as data
+9. :mod:`orchestrator.common.errors`      all exceptions, in one tree
 """

@@ -13,8 +13,10 @@
 11. :mod:`orchestrator.events.accepting`  accepting an event, by one write
 12. :mod:`orchestrator.events.listing`    reading events: one by its id, and lists of them
 13. :mod:`orchestrator.events.readable_json`  which JSON can be shown to readers as it is
-14. :mod:`orchestrator.events.inbox`      the events that a tenant pulls and acknowledges
-15. :mod:`orchestrator.events.access`     temporary credentials with which a tenant's own programs read its events
+14. :mod:`orchestrator.events.documents`  how an event is shown outside
+15. :mod:`orchestrator.events.inbox`      the events that a tenant pulls and acknowledges
+16. :mod:`orchestrator.events.access`     temporary credentials with which a tenant's own programs read its events
+17. :mod:`orchestrator.events.remembering` results of reads that a warm function remembers for some seconds
 
 Webhooks and forms:
 
@@ -32,8 +34,11 @@ Configuration:
 - :mod:`orchestrator.events.configuring_keys`     API keys
 - :mod:`orchestrator.events.configuring_sources`  sources of webhooks
 - :mod:`orchestrator.events.configuring_forms`    forms
+- :mod:`orchestrator.events.configuring_connections`  connections: where events are delivered to
+- :mod:`orchestrator.events.sending_tests`        an event that tests one connection
+- :mod:`orchestrator.events.zapier_samples`       samples of payloads, for whoever makes a Zap
 - :mod:`orchestrator.events.changes`              who changed the configuration, when and how
-- :mod:`orchestrator.events.resource_ids`         the ids of keys, sources and forms
+- :mod:`orchestrator.events.resource_ids`         the ids of keys, sources, forms and connections
 - :mod:`orchestrator.events.refusals`             why a request is refused
 
 Usage, and the end of a tenant:

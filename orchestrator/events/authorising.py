@@ -6,27 +6,23 @@ every key of a deleted tenant, stops within that time.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 from orchestrator.common.times import Clock
 from orchestrator.events.api_keys import digest_of, is_key
 from orchestrator.events.quotas import month_of
 from orchestrator.events.records import ApiKey, EventSettings, Form, Scope, Source, TenantEpoch
+from orchestrator.events.remembering import MAX_REMEMBERED, Remembered
 
 if TYPE_CHECKING:
     from orchestrator.events.ports import Configuration, KeyUse, Tenants, Usage
 
 REMEMBERED_SECONDS = 10.0
-_MAX_REMEMBERED = 2_000
 USE_IS_NOTED_EVERY = timedelta(hours=1)
-
-
-Value = TypeVar("Value")
 
 
 class Denied(Enum):
@@ -57,11 +53,6 @@ class Grant:
 
 
 class Authorising:
-    """``monotonic`` and ``clock`` both measure how long a read has been remembered, and the longer time counts.
-
-    The clock may be set, and ``monotonic`` may stand still while Lambda has frozen the instance.
-    """
-
     def __init__(
         self,
         *,
@@ -77,11 +68,11 @@ class Authorising:
         self._usage = usage
         self._key_use = key_use
         self._clock = clock
-        self._keys: _Remembered[ApiKey] = _Remembered(monotonic, clock)
-        self._sources: _Remembered[Source] = _Remembered(monotonic, clock)
-        self._forms: _Remembered[Form] = _Remembered(monotonic, clock)
+        self._keys: Remembered[ApiKey] = Remembered(monotonic, clock, seconds=REMEMBERED_SECONDS)
+        self._sources: Remembered[Source] = Remembered(monotonic, clock, seconds=REMEMBERED_SECONDS)
+        self._forms: Remembered[Form] = Remembered(monotonic, clock, seconds=REMEMBERED_SECONDS)
         # Kept apart from keys, sources and forms: a result that was made from remembered results would be older.
-        self._standings: _Remembered[Standing] = _Remembered(monotonic, clock)
+        self._standings: Remembered[Standing] = Remembered(monotonic, clock, seconds=REMEMBERED_SECONDS)
         self._use_noted: dict[str, datetime] = {}
 
     def by_key(self, key: str | None, scope: Scope) -> Grant | Denied:
@@ -133,38 +124,7 @@ class Authorising:
         now = self._clock.now()
         last = self._use_noted.get(key.key_id)
         if last is None or now - last >= USE_IS_NOTED_EVERY:
-            if len(self._use_noted) >= _MAX_REMEMBERED:
+            if len(self._use_noted) >= MAX_REMEMBERED:
                 self._use_noted.clear()
             self._use_noted[key.key_id] = now
             self._key_use.note(key, now)
-
-
-class _Remembered(Generic[Value]):
-    """Results of reads, for at most 10 seconds from the beginning of the read.
-
-    Only what was found is remembered. The oldest result gives way to a new one.
-    """
-
-    def __init__(self, monotonic: Callable[[], float], clock: Clock) -> None:
-        self._monotonic = monotonic
-        self._clock = clock
-        self._results: OrderedDict[Hashable, tuple[float, datetime, Value]] = OrderedDict()
-
-    def forget(self, name: Hashable) -> None:
-        self._results.pop(name, None)
-
-    def get(self, name: Hashable, read: Callable[[], Value | None]) -> Value | None:
-        now, at = self._monotonic(), self._clock.now()
-        known = self._results.get(name)
-        if known is not None:
-            since, read_at, value = known
-            # A clock that was set back says nothing, so nothing is remembered then.
-            if now - since < REMEMBERED_SECONDS and abs((at - read_at).total_seconds()) < REMEMBERED_SECONDS:
-                return value
-        found = read()
-        self._results.pop(name, None)
-        if found is not None:
-            self._results[name] = now, at, found
-            if len(self._results) > _MAX_REMEMBERED:
-                self._results.popitem(last=False)
-        return found

@@ -1,20 +1,30 @@
 """Who changed a tenant's configuration, when and how. A change is recorded with the write that makes it.
 
-No secret is recorded: neither an API key nor its digest, nor the secret of a source.
+No secret is recorded: neither an API key nor its digest, nor the secret of a source or a connection.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import urlsplit
 
 from orchestrator.common.times import Clock, timestamp
+from orchestrator.events.delivery.records import Connection, ConnectionStatus
 from orchestrator.events.ports import RecordedChanges
 from orchestrator.events.records import ApiKey, Change, ChangeKind, EventSettings, Form, Source, SourceStatus
 
+BERTH = "berth"
+"""Who has changed a connection that Berth itself disabled."""
 KEPT_FOR = timedelta(days=400)
 """Longer than a year, so that a yearly review sees every change."""
+
+_MAX_FILTER = 1_000
+"""How many characters of a filter are recorded."""
 
 Described = Mapping[str, str]
 _NOTHING: Described = {}
@@ -22,7 +32,10 @@ _NOTHING: Described = {}
 
 @dataclass(frozen=True, slots=True)
 class Recorder:
-    """Describes the changes that one caller makes. ``by`` is the operator's ARN, or the id of the tenant's API key."""
+    """Describes the changes that one caller makes.
+
+    ``by`` is the operator's ARN, the id of the tenant's API key, or :data:`BERTH`.
+    """
 
     by: str
     clock: Clock
@@ -68,9 +81,16 @@ class Recorder:
         described = _resource(after) if after else {"name": there.name}
         return self._change(there, kind, subject, _resource(before) if before else _NOTHING, described)
 
+    def connection(self, before: Connection | None, after: Connection) -> Change:
+        described = _connection(after)
+        if after.status is ConnectionStatus.DELETED:
+            described = {"name": after.name}
+        subject, former = after.connection_id, _connection(before) if before else _NOTHING
+        return self._change(after, _kind_of_connection(before, after), subject, former, described)
+
     def _change(
         self,
-        of: EventSettings | ApiKey | Source | Form,
+        of: EventSettings | ApiKey | Source | Form | Connection,
         kind: ChangeKind,
         subject: str,
         before: Described,
@@ -119,6 +139,53 @@ def _resource(resource: Source | Form) -> Described:
         "honeypot": resource.honeypot or "",
         "submissions_per_minute": str(resource.submissions_per_minute),
     }
+
+
+_STATUS_KINDS = {
+    ConnectionStatus.ACTIVE: ChangeKind.CONNECTION_RESUMED,
+    ConnectionStatus.PAUSED: ChangeKind.CONNECTION_PAUSED,
+    ConnectionStatus.DISABLED: ChangeKind.CONNECTION_DISABLED,
+    ConnectionStatus.DELETED: ChangeKind.CONNECTION_DELETED,
+}
+
+
+def _kind_of_connection(before: Connection | None, after: Connection) -> ChangeKind:
+    if before is None:
+        return ChangeKind.CONNECTION_CREATED
+    if before.status is not after.status:
+        return _STATUS_KINDS[after.status]
+    return ChangeKind.CONNECTION_CHANGED if before.secret == after.secret else ChangeKind.CONNECTION_ROTATED
+
+
+def _connection(connection: Connection) -> Described:
+    return {
+        "name": connection.name,
+        "status": connection.status.value,
+        "origin": connection.origin,
+        "destination": connection.destination.kind.value,
+        "address": _address(connection.destination.address),
+        "filter": _document(connection.filter)[:_MAX_FILTER],
+        # A transform may set a password of the receiver.
+        "transform": _digest(_document(connection.transform)),
+        "retry": ", ".join(f"{wait.total_seconds():.0f}" for wait in connection.retry.waits),
+        "reason": connection.reason or "",
+        "former_secret_until": _moment(connection.former_secret_until),
+    }
+
+
+def _address(address: str) -> str:
+    """Of a URL the host only: its path may be all that keeps others from sending there."""
+    host = urlsplit(address).netloc
+    return f"{host}, {_digest(address)}" if host else address
+
+
+def _digest(text: str) -> str:
+    """Tells that a text was changed, and not what it is."""
+    return f"sha256 {hashlib.sha256(text.encode()).hexdigest()[:8]}" if text else ""
+
+
+def _document(document: Mapping[str, Any] | None) -> str:
+    return json.dumps(document) if document is not None else ""
 
 
 def _switch(is_on: bool) -> str:

@@ -93,12 +93,24 @@ class ConfiguringForms:
         raise unsettled(life.tenant)
 
     def delete(self, life: TenantEpoch, form_id: str) -> Form | Refused:
+        """Refused while there are connections of its events."""
+        # Imported here, because the function that takes webhooks and forms uses this module, too, and must start fast.
+        from orchestrator.events.configuring_connections import refusal_to_delete
+
         form = self.find(life, form_id)
         if isinstance(form, Refused):
             return form
-        # A delete that another request has finished first is done, too.
-        self._table.remove_form(form)
-        return form
+        for _ in range(ROUNDS):
+            # Read before the connections: whoever adds one after this read makes the write fail.
+            settings = self._table.settings(life.tenant)
+            if settings is None or settings.life != life:
+                raise unsettled(life.tenant)
+            if refused := refusal_to_delete(self._table, life, form_id):
+                return refused
+            # A delete that another request has finished first is done, too.
+            if self._table.remove_form(form, settings) or isinstance(self.find(life, form_id), Refused):
+                return form
+        raise unsettled(life.tenant)
 
 
 def _check_redirect(form: Form) -> None:

@@ -106,12 +106,24 @@ class ConfiguringSources:
         raise unsettled(life.tenant)
 
     def delete(self, life: TenantEpoch, source_id: str) -> Source | Refused:
+        """Refused while there are connections of its events."""
+        # Imported here, because the function that takes webhooks and forms uses this module, too, and must start fast.
+        from orchestrator.events.configuring_connections import refusal_to_delete
+
         source = self.find(life, source_id)
         if isinstance(source, Refused):
             return source
-        # A delete that another request has finished first is done, too.
-        self._table.remove_source(source)
-        return source
+        for _ in range(ROUNDS):
+            # Read before the connections: whoever adds one after this read makes the write fail.
+            settings = self._table.settings(life.tenant)
+            if settings is None or settings.life != life:
+                raise unsettled(life.tenant)
+            if refused := refusal_to_delete(self._table, life, source_id):
+                return refused
+            # A delete that another request has finished first is done, too.
+            if self._table.remove_source(source, settings) or isinstance(self.find(life, source_id), Refused):
+                return source
+        raise unsettled(life.tenant)
 
 
 def _made_secret(provider: Provider) -> str:

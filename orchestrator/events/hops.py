@@ -43,3 +43,8 @@ def hops_of(headers: Mapping[str, str]) -> int | TooManyHops:
 def hops_metadata(hops: int) -> dict[str, str]:
     """The metadata of an event. Most events have no hops behind them, and nothing is stored."""
     return {HOPS_METADATA: str(hops)} if hops else {}
+
+
+def next_hop(metadata: Mapping[str, str]) -> int:
+    """The number that a delivery of an event with this metadata carries."""
+    return int(metadata.get(HOPS_METADATA, "0")) + 1

@@ -175,11 +175,14 @@ class Listing:
         return _Part(shown, within.before)
 
     def _is_shown(self, event: Event, settings: EventSettings) -> bool:
-        """Finished events are shown for the plan's retention. DynamoDB deletes expired rows days later."""
-        now = self._clock.now()
-        if event.expires_at <= now:
-            return False
-        return not is_finished(event.status) or event.received_at > now - settings.limits.retention
+        return is_shown(event, settings, self._clock.now())
+
+
+def is_shown(event: Event, settings: EventSettings, now: datetime) -> bool:
+    """Finished events are shown for the plan's retention. DynamoDB deletes expired rows days later."""
+    if event.expires_at <= now:
+        return False
+    return not is_finished(event.status) or event.received_at > now - settings.limits.retention
 
 
 def _fitting(events: Sequence[Event]) -> list[Event]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.content import Packed
@@ -24,6 +24,10 @@ from orchestrator.events.records import (
     UnreadableRow,
     Used,
 )
+
+if TYPE_CHECKING:
+    # The functions that take events use this module, too, and must start fast.
+    from orchestrator.events.delivery.records import Connection
 
 
 class Tenants(Protocol):
@@ -83,7 +87,7 @@ class UsageCounts(Protocol):
 
 class ParkedRecords(Protocol):
     def park(self, records: Sequence[Mapping[str, str]]) -> None:
-        """Keep records of the stream that cannot be counted, for an operator to look at."""
+        """Keep records of a stream that cannot be used, for an operator to look at."""
         ...
 
 
@@ -165,12 +169,14 @@ class Remains(Protocol):
     """Rows and objects of one epoch. Each call deletes some of them, and says how many; 0 if there were none."""
 
     def delete_configuration(self, life: TenantEpoch) -> int:
-        """Keys, sources, forms and usage."""
+        """Keys, sources, forms, connections and usage."""
         ...
 
     def delete_changes(self, life: TenantEpoch) -> int:
         """The record of changes of the configuration."""
         ...
+
+    def delete_replays(self, life: TenantEpoch) -> int: ...
 
     def delete_events(self, life: TenantEpoch, shard: int) -> int: ...
 
@@ -198,7 +204,8 @@ class ConfigurationTable(Configuration, Protocol):
 
     The same transaction records the change, and who made it: see :mod:`orchestrator.events.changes`.
 
-    A write returns ``False`` if one of these records has changed meanwhile: read again, decide again.
+    A write returns ``False`` if one of these records has changed meanwhile: read again, decide again. Whatever is added
+    or removed with the settings changes their revision, so that of two such writes one is decided again.
     """
 
     def put_settings(self, settings: EventSettings, *, replaced: EventSettings | None) -> bool:
@@ -235,7 +242,7 @@ class ConfigurationTable(Configuration, Protocol):
 
     def change_source(self, before: Source, after: Source) -> bool: ...
 
-    def remove_source(self, source: Source) -> bool: ...
+    def remove_source(self, source: Source, settings: EventSettings) -> bool: ...
 
     def forms(self, life: TenantEpoch) -> Sequence[Form]:
         """All forms of the tenant, oldest first."""
@@ -245,7 +252,17 @@ class ConfigurationTable(Configuration, Protocol):
 
     def change_form(self, before: Form, after: Form) -> bool: ...
 
-    def remove_form(self, form: Form) -> bool: ...
+    def remove_form(self, form: Form, settings: EventSettings) -> bool: ...
+
+    def connections(self, life: TenantEpoch) -> Sequence[Connection]:
+        """All connections of the tenant, oldest first, also those that are deleted and still drain."""
+        ...
+
+    def connection(self, life: TenantEpoch, connection_id: str) -> Connection | None: ...
+
+    def add_connection(self, connection: Connection, settings: EventSettings) -> bool: ...
+
+    def change_connection(self, before: Connection, after: Connection) -> bool: ...
 
 
 class RecordedChanges(Protocol):
@@ -289,6 +306,12 @@ class EventReads(Protocol):
         self, life: TenantEpoch, form_id: str, shard: int, within: IdRange, limit: int
     ) -> tuple[Sequence[str], bool]:
         """The ids of a form's submissions, newest first. Another tenant's form has none."""
+        ...
+
+
+class ParkedDeliveries(Protocol):
+    def count_parked(self, life: TenantEpoch, limit: int) -> int:
+        """How many deliveries wait for a connection that is paused or broken, up to the limit. It may be behind."""
         ...
 
 

@@ -203,9 +203,10 @@ class Purging:
         """What was deleted, and whether everything was looked at and nothing is left."""
         # Keys, sources and forms come first: whoever holds one sooner sees that it is gone.
         rows, is_empty = self._exhaust(partial(self._remains.delete_configuration, life))
-        if is_empty:
-            changes, is_empty = self._exhaust(partial(self._remains.delete_changes, life))
-            rows += changes
+        for delete in (self._remains.delete_changes, self._remains.delete_replays):
+            if is_empty:
+                number, is_empty = self._exhaust(partial(delete, life))
+                rows += number
         events = objects = 0
         for shard in range(MAX_SHARDS):
             if is_empty:

@@ -54,7 +54,8 @@ class EventSettings:
     updated_at: datetime
     tenant_name: str = ""
     revision: int = 0
-    """Grows with every change of the settings, and with every key, source and form that is added."""
+    """Grows with every change of the settings, with every key, source, form and connection that is added, and with
+    every source and form that is deleted."""
 
     @property
     def limits(self) -> PlanLimits:
@@ -169,6 +170,13 @@ class ChangeKind(StrEnum):
     FORM_PAUSED = "form-paused"
     FORM_RESUMED = "form-resumed"
     FORM_DELETED = "form-deleted"
+    CONNECTION_CREATED = "connection-created"
+    CONNECTION_CHANGED = "connection-changed"
+    CONNECTION_PAUSED = "connection-paused"
+    CONNECTION_RESUMED = "connection-resumed"
+    CONNECTION_ROTATED = "connection-rotated"
+    CONNECTION_DISABLED = "connection-disabled"
+    CONNECTION_DELETED = "connection-deleted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,10 +186,10 @@ class Change:
     life: TenantEpoch
     at: datetime
     by: str
-    """The ARN of the operator, or the id of the tenant's API key."""
+    """The ARN of the operator, the id of the tenant's API key, or ``berth``."""
     kind: ChangeKind
     subject: str
-    """The id of the key, source or form. Empty for settings."""
+    """The id of the key, source, form or connection. Empty for settings."""
     before: Mapping[str, str]
     """The attributes that the change has changed, as they were."""
     after: Mapping[str, str]
@@ -274,7 +282,7 @@ class Deleted:
     objects: int = 0
     """Contents in S3."""
     rows: int = 0
-    """Rows of keys, sources, forms and usage."""
+    """Rows of keys, sources, forms, connections and usage."""
 
     def __bool__(self) -> bool:
         return bool(self.events or self.objects or self.rows)

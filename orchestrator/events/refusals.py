@@ -17,7 +17,16 @@ class EventRefusal(StrEnum):
     KEY_NOT_ACTIVE = "key-not-active"
     NO_SUCH_SOURCE = "no-such-source"
     NO_SUCH_FORM = "no-such-form"
+    NO_SUCH_CONNECTION = "no-such-connection"
+    NOT_SIGNED = "not-signed"
+    HAS_CONNECTIONS = "has-connections"
     LIMIT_REACHED = "limit-reached"
+    UNKNOWN_EVENT = "unknown-event"
+    EXPIRES_SOON = "expires-soon"
+    NOTHING_TO_RESEND = "nothing-to-resend"
+    CONNECTION_DISABLED = "connection-disabled"
+    NO_SUCH_REPLAY = "no-such-replay"
+    REPLAY_ENDED = "replay-ended"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The ids of API keys, sources and forms: a prefix that says what the id is of, and 96 random bits."""
+"""The ids of API keys, sources, forms, connections and replays: a prefix that says of what, and 24 digits 0-9a-f."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ class IdPrefix(StrEnum):
     KEY = "key"
     SOURCE = "src"
     FORM = "form"
+    CONNECTION = "conn"
+    REPLAY = "rpl"
 
 
 def id_pattern(prefix: IdPrefix) -> str:

@@ -51,8 +51,11 @@ def up(console: Console, context: dict[str, str]) -> None:
 
 
 def _try_events(option: str) -> str:
-    """The command with which the event plane is tried, once the tenant exists."""
-    return f"  .venv/bin/berth events settings acme --plan free{option}\n      let the tenant accept events\n"
+    """The commands with which the event plane is tried, once the tenant exists."""
+    return (
+        f"  .venv/bin/berth events settings acme --plan free{option}\n      let the tenant accept events\n"
+        f"  .venv/bin/berth connections create acme --name Queue{option}\n      deliver them to its queue\n"
+    )
 
 
 def down(console: Console) -> None:
@@ -122,7 +125,7 @@ def reset(console: Console) -> None:
 
 
 def demo(console: Console) -> None:
-    """deploy, provision a tenant, use its queue, roll out a release, stop"""
+    """deploy, provision a tenant, use its queue, roll out a release, deliver an event, stop"""
     from orchestrator.local.demo import main as run_demo
 
     run_demo(console)

@@ -47,13 +47,17 @@ CONTEXT = {
     "berth:ingestConcurrency": "4",
     "berth:receiveConcurrency": "2",
     "berth:tenantEventsConcurrency": "2",
+    "berth:deliverConcurrency": "4",
     "berth:eventsEnvironment": "test",
+    # Receivers of webhooks are programs on this machine.
+    "berth:loopbackDestinations": "true",
 }
 CONCURRENCY = {
     "GetQueueFunctionName": "berth:getQueueConcurrency",
     "IngestFunctionName": "berth:ingestConcurrency",
     "ReceiveFunctionName": "berth:receiveConcurrency",
     "TenantEventsFunctionName": "berth:tenantEventsConcurrency",
+    "DeliverEventsFunctionName": "berth:deliverConcurrency",
 }
 """The setting with the concurrency of a function, by the output with the function's name."""
 

@@ -1,4 +1,4 @@
-"""A longer demonstration: the life of one tenant, events that come in for it, a rollout, and a repair."""
+"""A longer demonstration: the life of one tenant, its events and their deliveries, a rollout, and a repair."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from rich.console import Console
 
 from orchestrator.cli.errors import ExitCode
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.local.showing import Show
+from orchestrator.local.receiver import Receiver
+from orchestrator.local.showing_events import EventShow
 
 TENANT = TenantId("acme")
 OTHERS = tuple(TenantId(name) for name in ("globex", "hooli", "initech", "soylent"))
@@ -17,15 +18,19 @@ OTHERS = tuple(TenantId(name) for name in ("globex", "hooli", "initech", "soylen
 
 def main(console: Console) -> None:
     console.print("The life of a tenant, its events, a rollout, and a repair, on an emulator of AWS.\n")
-    with Show.on(console) as show:
+    with EventShow.on(console) as show:
+        billing = show.subscribe_to_own_events("tenant.")
         better, worse = _the_life_of_a_tenant(show)
-        _events_come_in(show)
+        show.chapter("Billing has heard of that, too: Berth publishes what happens to tenants on an EventBridge bus:")
+        show.receive_own_events(billing, 5)
+        key = _events_come_in(show)
+        _events_go_out(show, key)
         _a_fleet_on_the_move(show, better, worse)
         _a_repair(show)
     console.print("\nNext: [bold]make up[/] keeps a control plane running, for you to try [bold].venv/bin/berth[/].")
 
 
-def _the_life_of_a_tenant(show: Show) -> tuple[str, str]:
+def _the_life_of_a_tenant(show: EventShow) -> tuple[str, str]:
     show.chapter(f"A platform asks for tenant {TENANT}'s queue, until it is there:")
     queue_url = show.ask_until_ready(TENANT)
     show.chapter("It sends a message through the queue, and receives it:")
@@ -54,11 +59,11 @@ def _the_life_of_a_tenant(show: Show) -> tuple[str, str]:
     return better, worse
 
 
-def _events_come_in(show: Show) -> None:
+def _events_come_in(show: EventShow) -> str:
     tenant = TENANT.value
     show.chapter("The tenant gets events, too: an operator chooses a plan, and makes an API key for the tenant's shop:")
     show.berth("events", "settings", tenant, "--plan", "free")
-    key = show.values_of("keys", "create", tenant, "--name", "Shop", "--scope", "write")["key"]
+    key = show.values_of("keys", "create", tenant, "--name", "Shop", "--scope", "write", "--scope", "read")["key"]
     show.chapter("The shop sends an order. Once that is answered with 202, the event is kept:")
     order = {"event_type": "order.created", "payload": {"order": 42, "total": "19.90"}}
     order_id = show.post("/events", json.dumps(order).encode(), expected=202, Authorization=f"Bearer {key}")
@@ -84,9 +89,69 @@ def _events_come_in(show: Show) -> None:
     show.chapter("The tenant has handled both, and acknowledges them. The inbox is empty then:")
     show.berth("inbox", "ack", tenant, order_id, push_id)
     show.berth("inbox", tenant)
+    return key
 
 
-def _a_fleet_on_the_move(show: Show, better: str, worse: str) -> None:
+def _events_go_out(show: EventShow, key: str) -> None:
+    """What is parked and what is replayed wait for the sweep, which runs every minute: both begin before the wait."""
+    tenant = TENANT.value
+
+    def send(event_type: str, payload: dict[str, object]) -> str:
+        event = json.dumps({"event_type": event_type, "payload": payload}).encode()
+        return show.post("/events", event, expected=202, Authorization=f"Bearer {key}")
+
+    with Receiver.on_loopback(failures=0) as shop, Receiver.on_loopback(failures=2) as accounting:
+        show.chapter("Events can be delivered instead. Orders go to the shop's webhook, here on this machine:")
+        show.berth("events", "settings", tenant, "--no-inbox")
+        orders = show.values_of(
+            "connections", "create", tenant, "--name", "Shop", "--webhook", shop.url, "--type", "order.paid"
+        )
+        shop.secret = orders["secret"]
+        show.chapter("The connection is paused for maintenance. An order that comes in is parked, and not lost:")
+        show.berth("connections", "pause", tenant, orders["id"])
+        order_id = send("order.paid", {"order": 42})
+        show.await_delivery(key, order_id, "parked")
+        show.berth("deliveries", tenant, orders["id"], "--status", "parked")
+        show.chapter("Resumed, the connection sends what has waited, within a minute:")
+        show.berth("connections", "resume", tenant, orders["id"])
+
+        show.chapter("Invoices go to accounting, which is out of order. After one retry the delivery has failed:")
+        invoices = show.values_of(
+            *("connections", "create", tenant, "--name", "Accounting", "--webhook", accounting.url),
+            *("--type", "invoice.created", "--retry", "1"),
+        )
+        accounting.secret = invoices["secret"]
+        invoice_id = send("invoice.created", {"invoice": 7})
+        show.receive_hook(accounting)
+        show.receive_hook(accounting)
+        show.await_delivery(key, invoice_id, "failed")
+        show.berth("deliveries", tenant, invoices["id"])
+        show.chapter("Accounting works again, and the invoice is sent once more. Every try is on record:")
+        show.berth("resend", tenant, invoice_id)
+        show.receive_hook(accounting)
+        show.await_delivery(key, invoice_id, "delivered")
+        show.berth("attempts", tenant, invoice_id)
+
+        show.chapter("Accounting has lost the last hour, and gets it again. The order that was parked comes, too:")
+        replay = ("replay", tenant, "--connection", invoices["id"], "--since", "1h", "--include-delivered", "--yes")
+        show.berth(*replay, "--follow")
+        show.receive_hook(accounting)
+        show.receive_hook(shop)
+
+    with Receiver.on_loopback(failures=0) as local:
+        show.chapter("A developer sees events live, and has them forwarded to a program on this machine, signed:")
+        with show.listening("listen", tenant, "--forward", local.url) as next_line:
+            while "signed with" not in (line := next_line()):
+                pass
+            local.secret = line.split()[-1]
+            # The command shows what comes in after its first look, so the first events may be too early.
+            while not show.await_hook(local, seconds=5):
+                send("order.shipped", {"order": 42})
+            next_line()
+            next_line()
+
+
+def _a_fleet_on_the_move(show: EventShow, better: str, worse: str) -> None:
     show.chapter(f"There are more tenants now. A dry run shows what moving all of them to {better} would change:")
     show.provision(OTHERS)
     show.berth("rollout", "plan", "--to", better, "--all")
@@ -99,7 +164,7 @@ def _a_fleet_on_the_move(show: Show, better: str, worse: str) -> None:
     show.berth("releases")
 
 
-def _a_repair(show: Show) -> None:
+def _a_repair(show: EventShow) -> None:
     lost = OTHERS[0]
     show.chapter(f"Somebody deletes the stack of {lost} by hand. berth reconcile finds and repairs it:")
     show.delete_stack(lost)

@@ -8,26 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from orchestrator.reconciling.ports import Adopted, UnlistedTenant
-from orchestrator.tenants.records import Audit, Operation, RecordedChange, Status, TenantState
-from orchestrator.tenants.writes import (
-    Append,
-    AuditKey,
+from orchestrator.common.writes import (
     Check,
     Condition,
     Delete,
     Equals,
-    LockKey,
-    MetadataKey,
     Missing,
     Put,
     RowAbsent,
     StoredAs,
-    Transition,
     Update,
-    Write,
     all_of,
 )
+from orchestrator.reconciling.ports import Adopted, UnlistedTenant
+from orchestrator.tenants.records import Audit, Operation, RecordedChange, Status, TenantState
+from orchestrator.tenants.writes import Append, AuditKey, LockKey, MetadataKey, Transition, Write
 
 _MAX_AUDITS = 90
 """A transaction has at most 100 writes. Audits beyond this number stay as they are, and can still be read."""
@@ -100,7 +95,7 @@ def _needs_more_than_a_number(before: Audit, after: Audit) -> bool:
     return after.operation is Operation.DELETE or before != after
 
 
-def _numbered(key: AuditKey, before: Audit, after: Audit, state: TenantState) -> Update:
+def _numbered(key: AuditKey, before: Audit, after: Audit, state: TenantState) -> Update[AuditKey]:
     fields: dict[str, object] = {"attempt": 1, "status": after.status}
     if after.root_cause:
         fields["root_cause"] = after.root_cause

@@ -11,6 +11,20 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.writes import (
+    Check,
+    Condition,
+    Differs,
+    Equals,
+    Missing,
+    Present,
+    RowAbsent,
+    RowExists,
+    Update,
+    all_of,
+    any_of,
+    still,
+)
 from orchestrator.tenants.changes import correction
 from orchestrator.tenants.records import (
     UNKNOWN_CREATOR,
@@ -23,24 +37,7 @@ from orchestrator.tenants.records import (
     TenantState,
 )
 from orchestrator.tenants.state import state_of
-from orchestrator.tenants.writes import (
-    Append,
-    Check,
-    Condition,
-    Differs,
-    Equals,
-    LockKey,
-    MetadataKey,
-    Missing,
-    Present,
-    RowAbsent,
-    RowExists,
-    Transition,
-    Update,
-    all_of,
-    any_of,
-    still,
-)
+from orchestrator.tenants.writes import Append, LockKey, MetadataKey, Transition
 
 if TYPE_CHECKING:
     from orchestrator.tenants.ports import Pin, SeenTenant, Stack

@@ -103,6 +103,11 @@ class Names:
         return f"{self.api}-events"
 
     @property
+    def own_events_bus(self) -> str:
+        """The EventBridge bus of Berth's own events. The rules of other systems name it, so it must never change."""
+        return self.control_plane
+
+    @property
     def metrics(self) -> str:
         """The namespace of the functions' metrics."""
         return self.control_plane

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.writes import Condition, Put
 from orchestrator.tenants.records import (
     Audit,
     HistoryEntry,
@@ -17,7 +18,7 @@ from orchestrator.tenants.records import (
     TenantState,
 )
 from orchestrator.tenants.state import root_cause_of, state_of
-from orchestrator.tenants.writes import Append, AuditKey, Condition, Put, Unfinished
+from orchestrator.tenants.writes import Append, AuditKey, Unfinished
 
 LISTING_FIELDS = ("listed_state", "listed_version", "root_cause")
 """The fields of the metadata row by which the index lists the tenant."""
@@ -75,7 +76,7 @@ def audit_of(run: Run, status: Status, at: datetime, cause: RootCause | None = N
 
 def audit_written(
     run: Run, status: Status, at: datetime, cause: RootCause | None = None, *, condition: Condition | None = None
-) -> Put:
+) -> Put[AuditKey]:
     """The write of the run's audit. The index lists unfinished operations, and deletes that succeeded."""
     audit = audit_of(run, status, at, cause)
     written: dict[str, object] = {

@@ -13,6 +13,22 @@ from dataclasses import fields, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from orchestrator.common.writes import (
+    Below,
+    Check,
+    Condition,
+    Delete,
+    Differs,
+    Equals,
+    Missing,
+    Put,
+    RowAbsent,
+    RowExists,
+    Update,
+    all_of,
+    any_of,
+    still,
+)
 from orchestrator.releases.records import Release
 from orchestrator.tenants.admission import owner_once_begun, refusal
 from orchestrator.tenants.metadata_transitions import stack_not_gone
@@ -39,27 +55,7 @@ from orchestrator.tenants.records import (
     TenantState,
 )
 from orchestrator.tenants.state import is_delete_in_effect, state_of
-from orchestrator.tenants.writes import (
-    AuditKey,
-    Below,
-    Check,
-    Condition,
-    Delete,
-    Differs,
-    Equals,
-    LockKey,
-    MetadataKey,
-    Missing,
-    Put,
-    RowAbsent,
-    RowExists,
-    Transition,
-    Update,
-    Write,
-    all_of,
-    any_of,
-    still,
-)
+from orchestrator.tenants.writes import AuditKey, LockKey, MetadataKey, Transition, Write
 
 if TYPE_CHECKING:
     from orchestrator.tenants.ports import Publication
@@ -120,7 +116,7 @@ def begun(
         history_appended(run, Status.STARTED, at),
     ]
     audits = with_audit(before.audits, audit_of(run, Status.STARTED, at))
-    closed: Put | None = None
+    closed: Put[AuditKey] | None = None
     if instead_of:
         writes.append(history_appended(instead_of, Status.FAILURE, at, ABANDONED))
         same_row = AuditKey.of(instead_of.attempt) == AuditKey.of(run.attempt)
@@ -152,7 +148,7 @@ def superseded_delete(run: Run, records: TenantRecords, release: Release | None)
     return next(audit for audit in audits if audit.operation is Operation.DELETE)
 
 
-def _revival(run: Run, delete: Audit) -> Update:
+def _revival(run: Run, delete: Audit) -> Update[AuditKey]:
     unchanged = all_of(Equals("status", delete.status), Equals("execution", delete.execution), Missing("revived_by"))
     return Update(AuditKey.of(delete), {"revived_by": run.execution}, clears=("listed",), condition=unchanged)
 

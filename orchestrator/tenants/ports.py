@@ -412,7 +412,8 @@ class Stacks(Protocol):
     def create_change_set(self, tenant: TenantId, stack_id: str, *, release: Release, name: str) -> str | None:
         """Create a change set with this name that updates the stack to the release, and return its id.
 
-        ``None`` if the stack already has a change set of that name, whoever created it.
+        ``None`` if the stack already has a change set of that name, whoever created it, or if there is no such stack:
+        somebody may have deleted it since it was described.
         """
 
     def find_change_set(self, stack_id: str, change_set: str) -> ChangeSet | None:

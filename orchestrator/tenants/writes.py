@@ -1,7 +1,6 @@
-"""Changes of a tenant's rows, as data. A transition is a few writes with conditions, which are made all or not at all.
+"""The rows of a tenant, and the writes that change them: see :mod:`orchestrator.common.writes`.
 
-Rows are named by keys, and their contents by the fields of their records, so this module does not know how rows are
-stored. Tables only apply transitions: see :meth:`orchestrator.tenants.ports.TenantRows.apply`.
+Tables only apply transitions: see :meth:`orchestrator.tenants.ports.TenantRows.apply`.
 
 These fields are in the rows but not in the records, and define where the index lists a row:
 
@@ -15,11 +14,12 @@ These fields are in the rows but not in the records, and define where the index 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.writes import Check, Delete, Put, Update
 from orchestrator.tenants.records import Attempt, Audit, HistoryEntry, Operation, RecordedChange
 
 # Rows
@@ -49,7 +49,6 @@ class AuditKey:
 
 
 Key = MetadataKey | LockKey | AuditKey
-Fields = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,122 +58,7 @@ class Unfinished:
     since: datetime
 
 
-# Conditions
-
-
-@dataclass(frozen=True, slots=True)
-class RowExists:
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class RowAbsent:
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class Present:
-    field: str
-
-
-@dataclass(frozen=True, slots=True)
-class Missing:
-    field: str
-
-
-@dataclass(frozen=True, slots=True)
-class Equals:
-    field: str
-    value: object
-
-
-@dataclass(frozen=True, slots=True)
-class Differs:
-    """True also if the field is missing."""
-
-    field: str
-    value: object
-
-
-@dataclass(frozen=True, slots=True)
-class Below:
-    field: str
-    value: int
-
-
-@dataclass(frozen=True, slots=True)
-class StoredAs:
-    """The row has these values, in the format of the table that has read them; a field that is ``None`` is missing.
-
-    For rows of another system, whose values may be stored in another way than the same values of a record.
-    """
-
-    values: Mapping[str, object]
-
-
-@dataclass(frozen=True, slots=True)
-class AllOf:
-    conditions: tuple[Condition, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AnyOf:
-    conditions: tuple[Condition, ...]
-
-
-FieldCondition = Present | Missing | Equals | Differs | Below
-Condition = RowExists | RowAbsent | StoredAs | FieldCondition | AllOf | AnyOf
-
-
-def all_of(*conditions: Condition) -> AllOf:
-    return AllOf(conditions)
-
-
-def any_of(*conditions: Condition) -> AnyOf:
-    return AnyOf(conditions)
-
-
-def still(name: str, value: object) -> Condition:
-    """The field has that value, or is missing if the value is ``None``."""
-    return Missing(name) if value is None else Equals(name, value)
-
-
 # Writes
-
-
-@dataclass(frozen=True, slots=True)
-class Put:
-    """Write the whole row, replacing any existing one."""
-
-    key: Key
-    fields: Fields
-    condition: Condition | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Update:
-    """Write some fields of a row. A missing row is created."""
-
-    key: Key
-    sets: Fields = field(default_factory=dict)
-    defaults: Fields = field(default_factory=dict)
-    """These fields are set only if the row does not have them."""
-    clears: Sequence[str] = ()
-    condition: Condition | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Delete:
-    key: Key
-    condition: Condition
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """Write nothing to this row, but require the condition to hold."""
-
-    key: Key
-    condition: Condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +68,6 @@ class Append:
     entry: HistoryEntry | RecordedChange
 
 
-Write = Put | Update | Delete | Check | Append
+Write = Put[Key] | Update[Key] | Delete[Key] | Check[Key] | Append
 Transition = Sequence[Write]
 """No row is written twice in one transition."""

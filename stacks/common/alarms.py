@@ -30,6 +30,8 @@ class Alarm:
     """The heading of the alarm's entry in the runbook, if the heading is not the alarm's name."""
     threshold: int = 1
     periods: int = 1
+    is_heartbeat: bool = False
+    """True if the alarm goes off when the metric is below the threshold, or has no data."""
 
 
 class Alarms(Construct):
@@ -41,16 +43,21 @@ class Alarms(Construct):
         self._action = actions.SnsAction(topic) if topic else None
 
     def add(self, alarm: Alarm) -> None:
+        comparisons, missing = cloudwatch.ComparisonOperator, cloudwatch.TreatMissingData
         created = cloudwatch.Alarm(
             self,
             alarm.name,
             alarm_description=f"{alarm.description} Runbook: {alarm.runbook or alarm.name}.",
             metric=alarm.metric,
             threshold=alarm.threshold,
-            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+            comparison_operator=(
+                comparisons.LESS_THAN_THRESHOLD
+                if alarm.is_heartbeat
+                else comparisons.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
+            ),
             evaluation_periods=alarm.periods,
-            # No data means that nothing ran, or that nothing went wrong.
-            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+            # Except for a heartbeat, no data means that nothing ran, or that nothing went wrong.
+            treat_missing_data=missing.BREACHING if alarm.is_heartbeat else missing.NOT_BREACHING,
         )
         if self._action:
             created.add_alarm_action(self._action)

@@ -62,6 +62,12 @@ def allow_asking_for_unfinished_work(role: iam.Role) -> None:
     allow(role, ["lambda:InvokeFunction"], function)
 
 
+def allow_consuming_stream(role: iam.Role, stream_arn: str) -> None:
+    """Let Lambda read a table's stream with the role of the function that consumes it."""
+    allow(role, ["dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"], stream_arn)
+    allow(role, ["dynamodb:ListStreams"], "*", wildcard_because=_NO_STREAM_IS_NAMED)
+
+
 def allow_looking_at_tenant_stacks(role: iam.Role, *operations: str) -> None:
     """Let a role see tenants' stacks and their resources, and use the further ``operations``."""
     allow_on_tenant_stacks(role, "DescribeStacks", "DescribeStackResources", *operations)
@@ -105,6 +111,7 @@ def tenant_queue_arns(scope: Construct) -> list[str]:
     return [Stack.of(scope).format_arn(service="sqs", resource=f"{prefix}*") for prefix in names_of(scope).prefixes]
 
 
+_NO_STREAM_IS_NAMED = "Lambda lists the streams of all tables to find the table's stream: the action takes no resource."
 _TENANT_STACKS_ARE_MANY = "There are many tenants' stacks, created at run time; their names share a prefix."
 TENANT_QUEUES_ARE_MANY = (
     "CloudFormation names a tenant's queues after its stack, so their names share the stacks' prefix."

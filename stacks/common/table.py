@@ -26,7 +26,7 @@ from orchestrator.adapters.dynamodb.keys import (
 from orchestrator.adapters.dynamodb.unlisted import SCANNED_ATTRIBUTES
 from stacks.common.capability import Capability, Output
 from stacks.common.encryption import Encryption
-from stacks.common.permissions import allow
+from stacks.common.permissions import allow, allow_consuming_stream
 
 TENANT_ROWS = f"{TENANT_PREFIX}*"
 HISTORY_ROWS = f"{HISTORY_PREFIX}*"
@@ -68,6 +68,8 @@ class TenantTable(Capability):
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=True
             ),
+            # Berth's own events are published from the stream. A change is told apart by the image before it.
+            stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
             # Without the table nobody knows which tenants exist.
             deletion_protection=True,
             removal_policy=RemovalPolicy.RETAIN,
@@ -91,7 +93,21 @@ class TenantTable(Capability):
 
     @property
     def used_by_other_stacks(self) -> Sequence[str]:
-        return (self._table.table_name, self._table.table_arn)
+        return (self._table.table_name, self._table.table_arn, self.stream_arn)
+
+    @property
+    def stream_arn(self) -> str:
+        arn = self._table.table_stream_arn
+        assert arn is not None  # noqa: S101 - the table has a stream
+        return arn
+
+    def allow_consuming_stream(self, role: iam.Role) -> None:
+        """Let Lambda read the stream with the role of the function that consumes it.
+
+        A stream cannot be limited to some rows. Lambda's filter holds back all records that the function does not need.
+        """
+        allow_consuming_stream(role, self.stream_arn)
+        self._encryption.allow_table(role, writing=False)
 
     def allow(self, role: iam.Role, *operations: str, rows: str | Sequence[str]) -> None:
         """Let a role call these operations, on these rows only."""

@@ -32,12 +32,13 @@ class Reservation:
 
 
 GET_QUEUE = Reservation("berth:getQueueConcurrency", "getQueue", "GetQueueFunctionName", share=2)
-INGEST = Reservation("berth:ingestConcurrency", "ingest", "IngestFunctionName", share=8)
-RECEIVE = Reservation("berth:receiveConcurrency", "receive", "ReceiveFunctionName", share=8)
-TENANT_EVENTS = Reservation("berth:tenantEventsConcurrency", "tenant_events", "TenantEventsFunctionName", share=8)
+INGEST = Reservation("berth:ingestConcurrency", "ingest", "IngestFunctionName", share=10)
+RECEIVE = Reservation("berth:receiveConcurrency", "receive", "ReceiveFunctionName", share=10)
+TENANT_EVENTS = Reservation("berth:tenantEventsConcurrency", "tenant_events", "TenantEventsFunctionName", share=10)
+DELIVER = Reservation("berth:deliverConcurrency", "deliver_events", "DeliverEventsFunctionName", share=10)
 
-RESERVATIONS = (GET_QUEUE, INGEST, RECEIVE, TENANT_EVENTS)
-"""Together they get at most seven eighths of what may be reserved. Other functions may need some, too."""
+RESERVATIONS = (GET_QUEUE, INGEST, RECEIVE, TENANT_EVENTS, DELIVER)
+"""Together they get at most nine tenths of what may be reserved. Other functions may need some, too."""
 OF_EVENTS = frozenset(each.setting for each in RESERVATIONS if each is not GET_QUEUE)
 """The settings of functions that only exist with the event plane."""
 

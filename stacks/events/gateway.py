@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aws_cdk import Stack
+from aws_cdk import Aws, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from constructs import Construct
@@ -22,6 +22,7 @@ from stacks.common.graphs import graph, search
 from stacks.common.permissions import allow, names_of, statement
 from stacks.common.table import TENANT_ROWS
 from stacks.events.contents import Contents
+from stacks.events.delivery import Delivery
 from stacks.events.rows import (
     CHANGE_ROWS,
     CONFIGURATION_ROWS,
@@ -50,6 +51,7 @@ class EventsApi(Capability):
         events: EventsTable,
         contents: Contents,
         secrets: SecretsKey,
+        delivery: Delivery,
         dead_letters: Sequence[DeadLetters],
         settings: Settings,
     ) -> None:
@@ -58,6 +60,7 @@ class EventsApi(Capability):
         self._events = events
         self._contents = contents
         self._secrets = secrets
+        self._delivery = delivery
         self._settings = settings
         self.ingest = self._ingest()
         self.receive = self._receive()
@@ -80,6 +83,8 @@ class EventsApi(Capability):
             proof_generation=settings.api_proof_generation,
             permission_per_route=False,
         )
+        for function in (self.tenant_events, self.event_operators):
+            function.function.add_environment("BERTH_OWN_HOSTS", self.host)
         self.operator_policy = policy_for_routes(
             self,
             "Operator",
@@ -156,6 +161,11 @@ class EventsApi(Capability):
             Output("EventOperatorPolicyArn", self.operator_policy.managed_policy_arn),
             Output("EventReceiverPolicyArn", self.receiver_policy.managed_policy_arn),
         )
+
+    @property
+    def host(self) -> str:
+        """The host name of the API. No webhook may be sent to it."""
+        return f"{self._api.id}.execute-api.{Aws.REGION}.{Aws.URL_SUFFIX}"
 
     @property
     def _facing_internet(self) -> Sequence[BerthFunction]:
@@ -243,8 +253,10 @@ class EventsApi(Capability):
         return {
             "BERTH_EVENTS_TABLE": self._events.name,
             "BERTH_EVENTS_ENVIRONMENT": self._settings.events_environment,
+            **self._settings.destination_environment,
             **self._contents.environment,
             **self._secrets.environment,
+            **self._delivery.environment_of_resenders,
         }
 
     def _allow_checking_keys(self, role: iam.Role) -> None:
@@ -262,17 +274,19 @@ class EventsApi(Capability):
         self._contents.allow(role, "PutObject")
 
     def _allow_reading_and_configuring(self, role: iam.Role) -> None:
-        # One statement for all of these rows: keys, sources and forms are written in one transaction with their
-        # listing, and AWS does not document whether it evaluates each write of a transaction by itself.
+        # One statement for all of these rows: keys, sources, forms and connections are written in one transaction with
+        # their listing, and AWS does not document whether it evaluates each write of a transaction by itself.
         self._kit.table.allow(
             role,
-            *("GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
+            *("GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
             rows=[CONFIGURATION_ROWS, KEY_ROWS, SOURCE_ROWS, FORM_ROWS],
         )
         # Changes are put in the same transactions, into the table of events.
         self._events.allow(role, "PutItem", "Query", rows=CHANGE_ROWS)
         self._secrets.allow_encrypting(role)
-        self._events.allow(role, "GetItem", "BatchGetItem", "Query", "UpdateItem", rows=EVENT_ROWS)
+        # Events are put to test a connection.
+        self._events.allow(role, "GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", rows=EVENT_ROWS)
         self._events.allow_indexes(role)
         self._contents.allow(role, "GetObject")
         self._contents.allow_listing(role)
+        self._delivery.allow_resending(role)

@@ -24,10 +24,12 @@ from stacks.events.contents import Contents
 from stacks.events.rows import (
     CHANGE_ROWS,
     CONFIGURATION_ROWS,
+    DELIVERY_ROWS,
     EVENT_ROWS,
     FORM_ROWS,
     KEY_ROWS,
     LIFE_ATTRIBUTES,
+    REPLAY_ROWS,
     SOURCE_ROWS,
 )
 from stacks.events.table import EventsTable
@@ -152,7 +154,7 @@ class Purging(Capability):
             *("GetItem", "Query", "UpdateItem", "DeleteItem"),
             rows=[CONFIGURATION_ROWS, KEY_ROWS, SOURCE_ROWS, FORM_ROWS],
         )
-        events.allow(role, "Query", "BatchWriteItem", rows=[EVENT_ROWS, CHANGE_ROWS])
+        events.allow(role, "Query", "BatchWriteItem", rows=[EVENT_ROWS, DELIVERY_ROWS, CHANGE_ROWS, REPLAY_ROWS])
         contents.allow_listing(role)
         contents.allow(role, "DeleteObject")
         return function

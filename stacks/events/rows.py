@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from orchestrator.adapters.dynamodb.delivery_keys import DUE_PREFIX, LISTED_REPLAYS, PARKED_PREFIX, REPLAYS_PREFIX
 from orchestrator.adapters.dynamodb.event_keys import (
     CHANGES_PREFIX,
+    DELIVERY_PREFIX,
     EVENT_PREFIX,
     EVENTS_PREFIX,
     FORM_PREFIX,
@@ -18,11 +20,27 @@ KEY_ROWS = f"{KEY_HASH_PREFIX}*"
 SOURCE_ROWS = f"{SOURCE_PREFIX}*"
 FORM_ROWS = f"{FORM_PREFIX}*"
 
+CONNECTION_ROWS = (SOURCE_ROWS, FORM_ROWS)
+"""Connections are in the partition of the source or the form whose events they want."""
+
 EVENT_ROWS = f"{EVENT_PREFIX}*"
 """In the table of events."""
+DELIVERY_ROWS = f"{DELIVERY_PREFIX}*"
+"""The deliveries of an event, from the first failure on, and its attempts."""
 REPETITION_ROWS = f"{IDEMPOTENCY_PREFIX}*"
+REPLAY_ROWS = f"{REPLAYS_PREFIX}*"
+"""Jobs that send events again."""
 CHANGE_ROWS = f"{CHANGES_PREFIX}*"
 """The record of changes of tenants' configuration."""
 
 LIFE_ATTRIBUTES = ("CreatedAt", "WithdrawnBy")
 """The attributes of a tenant's row that say which creation of the tenant is alive (decision 39)."""
+QUEUE_ATTRIBUTES = (*LIFE_ATTRIBUTES, "InboundQueueUrl")
+"""Also where the tenant's own queue is."""
+
+DUE_INDEX_ROWS = f"{DUE_PREFIX}*"
+"""In the index by status: deliveries by the time at which they are due."""
+REPLAY_INDEX_ROWS = LISTED_REPLAYS
+"""Replays that are running."""
+PARKED_INDEX_ROWS = f"{PARKED_PREFIX}*"
+"""The parked deliveries of each connection."""

@@ -1,4 +1,4 @@
-"""Berth's event plane: what arrives for a tenant is accepted once, kept, and read.
+"""Berth's event plane: what arrives for a tenant is accepted once, kept, read, and delivered.
 
 It is a stack of its own, deployed after the control plane. It uses the control plane's table and the machine that
 deletes tenants. The control plane knows nothing of it but the name of one function, which it asks, if there is one,
@@ -16,7 +16,9 @@ from stacks.common.plane import compose
 from stacks.control_plane import ControlPlaneStack
 from stacks.events.access import EventAccess
 from stacks.events.contents import Contents
+from stacks.events.delivery import Delivery
 from stacks.events.gateway import EventsApi
+from stacks.events.own_events import OwnEvents
 from stacks.events.purging import Purging
 from stacks.events.secrets_key import SecretsKey
 from stacks.events.table import EventsTable
@@ -30,7 +32,7 @@ class EventsStack(Stack):
         super().__init__(
             scope,
             settings.names.events,
-            description=f"Berth {version}: accepts, keeps and shows the events of tenants.",
+            description=f"Berth {version}: accepts, keeps, shows and delivers the events of tenants.",
             analytics_reporting=False,
             # Producers know the API's URL, which a new stack would not have.
             termination_protection=True,
@@ -43,7 +45,11 @@ class EventsStack(Stack):
         table = EventsTable(self, "Events", encryption=encryption)
         contents = Contents(self, "Contents", encryption=encryption)
         secrets = SecretsKey(self, "Secrets", settings=settings)
-        usage = Usage(self, "Usage", kit=kit, events=table)
+        own_events = OwnEvents(self, "OwnEvents", kit=kit, events=table, contents=contents, settings=settings)
+        usage = Usage(self, "Usage", kit=kit, events=table, publish_events=own_events.publish_events)
+        delivery = Delivery(
+            self, "Delivery", kit=kit, events=table, contents=contents, secrets=secrets, settings=settings
+        )
         purging = Purging(
             self,
             "Purging",
@@ -54,7 +60,7 @@ class EventsStack(Stack):
             settings=settings,
         )
         unfinished = UnfinishedWork(self, "Unfinished", kit=kit, events=table)
-        behind_api: list[Capability] = [table, contents, secrets, usage, purging, unfinished]
+        behind_api: list[Capability] = [table, contents, secrets, usage, delivery, purging, unfinished, own_events]
         api = EventsApi(
             self,
             "Api",
@@ -62,9 +68,11 @@ class EventsStack(Stack):
             events=table,
             contents=contents,
             secrets=secrets,
+            delivery=delivery,
             dead_letters=[each for capability in behind_api for each in capability.dead_letters],
             settings=settings,
         )
+        delivery.never_deliver_to(api.host)
         if settings.credentials_seconds:
             EventAccess(
                 self,

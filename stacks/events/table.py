@@ -15,12 +15,11 @@ from stacks.common.alarms import PERIOD, Alarm
 from stacks.common.capability import Capability, Output
 from stacks.common.encryption import Encryption
 from stacks.common.graphs import graph
-from stacks.common.permissions import allow
+from stacks.common.permissions import allow, allow_consuming_stream
 
 _READING = frozenset({"GetItem", "BatchGetItem", "Query", "ConditionCheckItem"})
 _WATCHED = ("PutItem", "UpdateItem", "Query")
 """The operations that accept, acknowledge and list events."""
-_NO_STREAM_IS_NAMED = "Lambda lists the streams of all tables to find the table's stream: the action takes no resource."
 
 
 class EventsTable(Capability):
@@ -114,9 +113,10 @@ class EventsTable(Capability):
         )
         self._encryption.allow_table(role, writing=False)
 
-    def allow_index(self, role: iam.Role, index: str) -> None:
-        """Let a role query one index, for any tenant."""
-        allow(role, ["dynamodb:Query"], f"{self._table.table_arn}/index/{index}")
+    def allow_index(self, role: iam.Role, index: str, *, rows: Sequence[str] | None = None) -> None:
+        """Let a role query one index, for any tenant, or only these partitions of it."""
+        conditions = _only(rows) if rows else None
+        allow(role, ["dynamodb:Query"], f"{self._table.table_arn}/index/{index}", conditions=conditions)
         self._encryption.allow_table(role, writing=False)
 
     def allow_indexes(self, role: iam.Role, *, rows: str | None = None) -> None:
@@ -130,8 +130,7 @@ class EventsTable(Capability):
 
     def allow_consuming_stream(self, role: iam.Role) -> None:
         """Let Lambda read the stream with the role of the function that consumes it."""
-        allow(role, ["dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"], self.stream_arn)
-        allow(role, ["dynamodb:ListStreams"], "*", wildcard_because=_NO_STREAM_IS_NAMED)
+        allow_consuming_stream(role, self.stream_arn)
         self._encryption.allow_table(role, writing=False)
 
     def _throttled(self, operation: str, label: str | None = None) -> cloudwatch.Metric:

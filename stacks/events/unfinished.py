@@ -29,7 +29,7 @@ class UnfinishedWork(Capability):
             environment={"BERTH_EVENTS_TABLE": events.name},
         )
         role = self._function.role
-        kit.table.allow(role, "GetItem", rows=CONFIGURATION_ROWS)
+        kit.table.allow(role, "GetItem", "Query", rows=CONFIGURATION_ROWS)
         kit.table.allow_attributes(role, *LIFE_ATTRIBUTES, rows=TENANT_ROWS)
         events.allow_index(role, STATUS_INDEX)
         events.allow(role, "GetItem", "BatchGetItem", rows=EVENT_ROWS)

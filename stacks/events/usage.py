@@ -13,6 +13,7 @@ from aws_cdk import aws_lambda_event_sources as event_sources
 from constructs import Construct
 
 from orchestrator.adapters.dynamodb.event_keys import EVENT_PREFIX, LISTED_SETTINGS
+from orchestrator.adapters.dynamodb.own_event_stream import DELIVERIES_FILTER
 from orchestrator.events.authorising import REMEMBERED_SECONDS
 from orchestrator.tenants.credentials import Access
 from stacks.common.alarms import PERIOD, Alarm
@@ -38,7 +39,17 @@ _RETRIES = 10
 
 
 class Usage(Capability):
-    def __init__(self, scope: Construct, construct_id: str, *, kit: FunctionKit, events: EventsTable) -> None:
+    """``publish_events`` is the function that count_usage hands the deliveries to that failed for good."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        kit: FunctionKit,
+        events: EventsTable,
+        publish_events: BerthFunction,
+    ) -> None:
         super().__init__(scope, construct_id)
         self._not_counted = dead_letter_queue(self, "NotCounted", encryption=kit.encryption)
         acknowledge(self._not_counted, "AwsSolutions-SQS3", "This is itself the dead-letter queue of a stream.")
@@ -49,12 +60,16 @@ class Usage(Capability):
             kit=kit,
             name="count_usage",
             timeout_seconds=_COUNT_SECONDS,
-            environment={"BERTH_PARKED_RECORDS_QUEUE": self._not_counted.queue_url},
+            environment={
+                "BERTH_PARKED_RECORDS_QUEUE": self._not_counted.queue_url,
+                "BERTH_PUBLISH_EVENTS_FUNCTION": publish_events.function.function_name,
+            },
         )
         role = self._count_usage.role
         kit.table.allow(role, "BatchGetItem", "UpdateItem", rows=CONFIGURATION_ROWS)
         events.allow_consuming_stream(role)
         kit.encryption.allow_queues(role, Access.SEND)
+        allow(role, ["lambda:InvokeFunction"], publish_events.arn)
         lambda_.EventSourceMapping(
             self,
             "Stream",
@@ -67,7 +82,8 @@ class Usage(Capability):
                         "eventName": lambda_.FilterRule.is_equal("INSERT"),
                         "dynamodb": {"Keys": {"pk": {"S": lambda_.FilterRule.begins_with(EVENT_PREFIX)}}},
                     }
-                )
+                ),
+                lambda_.FilterCriteria.filter(DELIVERIES_FILTER),
             ],
             batch_size=_BATCH,
             max_batching_window=_WINDOW,

@@ -9,17 +9,26 @@ import pytest
 from orchestrator.adapters.settings import Settings
 from orchestrator.common.errors import InvalidName, MissingSetting
 from orchestrator.common.stack_arns import Location, StackArn
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.events.delivery.addresses import AddressRules
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.records import Operation
 
 VARIABLES = {name: f"BERTH_{name.upper()}" for name, value in vars(Settings).items() if isinstance(value, property)}
 SPANS = {"linger", "empty_for", "purge_settle"}
-VARIABLES |= {name: f"BERTH_{name.upper()}_SECONDS" for name in SPANS} | {"names": "BERTH_NAME"}
-OPTIONAL = {"kms_key", "api_proof_digest", "queue_access_role", "event_access_role", "response_url_prefix"}
+VARIABLES |= {name: f"BERTH_{name.upper()}_SECONDS" for name in SPANS} | {
+    "names": "BERTH_NAME",
+    "control_plane": "BERTH_NAME",
+}
+VARIABLES |= {"mail_from": "BERTH_EVENTS_MAIL_FROM"}
+# Made of several variables, none of which is required.
+del VARIABLES["address_rules"]
+OPTIONAL = {"kms_key", "api_proof_digest", "queue_access_role", "event_access_role", "response_url_prefix", "mail_from"}
+OPTIONAL |= {"operators_tenant"}
 NUMBERS = {"credentials_seconds", "rollout_concurrency", "max_tenants", "creates_per_minute"}
 FLAGS = {"create_on_get_queue"}
 DOCUMENTS = {"dead_letter_queues"}
-TYPED = {"location", "names", "stack_id"}
+TYPED = {"location", "names", "stack_id", "operators_tenant"}
 LISTS = {"former_kms_keys"}
 TEXTS = sorted(VARIABLES.keys() - NUMBERS - FLAGS - SPANS - DOCUMENTS - TYPED - LISTS)
 REQUIRED = sorted(VARIABLES.keys() - OPTIONAL - LISTS)
@@ -73,12 +82,28 @@ def test_the_location_is_typed() -> None:
     assert response == Location("aws", "eu-west-1", "123456789012")
 
 
+def test_events_are_sent_to_public_addresses_that_are_not_our_own() -> None:
+    assert Settings({}).address_rules == AddressRules()
+    assert Settings({"BERTH_LOOPBACK_DESTINATIONS": "false", "BERTH_OWN_HOSTS": ""}).address_rules == AddressRules()
+    own = Settings({"BERTH_OWN_HOSTS": "a.example,b.example"}).address_rules
+    assert own == AddressRules(own_hosts=frozenset({"a.example", "b.example"}))
+
+
+def test_only_a_local_setting_opens_loopback_and_plain_http() -> None:
+    local = Settings({"BERTH_LOOPBACK_DESTINATIONS": "true"}).address_rules
+    assert local == AddressRules(plain_http=True, loopback=True)
+
+
 def test_the_name_is_typed() -> None:
     assert Settings({"BERTH_NAME": "Berth-dev"}).names == Names("Berth-dev")
     legacy = {"BERTH_NAME": "Berth", "BERTH_LEGACY_STACK_PREFIXES": "old-,platform-"}
     assert Settings(legacy).names == Names("Berth", ("old-", "platform-"))
     with pytest.raises(InvalidName):
         _ = Settings({"BERTH_NAME": "a b"}).names
+
+
+def test_the_operators_tenant_is_typed() -> None:
+    assert Settings({"BERTH_OPERATORS_TENANT": "operators"}).operators_tenant == TenantId.parse("operators")
 
 
 @pytest.mark.parametrize("environment", [{}, None], ids=["unset", "empty"])

@@ -250,6 +250,14 @@ def test_an_existing_stack_is_not_created(stacks: CloudFormationStacks, cloudfor
     assert stacks.create(ACME, release=RELEASE, client_token="token") is None
 
 
+def test_a_stack_that_somebody_deletes_meanwhile_gets_no_change_set(
+    stacks: CloudFormationStacks, cloudformation: Stubber
+) -> None:
+    gone = f"Stack [{NAMES.stack_of(ACME)}] does not exist"
+    cloudformation.add_client_error("create_change_set", "ValidationError", gone)
+    assert stacks.create_change_set(ACME, STACK_ID, release=RELEASE, name=CHANGES) is None
+
+
 @pytest.mark.parametrize("code", ["LimitExceededException", "InsufficientCapabilitiesException", "ValidationError"])
 def test_a_refused_creation_is_an_error_with_the_reason(
     stacks: CloudFormationStacks, cloudformation: Stubber, code: str

@@ -158,6 +158,11 @@ def test_a_stack_that_somebody_else_created_is_not_ours(world: World) -> None:
     assert (stack.tenant_id, stack.version, stack.ours) == ("acme", VERSION, False)
 
 
+def test_a_stack_that_does_not_exist_gets_no_change_set(world: World) -> None:
+    none = world.stacks.create_change_set(ACME, stack_arn(), release=world.release(NEXT_VERSION), name=CHANGES)
+    assert none is None
+
+
 @updates_in_full
 def test_a_stack_is_ours_after_the_first_change_by_berth(world: World) -> None:
     world.plant()

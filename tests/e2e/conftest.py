@@ -6,9 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.deployment import deploy
 from orchestrator.local.emulator import Emulator, free_port
 from tests.e2e.deployed import Deployed
+
+OPERATORS_TENANT = TenantId("operators")
 
 
 @pytest.fixture(scope="session")
@@ -16,7 +19,7 @@ def berth(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
     emulator = Emulator(port=free_port(), home=tmp_path_factory.mktemp("berth"))
     emulator.start()
     try:
-        outputs = deploy(emulator, lambda _step: None)
+        outputs = deploy(emulator, lambda _step: None, operatorsTenant=OPERATORS_TENANT.value)
         yield Deployed(emulator, outputs)
     finally:
         emulator.stop()

@@ -56,10 +56,10 @@ class EventsApi:
         response = self._http.send(prepared)
         return response.status_code, response.headers, json.loads(response.content) if response.content else None
 
-    def operate(self, method: str, path: str, document: Mapping[str, Any]) -> Any:
-        body = json.dumps(document).encode()
+    def operate(self, method: str, path: str, document: Mapping[str, Any] | None = None) -> Any:
+        body = b"" if document is None else json.dumps(document).encode()
         status, _, answer = self.send(method, f"/tenants/{self._tenant}{path}", body, Content_Type="application/json")
-        assert status in (200, 201), answer
+        assert status in (200, 201, 202), answer
         return answer
 
     def event(self, event_id: str) -> Event:

@@ -9,6 +9,7 @@ from orchestrator.adapters.dynamodb import keys
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.deployment import deploy, response_url_prefix
 from orchestrator.tenants.records import Status
+from tests.e2e.conftest import OPERATORS_TENANT
 from tests.e2e.deployed import Deployed
 
 
@@ -165,5 +166,5 @@ def test_the_event_of_a_settled_stack_is_handled_even_if_no_operation_waits(bert
 
 def test_deploying_again_changes_nothing_and_keeps_the_release(berth: Deployed) -> None:
     before = berth.table.release(berth.outputs["Version"])
-    assert deploy(berth.emulator, lambda _step: None) == berth.outputs
+    assert deploy(berth.emulator, lambda _step: None, operatorsTenant=OPERATORS_TENANT.value) == berth.outputs
     assert berth.table.release(berth.outputs["Version"]) == before

@@ -24,6 +24,15 @@ DEMO = (
     "HALTED",
     "0 succeeded, 1 failed, 2 not begun.",
     "2 READY, 1 UPDATE_FAILED",
+    "connections create acme --name Queue",
+    "connections create acme --name Shop --webhook http://127.0.0.1:",
+    "POST /events  202  event",
+    'queue     order.created {"order": 42, "total": "19.90"}',
+    "the signature is right, answered 503",
+    "the signature is right, answered 200",
+    "attempts acme",
+    "try 1 failed",
+    "try 2 delivered 200",
     "make tour",
 )
 TOUR = (
@@ -44,6 +53,11 @@ TOUR = (
     "state:      READY",
     "History",
     "They are back",
+    "tenant.provisioned",
+    "tenant.updated",
+    "tenant.failed",
+    "tenant.deleted",
+    "tenant.provisioned",
     "events settings acme --plan free",
     "bk_test_",
     "POST /events  202",
@@ -56,6 +70,25 @@ TOUR = (
     '"order": 42',
     "2 events of tenant acme acknowledged.",
     "has no events.",
+    "connections pause acme",
+    "--status parked",
+    "parked",
+    "connections resume acme",
+    "answered 503",
+    "answered 503",
+    "deliveries acme",
+    "failed",
+    "resend acme",
+    "answered 200",
+    "attempts acme",
+    "asked for",
+    "--include-delivered",
+    "finished",
+    '{"invoice": 7}, the signature is right, answered 200',
+    '{"order": 42}, the signature is right, answered 200',
+    "listen acme --forward http://127.0.0.1:",
+    "order.shipped",
+    "No longer listening.",
     f"rollout plan --to {BETTER} --all",
     "5 would change",
     f"rollout start --stages 1,40%,rest --concurrency 2 --bake 3 --watch --to {BETTER}",
@@ -71,7 +104,7 @@ TOUR = (
 )
 
 
-def test_the_demo_shows_a_tenant_and_a_rollout_and_stops_the_emulator(tmp_path: Path) -> None:
+def test_the_demo_shows_a_tenant_a_rollout_and_a_delivery_and_stops_the_emulator(tmp_path: Path) -> None:
     assert_in_order(DEMO, output_of("demo", tmp_path))
     assert Emulator.running(tmp_path / "demo") is None
 

@@ -10,6 +10,13 @@ from typing import Any
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.api_keys import digest_of, new_key, visible_prefix
 from orchestrator.events.authorising import Standing
+from orchestrator.events.delivery.records import (
+    API_ORIGIN,
+    Connection,
+    ConnectionStatus,
+    Destination,
+    DestinationKind,
+)
 from orchestrator.events.plans import Plan
 from orchestrator.events.quotas import month_of
 from orchestrator.events.records import (
@@ -46,6 +53,20 @@ def api_key(key: str | None = None, life: TenantEpoch = ACME_LIFE, **changes: An
     key = key or new_key("test")
     record = ApiKey(
         life, "key_1", digest_of(key), "tests", visible_prefix(key), frozenset({Scope.WRITE}), KeyStatus.ACTIVE, NOON
+    )
+    return replace(record, **changes)
+
+
+def connection(**changes: Any) -> Connection:
+    """A connection of acme's API events to its own queue."""
+    record = Connection(
+        life=ACME_LIFE,
+        connection_id="conn_" + "c" * 24,
+        origin=API_ORIGIN,
+        name="orders",
+        destination=Destination(DestinationKind.QUEUE),
+        status=ConnectionStatus.ACTIVE,
+        created_at=NOON,
     )
     return replace(record, **changes)
 

@@ -112,7 +112,7 @@ class FakeStacks:
     def create_change_set(self, tenant: TenantId, stack_id: str, *, release: Release, name: str) -> str | None:
         self._called("create_change_set")
         fake = self._named(_name(stack_id))
-        if self._id_of(fake, name):
+        if fake is None or self._id_of(fake, name):
             return None
         same = release.template_url == fake.template_url and not self.would_change
         reason = "The submitted information didn't contain changes." if same else ""
@@ -288,8 +288,9 @@ class FakeStacks:
         else:
             self.change(stack_id, "DELETE_COMPLETE")
 
-    def _named(self, name: str) -> FakeStack:
-        return next(self.all[stack.stack_id] for stack in self.living if _same(_name(stack.stack_id), name))
+    def _named(self, name: str) -> FakeStack | None:
+        living = (self.all[stack.stack_id] for stack in self.living if _same(_name(stack.stack_id), name))
+        return next(living, None)
 
     def _begin(self, stack_id: str, status: str, client_token: str) -> None:
         """A role that is given once is used for all later operations on the stack."""

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
-from datetime import datetime
+from dataclasses import dataclass, fields, replace
 from typing import Any, assert_never, cast
 
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.common.times import parse_timestamp, timestamp
+from orchestrator.common.times import timestamp
+from orchestrator.common.writes import (
+    Check,
+    Delete,
+    Put,
+    Update,
+)
 from orchestrator.reconciling.adoption_writes import adoption_of
 from orchestrator.reconciling.ports import Adopted, UnlistedPage, UnlistedTenant
 from orchestrator.releases.records import Release
@@ -30,34 +35,9 @@ from orchestrator.tenants.records import (
     UnreadableEntry,
 )
 from orchestrator.tenants.state import root_cause_of, state_of
-from orchestrator.tenants.writes import (
-    AllOf,
-    AnyOf,
-    Append,
-    AuditKey,
-    Below,
-    Check,
-    Condition,
-    Delete,
-    Differs,
-    Equals,
-    FieldCondition,
-    Key,
-    LockKey,
-    MetadataKey,
-    Missing,
-    Present,
-    Put,
-    RowAbsent,
-    RowExists,
-    StoredAs,
-    Transition,
-    Unfinished,
-    Update,
-    Write,
-)
+from orchestrator.tenants.writes import Append, AuditKey, Key, LockKey, MetadataKey, Transition, Unfinished, Write
+from tests.fakes.conditions import Fields, holds, stored
 
-Fields = dict[str, Any]
 Entry = HistoryEntry | RecordedChange | UnreadableEntry
 
 
@@ -151,12 +131,12 @@ class InMemoryTable(Ledger):
     def _may(self, write: Write) -> bool:
         if isinstance(write, Append):
             return _history_key(write.entry) not in self.histories.get(write.entry.tenant, {})
-        return write.condition is None or _holds(write.condition, self.fields(write.key))
+        return write.condition is None or holds(write.condition, self.fields(write.key))
 
     def _make(self, write: Write) -> None:
         match write:
             case Append(entry):
-                self.histories.setdefault(entry.tenant, {})[_history_key(entry)] = _stored(entry)
+                self.histories.setdefault(entry.tenant, {})[_history_key(entry)] = stored(entry)
             case Put(key, given):
                 self.store(key, given)
             case Update(key):
@@ -275,7 +255,7 @@ class InMemoryTable(Ledger):
 
     def store(self, key: Key, given: Mapping[str, Any]) -> None:
         """Make the row hold exactly these fields."""
-        kept = {name: _stored(value) for name, value in given.items()}
+        kept = {name: stored(value) for name, value in given.items()}
         self._of(key.tenant)[key] = Row(kept, _record(key, kept))
 
     def fields(self, key: Key) -> Fields | None:
@@ -338,53 +318,10 @@ def _fields_of(record: Metadata | Audit) -> Fields:
     return {name: value for name, value in said.items() if value is not None}
 
 
-def _holds(condition: Condition, row: Fields | None) -> bool:
-    match condition:
-        case AllOf(conditions):
-            return all(_holds(each, row) for each in conditions)
-        case AnyOf(conditions):
-            return any(_holds(each, row) for each in conditions)
-        case RowExists():
-            return row is not None
-        case RowAbsent():
-            return row is None
-        case StoredAs(values):
-            return row == values
-        case _:
-            return _field_condition_holds(condition, row or {})
-
-
-def _field_condition_holds(condition: FieldCondition, now: Fields) -> bool:
-    match condition:
-        case Present(name):
-            return name in now
-        case Missing(name):
-            return name not in now
-        case Equals(name, value):
-            return name in now and bool(now[name] == _stored(value))
-        case Differs(name, value):
-            return name not in now or bool(now[name] != _stored(value))
-        case Below(name, value):
-            return name in now and bool(now[name] < value)
-        case _:
-            assert_never(condition)
-
-
 def _history_key(entry: HistoryEntry | RecordedChange) -> tuple[str, ...]:
     """In the order of their times; those of one moment in any order. The same is not appended twice."""
-    said = repr(_stored(entry))
+    said = repr(stored(entry))
     if isinstance(entry, RecordedChange):
         return timestamp(entry.at), entry.kind, said
     attempt = Attempt(entry.tenant, entry.operation, entry.version, entry.attempt)
     return timestamp(entry.at), f"{attempt.name}#{entry.status}", said
-
-
-def _stored(value: Any) -> Any:
-    """The value as it is read again: times are stored in milliseconds."""
-    if isinstance(value, datetime):
-        return parse_timestamp(timestamp(value))
-    if is_dataclass(value) and not isinstance(value, type):
-        within = {each.name: getattr(value, each.name) for each in fields(value) if each.init}
-        stored = {name: _stored(each) for name, each in within.items()}
-        return value if stored == within else replace(value, **stored)
-    return dict(value) if isinstance(value, Mapping) else value

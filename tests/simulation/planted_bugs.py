@@ -14,6 +14,7 @@ import pytest
 from orchestrator.common.errors import StackNotOurs
 from orchestrator.common.stack_arns import name_of
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.writes import Condition, Equals, RowExists, any_of
 from orchestrator.reconciling import adoption_writes, reconciler, settling
 from orchestrator.reconciling.adopting import plan
 from orchestrator.reconciling.health import SETTLING_EVERY
@@ -43,7 +44,7 @@ from orchestrator.tenants.records import Audit, Lock, Metadata, Operation, Queue
 from orchestrator.tenants.resource_requests import Claim, TenantQueueRequest
 from orchestrator.tenants.stack_resources import Requester
 from orchestrator.tenants.stack_status import StackCondition, condition
-from orchestrator.tenants.writes import Append, Condition, Equals, RowExists, Transition, any_of
+from orchestrator.tenants.writes import Append, Transition
 from tests.fakes import NAMES, VERSION, FakeClock, FakeExecutions, InMemoryTable
 from tests.machines import asl
 from tests.machines.files import machine

@@ -34,6 +34,10 @@ class Timeline:
         heapq.heappush(self._entries, Entry(due, next(self._count), action, kind))
 
     @property
+    def entries_left(self) -> bool:
+        return bool(self._entries)
+
+    @property
     def next_due(self) -> datetime:
         return self._entries[0].due
 

@@ -121,6 +121,8 @@ with_key = _variant(**EVERYTHING)
 """Everything is switched on, and the customer's key is used."""
 events_with_everything = _variant("BerthEvents", **SWITCHED_ON)
 """The event plane with credentials switched on."""
+events_with_operators_tenant = _variant("BerthEvents", operatorsTenant="operators")
+"""The event plane with a tenant of the operators' own."""
 events_with_key = _variant("BerthEvents", **EVERYTHING)
 """The event plane with the customer's key."""
 beside = _variant("Berth-dev", name="Berth-dev", **SWITCHED_ON)
@@ -156,6 +158,9 @@ def templates_with_other_settings(tmp_path_factory: pytest.TempPathFactory) -> t
         ingest_concurrency=30,
         receive_concurrency=20,
         tenant_events_concurrency=10,
+        deliver_concurrency=8,
+        events_mail_from="events@example.com",
+        loopback_destinations=True,
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(functions_module, "LAYER", layer)
@@ -318,6 +323,15 @@ def names(
     }
 
 
+OF_FUNCTIONS = {
+    "First": "first tries",
+    "Later": "other tries",
+    "Lost": "lost messages",
+    "NotDispatched": "batches of the stream",
+}
+"""The queues that functions empty, by their names in the template."""
+
+
 @pytest.fixture(scope="session")
 def event_names(event_plane: Json, event_function_ids: dict[str, str]) -> dict[str, str]:
     """Readable names of resources that the event plane uses, by their ARNs as its template spells them."""
@@ -339,6 +353,8 @@ def event_names(event_plane: Json, event_function_ids: dict[str, str]) -> dict[s
         f"{events}/index/status-index": "the index by status",
         f"{events}/index/event-type-index": "the index by type",
         f"<{the_only('AWS::DynamoDB::Table')}.StreamArn>": "the events' stream",
+        "<Berth:ExportsOutputFnGetAttTenantsTable97BAC775StreamArnF374674C>": "the tenants' stream",
+        f"<{the_only('AWS::Events::EventBus')}.Arn>": "the bus of Berth's own events",
         bucket: "the bucket of contents",
         f"{bucket}/*": "contents",
         f"<{the_only('AWS::KMS::Key')}.Arn>": "the key for secrets",
@@ -349,4 +365,10 @@ def event_names(event_plane: Json, event_function_ids: dict[str, str]) -> dict[s
         **{f"<{logical_id}.Arn>": f"the function {name}" for name, logical_id in event_function_ids.items()},
         **{f"<{queue.strip('<>')}.Arn>": f"dead letters: {holds}" for holds, queue in queues.items()},
         f"arn:<AWS::Partition>:execute-api:{here}:<{the_only('AWS::ApiGatewayV2::Api')}>": "the Events API",
+        f"arn:<AWS::Partition>:sqs:{here}:{NAMES.tenant_prefix}*": "tenant queues",
+        **{
+            f"<{name}.Arn>": OF_FUNCTIONS[kind]
+            for name, each in event_plane["Resources"].items()
+            if each["Type"] == "AWS::SQS::Queue" and (kind := name.removeprefix("DeliveryQueues")[:-8]) in OF_FUNCTIONS
+        },
     }

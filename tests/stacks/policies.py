@@ -94,6 +94,22 @@ def trust(role: Json) -> Json:
     return statement
 
 
+def trust_for_sessions_of_one_tenant(function_role: str, tag: str) -> list[Json]:
+    """The trust policy of a role that one function assumes, each time with a tenant's tag and the caller's name."""
+    only_the_tenants_tag = {"ForAllValues:StringEquals": {"aws:TagKeys": [tag]}}
+    tenant, caller = {f"aws:RequestTag/{tag}": "?*"}, {"sts:SourceIdentity": "?*"}
+    conditions = {
+        "sts:AssumeRole": {**only_the_tenants_tag, "StringLike": tenant | caller},
+        "sts:TagSession": {**only_the_tenants_tag, "StringLike": tenant},
+        "sts:SetSourceIdentity": {"StringLike": caller},
+    }
+    principal = {"AWS": {"Fn::GetAtt": [function_role, "Arn"]}}
+    return [
+        {"Effect": "Allow", "Principal": principal, "Action": action, "Condition": condition}
+        for action, condition in conditions.items()
+    ]
+
+
 def trusts(role: Json) -> list[Json]:
     found: list[Json] = role["Properties"]["AssumeRolePolicyDocument"]["Statement"]
     return found

@@ -25,8 +25,13 @@ MORE_THAN_ONE = {
     "ApiServerErrors": 5,
     "EventsApiServerErrors": 5,
     "EventStreamLate": 60_000,
+    "OwnEventsLate": 300_000,
+    "DispatchLate": 60_000,
+    "DeliveriesLate": 300,
 }
 """The thresholds of the alarms that a single event does not set off."""
+HEARTBEATS = {"SweepNotRunning"}
+"""The alarms that go off when something does not happen."""
 
 RUNBOOK = re.compile(r" Runbook: ([\w.]+)\.$")
 HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
@@ -148,8 +153,11 @@ def test_alarms_say_what_to_do_and_are_quiet_when_nothing_runs(request: pytest.F
     for name, alarm in alarms_of(request.getfixturevalue(fixture)).items():
         description = RUNBOOK.sub("", alarm["AlarmDescription"])
         assert description.count(".") >= 2, "one sentence on what happened, one on what to do"
-        assert alarm["TreatMissingData"] == "notBreaching"
-        assert alarm["ComparisonOperator"] == "GreaterThanOrEqualToThreshold"
+        if name in HEARTBEATS:
+            assert (alarm["TreatMissingData"], alarm["ComparisonOperator"]) == ("breaching", "LessThanThreshold")
+        else:
+            assert alarm["TreatMissingData"] == "notBreaching"
+            assert alarm["ComparisonOperator"] == "GreaterThanOrEqualToThreshold"
         assert alarm["Threshold"] == MORE_THAN_ONE.get(name, 1)
         assert "Metrics" not in alarm, "the emulator knows no metric math"
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from aws_cdk import App
 
+from orchestrator.common.tenant_ids import TenantId
 from stacks.project import ROOT
 from stacks.settings import KNOWN, Dependencies, DeploymentMode, SettingInvalid, Settings
 
@@ -159,6 +160,17 @@ def test_rollouts_on_publish_are_off_unless_switched_on(tmp_path: Path, value: o
     assert settings(context, tmp_path).rollout_on_publish is expected
 
 
+@pytest.mark.parametrize(("value", "expected"), [("operators", TenantId("operators")), ("", None)])
+def test_the_operators_own_tenant_is_a_tenant_or_none(tmp_path: Path, value: str, expected: TenantId | None) -> None:
+    assert settings({"berth:operatorsTenant": value}, tmp_path).operators_tenant == expected
+
+
+@pytest.mark.parametrize("value", ["not/an/id", "a#b", "*", 5, ["operators"]])
+def test_the_operators_own_tenant_must_have_a_valid_id(tmp_path: Path, value: object) -> None:
+    with pytest.raises(SettingInvalid, match="berth:operatorsTenant: "):
+        settings({"berth:operatorsTenant": value}, tmp_path)
+
+
 def test_a_misspelt_setting_stops_the_deployment(tmp_path: Path) -> None:
     with pytest.raises(SettingInvalid, match=r"There is no setting berth:nmae\. Did you mean berth:name\?"):
         settings({"berth:nmae": "Berth-dev"}, tmp_path)
@@ -170,5 +182,5 @@ def test_context_of_other_tools_is_ignored(tmp_path: Path) -> None:
 
 def test_the_readme_lists_every_setting_except_those_for_the_emulator() -> None:
     listed = set(re.findall(r"^\| `(berth:\w+)`", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE))
-    assert KNOWN - listed == {"berth:dependencies", "berth:responseUrlPrefix"}
+    assert KNOWN - listed == {"berth:dependencies", "berth:loopbackDestinations", "berth:responseUrlPrefix"}
     assert listed <= KNOWN

@@ -45,9 +45,9 @@ def test_the_reservation_leaves_enough_for_aws_and_for_other_functions(
 
 
 @pytest.mark.parametrize(
-    ("unreserved", "concurrency"), [(100, None), (179, None), (180, 10), (300, 25), (500, 50), (1000, 50)]
+    ("unreserved", "concurrency"), [(100, None), (199, None), (200, 10), (300, 20), (600, 50), (1000, 50)]
 )
-def test_each_function_of_the_event_plane_gets_an_eighth_of_the_room(unreserved: int, concurrency: int | None) -> None:
+def test_each_function_of_the_event_plane_gets_a_tenth_of_the_room(unreserved: int, concurrency: int | None) -> None:
     choice = choose(Account(unreserved, unreserved), INGEST)
     assert choice.value == concurrency
     assert "reserved for ingest" in choice.message

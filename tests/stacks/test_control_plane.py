@@ -723,6 +723,7 @@ def test_get_queue_creates_tenants_unless_it_is_switched_off(
 EXPORTED_TO_THE_EVENT_PLANE = {
     "ExportsOutputRefTenantsTable97BAC7759F4A1B97": {"Ref": "TenantsTable97BAC775"},
     "ExportsOutputFnGetAttTenantsTable97BAC775ArnE53D8D97": {"Fn::GetAtt": ["TenantsTable97BAC775", "Arn"]},
+    "ExportsOutputFnGetAttTenantsTable97BAC775StreamArnF374674C": {"Fn::GetAtt": ["TenantsTable97BAC775", "StreamArn"]},
     "ExportsOutputRefMachinesDelete586885037B384EAA": {"Ref": "MachinesDelete58688503"},
 }
 

@@ -21,6 +21,7 @@ COSTS_WHEN_USED = {
     "AWS::ApiGatewayV2::Route",
     "AWS::ApiGatewayV2::Stage",
     "AWS::DynamoDB::Table",
+    "AWS::Events::EventBus",
     "AWS::Events::Rule",
     "AWS::IAM::ManagedPolicy",
     "AWS::IAM::Policy",
@@ -64,7 +65,13 @@ def test_the_page_lists_everything_of_the_event_plane_with_a_cost_when_idle(even
         for each in event_plane["Resources"].values()
         if each["Type"] == "AWS::Events::Rule" and "ScheduleExpression" in each["Properties"]
     ]
-    assert schedules == ["rate(1 hour)", "rate(1 hour)"]
+    assert sorted(schedules) == ["cron(30 2 * * ? *)", "rate(1 hour)", "rate(1 hour)", "rate(1 minute)"]
+    polled = [
+        each
+        for each in event_plane["Resources"].values()
+        if each["Type"] == "AWS::Lambda::EventSourceMapping"
+        if each["Properties"]["EventSourceArn"].get("Fn::GetAtt", [""])[-1] == "Arn"
+    ]
     assert {name: int(row["number"]) for name, row in table("Idle").items() if name.endswith(OF_EVENTS)} == {
         f"alarms{OF_EVENTS}": types.count("AWS::CloudWatch::Alarm"),
         f"dashboards{OF_EVENTS}": types.count("AWS::CloudWatch::Dashboard"),
@@ -72,6 +79,10 @@ def test_the_page_lists_everything_of_the_event_plane_with_a_cost_when_idle(even
         f"metrics that searches for deleted tenants and counts for bills write{OF_EVENTS}": 3,
         f"searches for deleted tenants, every hour{OF_EVENTS}": MONTH // timedelta(hours=1),
         f"counts for bills, every hour{OF_EVENTS}": MONTH // timedelta(hours=1),
+        f"metrics that sweeps write{OF_EVENTS}": 1,
+        f"sweeps, every minute{OF_EVENTS}": MONTH // timedelta(minutes=1),
+        f"redispatches, every night{OF_EVENTS}": MONTH // timedelta(days=1),
+        f"requests with which Lambda polls empty queues{OF_EVENTS}": POLLS_AT_ONCE * (MONTH // POLL) * len(polled),
     }
 
 

@@ -221,16 +221,16 @@ def test_a_missing_profile_keeps_the_default_because_the_cdk_reports_it(setting:
 
 # The command
 
-CHOSEN = [Choice(number, f"{number}.") for number in (50, 40, 30, 20, 1900)]
+CHOSEN = [Choice(number, f"{number}.") for number in (50, 40, 30, 20, 10, 1900)]
 
 
 @pytest.mark.parametrize(
     ("arguments", "choices", "passed"),
     [
-        ([], CHOSEN, [50, 40, 30, 20, 1900]),
-        ([], [Choice(None, "None."), *CHOSEN[1:]], [None, 40, 30, 20, 1900]),
-        (["-c", f"{SETTINGS[-1]}=7", "--profile", "prod"], CHOSEN[:-1], [50, 40, 30, 20]),
-        (["-c", f"{SETTINGS[0]}=7"], [Choice(None, "Not read.")] * 4, [None] * 5),
+        ([], CHOSEN, [50, 40, 30, 20, 10, 1900]),
+        ([], [Choice(None, "None."), *CHOSEN[1:]], [None, 40, 30, 20, 10, 1900]),
+        (["-c", f"{SETTINGS[-1]}=7", "--profile", "prod"], CHOSEN[:-1], [50, 40, 30, 20, 10]),
+        (["-c", f"{SETTINGS[0]}=7"], [Choice(None, "Not read.")] * 5, [None] * 6),
         ([each for setting in SETTINGS for each in ("-c", f"{setting}=7")], [], []),
     ],
     ids=["chosen", "one kept at its default", "one set", "the other set, quota not read", "all set"],

@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.adapters.event_access import TENANT_TAG
 from orchestrator.tenants.credentials import TENANT_TAG as TAG_OF_QUEUES
-from tests.stacks.policies import grants, trusts
+from tests.stacks.policies import grants, trust_for_sessions_of_one_tenant, trusts
 
 Json = dict[str, Any]
 
@@ -38,22 +38,8 @@ def operators_role(event_plane: Json, event_function_ids: dict[str, str]) -> str
 def test_only_the_operators_function_may_assume_the_role_and_only_with_a_tenant_tag_and_a_source_identity(
     events_with_everything: Json, role: str, operators_role: str
 ) -> None:
-    only_the_tenants_tag = {"ForAllValues:StringEquals": {"aws:TagKeys": [TENANT_TAG]}}
-    tenant, caller = {f"aws:RequestTag/{TENANT_TAG}": "?*"}, {"sts:SourceIdentity": "?*"}
-    conditions = {
-        "sts:AssumeRole": {**only_the_tenants_tag, "StringLike": tenant | caller},
-        "sts:TagSession": {**only_the_tenants_tag, "StringLike": tenant},
-        "sts:SetSourceIdentity": {"StringLike": caller},
-    }
-    assert trusts(events_with_everything["Resources"][role]) == [
-        {
-            "Effect": "Allow",
-            "Principal": {"AWS": {"Fn::GetAtt": [operators_role, "Arn"]}},
-            "Action": action,
-            "Condition": condition,
-        }
-        for action, condition in conditions.items()
-    ]
+    expected = trust_for_sessions_of_one_tenant(operators_role, TENANT_TAG)
+    assert trusts(events_with_everything["Resources"][role]) == expected
 
 
 def test_a_session_may_only_read_rows_of_the_tenant_that_it_is_tagged_with(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orchestrator.tenants.credentials import ACTIONS, TENANT_TAG
-from tests.stacks.policies import grants, statements, trusts
+from tests.stacks.policies import grants, statements, trust_for_sessions_of_one_tenant, trusts
 
 Json = dict[str, Any]
 
@@ -30,22 +30,8 @@ def get_queue_role(control_plane: Json, function_ids: dict[str, str]) -> str:
 def test_only_get_queue_may_assume_the_role_and_only_with_a_tenant_tag_and_a_source_identity(
     with_everything: Json, role: str, get_queue_role: str
 ) -> None:
-    only_the_tenants_tag = {"ForAllValues:StringEquals": {"aws:TagKeys": [TENANT_TAG]}}
-    tenant, caller = {f"aws:RequestTag/{TENANT_TAG}": "?*"}, {"sts:SourceIdentity": "?*"}
-    conditions = {
-        "sts:AssumeRole": {**only_the_tenants_tag, "StringLike": tenant | caller},
-        "sts:TagSession": {**only_the_tenants_tag, "StringLike": tenant},
-        "sts:SetSourceIdentity": {"StringLike": caller},
-    }
-    assert trusts(with_everything["Resources"][role]) == [
-        {
-            "Effect": "Allow",
-            "Principal": {"AWS": {"Fn::GetAtt": [get_queue_role, "Arn"]}},
-            "Action": action,
-            "Condition": condition,
-        }
-        for action, condition in conditions.items()
-    ]
+    expected = trust_for_sessions_of_one_tenant(get_queue_role, TENANT_TAG)
+    assert trusts(with_everything["Resources"][role]) == expected
 
 
 def test_a_session_may_only_send_and_receive_on_queues_with_its_own_tag(

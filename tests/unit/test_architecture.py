@@ -61,13 +61,15 @@ DOMAIN = {
     "rollouts": {"common", "releases", "tenants"},
     "reconciling": {"common", "releases", "tenants", "rollouts"},
     "events": {"common"},
+    "own_events": {"common", "tenants", "rollouts", "events"},
     "api": {"common", "releases", "tenants", "rollouts", "reconciling", "events"},
 }
 """The domain's capabilities, and which others each of them may use."""
 EDGES = {
     "adapters": {*DOMAIN},
-    "composition": {*DOMAIN},
-    "event_composition": {"common", "events"},
+    "ports": {*DOMAIN},
+    "composition": {*DOMAIN, "ports"},
+    "event_composition": {"common", "events", "own_events"},
     "client": {"common", "tenants", "api"},
     "cli": {*DOMAIN, "adapters", "client", "local"},
     "local": {*DOMAIN, "adapters", "client", "cli"},
@@ -280,7 +282,7 @@ def test_the_functions_that_take_events_start_light(function: str) -> None:
     response = run_as_function(LOADED.format(module=f"lambdas.events.{function}", runtime="lambdas.event_runtime"))
     loaded = {module.partition(".")[0] for module in response["modules"]}
     assert not loaded & {"jsonschema", "pydantic", "boto3", "typer", "rich", "aws_cdk"}
-    others = ("tenants", "releases", "rollouts", "reconciling", "composition", "client")
+    others = ("tenants", "releases", "rollouts", "reconciling", "composition", "client", "events.delivery")
     assert not [name for name in response["modules"] if is_in(name, *(f"orchestrator.{other}" for other in others))]
     assert response["models"] == ["dynamodb"]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.delivery_capacity import PATHS
 from bench.event_capacity import FLOOR
 from tests.costs_page import table, totals
 
@@ -78,6 +79,10 @@ def test_each_stack_costs_the_sum_of_its_parts_when_idle() -> None:
     assert [f"{float(part['number']) * float(part['USD each']):.2f}" for part in parts] == [p["USD"] for p in parts]
     settling = table("Idle")["settlings, every 5 minutes"]["USD each"]
     assert settling == f"{per_million(counts('settling'), requests=0) / 1e6:.7f}"
+    # Reads of an index are eventually consistent, and cost half.
+    reads = float(table("Requests of events")["sweep with nothing to do"]["reads"]) / 2
+    sweep = per_million({"function calls": 1, "reads": reads}, requests=0)
+    assert table("Idle")["sweeps, every minute (event plane)"]["USD each"] == f"{sweep / 1e6:.7f}"
     exact = dict.fromkeys((False, True), 0.0)
     for name, part in table("Idle").items():
         exact[name.endswith(" (event plane)")] += float(part["number"]) * float(part["USD each"])
@@ -129,6 +134,36 @@ def test_an_event_costs_its_part_of_a_request_and_its_write_units(
     assert totals()[total] == f"{cost:.2f}"
 
 
+def test_an_own_event_is_a_function_call_and_an_event_on_the_bus() -> None:
+    cost = sum(PRICES[name] for name in ("function call", "KB of logs", "trace", "event on a bus"))
+    assert totals()["1 million of Berth's own events, one per function call"] == f"{cost:.2f}"
+
+
 def test_a_request_for_credentials_for_events_is_a_request_and_two_reads() -> None:
     cost = a_request_of_a_producer(0.1) + 2 * PRICES["read"]
     assert totals()["1 million requests for credentials for events"] == f"{cost:.2f}"
+
+
+def test_the_page_has_the_units_of_every_path_of_a_delivery() -> None:
+    """The benchmark counts these, and fails if the table reports others."""
+    columns = ("requests", "write units", "read units")
+    assert {name: tuple(int(row[column]) for column in columns) for name, row in table("Deliveries").items()} == {
+        path.name: (path.requests, path.write_units, path.read_units) for path in PATHS
+    }
+
+
+@pytest.mark.parametrize(
+    ("total", "together"),
+    [
+        ("1 million deliveries at the first try, one by one", 1),
+        ("1 million deliveries at the first try, ten per function call", 10),
+    ],
+)
+def test_a_delivery_costs_its_part_of_two_function_calls_and_three_requests_to_sqs(total: str, together: int) -> None:
+    path = table("Deliveries")["one connection, first try"]
+    calls = 2 * 0.20 + (0.25 * 0.05 + 0.5 * 0.25) * 13.33
+    shared = calls + 2 * PRICES["trace"] + 2 * PRICES["KB of logs"] + 3 * PRICES["SQS request"]
+    # Its connections are read when it is dispatched.
+    reads = int(path["read units"]) + 1
+    own = reads * PRICES["read"] + int(path["write units"]) * PRICES["write unit"] + 0.5 * PRICES["KB of logs"]
+    assert totals()[total] == f"{shared / together + own:.2f}"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from orchestrator.api import openapi
+from orchestrator.api import openapi, openapi_schemas
 from orchestrator.api.reading import decode, read
 from orchestrator.api.route import AnyRoute
 from tests.documents import DOCUMENTS, IDS, Document, Json
@@ -36,7 +36,7 @@ def test_the_document_is_up_to_date_with_the_declared_routes(document: Document)
 
 @every_document
 def test_every_type_with_a_name_is_declared_once(document: Document) -> None:
-    titles = Counter(title for title, _ in set(openapi._named_types(document.api)))
+    titles = Counter(title for title, _ in set(openapi_schemas.named_types(document.api)))
     assert set(titles.values()) == {1}
 
 

@@ -116,7 +116,7 @@ def settings_from(row: Mapping[str, Any], tenant: TenantId) -> EventSettings:
 
 def api_key_row(key: ApiKey) -> Item:
     return {
-        **_life_row(key.life),
+        **life_row(key.life),
         "key_id": s(key.key_id),
         "key_hash": s(key.digest),
         "name": s(key.name),
@@ -148,7 +148,7 @@ def api_key_from(row: Mapping[str, Any]) -> ApiKey:
 def source_row(source: Source) -> Item:
     """The row without the secret: so it is listed."""
     return {
-        **_life_row(source.life),
+        **life_row(source.life),
         "source_id": s(source.source_id),
         "name": s(source.name),
         "provider": s(source.provider),
@@ -173,7 +173,7 @@ def source_from(row: Mapping[str, Any]) -> Source:
 
 def form_row(form: Form) -> Item:
     return {
-        **_life_row(form.life),
+        **life_row(form.life),
         "form_id": s(form.form_id),
         "name": s(form.name),
         "status": s(form.status),
@@ -199,7 +199,7 @@ def form_from(row: Mapping[str, Any]) -> Form:
     )
 
 
-def _life_row(life: TenantEpoch) -> Item:
+def life_row(life: TenantEpoch) -> Item:
     return {"tenant_id": s(life.tenant.value), "epoch": s(life.epoch)}
 
 

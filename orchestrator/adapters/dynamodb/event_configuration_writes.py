@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from botocore.exceptions import ClientError
-
-from orchestrator.adapters.aws import cancellation_codes, throttling
 from orchestrator.adapters.dynamodb import event_keys
+from orchestrator.adapters.dynamodb.connection_rows import (
+    AS_READ,
+    connection_from,
+    connection_row,
+    key_of,
+    pointer_row,
+)
 from orchestrator.adapters.dynamodb.event_changes import change_row
 from orchestrator.adapters.dynamodb.event_configuration import (
     DynamoConfiguration,
@@ -22,17 +26,19 @@ from orchestrator.adapters.dynamodb.event_configuration import (
     source_from,
     source_row,
 )
+from orchestrator.adapters.dynamodb.event_unreadable import read_row
 from orchestrator.adapters.dynamodb.keys import Key
 from orchestrator.adapters.dynamodb.reads import Reads
+from orchestrator.adapters.dynamodb.transacting import CONDITION_FAILED, cancelled
 from orchestrator.adapters.dynamodb.values import Item, n, s, time
 from orchestrator.adapters.dynamodb.writes import Writes, listing
 from orchestrator.events.changes import Recorder
+from orchestrator.events.delivery.records import Connection
 from orchestrator.events.records import ApiKey, Change, EventSettings, Form, Source, TenantEpoch
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-_CONDITION_FAILED = "ConditionalCheckFailed"
 _ABSENT = "attribute_not_exists(pk)"
 _EXISTS = "attribute_exists(pk)"
 
@@ -65,24 +71,11 @@ class DynamoEpochEnds(DynamoConfiguration):
             **listing(event_keys.listed_purge(life, at)),
         }
         request = Writes(self._table).put(row, condition=_ABSENT)
-        codes = self._cancelled([*writes, request])
-        if codes == [*(["None"] * len(writes)), _CONDITION_FAILED]:
+        codes = cancelled(self._client, [*writes, request])
+        if codes == [*(["None"] * len(writes)), CONDITION_FAILED]:
             # The purge has been requested already.
-            codes = self._cancelled(writes)
+            codes = cancelled(self._client, writes)
         return not codes
-
-    def _cancelled(self, writes: Sequence[Item]) -> list[str]:
-        """Why the transaction was cancelled, by write. Empty if it went through."""
-        items: Any = list(writes)
-        try:
-            with throttling():
-                self._client.transact_write_items(TransactItems=items)
-        except ClientError as error:
-            codes = cancellation_codes(error)
-            if _CONDITION_FAILED not in codes:
-                raise
-            return codes
-        return []
 
 
 class DynamoConfigurationTable(DynamoEpochEnds):
@@ -102,7 +95,7 @@ class DynamoConfigurationTable(DynamoEpochEnds):
         if replaced is None:
             return self._transact([writes.put({**key, **row}, condition=_ABSENT)], change)
         if is_same_life:
-            return self._transact([_change(writes, key, settings_row(replaced) | place, row)], change)
+            return self._transact([writes.change(key, settings_row(replaced) | place, row)], change)
         condition, values = "epoch = :epoch AND revision = :revision", _as_read(replaced)
         put = writes.put({**key, **row}, condition=condition, values=values)
         return self._end_epoch(replaced.life, [put, self._recorded(change)], settings.created_at)
@@ -149,8 +142,9 @@ class DynamoConfigurationTable(DynamoEpochEnds):
         writes = self._changed(_rows_of_source(before), _rows_of_source(after))
         return self._transact(writes, self._recorder.source(before, after))
 
-    def remove_source(self, source: Source) -> bool:
-        return self._transact(self._removed(_rows_of_source(source)), self._recorder.source(source, None))
+    def remove_source(self, source: Source, settings: EventSettings) -> bool:
+        writes = [self._next_revision(settings), *self._removed(_rows_of_source(source))]
+        return self._transact(writes, self._recorder.source(source, None))
 
     # Forms
 
@@ -165,31 +159,66 @@ class DynamoConfigurationTable(DynamoEpochEnds):
         writes = self._changed(_rows_of_form(before), _rows_of_form(after))
         return self._transact(writes, self._recorder.form(before, after))
 
-    def remove_form(self, form: Form) -> bool:
-        return self._transact(self._removed(_rows_of_form(form)), self._recorder.form(form, None))
+    def remove_form(self, form: Form, settings: EventSettings) -> bool:
+        writes = [self._next_revision(settings), *self._removed(_rows_of_form(form))]
+        return self._transact(writes, self._recorder.form(form, None))
+
+    # Connections
+
+    def connections(self, life: TenantEpoch) -> Sequence[Connection]:
+        pointers = self._listed(life, event_keys.POINTER_PREFIX)
+        keys = [key for pointer in pointers for key in event_keys.found_by(pointer)]
+        read = (read_row(row, connection_from) for row in Reads(self._client, self._table).many(keys))
+        found = [each for each in read if isinstance(each, Connection) and each.life == life]
+        return sorted(found, key=lambda each: (each.created_at, each.connection_id))
+
+    def connection(self, life: TenantEpoch, connection_id: str) -> Connection | None:
+        pointer = self._get(event_keys.pointer_key(life, connection_id))
+        row = self._get(event_keys.found_by(pointer)[0]) if pointer else None
+        found = read_row(row, connection_from) if row else None
+        return found if isinstance(found, Connection) and found.life == life else None
+
+    def add_connection(self, connection: Connection, settings: EventSettings) -> bool:
+        pointer = event_keys.pointer_key(connection.life, connection.connection_id)
+        writes = Writes(self._table)
+        return self._transact(
+            [
+                self._next_revision(settings),
+                writes.put({**key_of(connection), **connection_row(connection)}, condition=_ABSENT),
+                writes.put({**pointer, **pointer_row(connection)}, condition=_ABSENT),
+            ],
+            self._recorder.connection(None, connection),
+        )
+
+    def change_connection(self, before: Connection, after: Connection) -> bool:
+        old, new = connection_row(before), connection_row(after)
+        write = Writes(self._table).change(key_of(before), old, new, as_read=AS_READ)
+        return self._transact([write], self._recorder.connection(before, after))
 
     # The parts of transactions
 
     def _added(self, rows: _Rows, settings: EventSettings) -> list[Item]:
         """Two new rows, if the settings are still those that were read: so no limit is passed by two adds at a time."""
         writes = Writes(self._table)
-        values = _as_read(settings) | {":next": n(settings.revision + 1)}
         return [
-            writes.update(
-                event_keys.settings_key(settings.life.tenant),
-                "SET revision = :next",
-                condition="epoch = :epoch AND revision = :revision",
-                values=values,
-            ),
+            self._next_revision(settings),
             writes.put({**rows.key, **rows.attributes, **rows.secret}, condition=_ABSENT),
             writes.put({**rows.listed_key, **rows.attributes}, condition=_ABSENT),
         ]
 
+    def _next_revision(self, settings: EventSettings) -> Item:
+        return Writes(self._table).update(
+            event_keys.settings_key(settings.life.tenant),
+            "SET revision = :next",
+            condition="epoch = :epoch AND revision = :revision",
+            values=_as_read(settings) | {":next": n(settings.revision + 1)},
+        )
+
     def _changed(self, before: _Rows, after: _Rows) -> list[Item]:
         writes = Writes(self._table)
         return [
-            _change(writes, before.key, before.attributes, after.attributes),
-            _change(writes, before.listed_key, before.attributes, after.attributes),
+            writes.change(before.key, before.attributes, after.attributes),
+            writes.change(before.listed_key, before.attributes, after.attributes),
         ]
 
     def _removed(self, rows: _Rows) -> list[Item]:
@@ -197,7 +226,7 @@ class DynamoConfigurationTable(DynamoEpochEnds):
         return [writes.delete(rows.key, _EXISTS, {}), writes.delete(rows.listed_key, _EXISTS, {})]
 
     def _transact(self, writes: Sequence[Item], change: Change) -> bool:
-        return not self._cancelled([*writes, self._recorded(change)])
+        return not cancelled(self._client, [*writes, self._recorded(change)])
 
     def _recorded(self, change: Change) -> Item:
         return Writes(self._events_table).put(change_row(change))
@@ -224,26 +253,3 @@ def _rows_of_form(form: Form) -> _Rows:
 
 def _as_read(settings: EventSettings) -> Item:
     return {":epoch": s(settings.life.epoch), ":revision": n(settings.revision)}
-
-
-def _change(writes: Writes, key: Key, before: Item, after: Item) -> Item:
-    """An update of the attributes that differ, if they are still as they were, and of the same epoch."""
-    changed = sorted(name for name in before | after if before.get(name) != after.get(name))
-    names = {f"#{name}": name for name in ("epoch", *changed)}
-    values: Item = {":epoch": before["epoch"]}
-    conditions, sets, removes = ["#epoch = :epoch"], [], []
-    for name in changed:
-        if name in before:
-            conditions.append(f"#{name} = :old_{name}")
-            values[f":old_{name}"] = before[name]
-        else:
-            conditions.append(f"attribute_not_exists(#{name})")
-        if name in after:
-            sets.append(f"#{name} = :new_{name}")
-            values[f":new_{name}"] = after[name]
-        else:
-            removes.append(f"#{name}")
-    parts = [f"SET {', '.join(sets)}"] if sets else []
-    parts += [f"REMOVE {', '.join(removes)}"] if removes else []
-    expression, condition = " ".join(parts), " AND ".join(conditions)
-    return writes.update(key, expression, condition=condition, values=values, names=names)

@@ -14,9 +14,14 @@ deleted and created again share no partition with those of its predecessor.
 | source, listed | EVENTS#{life}    | SRC#{source id} |                 |                              |
 | form           | FORM#{form id}   | FORM            |                 |                              |
 | form, listed   | EVENTS#{life}    | FORM#{form id}  |                 |                              |
+| connection     | {origin}         | CONN#{connection id} | EVENTS#CARE | {life}#{connection id}      |
+| its pointer    | EVENTS#{life}    | DEST#{connection id} |            |                              |
 | usage, counted | EVENTS#{life}    | USAGE#{yyyy-mm} |                 |                              |
 | usage, billed  | EVENTS#{life}    | USAGE#{yyyy-mm}#{dd} |            |                              |
 | billed until   | EVENTS#{life}    | USAGE#BILLED    |                 |                              |
+
+A connection is in the partition of its origin: SRC#{source id}, FORM#{form id}, or SRC#api#{life} for events that were
+sent to the API. It is listed only while the sweep has to look after it.
 
 A purge that is finished has the ListingKey EVENTS#PURGED, and the time at which it was finished in its ListingSort.
 
@@ -28,6 +33,8 @@ Events are in a table of their own. Both of its indexes are sparse, and hold key
 | submission  | TENANT_ID#{life}#{shard}      | SUB#{event id} | {life}#{shard} | {status}#{timestamp}#{event id} |
 | idempotency | IDEM#{life}#{source}#{sha256} | IDEM           |                |                                 |
 | change      | CHANGES#{life}                | {time}_{digest} |               |                                 |
+
+Deliveries are in the same table: :mod:`orchestrator.adapters.dynamodb.delivery_keys`.
 
 | row                | GSI2PK                  | GSI2SK                              |
 |--------------------|-------------------------|-------------------------------------|
@@ -55,7 +62,7 @@ from orchestrator.events.event_ids import (
     shard_of,
 )
 from orchestrator.events.records import TenantEpoch
-from orchestrator.events.resource_ids import IdPrefix
+from orchestrator.events.resource_ids import IdPrefix, is_resource_id
 
 STATUS_INDEX = "status-index"
 TYPE_INDEX = "event-type-index"
@@ -66,12 +73,17 @@ SOURCE_PREFIX = "SRC#"
 FORM_PREFIX = "FORM#"
 EVENT_PREFIX = "TENANT_ID#"
 IDEMPOTENCY_PREFIX = "IDEM#"
+DELIVERY_PREFIX = "EVT#"
+"""Of the partitions that hold an event's deliveries and attempts."""
 CHANGES_PREFIX = "CHANGES#"
 LISTED_SETTINGS = "EVENTS#SETTINGS"
 LISTED_PURGES = "EVENTS#PURGE"
 LISTED_FINISHED_PURGES = "EVENTS#PURGED"
 PURGE_PREFIX = "PURGE#"
+LISTED_CARE = "EVENTS#CARE"
 LISTED_KEY_PREFIX = "KEY#"
+CONNECTION_PREFIX = "CONN#"
+POINTER_PREFIX = "DEST#"
 USAGE_PREFIX = "USAGE#"
 
 # Configuration
@@ -130,8 +142,31 @@ def listed_form_key(life: TenantEpoch, form_id: str) -> Key:
     return key(configuration_pk(life), f"{FORM_PREFIX}{form_id}")
 
 
+def origin_pk(life: TenantEpoch, origin: str) -> str:
+    """The partition of the connections of an origin. Only the partition of the API's events has the life in its key."""
+    # Imported here, because the functions that take events use this module, too, and must start fast.
+    from orchestrator.events.delivery.records import API_ORIGIN
+
+    if origin == API_ORIGIN:
+        return f"{SOURCE_PREFIX}{API_ORIGIN}#{life}"
+    return f"{FORM_PREFIX if is_resource_id(IdPrefix.FORM, origin) else SOURCE_PREFIX}{origin}"
+
+
+def connection_key(life: TenantEpoch, origin: str, connection_id: str) -> Key:
+    return key(origin_pk(life, origin), f"{CONNECTION_PREFIX}{connection_id}")
+
+
+def pointer_key(life: TenantEpoch, connection_id: str) -> Key:
+    """The row that says which origin a connection belongs to."""
+    return key(configuration_pk(life), f"{POINTER_PREFIX}{connection_id}")
+
+
+def listed_care(life: TenantEpoch, connection_id: str) -> tuple[str, str]:
+    return LISTED_CARE, f"{life}#{connection_id}"
+
+
 def found_by(listed: Mapping[str, Any]) -> list[Key]:
-    """The keys by which a key, a source or a form is found, from the row that lists it in the tenant's partition."""
+    """The keys by which a key, a source, a form or a connection is found, from its row in the tenant's partition."""
     match listed["sk"]["S"].partition("#"):
         case "KEY", _, _:
             return [api_key_key(listed["key_hash"]["S"])]
@@ -139,6 +174,10 @@ def found_by(listed: Mapping[str, Any]) -> list[Key]:
             return [source_key(source_id)]
         case "FORM", _, form_id:
             return [form_key(form_id)]
+        case "DEST", _, connection_id:
+            tenant, epoch = listed["pk"]["S"].removeprefix(EVENTS_PREFIX).split("#")
+            life = TenantEpoch(TenantId.parse(tenant), epoch)
+            return [connection_key(life, listed["origin"]["S"], connection_id)]
     return []
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from orchestrator.adapters.aws import error_code, throttling
-from orchestrator.adapters.dynamodb import event_keys
+from orchestrator.adapters.dynamodb import delivery_keys, event_keys
 from orchestrator.adapters.dynamodb.event_configuration import life_from
 from orchestrator.adapters.dynamodb.event_configuration_writes import DynamoEpochEnds
 from orchestrator.adapters.dynamodb.event_unreadable import read_row
@@ -25,8 +25,10 @@ from orchestrator.adapters.dynamodb.writes import listing
 from orchestrator.common.errors import Throttled
 from orchestrator.common.times import parse_timestamp
 from orchestrator.events.content import content_prefixes
+from orchestrator.events.delivery.records import API_ORIGIN
 from orchestrator.events.event_ids import IdRange
 from orchestrator.events.records import Deleted, Purge, TenantEpoch, UnreadableRow
+from orchestrator.events.statuses import EventStatus
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -181,17 +183,51 @@ class DynamoRemains:
             for key in event_keys.found_by(row):
                 self._delete(key, "epoch = :epoch", {":epoch": s(life.epoch)})
             self._delete({"pk": row["pk"], "sk": row["sk"]}, None, None)
+        return len(rows) + self._delete_connections(life)
+
+    def _delete_connections(self, life: TenantEpoch) -> int:
+        """Connections of the API's events whose pointer is lost. Those of sources and forms have no key of a life."""
+        rows = self._page(self._table, event_keys.origin_pk(life, API_ORIGIN), ProjectionExpression="pk, sk")
+        for row in rows:
+            self._delete(row, None, None)
         return len(rows)
 
     def delete_changes(self, life: TenantEpoch) -> int:
         return self._delete_partition(life, event_keys.changes_pk(life))
 
+    def delete_replays(self, life: TenantEpoch) -> int:
+        return self._delete_partition(life, delivery_keys.replays_pk(life))
+
     def delete_events(self, life: TenantEpoch, shard: int) -> int:
-        return self._delete_partition(life, event_keys.shard_pk(life, shard))
+        rows = self._page(
+            self._events_table,
+            event_keys.shard_pk(life, shard),
+            ProjectionExpression="pk, sk, #status, retry_count, delivery_rows",
+            ExpressionAttributeNames={"#status": "status"},
+        )
+        partitions = [
+            delivery_keys.deliveries_pk(life, event_keys.event_id_of(row["sk"]["S"]))
+            for row in rows
+            if _may_have_deliveries(row)
+        ]
+        # The deliveries go first, since only their event leads to them; and again after it, because a delivery that was
+        # under way may have written a row in between. Without its event it cannot.
+        for pk in partitions:
+            self._delete_whole_partition(life, pk)
+        deleted = self._delete_rows(life, [{"pk": row["pk"], "sk": row["sk"]} for row in rows])
+        for pk in partitions:
+            self._delete_whole_partition(life, pk)
+        return deleted
+
+    def _delete_whole_partition(self, life: TenantEpoch, pk: str) -> None:
+        while self._delete_partition(life, pk):
+            pass
 
     def _delete_partition(self, life: TenantEpoch, pk: str) -> int:
         """Delete a page of a partition of the table of events."""
-        keys = self._page(self._events_table, pk, ProjectionExpression="pk, sk")
+        return self._delete_rows(life, self._page(self._events_table, pk, ProjectionExpression="pk, sk"))
+
+    def _delete_rows(self, life: TenantEpoch, keys: list[Item]) -> int:
         deleted = 0
         for start in range(0, len(keys), _MAX_BATCH):
             deletes: Any = [{"DeleteRequest": {"Key": key}} for key in keys[start : start + _MAX_BATCH]]
@@ -227,3 +263,9 @@ class DynamoRemains:
             # The row is gone already, or belongs to somebody else.
             if error_code(error) != _CONDITION_FAILED:
                 raise
+
+
+def _may_have_deliveries(row: Item) -> bool:
+    """False for an event that was delivered at the first try, as most are, or that nobody wanted."""
+    is_done = row["status"]["S"] in (EventStatus.DELIVERED, EventStatus.FILTERED)
+    return not is_done or "retry_count" in row or "delivery_rows" in row

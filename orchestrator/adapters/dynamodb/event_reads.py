@@ -11,15 +11,21 @@ from botocore.exceptions import ClientError
 
 from orchestrator.adapters.aws import error_code, throttling
 from orchestrator.adapters.dynamodb import event_keys
+from orchestrator.adapters.dynamodb.deliveries import DynamoDeliveries
+from orchestrator.adapters.dynamodb.delivery_rows import dispatched_from
 from orchestrator.adapters.dynamodb.event_rows import delivered_at_value, event_from
 from orchestrator.adapters.dynamodb.reads import Reads
 from orchestrator.adapters.dynamodb.values import Item, s
+from orchestrator.common.errors import Unsettled
+from orchestrator.events.delivery import transitions
 from orchestrator.events.event_ids import IdRange
 from orchestrator.events.records import Event, TenantEpoch
 from orchestrator.events.statuses import UNDELIVERED, EventStatus
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+
+_ROUNDS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +93,31 @@ class DynamoEventReads:
         return self._by_index(life, event_keys.form_index_pk(form_id, shard), event_keys.by_form(within), limit)
 
     def acknowledge(self, life: TenantEpoch, event_id: str, at: datetime) -> bool:
+        """One write, unless the event has connections, too: then what they have done decides what is written."""
+        row = self._acknowledge_at_once(life, event_id, at)
+        deliveries = DynamoDeliveries(self._client, self._table)
+        for _ in range(_ROUNDS):
+            if row is None:
+                return True
+            if not row:
+                return False
+            event = dispatched_from(row)
+            # The event was acknowledged before.
+            if not event.event.in_inbox or deliveries.apply(transitions.acknowledged(event, at)):
+                return True
+            # A connection has changed the row meanwhile.
+            row = Reads(self._client, self._table).get(event_keys.event_key(life, event_id)) or {}
+        raise Unsettled(f"Tenant {life.tenant}: event {event_id} is being delivered. Acknowledge it again.")
+
+    def _acknowledge_at_once(self, life: TenantEpoch, event_id: str, at: datetime) -> Mapping[str, Any] | None:
+        """Acknowledge an event that only the inbox has. ``None`` if that is done, else the row, which may be empty."""
         try:
             with throttling():
                 self._client.update_item(
                     TableName=self._table,
                     Key=event_keys.event_key(life, event_id),
                     UpdateExpression="SET #status = :delivered, delivered_at = :at REMOVE GSI1PK, GSI1SK",
-                    ConditionExpression="begins_with(GSI1SK, :undelivered)",
+                    ConditionExpression="begins_with(GSI1SK, :undelivered) AND attribute_not_exists(pending)",
                     ExpressionAttributeNames={"#status": "status"},
                     ExpressionAttributeValues={
                         ":delivered": s(EventStatus.DELIVERED),
@@ -105,9 +129,9 @@ class DynamoEventReads:
         except ClientError as error:
             if error_code(error) != "ConditionalCheckFailedException":
                 raise
-            # The event was acknowledged before, or there is none.
-            return bool(dict(error.response).get("Item"))
-        return True
+            response: Any = error.response
+            return response.get("Item") or {}
+        return None
 
     def _by_index(self, life: TenantEpoch, pk: str, bounds: tuple[str, str], limit: int) -> tuple[Sequence[str], bool]:
         rows, more = self._query(_BY_TYPE, pk, bounds, limit)

@@ -1,4 +1,4 @@
-"""Which creation of a tenant is alive: all that the event plane reads of provisioning's rows."""
+"""Which creation of a tenant is alive. Besides tenants' queues, the event plane reads nothing else of provisioning."""
 
 from __future__ import annotations
 
@@ -28,11 +28,16 @@ class DynamoTenants:
         return text(self._row(tenant), "CreatedAt") != incarnation
 
     def _row(self, tenant: TenantId) -> Item:
-        with throttling():
-            response = self._client.get_item(
-                TableName=self._table,
-                Key=keys.metadata_key(tenant),
-                ProjectionExpression="CreatedAt, WithdrawnBy",
-                ConsistentRead=True,
-            )
-        return response.get("Item", {})
+        return tenant_attributes(self._client, self._table, tenant, "CreatedAt", "WithdrawnBy")
+
+
+def tenant_attributes(client: DynamoDBClient, table: str, tenant: TenantId, *names: str) -> Item:
+    """Nothing else of the row: the permissions of the functions name these attributes."""
+    with throttling():
+        response = client.get_item(
+            TableName=table,
+            Key=keys.metadata_key(tenant),
+            ProjectionExpression=", ".join(names),
+            ConsistentRead=True,
+        )
+    return response.get("Item", {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orchestrator.adapters.dynamodb import keys
@@ -64,6 +65,27 @@ class Writes:
         if names:
             update["ExpressionAttributeNames"] = names
         return {"Update": update}
+
+    def change(self, key: keys.Key, before: Item, after: Item, *, as_read: Sequence[str] = ("epoch",)) -> Item:
+        """An update of the attributes that differ, if they and those in ``as_read`` are still as they were."""
+        changed = sorted(name for name in before | after if before.get(name) != after.get(name))
+        names = {f"#{name}": name for name in (*as_read, *changed)}
+        conditions, values, sets, removes = [], {}, [], []
+        for name in dict.fromkeys((*as_read, *changed)):
+            if name in before:
+                conditions.append(f"#{name} = :old_{name}")
+                values[f":old_{name}"] = before[name]
+            else:
+                conditions.append(f"attribute_not_exists(#{name})")
+        for name in changed:
+            if name in after:
+                sets.append(f"#{name} = :new_{name}")
+                values[f":new_{name}"] = after[name]
+            else:
+                removes.append(f"#{name}")
+        parts = [f"SET {', '.join(sets)}"] if sets else []
+        parts += [f"REMOVE {', '.join(removes)}"] if removes else []
+        return self.update(key, " ".join(parts), condition=" AND ".join(conditions), values=values, names=names)
 
 
 def listing(position: tuple[str, str]) -> Item:

@@ -108,11 +108,16 @@ def request_is_documented(route: str, event: Mapping[str, Any]) -> bool:
     )
 
 
+_EVENT_ID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 _IDS: Mapping[str, Callable[[object], bool]] = {
     "tenantId": is_tenant_id,
     "keyId": partial(is_resource_id, "key"),
     "sourceId": partial(is_resource_id, "src"),
     "formId": partial(is_resource_id, "form"),
+    "replayId": partial(is_resource_id, "rpl"),
+    # The documents also allow the timestamp before the id.
+    "eventId": lambda value: isinstance(value, str) and bool(_EVENT_ID.fullmatch(value.rpartition("#")[2])),
+    **dict.fromkeys(("connectionId", "subscriptionId"), partial(is_resource_id, "conn")),
 }
 """The ids of rollouts, reconciliations and adoptions are all alike."""
 

@@ -1,4 +1,4 @@
-"""The routes for event settings, keys, sources and forms: whatever comes in is answered as documented, without 5xx."""
+"""The routes of the configuration of events: whatever comes in is answered as documented, without 5xx."""
 
 from __future__ import annotations
 
@@ -7,23 +7,51 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from random import Random
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from orchestrator.adapters.dynamodb.connection_rows import connection_from, connection_row
 from orchestrator.adapters.dynamodb.event_configuration import api_key_row, form_row, settings_row, source_row
+from orchestrator.adapters.dynamodb.replays import replay_from, replay_row
+from orchestrator.api import connection_routes, delivery_routes
 from orchestrator.api.event_configuration_routes import PUT_SETTINGS, TENANT_ROUTES
 from orchestrator.api.for_operators import for_operators
 from orchestrator.common.callers import digest_of
 from orchestrator.event_composition import EventUseCases
-from orchestrator.events.records import ApiKey, EventSettings, Form, Provider, Scope, Source, SourceStatus, TenantEpoch
+from orchestrator.events.content import Packed
+from orchestrator.events.delivery import transitions
+from orchestrator.events.delivery.addresses import AddressRules
+from orchestrator.events.delivery.records import (
+    Connection,
+    Delivery,
+    DeliveryRef,
+    DeliveryState,
+    Destination,
+    DestinationKind,
+)
+from orchestrator.events.delivery.replays import Replay, ReplayStatus
+from orchestrator.events.event_ids import new_event_id
+from orchestrator.events.records import (
+    ApiKey,
+    Event,
+    EventSettings,
+    Form,
+    Provider,
+    Scope,
+    Source,
+    SourceStatus,
+    TenantEpoch,
+)
 from tests.adapters.bad_input.classifying import at, request_is_documented, statuses
 from tests.adapters.bad_input.inputs import JsonText, an_input, over_http
 from tests.adapters.bad_input.storm import INPUTS, storm
 from tests.adapters.bad_input.world import PROOF, SERVICE, LogSink, _forget_functions, _log_into
 from tests.fakes import ACME, EXPLICIT, NOON, FakeClock
+from tests.fakes.deliveries import InMemoryDeliveries
 from tests.fakes.events import (
     ACME_LIFE,
     FakeConfiguration,
@@ -33,8 +61,10 @@ from tests.fakes.events import (
     FakeUsage,
     Watch,
     api_key,
+    connection,
     event_settings,
 )
+from tests.fakes.sending import an_event
 
 KEY = f"bk_test_{'A' * 43}"
 SECRET = "correct horse battery"
@@ -43,7 +73,22 @@ IDS = {
     "keyId": f"key_{'0' * 24}",
     "sourceId": f"src_{'0' * 24}",
     "formId": f"form_{'0' * 24}",
+    **dict.fromkeys(("connectionId", "subscriptionId"), f"conn_{'0' * 24}"),
+    "eventId": new_event_id(NOON, 3, random_bits=lambda _bits: 0),
+    "replayId": f"rpl_{'0' * 24}",
 }
+A_REPLAY = Replay(
+    ACME_LIFE,
+    IDS["replayId"],
+    "api",
+    NOON - timedelta(hours=1),
+    NOON,
+    NOON,
+    "key_1",
+    shards=1,
+    status=ReplayStatus.PAUSED,
+    revision=1,
+)
 BODIES: dict[str, dict[str, Any]] = {
     "putSettings": {"plan": "pro", "inbox": True, "type_index": False, "tenant_name": "Acme"},
     "createKey": {"name": "shop", "scopes": ["read", "write"], "expires_in_seconds": 3600},
@@ -62,10 +107,31 @@ BODIES: dict[str, dict[str, Any]] = {
         "submissions_per_minute": 5,
     },
     "updateForm": {"name": "contact", "origins": [], "redirect_url": None, "honeypot": None},
+    "createConnection": {
+        "name": "shop",
+        "origin": "api",
+        "destination": "webhook",
+        "address": "https://acme.example/hooks",
+        "filter": {"event_type": "order.created", "payload": {"total": {"$gte": 1.5}, "tags": {"$in": ["a"]}}},
+        "transform": {"remove": ["a.b"], "rename": {"c": "d"}, "set": {"e": 1}, "wrap": "f"},
+        "retry_seconds": [5, 60],
+    },
+    "updateConnection": {"name": "shop", "filter": None, "transform": {"wrap": "x"}, "retry_seconds": None},
+    "subscribeZap": {"hookUrl": "https://hooks.zapier.com/hooks/1/", "event_type": "order.created"},
+}
+BODIES |= {
+    "resendEvent": {"connection_id": IDS["connectionId"]},
+    "startReplay": {
+        "connection_id": IDS["connectionId"],
+        "since": "2026-11-16T11:00:00Z",
+        "until": "2026-11-16T11:30:00Z",
+        "include_delivered": False,
+        "only_failed": True,
+    },
 }
 ROUTES = {
     route.key: (route, function, BODIES.get(declared.name))
-    for declared in TENANT_ROUTES
+    for declared in (*TENANT_ROUTES, *connection_routes.TENANT_ROUTES, *delivery_routes.TENANT_ROUTES)
     for route, function in ((declared, "tenant_events"), (for_operators(declared), "event_operators"))
 } | {PUT_SETTINGS.key: (PUT_SETTINGS, "event_operators", BODIES["putSettings"])}
 
@@ -74,6 +140,7 @@ ROUTES = {
 class NotedTable(FakeConfiguration):
     """Notes every write, and checks that DynamoDB would take it. What is written is not kept."""
 
+    all_connections: dict[str, Connection] = field(default_factory=dict)
     effects: list[str] = field(default_factory=list)
 
     def _note(self, what: str, row: dict[str, Any]) -> bool:
@@ -102,7 +169,7 @@ class NotedTable(FakeConfiguration):
     def change_source(self, _before: Source, after: Source) -> bool:
         return self._note("source", source_row(after))
 
-    def remove_source(self, source: Source) -> bool:
+    def remove_source(self, source: Source, _settings: EventSettings) -> bool:
         return self._note("source", source_row(source))
 
     def add_form(self, form: Form, _settings: EventSettings) -> bool:
@@ -111,8 +178,87 @@ class NotedTable(FakeConfiguration):
     def change_form(self, _before: Form, after: Form) -> bool:
         return self._note("form", form_row(after))
 
-    def remove_form(self, form: Form) -> bool:
+    def remove_form(self, form: Form, _settings: EventSettings) -> bool:
         return self._note("form", form_row(form))
+
+    def connections(self, _life: TenantEpoch) -> Sequence[Connection]:
+        return list(self.all_connections.values())
+
+    def connection(self, _life: TenantEpoch, connection_id: str) -> Connection | None:
+        return self.all_connections.get(connection_id)
+
+    def add_connection(self, connection: Connection, _settings: EventSettings) -> bool:
+        return self._noted(connection)
+
+    def change_connection(self, _before: Connection, after: Connection) -> bool:
+        return self._noted(after)
+
+    def _noted(self, connection: Connection) -> bool:
+        row = connection_row(connection)
+        assert connection_from(row) == connection
+        return self._note("connection", row)
+
+    def put(self, event: Event, _packed: Packed, **_: Any) -> None:
+        self._note("event", {"type": event.event_type, "metadata": dict(event.metadata)})
+
+
+class NoEvents:
+    """A tenant without events. Implements the reads of lists of :class:`orchestrator.events.ports.EventReads`."""
+
+    def read(self, *_: Any) -> dict[str, Event]:
+        return {}
+
+    def by_time(self, *_: Any, **__: Any) -> tuple[Sequence[Event], bool]:
+        return [], False
+
+    def by_type(self, *_: Any) -> tuple[Sequence[str], bool]:
+        return [], False
+
+
+@dataclass
+class NotedReplays:
+    """One replay is paused. Notes every write. Implements :class:`orchestrator.events.delivery.replays.Replays`."""
+
+    effects: list[str]
+
+    def replay(self, life: TenantEpoch, replay_id: str) -> Replay | None:
+        return A_REPLAY if (life, replay_id) == (A_REPLAY.life, A_REPLAY.replay_id) else None
+
+    def of_tenant(self, _life: TenantEpoch, **_: Any) -> tuple[Sequence[Replay], str | None]:
+        return [A_REPLAY], None
+
+    def count_running(self, _life: TenantEpoch) -> int:
+        return 0
+
+    def count_since(self, _life: TenantEpoch, _first_id: str) -> int:
+        return 0
+
+    def write(self, _before: Replay | None, after: Replay) -> bool:
+        assert replay_from(replay_row(after)) == after
+        self.effects.append("replay")
+        return True
+
+
+class NotedDeliveries(InMemoryDeliveries):
+    """One event has failed. Notes every change, and keeps none."""
+
+    def __init__(self, effects: list[str]) -> None:
+        super().__init__()
+        self._effects = effects
+        event = an_event(event_id=IDS["eventId"])
+        self.put_event(event)
+        ref = DeliveryRef(event.life, event.event_id, IDS["connectionId"])
+        failed = Delivery(ref, DeliveryState.FAILED, 1, NOON, event.expires_at, ended_at=NOON)
+        assert super().apply(transitions.changed(None, failed))
+
+    def apply(self, transition: Any) -> bool:
+        self._effects.append("delivery")
+        return bool(transition)
+
+
+class NoQueue:
+    def send(self, _messages: Any) -> Sequence[Any]:
+        return []
 
 
 class Lists:
@@ -135,7 +281,7 @@ class Lists:
 
 
 class Plane:
-    """The two functions as Lambda calls them, for a tenant with a key, a source and a form."""
+    """The two functions as Lambda calls them, for a tenant with a key, a source, a form and a connection."""
 
     def __init__(self) -> None:
         key = api_key(KEY, key_id=IDS["keyId"], scopes=frozenset({Scope.ADMIN}))
@@ -144,10 +290,18 @@ class Plane:
         self.table = NotedTable(
             {ACME: event_settings()}, {key.digest: key}, {source.source_id: source}, {form.form_id: form}
         )
+        destination = Destination(DestinationKind.WEBHOOK, "https://acme.example/hooks")
+        there = connection(connection_id=IDS["connectionId"], destination=destination, secret=SECRET[::-1].encode())
+        self.table.all_connections[there.connection_id] = there
         self.logs = LogSink()
         self.watch = Watch()
         ports: Any = SimpleNamespace(
-            settings=SimpleNamespace(api_proof_digest=digest_of(PROOF), events_environment="test"),
+            settings=SimpleNamespace(
+                api_proof_digest=digest_of(PROOF),
+                events_environment="test",
+                address_rules=AddressRules(),
+                mail_from="events@berth.example",
+            ),
             clock=FakeClock(),
             monotonic=self.watch,
             tenants=FakeTenants(),
@@ -156,6 +310,14 @@ class Plane:
             key_use=FakeKeyUse(),
             usage=FakeUsage(),
             secrets=FakeSecrets(),
+            event_writes=self.table,
+            event_reads=NoEvents(),
+            deliveries=NotedDeliveries(self.table.effects),
+            replays=NotedReplays(self.table.effects),
+            connections_by_id=self.table,
+            connections=SimpleNamespace(of_origin=lambda _life, _origin: [there]),
+            message_queue=NoQueue(),
+            contents=None,
         )
         self.use_cases = EventUseCases(ports)
 

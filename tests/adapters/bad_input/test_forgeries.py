@@ -20,6 +20,7 @@ from orchestrator.adapters import custom_resource
 from orchestrator.common.callers import ApiGateway
 from orchestrator.common.errors import BerthError, InvalidRequest
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.writes import all_of
 from orchestrator.reconciling.settling import Settling
 from orchestrator.rollouts.gate import Gate
 from orchestrator.rollouts.records import Rollout, Stage, Turn
@@ -27,7 +28,6 @@ from orchestrator.tenants import operation_transitions, operations, queue_metada
 from orchestrator.tenants.confirming import Deployment
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.records import Lock, Operation, Run
-from orchestrator.tenants.writes import all_of
 from stacks.common.function_code import function_names, module_of
 from tests.adapters.bad_input.fleet import HandingOver, the_fleet
 from tests.adapters.bad_input.forgeries import FORGERIES

@@ -9,11 +9,12 @@ import pytest
 
 from orchestrator.adapters import aws as aws_clients
 from orchestrator.adapters import event_ports
-from orchestrator.adapters.dynamodb.event_keys import STATUS_INDEX, TYPE_INDEX
 from orchestrator.common.callers import digest_of
 from tests.adapters.conftest import TABLE, client
+from tests.adapters.events.delivery_world import DeliveryWorld
 from tests.adapters.events.functions import EventFunctions
 from tests.adapters.events.lives import BUCKET, EVENTS_TABLE, Lives
+from tests.adapters.events.tables import make_events_table
 from tests.adapters.handlers.functions import PROOF, forget_functions, session
 from tests.fakes import FakeClock
 
@@ -25,24 +26,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def events_table(dynamodb: DynamoDBClient) -> DynamoDBClient:
     """The table of events, with the keys and the indexes that its stack gives it; and the control plane's table."""
-    names = ("pk", "sk", "GSI1PK", "GSI1SK", "GSI2PK", "GSI2SK")
-    dynamodb.create_table(
-        TableName=EVENTS_TABLE,
-        BillingMode="PAY_PER_REQUEST",
-        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in names],
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
-        GlobalSecondaryIndexes=[
-            {
-                "IndexName": index,
-                "KeySchema": [
-                    {"AttributeName": f"{prefix}PK", "KeyType": "HASH"},
-                    {"AttributeName": f"{prefix}SK", "KeyType": "RANGE"},
-                ],
-                "Projection": {"ProjectionType": "KEYS_ONLY"},
-            }
-            for index, prefix in ((STATUS_INDEX, "GSI1"), (TYPE_INDEX, "GSI2"))
-        ],
-    )
+    make_events_table(dynamodb, EVENTS_TABLE)
     return dynamodb
 
 
@@ -63,6 +47,8 @@ def event_functions(
         "BERTH_EVENTS_TABLE": EVENTS_TABLE,
         "BERTH_CONTENTS_BUCKET": BUCKET,
         "BERTH_EVENTS_ENVIRONMENT": "test",
+        "BERTH_FIRST_QUEUE": client("sqs").create_queue(QueueName="first")["QueueUrl"],
+        "BERTH_LATER_QUEUE": client("sqs").create_queue(QueueName="later")["QueueUrl"],
         "BERTH_SECRETS_KEY": client("kms").create_key()["KeyMetadata"]["Arn"],
         "BERTH_API_PROOF_DIGEST": digest_of(PROOF),
         "POWERTOOLS_SERVICE_NAME": "berth",
@@ -83,3 +69,8 @@ def event_functions(
 @pytest.fixture
 def lives(events_table: DynamoDBClient, bucket: S3Client) -> Lives:
     return Lives(events_table, bucket)
+
+
+@pytest.fixture
+def deliveries(events_table: DynamoDBClient, bucket: S3Client) -> DeliveryWorld:
+    return DeliveryWorld(events_table, bucket)

@@ -20,9 +20,18 @@ from orchestrator.events.accepting import Accepted, Accepting, NewEvent
 from orchestrator.events.authorising import Authorising, Grant, Standing
 from orchestrator.events.changes import Recorder
 from orchestrator.events.configuring import Configuring, SettingsChange
+from orchestrator.events.configuring_connections import (
+    ConfiguringConnections,
+    DestinationRules,
+    IssuedSecret,
+    NewConnection,
+)
 from orchestrator.events.configuring_forms import ConfiguringForms, FormChange
 from orchestrator.events.configuring_keys import ConfiguringKeys, IssuedKey
 from orchestrator.events.configuring_sources import ConfiguringSources, CreatedSource, NewSource
+from orchestrator.events.delivery.addresses import AddressRules
+from orchestrator.events.delivery.records import Connection
+from orchestrator.events.listing import Listing
 from orchestrator.events.plans import Plan
 from orchestrator.events.purging import FindingPurges, LookAgain, MoreToPurge, NotToPurge, Purged, Purging
 from orchestrator.events.quotas import Quotas
@@ -62,10 +71,12 @@ class Lives:
         self.executions = FakePurgeExecutions()
         self.contents = S3Contents(lambda: s3, BUCKET)
         self.reads = DynamoEventReads(dynamodb, EVENTS_TABLE)
+        self.listing = Listing(events=self.reads, contents=self.contents, clock=self.clock)
         self.configuring = Configuring(table=self.table, tenants=self.tenants, clock=self.clock)
         self.keys = ConfiguringKeys(table=self.table, clock=self.clock, environment="test")
         self.sources = ConfiguringSources(table=self.table, secrets=FakeSecrets, clock=self.clock)
         self.forms = ConfiguringForms(table=self.table, clock=self.clock)
+        self.connections = self.configuring_connections()
         self.authorising = self.new_instance()
         self.accepting = Accepting(
             events=DynamoEventWrites(dynamodb, EVENTS_TABLE),
@@ -82,6 +93,13 @@ class Lives:
             purges=self.purges,
             executions=self.executions,
             clock=self.clock,
+        )
+
+    def configuring_connections(self, **rules: Any) -> ConfiguringConnections:
+        """As an operator uses it, where mail is sent."""
+        allowed = {"addresses": AddressRules(), "sends_mail": True, "by_operator": True} | rules
+        return ConfiguringConnections(
+            table=self.table, secrets=FakeSecrets, rules=DestinationRules(**allowed), clock=self.clock
         )
 
     def new_instance(self) -> Authorising:
@@ -129,6 +147,11 @@ class Lives:
         form = self.forms.create(settings, "contact", FormChange())
         assert isinstance(form, Form)
         return form.form_id
+
+    def connection(self, settings: EventSettings, **new: Any) -> Connection:
+        created = self.connections.create(settings, NewConnection(**{"name": "orders"} | new))
+        assert isinstance(created, IssuedSecret), created
+        return created.connection
 
     # Events
 

@@ -14,14 +14,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from orchestrator.adapters.dynamodb.connections import DynamoConnections
+from orchestrator.adapters.dynamodb.deliveries import DynamoDeliveries
 from orchestrator.events.accepting import NewEvent
 from orchestrator.events.api_keys import digest_of
+from orchestrator.events.delivery.looking import Looking
 from orchestrator.events.listing import Filter, Kind
 from orchestrator.events.records import Content, EventSettings
 from orchestrator.events.statuses import EventStatus
+from tests.adapters.conftest import TABLE
 from tests.adapters.events import test_configuring, test_listing
+from tests.adapters.events.lives import EVENTS_TABLE
 from tests.fakes import ACME, NOON
-from tests.fakes.events import event_settings
+from tests.fakes.events import connection, event_settings
+from tests.present import present
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -41,6 +47,8 @@ class World:
     form_id: str
     event_id: str
     submission_id: str
+    connections: DynamoConnections
+    looking: Looking
 
     def list(self, wanted: Filter) -> object:
         page = self.events.listing.page(EVENTS, wanted, cursor=None, limit=100)
@@ -61,7 +69,12 @@ def world(events_table: DynamoDBClient, bucket: S3Client) -> World:
         events.accept(NewEvent("push", Content(b"{}"), source_id=source))
         submission = events.accept(NewEvent("form.submitted", Content(b"{}"), form_id=form))
     key = configuring.key(settings).text
-    return World(events, configuring, settings, key, source, form, event_id, submission)
+    connections = DynamoConnections(events_table, TABLE, report=lambda row: pytest.fail(row.row))
+    assert configuring.table.add_connection(connection(life=settings.life), present(configuring.table.settings(ACME)))
+    looking = Looking(
+        table=DynamoDeliveries(events_table, EVENTS_TABLE), connections=configuring.table, clock=events.clock
+    )
+    return World(events, configuring, settings, key, source, form, event_id, submission, connections, looking)
 
 
 Pattern = tuple[Callable[[World], object], list[str]]
@@ -90,6 +103,15 @@ PATTERNS: dict[str, Pattern] = {
     "keys of a tenant": (lambda world: world.configuring.table.api_keys(world.settings.life), ["Query"]),
     "sources of a tenant": (lambda world: world.configuring.table.sources(world.settings.life), ["Query"]),
     "forms of a tenant": (lambda world: world.configuring.table.forms(world.settings.life), ["Query"]),
+    "connections of a source": (lambda world: world.connections.of_origin(world.settings.life, "api"), ["Query"]),
+    "destinations of a tenant": (
+        lambda world: world.configuring.table.connections(world.settings.life),
+        ["Query", "BatchGetItem"],
+    ),
+    "attempts of an event": (
+        lambda world: world.looking.attempts(EVENTS, world.event_id),
+        ["GetItem", "Query", "Query"],
+    ),
 }
 
 

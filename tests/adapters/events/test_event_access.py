@@ -18,6 +18,7 @@ from orchestrator.adapters.sessions import session_without_profile
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.records import TenantEpoch
 from orchestrator.local.emulator import ACCOUNT, REGION, Emulator, free_port
+from tests.adapters.events.tables import make_events_table
 from tests.fakes import ACME
 from tests.fakes.events import ACME_LIFE, event_settings
 
@@ -39,7 +40,7 @@ class Account:
     def __init__(self, emulator: Emulator) -> None:
         self._endpoint = emulator.endpoint
         self._session: Any = session_without_profile(emulator.session_settings())
-        self._make_table()
+        make_events_table(self._client("dynamodb"), TABLE)
         self._make_role()
         access = StsEventAccess(
             lambda: self._client("sts"), role=ROLE_ARN, table=TABLE, table_arn=TABLE_ARN, seconds=900
@@ -48,26 +49,6 @@ class Account:
         self.holder = self._with(self.issued.access_key_id, self.issued.secret_access_key, self.issued.session_token)
         given = self._client("sts").assume_role(RoleArn=ROLE_ARN, RoleSessionName="all")["Credentials"]
         self.role = self._with(given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"])
-
-    def _make_table(self) -> None:
-        names = ("pk", "sk", "GSI1PK", "GSI1SK", "GSI2PK", "GSI2SK")
-        self._client("dynamodb").create_table(
-            TableName=TABLE,
-            BillingMode="PAY_PER_REQUEST",
-            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in names],
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
-            GlobalSecondaryIndexes=[
-                {
-                    "IndexName": index,
-                    "KeySchema": [
-                        {"AttributeName": f"{prefix}PK", "KeyType": "HASH"},
-                        {"AttributeName": f"{prefix}SK", "KeyType": "RANGE"},
-                    ],
-                    "Projection": {"ProjectionType": "KEYS_ONLY"},
-                }
-                for index, prefix in ((STATUS_INDEX, "GSI1"), (TYPE_INDEX, "GSI2"))
-            ],
-        )
 
     def _make_role(self) -> None:
         trust = {

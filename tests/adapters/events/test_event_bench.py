@@ -3,23 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import boto3
 import pytest
 from botocore.session import Session
 
+from bench.delivery_capacity import delivery_capacity_results
+from bench.delivery_checks import check
+from bench.delivery_receivers import Kind, receivers
 from bench.event_capacity import FLOOR, capacity_results
+from bench.event_delivery import DeliveryBench, make_queue
 from bench.event_plane import EventPlane, made, make_tables
 from bench.event_settings import EVENTS_TABLE, FUNCTION_ENVIRONMENT, TABLE
 from bench.event_sizes import a_row, largest_payload
 from bench.event_speed import accept_results, read_results
+from bench.played_lambda import record_of
 from orchestrator.adapters import aws as aws_clients
+from orchestrator.adapters.dynamodb.dispatch_stream import read_new_events
 from orchestrator.local.emulator import Emulator
 from tests.adapters.handlers.functions import forget_functions
 
 
 @pytest.fixture
-def event_plane(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> Iterator[EventPlane]:
+def event_plane(tables: Tables) -> EventPlane:
+    return made(tables.client)
+
+
+@dataclass(frozen=True)
+class Tables:
+    client: Any
+    session: Session
+    """The session from which the functions make their clients."""
+
+
+@pytest.fixture
+def tables(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tables]:
     environment = FUNCTION_ENVIRONMENT | emulator.client_environment() | {"POWERTOOLS_LOG_LEVEL": "CRITICAL"}
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
@@ -28,7 +48,7 @@ def event_plane(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> Iterator
     client = boto3.session.Session().client("dynamodb")
     make_tables(client)
     forget_functions()
-    yield made(client)
+    yield Tables(client, session)
     forget_functions()
     for table in (TABLE, EVENTS_TABLE):
         client.delete_table(TableName=table)
@@ -59,3 +79,46 @@ def test_the_table_reports_another_write_unit_for_one_byte_more(
         for size in (largest, largest + 1)
     ]
     assert units == [1, 2]
+
+
+# Deliveries
+
+
+def test_a_delivered_event_costs_what_the_page_says(event_plane: EventPlane) -> None:
+    results = delivery_capacity_results(event_plane, 3)
+    assert [(result.name, result.details) for result in results if result.is_broken] == []
+
+
+def test_the_played_stream_hands_rows_over_as_lambda_does() -> None:
+    row = a_row(bytes(range(256)), type_index=True, inbox=True)
+    (event,) = read_new_events({"Records": [record_of(row)]}).events
+    assert event.event.content is not None
+    assert event.event.content.body == bytes(range(256))
+
+
+KINDS = [Kind.QUICK, Kind.QUICK, Kind.SLOW, Kind.REFUSING]
+
+
+@pytest.fixture
+def delivery_bench(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> Iterator[DeliveryBench]:
+    sqs, kms = (boto3.session.Session().client(service) for service in ("sqs", "kms"))
+    for name, value in {
+        "BERTH_FIRST_QUEUE": make_queue(sqs, "bench-first"),
+        "BERTH_LATER_QUEUE": make_queue(sqs, "bench-later"),
+        "BERTH_SECRETS_KEY": kms.create_key()["KeyMetadata"]["KeyId"],
+        "BERTH_VERSION": "0.0.0",
+        "BERTH_LOOPBACK_DESTINATIONS": "true",
+    }.items():
+        monkeypatch.setenv(name, value)
+    with receivers(KINDS, slow_seconds=0.01) as there:
+        yield DeliveryBench(tables.client, tables.session, there, KINDS, per_second=100)
+    for name in ("bench-first", "bench-later", "floor"):
+        sqs.delete_queue(QueueUrl=sqs.get_queue_url(QueueName=name)["QueueUrl"])
+
+
+def test_events_reach_living_receivers_and_those_of_dead_ones_are_on_record(delivery_bench: DeliveryBench) -> None:
+    published, unrecorded = delivery_bench.berth(8, drain=60)
+    floor = delivery_bench.floor(4)
+    checked = check([*published, *floor], delivery_bench.receivers.arrivals(), KINDS)
+    assert (checked.lost, checked.misdirected, unrecorded) == ([], [], [])
+    assert {kind: len(times) for kind, times in checked.milliseconds.items()} == {Kind.QUICK: 4 + 4, Kind.SLOW: 2}

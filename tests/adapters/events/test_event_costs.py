@@ -14,20 +14,25 @@ from typing import Any
 
 import pytest
 
+from orchestrator.adapters.delivery_queues import to_wire
 from orchestrator.adapters.dynamodb.event_keys import event_key
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.events.delivery.messages import DeliveryMessage
+from orchestrator.events.delivery.records import DeliveryRef
 from orchestrator.events.event_ids import new_event_id
 from orchestrator.events.records import TenantEpoch
 from stacks.common.function_code import module_of
 from tests.adapters.events.functions import EventFunctions, http_event
-from tests.adapters.events.lives import record
+from tests.adapters.events.lives import EVENTS_TABLE, record
+from tests.adapters.events.test_dispatch_stream import as_lambda_hands_it_over
 from tests.adapters.handlers.functions import emitter
 from tests.costs_page import table
 from tests.fakes import ACME
+from tests.fakes.receivers import Receiver
 
 HEADING = "Requests of events"
 READS = frozenset({"GetItem", "BatchGetItem", "Query"})
-COLUMNS = {"kms": "KMS", "s3": "S3"}
+COLUMNS = {"kms": "KMS", "s3": "S3", "sqs": "SQS"}
 LARGE = secrets.token_hex(8000)
 LONGER_THAN_REMEMBERED = timedelta(seconds=11)
 
@@ -113,6 +118,22 @@ class Calls:
         step = {"tenantId": self.life.tenant.value, "epoch": self.life.epoch}
         importlib.import_module(module_of("purge_events")).handler(step, Context())
 
+    def connect(self, address: str) -> str:
+        body = {"name": "shop", "destination": "webhook", "address": address}
+        created = self.functions.operate("POST /connections", body=body)
+        assert created.status == 201
+        return str(created.body["connection_id"])
+
+    def dispatch(self, event_id: str) -> None:
+        found = self.functions.dynamodb.get_item(TableName=EVENTS_TABLE, Key=event_key(self.life, event_id))
+        records = [as_lambda_hands_it_over(dict(found["Item"]))]
+        importlib.import_module(module_of("dispatch_events")).handler({"Records": records}, None)
+
+    def deliver(self, event_id: str, connection_id: str) -> None:
+        message = to_wire(DeliveryMessage(DeliveryRef(self.life, event_id, connection_id)))
+        event = {"Records": [{"messageId": "1", "body": message}]}
+        assert importlib.import_module(module_of("deliver_events")).handler(event, None) == {"batchItemFailures": []}
+
     def unfinished(self, tenant: str) -> None:
         importlib.import_module(module_of("unfinished_work")).handler({"tenantId": tenant}, None)
 
@@ -120,6 +141,8 @@ class Calls:
 @pytest.fixture
 def counted(event_functions: EventFunctions, monkeypatch: pytest.MonkeyPatch) -> dict[str, Counter[str]]:
     monkeypatch.setenv("BERTH_PURGE_SETTLE_SECONDS", "0")
+    monkeypatch.setenv("BERTH_LOOPBACK_DESTINATIONS", "true")
+    monkeypatch.setenv("BERTH_VERSION", "1.0.0")
     monkeypatch.setenv("BERTH_PURGE_MACHINE", "arn:aws:states:eu-west-1:123456789012:stateMachine:purge")
     found: dict[str, Counter[str]] = {}
     with noted() as requests:
@@ -165,6 +188,19 @@ def counted(event_functions: EventFunctions, monkeypatch: pytest.MonkeyPatch) ->
         call("search for deleted tenants, one tenant", lambda: calls.run("find_purges"))
         call("counts for bills, one tenant with events", lambda: calls.run("bill_usage"))
         call("counts for bills, one tenant without events", lambda: calls.run("bill_usage"))
+        with Receiver() as receiver:
+            connection_id = calls.connect(receiver.url)
+            first, second = calls.send(), calls.send()
+            call("dispatch of an event in the inbox to one connection", lambda: calls.dispatch(first))
+            calls.dispatch(second)
+            call("first delivery of a function instance", lambda: calls.deliver(first, connection_id))
+            call("delivery", lambda: calls.deliver(second, connection_id))
+            assert len(receiver.requests) == 2
+            call("sweep with nothing to do", lambda: calls.run("sweep_deliveries"))
+            calls.functions.operate("POST /connections/{connectionId}/pause", ids={"connectionId": connection_id})
+            calls.dispatch(calls.send())
+            call("sweep with one paused connection", lambda: calls.run("sweep_deliveries"))
+            calls.functions.operate("POST /connections/{connectionId}/resume", ids={"connectionId": connection_id})
         event_functions.withdraw(TenantId.parse("acme"))
         calls.wait()
         calls.send(401)

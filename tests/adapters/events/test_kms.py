@@ -65,7 +65,7 @@ def test_a_secret_of_another_source_epoch_or_tenant_cannot_be_decrypted(
     ciphertext = secrets.encrypt(b"whsec_1", ACME_LIFE, SOURCE)
     # It is remembered for its own source, and is not found for another one either.
     secrets.decrypt(ciphertext, ACME_LIFE, SOURCE)
-    with pytest.raises(UnreadableRows, match=f"Tenant {life.tenant}.*Create the source again"):
+    with pytest.raises(UnreadableRows, match=f"Tenant {life.tenant}.*Create it again"):
         secrets.decrypt(ciphertext, life, context)
 
 

@@ -11,10 +11,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from orchestrator.adapters.dynamodb import event_keys
+from orchestrator.adapters.dynamodb.deliveries import DynamoDeliveries
 from orchestrator.adapters.stepfunctions import StepFunctionsPurges
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.authorising import Standing
+from orchestrator.events.delivery import transitions
+from orchestrator.events.delivery.records import (
+    API_ORIGIN,
+    Attempt,
+    Delivery,
+    DeliveryEntry,
+    DeliveryRef,
+    DeliveryState,
+)
 from orchestrator.events.plans import Plan
 from orchestrator.events.purging import (
     ListingPurges,
@@ -30,7 +40,7 @@ from orchestrator.events.records import Deleted, EventSettings, Purge, TenantEpo
 from stacks.common.function_code import module_of
 from tests.adapters.conftest import TABLE, client
 from tests.adapters.events.functions import EventFunctions
-from tests.adapters.events.lives import BUCKET, LARGE, SETTLE, SMALL, Lives
+from tests.adapters.events.lives import BUCKET, EVENTS_TABLE, LARGE, SETTLE, SMALL, Lives
 from tests.fakes import ACME, NOON
 from tests.fakes.events import ACME_LIFE, NEXT_INCARNATION
 from tests.present import present
@@ -51,6 +61,10 @@ def ended(lives: Lives) -> EventSettings:
     for event in (SMALL, LARGE, replace(SMALL, source_id=source), replace(SMALL, form_id=form)):
         for _ in range(10):
             lives.accept(standing, event)
+    for origin in (API_ORIGIN, source, form):
+        lives.connection(settings, origin=origin)
+    deleted = lives.connection(settings, origin=source)
+    lives.connections.delete(settings.life, deleted.connection_id)
     lives.usage.add(settings.life, "2026-11", Used(40), b"a batch", NOON)
     lives.usage.set_hour(settings.life, NOON, 40, NOON)
     lives.usage.set_billed_until(settings.life, NOON)
@@ -171,8 +185,28 @@ class TestPurging:
         purge = present(lives.purges.purge(settings.life))
         # A key, a source and a form have two rows each, of which the listed one is counted. Their creation, and that of
         # the settings, is on record.
-        assert purge.deleted == Deleted(events=40, objects=10, rows=10)
+        assert purge.deleted == Deleted(events=40, objects=10, rows=19)
         assert present(purge.finished_at) - began >= SETTLE
+
+    def test_deliveries_and_attempts_go_with_their_events(self, lives: Lives) -> None:
+        settings = lives.settings()
+        standing, now = Standing(settings, 0, "2026-11"), lives.clock.now()
+        deliveries = DynamoDeliveries(lives.dynamodb, EVENTS_TABLE)
+        parked, failed, resent = (DeliveryRef(settings.life, lives.accept(standing, SMALL), "conn_1") for _ in range(3))
+        assert deliveries.apply(transitions.changed(None, Delivery(parked, DeliveryState.PARKED, 0, now, now)))
+        ended = Delivery(failed, DeliveryState.FAILED, 1, now, now, ended_at=now)
+        attempt = Attempt(failed, 1, now, delivered=False, code=500, milliseconds=1, text="no", expires_at=now)
+        event = present(deliveries.event(settings.life, failed.event_id))
+        assert deliveries.apply(transitions.tried(event, None, ended, attempt))
+        event = present(deliveries.event(settings.life, resent.event_id))
+        entry = DeliveryEntry(DeliveryState.DELIVERED, 1, now)
+        assert deliveries.apply(transitions.delivered_at_first(event, "conn_1", entry))
+        again = Delivery(resent, DeliveryState.RETRYING, 1, now, now, due=now, resend=True)
+        assert deliveries.apply(transitions.changed(None, again))
+        lives.delete()
+        lives.finding.find()
+        lives.purge(settings.life)
+        assert lives.traces(settings.life.epoch) == []
 
     def test_a_purge_is_finished_only_when_nothing_was_found_for_a_quarter_of_an_hour(self, lives: Lives) -> None:
         settings = ended(lives)
@@ -193,7 +227,7 @@ class TestPurging:
             outcomes.append(outcome)
         assert len(outcomes) > 3
         assert lives.traces(settings.life.epoch) == []
-        assert present(lives.purges.purge(settings.life)).deleted == Deleted(events=40, objects=10, rows=10)
+        assert present(lives.purges.purge(settings.life)).deleted == Deleted(events=40, objects=10, rows=19)
 
     def test_a_purge_that_was_interrupted_after_it_was_clean_is_not_finished_too_early(self, lives: Lives) -> None:
         settings = ended(lives)
@@ -244,6 +278,18 @@ class TestPurging:
         lives.dynamodb.put_item(TableName=TABLE, Item=key)
         lives.purge(settings.life)
         assert lives.table.source(source)
+
+    def test_a_connection_whose_pointer_is_lost_is_purged_and_a_successors_is_not(self, lives: Lives) -> None:
+        settings = lives.settings()
+        lost = lives.connection(settings)
+        lives.dynamodb.delete_item(TableName=TABLE, Key=event_keys.pointer_key(settings.life, lost.connection_id))
+        lives.delete()
+        lives.create(NEXT_INCARNATION)
+        successor = lives.settings()
+        kept = lives.connection(successor)
+        lives.purge(settings.life)
+        assert lives.traces(settings.life.epoch) == []
+        assert lives.connections.list(successor.life) == [kept]
 
     def test_a_failure_is_on_record_until_the_purge_goes_on(self, lives: Lives) -> None:
         settings = ended(lives)

@@ -11,22 +11,34 @@ from typing import Any
 import pytest
 from botocore.stub import Stubber
 
+from orchestrator.adapters.dynamodb.deliveries import DynamoDeliveries
+from orchestrator.adapters.dynamodb.parked import DynamoParkedDeliveries
 from orchestrator.adapters.unfinished_work import LambdaUnfinishedWork
 from orchestrator.common.errors import Throttled, Unsettled
 from orchestrator.events import unfinished
+from orchestrator.events.delivery import transitions
+from orchestrator.events.delivery.records import ConnectionStatus, Delivery, DeliveryRef, DeliveryState
 from orchestrator.events.plans import Plan
 from orchestrator.events.records import EventSettings
-from orchestrator.events.unfinished import CountingUnfinished
+from orchestrator.events.unfinished import DELIVERIES, INBOX, CountingUnfinished
 from stacks.common.function_code import module_of
-from tests.adapters.conftest import client
+from tests.adapters.conftest import TABLE, client
 from tests.adapters.events.functions import EventFunctions, http_event
-from tests.adapters.events.lives import Lives
+from tests.adapters.events.lives import EVENTS_TABLE, Lives
 from tests.fakes import ACME
+from tests.fakes.events import connection
+from tests.present import present
 
 
 @pytest.fixture
 def counting(lives: Lives) -> CountingUnfinished:
-    return CountingUnfinished(tenants=lives.tenants, configuration=lives.table, events=lives.reads, clock=lives.clock)
+    return CountingUnfinished(
+        tenants=lives.tenants,
+        configuration=lives.table,
+        events=lives.reads,
+        parked=DynamoParkedDeliveries(lives.dynamodb, TABLE, events_table=EVENTS_TABLE),
+        clock=lives.clock,
+    )
 
 
 def accept(lives: Lives, settings: EventSettings, number: int = 1) -> list[str]:
@@ -36,36 +48,48 @@ def accept(lives: Lives, settings: EventSettings, number: int = 1) -> list[str]:
 
 
 def test_a_tenant_without_settings_has_no_unfinished_events(counting: CountingUnfinished) -> None:
-    assert counting.count(ACME) == 0
+    assert counting.count(ACME) == {}
 
 
 def test_events_count_until_they_are_acknowledged(lives: Lives, counting: CountingUnfinished) -> None:
     settings = lives.settings()
     ids = accept(lives, settings, 5)
-    assert counting.count(ACME) == 5
+    assert counting.count(ACME) == {INBOX: 5}
     for event_id in ids:
         lives.reads.acknowledge(settings.life, event_id, lives.clock.now())
-    assert counting.count(ACME) == 0
+    assert counting.count(ACME) == {}
+
+
+def test_deliveries_that_are_parked_count(lives: Lives, counting: CountingUnfinished) -> None:
+    settings = lives.settings(inbox=False)
+    (event_id,) = accept(lives, settings)
+    paused = connection(life=settings.life, status=ConnectionStatus.PAUSED)
+    assert lives.table.add_connection(paused, present(lives.table.settings(ACME)))
+    now = lives.clock.now()
+    ref = DeliveryRef(settings.life, event_id, paused.connection_id)
+    deliveries = DynamoDeliveries(lives.dynamodb, EVENTS_TABLE)
+    assert deliveries.apply(transitions.changed(None, Delivery(ref, DeliveryState.PARKED, 0, now, now)))
+    assert counting.count(ACME) == {DELIVERIES: 1}
 
 
 def test_events_of_a_tenant_that_is_being_deleted_count(lives: Lives, counting: CountingUnfinished) -> None:
     accept(lives, lives.settings())
     lives.tenants.withdrawn.add(ACME)
-    assert counting.count(ACME) == 1
+    assert counting.count(ACME) == {INBOX: 1}
 
 
 def test_events_of_a_predecessor_do_not_count(lives: Lives, counting: CountingUnfinished) -> None:
     accept(lives, lives.settings())
     lives.delete()
     lives.create("another one")
-    assert counting.count(ACME) == 0
+    assert counting.count(ACME) == {}
 
 
 def test_events_without_an_inbox_do_not_count_because_nobody_has_to_act_on_them(
     lives: Lives, counting: CountingUnfinished
 ) -> None:
     accept(lives, lives.settings(inbox=False))
-    assert counting.count(ACME) == 0
+    assert counting.count(ACME) == {}
 
 
 def test_events_that_have_expired_and_are_not_deleted_yet_do_not_count(
@@ -73,7 +97,7 @@ def test_events_that_have_expired_and_are_not_deleted_yet_do_not_count(
 ) -> None:
     accept(lives, lives.settings(plan=Plan.FREE))
     lives.wait(timedelta(days=8, seconds=1))
-    assert counting.count(ACME) == 0
+    assert counting.count(ACME) == {}
 
 
 def test_one_event_is_found_behind_many_that_are_only_in_the_index(
@@ -88,7 +112,7 @@ def test_one_event_is_found_behind_many_that_are_only_in_the_index(
         lives.reads, "read", lambda life, ids: {each: event for each, event in read(life, ids).items() if each == first}
     )
     assert others
-    assert counting.count(ACME) == 1
+    assert counting.count(ACME) == {INBOX: 1}
 
 
 def test_no_more_than_a_hundred_events_per_shard_are_read_and_nothing_is_scanned(
@@ -100,9 +124,9 @@ def test_no_more_than_a_hundred_events_per_shard_are_read_and_nothing_is_scanned
         lives.wait(timedelta(seconds=2))
     calls: list[str] = []
     lives.dynamodb.meta.events.register("before-call.dynamodb", lambda model, **_: calls.append(model.name))
-    assert counting.count(ACME) == 100
-    # The settings, one query of the index, and the rows that it lists.
-    assert calls == ["GetItem", "Query", "BatchGetItem"]
+    assert counting.count(ACME) == {INBOX: 100}
+    # The settings, the connections, one query of the index, the rows that it lists, and a query for retries.
+    assert calls == ["GetItem", "Query", "Query", "BatchGetItem", "Query"]
 
 
 def test_the_function_answers_with_the_number_by_its_place(event_functions: EventFunctions) -> None:

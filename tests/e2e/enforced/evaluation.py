@@ -227,6 +227,9 @@ def _add_implied_permissions(log: DecisionLog, operators: Operators) -> None:
         service_context: dict[str, Any] | None = None,
     ) -> Any:
         action, context = _for_the_table(action, resource_arn, dict(service_context or {}))
+        if service == "sqs":
+            # The permission for an operation also allows the operation in batches, which has none of its own.
+            action = action.removesuffix("Batch")
         denied = decide(key, action, service, region, resource_arn, context)
         if denied is None and ROLE in context:
             passed = {"iam:PassedToService": "cloudformation.amazonaws.com"}

@@ -15,6 +15,7 @@ EXPECTED_ACTIONS = {
     "dynamodb:GetItem",
     "dynamodb:PutItem",
     "dynamodb:UpdateItem",
+    "events:PutEvents",
     "events:PutRule",
     "execute-api:Invoke",
     "iam:PassRole",

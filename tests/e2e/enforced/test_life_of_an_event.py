@@ -86,6 +86,38 @@ def test_no_request_is_denied_from_the_first_setting_to_the_acknowledgement(enfo
     assert enforced.denials() == []
 
 
+def test_no_request_is_denied_when_a_tenant_and_an_operator_configure_connections(enforced: Enforced) -> None:
+    tenant = TenantId("enforced-connections")
+    assert enforced.platform.settled(tenant).status == 200
+    api = EventsApi(enforced.event_operator, tenant)
+    api.operate("PUT", "/settings", {"plan": "pro"})
+    key = api.operate("POST", "/keys", {"name": "all", "scopes": ["admin"]})["key"]
+
+    def by_key(method: str, path: str, document: object = None) -> Any:
+        body = b"" if document is None else json.dumps(document).encode()
+        status, _, answer = api.send_unsigned(method, path, body, Content_Type="application/json", X_Api_Key=key)
+        assert status < 300, answer
+        return answer
+
+    for ask in (by_key, api.operate):
+        source = ask("POST", "/sources", {"name": "code", "provider": "github"})["source_id"]
+        webhook = {"name": "shop", "destination": "webhook", "address": "https://shop.example/hooks", "origin": source}
+        connection_id = ask("POST", "/connections", webhook)["connection_id"]
+        queue = ask("POST", "/connections", {"name": "queue"})["connection_id"]
+        assert {connection_id, queue} <= {each["connection_id"] for each in ask("GET", "/connections")["connections"]}
+        ask("PUT", f"/connections/{connection_id}", {"filter": {"event_type": "push"}})
+        for order in ("pause", "resume", "rotate"):
+            ask("POST", f"/connections/{connection_id}/{order}", {})
+        assert ask("POST", f"/connections/{queue}/test", {})["event_id"]
+        zap = ask("POST", "/zapier/hooks", {"hookUrl": "https://hooks.zapier.com/hooks/1/", "event_type": "push"})
+        assert ask("GET", "/zapier/sample?event_type=push")["samples"]
+        ask("DELETE", f"/zapier/hooks/{zap['id']}")
+        for each in (connection_id, queue):
+            ask("DELETE", f"/connections/{each}")
+        ask("DELETE", f"/sources/{source}")
+    assert enforced.denials() == []
+
+
 @pytest.mark.parametrize("name", ["ingest", "receive", "tenant_events"])
 def test_a_function_that_faces_the_internet_sees_of_a_tenant_only_whether_it_lives(
     enforced: Enforced, name: str

@@ -30,6 +30,8 @@ PARTS = 4
 """Inputs are split into parts, which run in parallel."""
 
 FITTING = {
+    "ADDRESS": ("ada@example.com",),
+    "CONNECTION_ID": (f"conn_{'0' * 24}",),
     "CURSOR": ("YWNtZQ",),
     "DAYS": ("1", "90"),
     "EVENT_ID": ("0193f1c0-4a00-7000-8000-00000000a1b0",),
@@ -43,9 +45,11 @@ FITTING = {
     "NAME": ("Berth", "errors"),
     "NAME=VALUE": ("team=blue", "team="),
     "NUMBER": ("1", "20"),
+    "ORIGIN": ("api", f"src_{'0' * 24}"),
     "PROFILE": ("prod",),
     "PROVIDER": ("github", "NONE"),
     "REGION": ("eu-west-1",),
+    "REPLAY_ID": (f"rpl_{'0' * 24}",),
     "ROLLOUT": ("20261116-120000-0a1b",),
     "SECONDS": ("1", "60"),
     "SHARE": ("1", "25%"),
@@ -57,7 +61,7 @@ FITTING = {
     "TIME": ("2h", "2026-11-16T12:00:00Z"),
     "TYPE": ("order.created",),
     "TEXT": ("Ticket 4711", "why not?"),
-    "URL": ("https://www.example.com", "https://www.example.com/thanks"),
+    "URL": ("https://www.example.com", "https://www.example.com/thanks", "http://127.0.0.1:65000/hook"),
     "VERSION": ("0.1.0", "0.2.0", "9.9.9"),
     "YYYY-MM": ("2026-11",),
     "<free|starter|pro|team>": ("free", "PRO"),
@@ -161,11 +165,14 @@ PATHS = re.compile(
     "|(GET|PUT) /tenants/[A-Za-z0-9_-]{1,40}/settings"
     "|GET /purges"
     "|GET /tenants/[A-Za-z0-9_-]{1,40}/(?:usage|changes)"
-    "|GET /tenants/[A-Za-z0-9_-]{1,40}/(inbox|events(/[0-9a-f-]{36})?)"
+    "|GET /tenants/[A-Za-z0-9_-]{1,40}/(inbox|events(/[0-9a-f-]{36}(/attempts)?)?)"
+    "|POST /tenants/[A-Za-z0-9_-]{1,40}/events/[0-9a-f-]{36}/resend"
+    "|(GET|POST) /tenants/[A-Za-z0-9_-]{1,40}/replays(/rpl_[0-9a-f]{24}(/[a-z]+)?)?"
     "|POST /tenants/[A-Za-z0-9_-]{1,40}/inbox/ack"
     "|POST /events"
-    "|(GET|POST) /tenants/[A-Za-z0-9_-]{1,40}/(keys|sources|forms)"
-    "|(GET|PUT|POST|DELETE) /tenants/[A-Za-z0-9_-]{1,40}/(keys|sources|forms)/(key|src|form)_[0-9a-f]{24}(/[a-z]+)?"
+    "|(GET|POST) /tenants/[A-Za-z0-9_-]{1,40}/(keys|sources|forms|connections)"
+    "|(GET|PUT|POST|DELETE) /tenants/[A-Za-z0-9_-]{1,40}/(keys|sources|forms|connections)/"
+    "(key|src|form|conn)_[0-9a-f]{24}(/[a-z]+)?"
 )
 """All paths of both APIs. Their parameters have no characters that lead to another path."""
 
@@ -226,6 +233,11 @@ def test_inputs_reach_every_command_and_end_in_many_ways() -> None:
         "rollout start",
         "keys create",
         "forms update",
+        "connections create",
+        "deliveries",
+        "resend",
+        "replay start",
+        "listen",
         "events tail",
         "inbox ack",
     }

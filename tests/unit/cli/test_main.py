@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import metadata
 
+import click
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError, NoRegionError, ProfileNotFound
 from rich.text import Text
+from typer.main import get_command
 
+from orchestrator.cli.app import app
 from orchestrator.cli.control_plane import Options
 from orchestrator.cli.errors import ControlPlaneNotFound, ExitCode
 from orchestrator.common.errors import Conflict, Throttled
@@ -219,3 +223,21 @@ def test_help_does_not_load_the_sdk(command: list[str]) -> None:
     )
     ran = subprocess.run([sys.executable, "-c", ask_for_help], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def commands_below(command: click.Command, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    yield path, command
+    for name, below in getattr(command, "commands", {}).items():
+        yield from commands_below(below, *path, name)
+
+
+@pytest.mark.parametrize(
+    ("path", "epilog"),
+    [(path, command.epilog) for path, command in commands_below(get_command(app)) if command.epilog],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_examples_fit_into_80_columns(scene: Scene, path: tuple[str, ...], epilog: str) -> None:
+    result = scene.berth(*path, "--help", exits=ExitCode.OK)
+    shown = {line.strip() for line in Text.from_ansi(result.stdout).plain.splitlines()}
+    written = [Text.from_markup(line).plain.strip() for line in epilog.splitlines()]
+    assert [line for line in written if line not in shown] == []

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from orchestrator.cli.errors import ExitCode
-from orchestrator.events.unfinished import INBOX, MAX_COUNTED
+from orchestrator.events.unfinished import DELIVERIES, INBOX, MAX_COUNTED
 from orchestrator.tenants.records import Messages, Operation, Request
 from tests.fakes import ACME, NOON, QUEUE
 from tests.unit.cli.conftest import Scene
@@ -294,6 +294,17 @@ class TestDelete:
             "Error: Tenant acme still has events, so nothing was deleted.",
             "  inbox of events: 3",
             "Acknowledge the events: berth inbox acme, then berth inbox ack acme EVENT_ID...",
+            "Or delete them with the tenant: berth delete acme --force",
+        ]
+
+    def test_deliveries_that_wait_are_counted_apart_with_what_to_do_about_them(self, scene: Scene) -> None:
+        scene.has()
+        scene.api.unfinished_work.held[ACME] = {DELIVERIES: 2}
+        result = scene.berth("delete", "acme", exits=ExitCode.REFUSED)
+        assert result.stderr.splitlines() == [
+            "Error: Tenant acme still has events, so nothing was deleted.",
+            "  deliveries of events: 2",
+            "Wait until the events are delivered, or resume what is paused: berth connections list acme",
             "Or delete them with the tenant: berth delete acme --force",
         ]
 

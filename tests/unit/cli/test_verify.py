@@ -48,6 +48,9 @@ class Events:
         self.lag = 0
         """How many reads of the inbox are behind."""
         self.forgets_revocation = False
+        self.queue: list[str] | None = []
+        """The tenant's queue. ``None``: nothing is delivered."""
+        self.is_connected = False
 
     def send_request(self, route: Any, request: Any) -> ApiAnswer:
         self.asked.append(route.name)
@@ -58,12 +61,17 @@ class Events:
                 return ApiAnswer(201, {"key": "bk_test_1", "key_id": f"key_{'0' * 24}"})
             case "sendEvent":
                 self.inbox.append("an event")
+                if self.is_connected and self.queue is not None:
+                    self.queue.append(json.dumps({"event_id": "an event"}))
                 return ApiAnswer(202, {"event_id": "an event", "status": "undelivered"})
             case "readInbox":
                 self.lag -= 1
                 return ApiAnswer(200, {"events": [{"event_id": each} for each in self.inbox if self.lag < 0]})
             case "acknowledgeEvents":
                 self.inbox = [each for each in self.inbox if each not in request.event_ids]
+            case "createConnectionOfTenant":
+                self.is_connected = True
+                return ApiAnswer(201, {"connection_id": f"conn_{'0' * 24}", "secret": None})
             case "revokeKeyOfTenant":
                 self.revoked = True
         return ApiAnswer(200, {})
@@ -77,7 +85,8 @@ def events() -> Events:
 @pytest.fixture
 def world(scene: Scene, events: Events) -> Scene:
     """getQueue creates the tenant, and every operation succeeds."""
-    scene.control_plane = FakeControlPlane(scene.api, events=events, events_status="UPDATE_COMPLETE")
+    control_plane = FakeControlPlane(scene.api, events=events, events_status="UPDATE_COMPLETE")
+    scene.control_plane, events.queue = control_plane, control_plane.messages
     scene.has(VERIFIED, version=NEXT_VERSION)
     scene.queue_answers(ON_ITS_WAY, READY, WITH_CREDENTIALS, WITH_CREDENTIALS, DELETED)
     ends = operation_ends(scene)
@@ -115,21 +124,30 @@ def test_each_step_is_one_line(world: Scene) -> None:
     result = world.berth("verify")
     assert result.exit_code == ExitCode.OK, result.output
     shown = [line.split(maxsplit=1)[0] for line in result.stdout.splitlines() if line]
-    assert shown == ["proven"] * 11 + ["11"]
+    assert shown == ["proven"] * 13 + ["13"]
     assert "moved to 0.1.0" in result.stdout
     assert "moved to 0.2.0, with the same queue" in result.stdout
     assert is_deleted(world)
 
 
-def test_an_event_is_sent_read_and_acknowledged_and_the_key_is_revoked(world: Scene, events: Events) -> None:
+def test_an_event_is_sent_read_acknowledged_and_delivered_and_the_key_is_revoked(world: Scene, events: Events) -> None:
     events.lag = 1
     world.meanwhile.insert(0, lambda: None)
     result = world.berth("verify", "--json")
-    assert results(result)["events"] == "proven", result.stdout
+    shown = results(result)
+    assert (shown["events"], shown["delivery"], shown["revoked key"]) == ("proven", "proven", "proven"), result.stdout
     assert list(dict.fromkeys(events.asked)) == [
-        *("putSettings", "createKeyOfTenant", "sendEvent", "readInbox", "acknowledgeEvents", "revokeKeyOfTenant")
+        *("putSettings", "createConnectionOfTenant", "createKeyOfTenant", "sendEvent"),
+        *("readInbox", "acknowledgeEvents", "revokeKeyOfTenant"),
     ]
-    assert (events.inbox, events.revoked) == ([], True)
+    assert (events.inbox, events.queue, events.revoked) == ([], [], True)
+
+
+def test_an_event_that_does_not_reach_the_queue_is_a_failure(world: Scene, events: Events) -> None:
+    events.queue = None
+    result = world.berth("verify", "--json", exits=ExitCode.ATTENTION)
+    assert results(result)["events"] == "proven"
+    assert "did not reach the tenant's queue. Likely causes: a function that dispatches" in advice(result, "delivery")
 
 
 def test_an_event_that_is_not_in_the_inbox_is_a_failure_and_the_tenant_is_deleted_with_it(
@@ -146,13 +164,14 @@ def test_a_revoked_key_that_still_works_is_a_failure(world: Scene, events: Event
     events.forgets_revocation = True
     world.meanwhile = [*[lambda: None] * 30, *world.meanwhile]
     result = world.berth("verify", "--json", exits=ExitCode.ATTENTION)
-    assert "The revoked key still works" in advice(result, "events")
+    assert "The revoked key still works" in advice(result, "revoked key")
 
 
 def test_without_an_event_plane_events_are_left_out(world: Scene) -> None:
     world.control_plane = FakeControlPlane(world.api)
     result = world.berth("verify", "--json", exits=ExitCode.OK)
-    assert results(result)["events"] == "left out"
+    shown = results(result)
+    assert (shown["events"], shown["delivery"], shown["revoked key"]) == ("left out", "left out", "left out")
 
 
 def test_json_has_the_same_steps(world: Scene) -> None:
@@ -262,11 +281,13 @@ def test_a_tenant_that_could_not_be_deleted_is_named_with_advice(world: Scene) -
     assert f"berth delete {VERIFIED} --force --yes --wait" in result.stderr
 
 
-def test_the_queue_is_not_used_if_credentials_are_switched_off(world: Scene) -> None:
+def test_the_queue_is_not_used_if_credentials_are_switched_off(world: Scene, events: Events) -> None:
     world.queue_answers(ON_ITS_WAY, READY, heard(no_credentials()), heard(no_credentials()), DELETED)
     result = world.berth("verify", "--json", exits=ExitCode.OK)
     shown = results(result)
     assert (shown["send"], shown["receive"], shown["delete"]) == ("left out", "left out", "proven")
+    # Nobody could receive the event, and it would keep the tenant from being deleted.
+    assert (shown["events"], shown["delivery"], events.is_connected) == ("proven", "left out", False)
     assert "berth:credentialsSeconds" in advice(result, "send")
 
 

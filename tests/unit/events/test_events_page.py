@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from orchestrator.adapters.http_sender import DEADLINE_SECONDS, MAX_BODY_BYTES, MAX_HEAD_BYTES
+from orchestrator.cli.render import duration
 from orchestrator.events import plans
+from orchestrator.events.configuring_connections import MAX_DOCUMENT_BYTES, MAX_PER_ORIGIN, MAX_PER_TENANT
 from orchestrator.events.configuring_forms import MAX_FORMS
 from orchestrator.events.configuring_keys import DEFAULT_OVERLAP, MAX_KEYS, MAX_OVERLAP
 from orchestrator.events.configuring_sources import GENERATING_PROVIDERS, MAX_SOURCES
-from orchestrator.events.plans import PLANS, Plan
+from orchestrator.events.delivery import replaying, replays
+from orchestrator.events.delivery.answers import MAX_TEXT
+from orchestrator.events.delivery.filters import MAX_CHOICES, MAX_CONDITIONS, MAX_DEPTH, OPERATORS, check_filter
+from orchestrator.events.delivery.health import (
+    BREAKER_AFTER,
+    DISABLED_AFTER,
+    FIRST_OPEN,
+    LONGEST_OPEN,
+    SLOW_MILLISECONDS,
+)
+from orchestrator.events.delivery.looking import ShownState
+from orchestrator.events.delivery.mail import MAX_PAYLOAD_BYTES
+from orchestrator.events.delivery.payloads import Payload
+from orchestrator.events.delivery.queue_message import MAX_MESSAGE_BYTES
+from orchestrator.events.delivery.retries import DEFAULT_WAITS, MAX_DURATION, MAX_TRIES
+from orchestrator.events.delivery.signing import ROTATION_OVERLAP, new_signing_secret
+from orchestrator.events.delivery.transforms import MAX_PATH_KEYS, MAX_STEPS, check_transform, transformed
+from orchestrator.events.delivery.webhook_request import webhook_request
+from orchestrator.events.plans import LONGEST_DELIVERY, PLANS, Plan
+from orchestrator.events.statuses import EventStatus
+from tests.fakes.sending import outgoing
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "events.md").read_text(encoding="utf-8")
@@ -48,6 +72,81 @@ def test_limits() -> None:
     )
 
 
+def test_limits_and_retries_of_connections() -> None:
+    assert f"At most {MAX_PER_ORIGIN} connections per origin, and {MAX_PER_TENANT} per tenant." in PAGE
+    *waits, last = map(duration, (wait.total_seconds() for wait in DEFAULT_WAITS))
+    assert f"tried again after {', '.join(waits)} and {last}," in PAGE
+    assert f"at most {MAX_TRIES} tries within {MAX_DURATION.days} days" in PAGE
+    assert f"at most {MAX_DOCUMENT_BYTES // 1024} KB as JSON" in PAGE
+    assert f"for {ROTATION_OVERLAP // timedelta(hours=1)} hours deliveries carry both signatures" in PAGE
+
+
+def test_the_table_of_retries() -> None:
+    since = timedelta()
+    for number, wait in enumerate(DEFAULT_WAITS, 2):
+        since += wait
+        assert f"| {number} | {duration(wait.total_seconds())} | {duration(since.total_seconds())} |" in PAGE
+    assert f"| {len(DEFAULT_WAITS) + 2} |" not in PAGE
+
+
+def test_the_end_of_retries() -> None:
+    section = " ".join(PAGE.partition("## Retries and their end")[2].partition("\n## ")[0].split())
+    minutes, days = timedelta(minutes=1), timedelta(days=1)
+    assert f"after {BREAKER_AFTER // minutes} minutes of nothing but failures" in section
+    assert (minutes, timedelta(hours=1)) == (FIRST_OPEN, LONGEST_OPEN)
+    assert "parked for a minute, then one is tried, and so on with waits that double, up to an hour" in section
+    assert f"disabled** after {DISABLED_AFTER // days} days of nothing but failures" in section
+    assert f"expires {LONGEST_DELIVERY // days} days after it came in" in section
+    assert f"takes more than {SLOW_MILLISECONDS // 1_000} seconds" in section
+    for state in (*ShownState, *EventStatus):
+        assert f"| `{state}` |" in section
+
+
+def test_the_table_of_transforms() -> None:
+    """Each row adds a step, and shows the payload after it."""
+    (given,) = re.findall(r"\| step \| example \| on `(.*)` \|", PAGE)
+    document: dict[str, object] = {}
+    for step in ("remove", "rename", "set", "wrap"):
+        (row,) = re.findall(rf"^\| `{step}` \| `(.*)` \| `(.*)` \|$", PAGE, re.M)
+        document[step] = json.loads(row[0])
+        check_transform(document)
+        assert json.dumps(transformed(document, json.loads(given))) == row[1]
+
+
+def test_the_reference_of_filters() -> None:
+    section = PAGE.partition("## Filters and transforms")[2].partition("\n## ")[0]
+    (example,) = re.findall(r"```json\n(.*?)```", section, re.DOTALL)
+    check_filter(json.loads(example))
+    for operator in (*OPERATORS, "$and", "$or", "$not"):
+        assert operator in section
+    assert f"one of up to {MAX_CHOICES} values" in section
+    assert f"at most {MAX_CONDITIONS} conditions and {MAX_DEPTH} levels" in section
+    assert f"up to {MAX_PATH_KEYS} keys" in section
+    assert f"at most {MAX_STEPS} steps" in section
+
+
 def test_secrets_that_are_made() -> None:
     (named,) = re.findall(r"For ([^.]*?) a secret can be left out", PAGE.replace("\n  ", " "))
     assert set(re.findall("`([a-z-]+)`", named)) == set(GENERATING_PROVIDERS)
+
+
+def test_what_a_receiver_gets() -> None:
+    section = " ".join(PAGE.partition("## What a receiver gets")[2].partition("\n## ")[0].split())
+    kilobyte = 1_024
+    assert f"none within {DEADLINE_SECONDS:g} seconds" in section
+    assert f"{MAX_BODY_BYTES // kilobyte} KB of an answer are read, {MAX_TEXT:,} characters are kept" in section
+    assert f"headers may have {MAX_HEAD_BYTES // kilobyte} KB" in section
+    assert f"Messages above {MAX_MESSAGE_BYTES // kilobyte} KB" in section
+    assert f"up to {MAX_PAYLOAD_BYTES // kilobyte} KB of a payload" in section
+    assert f"for {ROTATION_OVERLAP // timedelta(hours=1)} hours after a rotation" in section
+    request = webhook_request(outgoing(), Payload(b"", "text/plain"), [new_signing_secret()], version="1")
+    for name in request.headers.keys() - {"accept", "content-type"}:
+        assert f"`{name}`" in section
+
+
+def test_what_replays_do_in_numbers() -> None:
+    section = PAGE.partition("## Looking at deliveries")[2].partition("\n## ")[0]
+    assert f"up to {replaying.PAGE * replaying.PAGES:,} deliveries per minute" in section
+    assert f"{replays.MAX_RUNNING} replays of a tenant run at a time" in section
+    assert f"the replays of the last {replays.KEPT_FOR.days} days" in section
+    assert f"up to {replaying.PAGE} events" in section

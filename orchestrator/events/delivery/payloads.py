@@ -1,0 +1,43 @@
+"""The payload that a connection is sent: as it was accepted, or as its transform makes it of JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from orchestrator.events.delivery.answers import Unsendable
+from orchestrator.events.delivery.transforms import transformed
+from orchestrator.events.documents import parse_json
+
+_JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    body: bytes
+    content_type: str
+
+
+def payload_to_send(body: bytes, content_type: str, transform: Mapping[str, Any] | None) -> Payload | Unsendable:
+    """A payload that is not JSON is sent as it was accepted, whatever the transform says."""
+    if transform is None:
+        return Payload(body, content_type)
+    try:
+        changed = transformed(transform, parse_json(body.decode(), parse_float=_finite))
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        return Payload(body, content_type)
+    except (ValueError, RecursionError):
+        # As it was accepted, the payload could hold what the transform has to remove.
+        return Unsendable("The payload could not be transformed: it is nested too deeply, or a number is too long.")
+    # In ASCII, because a text in JSON may hold half a character, which has no other encoding.
+    return Payload(json.dumps(changed, separators=(",", ":")).encode(), _JSON)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number

@@ -1,0 +1,42 @@
+"""Where a tenant's own queue is. It is looked up, and never stored with a connection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from orchestrator.common.times import Clock
+from orchestrator.events.delivery.ports import TenantQueues
+from orchestrator.events.ports import Configuration
+from orchestrator.events.records import TenantEpoch
+from orchestrator.events.remembering import Remembered
+
+REMEMBERED_SECONDS = 60.0
+"""An update may replace a tenant's queue. A delivery to the former one fails, and the next try looks again."""
+
+
+class QueueAddresses:
+    def __init__(
+        self,
+        *,
+        configuration: Configuration,
+        queues: TenantQueues,
+        clock: Clock,
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._configuration = configuration
+        self._queues = queues
+        self._urls: Remembered[str] = Remembered(monotonic, clock, seconds=REMEMBERED_SECONDS)
+
+    def url(self, life: TenantEpoch) -> str | None:
+        """The queue's URL. ``None`` if the tenant has no queue now, or lives again as another."""
+        return self._urls.get(life, lambda: self._read(life))
+
+    def forget(self, life: TenantEpoch) -> None:
+        self._urls.forget(life)
+
+    def _read(self, life: TenantEpoch) -> str | None:
+        settings = self._configuration.settings(life.tenant)
+        if settings is None or settings.life != life:
+            return None
+        queue = self._queues.served_queue(life.tenant)
+        return queue.url if queue is not None and queue.incarnation == settings.incarnation else None

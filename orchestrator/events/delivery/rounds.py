@@ -1,0 +1,123 @@
+"""Another round of tries, because somebody asks for it: for one event, or by a replay for many.
+
+A delivery that waits for a try is made due now, instead of a second round beside the first one. The rules are here, and
+change nothing: whoever uses them applies the transition, and then sends the message.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+
+from orchestrator.events.delivery import health, transitions
+from orchestrator.events.delivery.delivering import GRACE
+from orchestrator.events.delivery.messages import DeliveryMessage
+from orchestrator.events.delivery.records import (
+    Connection,
+    Delivery,
+    DeliveryRef,
+    DeliveryState,
+    DispatchedEvent,
+    origin_of,
+)
+from orchestrator.events.delivery.redispatching import SETTLES_IN
+from orchestrator.events.delivery.transitions import Transition
+from orchestrator.events.statuses import EventStatus
+
+MOST_TRIES = 100
+"""Of one delivery, in all rounds. A round that has begun goes on to its end."""
+MOST_CONNECTIONS = 100
+"""That one event is sent to, with those that were made later. Its row has an entry for each."""
+
+
+class Round(StrEnum):
+    """What becomes of a delivery that somebody asks for."""
+
+    SENT = "sent"
+    """A new round has begun."""
+    DUE = "due"
+    """The delivery waited for its next try, and is tried now."""
+    TRYING = "trying"
+    """The delivery is being tried, or its first try is on its way. Nothing was changed."""
+    PARKED = "parked"
+    """The connection is paused, or its breaker is open. The delivery goes out when that has ended."""
+    EXHAUSTED = "exhausted"
+    """The event was sent to this connection, or to others, too often. Nothing was changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class NextRound:
+    result: Round
+    transition: Transition = ()
+    """Empty if there is nothing to change."""
+    message: DeliveryMessage | None = None
+    """To be sent once the transition is made. If the message is lost, the row is due two minutes later."""
+
+
+def next_round(
+    event: DispatchedEvent, delivery: Delivery | None, connection: Connection, now: datetime, *, replay_id: str = ""
+) -> NextRound:
+    """``delivery`` is the row of the delivery, if there is one."""
+    parks = health.parks(connection, now)
+    match delivery:
+        case None if is_on_its_way(event, connection.connection_id, now):
+            return NextRound(Round.TRYING)
+        case Delivery(state=DeliveryState.RETRYING):
+            if delivery.leased_until is not None and now < delivery.leased_until:
+                return NextRound(Round.TRYING)
+            return _sent(delivery, replace(delivery, due=now + GRACE, sent=1), Round.DUE)
+        case Delivery(state=DeliveryState.PARKED):
+            if parks:
+                return NextRound(Round.PARKED)
+            due = replace(delivery, state=DeliveryState.RETRYING, due=now + GRACE, sent=1)
+            return _sent(delivery, due, Round.DUE)
+    after = _new_round(event, delivery, connection, now, replay_id)
+    if is_exhausted(event, after):
+        return NextRound(Round.EXHAUSTED)
+    if parks:
+        parked = replace(after, state=DeliveryState.PARKED, due=None, sent=0)
+        return NextRound(Round.PARKED, transitions.changed(delivery, parked))
+    return _sent(delivery, after, Round.SENT)
+
+
+def is_on_its_way(event: DispatchedEvent, connection_id: str, now: datetime) -> bool:
+    """True if a delivery that has no row waits for its first try, or may do so."""
+    if event.entries is not None:
+        return connection_id in (event.pending or ())
+    # Dispatch writes nothing for an event with one connection, nor for one that only the inbox has.
+    is_young = now - event.event.received_at < SETTLES_IN
+    return event.event.status is EventStatus.RECEIVED and (is_young or not event.event.in_inbox)
+
+
+def is_exhausted(event: DispatchedEvent, after: Delivery) -> bool:
+    """True if another round would make the rows of the event grow too much. Every try is one of them."""
+    entries = event.entries or {}
+    is_new = after.ref.connection_id not in entries
+    return after.tries_before >= MOST_TRIES or (is_new and len(entries) >= MOST_CONNECTIONS)
+
+
+def _new_round(
+    event: DispatchedEvent, delivery: Delivery | None, connection: Connection, now: datetime, replay_id: str
+) -> Delivery:
+    connection_id = connection.connection_id
+    entry = transitions.entry_of(event, connection_id)
+    tries = delivery.tries if delivery else entry.tries if entry else 0
+    return Delivery(
+        DeliveryRef(event.event.life, event.event.event_id, connection_id),
+        DeliveryState.RETRYING,
+        tries,
+        first_try=now,
+        expires_at=event.event.expires_at,
+        origin=origin_of(event.event),
+        tries_before=tries,
+        due=now + GRACE,
+        sent=1,
+        resend=True,
+        replay_id=replay_id,
+    )
+
+
+def _sent(before: Delivery | None, after: Delivery, result: Round) -> NextRound:
+    message = DeliveryMessage(after.ref, after.tries, claims=True, quick=False)
+    return NextRound(result, transitions.changed(before, after), message)

@@ -1,0 +1,344 @@
+"""The sweep: finds, every minute, what has to be done and has nobody who does it.
+
+1. Deliveries that are due: a message is sent for each. It may be lost, so the delivery is due again a while later.
+2. Events that could not be dispatched: they are dispatched again.
+3. Connections that need care: what is parked goes out when a connection is resumed, fails when it is disabled or
+   deleted, and fails when it is about to expire.
+
+All of these take turns, page by page, and so do tenants: what one of them has left to do, or what goes wrong with it,
+holds up nobody else's. Two sweeps at the same time do no harm: every write is conditional on what was read.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from orchestrator.common.errors import Throttled
+from orchestrator.common.times import Clock
+from orchestrator.events.delivery import health, transitions
+from orchestrator.events.delivery.delivering import (
+    EXPIRED,
+    GRACE,
+    LAST_TRY_BEFORE_EXPIRY,
+    expires_soon,
+    failed_untried,
+)
+from orchestrator.events.delivery.dispatching import Dispatching
+from orchestrator.events.delivery.messages import DeliveryMessage
+from orchestrator.events.delivery.ports import ConnectionChanges, Connections, DeliveryTable, MessageQueue
+from orchestrator.events.delivery.records import (
+    DISPATCH,
+    Connection,
+    ConnectionStatus,
+    Delivery,
+    DeliveryRef,
+    DeliveryState,
+)
+from orchestrator.events.delivery.turns import rounds_of
+from orchestrator.events.event_ids import first_id_at, received_at
+from orchestrator.events.plans import LIFETIMES_DAYS, LONGEST_DELIVERY
+from orchestrator.events.records import TenantEpoch, UnreadableRow
+
+AHEAD = timedelta(seconds=60)
+"""The sweep runs once per minute, so it sends what is due before the next one, with a delay."""
+SHARDS = 16
+PAGE = 100
+PAGES = 20
+"""Of what is parked for one connection, in one sweep."""
+EMPTY_FOR = timedelta(minutes=2)
+"""A park has to be found empty twice, so much apart: a delivery that was under way may have been parked in between."""
+LATEST_SWEEP = timedelta(hours=3)
+"""For so long, parked deliveries of a shorter lifetime than those before them are looked for."""
+LONGEST_GRACE = timedelta(hours=1)
+_ROUNDS = 5
+
+
+@dataclass
+class Swept:
+    """What a sweep did."""
+
+    sent: int = 0
+    unsent: int = 0
+    dispatched: int = 0
+    unparked: int = 0
+    failed: int = 0
+    removed: int = 0
+    """Deliveries whose event is gone."""
+    unreadable: int = 0
+    left: bool = False
+    """True if the time was up, or the table busy, before everything was done. The next sweep goes on."""
+    errors: list[Exception] = field(default_factory=list)
+    """What went wrong with single deliveries and connections. All others had their turns."""
+
+    def note(self, error: Exception) -> None:
+        if isinstance(error, Throttled):
+            self.left = True
+        else:
+            self.errors.append(error)
+
+
+class Sweeping:
+    def __init__(
+        self,
+        *,
+        table: DeliveryTable,
+        connections: Connections,
+        changes: ConnectionChanges,
+        dispatching: Dispatching,
+        queue: MessageQueue,
+        clock: Clock,
+        random_below: Callable[[int], int] = secrets.randbelow,
+    ) -> None:
+        self._table = table
+        self._connections = connections
+        self._changes = changes
+        self._dispatching = dispatching
+        self._queue = queue
+        self._clock = clock
+        self._random_below = random_below
+
+    def sweep(self, has_time: Callable[[], bool]) -> Swept:
+        swept = Swept()
+        turns: deque[Iterator[None]] = deque(self._sweep_shard(shard, swept) for shard in range(SHARDS))
+        turns.append(self._find_care(turns, swept))
+        while turns:
+            if not has_time():
+                swept.left = True
+                break
+            turn = turns.popleft()
+            try:
+                next(turn)
+            except StopIteration:
+                continue
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with this turn holds up no other
+                swept.note(error)
+            else:
+                turns.append(turn)
+        return swept
+
+    # Turns: each handles a page, and has another turn if there may be more.
+
+    def _find_care(self, turns: deque[Iterator[None]], swept: Swept) -> Iterator[None]:
+        listed = list(self._connections.needing_care())
+        connections = [each for each in listed if not isinstance(each, UnreadableRow)]
+        swept.unreadable += len(listed) - len(connections)
+        turns.extend(self._care_for(each, swept) for each in rounds_of(connections, self._random_below))
+        yield from ()
+
+    def _sweep_shard(self, shard: int, swept: Swept) -> Iterator[None]:
+        seen: set[DeliveryRef] = set()
+        while True:
+            refs = self._table.due(shard, self._clock.now() + AHEAD, PAGE)
+            # The index lags behind the rows that this sweep has moved. What it shows again was done already.
+            new = [ref for ref in refs if ref not in seen]
+            if not new:
+                return
+            seen.update(new)
+            self._handle_due(list(self._table.deliveries_of(new).values()), swept)
+            if len(refs) < PAGE:
+                return
+            yield
+
+    # What is due
+
+    def _handle_due(self, deliveries: Sequence[Delivery], swept: Swept) -> None:
+        now = self._clock.now()
+        to_send: list[Delivery] = []
+        busy: set[TenantEpoch] = set()
+        for delivery in deliveries:
+            if delivery.state is not DeliveryState.RETRYING or delivery.due is None or delivery.due > now + AHEAD:
+                continue
+            if delivery.leased_until is not None and now < delivery.leased_until:
+                continue
+            is_event, expires = delivery.ref.connection_id == DISPATCH, expires_soon(delivery.expires_at, now)
+            if not is_event and not expires:
+                to_send.append(delivery)
+            elif delivery.ref.life not in busy:
+                try:
+                    if is_event:
+                        self._dispatch_again(delivery, swept)
+                    else:
+                        swept.failed += self.fail(delivery, EXPIRED)
+                except Exception as error:  # noqa: BLE001 - whatever is wrong with one event holds up no other
+                    swept.note(error)
+                    # Its other events would have to wait for the table as long.
+                    busy |= {delivery.ref.life} if isinstance(error, Throttled) else set()
+        self._send(to_send, swept)
+
+    def _send(self, deliveries: Sequence[Delivery], swept: Swept) -> None:
+        now = self._clock.now()
+        messages = {
+            delivery.ref: DeliveryMessage(
+                delivery.ref,
+                delivery.tries,
+                claims=True,
+                quick=False,
+                delay=max((delivery.due or now) - now, timedelta()),
+            )
+            for delivery in deliveries
+        }
+        unsent = {message.ref for message in self._queue.send(list(messages.values()))} if messages else set()
+        swept.sent += len(messages) - len(unsent)
+        swept.unsent += len(unsent)
+        for delivery in deliveries:
+            if delivery.ref not in unsent:
+                # If the row has changed, the message has arrived already, or another sweep has sent one, too.
+                later = max(delivery.due or now, now) + grace_after(delivery.sent)
+                self._table.apply(transitions.changed(delivery, replace(delivery, due=later, sent=delivery.sent + 1)))
+
+    def _dispatch_again(self, delivery: Delivery, swept: Swept) -> None:
+        event = self._table.event(delivery.ref.life, delivery.ref.event_id)
+        if event is None:
+            swept.removed += self._table.apply(transitions.removed(delivery))
+            return
+        now = self._clock.now()
+        done = self._dispatching.dispatch([event])
+        if not done.later:
+            self._table.apply(transitions.removed(delivery))
+            swept.dispatched += 1
+        elif expires_soon(delivery.expires_at, now):
+            failed = failed_untried(delivery, done.later[0], now)
+            swept.failed += self._table.apply(transitions.undispatchable(event, delivery, failed))
+        else:
+            later = now + grace_after(delivery.sent)
+            self._table.apply(transitions.changed(delivery, replace(delivery, due=later, sent=delivery.sent + 1)))
+
+    # Connections
+
+    def _care_for(self, connection: Connection, swept: Swept) -> Iterator[None]:
+        now = self._clock.now()
+        if health.has_ended(connection):
+            yield from self._drain(connection, swept)
+        elif connection.status is ConnectionStatus.PAUSED or connection.health.open_until is not None:
+            yield from self._fail_expiring(connection, swept)
+            if not health.parks(connection, now):
+                # The breaker has been open for long enough: one delivery shows whether the receiver works again.
+                self._unpark(self._those_parked(self._table.parked(connection.connection_id, 1)), swept)
+        elif connection.draining:
+            yield from self._drain(connection, swept)
+
+    def _drain(self, connection: Connection, swept: Swept) -> Iterator[None]:
+        """Handle what is parked, oldest first. The park is empty once it was found so twice."""
+        now = self._clock.now()
+        seen: set[DeliveryRef] = set()
+        for _ in range(PAGES):
+            # The index may still show what is parked no longer.
+            refs = [ref for ref in self._table.parked(connection.connection_id, PAGE) if ref not in seen]
+            if not refs:
+                break
+            if not seen and connection.found_empty_at is not None:
+                # First of all: there may be no time for another turn.
+                self._changes.set_drained(connection, found_empty_at=None, draining=True)
+            seen.update(refs)
+            self._handle_parked(connection, self._those_parked(refs), swept)
+            yield
+        if seen:
+            return
+        if connection.found_empty_at is None:
+            self._changes.set_drained(connection, found_empty_at=now, draining=True)
+        elif now - connection.found_empty_at >= EMPTY_FOR:
+            if connection.status is ConnectionStatus.DELETED:
+                self._changes.remove(connection)
+            else:
+                self._changes.set_drained(connection, found_empty_at=None, draining=False)
+
+    def _handle_parked(self, connection: Connection, deliveries: Sequence[Delivery], swept: Swept) -> None:
+        if not health.has_ended(connection):
+            self._unpark(deliveries, swept)
+            return
+        for delivery in deliveries:
+            swept.failed += self.fail(delivery, health.why_ended(connection))
+
+    def _fail_expiring(self, connection: Connection, swept: Swept) -> Iterator[None]:
+        """Fail what is about to expire. The list is in the order in which events came, so that is at its beginning."""
+        now, after = self._clock.now(), None
+        oldest = self._table.parked(connection.connection_id, 1)
+        if not any(expires_soon(received_at(ref.event_id) + LONGEST_DELIVERY, now) for ref in oldest):
+            # So it is in nearly every sweep, and no row is read.
+            return
+        kept: Sequence[Delivery] = ()
+        for _ in range(PAGES):
+            refs = self._table.parked(connection.connection_id, PAGE, after=after)
+            kept = self._fail_those_expiring(refs, swept)
+            if kept or len(refs) < PAGE:
+                break
+            after = refs[-1].event_id
+            yield
+        # The tenant may have had a plan with a longer lifetime before. Then events that expire now are further down.
+        for days in LIFETIMES_DAYS[:-1]:
+            last = now + LAST_TRY_BEFORE_EXPIRY - timedelta(days=days)
+            if kept and received_at(kept[0].ref.event_id) <= last:
+                yield from self._fail_those_received(connection, last - LATEST_SWEEP, last, swept)
+
+    def _fail_those_received(
+        self, connection: Connection, begin: datetime, end: datetime, swept: Swept
+    ) -> Iterator[None]:
+        after = first_id_at(begin)
+        for _ in range(PAGES):
+            refs = self._table.parked(connection.connection_id, PAGE, after=after)
+            within = [ref for ref in refs if received_at(ref.event_id) <= end]
+            self._fail_those_expiring(within, swept)
+            if len(within) < PAGE:
+                return
+            after = within[-1].event_id
+            yield
+
+    def _fail_those_expiring(self, refs: Sequence[DeliveryRef], swept: Swept) -> Sequence[Delivery]:
+        """Returns those that do not expire yet."""
+        now, kept = self._clock.now(), []
+        for delivery in self._those_parked(refs):
+            if expires_soon(delivery.expires_at, now):
+                swept.failed += self.fail(delivery, EXPIRED)
+            else:
+                kept.append(delivery)
+        return kept
+
+    def _unpark(self, parked: Sequence[Delivery], swept: Swept) -> None:
+        now = self._clock.now()
+        moved: list[DeliveryMessage] = []
+        for delivery in parked:
+            if expires_soon(delivery.expires_at, now):
+                swept.failed += self.fail(delivery, EXPIRED)
+                continue
+            # The row is due first, and the message sent then: a message that is lost is found by the row.
+            due = replace(delivery, state=DeliveryState.RETRYING, due=now + GRACE, sent=1)
+            if self._table.apply(transitions.changed(delivery, due)):
+                moved.append(DeliveryMessage(delivery.ref, delivery.tries, claims=True, quick=False))
+        unsent = self._queue.send(moved) if moved else []
+        swept.unparked += len(moved)
+        swept.unsent += len(unsent)
+
+    def _those_parked(self, refs: Sequence[DeliveryRef]) -> Sequence[Delivery]:
+        """Those that are parked, in the order of the references."""
+        found = self._table.deliveries_of(refs) if refs else {}
+        parked = [found[ref] for ref in refs if ref in found]
+        return [each for each in parked if each.state is DeliveryState.PARKED]
+
+    def fail(self, delivery: Delivery, reason: str) -> bool:
+        """End a delivery without another try."""
+        now = self._clock.now()
+        for _ in range(_ROUNDS):
+            event = self._table.event(delivery.ref.life, delivery.ref.event_id)
+            is_done = event is None or (
+                not delivery.resend and transitions.is_finished(event, delivery.ref.connection_id)
+            )
+            if event is None or is_done:
+                self._table.apply(transitions.removed(delivery))
+                return False
+            if self._table.apply(
+                transitions.ended_untried(event, delivery, failed_untried(delivery, reason, now), now)
+            ):
+                return True
+            there = self._table.delivery(delivery.ref)
+            if there is None or there.revision != delivery.revision:
+                return False
+        return False
+
+
+def grace_after(sent: int) -> timedelta:
+    """How long to wait for a message to arrive. The longer it takes, the more messages are waiting before it."""
+    return min(GRACE * (1 << min(sent, 10)), LONGEST_GRACE)

@@ -1,0 +1,186 @@
+"""Everything that the use cases of the control plane need from outside. The composition root builds them from it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import timedelta
+
+    from orchestrator.common.stack_arns import Location, StackArn
+    from orchestrator.common.times import Clock
+    from orchestrator.reconciling.health import Concurrency
+    from orchestrator.reconciling.ports import (
+        ReconciliationLedger,
+        ReconciliationStarter,
+        StackSurvey,
+        UnlistedTenants,
+    )
+    from orchestrator.releases.ports import Parameters, Releases, TemplateStore
+    from orchestrator.rollouts.ports import Alarms, Manifests, RolloutExecutions, RolloutLedger, Throttling
+    from orchestrator.tenants.credentials import CredentialsIssuer
+    from orchestrator.tenants.ledger import Ledger
+    from orchestrator.tenants.names import Names
+    from orchestrator.tenants.ports import (
+        CreateCounts,
+        Executions,
+        FleetReader,
+        NewName,
+        Queues,
+        StackResources,
+        Stacks,
+        TenantReader,
+        UnfinishedWork,
+    )
+
+
+class UseCaseSettings(Protocol):
+    """The settings that use cases and functions read. A function has only those that it needs."""
+
+    @property
+    def names(self) -> Names: ...
+
+    @property
+    def version(self) -> str: ...
+
+    @property
+    def location(self) -> Location: ...
+
+    @property
+    def stack_id(self) -> StackArn: ...
+
+    @property
+    def empty_for(self) -> timedelta: ...
+
+    @property
+    def max_tenants(self) -> int: ...
+
+    @property
+    def creates_per_minute(self) -> int: ...
+
+    @property
+    def create_on_get_queue(self) -> bool: ...
+
+    @property
+    def rollout_concurrency(self) -> int: ...
+
+    @property
+    def api_proof_digest(self) -> str | None: ...
+
+    @property
+    def dead_letter_queues(self) -> Mapping[str, str]: ...
+
+
+class ApiProof(Protocol):
+    def proof(self) -> str | None:
+        """The secret by which functions recognise API Gateway; ``None`` while there is none."""
+
+
+class Ports(Protocol):
+    """Everything that use cases need from outside. ``adapters/ports.py`` has it on AWS, ``tests/fakes`` in memory."""
+
+    @property
+    def settings(self) -> UseCaseSettings: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def pause(self) -> Callable[[float], None]:
+        """Waits for that many seconds."""
+
+    @property
+    def new_name(self) -> NewName: ...
+
+    # Tenants and releases
+
+    @property
+    def tenants(self) -> TenantReader: ...
+
+    @property
+    def fleet(self) -> FleetReader: ...
+
+    @property
+    def releases(self) -> Releases: ...
+
+    @property
+    def ledger(self) -> Ledger: ...
+
+    @property
+    def executions(self) -> Executions: ...
+
+    def start_tenant_queue(self, name: str, event: Mapping[str, Any]) -> str | None:
+        """Start the state machine of Custom::TenantQueue, once per name. ``None`` if that execution has ended."""
+
+    @property
+    def stacks(self) -> Stacks:
+        """Tenants' stacks, to read."""
+
+    @property
+    def writable_stacks(self) -> Stacks:
+        """Tenants' stacks, to create, update and delete."""
+
+    @property
+    def parameters(self) -> Parameters: ...
+
+    @property
+    def stack_resources(self) -> StackResources: ...
+
+    @property
+    def queues(self) -> Queues: ...
+
+    @property
+    def unfinished_work(self) -> UnfinishedWork: ...
+
+    @property
+    def templates(self) -> TemplateStore: ...
+
+    @property
+    def create_counts(self) -> CreateCounts: ...
+
+    @property
+    def credentials(self) -> CredentialsIssuer | None:
+        """``None`` where temporary credentials are not switched on."""
+
+    @property
+    def api_stage(self) -> ApiProof: ...
+
+    # Reconciling
+
+    @property
+    def survey(self) -> StackSurvey: ...
+
+    @property
+    def unlisted(self) -> UnlistedTenants: ...
+
+    @property
+    def reconciliation_table(self) -> ReconciliationLedger: ...
+
+    @property
+    def reconciliation_starter(self) -> ReconciliationStarter: ...
+
+    @property
+    def stack_limit(self) -> Callable[[], int | None]:
+        """Returns the number of stacks that the account may have, if AWS tells it."""
+
+    @property
+    def concurrency(self) -> Callable[[], Concurrency | None]:
+        """Returns how many functions may run at once, and how many did, if AWS tells it."""
+
+    # Rollouts
+
+    @property
+    def rollout_table(self) -> RolloutLedger: ...
+
+    @property
+    def throttling(self) -> Throttling: ...
+
+    @property
+    def manifests(self) -> Manifests: ...
+
+    @property
+    def alarms(self) -> Alarms: ...
+
+    @property
+    def rollout_executions(self) -> RolloutExecutions: ...

@@ -1,0 +1,418 @@
+"""Somebody asks for an event to be sent again: to one connection, or to all to which it failed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from orchestrator.api.delivery_answers import attempts_response
+from orchestrator.events.delivery import rounds
+from orchestrator.events.delivery.delivering import GRACE, Outcome
+from orchestrator.events.delivery.looking import MAX_ATTEMPTS, EventDeliveries, ShownState
+from orchestrator.events.delivery.messages import DeliveryMessage
+from orchestrator.events.delivery.records import ConnectionStatus, DeliveryRef, DeliveryState
+from orchestrator.events.delivery.rounds import Round
+from orchestrator.events.plans import Plan
+from orchestrator.events.records import TenantEpoch
+from orchestrator.events.refusals import EventRefusal, Refused
+from orchestrator.events.statuses import EventStatus
+from tests.adapters.events.delivery_world import BROKEN, FIRST, SECOND, TAKEN, UNWANTED, DeliveryWorld
+from tests.fakes.events import ACME_LIFE, event_settings
+from tests.present import present
+
+SETTINGS = event_settings()
+SUCCESSOR = TenantEpoch(ACME_LIFE.tenant, "77aa0123")
+SOURCE = "src_" + "1" * 24
+
+
+def _resend(world: DeliveryWorld, event_id: str, connection_id: str | None = None) -> dict[str, Round]:
+    result = world.resending.resend(SETTINGS, event_id, connection_id)
+    assert not isinstance(result, Refused), result
+    return dict(result)
+
+
+def _refusal(world: DeliveryWorld, event_id: str, connection_id: str | None = None) -> EventRefusal:
+    result = world.resending.resend(SETTINGS, event_id, connection_id)
+    assert isinstance(result, Refused), result
+    return result.kind
+
+
+def _failed(world: DeliveryWorld) -> str:
+    world.receivers.answers[FIRST] = UNWANTED
+    event_id = world.send()
+    assert world.status(event_id) is EventStatus.FAILED
+    return event_id
+
+
+def _numbers(world: DeliveryWorld, event_id: str) -> list[tuple[int, bool, bool]]:
+    """The number of each attempt, whether it delivered the event, and whether somebody has asked for it."""
+    shown = world.looking.attempts(SETTINGS, event_id)
+    assert not isinstance(shown, Refused)
+    return [(each.number, each.delivered, each.resend) for each in shown.attempts]
+
+
+def test_a_resend_turns_failed_into_delivered(deliveries: DeliveryWorld) -> None:
+    deliveries.connect()
+    event_id = _failed(deliveries)
+    deliveries.receivers.answers[FIRST] = TAKEN
+    assert _resend(deliveries, event_id) == {FIRST: Round.SENT}
+    assert deliveries.messages.waiting == [
+        DeliveryMessage(DeliveryRef(ACME_LIFE, event_id, FIRST), tries=1, claims=True, quick=False)
+    ]
+    assert deliveries.deliver() == [Outcome.DELIVERED]
+    assert deliveries.status(event_id) is EventStatus.DELIVERED
+    assert deliveries.event(event_id).delivered_at == deliveries.clock.now()
+    assert _numbers(deliveries, event_id) == [(1, False, False), (2, True, True)]
+
+
+def test_a_new_round_has_all_its_tries_again(deliveries: DeliveryWorld) -> None:
+    deliveries.connect()
+    event_id = _failed(deliveries)
+    deliveries.wait(timedelta(hours=5))
+    deliveries.receivers.answers[FIRST] = BROKEN
+    _resend(deliveries, event_id)
+    assert deliveries.deliver() == [Outcome.RETRYING]
+    row = deliveries.delivery(event_id)
+    assert (row.tries, row.tries_before, row.resend, row.first_try) == (2, 1, True, deliveries.clock.now())
+    # The first wait of the schedule, and the time that its message has to arrive.
+    assert present(row.due) - deliveries.clock.now() == timedelta(seconds=5) + GRACE
+
+
+def test_the_failure_of_a_resend_leaves_a_delivered_event_delivered(deliveries: DeliveryWorld) -> None:
+    deliveries.connect()
+    event_id = deliveries.send()
+    before = deliveries.table.event(ACME_LIFE, event_id)
+    deliveries.receivers.answers[FIRST] = UNWANTED
+    deliveries.wait(timedelta(minutes=1))
+    assert _resend(deliveries, event_id, FIRST) == {FIRST: Round.SENT}
+    assert deliveries.deliver() == [Outcome.FAILED]
+    assert deliveries.table.event(ACME_LIFE, event_id) == before
+    assert _numbers(deliveries, event_id) == [(1, True, False), (2, False, True)]
+    # The round that failed can be asked for again, without a name.
+    assert _resend(deliveries, event_id) == {FIRST: Round.SENT}
+
+
+def test_a_second_success_changes_nothing_of_the_event(deliveries: DeliveryWorld) -> None:
+    deliveries.connect()
+    event_id = deliveries.send()
+    before = deliveries.table.event(ACME_LIFE, event_id)
+    deliveries.wait(timedelta(minutes=1))
+    _resend(deliveries, event_id, FIRST)
+    assert deliveries.deliver() == [Outcome.DELIVERED]
+    assert deliveries.receivers.count(event_id) == 2
+    assert deliveries.table.event(ACME_LIFE, event_id) == before
+    assert _numbers(deliveries, event_id) == [(1, True, False), (2, True, True)]
+
+
+def test_without_a_connection_only_those_that_failed_have_it_again(deliveries: DeliveryWorld) -> None:
+    deliveries.connect()
+    deliveries.connect(SECOND)
+    event_id = _failed(deliveries)
+    assert _resend(deliveries, event_id) == {FIRST: Round.SENT}
+    deliveries.receivers.answers[FIRST] = TAKEN
+    deliveries.deliver()
+    assert (deliveries.receivers.count(event_id), deliveries.receivers.count(event_id, SECOND)) == (2, 1)
+    assert deliveries.status(event_id) is EventStatus.DELIVERED
+    assert _refusal(deliveries, event_id) is EventRefusal.NOTHING_TO_RESEND
+
+
+def test_a_success_by_resend_does_not_hide_another_failure(deliveries: DeliveryWorld) -> None:
+    deliveries.connect()
+    deliveries.connect(SECOND)
+    deliveries.receivers.answers[SECOND] = UNWANTED
+    event_id = _failed(deliveries)
+    deliveries.receivers.answers[FIRST] = TAKEN
+    _resend(deliveries, event_id, FIRST)
+    deliveries.deliver()
+    assert deliveries.status(event_id) is EventStatus.FAILED
+    deliveries.receivers.answers[SECOND] = TAKEN
+    assert _resend(deliveries, event_id) == {SECOND: Round.SENT}
+    deliveries.deliver()
+    assert deliveries.status(event_id) is EventStatus.DELIVERED
+
+
+def test_a_delivery_that_waits_for_a_retry_is_tried_now_and_not_twice(deliveries: DeliveryWorld) -> None:
+    deliveries.connect()
+    deliveries.receivers.answers[FIRST] = BROKEN
+    event_id = deliveries.send()
+    deliveries.messages.take()
+    deliveries.receivers.answers[FIRST] = TAKEN
+    assert _resend(deliveries, event_id, FIRST) == {FIRST: Round.DUE}
+    assert deliveries.deliver() == [Outcome.DELIVERED]
+    row = deliveries.delivery(event_id)
+    assert (row.resend, row.tries, row.tries_before) == (False, 2, 0)
+    assert deliveries.status(event_id) is EventStatus.DELIVERED
+    assert _numbers(deliveries, event_id) == [(1, False, False), (2, True, False)]
+
+
+def test_two_resends_at_once_are_one_round(deliveries: DeliveryWorld) -> None:
+    deliveries.connect()
+    event_id = _failed(deliveries)
+    deliveries.receivers.answers[FIRST] = TAKEN
+    assert [_resend(deliveries, event_id, FIRST)[FIRST] for _ in range(3)] == [Round.SENT, Round.DUE, Round.DUE]
+    assert deliveries.deliver() == [Outcome.DELIVERED, Outcome.STALE, Outcome.STALE]
+    assert deliveries.receivers.count(event_id) == 2
+
+
+def test_a_first_try_that_is_on_its_way_is_not_doubled(deliveries: DeliveryWorld) -> None:
+    deliveries.connect()
+    event_id = deliveries.accept()
+    deliveries.dispatch(event_id)
+    assert _resend(deliveries, event_id, FIRST) == {FIRST: Round.TRYING}
+    deliveries.deliver()
+    assert deliveries.receivers.count(event_id) == 1
+
+
+def test_a_message_that_is_lost_is_made_up_for_by_the_sweep(deliveries: DeliveryWorld) -> None:
+    deliveries.connect()
+    event_id = _failed(deliveries)
+    deliveries.messages.loses = True
+    _resend(deliveries, event_id)
+    deliveries.messages.loses = False
+    deliveries.receivers.answers[FIRST] = TAKEN
+    deliveries.wait(GRACE)
+    assert deliveries.sweep().sent == 1
+    assert deliveries.deliver() == [Outcome.DELIVERED]
+
+
+def test_a_resend_to_a_paused_connection_goes_out_when_it_is_resumed(deliveries: DeliveryWorld) -> None:
+    deliveries.connect()
+    event_id = _failed(deliveries)
+    deliveries.connect(status=ConnectionStatus.PAUSED)
+    assert _resend(deliveries, event_id, FIRST) == {FIRST: Round.PARKED}
+    assert _resend(deliveries, event_id, FIRST) == {FIRST: Round.PARKED}
+    assert deliveries.messages.waiting == []
+    deliveries.receivers.answers[FIRST] = TAKEN
+    deliveries.connect(draining=True)
+    deliveries.sweep()
+    assert deliveries.deliver() == [Outcome.DELIVERED]
+    assert deliveries.status(event_id) is EventStatus.DELIVERED
+
+
+def test_a_resend_that_ends_because_the_connection_was_deleted_leaves_the_event(deliveries: DeliveryWorld) -> None:
+    deliveries.connect()
+    event_id = deliveries.send()
+    _resend(deliveries, event_id, FIRST)
+    deliveries.connect(status=ConnectionStatus.DELETED)
+    assert deliveries.deliver() == [Outcome.FAILED]
+    assert deliveries.status(event_id) is EventStatus.DELIVERED
+    assert deliveries.delivery(event_id).state is DeliveryState.FAILED
+
+
+def test_a_connection_that_was_made_later_can_have_an_older_event(deliveries: DeliveryWorld) -> None:
+    deliveries.connect()
+    event_id = deliveries.send()
+    deliveries.connect(SECOND)
+    assert _resend(deliveries, event_id, SECOND) == {SECOND: Round.SENT}
+    deliveries.deliver()
+    assert deliveries.receivers.count(event_id, SECOND) == 1
+    assert deliveries.status(event_id) is EventStatus.DELIVERED
+
+
+def test_a_filtered_event_that_is_resent_is_delivered(deliveries: DeliveryWorld) -> None:
+    event_id = deliveries.send()
+    assert deliveries.status(event_id) is EventStatus.FILTERED
+    deliveries.connect()
+    _resend(deliveries, event_id, FIRST)
+    deliveries.deliver()
+    assert deliveries.status(event_id) is EventStatus.DELIVERED
+
+
+def test_an_event_that_was_acknowledged_is_still_dispatched_after_a_resend(deliveries: DeliveryWorld) -> None:
+    """An entry of the resend would look as if the event had been dispatched."""
+    deliveries.connect()
+    deliveries.connect(SECOND)
+    event_id = deliveries.accept(inbox=True)
+    deliveries.inbox.acknowledge(SETTINGS, [event_id])
+    assert _resend(deliveries, event_id, FIRST) == {FIRST: Round.SENT}
+    deliveries.deliver()
+    deliveries.dispatch(event_id)
+    deliveries.deliver()
+    assert deliveries.receivers.count(event_id, SECOND) == 1
+    assert deliveries.status(event_id) is EventStatus.DELIVERED
+
+
+def test_an_event_that_only_the_inbox_has_can_be_sent_to_a_connection(deliveries: DeliveryWorld) -> None:
+    event_id = deliveries.send(inbox=True)
+    deliveries.wait(timedelta(hours=1))
+    deliveries.connect()
+    assert _resend(deliveries, event_id, FIRST) == {FIRST: Round.SENT}
+    deliveries.deliver()
+    assert deliveries.receivers.count(event_id) == 1
+    assert deliveries.waits_in_inbox() == [event_id]
+
+
+# Refusals
+
+
+def test_an_unknown_event_is_refused(deliveries: DeliveryWorld) -> None:
+    deliveries.connect()
+    event_id = deliveries.send()
+    stranger = event_settings(life=SUCCESSOR)
+    result = deliveries.resending.resend(stranger, event_id, FIRST)
+    assert isinstance(result, Refused)
+    assert result.kind is EventRefusal.UNKNOWN_EVENT
+    shown = deliveries.looking.attempts(stranger, event_id)
+    assert isinstance(shown, Refused)
+    assert shown.kind is EventRefusal.UNKNOWN_EVENT
+
+
+def test_unknown_deleted_and_disabled_connections_are_refused(deliveries: DeliveryWorld) -> None:
+    deliveries.connect()
+    event_id = _failed(deliveries)
+    assert _refusal(deliveries, event_id, SECOND) is EventRefusal.NO_SUCH_CONNECTION
+    deliveries.connect(status=ConnectionStatus.DISABLED, reason="gone")
+    assert _refusal(deliveries, event_id, FIRST) is EventRefusal.CONNECTION_DISABLED
+    assert _refusal(deliveries, event_id) is EventRefusal.NOTHING_TO_RESEND
+    deliveries.connect(status=ConnectionStatus.DELETED)
+    assert _refusal(deliveries, event_id, FIRST) is EventRefusal.NO_SUCH_CONNECTION
+
+
+def test_a_connection_of_another_source_is_refused(deliveries: DeliveryWorld) -> None:
+    event_id = deliveries.send()
+    deliveries.connect(origin=SOURCE)
+    assert _refusal(deliveries, event_id, FIRST) is EventRefusal.NOTHING_TO_RESEND
+
+
+def test_an_event_that_is_about_to_expire_is_refused(deliveries: DeliveryWorld) -> None:
+    deliveries.connect()
+    event_id = _failed(deliveries)
+    lasts = deliveries.event(event_id).expires_at - deliveries.clock.now()
+    deliveries.wait(lasts - timedelta(minutes=59))
+    team = event_settings(plan=Plan.TEAM)
+    result = deliveries.resending.resend(team, event_id)
+    assert isinstance(result, Refused)
+    assert result.kind is EventRefusal.EXPIRES_SOON
+
+
+# Looking
+
+
+def test_attempts_are_oldest_first_with_their_answers(deliveries: DeliveryWorld) -> None:
+    deliveries.connect()
+    deliveries.connect(SECOND)
+    deliveries.receivers.answers = {FIRST: BROKEN, SECOND: TAKEN}
+    event_id = deliveries.send()
+    deliveries.wait(timedelta(seconds=6))
+    deliveries.receivers.answers[FIRST] = TAKEN
+    deliveries.deliver()
+    shown = deliveries.looking.attempts(SETTINGS, event_id)
+    assert not isinstance(shown, Refused)
+    assert [(each.ref.connection_id, each.number, each.code, each.milliseconds) for each in shown.attempts] == [
+        (FIRST, 1, 500, 34),
+        (SECOND, 1, 200, 12),
+        (FIRST, 2, 200, 12),
+    ]
+    assert shown.attempts[0].text == "out of order"
+    assert [(each.ref.connection_id, each.state, each.tries) for each in shown.deliveries] == [
+        (FIRST, ShownState.DELIVERED, 2),
+        (SECOND, ShownState.DELIVERED, 1),
+    ]
+
+
+def test_a_delivery_that_nobody_has_tried_is_shown_as_waiting(deliveries: DeliveryWorld) -> None:
+    deliveries.connect()
+    deliveries.connect(SECOND)
+    event_id = deliveries.accept()
+    deliveries.dispatch(event_id)
+    shown = deliveries.looking.attempts(SETTINGS, event_id)
+    assert not isinstance(shown, Refused)
+    assert [each.state for each in shown.deliveries] == [ShownState.WAITING] * 2
+
+
+def _listed(world: DeliveryWorld, state: DeliveryState, *, limit: int) -> list[list[str]]:
+    """The pages of a list."""
+    pages, cursor = [], None
+    while True:
+        page = world.looking.deliveries(SETTINGS, FIRST, state, cursor=cursor, limit=limit)
+        assert not isinstance(page, Refused)
+        pages.append([each.ref.event_id for each in page.deliveries])
+        cursor = page.cursor
+        if cursor is None:
+            return pages
+
+
+def test_failed_deliveries_are_listed_newest_first_in_pages(deliveries: DeliveryWorld) -> None:
+    deliveries.connect()
+    newest_first = [_failed(deliveries) for _ in range(5)][::-1]
+    assert _listed(deliveries, DeliveryState.FAILED, limit=2) == [newest_first[:2], newest_first[2:4], newest_first[4:]]
+
+
+def test_parked_deliveries_are_listed_oldest_first_in_pages(deliveries: DeliveryWorld) -> None:
+    deliveries.connect(status=ConnectionStatus.PAUSED)
+    parked = [deliveries.send() for _ in range(5)]
+    assert _listed(deliveries, DeliveryState.PARKED, limit=2) == [parked[:2], parked[2:4], parked[4:]]
+
+
+@pytest.mark.parametrize("state", [DeliveryState.RETRYING, DeliveryState.DELIVERED])
+def test_a_list_that_would_read_those_of_everybody_is_refused(deliveries: DeliveryWorld, state: DeliveryState) -> None:
+    deliveries.connect()
+    with pytest.raises(Exception, match="only failed and parked ones"):
+        deliveries.looking.deliveries(SETTINGS, FIRST, state, cursor=None, limit=10)
+
+
+def test_another_tenants_connection_is_unknown(deliveries: DeliveryWorld) -> None:
+    deliveries.connect()
+    stranger = event_settings(life=SUCCESSOR)
+    page = deliveries.looking.deliveries(stranger, FIRST, DeliveryState.FAILED, cursor=None, limit=10)
+    assert isinstance(page, Refused)
+    assert page.kind is EventRefusal.NO_SUCH_CONNECTION
+
+
+def test_what_was_resent_is_no_longer_listed_as_failed(deliveries: DeliveryWorld) -> None:
+    deliveries.connect()
+    event_id = _failed(deliveries)
+    assert _listed(deliveries, DeliveryState.FAILED, limit=10) == [[event_id]]
+    _resend(deliveries, event_id)
+    assert _listed(deliveries, DeliveryState.FAILED, limit=10) == [[]]
+
+
+# What grows
+
+
+def test_a_delivery_is_tried_only_so_often_in_all(deliveries: DeliveryWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each try is a row. Somebody who resends in a loop must not make them grow without an end."""
+    monkeypatch.setattr(rounds, "MOST_TRIES", 3)
+    deliveries.connect()
+    event_id = _failed(deliveries)
+    for _ in range(2):
+        assert _resend(deliveries, event_id) == {FIRST: Round.SENT}
+        deliveries.deliver()
+    assert _resend(deliveries, event_id) == {FIRST: Round.EXHAUSTED}
+    assert deliveries.deliver() == []
+    assert deliveries.receivers.count(event_id) == 3
+
+
+def test_an_event_is_sent_only_to_so_many_connections(
+    deliveries: DeliveryWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The row of an event has an entry for each, also for those that were made later, and deleted since."""
+    monkeypatch.setattr(rounds, "MOST_CONNECTIONS", 1)
+    deliveries.connect()
+    event_id = deliveries.send()
+    deliveries.connect(SECOND)
+    assert _resend(deliveries, event_id, SECOND) == {SECOND: Round.EXHAUSTED}
+    assert _resend(deliveries, event_id, FIRST) == {FIRST: Round.SENT}
+
+
+def test_the_attempts_of_an_event_fit_into_an_answer_of_lambda(
+    deliveries: DeliveryWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lambda answers with 6 MB at most. A hostile receiver answers with characters that become 14 bytes there."""
+    connections = [f"conn_{number:024}" for number in range(8)]
+    for each in connections:
+        deliveries.connect(each)
+        deliveries.receivers.answers[each] = replace(UNWANTED, text="\U0001f4a3" * 1000)
+    event_id = deliveries.send()
+    rows = {each.ref: each for each in deliveries.table.attempts(ACME_LIFE, event_id)}
+    many = [replace(each, number=number) for number in range(1, 90) for each in rows.values()]
+    monkeypatch.setattr(deliveries.table, "attempts", lambda *_: many)
+    shown = deliveries.looking.attempts(SETTINGS, event_id)
+    assert isinstance(shown, EventDeliveries)
+    assert (len(shown.attempts), shown.omitted) == (MAX_ATTEMPTS, len(many) - MAX_ATTEMPTS)
+    assert shown.attempts[-1].text
+    assert not shown.attempts[0].text
+    assert len(json.dumps({"body": json.dumps(attempts_response(shown).body)})) < 2_000_000

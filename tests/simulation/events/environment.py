@@ -1,0 +1,377 @@
+"""The event plane in a run: functions that die and interleave, a stream and queues that repeat, lose and delay."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from orchestrator.common.errors import BerthError, Throttled
+from orchestrator.events.delivery.delivering import Delivering
+from orchestrator.events.delivery.dispatching import Dispatching
+from orchestrator.events.delivery.messages import DeliveryMessage
+from orchestrator.events.delivery.records import Answer, Connection, DeliveryRef, DispatchedEvent, Outgoing
+from orchestrator.events.delivery.recovering import Recovering
+from orchestrator.events.delivery.redispatching import Redispatching
+from orchestrator.events.delivery.resending import Resending
+from orchestrator.events.delivery.sweeping import Sweeping
+from orchestrator.events.records import EventSettings, TenantEpoch, UnreadableRow
+from orchestrator.events.refusals import Refused
+from tests.fakes import FakeClock
+from tests.fakes.connections import InMemoryConnections
+from tests.fakes.deliveries import InMemoryDeliveries
+from tests.fakes.events import event_settings
+from tests.simulation.events.checks import Checks
+from tests.simulation.events.faults import Faults
+from tests.simulation.events.receivers import Receivers
+from tests.simulation.suspendable import Abandoned, SuspendableCall
+from tests.simulation.timeline import Kind, Timeline
+
+VISIBILITY = timedelta(seconds=360)
+MAX_RECEIVES = 5
+A_FUNCTION_LIVES = timedelta(seconds=60)
+INSTANCES = 3
+"""Warm instances of the function that delivers. Each remembers connections, and has its own clock."""
+MINUTE = timedelta(minutes=1)
+DAY = timedelta(days=1)
+
+
+class Crash(BaseException):
+    """The function dies."""
+
+
+class SkewedClock:
+    def __init__(self, clock: FakeClock, skew: timedelta) -> None:
+        self._clock = clock
+        self._skew = skew
+
+    def now(self) -> datetime:
+        return self._clock.now() + self._skew
+
+
+@dataclass
+class Port:
+    """A port whose calls may fail, and before which a function may be suspended."""
+
+    name: str
+    inner: Any
+    around: Callable[[str, Callable[[], Any]], Any]
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        call = getattr(self.inner, method)
+        return lambda *args, **named: self.around(f"{self.name}.{method}", lambda: call(*args, **named))
+
+
+@dataclass(eq=False)
+class Call:
+    suspendable: SuspendableCall
+    over: Callable[[BaseException | None], None]
+    dies_at: datetime
+    may_not_send: DeliveryRef | None
+    """A delivery that was on record as delivered before the call began."""
+
+
+@dataclass
+class ConnectionsOfTenant:
+    """Implements :class:`orchestrator.events.delivery.ports.ConnectionsById`."""
+
+    connections: InMemoryConnections
+
+    def connection(self, life: TenantEpoch, connection_id: str) -> Connection | None:
+        found = self.connections.all.get(connection_id)
+        return found if found is not None and found.life == life else None
+
+
+class Environment:
+    def __init__(self, rng: random.Random, faults: Faults, lives: Sequence[TenantEpoch]) -> None:
+        self.rng = rng
+        self.faults = faults
+        self.lives = list(lives)
+        self.clock = FakeClock()
+        self.timeline = Timeline()
+        self.table = InMemoryDeliveries()
+        self.connections = InMemoryConnections()
+        self.receivers = Receivers(rng, failing=faults.failing)
+        self.seen: Counter[str] = Counter()
+        self.checks = Checks(self.table, self.connections, self.receivers)
+        self.log: Callable[[str], None] | None = None
+        self._lagging: InMemoryDeliveries | None = None
+        self._lagging_since = self.clock.now()
+        self._at_work: Call | None = None
+        self._calls: list[Call] = []
+        self._instances = [self._make_delivering() for _ in range(INSTANCES)]
+
+    # Functions
+
+    def _make_delivering(self) -> Delivering:
+        clock = self._a_clock()
+        return Delivering(
+            table=self._table(),
+            connections=self._port("connections", self.connections),
+            changes=self._port("changes", self.connections),
+            sender=self._port("sender", self),
+            queue=self._port("queue", self),
+            clock=clock,
+            monotonic=lambda: clock.now().timestamp(),
+            draw=self.rng.random,
+            pause=lambda _seconds: None,
+        )
+
+    def _make_dispatching(self) -> Dispatching:
+        return Dispatching(
+            table=self._table(),
+            connections=self._port("connections", self.connections),
+            queue=self._port("queue", self),
+            content_of=lambda event: event.content,
+            clock=self._a_clock(),
+        )
+
+    def _make_sweeping(self) -> Sweeping:
+        return Sweeping(
+            table=self._table(),
+            connections=self._port("connections", self.connections),
+            changes=self._port("changes", self.connections),
+            dispatching=self._make_dispatching(),
+            queue=self._port("queue", self),
+            clock=self._a_clock(),
+            random_below=self.rng.randrange,
+        )
+
+    def _make_redispatching(self) -> Redispatching:
+        return Redispatching(
+            settings=self._port("settings", self),
+            table=self._table(),
+            dispatching=self._make_dispatching(),
+            clock=self._a_clock(),
+            random_below=self.rng.randrange,
+        )
+
+    def listed_settings(self) -> list[EventSettings | UnreadableRow]:
+        return [event_settings(life, shards=1) for life in self.lives]
+
+    def _a_clock(self) -> Any:
+        skew = timedelta(seconds=self.rng.uniform(-1, 1) * self.faults.skew)
+        return SkewedClock(self.clock, skew) if skew else self.clock
+
+    def _table(self) -> Any:
+        return self._port("table", self)
+
+    def __getattr__(self, name: str) -> Any:
+        """The table's methods. The lists may lag; everything else is consistent."""
+        lagging = self.__dict__.get("_lagging")
+        if name in ("due", "parked") and lagging is not None and self._lags():
+            self.seen["index lagged"] += 1
+            return getattr(lagging, name)
+        return getattr(self.__dict__["table"], name)
+
+    def _lags(self) -> bool:
+        """An index is behind by a minute at most, and usually by far less."""
+        is_recent = self.clock.now() - self._lagging_since <= MINUTE
+        return is_recent and self.rng.random() < self.faults.index_lag
+
+    def _port(self, name: str, inner: Any) -> Any:
+        return Port(name, inner, self._around)
+
+    def _around(self, name: str, call: Callable[[], Any]) -> Any:
+        faults, rng = self.faults, self.rng
+        if self._at_work and rng.random() < faults.interleave:
+            self._at_work.suspendable.suspend()
+        if name.startswith("table") and rng.random() < faults.throttle:
+            self.seen["throttled"] += 1
+            raise Throttled(f"{name}: Rate exceeded")
+        dies = rng.random() if faults.crash else 0.5
+        if dies < faults.crash:
+            self.seen["crashed before a call"] += 1
+            raise Crash
+        result = call()
+        self.trace(name, result)
+        if dies > 1 - faults.crash:
+            self.seen["crashed after a call"] += 1
+            raise Crash
+        return result
+
+    def call(
+        self,
+        function: Callable[[], Any],
+        over: Callable[[BaseException | None], None],
+        *,
+        may_not_send: DeliveryRef | None = None,
+    ) -> None:
+        call = Call(SuspendableCall(function), over, self.clock.now() + A_FUNCTION_LIVES, may_not_send)
+        self._calls.append(call)
+        self._go_on_with(call)
+
+    def _go_on_with(self, call: Call) -> None:
+        self._at_work = call
+        try:
+            call.suspendable.resume(Crash() if self.clock.now() >= call.dies_at else None)
+        finally:
+            self._at_work = None
+        if not call.suspendable.over:
+            self.seen["suspended"] += 1
+            rest = timedelta(seconds=self.rng.choice((0.01, 0.1, 1, 10, 40)))
+            self.later(min(rest, max(call.dies_at - self.clock.now(), timedelta())), partial(self._go_on_with, call))
+            return
+        self._calls.remove(call)
+        error = call.suspendable.error
+        if error is not None and not isinstance(error, Crash | BerthError):
+            raise error
+        call.over(error)
+
+    def close(self) -> None:
+        for call in self._calls:
+            while not call.suspendable.over:
+                call.suspendable.resume(Abandoned())
+        self._calls.clear()
+
+    # Time
+
+    def later(self, delay: timedelta, action: Callable[[], None]) -> None:
+        jitter = timedelta(milliseconds=self.rng.randrange(1, 400))
+        self.timeline.add(self.clock.now() + delay + jitter, action, Kind.OTHER)
+
+    def run_until(self, until: datetime) -> None:
+        while self.timeline.entries_left and self.timeline.next_due <= until:
+            self.run_next()
+        self.clock.advance(max(until - self.clock.now(), timedelta()))
+
+    def run_next(self) -> None:
+        entry = self.timeline.next()
+        self.clock.advance(max(entry.due - self.clock.now(), timedelta()))
+        if self.faults.index_lag and self.rng.random() < 0.3:
+            self._lagging = InMemoryDeliveries(dict(self.table.rows), dict(self.table.events))
+            self._lagging_since = self.clock.now()
+        entry.action()
+
+    def trace(self, what: str, result: object = "") -> None:
+        if self.log:
+            self.log(f"{self.clock.now():%d %H:%M:%S.%f} {what} {result}")
+
+    # The stream
+
+    def accept(self, event: DispatchedEvent) -> None:
+        self.table.put_event(event.event)
+        self.checks.accepted(event.event)
+        if self.rng.random() < self.faults.lost_batch:
+            self.seen["stream lost a batch"] += 1
+            return
+        batch = [event]
+        self.later(timedelta(seconds=self.rng.choice((0, 1, 30))), partial(self._dispatch, batch))
+        if self.rng.random() < self.faults.repeated_batch:
+            self.seen["stream repeated a batch"] += 1
+            again = timedelta(seconds=self.rng.choice((1, 20, 600, 7_200)))
+            self.later(again, partial(self._dispatch, batch))
+
+    def _dispatch(self, batch: Sequence[DispatchedEvent]) -> None:
+        def over(error: BaseException | None) -> None:
+            if error is not None:
+                self.later(timedelta(seconds=1), partial(self._dispatch, batch))
+
+        self.call(lambda: self._make_dispatching().dispatch(batch), over)
+
+    # The queues
+
+    def send(self, messages: Any) -> Any:
+        """The queue's ``send``, and the sender's."""
+        if isinstance(messages, Outgoing):
+            return self._try(messages)
+        unsent = []
+        for message in messages:
+            if self.rng.random() < self.faults.unsent:
+                self.seen["message not sent"] += 1
+                unsent.append(message)
+            elif self.rng.random() < self.faults.lost:
+                self.seen["message lost"] += 1
+            else:
+                self._send(message)
+        return unsent
+
+    def _send(self, message: DeliveryMessage) -> None:
+        assert message.delay <= timedelta(seconds=900)
+        late = timedelta(minutes=self.rng.choice((1, 4, 20))) if self.rng.random() < self.faults.late else timedelta()
+        self.later(message.delay + late, partial(self._arrive, message, 1))
+        if self.rng.random() < self.faults.twice:
+            self.seen["message twice"] += 1
+            again = timedelta(seconds=self.rng.choice((0, 0, 5, 400)))
+            self.later(message.delay + again, partial(self._arrive, message, 1))
+
+    def _arrive(self, message: DeliveryMessage, receives: int) -> None:
+        def over(error: BaseException | None) -> None:
+            if error is None:
+                return
+            if receives < MAX_RECEIVES:
+                self.later(VISIBILITY, partial(self._arrive, message, receives + 1))
+            else:
+                self.seen["dead letter"] += 1
+                self._recover(message)
+
+        begun = self.checks.begin(message.ref)
+        instance = self.rng.choice(self._instances)
+        self.call(lambda: self._deliver(instance, message), over, may_not_send=message.ref if begun else None)
+
+    def _deliver(self, instance: Delivering, message: DeliveryMessage) -> None:
+        outcome = instance.deliver(message)
+        self.seen[f"outcome {outcome}"] += 1
+
+    def _try(self, outgoing: Outgoing) -> Answer:
+        self.checks.sent(outgoing, self._at_work.may_not_send if self._at_work else None)
+        return self.receivers.send(outgoing)
+
+    def _recover(self, message: DeliveryMessage) -> None:
+        def over(error: BaseException | None) -> None:
+            if error is not None:
+                self.later(timedelta(seconds=60), partial(self._recover, message))
+
+        recovering = Recovering(table=self._table(), clock=self._a_clock())
+        self.call(lambda: recovering.recover(message), over)
+
+    # Schedules
+
+    def sweep(self) -> None:
+        self.call(self._sweep, lambda _error: None)
+
+    def _sweep(self) -> None:
+        for error in self._make_sweeping().sweep(lambda: True).errors:
+            raise error
+
+    def redispatch(self) -> None:
+        """The nightly run. Lambda repeats one that fails, and then an alarm has an operator do so."""
+
+        def over(error: BaseException | None) -> None:
+            if error is not None:
+                self.later(10 * MINUTE, self.redispatch)
+
+        self.call(lambda: self._make_redispatching().nightly(lambda: True), over)
+
+    # What somebody asks for
+
+    def resend(self, ref: DeliveryRef) -> None:
+        resending = Resending(
+            table=self._table(),
+            connections=self._port("connections", ConnectionsOfTenant(self.connections)),
+            queue=self._port("queue", self),
+            clock=self._a_clock(),
+        )
+
+        def resent() -> None:
+            result = resending.resend(event_settings(ref.life), ref.event_id, ref.connection_id)
+            if not isinstance(result, Refused):
+                self.seen[f"resend {result[ref.connection_id]}"] += 1
+
+        self.checks.resent.add(ref)
+        self.call(resent, lambda _error: None)
+
+    def end_faults(self) -> None:
+        self.faults = Faults()
+        self.receivers.failing = 0.0
+        self._lagging = None
+
+    # What somebody configures
+
+    def change_connection(self, connection: Connection, **changes: Any) -> None:
+        there = self.connections.all[connection.connection_id]
+        self.connections.put(replace(there, revision=there.revision + 1, **changes))

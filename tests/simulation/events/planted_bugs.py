@@ -1,0 +1,119 @@
+"""Planted bugs in the event plane. The checks have to find each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+from orchestrator.common.writes import RowExists, Update
+from orchestrator.events.delivery import delivering, dispatching, redispatching, sweeping, transitions
+from orchestrator.events.delivery.delivering import Delivering
+from orchestrator.events.delivery.dispatching import Dispatching
+from orchestrator.events.delivery.records import Delivery
+from orchestrator.events.delivery.sweeping import Sweeping
+from orchestrator.events.delivery.writes import DeliveryWrite, EventKey
+from orchestrator.events.statuses import EventStatus
+from tests.simulation.planting import Bug, all_of, always, replacing, wrapping
+
+SEEDS = range(250)
+"""The seeds in which a bug has to be found."""
+
+
+@dataclass(frozen=True)
+class PlantedBug:
+    bug: Bug
+    found: str
+    """A regular expression for the message of the check that finds the bug."""
+    seeds: range = SEEDS
+    """Those in which it has to be found."""
+
+
+@wrapping("_settled", transitions)
+def _nobody_sets_the_status(settled: Any, *args: Any) -> DeliveryWrite:
+    write: Update[Any] = settled(*args)
+    sets = {name: value for name, value in write.sets.items() if value is not EventStatus.DELIVERED}
+    return replace(write, sets=sets)
+
+
+@wrapping("_settled", transitions)
+def _the_status_is_set_by_whoever_is_done_first(settled: Any, event: Any, *args: Any) -> DeliveryWrite:
+    write: Update[Any] = settled(replace(event, pending=None), *args)
+    return replace(write, condition=RowExists())
+
+
+@wrapping("acknowledged", transitions)
+def _an_acknowledged_event_is_delivered_to_all(acknowledged: Any, event: Any, at: Any) -> Any:
+    sets = {"status": EventStatus.DELIVERED, "delivered_at": at}
+    key = EventKey(event.event.life, event.event.event_id)
+    return [Update(key, sets=sets, clears=["indexed_as", "pending"])] if event.pending else acknowledged(event, at)
+
+
+@wrapping("_failed", Delivering)
+def _a_failed_delivery_has_no_due_time(failed: Any, *args: Any) -> Delivery:
+    return replace(failed(*args), due=None, sent=0)
+
+
+@wrapping("tried", transitions)
+def _the_event_does_not_hear_of_retries(tried: Any, *args: Any) -> Any:
+    return tried(*args)[:2]
+
+
+@wrapping("_claimed", Delivering)
+def _a_finished_delivery_is_tried_again(claimed: Any, self: Delivering, event: Any, delivery: Any, message: Any) -> Any:
+    return claimed(self, replace(event, entries=None), delivery, message)
+
+
+def _forget_what_is_parked(self: Sweeping, connection: Any, _swept: Any) -> Iterator[None]:
+    self._changes.set_drained(connection, found_empty_at=None, draining=False)
+    yield from ()
+
+
+BUGS: dict[str, PlantedBug] = {
+    "nobody sets the status": PlantedBug(_nobody_sets_the_status, "is (received|retrying) with"),
+    "the status is set by whoever is done first": PlantedBug(
+        _the_status_is_set_by_whoever_is_done_first, "is not done|never reached|still to go to|is .* with"
+    ),
+    "an acknowledged event is delivered to all": PlantedBug(
+        _an_acknowledged_event_is_delivered_to_all, "is not done|is .* with|for ever"
+    ),
+    "dispatch does not note who is to have an event": PlantedBug(
+        replacing("wanted_by", always([]), transitions), "is (received|not done)|is .* with"
+    ),
+    "a failed delivery has no due time": PlantedBug(_a_failed_delivery_has_no_due_time, "is not done|for ever"),
+    "the event does not hear of retries": PlantedBug(_the_event_does_not_hear_of_retries, "is not done|for ever"),
+    "a delivered event is sent again": PlantedBug(
+        replacing("entry_of", always(None), delivering.transitions), "sent again after a success|is .* with|is not done"
+    ),
+    "what is parked is forgotten": PlantedBug(
+        replacing("_drain", _forget_what_is_parked, Sweeping), "is not done|for ever"
+    ),
+    "what is parked for ever never fails": PlantedBug(
+        replacing("_fail_expiring", lambda *_: (), Sweeping), "is not done"
+    ),
+    "a breaker that has opened stays open": PlantedBug(
+        all_of(
+            replacing("FIRST_OPEN", timedelta(days=40), sweeping.health),
+            replacing("LONGEST_OPEN", timedelta(days=40), sweeping.health),
+        ),
+        "was not tried for days",
+    ),
+    "the sweep sends nothing": PlantedBug(replacing("_send", lambda *_: None, Sweeping), "was not tried for days"),
+    "a batch that the stream has lost is never found": PlantedBug(
+        replacing("NIGHTLY", timedelta(hours=1), redispatching), "is not done|nobody wanted it"
+    ),
+    "what could not be sent is forgotten": PlantedBug(
+        all_of(
+            replacing("_again", lambda *_: None, Dispatching), replacing("NIGHTLY", timedelta(hours=1), redispatching)
+        ),
+        "is not done|nobody wanted it",
+    ),
+    "a connection gets what came before it was created": PlantedBug(
+        replacing("_was_there", always(True), dispatching), "came before its connection"
+    ),
+    "a resend that is over keeps an event from its first failure": PlantedBug(
+        replacing("_was_resent_before", always(False), delivering), "is not done|still to go to", range(1_500)
+    ),
+    "a finished delivery is tried again": PlantedBug(_a_finished_delivery_is_tried_again, "sent again after a success"),
+}

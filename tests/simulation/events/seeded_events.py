@@ -1,0 +1,249 @@
+"""A seeded run of the event plane: events, changes and faults for a while, then neither, and every delivery ends."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TypeVar
+
+from orchestrator.events.delivery import transitions
+from orchestrator.events.delivery.records import (
+    API_ORIGIN,
+    Connection,
+    ConnectionStatus,
+    DeliveryRef,
+    Destination,
+    DestinationKind,
+    DispatchedEvent,
+    origin_of,
+)
+from orchestrator.events.delivery.writes import AttemptKey, DeliveryKey, EventKey
+from orchestrator.events.event_ids import new_event_id
+from orchestrator.events.plans import Plan, time_to_live
+from orchestrator.events.records import Content, Event, TenantEpoch
+from orchestrator.events.statuses import EventStatus
+from tests.fakes import ACME
+from tests.simulation.events.environment import DAY, MINUTE, Environment
+from tests.simulation.events.faults import Faults, draw_faults
+from tests.simulation.events.receivers import Behaviour
+from tests.simulation.seeded_run import Broken
+
+Choice = TypeVar("Choice")
+
+LIVES = (TenantEpoch(ACME, "5f3a9c01"), TenantEpoch(ACME, "77aa0011"))
+"""Two lives of the same tenant: the second inherits nothing."""
+ORIGINS = (API_ORIGIN, "src_" + "a" * 24)
+TYPES = ("order.created", "order.paid")
+LIMIT = timedelta(days=9)
+"""Everything ends within the life of an event, which is eight days here, and a day for the nightly run."""
+REPLAY = "python -m tests.simulation --events --seed {seed}"
+
+
+def play_seed(seed: int, faults: Faults | None = None) -> Counter[str]:
+    run = SeededEvents(seed, faults)
+    run.play()
+    return run.env.seen
+
+
+class SeededEvents:
+    def __init__(self, seed: int, faults: Faults | None = None) -> None:
+        self.seed = seed
+        self._rng = random.Random(seed)
+        self.env = Environment(self._rng, faults or draw_faults(self._rng), LIVES)
+        self._inbox = self._rng.random() < 0.4
+        self._number = 0
+
+    def play(self) -> None:
+        try:
+            self._act()
+            self._settle()
+            self.env.checks.check_end()
+        except AssertionError as broken:
+            replay = REPLAY.format(seed=self.seed)
+            raise Broken(f"seed {self.seed}: {broken}\nTo replay: {replay}") from broken
+        finally:
+            self.env.close()
+
+    def _act(self) -> None:
+        env, rng = self.env, self._rng
+        for _ in range(rng.randrange(1, 4)):
+            self._connect()
+        actions = [
+            *[self._accept] * 8,
+            self._connect,
+            *[self._pause] * 2,
+            *[self._resume] * 2,
+            self._delete,
+            *[self._acknowledge] * 2,
+            *[self._change_receiver] * 2,
+            *[self._resend] * 3,
+        ]
+        lasts = timedelta(seconds=rng.choice((30, 600, 7_200, 200_000)))
+        end = env.clock.now() + lasts
+        for _ in range(rng.randrange(3, 25)):
+            env.later(lasts * rng.random(), rng.choice(actions))
+        if rng.random() < 0.3:
+            env.later(lasts * rng.random(), self._purge)
+        nightly = env.clock.now() + timedelta(hours=rng.randrange(24))
+        while env.clock.now() < end:
+            env.later(timedelta(), env.sweep)
+            step = MINUTE if lasts < timedelta(hours=3) else timedelta(minutes=30)
+            env.run_until(min(env.clock.now() + step, end))
+            if env.clock.now() >= nightly:
+                env.redispatch()
+                nightly += DAY
+
+    def _settle(self) -> None:
+        """No more faults. Every connection is resumed, and what was accepted has to end."""
+        env = self.env
+        # The last action may be a little late.
+        env.run_until(env.clock.now() + timedelta(seconds=1))
+        env.end_faults()
+        for connection_id, behaviour in list(env.receivers.behaviours.items()):
+            if behaviour is not Behaviour.FAILS or self._rng.random() < 0.5:
+                env.receivers.behaviours[connection_id] = Behaviour.WORKS
+        for connection in list(env.connections.all.values()):
+            if connection.status is ConnectionStatus.PAUSED and self._rng.random() < 0.8:
+                env.connections.resume(connection.connection_id)
+        env.checks.works = {
+            each.connection_id
+            for each in env.connections.all.values()
+            if each.status is ConnectionStatus.ACTIVE
+            and env.receivers.behaviours.get(each.connection_id, Behaviour.WORKS) is Behaviour.WORKS
+        }
+        began, nightly = env.clock.now(), env.clock.now() + timedelta(hours=2)
+        minutes = 0
+        while env.clock.now() < began + LIMIT:
+            if env.clock.now() >= nightly:
+                env.redispatch()
+                nightly = env.clock.now() + DAY
+            env.sweep()
+            minutes += 1
+            # Every minute at first, then more seldom, so that a run of nine days ends soon.
+            env.run_until(env.clock.now() + (MINUTE if minutes < 15 else timedelta(minutes=20)))
+            if env.clock.now() > began + timedelta(days=1) and env.checks.everything_is_settled():
+                break
+        self._note_disabled()
+
+    def _note_disabled(self) -> None:
+        for connection in self.env.connections.all.values():
+            if connection.status is ConnectionStatus.DISABLED:
+                self.env.checks.ended(connection.connection_id)
+
+    def _mostly(self, choices: Sequence[Choice]) -> Choice:
+        """Mostly the first, so that events and connections meet."""
+        return self._rng.choice((choices[0], *choices))
+
+    # Actions
+
+    def _accept(self, life: TenantEpoch | None = None, origin: str | None = None) -> None:
+        env, rng = self.env, self._rng
+        life, origin = life or self._mostly(LIVES), origin or self._mostly(ORIGINS)
+        if life in env.checks.purged:
+            return
+        at = env.clock.now()
+        event = Event(
+            life=life,
+            event_id=new_event_id(at, 0, random_bits=rng.getrandbits),
+            status=EventStatus.RECEIVED,
+            event_type=rng.choice(TYPES),
+            content=Content(b"{}"),
+            expires_at=at + time_to_live(Plan.STARTER),
+            source_id=None if origin == API_ORIGIN else origin,
+            in_inbox=self._inbox,
+        )
+        env.accept(DispatchedEvent(event))
+        if self._inbox and rng.random() < 0.3:
+            self._take_at_once(event)
+
+    def _connect(self) -> None:
+        env, rng = self.env, self._rng
+        self._number += 1
+        life = self._mostly(LIVES)
+        if life in env.checks.purged:
+            return
+        connection = Connection(
+            life=life,
+            connection_id=f"conn_{self._number:024x}",
+            origin=self._mostly(ORIGINS),
+            name="receiver",
+            destination=Destination(DestinationKind.WEBHOOK, "https://receiver.example"),
+            status=ConnectionStatus.ACTIVE,
+            created_at=env.clock.now(),
+            filter=rng.choice((None, None, {"event_type": TYPES[0]})),
+        )
+        env.connections.put(connection)
+        if rng.random() < 0.3:
+            env.receivers.behaviours[connection.connection_id] = rng.choice(list(Behaviour))
+
+    def _a_connection(self) -> Connection | None:
+        there = list(self.env.connections.all.values())
+        return self._rng.choice(there) if there else None
+
+    def _pause(self) -> None:
+        """Often an event comes, and the connection is resumed while messages about it are still on their way."""
+        connection = self._a_connection()
+        if connection is None:
+            return
+        self.env.connections.pause(connection.connection_id)
+        if self._rng.random() < 0.7:
+            self._accept(connection.life, connection.origin)
+            soon = timedelta(seconds=self._rng.choice((10, 60, 300)))
+            self.env.later(soon, lambda: self._resume(connection.connection_id))
+
+    def _resume(self, connection_id: str | None = None) -> None:
+        there = self._a_connection()
+        connection = self.env.connections.all.get(connection_id) if connection_id else there
+        if connection is not None and connection.status is ConnectionStatus.PAUSED:
+            self.env.connections.resume(connection.connection_id)
+
+    def _delete(self) -> None:
+        if connection := self._a_connection():
+            self.env.connections.delete(connection.connection_id)
+            self.env.checks.ended(connection.connection_id)
+
+    def _change_receiver(self) -> None:
+        if connection := self._a_connection():
+            self.env.receivers.behaviours[connection.connection_id] = self._rng.choice(list(Behaviour))
+
+    def _acknowledge(self) -> None:
+        env = self.env
+        waiting = [key for key, row in env.table.rows.items() if isinstance(key, EventKey) and "indexed_as" in row]
+        if waiting:
+            key = self._rng.choice(waiting)
+            event = env.table.event(key.life, key.event_id)
+            assert event is not None
+            if event.event.in_inbox:
+                env.table.apply(transitions.acknowledged(event, env.clock.now()))
+
+    def _resend(self) -> None:
+        """Somebody asks for an event again, often for the last one: it may not be dispatched, or not be tried yet."""
+        env, rng = self.env, self._rng
+        events = list(env.table.events)
+        connection = self._a_connection()
+        if events and connection:
+            event = rng.choice((events[-1], rng.choice(events)))
+            if event.life == connection.life:
+                env.resend(DeliveryRef(event.life, event.event_id, connection.connection_id))
+
+    def _take_at_once(self, event: Event) -> None:
+        """A consumer is quicker than the stream: it acknowledges the event, and asks for it at a connection, too."""
+        env = self.env
+        connections = env.connections.of_origin(event.life, origin_of(event))
+        env.table.apply(transitions.acknowledged(DispatchedEvent(event), env.clock.now()))
+        for connection in connections:
+            env.resend(DeliveryRef(event.life, event.event_id, connection.connection_id))
+
+    def _purge(self) -> None:
+        """A life of the tenant ends: its rows go, whatever is on its way."""
+        env, life = self.env, self._mostly(LIVES)
+        env.checks.purged.add(life)
+        for connection in list(env.connections.all.values()):
+            if connection.life == life:
+                del env.connections.all[connection.connection_id]
+        for key in list(env.table.rows):
+            of = key.ref.life if isinstance(key, DeliveryKey | AttemptKey) else key.life
+            if of == life:
+                del env.table.rows[key]

@@ -1,0 +1,56 @@
+"""The promises of the event plane hold in seeded runs with faults, and the checks find every planted bug.
+
+A failing test names its seed, which fails in the same way again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from orchestrator.events.delivery.delivering import Outcome
+from orchestrator.events.delivery.rounds import Round
+from tests.simulation.events.planted_bugs import BUGS, SEEDS, PlantedBug
+from tests.simulation.events.seeded_events import SeededEvents, play_seed
+from tests.simulation.seeded_run import Broken
+
+
+def play_all(seeds: range) -> Counter[str]:
+    """Play all seeds and return what was seen in them."""
+    return sum((play_seed(seed) for seed in seeds), Counter[str]())
+
+
+def test_the_promises_hold_and_everything_that_may_happen_does() -> None:
+    outcomes = {f"outcome {outcome}" for outcome in Outcome}
+    faults = {
+        "crashed before a call",
+        "crashed after a call",
+        "throttled",
+        "suspended",
+        "message lost",
+        "message twice",
+        "message not sent",
+        "dead letter",
+        "stream repeated a batch",
+        "stream lost a batch",
+        "index lagged",
+    }
+    # Nobody asks often enough for the limit.
+    resends = {f"resend {result}" for result in Round if result is not Round.EXHAUSTED}
+    assert {*outcomes, *faults, *resends} <= set(play_all(SEEDS))
+
+
+def test_the_same_seed_plays_the_same_run() -> None:
+    first, again = SeededEvents(4), SeededEvents(4)
+    for run in (first, again):
+        run.play()
+    assert first.env.table == again.env.table
+    assert first.env.seen == again.env.seen
+
+
+@pytest.mark.parametrize("planted", BUGS.values(), ids=BUGS)
+def test_a_planted_bug_is_found(planted: PlantedBug, monkeypatch: pytest.MonkeyPatch) -> None:
+    planted.bug(monkeypatch)
+    with pytest.raises(Broken, match=planted.found):
+        play_all(planted.seeds)
