@@ -58,7 +58,7 @@ def test_the_start_delivers_an_event_shows_its_tries_and_sends_it_again(shell: S
             queue["connection_id"]: "delivered",
             webhook["connection_id"]: "delivered",
         }
-        assert shell(failed)["events"] == []
+        assert shell(failed.replace("CONNECTION_ID", webhook["connection_id"]))["deliveries"] == []
         again = resend.replace("EVENT_ID", event_id).replace("CONNECTION_ID", webhook["connection_id"])
         assert [each["result"] for each in shell(again)["results"]] == ["sent"]
         eventually(lambda: len(receiver.requests) == 2 or None, what="the event comes again")

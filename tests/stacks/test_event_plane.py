@@ -735,8 +735,7 @@ SENDS_MESSAGES: Grants = {"first tries": {"sqs:SendMessage"}, "other tries": {"s
 READS_CONTENTS: Grants = {"contents": {"s3:GetObject"}, "the bucket of contents": {"s3:ListBucket"}}
 DISPATCHES_EVENTS: Grants = {
     of_tenants(*CONNECTION_ROWS): {"dynamodb:Query"},
-    of_events(EVENT_ROWS): {"dynamodb:GetItem"},
-    of_events(EVENT_ROWS, DELIVERY_ROWS): {"dynamodb:PutItem", "dynamodb:UpdateItem"},
+    of_events(EVENT_ROWS, DELIVERY_ROWS): {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
     **SENDS_MESSAGES,
     **READS_CONTENTS,
 }
@@ -825,13 +824,13 @@ FUNCTIONS: dict[str, Grants] = {
         f"the index by status, rows {DUE_INDEX_ROWS} and {PARKED_INDEX_ROWS} and {REPLAY_INDEX_ROWS}": {
             "dynamodb:Query"
         },
-        of_events(EVENT_ROWS): {"dynamodb:GetItem", "dynamodb:Query"},
+        of_events(EVENT_ROWS): {"dynamodb:Query"},
         of_events(REPLAY_ROWS): {"dynamodb:BatchGetItem", "dynamodb:PutItem"},
     },
     "recover_deliveries": {**CHANGES_DELIVERIES, "lost messages": RECEIVES},
     "redispatch_events": {
         **DISPATCHES_EVENTS,
-        of_events(EVENT_ROWS): {"dynamodb:GetItem", "dynamodb:Query"},
+        of_events(EVENT_ROWS): {"dynamodb:Query"},
         f"the tenants' index, rows {LISTED_SETTINGS}": {"dynamodb:Query"},
         "batches of the stream": RECEIVES,
         "dead letters: redispatches of events": {"sqs:SendMessage"},

@@ -19,6 +19,7 @@ from orchestrator.common.times import timestamp
 from orchestrator.tenants.execution_input import machine_input
 from stacks.common.function_code import module_of
 from tests.fakes import ACME, NAMES, QUEUE, VERSION, World, a_run, take
+from tests.own_log import use_own_log
 
 SECRET = "AQCEAAAAKgAAAAMAAAAAAAAAAXNlY3JldA"
 SIGNED = f"https://cloudformation-custom-resource-response-euwest1.s3.amazonaws.com/arn?X-Amz-Signature={SECRET}"
@@ -38,8 +39,7 @@ def world() -> World:
 
 @pytest.fixture
 def load(world: World, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Load]:
-    # A service of its own has a logger of its own, which writes to this test's standard output.
-    monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", request.node.name)
+    use_own_log(monkeypatch, request)
     monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "Berth")
     monkeypatch.setenv("BERTH_LOCATION", "aws:eu-west-1:000000000000")
     monkeypatch.setattr(custom_resource, "_put", lambda *_: None)

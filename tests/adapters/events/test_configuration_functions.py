@@ -16,6 +16,7 @@ from orchestrator.api.event_configuration_routes import PUT_SETTINGS, TENANT_ROU
 from orchestrator.api.for_operators import for_operators
 from orchestrator.api.reading import decode
 from tests.adapters.events.functions import ADA, GLOBEX, EventFunctions, HttpAnswer, http_event
+from tests.own_log import use_own_log
 
 SOURCE = {"name": "GitHub", "provider": "github", "secret": "correct horse battery"}
 FORM = {"name": "Contact", "origins": ["https://acme.example"]}
@@ -278,8 +279,7 @@ class TestSecrets:
         capsys: pytest.CaptureFixture[str],
         request: pytest.FixtureRequest,
     ) -> None:
-        monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", request.node.name)
-        monkeypatch.setenv("POWERTOOLS_LOG_LEVEL", "INFO")
+        use_own_log(monkeypatch, request)
         key = event_functions.key("admin")
         event_functions.ask("POST /sources", key, body=SOURCE)
         event_functions.ask("POST /sources", key, body={**SOURCE, "secret": "tiny"})

@@ -18,6 +18,7 @@ from tests.adapters.conftest import TABLE
 from tests.adapters.events.functions import EventFunctions, HttpAnswer
 from tests.adapters.events.lives import EVENTS_TABLE
 from tests.fakes import ACME
+from tests.own_log import use_own_log
 
 WEBHOOK = {"name": "Shop", "destination": "webhook", "address": "https://shop.example/hooks"}
 ZAP = {"hookUrl": "https://hooks.zapier.com/hooks/standard/1/abc/", "event_type": "order.created"}
@@ -252,8 +253,7 @@ def test_nothing_secret_is_logged(
     capsys: pytest.CaptureFixture[str],
     request: pytest.FixtureRequest,
 ) -> None:
-    monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", request.node.name)
-    monkeypatch.setenv("POWERTOOLS_LOG_LEVEL", "INFO")
+    use_own_log(monkeypatch, request)
     key = event_functions.key("admin")
     hidden = {**WEBHOOK, "address": "https://shop.example/hunter2", "transform": {"set": {"password": "hunter2"}}}
     created = event_functions.ask("POST /connections", key, body=hidden)

@@ -20,6 +20,7 @@ from orchestrator.events.rates import REQUESTS_SAVED_UP_SECONDS
 from stacks.common.function_code import module_of
 from tests.adapters.events.conftest import BUCKET, EVENTS_TABLE
 from tests.adapters.events.functions import EventFunctions, HttpAnswer, http_event
+from tests.own_log import use_own_log
 
 ORDER = {"event_type": "order.created", "payload": {"order": 42}}
 
@@ -271,14 +272,19 @@ def test_a_list_leaves_out_large_payloads_and_the_event_has_them(event_functions
 
 
 def test_neither_key_nor_payload_is_logged(
-    event_functions: EventFunctions, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    event_functions: EventFunctions,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    request: pytest.FixtureRequest,
 ) -> None:
+    use_own_log(monkeypatch, request)
     monkeypatch.setenv("POWERTOOLS_LOG_LEVEL", "DEBUG")
     key = event_functions.key()
     send(event_functions, key, {"event_type": "a", "payload": {"card": "4242424242424242"}})
     send(event_functions, key, "not json 4242424242424242")
     event_functions.ask("GET /inbox", key)
     shown = capsys.readouterr()
+    assert '"Asked about events"' in shown.out
     assert key not in shown.out + shown.err
     assert "4242424242424242" not in shown.out + shown.err
 

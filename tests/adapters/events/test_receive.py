@@ -30,6 +30,7 @@ from tests.adapters.events.conftest import BUCKET, EVENTS_TABLE
 from tests.adapters.handlers.functions import PROOF, emitter, forget_functions, session
 from tests.fakes import ACME, FakeClock
 from tests.fakes.events import FakeTenants, Watch
+from tests.own_log import use_own_log
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -101,11 +102,9 @@ def receive(
         "BERTH_SECRETS_KEY": client("kms").create_key()["KeyMetadata"]["Arn"],
         "BERTH_EVENTS_ENVIRONMENT": "test",
         "BERTH_API_PROOF_DIGEST": digest_of(PROOF),
-        # A service of its own has a logger of its own, which writes to this test's standard output.
-        "POWERTOOLS_SERVICE_NAME": request.node.name,
         "POWERTOOLS_METRICS_NAMESPACE": "Berth",
-        "POWERTOOLS_LOG_LEVEL": "INFO",
     }
+    use_own_log(monkeypatch, request)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     clock, watch = FakeClock(), Watch()

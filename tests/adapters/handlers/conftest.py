@@ -35,6 +35,7 @@ from tests.adapters.handlers.functions import (
 )
 from tests.adapters.tables import WholeTable
 from tests.fakes import ACME, NEXT_VERSION, VERSION, FakeClock, FakeStacks, a_release
+from tests.own_log import use_own_log
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -115,9 +116,7 @@ def lines(
     capsys: pytest.CaptureFixture[str],
 ) -> Lines:
     """The logs and metrics: lines of JSON on standard output."""
-    # A service of its own has a logger of its own, which writes to this test's standard output.
-    monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", request.node.name)
-    monkeypatch.setenv("POWERTOOLS_LOG_LEVEL", "INFO")
+    use_own_log(monkeypatch, request)
     return lambda: [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 

@@ -338,7 +338,7 @@ class TestAllSteps:
         assert functions.requests == []
 
 
-class TestWhatIsTold:
+class TestWhatIsLogged:
     """Logs and metrics: lines of JSON on standard output."""
 
     def test_a_step_is_logged_with_tenant_execution_and_outcome(self, functions: Functions, lines: Lines) -> None:
@@ -371,5 +371,5 @@ class TestWhatIsTold:
         functions.throttle("TransactWriteItems")
         step(functions, "begin", CREATE)
         (counted,) = [line for line in lines() if "_aws" in line]
-        assert (counted["Throttled"], counted["service"]) == ([1.0], request.node.name)
+        assert (counted["Throttled"], counted["service"]) == ([1.0], request.node.nodeid)
         assert counted["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "Berth"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from orchestrator.adapters.delivery_queues import to_wire
@@ -45,8 +46,11 @@ def test_no_request_is_denied_from_the_connection_to_the_recovery_of_a_lost_mess
                 ref = DeliveryRef(tenant.life, lost, hook["connection_id"])
                 _recover(enforced, DeliveryMessage(ref))
                 assert tenant.table.delivery(ref) is not None
+                not_dispatched = tenant.send({"order": 3})
                 _redispatch(enforced)
+                assert tenant.table.delivery(replace(ref, event_id=not_dispatched)) is not None
             assert tenant.ended(lost).event.status is EventStatus.DELIVERED
+            assert tenant.ended(not_dispatched).event.status is EventStatus.DELIVERED
         tenant.disconnect(queue, hook)
     assert enforced.denials() == []
 
