@@ -21,7 +21,7 @@ from urllib.request import ProxyHandler, build_opener
 
 LOOPBACK = "127.0.0.1"
 SLOW_SECONDS = 3.5
-"""Longer than the 3 seconds after which Berth moves a connection to the queue for slow ones."""
+"""Longer than the 2 seconds after which Berth moves a connection to the queue for slow ones."""
 ID_HEADER = "berth-event-id"
 _WAIT_SECONDS = 60
 

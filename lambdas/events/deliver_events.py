@@ -5,7 +5,7 @@ it to the dead letters. What a receiver answers is on record, whatever it is.
 """
 
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 from lambdas.event_deliveries import report_unreadable
@@ -14,6 +14,7 @@ from lambdas.logs import count, logger
 from orchestrator.adapters.delivery_queues import Received, from_wire, received
 from orchestrator.common.errors import Throttled
 from orchestrator.events.delivery.delivering import Outcome
+from orchestrator.events.delivery.health import SLOW_MILLISECONDS
 
 AT_ONCE = 10
 """As many as there are messages in a batch."""
@@ -36,7 +37,10 @@ delivering = use_cases.delivering
 def handler(event: object, _context: object) -> dict[str, Any]:
     messages = list(received(event))
     with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
-        outcomes = list(pool.map(_deliver, messages))
+        tries = [pool.submit(_deliver, each) for each in messages]
+        if wait(tries, timeout=SLOW_MILLISECONDS / 1000).not_done:
+            _note_slow()
+    outcomes = [each.result() for each in tries]
     counted = Counter(outcomes)
     for outcome, metric in COUNTED.items():
         if counted[outcome]:
@@ -44,6 +48,13 @@ def handler(event: object, _context: object) -> dict[str, Any]:
     report_unreadable()
     failed = [each.message_id for each, outcome in zip(messages, outcomes, strict=True) if outcome in COMES_AGAIN]
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}
+
+
+def _note_slow() -> None:
+    try:
+        delivering.note_slow()
+    except Exception:  # noqa: BLE001 - it is noted at the end of the try, too
+        logger.exception("Slow receivers could not be noted early")
 
 
 def _deliver(given: Received) -> str:

@@ -166,9 +166,14 @@ def test_a_noisy_tenant_pays_for_itself_with_fair_queues_and_the_others_pay_with
     assert fair.milliseconds(95, noisy=True) > fair.milliseconds(95)
 
 
-def test_dead_connections_delay_the_others_until_they_are_known() -> None:
+def test_dead_connections_do_not_delay_the_others() -> None:
     none, dead = Simulation(CALM).run(), Simulation(replace(CALM, dead=10)).run()
     assert dead.failed_tries > 0
     assert len(dead.quiet) < len(none.quiet)
+    assert dead.milliseconds(95) <= 1.5 * none.milliseconds(95)
+
+
+def test_dead_connections_would_delay_the_others_if_they_left_the_quick_queue_only_at_the_end_of_a_try() -> None:
+    none, dead = Simulation(CALM).run(), Simulation(replace(CALM, dead=10, moves_on=False)).run()
     assert dead.milliseconds(95, since=50) <= 1.5 * none.milliseconds(95, since=50)
     assert dead.milliseconds(95) > 1.5 * none.milliseconds(95)

@@ -98,6 +98,7 @@ class Delivering:
         self._clock = clock
         self._draw = draw
         self._pause = pause
+        self._under_way: set[_UnderWay] = set()
 
     def deliver(self, message: DeliveryMessage) -> Outcome:
         """Try once, if there is something to try. A failure of our own is raised, and the message comes again."""
@@ -125,10 +126,33 @@ class Delivering:
             return self._park(event, delivery, ref)
         if message.quick and not connection.health.is_good and self._moved(message):
             return Outcome.MOVED
-        answer = self._sender.send(Outgoing(connection, event.event, now))
+        answer, connection = self._send(Outgoing(connection, event.event, now))
         outcome = self._record(_Try(ref, connection, now, answer), event, delivery)
         self._note_health(connection, answer)
         return outcome
+
+    def note_slow(self) -> None:
+        """Note that the tries that are under way take long, whatever becomes of them.
+
+        From now on, messages for their connections leave the quick queue. A try may take 15 seconds, and until its end
+        dozens of other messages for a receiver that hangs would hold up those for all others.
+        """
+        now = self._clock.now()
+        for each in list(self._under_way):
+            connection = each.connection
+            slow = replace(connection, health=health.while_slow(connection.health, now))
+            if self._changes.set_health(connection, slow.health, draining=connection.draining):
+                each.connection = slow
+            self._remembered.forget((connection.life, connection.connection_id))
+
+    def _send(self, outgoing: Outgoing) -> tuple[Answer, Connection]:
+        """Send, and return the connection with the health that was noted meanwhile."""
+        trying = _UnderWay(outgoing.connection)
+        self._under_way.add(trying)
+        try:
+            return self._sender.send(outgoing), trying.connection
+        finally:
+            self._under_way.discard(trying)
 
     def _connection(self, ref: DeliveryRef, origin: str, *, fresh: bool) -> Connection | None:
         """A connection that has failed may have changed since, and is tried seldom, so it is read anew."""
@@ -336,6 +360,13 @@ class Delivering:
     def _disable(self, connection: Connection, reason: str, at: datetime) -> None:
         self._remembered.forget((connection.life, connection.connection_id))
         self._changes.disable(connection, reason, at)
+
+
+@dataclass(eq=False)
+class _UnderWay:
+    """A try that has not ended."""
+
+    connection: Connection
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 
 from orchestrator.events.delivery.records import Answer, Connection, ConnectionStatus, Health
 
-SLOW_MILLISECONDS = 3_000
-"""A delivery that takes longer moves its connection to the queue for slow ones."""
+SLOW_MILLISECONDS = 2_000
+"""A delivery that takes longer moves its connection to the queue for slow ones, even before it has ended."""
 SLOW_FOR = timedelta(minutes=5)
 """It stays there for so long, however quick its next answers are: a receiver that is slow now and then would otherwise
 hold up the quick ones each time, and cost a write each time."""
@@ -21,6 +21,11 @@ FIRST_OPEN = timedelta(minutes=1)
 LONGEST_OPEN = timedelta(hours=1)
 DISABLED_AFTER = timedelta(days=5)
 """A connection is disabled at a failure once there was nothing but failures for so long."""
+
+
+def while_slow(health: Health, at: datetime) -> Health:
+    """The health during a try that already takes long, however it may end."""
+    return replace(health, slow_since=health.slow_since or at)
 
 
 def after_success(health: Health, answer: Answer, at: datetime) -> Health:

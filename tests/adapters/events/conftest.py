@@ -47,6 +47,7 @@ def event_functions(
         "BERTH_EVENTS_TABLE": EVENTS_TABLE,
         "BERTH_CONTENTS_BUCKET": BUCKET,
         "BERTH_EVENTS_ENVIRONMENT": "test",
+        "BERTH_VERSION": "0.0.0",
         "BERTH_FIRST_QUEUE": client("sqs").create_queue(QueueName="first")["QueueUrl"],
         "BERTH_LATER_QUEUE": client("sqs").create_queue(QueueName="later")["QueueUrl"],
         "BERTH_SECRETS_KEY": client("kms").create_key()["KeyMetadata"]["Arn"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
@@ -93,6 +93,8 @@ class World:
     refuse_messages: bool = False
     answers: list[Answer] = field(default_factory=list)
     """What receivers answer, one after the other; then they take everything."""
+    meanwhile: Callable[[], None] = lambda: None
+    """What happens during a try."""
     tried: list[Outgoing] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -192,6 +194,7 @@ class Receivers:
 
     def send(self, outgoing: Outgoing) -> Answer:
         self.world.tried.append(outgoing)
+        self.world.meanwhile()
         return self.world.answers.pop(0) if self.world.answers else DELIVERED
 
 
@@ -286,6 +289,30 @@ def test_first_tries_of_a_connection_that_has_become_slow_leave_the_quick_queue(
     assert len(world.tried) == 1
     assert world.deliver_all() == [Outcome.DELIVERED]
     assert world.status(late) is EventStatus.DELIVERED
+
+
+def test_a_connection_leaves_the_quick_queue_while_its_receiver_hangs(world: World) -> None:
+    world.connect(FIRST)
+    world.accept_and_dispatch()
+    world.meanwhile = world.delivering.note_slow
+    world.answers = [replace(REFUSED, milliseconds=15_000)]
+    (message,) = world.sent
+    assert world.delivering.deliver(message) is Outcome.RETRYING
+    world.sent.clear()
+    world.accept_and_dispatch()
+    assert [each.quick for each in world.sent] == [False]
+    # Its failure is noted, too, at the end of the try.
+    assert world.connections.all[FIRST].health.failing_since is not None
+
+
+def test_a_try_that_took_long_and_ended_well_leaves_its_connection_among_the_slow(world: World) -> None:
+    world.connect(FIRST)
+    world.meanwhile = world.delivering.note_slow
+    world.answers = [replace(DELIVERED, milliseconds=4_000)]
+    world.accept_and_dispatch()
+    assert world.deliver_all() == [Outcome.DELIVERED]
+    world.accept_and_dispatch()
+    assert [each.quick for each in world.sent] == [False]
 
 
 def test_a_first_try_that_cannot_leave_the_quick_queue_is_made_there(world: World) -> None:

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import importlib
 import json
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from orchestrator.adapters.delivery_queues import to_wire
 from orchestrator.adapters.dynamodb.deliveries import DynamoDeliveries
 from orchestrator.adapters.dynamodb.event_keys import EVENTS_PREFIX
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.delivery import transitions
-from orchestrator.events.delivery.records import Attempt, Delivery, DeliveryRef, DeliveryState
+from orchestrator.events.delivery.messages import DeliveryMessage
+from orchestrator.events.delivery.records import (
+    Answer,
+    Attempt,
+    Connection,
+    Delivery,
+    DeliveryRef,
+    DeliveryState,
+    Verdict,
+)
 from orchestrator.events.event_ids import event_timestamp
 from orchestrator.events.records import TenantEpoch
 from stacks.common.function_code import module_of
@@ -27,6 +40,8 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 GLOBEX = TenantId.parse("globex")
+_PATIENCE = 30.0
+"""Seconds that a test waits for another thread."""
 
 
 class Context:
@@ -77,6 +92,11 @@ class Scene:
 
     def sweep(self) -> None:
         importlib.import_module(module_of("sweep_deliveries")).handler({}, Context())
+
+    def connections(self) -> Sequence[Connection]:
+        ports = importlib.import_module("lambdas.event_runtime").use_cases.ports
+        found: Sequence[Connection] = ports.connections.of_origin(self.life, "api")
+        return found
 
     def messages(self) -> list[dict[str, Any]]:
         """The messages for other tries. None may be in the queue of first tries."""
@@ -213,3 +233,34 @@ def test_keys_that_only_read_send_nothing_again(scene: Scene) -> None:
     for route, ids in (("POST /events/{eventId}/resend", {"eventId": event_id}), ("POST /replays", {})):
         refused = scene.functions.ask(route, reader, ids=ids)
         assert (refused.status, refused.kind) == (403, "missing-scope")
+
+
+def test_a_receiver_that_hangs_is_noted_before_its_try_has_ended(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    deliver_events = importlib.import_module(module_of("deliver_events"))
+    started, noted = threading.Event(), threading.Event()
+
+    class Hanging:
+        def send(self, _outgoing: object) -> Answer:
+            started.set()
+            assert noted.wait(_PATIENCE)
+            return Answer(Verdict.DELIVERED, 4_000, 200, "")
+
+    note_slow, real_wait = deliver_events.delivering.note_slow, deliver_events.wait
+
+    def note() -> None:
+        note_slow()
+        noted.set()
+
+    def wait_a_little(tries: Sequence[Future[str]], timeout: float) -> object:
+        assert timeout == 2.0
+        assert started.wait(_PATIENCE)
+        return real_wait(tries, timeout=0)
+
+    monkeypatch.setattr(deliver_events.delivering, "_sender", Hanging())
+    monkeypatch.setattr(deliver_events.delivering, "note_slow", note)
+    monkeypatch.setattr(deliver_events, "wait", wait_a_little)
+    message = DeliveryMessage(DeliveryRef(scene.life, scene.send(), scene.connection))
+    records = {"Records": [{"messageId": "1", "body": to_wire(message)}]}
+    assert deliver_events.handler(records, None) == {"batchItemFailures": []}
+    (found,) = scene.connections()
+    assert found.health.slow_since is not None
