@@ -28,6 +28,11 @@ def _is_closed(berth: Deployed, tenant: TenantId) -> bool | None:
     return True if not unfinished and berth.table.lock(tenant) is None else None
 
 
+def _has_queue(berth: Deployed, tenant: TenantId) -> bool | None:
+    metadata = berth.table.metadata(tenant)
+    return True if metadata is not None and metadata.queue is not None else None
+
+
 def test_an_update_that_fails_is_recorded_and_retried(enforced: Enforced) -> None:
     root, operator = enforced.root, enforced.operator
     tenant = TenantId("update-fails")
@@ -47,6 +52,20 @@ def test_an_operation_whose_execution_is_aborted_is_closed(enforced: Enforced) -
         eventually(lambda: root.table.lock(tenant), what="the create has begun")
         root.client("stepfunctions").stop_execution(executionArn=execution)
     eventually(lambda: _is_closed(root, tenant), what="the create is closed")
+    assert enforced.denials() == []
+
+
+def test_an_operation_whose_execution_is_aborted_when_its_stack_is_complete_has_succeeded(enforced: Enforced) -> None:
+    root, operator = enforced.root, enforced.operator
+    tenant = TenantId("create-dies-late")
+    with root.held_up("inspect_stack"):
+        execution = create(operator, tenant).body["execution"]
+        # The tenant's stack records its queue itself.
+        eventually(lambda: _has_queue(root, tenant), what="the stack has its queue")
+        eventually(lambda: root.stack(tenant)["StackStatus"] == "CREATE_COMPLETE" or None, what="the stack is complete")
+        root.client("stepfunctions").stop_execution(executionArn=execution)
+    eventually(lambda: _is_closed(root, tenant), what="the create is closed")
+    assert root.ask(tenant).status == 200
     assert enforced.denials() == []
 
 
