@@ -6,7 +6,6 @@ was noted the first time stays, whatever has been configured meanwhile.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -28,6 +27,7 @@ from orchestrator.events.delivery.records import (
     only_connection,
     origin_of,
 )
+from orchestrator.events.documents import parse_json
 from orchestrator.events.records import Content, Event, TenantEpoch
 from orchestrator.events.statuses import EventStatus
 
@@ -214,7 +214,8 @@ def _filterable(event: Event, content: Content | None) -> Filterable:
 
 
 def _json(content: Content | None) -> object:
+    """The payload, read as a transform reads it: what the one takes for JSON is JSON for the other."""
     try:
-        return json.loads(content.body) if content else None
+        return parse_json(content.body) if content else None
     except (ValueError, RecursionError):
         return None
