@@ -15,6 +15,7 @@ from orchestrator.api.fields import or_unset
 from orchestrator.cli import event_view, render
 from orchestrator.cli.api import Document
 from orchestrator.cli.control_plane import ControlPlane
+from orchestrator.cli.event_types import EventType
 from orchestrator.cli.events_api import ask_for
 from orchestrator.cli.invocation import Invocation, Json, Tenant
 from orchestrator.common.errors import InvalidRequest
@@ -53,9 +54,6 @@ _AGO = re.compile(r"(\d{1,6})([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 TIME_HELP = "ISO 8601, or how long ago: 30m, 2h, 7d."
 
-EventType = Annotated[
-    str | None, typer.Option("--type", metavar="TYPE", help="Only events of this type.", show_default=False)
-]
 EventIdArgument = Annotated[
     str, typer.Argument(metavar="EVENT_ID", help="The event's id: see berth events list.", show_default=False)
 ]
