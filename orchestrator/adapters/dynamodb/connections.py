@@ -1,6 +1,6 @@
 """Connections, as dispatch, deliveries and the sweep read and change them.
 
-A row that cannot be read is reported and left out, so that it stops nobody else's deliveries.
+A row that cannot be read is reported, and returned as such: it was not deleted, so its deliveries wait.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class DynamoConnections:
         self._reads = Reads(client, table)
         self._report = report
 
-    def of_origin(self, life: TenantEpoch, origin: str) -> Sequence[Connection]:
+    def of_origin(self, life: TenantEpoch, origin: str) -> Sequence[Connection | UnreadableRow]:
         rows = self._reads.partition(event_keys.origin_pk(life, origin), event_keys.CONNECTION_PREFIX)
         return [each for row in rows if (each := self._of(life, row))]
 
-    def connection(self, life: TenantEpoch, origin: str, connection_id: str) -> Connection | None:
+    def connection(self, life: TenantEpoch, origin: str, connection_id: str) -> Connection | UnreadableRow | None:
         row = self._reads.get(event_keys.connection_key(life, origin, connection_id))
         return self._of(life, row) if row else None
 
@@ -54,11 +54,11 @@ class DynamoConnections:
             if isinstance(found, UnreadableRow) or found.needs_care:
                 yield found
 
-    def _of(self, life: TenantEpoch, row: Item) -> Connection | None:
+    def _of(self, life: TenantEpoch, row: Item) -> Connection | UnreadableRow | None:
         found = read_row(row, connection_from)
         if isinstance(found, UnreadableRow):
             self._report(found)
-            return None
+            return found
         return found if found.life == life else None
 
 

@@ -147,9 +147,10 @@ def test_a_damaged_row_stops_nobody_else_and_is_reported(world: World) -> None:
     broken = world.put(connection_id="conn_" + "b" * 24, status=ConnectionStatus.PAUSED)
     healthy = world.put(status=ConnectionStatus.PAUSED)
     world.damage(broken)
-    assert world.ids(ACME_LIFE, API_ORIGIN) == {healthy.connection_id}
-    assert world.connections.connection(ACME_LIFE, API_ORIGIN, broken.connection_id) is None
-    assert [each.row for each in world.unreadable] == [f"SRC#api#{ACME_LIFE} / CONN#{broken.connection_id}"] * 2
+    row = UnreadableRow(f"SRC#api#{ACME_LIFE} / CONN#{broken.connection_id}")
+    assert set(world.connections.of_origin(ACME_LIFE, API_ORIGIN)) - {row} == {world.read(healthy)}
+    assert world.connections.connection(ACME_LIFE, API_ORIGIN, broken.connection_id) == row
+    assert world.unreadable == [row] * 2
     assert world.care() == {healthy.connection_id}
     assert len(list(world.connections.needing_care())) == 2
 
