@@ -462,7 +462,12 @@ class EventUseCases:
         from orchestrator.events.delivery.looking import Looking
 
         ports = self.ports
-        return Looking(table=ports.deliveries, connections=ports.connections_by_id, clock=ports.clock)
+        return Looking(
+            table=ports.deliveries,
+            connections=ports.connections_by_id,
+            origins=ports.connections,
+            clock=ports.clock,
+        )
 
     @property
     def resending(self) -> Resending:

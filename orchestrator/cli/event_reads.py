@@ -98,7 +98,8 @@ def list_events(
 ) -> None:
     """List the events of a tenant, newest first.
 
-    Use at most one of --type, --source and --form.
+    Use at most one of --type, --source and --form. Events that wait in the inbox are
+    undelivered, whatever their deliveries do: see berth attempts.
     """
     if every and limit:
         raise typer.BadParameter("cannot be combined with --all.", param_hint="'--limit'")
@@ -131,13 +132,22 @@ def list_events(
         if as_json:
             render.show_json({"events": found, "cursor": cursor})
             return
+        leaves_out_inbox = status in (EventStatus.RETRYING, EventStatus.FAILED)
         if found:
             event_view.show_list(found)
+        elif leaves_out_inbox:
+            render.show_line(f"Tenant {tenant_id} has no such events outside its inbox.")
         else:
             render.show_line(f"Tenant {tenant_id} has no {'events yet' if wanted == ListEvents() else 'such events'}.")
             render.note(f"How to send one: berth events send --help. Its keys: berth keys list {tenant_id}")
         if cursor:
             render.note(f"There are more events. List all: --all. Or continue from here: --cursor {cursor}")
+        if leaves_out_inbox:
+            render.note(
+                "Events that wait in the inbox are not in this list. They are undelivered, whatever their deliveries "
+                f"do: see berth inbox {tenant_id}, and of each berth attempts {tenant_id} EVENT_ID. Deliveries that "
+                f"failed or are parked, of all events: berth deliveries {tenant_id} CONNECTION_ID"
+            )
 
 
 def show(

@@ -148,7 +148,7 @@ class DeliveryWorld:
         self.managing = ManagingReplays(
             replays=self.replays, connections=by_id, origins=self.connections, clock=self.clock
         )
-        self.looking = Looking(table=self.table, connections=by_id, clock=self.clock)
+        self.looking = Looking(table=self.table, connections=by_id, origins=self.connections, clock=self.clock)
 
     def replaying(self) -> Replaying:
         return Replaying(
