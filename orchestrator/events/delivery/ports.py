@@ -46,6 +46,18 @@ class Connections(Protocol):
         ...
 
 
+class ListedConnections(Protocol):
+    """Connections of all tenants that are in an index, as they are now. Rows that cannot be read are left out."""
+
+    def disabled(self, limit: int) -> Sequence[Connection]:
+        """Those that are disabled, and that the sweep is done with."""
+        ...
+
+    def cared_for(self, limit: int) -> Sequence[Connection]:
+        """Those that the sweep looks after."""
+        ...
+
+
 class ConnectionsById(Protocol):
     def connection(self, life: TenantEpoch, connection_id: str) -> Connection | None:
         """A consistent read. Deleted connections are included. Another tenant's connection is not found."""
