@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         Connections,
         ConnectionsById,
         DeliveryTable,
+        ListedConnections,
         Mails,
         MessageQueue,
         QueueMessages,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from orchestrator.events.delivery.resending import Resending
     from orchestrator.events.delivery.sending import Sending
     from orchestrator.events.delivery.sweeping import Sweeping
+    from orchestrator.events.delivery.troubles import ListingTroubles
     from orchestrator.events.inbox import Inbox
     from orchestrator.events.listing import Listing
     from orchestrator.events.ports import (
@@ -202,6 +204,9 @@ class EventPorts(Protocol):
 
     @property
     def connections_by_id(self) -> ConnectionsById: ...
+
+    @property
+    def listed_connections(self) -> ListedConnections: ...
 
     @property
     def deliveries(self) -> DeliveryTable: ...
@@ -462,7 +467,12 @@ class EventUseCases:
         from orchestrator.events.delivery.looking import Looking
 
         ports = self.ports
-        return Looking(table=ports.deliveries, connections=ports.connections_by_id, clock=ports.clock)
+        return Looking(
+            table=ports.deliveries,
+            connections=ports.connections_by_id,
+            origins=ports.connections,
+            clock=ports.clock,
+        )
 
     @property
     def resending(self) -> Resending:
@@ -597,6 +607,12 @@ class EventUseCases:
             settle=ports.settings.purge_settle,
             has_time=has_time,
         )
+
+    @property
+    def listing_troubles(self) -> ListingTroubles:
+        from orchestrator.events.delivery.troubles import ListingTroubles
+
+        return ListingTroubles(connections=self.ports.listed_connections)
 
     @property
     def listing_purges(self) -> ListingPurges:

@@ -6,6 +6,8 @@ from typing import Any
 from lambdas import event_changes, event_configuration, event_connections, event_looking, event_reads, event_usage
 from lambdas.event_runtime import use_cases
 from lambdas.event_serving import Answer, Answered, Event, Served, read_json, respond
+from orchestrator.api.connection_answers import troubles_response
+from orchestrator.api.connection_routes import LIST_TROUBLES
 from orchestrator.api.event_configuration_answers import refusal_response, settings_response
 from orchestrator.api.event_configuration_routes import PUT_SETTINGS
 from orchestrator.api.event_read_answers import event_credentials_response
@@ -54,6 +56,11 @@ def _list_purges(event: Event) -> Answered:
     return Answered(purges_response(use_cases.listing_purges.purges(), use_cases.ports.clock.now()))
 
 
+def _list_troubles(event: Event) -> Answered:
+    read_json(LIST_TROUBLES, event)
+    return Answered(troubles_response(use_cases.listing_troubles.list()))
+
+
 def _get_credentials(event: Event) -> Answered:
     """Temporary credentials for a tenant's own programs. The response is not logged, because it holds secrets."""
     tenant = TenantId.parse(read_json(GET_CREDENTIALS, event).tenant_id)
@@ -73,6 +80,7 @@ def _get_credentials(event: Event) -> Answered:
 ROUTES = {for_operators(each.route).key: _answer(each) for each in SERVED} | {
     PUT_SETTINGS.key: _put_settings,
     LIST_PURGES.key: _list_purges,
+    LIST_TROUBLES.key: _list_troubles,
     GET_CREDENTIALS.key: _get_credentials,
 }
 

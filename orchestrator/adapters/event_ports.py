@@ -244,6 +244,10 @@ class AwsEventPorts:
         return DynamoDeliveries(self._dynamodb, self.settings.events_table, report=self._unreadable.append)
 
     @property
+    def listed_connections(self) -> DynamoConnections:
+        return self.connections
+
+    @property
     def connections_by_id(self) -> DynamoConfigurationTable:
         from orchestrator.events.changes import BERTH
 

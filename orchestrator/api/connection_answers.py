@@ -12,6 +12,7 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import timestamp
 from orchestrator.events.configuring_connections import IssuedSecret
 from orchestrator.events.delivery.records import Connection
+from orchestrator.events.delivery.troubles import Troubles
 from orchestrator.events.refusals import Refused
 from orchestrator.events.sending_tests import SentTest
 
@@ -77,6 +78,21 @@ def unsubscribed_response(outcome: Connection | Refused | None, tenant: TenantId
 
 def samples_response(samples: Sequence[Mapping[str, Any]]) -> Response:
     return json_response(200, {"samples": list(samples)})
+
+
+def troubles_response(troubles: Troubles) -> Response:
+    shown = [
+        {
+            "tenant_id": connection.life.tenant.value,
+            "connection_id": connection.connection_id,
+            "name": connection.name,
+            "trouble": trouble.value,
+            "reason": connection.reason,
+            "failing_since": _moment(connection.health.failing_since),
+        }
+        for connection, trouble in troubles.connections
+    ]
+    return json_response(200, {"connections": shown, "more": troubles.more})
 
 
 def _deleted(tenant: TenantId, connection_id: str) -> Response:

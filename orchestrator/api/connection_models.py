@@ -16,7 +16,7 @@ from orchestrator.events.configuring_connections import (
     ConnectionChange,
     NewConnection,
 )
-from orchestrator.events.delivery import records
+from orchestrator.events.delivery import records, troubles
 from orchestrator.events.delivery.addresses import MAX_URL
 from orchestrator.events.delivery.retries import DEFAULT_WAITS, MAX_DURATION, MAX_TRIES, RetrySchedule, retry_schedule
 from orchestrator.events.resource_ids import IdPrefix, id_pattern
@@ -205,6 +205,31 @@ class Connections(EventWire, frozen=True, kw_only=True):
     """All connections of a tenant, oldest first."""
 
     connections: Annotated[list[Connection], Meta(max_length=MAX_PER_TENANT)]
+
+
+class TroubledConnection(EventWire, frozen=True, kw_only=True):
+    """A connection whose deliveries fail or wait."""
+
+    tenant_id: TenantIdText
+    connection_id: ConnectionId
+    name: ResourceName
+    trouble: Annotated[
+        troubles.Trouble,
+        Meta(
+            title="ConnectionTrouble",
+            description="disabled: its deliveries fail. failing: its receiver has failed for minutes, and its "
+            "deliveries wait. paused: somebody has paused it, and its deliveries wait.",
+        ),
+    ]
+    reason: Annotated[str | None, Meta(description="Why the connection is disabled.")]
+    failing_since: Annotated[Moment | None, Meta(description="The first failure since the last success.")]
+
+
+class TroubledConnections(EventWire, frozen=True, kw_only=True):
+    """Connections of all tenants whose deliveries fail or wait: disabled, failing, paused, in this order."""
+
+    connections: Annotated[list[TroubledConnection], Meta(max_length=troubles.MAX_SHOWN)]
+    more: Annotated[bool, Meta(description="True if there are others, which are left out.")]
 
 
 class DeletedConnection(EventWire, frozen=True, kw_only=True):

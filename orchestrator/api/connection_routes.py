@@ -15,6 +15,7 @@ from orchestrator.api.connection_models import (
     SentTest,
     SubscribeZap,
     Subscription,
+    TroubledConnections,
     UpdateConnection,
 )
 from orchestrator.api.event_configuration_models import NoParameters
@@ -29,6 +30,7 @@ from orchestrator.api.event_problems import (
 )
 from orchestrator.api.event_routes import BY_KEY
 from orchestrator.api.for_operators import for_operators
+from orchestrator.api.problems import INVALID_REQUEST, NOT_THROUGH_THE_API, TRY_AGAIN
 from orchestrator.api.route import NO_STORE, Answer, AnyRoute, Audience, Rate, Route
 from orchestrator.events.configuring_connections import MAX_PER_ORIGIN, MAX_PER_TENANT
 from orchestrator.events.delivery.signing import ROTATION_OVERLAP
@@ -198,6 +200,18 @@ GET_SAMPLES: Route[GetSamples, Samples] = Route(
     problems=BY_KEY,
 )
 
+LIST_TROUBLES: Route[NoParameters, TroubledConnections] = Route(
+    name="listTroubledConnections",
+    method="GET",
+    path="/troubled-connections",
+    audience=Audience.OPERATOR,
+    rate=Rate.READS,
+    summary="List connections of all tenants whose deliveries fail or wait",
+    request=NoParameters,
+    answers=(Answer(200, TroubledConnections, "The connections."),),
+    problems=(INVALID_REQUEST, NOT_THROUGH_THE_API, TRY_AGAIN),
+)
+
 TENANT_ROUTES: tuple[AnyRoute, ...] = (
     LIST_CONNECTIONS,
     CREATE_CONNECTION,
@@ -214,4 +228,4 @@ TENANT_ROUTES: tuple[AnyRoute, ...] = (
 )
 """The routes of tenants. Each has a route for operators."""
 
-ROUTES: tuple[AnyRoute, ...] = (*TENANT_ROUTES, *map(for_operators, TENANT_ROUTES))
+ROUTES: tuple[AnyRoute, ...] = (*TENANT_ROUTES, *map(for_operators, TENANT_ROUTES), LIST_TROUBLES)

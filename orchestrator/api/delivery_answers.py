@@ -28,8 +28,8 @@ def attempts_response(found: EventDeliveries | Refused) -> Response:
         200,
         {
             **{name: event[name] for name in ("tenant_id", "event_id", "status")},
-            "deliveries": [_delivery(each) for each in found.deliveries],
-            "attempts": [_attempt(each) for each in found.attempts],
+            "deliveries": [_delivery(each, found.names) for each in found.deliveries],
+            "attempts": [_attempt(each, found.names) for each in found.attempts],
             "attempts_omitted": found.omitted,
         },
     )
@@ -38,7 +38,8 @@ def attempts_response(found: EventDeliveries | Refused) -> Response:
 def deliveries_response(page: DeliveryPage | Refused) -> Response:
     if isinstance(page, Refused):
         return refusal_response(page)
-    return json_response(200, {"deliveries": [_delivery(each) for each in page.deliveries], "cursor": page.cursor})
+    deliveries = [_delivery(each, {each.ref.connection_id: page.connection_name}) for each in page.deliveries]
+    return json_response(200, {"deliveries": deliveries, "cursor": page.cursor})
 
 
 def resent_response(life: TenantEpoch, event_id: str, results: Mapping[str, Round] | Refused) -> Response:
@@ -64,10 +65,11 @@ def replays_response(replays: Sequence[Replay], cursor: str | None, *, asked_by:
     return json_response(200, {"replays": [_replay(each, asked_by) for each in replays], "cursor": cursor})
 
 
-def _delivery(delivery: ShownDelivery) -> dict[str, object]:
+def _delivery(delivery: ShownDelivery, names: Mapping[str, str]) -> dict[str, object]:
     return {
         "event_id": delivery.ref.event_id,
         "connection_id": delivery.ref.connection_id,
+        "connection_name": names.get(delivery.ref.connection_id),
         "status": delivery.state.value,
         "tries": delivery.tries,
         "at": _time(delivery.at),
@@ -78,9 +80,10 @@ def _delivery(delivery: ShownDelivery) -> dict[str, object]:
     }
 
 
-def _attempt(attempt: Attempt) -> dict[str, object]:
+def _attempt(attempt: Attempt, names: Mapping[str, str]) -> dict[str, object]:
     return {
         "connection_id": attempt.ref.connection_id,
+        "connection_name": names.get(attempt.ref.connection_id),
         "number": attempt.number,
         "at": event_timestamp(attempt.at),
         "delivered": attempt.delivered,

@@ -62,6 +62,9 @@ ReplayId = Annotated[
         description="Ids sort by time.",
     ),
 ]
+ConnectionName = Annotated[
+    str, Meta(title="ConnectionName", description="null if the connection was deleted, and its record is gone.")
+]
 ReplayStatus = Annotated[replays.ReplayStatus, Meta(title="ReplayStatus")]
 Number = Annotated[int, Meta(ge=0)]
 
@@ -88,7 +91,8 @@ class ListDeliveries(OfConnection, frozen=True, kw_only=True):
         str,
         Meta(
             description="failed, newest first, or parked, oldest event first. Other deliveries are not listed by "
-            "connection: list the events with that status instead."
+            "connection: list the events with that status. Those that wait in the inbox are undelivered, whatever "
+            "their deliveries do: get the attempts of each."
         ),
     ] = DeliveryState.FAILED.value
     cursor: (
@@ -150,6 +154,7 @@ class Delivery(EventWire, frozen=True, kw_only=True):
 
     event_id: EventId
     connection_id: ConnectionId
+    connection_name: ConnectionName | None
     status: DeliveryStatus
     tries: Annotated[int, Meta(ge=0, description="Tries that have ended.")]
     at: Annotated[EventTime | None, Meta(description="When it ended, or was last tried.")]
@@ -163,6 +168,7 @@ class DeliveryAttempt(EventWire, frozen=True, kw_only=True):
     """One try."""
 
     connection_id: ConnectionId
+    connection_name: ConnectionName | None
     number: Annotated[int, Meta(ge=1, description="Counts the tries for this connection.")]
     at: EventTime
     delivered: bool

@@ -52,7 +52,16 @@ class ListEvents(EventRequest, frozen=True, kw_only=True):
     since: TimeText | UnsetType = UNSET
     until: TimeText | UnsetType = UNSET
     event_type: EventType | UnsetType = UNSET
-    status: Annotated[str, Meta(description=f"One of {', '.join(_STATUS_WORDS)}.")] | UnsetType = UNSET
+    status: (
+        Annotated[
+            str,
+            Meta(
+                description=f"One of {', '.join(_STATUS_WORDS)}. Events that wait in the inbox are undelivered, "
+                "whatever their deliveries do, so a list of retrying or failed events leaves them out."
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
     source_id: SourceId | UnsetType = UNSET
     form_id: FormId | UnsetType = UNSET
     cursor: Cursor | UnsetType = UNSET

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 import typer
 from msgspec import UNSET, UnsetType
 from rich.text import Text
@@ -27,6 +28,7 @@ from orchestrator.api.fields import or_unset
 from orchestrator.api.route import Route
 from orchestrator.cli import render
 from orchestrator.cli.api import Document
+from orchestrator.cli.event_types import checked_types
 from orchestrator.cli.events_api import ask_for, order, reason
 from orchestrator.cli.invocation import NOT_ASKED, Invocation, Json, Tenant
 from orchestrator.common.errors import InvalidRequest
@@ -54,6 +56,12 @@ _STYLES = {"active": "green", "paused": "magenta", "disabled": "bold red"}
 _WHERE = "Destination (the tenant's own queue if none is given)"
 _WHAT = "Which events, and how"
 
+_NOTHING_TO_CHANGE = (
+    "Say what to change: the name (--name), the address (--address), which events the connection gets (--type, "
+    "--filter-file or --no-filter), its transform (--transform-file or --no-transform), or the waits between tries "
+    "(--retry or --usual-retries)."
+)
+
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", epilog=_EXAMPLES)
 
 ConnectionId = Annotated[
@@ -68,6 +76,7 @@ Types = Annotated[
         "--type",
         metavar="TYPE",
         help="Deliver only events of this type; may be repeated. Without it, all are delivered.",
+        callback=checked_types,
         rich_help_panel=_WHAT,
     ),
 ]
@@ -223,14 +232,17 @@ def update(
     here: Invocation = context.obj
     with here.reporting_errors(as_json=as_json):
         tenant_id, checked = TenantId.parse(tenant), _of(connection_id)
-        request = UpdateConnection(
-            connection_id=checked.connection_id,
+        unchanged = UpdateConnection(connection_id=checked.connection_id)
+        request = msgspec.structs.replace(
+            unchanged,
             name=or_unset(name),
             address=or_unset(address),
             filter=None if no_filter else _filter(event_type, filter_file),
             transform=None if no_transform else _document("transform", transform_file),
             retry_seconds=None if usual_retries else or_unset(retry),
         )
+        if request == unchanged:
+            raise InvalidRequest(_NOTHING_TO_CHANGE)
         _show(ask_for(here, here.find(), tenant_id, UPDATE_CONNECTION, request), as_json=as_json)
 
 

@@ -36,6 +36,7 @@ DELIVERIES_EXAMPLES = """\
   berth deliveries acme CONNECTION_ID                  those that failed
   berth deliveries acme CONNECTION_ID --status parked  those that wait
   berth events list acme --status retrying             events being retried
+      Without those that wait in the inbox: see berth attempts
 """
 ATTEMPTS_EXAMPLES = """\
 [bold]Examples[/]
@@ -133,7 +134,7 @@ def attempts(context: typer.Context, tenant: Tenant, event_id: EventIdArgument, 
             is_over = shown["status"] == EventStatus.FILTERED
             render.show_line("No connection wants it." if is_over else "No connection has tried to deliver it yet.")
         for each in shown["deliveries"]:
-            _show_delivery(each, each["connection_id"])
+            _show_delivery(each, _connection(each))
         if shown["attempts"]:
             render.show_line()
         if omitted := shown.get("attempts_omitted"):
@@ -176,6 +177,12 @@ def resend(
         render.note(f"How it goes: berth attempts {tenant_id} {answered['event_id']}")
 
 
+def _connection(shown: Document) -> str:
+    """The connection of a delivery or an attempt. A deleted one has no name any more."""
+    name = shown.get("connection_name")
+    return f"{shown['connection_id']} ({name})" if name else str(shown["connection_id"])
+
+
 def _show_delivery(delivery: Document, named: str) -> None:
     """One line, with what somebody needs to know to act."""
     status = Text(delivery["status"], _STYLES.get(delivery["status"], ""))
@@ -197,7 +204,7 @@ def _show_attempt(attempt: Document) -> None:
     code = attempt["code"] or ("taken" if attempt["delivered"] else "no answer")
     asked = ", asked for" if attempt["resend"] else ""
     render.show_line(
-        Text(f"{when} {attempt['connection_id']} try {attempt['number']} ")
+        Text(f"{when} {_connection(attempt)} try {attempt['number']} ")
         + outcome
         + Text(f" {code}, {attempt['milliseconds']} ms{asked}")
     )

@@ -15,6 +15,7 @@ from orchestrator.api.fields import or_unset
 from orchestrator.cli import event_view, render
 from orchestrator.cli.api import Document
 from orchestrator.cli.control_plane import ControlPlane
+from orchestrator.cli.event_types import EventType
 from orchestrator.cli.events_api import ask_for
 from orchestrator.cli.invocation import Invocation, Json, Tenant
 from orchestrator.common.errors import InvalidRequest
@@ -53,9 +54,6 @@ _AGO = re.compile(r"(\d{1,6})([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 TIME_HELP = "ISO 8601, or how long ago: 30m, 2h, 7d."
 
-EventType = Annotated[
-    str | None, typer.Option("--type", metavar="TYPE", help="Only events of this type.", show_default=False)
-]
 EventIdArgument = Annotated[
     str, typer.Argument(metavar="EVENT_ID", help="The event's id: see berth events list.", show_default=False)
 ]
@@ -100,7 +98,8 @@ def list_events(
 ) -> None:
     """List the events of a tenant, newest first.
 
-    Use at most one of --type, --source and --form.
+    Use at most one of --type, --source and --form. Events that wait in the inbox are
+    undelivered, whatever their deliveries do: see berth attempts.
     """
     if every and limit:
         raise typer.BadParameter("cannot be combined with --all.", param_hint="'--limit'")
@@ -133,13 +132,22 @@ def list_events(
         if as_json:
             render.show_json({"events": found, "cursor": cursor})
             return
+        leaves_out_inbox = status in (EventStatus.RETRYING, EventStatus.FAILED)
         if found:
             event_view.show_list(found)
+        elif leaves_out_inbox:
+            render.show_line(f"Tenant {tenant_id} has no such events outside its inbox.")
         else:
             render.show_line(f"Tenant {tenant_id} has no {'events yet' if wanted == ListEvents() else 'such events'}.")
             render.note(f"How to send one: berth events send --help. Its keys: berth keys list {tenant_id}")
         if cursor:
             render.note(f"There are more events. List all: --all. Or continue from here: --cursor {cursor}")
+        if leaves_out_inbox:
+            render.note(
+                "Events that wait in the inbox are not in this list. They are undelivered, whatever their deliveries "
+                f"do: see berth inbox {tenant_id}, and of each berth attempts {tenant_id} EVENT_ID. Deliveries that "
+                f"failed or are parked, of all events: berth deliveries {tenant_id} CONNECTION_ID"
+            )
 
 
 def show(

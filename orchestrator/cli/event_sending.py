@@ -12,6 +12,7 @@ import typer
 
 from orchestrator.api.event_routes import SEND_EVENT, SendEvent
 from orchestrator.cli import render
+from orchestrator.cli.event_types import checked_type
 from orchestrator.cli.events_api import ask, reason, secret_from
 from orchestrator.cli.invocation import Invocation, Json
 from orchestrator.common.errors import InvalidRequest
@@ -33,7 +34,10 @@ EXAMPLES = """\
 
 def send(
     context: typer.Context,
-    event_type: Annotated[str, typer.Option("--type", metavar="TYPE", help="The event's type, such as order.created.")],
+    event_type: Annotated[
+        str,
+        typer.Option("--type", metavar="TYPE", help="The event's type, such as order.created.", callback=checked_type),
+    ],
     file: Annotated[str, typer.Argument(metavar="FILE", help="The payload, a JSON object. - is standard input.")] = "-",
     key_file: Annotated[
         str | None,

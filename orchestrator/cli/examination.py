@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from importlib import metadata
@@ -9,6 +10,7 @@ from importlib import metadata
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as NoConnection
 
+from orchestrator.api.connection_routes import LIST_TROUBLES
 from orchestrator.api.event_configuration_models import (
     NoParameters,
 )
@@ -33,6 +35,7 @@ _CONTROL_PLANE = "control plane"
 _API = "api"
 _EVENT_PLANE = "event plane"
 _PURGES = "purges"
+_CONNECTIONS = "connections"
 _MAX_NAMED = 5
 
 _CHECK_ERRORS = (BerthError, BotoCoreError, ClientError)
@@ -101,7 +104,11 @@ class Examination:
         """Check the stack of the event plane. Without one there is nothing to check: it can be left out."""
         try:
             yield _classify(_EVENT_PLANE, control_plane.events_stack)
-            yield self._purges(control_plane)
+            purges = self._purges(control_plane)
+            yield purges
+            if purges.verdict is not Verdict.UNKNOWN:
+                # Otherwise the Events API did not answer, and would not answer this, either.
+                yield self._connections(control_plane)
         except ControlPlaneNotFound:
             return
         except _CHECK_ERRORS as error:
@@ -131,6 +138,26 @@ class Examination:
             )
         running = sum(purge["finished_at"] is None for purge in purges)
         return Check(_PURGES, Verdict.OK, f"{running} purges of deleted tenants' events are open, none is stuck")
+
+    def _connections(self, control_plane: ControlPlane) -> Check:
+        """Tell of connections whose deliveries fail or wait. Receivers are the tenants' affair, so it is no problem."""
+        try:
+            listed = ask(self._here, control_plane, LIST_TROUBLES, NoParameters())
+        except _CHECK_ERRORS as error:
+            return Check(_CONNECTIONS, Verdict.UNKNOWN, f"the Events API did not answer: {explain(error).line}")
+        connections = listed["connections"]
+        if not connections:
+            return Check(_CONNECTIONS, Verdict.OK, "none is disabled, failing or paused")
+        counts = Counter(each["trouble"] for each in connections)
+        counted = ", ".join(f"{number} {trouble}" for trouble, number in counts.items())
+        named = [f"{each['tenant_id']} {each['connection_id']} ({each['trouble']})" for each in connections]
+        rest = ", ..." if len(named) > _MAX_NAMED else ""
+        return Check(
+            _CONNECTIONS,
+            Verdict.OK,
+            f"{'at least ' if listed['more'] else ''}{counted}: {', '.join(named[:_MAX_NAMED])}{rest}",
+            "Tell the tenants. Why: berth connections show TENANT CONNECTION_ID",
+        )
 
     def _failed(self, name: str, error: Exception) -> Check:
         failure = explain(error)

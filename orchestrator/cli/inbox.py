@@ -13,7 +13,8 @@ from orchestrator.api.fields import or_unset
 from orchestrator.cli import event_view, render
 from orchestrator.cli.api import Document
 from orchestrator.cli.errors import ExitCode
-from orchestrator.cli.event_reads import PAGE_SIZE, EventType
+from orchestrator.cli.event_reads import PAGE_SIZE
+from orchestrator.cli.event_types import EventType
 from orchestrator.cli.events_api import ask_for
 from orchestrator.cli.invocation import Invocation, Json, Tenant
 from orchestrator.common.errors import InvalidRequest

@@ -16,7 +16,8 @@ from orchestrator.api.event_read_routes import GET_EVENT, OfEvent, PayloadAs
 from orchestrator.cli import event_view, render
 from orchestrator.cli.api import Document
 from orchestrator.cli.control_plane import ControlPlane
-from orchestrator.cli.event_reads import EventType, incoming
+from orchestrator.cli.event_reads import incoming
+from orchestrator.cli.event_types import EventType
 from orchestrator.cli.events_api import ask_for, secret_from
 from orchestrator.cli.invocation import Invocation, Tenant
 from orchestrator.common.errors import InvalidRequest

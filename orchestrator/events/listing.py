@@ -65,7 +65,9 @@ class Filter:
         return not (self.event_type or self.source_id or self.form_id or self.is_by_status_index)
 
     def matches(self, event: Event) -> bool:
-        return self.status is None or event.status is self.status
+        """By the status that is shown: an event that waits in the inbox is undelivered, whatever its deliveries do."""
+        shown = EventStatus.RECEIVED if event.in_inbox else event.status
+        return self.status is None or shown is self.status
 
 
 @dataclass(frozen=True, slots=True)

@@ -221,7 +221,8 @@ class Delivery(Capability):
                 "UnreadableConnectionRows",
                 self._dispatch_events.counted("UnreadableRows", statistic="Maximum", period=PERIOD),
                 "The row of a connection, or of an event, cannot be read: somebody other than Berth has changed it. "
-                "Its deliveries wait; all others go on. The log of dispatch_events has the keys of the row.",
+                "Deliveries to this connection wait, and so do new events of the same source, form or API. Nothing is "
+                "lost, and all others go on. The log of dispatch_events has the keys of the row.",
             ),
             Alarm(
                 "DeliveriesLost",

@@ -9,7 +9,13 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from orchestrator.adapters.dynamodb.event_keys import LISTED_FINISHED_PURGES, LISTED_PURGES, LISTED_SETTINGS
+from orchestrator.adapters.dynamodb.event_keys import (
+    LISTED_CARE,
+    LISTED_DISABLED,
+    LISTED_FINISHED_PURGES,
+    LISTED_PURGES,
+    LISTED_SETTINGS,
+)
 from orchestrator.api.event_plane_routes import EVENT_ROUTES, INGEST_ROUTES
 from orchestrator.api.route import Audience
 from stacks.api.access_policies import policy_for_routes
@@ -242,7 +248,10 @@ class EventsApi(Capability):
         )
         self._allow_reading_and_configuring(function.role)
         self._allow_seeing_whether_tenants_live(function.role)
-        self._kit.table.allow_index(function.role, LISTED_SETTINGS, LISTED_PURGES, LISTED_FINISHED_PURGES)
+        self._kit.table.allow_index(
+            function.role,
+            *(LISTED_SETTINGS, LISTED_PURGES, LISTED_FINISHED_PURGES, LISTED_CARE, LISTED_DISABLED),
+        )
         allow(function.role, ["sqs:GetQueueAttributes"], *(each.queue.queue_arn for each in dead_letters))
         return function
 

@@ -15,12 +15,14 @@ from aws_cdk.assertions import Template
 from orchestrator.adapters.dynamodb import delivery_keys, event_keys
 from orchestrator.adapters.dynamodb.event_keys import (
     LISTED_CARE,
+    LISTED_DISABLED,
     LISTED_FINISHED_PURGES,
     LISTED_PURGES,
     LISTED_SETTINGS,
 )
 from orchestrator.adapters.dynamodb.event_tenants import DynamoTenants
 from orchestrator.adapters.dynamodb.keys import tenant_pk
+from orchestrator.api.connection_routes import LIST_TROUBLES
 from orchestrator.api.event_plane_routes import EVENT_ROUTES, INGEST_ROUTES
 from orchestrator.api.event_read_routes import GET_CREDENTIALS
 from orchestrator.api.event_usage_routes import LIST_PURGES
@@ -257,7 +259,8 @@ def test_every_route_calls_the_function_that_serves_it(event_plane: Json, event_
             return "ingest"
         if key in PUBLIC:
             return "receive"
-        return "event_operators" if "/tenants/{tenantId}" in key or key == LIST_PURGES.key else "tenant_events"
+        is_operators = "/tenants/{tenantId}" in key or key in (LIST_PURGES.key, LIST_TROUBLES.key)
+        return "event_operators" if is_operators else "tenant_events"
 
     called = {}
     for route in properties(event_plane, "AWS::ApiGatewayV2::Route"):
@@ -763,7 +766,7 @@ FUNCTIONS: dict[str, Grants] = {
     "event_operators": {
         **READS_AND_CONFIGURES,
         **SEES_WHETHER_TENANTS_LIVE,
-        f"{LISTED} and {LISTED_FINISHED_PURGES}": {"dynamodb:Query"},
+        f"{LISTED} and {LISTED_FINISHED_PURGES} and {LISTED_CARE} and {LISTED_DISABLED}": {"dynamodb:Query"},
         "dead letters: events that were not counted": {"sqs:GetQueueAttributes"},
         "dead letters: counts for bills": {"sqs:GetQueueAttributes"},
         "dead letters: searches for deleted tenants": {"sqs:GetQueueAttributes"},

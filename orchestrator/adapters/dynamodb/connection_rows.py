@@ -34,7 +34,7 @@ def key_of(connection: Connection) -> Key:
 
 
 def connection_row(connection: Connection) -> Item:
-    """The row without its key. It is listed only while it needs care."""
+    """The row without its key. It is listed only while it needs care, or is disabled."""
     health = connection.health
     optional: dict[str, Item | None] = {
         "filter": _document(connection.filter),
@@ -51,7 +51,6 @@ def connection_row(connection: Connection) -> Item:
         "draining": {"BOOL": True} if connection.draining else None,
         "found_empty_at": _time(connection.found_empty_at),
     }
-    place = event_keys.listed_care(connection.life, connection.connection_id)
     return {
         **life_row(connection.life),
         "connection_id": s(connection.connection_id),
@@ -63,8 +62,16 @@ def connection_row(connection: Connection) -> Item:
         "created_at": time(connection.created_at),
         "revision": n(connection.revision),
         **{name: value for name, value in optional.items() if value is not None},
-        **(listing(place) if connection.needs_care else {}),
+        **_listing(connection),
     }
+
+
+def _listing(connection: Connection) -> Item:
+    if connection.needs_care:
+        return listing(event_keys.listed_care(connection.life, connection.connection_id))
+    if connection.status is ConnectionStatus.DISABLED:
+        return listing(event_keys.listed_disabled(connection.life, connection.connection_id))
+    return {}
 
 
 def connection_from(row: Mapping[str, Any]) -> Connection:

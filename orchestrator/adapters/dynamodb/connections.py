@@ -1,6 +1,6 @@
 """Connections, as dispatch, deliveries and the sweep read and change them.
 
-A row that cannot be read is reported and left out, so that it stops nobody else's deliveries.
+A row that cannot be read is reported, and returned as such: it was not deleted, so its deliveries wait.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
@@ -32,33 +33,47 @@ _CONDITION_FAILED = "ConditionalCheckFailedException"
 
 
 class DynamoConnections:
-    """Implements :class:`orchestrator.events.delivery.ports.Connections`. ``report`` is told of damaged rows."""
+    """Implements ``Connections`` and ``ListedConnections`` of :mod:`orchestrator.events.delivery.ports`.
+
+    ``report`` is told of damaged rows.
+    """
 
     def __init__(self, client: DynamoDBClient, table: str, *, report: Callable[[UnreadableRow], None]) -> None:
         self._reads = Reads(client, table)
         self._report = report
 
-    def of_origin(self, life: TenantEpoch, origin: str) -> Sequence[Connection]:
+    def of_origin(self, life: TenantEpoch, origin: str) -> Sequence[Connection | UnreadableRow]:
         rows = self._reads.partition(event_keys.origin_pk(life, origin), event_keys.CONNECTION_PREFIX)
         return [each for row in rows if (each := self._of(life, row))]
 
-    def connection(self, life: TenantEpoch, origin: str, connection_id: str) -> Connection | None:
+    def connection(self, life: TenantEpoch, origin: str, connection_id: str) -> Connection | UnreadableRow | None:
         row = self._reads.get(event_keys.connection_key(life, origin, connection_id))
         return self._of(life, row) if row else None
 
     def needing_care(self) -> Iterator[Connection | UnreadableRow]:
-        listed = [{"pk": row["pk"], "sk": row["sk"]} for row in self._reads.listed(event_keys.LISTED_CARE)]
-        for row in self._reads.many(listed):
-            found = read_row(row, connection_from)
+        for found in self._listed(event_keys.LISTED_CARE):
             # The index may list a connection that needs no care any more.
             if isinstance(found, UnreadableRow) or found.needs_care:
                 yield found
 
-    def _of(self, life: TenantEpoch, row: Item) -> Connection | None:
+    def cared_for(self, limit: int) -> Sequence[Connection]:
+        found = self._listed(event_keys.LISTED_CARE, limit)
+        return [each for each in found if not isinstance(each, UnreadableRow)]
+
+    def disabled(self, limit: int) -> Sequence[Connection]:
+        found = self._listed(event_keys.LISTED_DISABLED, limit)
+        return [each for each in found if not isinstance(each, UnreadableRow)]
+
+    def _listed(self, listing_key: str, limit: int | None = None) -> Iterator[Connection | UnreadableRow]:
+        rows = islice(self._reads.listed(listing_key), limit)
+        keys = [{"pk": row["pk"], "sk": row["sk"]} for row in rows]
+        return (read_row(row, connection_from) for row in self._reads.many(keys))
+
+    def _of(self, life: TenantEpoch, row: Item) -> Connection | UnreadableRow | None:
         found = read_row(row, connection_from)
         if isinstance(found, UnreadableRow):
             self._report(found)
-            return None
+            return found
         return found if found.life == life else None
 
 

@@ -15,13 +15,15 @@ deleted and created again share no partition with those of its predecessor.
 | form           | FORM#{form id}   | FORM            |                 |                              |
 | form, listed   | EVENTS#{life}    | FORM#{form id}  |                 |                              |
 | connection     | {origin}         | CONN#{connection id} | EVENTS#CARE | {life}#{connection id}      |
+|                |                  |                 | EVENTS#DISABLED | {life}#{connection id}       |
 | its pointer    | EVENTS#{life}    | DEST#{connection id} |            |                              |
 | usage, counted | EVENTS#{life}    | USAGE#{yyyy-mm} |                 |                              |
 | usage, billed  | EVENTS#{life}    | USAGE#{yyyy-mm}#{dd} |            |                              |
 | billed until   | EVENTS#{life}    | USAGE#BILLED    |                 |                              |
 
 A connection is in the partition of its origin: SRC#{source id}, FORM#{form id}, or SRC#api#{life} for events that were
-sent to the API. It is listed only while the sweep has to look after it.
+sent to the API. It is listed under EVENTS#CARE only while the sweep has to look after it. After that, a disabled one is
+listed under EVENTS#DISABLED.
 
 A purge that is finished has the ListingKey EVENTS#PURGED, and the time at which it was finished in its ListingSort.
 
@@ -81,6 +83,7 @@ LISTED_PURGES = "EVENTS#PURGE"
 LISTED_FINISHED_PURGES = "EVENTS#PURGED"
 PURGE_PREFIX = "PURGE#"
 LISTED_CARE = "EVENTS#CARE"
+LISTED_DISABLED = "EVENTS#DISABLED"
 LISTED_KEY_PREFIX = "KEY#"
 CONNECTION_PREFIX = "CONN#"
 POINTER_PREFIX = "DEST#"
@@ -163,6 +166,10 @@ def pointer_key(life: TenantEpoch, connection_id: str) -> Key:
 
 def listed_care(life: TenantEpoch, connection_id: str) -> tuple[str, str]:
     return LISTED_CARE, f"{life}#{connection_id}"
+
+
+def listed_disabled(life: TenantEpoch, connection_id: str) -> tuple[str, str]:
+    return LISTED_DISABLED, f"{life}#{connection_id}"
 
 
 def found_by(listed: Mapping[str, Any]) -> list[Key]:

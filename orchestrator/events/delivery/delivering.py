@@ -35,6 +35,7 @@ from orchestrator.events.delivery.records import (
     origin_of,
 )
 from orchestrator.events.delivery.writes import DeliveryWrite
+from orchestrator.events.records import UnreadableRow
 from orchestrator.events.remembering import Remembered
 
 LEASE = timedelta(seconds=90)
@@ -43,6 +44,8 @@ GRACE = timedelta(minutes=2)
 """A delivery for which a message is on its way is looked at again so long after the message should have come."""
 LAST_TRY_BEFORE_EXPIRY = timedelta(hours=1)
 """Deliveries end so long before the row of their event expires."""
+UNREADABLE_AGAIN_AFTER = timedelta(minutes=15)
+"""A delivery whose connection cannot be read is looked at again so much later."""
 REMEMBERED_SECONDS = 10.0
 """For how long a function remembers a connection. A pause takes effect so much later."""
 _ROUNDS = 8
@@ -57,6 +60,8 @@ class Outcome(StrEnum):
     RETRYING = "retrying"
     FAILED = "failed"
     PARKED = "parked"
+    POSTPONED = "postponed"
+    """The row of its connection cannot be read. The delivery is tried again later."""
     MOVED = "moved"
     """It came by the queue for quick connections, and its connection is none any more. It goes on by the other one."""
     FINISHED = "finished"
@@ -72,6 +77,7 @@ def expires_soon(expires_at: datetime, at: datetime) -> bool:
 
 
 EXPIRED = "The event expires before it could be delivered."
+UNREADABLE = "The record of the connection is damaged. An operator has to mend it; until then its deliveries wait."
 
 
 class Delivering:
@@ -91,7 +97,9 @@ class Delivering:
         """``draw`` returns a number from 0 to 1, and ``pause`` waits for some seconds."""
         self._table = table
         self._connections = connections
-        self._remembered: Remembered[Connection] = Remembered(monotonic, clock, seconds=REMEMBERED_SECONDS)
+        self._remembered: Remembered[Connection | UnreadableRow] = Remembered(
+            monotonic, clock, seconds=REMEMBERED_SECONDS
+        )
         self._changes = changes
         self._sender = sender
         self._queue = queue
@@ -106,9 +114,7 @@ class Delivering:
         event = self._table.event(ref.life, ref.event_id)
         delivery = self._table.delivery(ref) if message.claims else None
         if event is None:
-            if delivery is not None:
-                self._table.apply(transitions.removed(delivery))
-            return Outcome.MISSING
+            return self._missing(delivery)
         if message.claims:
             claimed = self._claimed(event, delivery, message)
             if isinstance(claimed, Outcome):
@@ -118,9 +124,12 @@ class Delivering:
             return Outcome.FINISHED
         connection = self._connection(ref, origin_of(event.event), fresh=message.claims)
         now = self._clock.now()
+        expires = expires_soon(event.event.expires_at, now)
+        if isinstance(connection, UnreadableRow):
+            return self._end(event, delivery, ref, EXPIRED) if expires else self._postpone(event, delivery, ref)
         if connection is None or health.has_ended(connection):
             return self._end(event, delivery, ref, health.why_ended(connection))
-        if expires_soon(event.event.expires_at, now):
+        if expires:
             return self._end(event, delivery, ref, EXPIRED)
         if health.parks(connection, now):
             return self._park(event, delivery, ref)
@@ -154,12 +163,16 @@ class Delivering:
         finally:
             self._under_way.discard(trying)
 
-    def _connection(self, ref: DeliveryRef, origin: str, *, fresh: bool) -> Connection | None:
+    def _connection(self, ref: DeliveryRef, origin: str, *, fresh: bool) -> Connection | UnreadableRow | None:
         """A connection that has failed may have changed since, and is tried seldom, so it is read anew."""
         name = ref.life, ref.connection_id
         if fresh:
             self._remembered.forget(name)
-        return self._remembered.get(name, lambda: self._connections.connection(ref.life, origin, ref.connection_id))
+        found = self._remembered.get(name, lambda: self._connections.connection(ref.life, origin, ref.connection_id))
+        if isinstance(found, UnreadableRow):
+            # Somebody may mend it at any time.
+            self._remembered.forget(name)
+        return found
 
     def _claimed(
         self, event: DispatchedEvent, delivery: Delivery | None, message: DeliveryMessage
@@ -180,6 +193,11 @@ class Delivering:
 
     # Without a try
 
+    def _missing(self, delivery: Delivery | None) -> Outcome:
+        if delivery is not None:
+            self._table.apply(transitions.removed(delivery))
+        return Outcome.MISSING
+
     def _moved(self, message: DeliveryMessage) -> bool:
         """Many messages may have been sent before a connection became slow. They must not hold up the quick ones."""
         return not self._queue.send([replace(message, quick=False)])
@@ -198,18 +216,36 @@ class Delivering:
         raise _unsettled(ref)
 
     def _park(self, event: DispatchedEvent, delivery: Delivery | None, ref: DeliveryRef) -> Outcome:
+        return self._set_aside(event, delivery, ref, lambda now: replace(now, state=DeliveryState.PARKED, due=None))
+
+    def _postpone(self, event: DispatchedEvent, delivery: Delivery | None, ref: DeliveryRef) -> Outcome:
+        """Have the sweep send another message later. The connection may want the event, so it must not fail."""
+        due = self._clock.now() + UNREADABLE_AGAIN_AFTER
+        return self._set_aside(
+            event,
+            delivery,
+            ref,
+            lambda now: replace(now, state=DeliveryState.RETRYING, due=due, reason=UNREADABLE),
+        )
+
+    def _set_aside(
+        self,
+        event: DispatchedEvent,
+        delivery: Delivery | None,
+        ref: DeliveryRef,
+        change: Callable[[Delivery], Delivery],
+    ) -> Outcome:
+        """Write the row of a delivery that is not tried now."""
         for _ in range(_ROUNDS):
-            parked = replace(
-                self._round(event, delivery, ref), state=DeliveryState.PARKED, due=None, sent=0, leased_until=None
-            )
-            if self._apply(transitions.changed(delivery, parked)):
-                return Outcome.PARKED
+            waiting = replace(change(self._round(event, delivery, ref)), sent=0, leased_until=None)
+            if self._apply(transitions.changed(delivery, waiting)):
+                return Outcome.PARKED if waiting.state is DeliveryState.PARKED else Outcome.POSTPONED
             found = self._read_again(ref)
             if isinstance(found, Outcome):
                 return found
             event, there = found
             if not _was_resent_before(event, there):
-                # Somebody else has parked or tried it.
+                # Somebody else has set it aside or tried it.
                 return Outcome.STALE
             delivery = there
         raise _unsettled(ref)

@@ -6,14 +6,13 @@ was noted the first time stays, whatever has been configured meanwhile.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from orchestrator.common.times import Clock
 from orchestrator.events.delivery import health, transitions
-from orchestrator.events.delivery.delivering import GRACE
+from orchestrator.events.delivery.delivering import GRACE, UNREADABLE
 from orchestrator.events.delivery.filters import Filterable, matches
 from orchestrator.events.delivery.messages import DeliveryMessage
 from orchestrator.events.delivery.ports import Connections, DeliveryTable, MessageQueue
@@ -28,7 +27,8 @@ from orchestrator.events.delivery.records import (
     only_connection,
     origin_of,
 )
-from orchestrator.events.records import Content, Event, TenantEpoch
+from orchestrator.events.documents import parse_json
+from orchestrator.events.records import Content, Event, TenantEpoch, UnreadableRow
 from orchestrator.events.statuses import EventStatus
 
 AGAIN_AFTER = timedelta(minutes=1)
@@ -76,7 +76,7 @@ class Dispatching:
         table is raised: then nothing may be forgotten.
         """
         # Connections are read once per batch: one that was created before an event of the batch is among them.
-        known: dict[tuple[TenantEpoch, str], Sequence[Connection]] = {}
+        known: dict[tuple[TenantEpoch, str], Sequence[Connection | UnreadableRow]] = {}
         done, messages, by_ref = Dispatched(), list[DeliveryMessage](), dict[DeliveryRef, Event]()
         for event in events:
             where = event.event.life, origin_of(event.event)
@@ -92,10 +92,15 @@ class Dispatching:
         return done
 
     def _messages(
-        self, dispatched: DispatchedEvent, connections: Sequence[Connection], done: Dispatched, *, with_rows: bool
+        self,
+        dispatched: DispatchedEvent,
+        connections: Sequence[Connection | UnreadableRow],
+        done: Dispatched,
+        *,
+        with_rows: bool,
     ) -> Sequence[DeliveryMessage]:
         event, now = dispatched.event, self._clock.now()
-        by_id = {each.connection_id: each for each in connections}
+        by_id = {each.connection_id: each for each in connections if not isinstance(each, UnreadableRow)}
         messages: list[DeliveryMessage] = []
         to_park: list[Delivery] = []
         there: list[DeliveryRef] = []
@@ -106,7 +111,8 @@ class Dispatching:
             if connection is not None and health.parks(connection, now):
                 to_park.append(replace(row, state=DeliveryState.PARKED))
             elif not with_rows:
-                # A connection that is gone meanwhile was noted before. Its delivery fails, and says why.
+                # A connection that is gone or damaged meanwhile was noted before. Its delivery fails, and says why, or
+                # is postponed.
                 messages.append(DeliveryMessage(ref, quick=connection is not None and connection.health.is_good))
             elif self._table.apply(transitions.changed(None, replace(row, due=now + GRACE, sent=1))):
                 messages.append(DeliveryMessage(ref, claims=True, quick=False))
@@ -136,14 +142,19 @@ class Dispatching:
         return delivery is not None and delivery.state in transitions.FINISHED
 
     def _to_have(
-        self, dispatched: DispatchedEvent, connections: Sequence[Connection], done: Dispatched
+        self, dispatched: DispatchedEvent, connections: Sequence[Connection | UnreadableRow], done: Dispatched
     ) -> Sequence[str]:
         """The connections that are to have the event, and have not tried."""
         if dispatched.pending is not None or dispatched.entries is not None:
             return _untried(dispatched)
         event = dispatched.event
+        readable = [each for each in connections if not isinstance(each, UnreadableRow)]
+        if len(readable) < len(connections):
+            # Nobody knows whether that connection wants the event, and what is decided now is never decided again.
+            self._again(event, UNREADABLE, done)
+            return []
         try:
-            older = [each for each in connections if _was_there(each, event)]
+            older = [each for each in readable if _was_there(each, event)]
             wanted = [each.connection_id for each in self._wanted_by(event, older)]
         except Exception as error:  # noqa: BLE001 - whatever is wrong with this event holds up no other
             self._again(event, f"{type(error).__name__}: {error}", done)
@@ -214,7 +225,8 @@ def _filterable(event: Event, content: Content | None) -> Filterable:
 
 
 def _json(content: Content | None) -> object:
+    """The payload, read as a transform reads it: what the one takes for JSON is JSON for the other."""
     try:
-        return json.loads(content.body) if content else None
+        return parse_json(content.body) if content else None
     except (ValueError, RecursionError):
         return None

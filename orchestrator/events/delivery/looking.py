@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.times import Clock
-from orchestrator.events.delivery.ports import ConnectionsById, DeliveryTable
+from orchestrator.events.delivery.ports import Connections, ConnectionsById, DeliveryTable
 from orchestrator.events.delivery.records import (
     DISPATCH,
     INBOX,
@@ -20,10 +20,11 @@ from orchestrator.events.delivery.records import (
     DeliveryRef,
     DeliveryState,
     DispatchedEvent,
+    origin_of,
 )
 from orchestrator.events.delivery.resending import unknown_connection, unknown_event
 from orchestrator.events.listing import is_shown
-from orchestrator.events.records import Event, EventSettings, TenantEpoch
+from orchestrator.events.records import Event, EventSettings, TenantEpoch, UnreadableRow
 from orchestrator.events.refusals import Refused
 
 MAX_PAGE_SIZE = 100
@@ -66,6 +67,8 @@ class EventDeliveries:
     """By connection."""
     attempts: Sequence[Attempt]
     """Of all connections, oldest first. If there are too many, the newest ones."""
+    names: Mapping[str, str]
+    """The names of connections, by id. Those that were deleted may be missing."""
     omitted: int = 0
     """The number of older attempts that are left out."""
 
@@ -74,12 +77,17 @@ class EventDeliveries:
 class DeliveryPage:
     deliveries: Sequence[ShownDelivery]
     cursor: str | None
+    connection_name: str
+    """Of the connection that all of these belong to."""
 
 
 class Looking:
-    def __init__(self, *, table: DeliveryTable, connections: ConnectionsById, clock: Clock) -> None:
+    def __init__(
+        self, *, table: DeliveryTable, connections: ConnectionsById, origins: Connections, clock: Clock
+    ) -> None:
         self._table = table
         self._connections = connections
+        self._origins = origins
         self._clock = clock
 
     def attempts(self, settings: EventSettings, event_id: str) -> EventDeliveries | Refused:
@@ -91,7 +99,10 @@ class Looking:
         recorded = self._table.attempts(life, event_id)
         attempts = sorted([*recorded, *_first_successes(event, recorded)], key=lambda each: (each.at, each.number))
         deliveries, shown = _fitting(_deliveries(event, rows), attempts[-MAX_ATTEMPTS:])
-        return EventDeliveries(event.event, deliveries, shown, omitted=len(attempts) - len(shown))
+        # An event goes to connections of its origin only, so one request finds all names.
+        there = self._origins.of_origin(life, origin_of(event.event))
+        names = {each.connection_id: each.name for each in there if not isinstance(each, UnreadableRow)}
+        return EventDeliveries(event.event, deliveries, shown, names, omitted=len(attempts) - len(shown))
 
     def deliveries(
         self, settings: EventSettings, connection_id: str, state: DeliveryState, *, cursor: str | None, limit: int
@@ -107,7 +118,7 @@ class Looking:
             found += self._those_in(state, life, refs)
             if cursor is None or len(found) == limit:
                 break
-        return DeliveryPage(found, cursor)
+        return DeliveryPage(found, cursor, connection.name)
 
     def _listed(
         self, connection_id: str, state: DeliveryState, after: str | None, limit: int
@@ -122,7 +133,8 @@ class Looking:
                 # They are nearly all there are, or are listed by their time, so a list would read those of everybody.
                 raise InvalidRequest(
                     f"status: {state} deliveries are not listed by connection, only failed and parked ones. List the "
-                    f"events with the status {state} instead, and look at the attempts of each."
+                    f"events with the status {state} instead. That list leaves out events that wait in the inbox. They "
+                    "are undelivered, whatever their deliveries do: look at the attempts of each."
                 )
 
     def _those_in(self, state: DeliveryState, life: TenantEpoch, refs: Sequence[DeliveryRef]) -> list[ShownDelivery]:

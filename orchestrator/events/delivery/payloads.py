@@ -26,7 +26,7 @@ def payload_to_send(body: bytes, content_type: str, transform: Mapping[str, Any]
     if transform is None:
         return Payload(body, content_type)
     try:
-        changed = transformed(transform, parse_json(body.decode(), parse_float=_finite))
+        changed = transformed(transform, parse_json(body, parse_float=_finite))
     except (json.JSONDecodeError, UnicodeDecodeError):
         return Payload(body, content_type)
     except (ValueError, RecursionError):

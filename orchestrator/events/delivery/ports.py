@@ -29,17 +29,32 @@ from orchestrator.events.records import TenantEpoch, UnreadableRow
 
 
 class Connections(Protocol):
-    """Consistent reads of connections. Deleted ones are included: their row stays while deliveries are parked."""
+    """Consistent reads of connections. Deleted ones are included: their row stays while deliveries are parked.
 
-    def of_origin(self, life: TenantEpoch, origin: str) -> Sequence[Connection]:
+    A row that cannot be read is there: its deliveries wait until somebody has mended it.
+    """
+
+    def of_origin(self, life: TenantEpoch, origin: str) -> Sequence[Connection | UnreadableRow]:
         """All connections of an origin, in one request. Another tenant's origin has none."""
         ...
 
-    def connection(self, life: TenantEpoch, origin: str, connection_id: str) -> Connection | None: ...
+    def connection(self, life: TenantEpoch, origin: str, connection_id: str) -> Connection | UnreadableRow | None: ...
 
     def needing_care(self) -> Iterator[Connection | UnreadableRow]:
         """Connections that are paused, disabled or deleted while deliveries may be parked, or draining, or whose
         breaker is open. The list may be behind, the connections in it are not."""
+        ...
+
+
+class ListedConnections(Protocol):
+    """Connections of all tenants that are in an index, as they are now. Rows that cannot be read are left out."""
+
+    def disabled(self, limit: int) -> Sequence[Connection]:
+        """Those that are disabled, and that the sweep is done with."""
+        ...
+
+    def cared_for(self, limit: int) -> Sequence[Connection]:
+        """Those that the sweep looks after."""
         ...
 
 

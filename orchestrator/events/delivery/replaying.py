@@ -73,6 +73,11 @@ class _Stop:
     reason: str
 
 
+_UNREADABLE = _Stop(
+    ReplayStatus.PAUSED, "The record of a connection is damaged. Once an operator has mended it, resume the replay."
+)
+
+
 class Replaying:
     """Tenants take turns, page by page, and so do their replays. A sweep begins with any of them: a long replay, or one
     with which something is wrong, holds up no other."""
@@ -159,11 +164,16 @@ class Replaying:
     def _targets(self, replay: Replay) -> Sequence[Connection] | _Stop:
         if replay.connection_id is None:
             connections = self._connections.of_origin(replay.life, replay.origin)
-            living = [each for each in connections if not health.has_ended(each)]
+            readable = [each for each in connections if not isinstance(each, UnreadableRow)]
+            if len(readable) < len(connections):
+                return _UNREADABLE
+            living = [each for each in readable if not health.has_ended(each)]
             return living or _Stop(
                 ReplayStatus.CANCELLED, f"No connection of {replay.origin} is active or paused, so nothing is sent."
             )
         connection = self._connections.connection(replay.life, replay.origin, replay.connection_id)
+        if isinstance(connection, UnreadableRow):
+            return _UNREADABLE
         if connection is None or connection.status is ConnectionStatus.DELETED:
             return _Stop(ReplayStatus.CANCELLED, "The connection was deleted.")
         if health.has_ended(connection):

@@ -207,7 +207,8 @@ class ManagingReplays:
                 return unknown_connection(life, new.connection_id)
             return connection.origin
         origin = new.origin or API_ORIGIN
-        if any(not health.has_ended(each) for each in self._origins.of_origin(life, origin)):
+        there = self._origins.of_origin(life, origin)
+        if any(isinstance(each, UnreadableRow) or not health.has_ended(each) for each in there):
             return origin
         return Refused(
             EventRefusal.NOTHING_TO_RESEND,

@@ -32,7 +32,7 @@ from orchestrator.events.inbox import Inbox
 from orchestrator.events.listing import Listing
 from orchestrator.events.plans import Plan
 from orchestrator.events.quotas import Quotas
-from orchestrator.events.records import Content, Event, EventSettings
+from orchestrator.events.records import Content, Event, EventSettings, UnreadableRow
 from orchestrator.events.statuses import EventStatus
 from tests.adapters.conftest import TABLE
 from tests.adapters.events.lives import BUCKET, EVENTS_TABLE
@@ -95,7 +95,10 @@ class DeliveryWorld:
         self.messages = FakeMessages()
         self.receivers = ScriptedReceivers()
         self.table = DynamoDeliveries(dynamodb, EVENTS_TABLE)
-        self.connections = DynamoConnections(dynamodb, TABLE, report=_raise)
+        self.damaged: list[str] = []
+        """The rows of connections that a test has damaged. No other row may be reported as unreadable."""
+        self.reported: list[str] = []
+        self.connections = DynamoConnections(dynamodb, TABLE, report=self._report)
         self.changes = DynamoConnectionChanges(
             dynamodb, TABLE, events_table=EVENTS_TABLE, recorder=Recorder("berth", self.clock)
         )
@@ -145,7 +148,7 @@ class DeliveryWorld:
         self.managing = ManagingReplays(
             replays=self.replays, connections=by_id, origins=self.connections, clock=self.clock
         )
-        self.looking = Looking(table=self.table, connections=by_id, clock=self.clock)
+        self.looking = Looking(table=self.table, connections=by_id, origins=self.connections, clock=self.clock)
 
     def replaying(self) -> Replaying:
         return Replaying(
@@ -164,6 +167,20 @@ class DeliveryWorld:
         pointer = event_keys.pointer_key(record.life, record.connection_id)
         self.dynamodb.put_item(TableName=TABLE, Item={**pointer, **pointer_row(record)})
         return record
+
+    def damage(self, record: Connection) -> None:
+        key = key_of(record)
+        self.damaged.append(f"{key['pk']['S']} / {key['sk']['S']}")
+        self.dynamodb.update_item(
+            TableName=TABLE,
+            Key=key,
+            UpdateExpression="SET destination = :nonsense",
+            ExpressionAttributeValues={":nonsense": {"S": "pigeon"}},
+        )
+
+    def _report(self, row: UnreadableRow) -> None:
+        assert row.row in self.damaged
+        self.reported.append(row.row)
 
     def wait(self, duration: timedelta) -> None:
         self.clock.advance(duration)
@@ -225,7 +242,3 @@ class DeliveryWorld:
 
     def waits_in_inbox(self) -> list[str]:
         return [event.event_id for event in self.inbox.page(event_settings(), limit=100).events]
-
-
-def _raise(row: object) -> None:
-    raise AssertionError(row)

@@ -72,7 +72,10 @@ def world(events_table: DynamoDBClient, bucket: S3Client) -> World:
     connections = DynamoConnections(events_table, TABLE, report=lambda row: pytest.fail(row.row))
     assert configuring.table.add_connection(connection(life=settings.life), present(configuring.table.settings(ACME)))
     looking = Looking(
-        table=DynamoDeliveries(events_table, EVENTS_TABLE), connections=configuring.table, clock=events.clock
+        table=DynamoDeliveries(events_table, EVENTS_TABLE),
+        connections=configuring.table,
+        origins=connections,
+        clock=events.clock,
     )
     return World(events, configuring, settings, key, source, form, event_id, submission, connections, looking)
 
@@ -110,7 +113,7 @@ PATTERNS: dict[str, Pattern] = {
     ),
     "attempts of an event": (
         lambda world: world.looking.attempts(EVENTS, world.event_id),
-        ["GetItem", "Query", "Query"],
+        ["GetItem", "Query", "Query", "Query"],
     ),
 }
 

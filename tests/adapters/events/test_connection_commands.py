@@ -115,6 +115,45 @@ def test_a_connection_is_changed(commands: Commands) -> None:
     assert commands.berth(*update, "--type", "a", "--no-filter").exit_code == ExitCode.BAD_USAGE
 
 
+def test_an_update_that_changes_nothing_says_what_can_be_changed(commands: Commands) -> None:
+    connection_id = commands.json("connections", "create", "acme", "--name", "Shop")["connection_id"]
+    commands.api.asked.clear()
+    result = commands.berth("connections", "update", "acme", connection_id)
+    assert result.exit_code == ExitCode.BAD_USAGE
+    assert commands.api.asked == []
+    told = " ".join(result.stderr.split())
+    assert told.startswith("Error: Say what to change: the name (--name)")
+    for option in ("--address", "--type", "--filter-file", "--no-filter", "--transform-file", "--no-transform"):
+        assert option in told
+    for option in ("--retry", "--usual-retries"):
+        assert option in told
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("connections", "create", "acme", "--name", "Shop", "--type", "order.created"),
+        ("connections", "update", "acme", UNKNOWN, "--type", "order.created"),
+        ("events", "list", "acme"),
+        ("events", "tail", "acme"),
+        ("events", "send"),
+        ("inbox", "list", "acme"),
+        ("listen", "acme"),
+    ],
+    ids=lambda command: " ".join(command[:2]),
+)
+@pytest.mark.parametrize("event_type", ["a b", "", "order#1", "-x", "x" * 129, "é", "a\n"])
+def test_a_type_that_no_event_can_have_is_refused(
+    commands: Commands, command: tuple[str, ...], event_type: str
+) -> None:
+    result = commands.berth(*command, f"--type={event_type}")
+    assert result.exit_code == ExitCode.BAD_USAGE
+    assert commands.api.asked == []
+    told = " ".join(result.stderr.replace("│", " ").split())
+    assert "A type has letters, digits and . _ : / -" in told
+    assert "such as order.created" in told
+
+
 def test_pause_resume_rotate_and_test(commands: Commands) -> None:
     created = commands.json("connections", "create", "acme", "--name", "Shop", "--webhook", URL)
     connection_id = created["connection_id"]

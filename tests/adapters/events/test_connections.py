@@ -15,6 +15,7 @@ from orchestrator.adapters.dynamodb.event_changes import DynamoChanges
 from orchestrator.adapters.dynamodb.keys import LISTING_INDEX
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.changes import BERTH, Recorder
+from orchestrator.events.delivery import troubles as troubles_module
 from orchestrator.events.delivery.records import (
     API_ORIGIN,
     Connection,
@@ -24,6 +25,7 @@ from orchestrator.events.delivery.records import (
     Health,
 )
 from orchestrator.events.delivery.retries import RetrySchedule
+from orchestrator.events.delivery.troubles import ListingTroubles, Trouble
 from orchestrator.events.records import TenantEpoch, UnreadableRow
 from tests.adapters.conftest import TABLE
 from tests.adapters.events.lives import EVENTS_TABLE
@@ -147,9 +149,10 @@ def test_a_damaged_row_stops_nobody_else_and_is_reported(world: World) -> None:
     broken = world.put(connection_id="conn_" + "b" * 24, status=ConnectionStatus.PAUSED)
     healthy = world.put(status=ConnectionStatus.PAUSED)
     world.damage(broken)
-    assert world.ids(ACME_LIFE, API_ORIGIN) == {healthy.connection_id}
-    assert world.connections.connection(ACME_LIFE, API_ORIGIN, broken.connection_id) is None
-    assert [each.row for each in world.unreadable] == [f"SRC#api#{ACME_LIFE} / CONN#{broken.connection_id}"] * 2
+    row = UnreadableRow(f"SRC#api#{ACME_LIFE} / CONN#{broken.connection_id}")
+    assert set(world.connections.of_origin(ACME_LIFE, API_ORIGIN)) - {row} == {world.read(healthy)}
+    assert world.connections.connection(ACME_LIFE, API_ORIGIN, broken.connection_id) == row
+    assert world.unreadable == [row] * 2
     assert world.care() == {healthy.connection_id}
     assert len(list(world.connections.needing_care())) == 2
 
@@ -185,6 +188,41 @@ def test_all_others_are_not_listed(world: World, changes: dict[str, Any]) -> Non
         ExpressionAttributeValues={":key": {"S": event_keys.LISTED_CARE}},
     )
     assert listed["Items"] == []
+
+
+def test_a_disabled_connection_stays_listed_after_the_sweep_is_done_with_it(world: World) -> None:
+    record = world.put()
+    assert world.changes.disable(record, "410", NOON)
+    disabled = world.read(record)
+    assert (world.care(), list(world.connections.disabled(5))) == ({record.connection_id}, [])
+    assert list(world.connections.cared_for(5)) == [disabled]
+    assert world.changes.set_drained(disabled, found_empty_at=None, draining=False)
+    drained = world.read(record)
+    assert (world.care(), list(world.connections.disabled(5))) == (set(), [drained])
+    assert list(world.connections.cared_for(5)) == []
+
+
+def test_troubles_are_listed_with_the_disabled_first(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    paused = world.put(connection_id="conn_" + "1" * 24, status=ConnectionStatus.PAUSED)
+    failing = world.put(connection_id="conn_" + "2" * 24, health=Health(failing_since=NOON, open_until=NOON, opened=1))
+    draining = world.put(connection_id="conn_" + "3" * 24, status=ConnectionStatus.DISABLED, draining=True)
+    disabled = world.put(connection_id="conn_" + "4" * 24, status=ConnectionStatus.DISABLED)
+    world.put(connection_id="conn_" + "5" * 24, draining=True)
+    world.put(connection_id="conn_" + "6" * 24, status=ConnectionStatus.DELETED, draining=True)
+    world.damage(world.put(connection_id="conn_" + "7" * 24, status=ConnectionStatus.DISABLED))
+    listing = ListingTroubles(connections=world.connections)
+    troubles = listing.list()
+    assert troubles.more is False
+    assert {(each.connection_id, trouble) for each, trouble in troubles.connections} == {
+        (disabled.connection_id, Trouble.DISABLED),
+        (draining.connection_id, Trouble.DISABLED),
+        (failing.connection_id, Trouble.FAILING),
+        (paused.connection_id, Trouble.PAUSED),
+    }
+    assert [trouble for _, trouble in troubles.connections[2:]] == [Trouble.FAILING, Trouble.PAUSED]
+    monkeypatch.setattr(troubles_module, "MAX_SHOWN", 3)
+    some = listing.list()
+    assert (len(some.connections), some.more) == (3, True)
 
 
 def test_what_the_index_says_is_checked_against_the_row(world: World) -> None:

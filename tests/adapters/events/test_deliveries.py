@@ -138,14 +138,16 @@ class World:
         for each in ids:
             self.connections.put(connection(connection_id=each, **changes))
 
-    def accept(self, *, in_inbox: bool = False, event_type: str = "order.created") -> Event:
+    def accept(
+        self, *, in_inbox: bool = False, event_type: str = "order.created", body: bytes = b'{"order": 1}'
+    ) -> Event:
         at = self.clock.now()
         event = Event(
             life=ACME_LIFE,
             event_id=new_event_id(at, 0),
             status=EventStatus.RECEIVED,
             event_type=event_type,
-            content=Content(b'{"order": 1}'),
+            content=Content(body),
             expires_at=(at + timedelta(days=8)).replace(microsecond=0),
             in_inbox=in_inbox,
         )
@@ -223,6 +225,22 @@ def test_an_event_that_no_connection_wants_is_filtered(world: World) -> None:
     assert world.dispatch(event).filtered == 1
     assert world.status(event) is EventStatus.FILTERED
     assert not world.sent
+
+
+@pytest.mark.parametrize(
+    ("body", "matches"),
+    [
+        (b'\xef\xbb\xbf{"order": 1}', True),
+        ('{"order": 1}'.encode("utf-16"), True),
+        (b'{"order": 2}', False),
+        # What a transform does not take for JSON, a filter does not look into.
+        (b'{"order": 1, "total": NaN}', False),
+    ],
+)
+def test_a_filter_reads_a_payload_as_a_transform_does(world: World, body: bytes, matches: bool) -> None:
+    world.connect(FIRST, filter={"payload": {"order": 1}})
+    world.dispatch(world.accept(body=body))
+    assert bool(world.sent) is matches
 
 
 def test_an_event_in_the_inbox_that_no_connection_wants_stays_there(world: World) -> None:

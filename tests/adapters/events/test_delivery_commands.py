@@ -74,10 +74,27 @@ class TestDeliveries:
     def test_others_are_refused_with_what_to_do(self, commands: DeliveryCommands) -> None:
         result = commands.berth("deliveries", "acme", commands.connection, "--status", "retrying")
         assert result.exit_code == ExitCode.BAD_USAGE
-        assert "List the events with the status retrying instead" in " ".join(result.stderr.split())
+        told = " ".join(result.stderr.split())
+        assert "List the events with the status retrying instead. That list leaves out events" in told
+        assert "wait in the inbox" in told
         assert commands.berth("deliveries", "acme", UNKNOWN).exit_code == ExitCode.GONE
         unknown = commands.berth("deliveries", "acme", commands.connection, "--status", "gone")
         assert "status: 'gone' is not one of failed, parked" in unknown.stderr
+
+
+class TestListsByStatus:
+    @pytest.mark.parametrize("status", ["retrying", "failed"])
+    def test_they_say_that_they_leave_out_the_inbox(self, commands: DeliveryCommands, status: str) -> None:
+        getattr(commands.world, status)()
+        listed = commands.berth("events", "list", "acme", "--status", status)
+        assert listed.stdout == "Tenant acme has no such events outside its inbox.\n"
+        told = " ".join(listed.stderr.split())
+        assert told.startswith("Events that wait in the inbox are not in this list.")
+        for command in ("berth inbox acme", "berth attempts acme EVENT_ID", "berth deliveries acme CONNECTION_ID"):
+            assert command in told
+
+    def test_others_do_not(self, commands: DeliveryCommands) -> None:
+        assert "inbox" not in commands.berth("events", "list", "acme", "--status", "delivered").output
 
 
 class TestAttempts:
@@ -89,14 +106,15 @@ class TestAttempts:
             "tenant:     acme",
             "status:     undelivered",
             "",
-            f"{commands.connection} failed    1 try, 2026-11-16 12:00:00 UTC, 500",
+            f"{commands.connection} (orders) failed    1 try, 2026-11-16 12:00:00 UTC, 500",
             "  out of order",
             "",
-            f"2026-11-16 12:00:00 {commands.connection} try 1 failed    500, 3 ms",
+            f"2026-11-16 12:00:00 {commands.connection} (orders) try 1 failed    500, 3 ms",
             "  out of order",
         ]
         document = commands.json("attempts", "acme", event_id)
-        assert [each["number"] for each in document["attempts"]] == [1]
+        (attempt,) = document["attempts"]
+        assert (attempt["number"], attempt["connection_name"]) == (1, "orders")
 
     def test_what_a_queue_took_has_no_status_and_is_not_called_unanswered(self, commands: DeliveryCommands) -> None:
         world, event_id = commands.world, commands.world.send()
@@ -104,7 +122,7 @@ class TestAttempts:
         taken = DeliveryEntry(DeliveryState.DELIVERED, 1, world.functions.clock.now(), milliseconds=84)
         assert world.table.apply(transitions.delivered_at_first(event, commands.connection, taken))
         result = commands.berth("attempts", "acme", event_id)
-        assert result.stdout.endswith(f"{commands.connection} try 1 delivered taken, 84 ms\n")
+        assert result.stdout.endswith(f"{commands.connection} (orders) try 1 delivered taken, 84 ms\n")
 
     def test_an_event_that_nobody_has_tried(self, commands: DeliveryCommands) -> None:
         result = commands.berth("attempts", "acme", commands.world.send())

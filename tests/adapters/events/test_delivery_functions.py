@@ -7,18 +7,19 @@ import json
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from orchestrator.adapters.delivery_queues import to_wire
 from orchestrator.adapters.dynamodb.deliveries import DynamoDeliveries
-from orchestrator.adapters.dynamodb.event_keys import EVENTS_PREFIX
+from orchestrator.adapters.dynamodb.event_keys import EVENTS_PREFIX, connection_key
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.delivery import transitions
 from orchestrator.events.delivery.messages import DeliveryMessage
 from orchestrator.events.delivery.records import (
+    API_ORIGIN,
     Answer,
     Attempt,
     Connection,
@@ -30,7 +31,7 @@ from orchestrator.events.delivery.records import (
 from orchestrator.events.event_ids import event_timestamp
 from orchestrator.events.records import TenantEpoch
 from stacks.common.function_code import module_of
-from tests.adapters.conftest import client
+from tests.adapters.conftest import TABLE, client
 from tests.adapters.events.functions import ADA, EventFunctions, http_event
 from tests.adapters.events.lives import EVENTS_TABLE
 from tests.fakes import ACME
@@ -69,11 +70,23 @@ class Scene:
 
     def failed(self) -> str:
         """An event whose delivery has failed."""
+        return self._tried(DeliveryState.FAILED, ended_at=self.functions.clock.now() + timedelta(milliseconds=1))
+
+    def retrying(self) -> str:
+        """An event whose delivery has failed, and is tried again."""
+        return self._tried(
+            DeliveryState.RETRYING, dispatched=True, due=self.functions.clock.now() + timedelta(minutes=5)
+        )
+
+    def _tried(self, state: DeliveryState, *, dispatched: bool = False, **times: datetime) -> str:
         event_id, now = self.send(), self.functions.clock.now()
         event = present(self.table.event(self.life, event_id))
+        if dispatched:
+            assert self.table.apply(transitions.wanted_by(event, [self.connection], in_inbox=True))
+            event = present(self.table.event(self.life, event_id))
         ref = DeliveryRef(self.life, event_id, self.connection)
         expires_at = event.event.expires_at
-        failed = Delivery(ref, DeliveryState.FAILED, 1, now, expires_at, code=500, reason="out of order", ended_at=now)
+        failed = Delivery(ref, state, 1, now, expires_at, code=500, reason="out of order", **times)
         attempt = Attempt(
             ref, 1, now, delivered=False, code=500, milliseconds=3, text="out of order", expires_at=expires_at
         )
@@ -95,7 +108,7 @@ class Scene:
 
     def connections(self) -> Sequence[Connection]:
         ports = importlib.import_module("lambdas.event_runtime").use_cases.ports
-        found: Sequence[Connection] = ports.connections.of_origin(self.life, "api")
+        found: Sequence[Connection] = ports.connections.of_origin(self.life, API_ORIGIN)
         return found
 
     def messages(self) -> list[dict[str, Any]]:
@@ -121,6 +134,7 @@ def test_the_attempts_of_an_event_are_shown(scene: Scene) -> None:
     delivery = {
         "event_id": event_id,
         "connection_id": scene.connection,
+        "connection_name": "orders",
         "status": "failed",
         "tries": 1,
         "at": now,
@@ -133,6 +147,7 @@ def test_the_attempts_of_an_event_are_shown(scene: Scene) -> None:
     assert answer.body["attempts"] == [
         {
             "connection_id": scene.connection,
+            "connection_name": "orders",
             "number": 1,
             "at": now,
             "delivered": False,
@@ -151,6 +166,7 @@ def test_failed_deliveries_of_a_connection_are_listed(scene: Scene) -> None:
     ids = {"connectionId": scene.connection}
     first = scene.ask("GET /connections/{connectionId}/deliveries", ids=ids, query={"limit": "2"})
     assert [each["event_id"] for each in first.body["deliveries"]] == event_ids[:0:-1]
+    assert {each["connection_name"] for each in first.body["deliveries"]} == {"orders"}
     more = {"limit": "2", "cursor": first.body["cursor"], "status": "failed"}
     second = scene.ask("GET /connections/{connectionId}/deliveries", ids=ids, query=more)
     assert ([each["event_id"] for each in second.body["deliveries"]], second.body["cursor"]) == ([event_ids[0]], None)
@@ -162,6 +178,27 @@ def test_other_deliveries_are_not_listed_by_connection(scene: Scene, status: str
     answer = scene.ask("GET /connections/{connectionId}/deliveries", ids=ids, query={"status": status})
     assert (answer.status, answer.kind) == (400, "invalid-request")
     assert "failed" in answer.body["detail"]
+
+
+@pytest.mark.parametrize("query", [{}, {"event_type": "order.created"}], ids=["by status", "by type"])
+def test_lists_go_by_the_status_that_is_shown(scene: Scene, query: dict[str, str]) -> None:
+    event_id = scene.retrying()
+
+    def listed(status: str) -> dict[str, str]:
+        answer = scene.ask("GET /events", query={"status": status, **query})
+        return {each["event_id"]: each["status"] for each in answer.body["events"]}
+
+    assert (listed("undelivered"), listed("retrying")) == ({event_id: "undelivered"}, {})
+    scene.ask("POST /inbox/ack", body={"event_ids": [event_id]})
+    assert (listed("undelivered"), listed("retrying")) == ({}, {event_id: "retrying"})
+
+
+def test_the_name_of_a_connection_that_is_gone_is_unknown(scene: Scene) -> None:
+    event_id = scene.failed()
+    scene.functions.dynamodb.delete_item(TableName=TABLE, Key=connection_key(scene.life, API_ORIGIN, scene.connection))
+    answer = scene.ask("GET /events/{eventId}/attempts", ids={"eventId": event_id})
+    for each in (*answer.body["deliveries"], *answer.body["attempts"]):
+        assert (each["connection_id"], each["connection_name"]) == (scene.connection, None)
 
 
 def test_an_event_is_resent(scene: Scene) -> None:

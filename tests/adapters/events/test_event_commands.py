@@ -172,7 +172,6 @@ class TestList:
             ),
             (("--source", "GitHub"), "source_id: 'GitHub' is not valid. An example: src_0123456789abcdef01234567"),
             (("--form", "x"), "form_id: 'x' is not valid. An example: form_0123456789abcdef01234567"),
-            (("--type", "a b"), "event_type: 'a b' is not valid. An example: order.created"),
         ],
     )
     def test_bad_values_are_answered_with_good_ones(

@@ -117,11 +117,14 @@ class TestPurges:
 
 class TestDoctor:
     def purges_of(self, commands: Commands) -> tuple[str, str, str | None]:
+        return self.check(commands, "purges")
+
+    def check(self, commands: Commands, name: str) -> tuple[str, str, str | None]:
         commands.scene.control_plane = FakeControlPlane(
             commands.scene.api, events=commands.api, events_status="UPDATE_COMPLETE"
         )
         shown = commands.scene.berth("doctor", "--json")
-        (check,) = (each for each in json.loads(shown.stdout)["checks"] if each["name"] == "purges")
+        (check,) = (each for each in json.loads(shown.stdout)["checks"] if each["name"] == name)
         return check["verdict"], check["detail"], check["advice"]
 
     def test_a_purge_in_time_is_no_problem(self, commands: Commands, event_functions: EventFunctions) -> None:
@@ -136,6 +139,24 @@ class TestDoctor:
         assert verdict == "problem"
         assert detail.endswith("6 hours after the delete: acme")
         assert advice == "See why: berth events purges. docs/runbook.md has the entry PurgesStuck."
+
+    def test_troubled_connections_are_shown_and_are_no_problem(self, commands: Commands) -> None:
+        verdict, detail, _ = self.check(commands, "connections")
+        assert (verdict, detail) == ("ok", "none is disabled, failing or paused")
+        paused = commands.json("connections", "create", "acme", "--name", "Shop")["connection_id"]
+        assert commands.berth("connections", "pause", "acme", paused).exit_code == ExitCode.OK
+        verdict, detail, advice = self.check(commands, "connections")
+        assert (verdict, detail) == ("ok", f"1 paused: acme {paused} (paused)")
+        assert advice == "Tell the tenants. Why: berth connections show TENANT CONNECTION_ID"
+        result = commands.scene.berth("doctor")
+        assert result.exit_code == ExitCode.OK
+        (line,) = (each for each in result.stdout.splitlines() if "1 paused" in each)
+        assert line.startswith("ok ")
+
+    def test_the_list_of_troubled_connections_is_for_operators(self, event_functions: EventFunctions) -> None:
+        key = event_functions.key()
+        assert event_functions.call("event_operators", http_event("GET /troubled-connections", by=ADA)).status == 200
+        assert event_functions.ask("GET /troubled-connections", key).status == 400
 
     def test_an_events_api_that_does_not_answer_is_not_a_problem_of_purges(self, commands: Commands) -> None:
         commands.scene.control_plane = FakeControlPlane(commands.scene.api, events_status="UPDATE_COMPLETE")

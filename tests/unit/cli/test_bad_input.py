@@ -163,7 +163,7 @@ PATHS = re.compile(
     f"|GET /(rollouts|reconciliations|adoptions)/{_ROLLOUT_ID}"
     "|POST /(reconciliations|adoptions)"
     "|(GET|PUT) /tenants/[A-Za-z0-9_-]{1,40}/settings"
-    "|GET /purges"
+    "|GET /(purges|troubled-connections)"
     "|GET /tenants/[A-Za-z0-9_-]{1,40}/(?:usage|changes)"
     "|GET /tenants/[A-Za-z0-9_-]{1,40}/(inbox|events(/[0-9a-f-]{36}(/attempts)?)?)"
     "|POST /tenants/[A-Za-z0-9_-]{1,40}/events/[0-9a-f-]{36}/resend"

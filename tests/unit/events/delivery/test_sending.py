@@ -136,6 +136,12 @@ class TestTransforms:
             == signature_headers(DELIVERY_ID, request.body, [secret], NOON)["webhook-signature"]
         )
 
+    @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+    def test_json_with_a_byte_order_mark_is_transformed(self, world: SendingWorld, encoding: str) -> None:
+        assert self.send(world, '{"card": "4242", "name": "Ä"}'.encode(encoding)).verdict is Verdict.DELIVERED
+        (request,) = world.webhooks.requests
+        assert json.loads(request.body) == {"order": {"name": "Ä"}}
+
     @pytest.mark.parametrize("body", [b"card=4242", b"\xff", b"", b"NaN", b'{"card": NaN}', b"{'card': 1}"])
     def test_any_other_payload_is_sent_as_it_was_accepted(self, world: SendingWorld, body: bytes) -> None:
         assert self.send(world, body).verdict is Verdict.DELIVERED
