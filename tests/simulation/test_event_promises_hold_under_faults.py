@@ -35,6 +35,7 @@ def test_the_promises_hold_and_everything_that_may_happen_does() -> None:
         "stream repeated a batch",
         "stream lost a batch",
         "index lagged",
+        "row damaged",
     }
     # Nobody asks often enough for the limit.
     resends = {f"resend {result}" for result in Round if result is not Round.EXHAUSTED}

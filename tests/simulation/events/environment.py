@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -86,6 +86,28 @@ class ConnectionsOfTenant:
         return found if found is not None and found.life == life else None
 
 
+@dataclass
+class ReadConnections:
+    """Implements :class:`orchestrator.events.delivery.ports.Connections`. Some rows cannot be read for a while."""
+
+    connections: InMemoryConnections
+    damaged: set[str]
+
+    def of_origin(self, life: TenantEpoch, origin: str) -> Sequence[Connection | UnreadableRow]:
+        return [self._read(each) for each in self.connections.of_origin(life, origin)]
+
+    def connection(self, life: TenantEpoch, origin: str, connection_id: str) -> Connection | UnreadableRow | None:
+        found = self.connections.connection(life, origin, connection_id)
+        return self._read(found) if found else None
+
+    def needing_care(self) -> Iterator[Connection | UnreadableRow]:
+        return (self._read(each) for each in self.connections.all.values() if each.needs_care)
+
+    def _read(self, connection: Connection) -> Connection | UnreadableRow:
+        is_damaged = connection.connection_id in self.damaged
+        return UnreadableRow(connection.connection_id) if is_damaged else connection
+
+
 class Environment:
     def __init__(self, rng: random.Random, faults: Faults, lives: Sequence[TenantEpoch]) -> None:
         self.rng = rng
@@ -95,6 +117,9 @@ class Environment:
         self.timeline = Timeline()
         self.table = InMemoryDeliveries()
         self.connections = InMemoryConnections()
+        self.damaged: set[str] = set()
+        """The ids of connections whose rows cannot be read at present."""
+        self._read = ReadConnections(self.connections, self.damaged)
         self.receivers = Receivers(rng, failing=faults.failing)
         self.seen: Counter[str] = Counter()
         self.checks = Checks(self.table, self.connections, self.receivers)
@@ -111,7 +136,7 @@ class Environment:
         clock = self._a_clock()
         return Delivering(
             table=self._table(),
-            connections=self._port("connections", self.connections),
+            connections=self._port("connections", self._read),
             changes=self._port("changes", self.connections),
             sender=self._port("sender", self),
             queue=self._port("queue", self),
@@ -124,7 +149,7 @@ class Environment:
     def _make_dispatching(self) -> Dispatching:
         return Dispatching(
             table=self._table(),
-            connections=self._port("connections", self.connections),
+            connections=self._port("connections", self._read),
             queue=self._port("queue", self),
             content_of=lambda event: event.content,
             clock=self._a_clock(),
@@ -133,7 +158,7 @@ class Environment:
     def _make_sweeping(self) -> Sweeping:
         return Sweeping(
             table=self._table(),
-            connections=self._port("connections", self.connections),
+            connections=self._port("connections", self._read),
             changes=self._port("changes", self.connections),
             dispatching=self._make_dispatching(),
             queue=self._port("queue", self),

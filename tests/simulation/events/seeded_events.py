@@ -87,6 +87,11 @@ class SeededEvents:
         if rng.random() < 0.3:
             env.later(lasts * rng.random(), self._purge)
         nightly = env.clock.now() + timedelta(hours=rng.randrange(24))
+        # With numbers of its own, so that the runs without it stay as they are.
+        damages = random.Random(f"damaged rows of {self.seed}")
+        if damages.random() < 0.2:
+            for _ in range(3):
+                env.later(lasts * damages.random(), lambda: self._damage(damages))
         while env.clock.now() < end:
             env.later(timedelta(), env.sweep)
             step = MINUTE if lasts < timedelta(hours=3) else timedelta(minutes=30)
@@ -101,6 +106,7 @@ class SeededEvents:
         # The last action may be a little late.
         env.run_until(env.clock.now() + timedelta(seconds=1))
         env.end_faults()
+        env.damaged.clear()
         for connection_id, behaviour in list(env.receivers.behaviours.items()):
             if behaviour is not Behaviour.FAILS or self._rng.random() < 0.5:
                 env.receivers.behaviours[connection_id] = Behaviour.WORKS
@@ -203,6 +209,16 @@ class SeededEvents:
         if connection := self._a_connection():
             self.env.connections.delete(connection.connection_id)
             self.env.checks.ended(connection.connection_id)
+
+    def _damage(self, rng: random.Random) -> None:
+        """Somebody other than Berth writes the row of a connection, and later mends it."""
+        there = list(self.env.connections.all)
+        if there:
+            connection_id = rng.choice(there)
+            self.env.damaged.add(connection_id)
+            self.env.seen["row damaged"] += 1
+            mended_after = timedelta(seconds=rng.choice((10, 600, 7_200)))
+            self.env.later(mended_after, lambda: self.env.damaged.discard(connection_id))
 
     def _change_receiver(self) -> None:
         if connection := self._a_connection():
