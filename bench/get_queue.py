@@ -12,7 +12,7 @@ from typing import Any
 
 import boto3
 
-from bench.cold_starts import cold_import_of
+from bench.cold_starts import cold_import_of, next_client_of
 from bench.measure import Result, interleaved, silence
 from orchestrator.adapters.dynamodb import keys
 from orchestrator.adapters.dynamodb.tenants import DynamoTable
@@ -24,6 +24,7 @@ from orchestrator.tenants.ports import Publication
 from orchestrator.tenants.records import Attempt, Operation, Queue, Run
 
 _TABLE = "bench"
+_MODULE = "lambdas.api.get_queue"
 _FUNCTION_ENVIRONMENT = {
     "BERTH_TABLE": _TABLE,
     "BERTH_VERSION": "0.1.0",
@@ -32,14 +33,17 @@ _FUNCTION_ENVIRONMENT = {
     "BERTH_CREATE_MACHINE": "arn:aws:states:us-east-1:000000000000:stateMachine:bench",
     "BERTH_UPDATE_MACHINE": "arn:aws:states:us-east-1:000000000000:stateMachine:bench-update",
     "BERTH_DELETE_MACHINE": "arn:aws:states:us-east-1:000000000000:stateMachine:bench-delete",
-    "POWERTOOLS_SERVICE_NAME": "get_queue",
-    "POWERTOOLS_METRICS_NAMESPACE": "Berth",
+    "BERTH_SERVICE": "get_queue",
+    "BERTH_METRICS_NAMESPACE": "Berth",
     "AWS_DEFAULT_REGION": "us-east-1",
 }
 
 
 def cold_import(rounds: int = 15) -> list[Result]:
-    return cold_import_of("getQueue", "lambdas.api.get_queue", _FUNCTION_ENVIRONMENT, rounds)
+    return [
+        *cold_import_of("getQueue", _MODULE, _FUNCTION_ENVIRONMENT, rounds),
+        *next_client_of("getQueue", _MODULE, "stepfunctions", "Step Functions", _FUNCTION_ENVIRONMENT, rounds),
+    ]
 
 
 def ready_path() -> list[Result]:
@@ -55,7 +59,7 @@ def ready_path() -> list[Result]:
 
 
 def _handler_and_bare_read(client: Any, tenant: TenantId, rounds: int = 1_000) -> tuple[float, float]:
-    handler = importlib.import_module("lambdas.api.get_queue").handler
+    handler = importlib.import_module(_MODULE).handler
     event = {"version": "2.0", "pathParameters": {"tenantId": tenant.value}}
     key = keys.metadata_key(tenant)
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import TextIO
 
 
 @dataclass(frozen=True)
@@ -30,18 +29,9 @@ class Result:
 
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
-    """The functions log to the standard output at the time of their import.
-
-    Formatting and writing are measured, but not the speed of a terminal.
-    """
-    with contextlib.redirect_stdout(_nowhere()):
+    """Formatting and writing log lines are measured, but not the speed of a terminal."""
+    with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
         yield
-
-
-@cache
-def _nowhere() -> TextIO:
-    """It stays open, because loggers keep the stream that they found when they were made."""
-    return Path(os.devnull).open("w")
 
 
 def percentile(values: Sequence[float], part: int) -> float:
@@ -53,6 +43,29 @@ def interleaved(one: Callable[[], object], other: Callable[[], object], rounds: 
     """The median of each, in milliseconds. The calls alternate, so that other load on the machine affects both."""
     ours, others = interleaved_times(one, other, rounds)
     return statistics.median(ours), statistics.median(others)
+
+
+def interleaved_by_clocks(
+    one: Callable[[], object], other: Callable[[], object], rounds: int, clocks: Sequence[Callable[[], float]]
+) -> list[tuple[float, float]]:
+    """The medians of both calls by each clock, in milliseconds."""
+    times: tuple[list[list[float]], list[list[float]]] = ([], [])
+    for _ in range(rounds):
+        for call, taken in zip((one, other), times, strict=True):
+            started = [clock() for clock in clocks]
+            call()
+            taken.append([(clock() - before) * 1000 for clock, before in zip(clocks, started, strict=True)])
+    ours, others = ([statistics.median(by_clock) for by_clock in zip(*taken, strict=True)] for taken in times)
+    return list(zip(ours, others, strict=True))
+
+
+wall_clock = time.perf_counter
+
+
+def cpu_of_children() -> float:
+    """The seconds of processor time that finished child processes have used."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def interleaved_times(

@@ -6,7 +6,7 @@ The function also issues temporary credentials for the queue, on one route per a
 from typing import Any
 
 from lambdas.logs import count, logger
-from lambdas.runtime import use_cases
+from lambdas.runtime import ports, use_cases
 from orchestrator.api.answers import answer
 from orchestrator.api.responses import Response, no_credentials, refuse, try_again_later, unknown_caller
 from orchestrator.common.callers import role_of, source_identity
@@ -15,8 +15,9 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.credentials import CREDENTIAL_ROUTES, Access
 from orchestrator.tenants.decisions import Ready
 
-# Built at import, so that the first call does not wait for the client.
+# Built and connected at import, so that the first call waits neither for the client nor for the connection.
 get_queue = use_cases.get_queue
+ports.open_connection()
 
 
 def handler(event: object, _context: object) -> dict[str, Any]:
@@ -69,8 +70,11 @@ def _access(event: dict[str, Any]) -> Access | None:
 
 def _logged(response: Response, tenant: TenantId | None, by: str, access: Access | None) -> dict[str, Any]:
     has_credentials = "credentials" in response.body
+    # Nearly all calls are answered with the queue. The access log has them, with their callers, so that a second line
+    # per call would only cost money. Credentials are always logged.
+    log = logger.debug if response.status == 200 and not has_credentials else logger.info
     # The body is not logged, because it may hold credentials.
-    logger.info(
+    log(
         "getQueue",
         extra={
             "tenant_id": tenant.value if tenant else None,

@@ -6,7 +6,7 @@ from lambdas.event_runtime import use_cases
 from lambdas.logs import count, logger
 
 if TYPE_CHECKING:
-    from aws_lambda_powertools.utilities.typing import LambdaContext
+    from lambdas.context import LambdaContext
 
 TO_SPARE_MILLISECONDS = 20_000
 """Time enough to count the current hour of a tenant, and to record how far the run came."""

@@ -12,7 +12,7 @@ from orchestrator.events.purging import Purging
 from orchestrator.events.records import TenantEpoch
 
 if TYPE_CHECKING:
-    from aws_lambda_powertools.utilities.typing import LambdaContext
+    from lambdas.context import LambdaContext
 
 TO_SPARE_MILLISECONDS = 30_000
 """Time enough to delete one more page, and to record the numbers."""

@@ -11,7 +11,7 @@ from orchestrator.adapters.dynamodb.dispatch_stream import GivenUp, read_given_u
 from orchestrator.events.delivery.redispatching import Redispatched
 
 if TYPE_CHECKING:
-    from aws_lambda_powertools.utilities.typing import LambdaContext
+    from lambdas.context import LambdaContext
 
 TO_SPARE_MILLISECONDS = 30_000
 """Time enough to dispatch one more page of events."""

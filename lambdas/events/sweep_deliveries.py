@@ -13,7 +13,7 @@ from lambdas.logs import count, logger
 from orchestrator.events.delivery.replaying import Replayed
 
 if TYPE_CHECKING:
-    from aws_lambda_powertools.utilities.typing import LambdaContext
+    from lambdas.context import LambdaContext
 
 TO_SPARE_MILLISECONDS = 10_000
 """Time enough for one more page of deliveries."""

@@ -7,7 +7,7 @@ from lambdas.runtime import use_cases
 from orchestrator.reconciling.events import parse_to_run
 
 if TYPE_CHECKING:
-    from aws_lambda_powertools.utilities.typing import LambdaContext
+    from lambdas.context import LambdaContext
 
 TO_SPARE_MILLISECONDS = 20_000
 """Time enough to finish the current tenant, and to record the progress."""

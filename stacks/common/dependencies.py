@@ -13,10 +13,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from stacks.common.aws_models import keep_used_models
 from stacks.common.compiling import compile_all
 from stacks.project import LAYER, PYTHON_VERSION, ROOT
 
-PACKAGES = ("aws-lambda-powertools", "boto3", "jsonschema", "msgspec")
+PACKAGES = ("botocore", "jsonschema", "msgspec")
 REQUIREMENTS = ROOT / "stacks" / "layer-requirements.txt"
 
 _HEADING = (
@@ -38,6 +39,7 @@ def build_layer(layer: Path = LAYER, *, python: str | None) -> int:
     options = ["--no-deps", "--require-hashes", "--requirement", str(REQUIREMENTS), "--target", str(layer / "python")]
     subprocess.run([*_PIP, *_PLATFORM, *_PYTHON, *options], check=True)  # noqa: S603 - no input from outside
     _remove_traces_of_this_machine(layer / "python")
+    keep_used_models(layer / "python" / "botocore" / "data")
     if python is not None:
         compile_all(layer, installed_at=_INSTALLED_AT, python=python)
     megabytes = round(sum(file.stat().st_size for file in layer.rglob("*") if file.is_file()) / 1_000_000)

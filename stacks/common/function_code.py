@@ -9,8 +9,8 @@ from stacks.common.compiling import compile_all
 from stacks.project import CODE, ROOT
 
 PACKAGES = ("lambdas", "orchestrator")
-LEFT_OUT = ("orchestrator/cli", "orchestrator/client", "orchestrator/local")
-"""Packages that only callers of the API run, never a function."""
+LEFT_OUT = ("orchestrator/adapters/sessions.py", "orchestrator/cli", "orchestrator/client", "orchestrator/local")
+"""Code that only callers of the API run, never a function."""
 
 _INSTALLED_AT = "/var/task"
 
@@ -48,6 +48,6 @@ def is_current(code: Path = CODE, *, source: Path = ROOT) -> bool:
 def _files(root: Path) -> dict[Path, bytes]:
     left_out = {root / path for path in LEFT_OUT}
     found = (
-        path for package in PACKAGES for path in (root / package).rglob("*.py") if not left_out & set(path.parents)
+        path for package in PACKAGES for path in (root / package).rglob("*.py") if not left_out & {path, *path.parents}
     )
     return {path.relative_to(root): path.read_bytes() for path in found}

@@ -47,7 +47,15 @@ NUMBERS_OF = {
 OTHERS_OF = {"rollout": {"UpdateTenantMachineArn", "ReleaseBucketName"}}
 """For a workflow's file: the placeholders of neither functions nor numbers."""
 
-EVERY_FUNCTION = {"BERTH_NAME", "BERTH_TABLE", "BERTH_VERSION", "BERTH_LINGER_SECONDS", "BERTH_LOCATION"}
+EVERY_FUNCTION = {
+    "BERTH_LINGER_SECONDS",
+    "BERTH_LOCATION",
+    "BERTH_METRICS_NAMESPACE",
+    "BERTH_NAME",
+    "BERTH_SERVICE",
+    "BERTH_TABLE",
+    "BERTH_VERSION",
+}
 WORKFLOWS = [stem for stem in FUNCTIONS_OF if stem != "purge_events"]
 """The workflows of the control plane. The event plane has the other one."""
 MACHINES = {"BERTH_CREATE_MACHINE", "BERTH_UPDATE_MACHINE", "BERTH_DELETE_MACHINE"}
@@ -120,8 +128,13 @@ def test_all_functions_share_runtime_logging_tracing_and_variables(
         {
             "Runtime": "python3.13",
             "Architectures": ["arm64"],
-            "TracingConfig": {"Mode": "Active"},
-            "LoggingConfig": {"LogFormat": "JSON", "LogGroup": {"Ref": Match.any_value()}},
+            "TracingConfig": {"Mode": "PassThrough"},
+            "LoggingConfig": {
+                "ApplicationLogLevel": "INFO",
+                "LogFormat": "JSON",
+                "LogGroup": {"Ref": Match.any_value()},
+                "SystemLogLevel": "WARN",
+            },
             "Layers": Match.absent(),
             "Environment": {
                 "Variables": {
@@ -135,8 +148,7 @@ def test_all_functions_share_runtime_logging_tracing_and_variables(
                             [{"Ref": "AWS::Partition"}, ":", {"Ref": "AWS::Region"}, ":", {"Ref": "AWS::AccountId"}],
                         ]
                     },
-                    "POWERTOOLS_METRICS_NAMESPACE": "Berth",
-                    "POWERTOOLS_LOG_LEVEL": "INFO",
+                    "BERTH_METRICS_NAMESPACE": "Berth",
                 }
             },
         },
@@ -178,7 +190,7 @@ def test_only_functions_that_read_the_whole_fleet_have_more_memory(
 def test_every_function_logs_its_own_name(plane: Json) -> None:
     for name, logical_id in functions_in(plane).items():
         variables = plane["Resources"][logical_id]["Properties"]["Environment"]["Variables"]
-        assert variables["POWERTOOLS_SERVICE_NAME"] == name
+        assert variables["BERTH_SERVICE"] == name
 
 
 @pytest.mark.parametrize(
@@ -274,6 +286,12 @@ def test_logs_are_kept_as_long_as_another_setting_says(
 ) -> None:
     for template in templates_with_other_settings:
         assert {group["RetentionInDays"] for group in _properties(template.to_json(), "AWS::Logs::LogGroup")} == {14}
+
+
+def test_calls_of_functions_are_traced_on_request(templates_with_other_settings: tuple[Template, Template]) -> None:
+    for template in templates_with_other_settings:
+        functions = _properties(template.to_json(), "AWS::Lambda::Function")
+        assert {function["TracingConfig"]["Mode"] for function in functions} == {"Active"}
 
 
 def test_all_functions_of_a_stack_share_one_layer(templates_with_other_settings: tuple[Template, Template]) -> None:

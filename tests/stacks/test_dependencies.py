@@ -4,35 +4,38 @@ from __future__ import annotations
 
 import ast
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
+import botocore
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from stacks.common import dependencies
+from stacks.common.aws_models import OPERATIONS
+from stacks.common.function_code import LEFT_OUT
 from stacks.project import PYTHON_VERSION, ROOT
 
 REQUIREMENT = re.compile(r"(?P<name>[a-z0-9-]+)==(?P<version>[^ ]+) --hash=sha256:(?P<digest>[0-9a-f]{64})")
 
 # Import names that come with each package of the layer.
 PROVIDED = {
-    "aws-lambda-powertools": {"aws_lambda_powertools"},
-    "boto3": {"boto3", "botocore"},
+    "botocore": {"botocore"},
     "jsonschema": {"jsonschema"},
     "msgspec": {"msgspec"},
 }
-NOT_IN_THE_FUNCTIONS = {ROOT / "orchestrator" / "cli", ROOT / "orchestrator" / "local"}
+NOT_IN_THE_FUNCTIONS = {ROOT / path for path in LEFT_OUT}
 
 
 def function_code() -> Iterator[Path]:
     for package in ("lambdas", "orchestrator"):
         for file in (ROOT / package).rglob("*.py"):
-            if not NOT_IN_THE_FUNCTIONS & set(file.parents):
+            if not NOT_IN_THE_FUNCTIONS & {file, *file.parents}:
                 yield file
 
 
@@ -56,8 +59,17 @@ def test_the_layer_has_every_package_that_the_functions_import() -> None:
     assert set(dependencies.PACKAGES) == set(PROVIDED)
 
 
+BOTOCORE_DATA = Path(botocore.__file__).parent / "data"
+
+
+def _other_services(folder: str, names: list[str]) -> set[str]:
+    """Most services of AWS, so that not all are copied. One is left that no function uses."""
+    kept = {*OPERATIONS, "sns"}
+    return {name for name in names if Path(folder, name).is_dir() and name not in kept and folder == str(BOTOCORE_DATA)}
+
+
 class FakePip:
-    """Installs one package, including files that depend on the installing machine."""
+    """Installs botocore's data and one package, including files that depend on the installing machine."""
 
     def __init__(self, megabytes: int = 1) -> None:
         self.megabytes = megabytes
@@ -68,6 +80,7 @@ class FakePip:
         self.command = command
         target = Path(command[command.index("--target") + 1])
         (target / "bin").mkdir(parents=True)
+        shutil.copytree(BOTOCORE_DATA, target / "botocore" / "data", ignore=_other_services)
         (target / "bin" / "jsonschema").write_text(f"#!{sys.executable}", encoding="utf-8")
         (target / "jsonschema-1.dist-info").mkdir()
         (target / "jsonschema-1.dist-info" / "RECORD").touch()
@@ -134,10 +147,21 @@ def test_the_layer_has_no_files_that_depend_on_the_building_machine(
     (layer / "python").mkdir(parents=True)
     (layer / "python" / "left_over.py").touch()
     assert dependencies.build_layer(layer, python=None) == 1
-    assert sorted(str(file.relative_to(layer)) for file in layer.rglob("*") if file.is_file()) == [
+    files = (str(file.relative_to(layer)) for file in layer.rglob("*") if file.is_file())
+    assert sorted(file for file in files if not file.startswith("python/botocore/data/")) == [
         "python/jsonschema-1.dist-info/METADATA",
         "python/jsonschema.py",
     ]
+
+
+def test_the_layer_has_only_the_services_that_the_functions_use(
+    pip: FakePip,  # noqa: ARG001 - installs it
+    tmp_path: Path,
+) -> None:
+    dependencies.build_layer(tmp_path, python=None)
+    data = tmp_path / "python" / "botocore" / "data"
+    assert {each.name for each in data.iterdir() if each.is_dir()} == set(OPERATIONS)
+    assert sum(file.stat().st_size for file in data.rglob("*") if file.is_file()) < 1_000_000
 
 
 def test_a_layer_over_lambdas_limit_is_refused(pip: FakePip, tmp_path: Path) -> None:

@@ -359,7 +359,15 @@ def test_an_operator_may_call_every_route_for_operators_and_receivers_and_find_t
 
 # The functions
 
-EVERY_VARIABLE = {"BERTH_NAME", "BERTH_TABLE", "BERTH_VERSION", "BERTH_LINGER_SECONDS", "BERTH_LOCATION"}
+EVERY_VARIABLE = {
+    "BERTH_LINGER_SECONDS",
+    "BERTH_LOCATION",
+    "BERTH_METRICS_NAMESPACE",
+    "BERTH_NAME",
+    "BERTH_SERVICE",
+    "BERTH_TABLE",
+    "BERTH_VERSION",
+}
 ACCEPTS = {"BERTH_EVENTS_TABLE", "BERTH_CONTENTS_BUCKET", "BERTH_API_PROOF_DIGEST"}
 QUEUES = {"BERTH_FIRST_QUEUE", "BERTH_LATER_QUEUE"}
 READS = ACCEPTS | QUEUES | {"BERTH_SECRETS_KEY", "BERTH_EVENTS_ENVIRONMENT", "BERTH_OWN_HOSTS"}
@@ -392,7 +400,7 @@ def test_a_function_has_only_the_variables_that_it_needs(
 ) -> None:
     found = variables_of(event_plane, event_function_ids[name])
     assert {each for each in found if each.startswith("BERTH_")} - EVERY_VARIABLE == variables
-    assert (found["BERTH_NAME"], found["POWERTOOLS_METRICS_NAMESPACE"]) == ("Berth", "Berth")
+    assert (found["BERTH_NAME"], found["BERTH_METRICS_NAMESPACE"]) == ("Berth", "Berth")
 
 
 def test_keys_are_of_the_environment_in_the_settings(

@@ -90,7 +90,7 @@ def test_every_function_knows_which_control_plane_it_belongs_to(beside: Json) ->
     functions = [each for each in beside["Resources"].values() if each["Type"] == "AWS::Lambda::Function"]
     for function in functions:
         variables = function["Properties"]["Environment"]["Variables"]
-        assert (variables["BERTH_NAME"], variables["POWERTOOLS_METRICS_NAMESPACE"]) == ("Berth-dev", "Berth-dev")
+        assert (variables["BERTH_NAME"], variables["BERTH_METRICS_NAMESPACE"]) == ("Berth-dev", "Berth-dev")
 
 
 # Permissions by name

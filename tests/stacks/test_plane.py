@@ -117,7 +117,7 @@ def test_it_has_the_outputs_of_its_capabilities_and_its_version(second: Json) ->
 def test_its_functions_know_the_control_plane_and_its_table(second: Json) -> None:
     (function,) = (each for each in second["Resources"].values() if each["Type"] == "AWS::Lambda::Function")
     variables = function["Properties"]["Environment"]["Variables"]
-    assert (variables["BERTH_NAME"], variables["POWERTOOLS_METRICS_NAMESPACE"]) == ("Berth", "Berth")
+    assert (variables["BERTH_NAME"], variables["BERTH_METRICS_NAMESPACE"]) == ("Berth", "Berth")
     assert set(variables["BERTH_TABLE"]) == {"Fn::ImportValue"}
 
 

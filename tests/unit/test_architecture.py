@@ -173,9 +173,9 @@ def test_adapters_import_no_entry_point(module: Path) -> None:
 
 
 @pytest.mark.parametrize("module", FUNCTIONS, ids=names(FUNCTIONS))
-def test_functions_import_the_domain_the_adapters_and_powertools(module: Path) -> None:
+def test_functions_import_the_domain_and_the_adapters(module: Path) -> None:
     outside = ("orchestrator.cli", "orchestrator.local")
-    allowed = ("orchestrator", "lambdas", "aws_lambda_powertools")
+    allowed = ("orchestrator", "lambdas")
     strange = [
         name for name in imports(module) if is_in(name, *outside) or not (is_standard(name) or is_in(name, *allowed))
     ]

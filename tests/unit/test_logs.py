@@ -6,6 +6,7 @@ Nor does what they raise, which Lambda logs. That getQueue's credentials are not
 from __future__ import annotations
 
 import importlib
+import json
 import sys
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -15,11 +16,10 @@ import pytest
 
 from orchestrator.adapters import custom_resource
 from orchestrator.common.errors import Throttled
-from orchestrator.common.times import timestamp
+from orchestrator.common.times import parse_timestamp, timestamp
 from orchestrator.tenants.execution_input import machine_input
 from stacks.common.function_code import module_of
 from tests.fakes import ACME, NAMES, QUEUE, VERSION, World, a_run, take
-from tests.own_log import use_own_log
 
 SECRET = "AQCEAAAAKgAAAAMAAAAAAAAAAXNlY3JldA"
 SIGNED = f"https://cloudformation-custom-resource-response-euwest1.s3.amazonaws.com/arn?X-Amz-Signature={SECRET}"
@@ -38,9 +38,9 @@ def world() -> World:
 
 
 @pytest.fixture
-def load(world: World, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Load]:
-    use_own_log(monkeypatch, request)
-    monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "Berth")
+def load(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Load]:
+    monkeypatch.setenv("AWS_LAMBDA_LOG_LEVEL", "INFO")
+    monkeypatch.setenv("BERTH_METRICS_NAMESPACE", "Berth")
     monkeypatch.setenv("BERTH_LOCATION", "aws:eu-west-1:000000000000")
     monkeypatch.setattr(custom_resource, "_put", lambda *_: None)
     forget_functions()
@@ -191,3 +191,137 @@ def test_no_control_character_reaches_a_log_line(
     assert "before" in log
     assert all(each.isprintable() or each == "\n" for each in log)
     assert log.isascii()
+
+
+# The lines themselves
+
+
+@pytest.fixture
+def logs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    monkeypatch.setenv("BERTH_SERVICE", "get_queue")
+    monkeypatch.setenv("BERTH_METRICS_NAMESPACE", "Berth-dev")
+    monkeypatch.setenv("AWS_LAMBDA_LOG_LEVEL", "INFO")
+    forget_functions()
+    yield importlib.import_module("lambdas.logs")
+    forget_functions()
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_a_line_has_level_message_time_service_and_the_given_fields(
+    logs: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs.logger.info("Tried", extra={"tenant_id": "acme", "at": ACME, "unknown": None, "level": "none"})
+    (line,) = lines(capsys)
+    assert parse_timestamp(line.pop("timestamp"))
+    assert line == {
+        "level": "INFO",
+        "message": "Tried",
+        "service": "get_queue",
+        "tenant_id": "acme",
+        "at": str(ACME),
+    }
+
+
+def test_levels_below_lambdas_setting_are_left_out(logs: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    for method in ("debug", "info", "warning", "error"):
+        getattr(logs.logger, method)("message")
+    assert [line["level"] for line in lines(capsys)] == ["INFO", "WARNING", "ERROR"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "logged"),
+    [
+        ("TRACE", ["DEBUG", "INFO", "ERROR"]),
+        ("DEBUG", ["DEBUG", "INFO", "ERROR"]),
+        ("WARN", ["ERROR"]),
+        ("ERROR", ["ERROR"]),
+        ("FATAL", []),
+        ("unheard of", ["INFO", "ERROR"]),
+    ],
+)
+def test_lambda_sets_the_level(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], setting: str, logged: list[str]
+) -> None:
+    monkeypatch.setenv("AWS_LAMBDA_LOG_LEVEL", setting)
+    forget_functions()
+    logger = importlib.import_module("lambdas.logs").logger
+    for method in ("debug", "info", "error"):
+        getattr(logger, method)("message")
+    forget_functions()
+    assert [line["level"] for line in lines(capsys)] == logged
+
+
+def test_an_exception_has_its_stack_trace_and_its_causes(logs: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    def fail() -> None:
+        try:
+            _ = {}["first"]
+        except KeyError as error:
+            raise RuntimeError("second") from error
+
+    try:
+        fail()
+    except RuntimeError as error:
+        logs.logger.exception("Step failed")
+        given = error
+    logs.logger.error("Step failed", exc_info=given)
+    for line in lines(capsys):
+        assert (line["level"], line["exception_name"]) == ("ERROR", "RuntimeError")
+        assert "KeyError: 'first'" in line["exception"]
+        assert "in fail" in line["exception"]
+        assert line["exception"].endswith("RuntimeError: second")
+
+
+def test_fields_of_a_block_are_in_its_lines_only(logs: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    with logs.logger.append_context_keys(tenant_id="acme", attempt="1"):
+        with logs.logger.append_context_keys(attempt="2"):
+            logs.logger.info("inner")
+        logs.logger.info("outer")
+    with pytest.raises(RuntimeError), logs.logger.append_context_keys(tenant_id="acme"):
+        raise RuntimeError
+    logs.logger.info("after")
+    fields = [(line["message"], line.get("tenant_id"), line.get("attempt")) for line in lines(capsys)]
+    assert fields == [("inner", "acme", "2"), ("outer", "acme", "1"), ("after", None, None)]
+
+
+def test_the_trace_of_the_call_is_in_its_lines(
+    logs: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = "1-5759e988-bd862e3fe1be46a994272793"
+    monkeypatch.setenv("_X_AMZN_TRACE_ID", f"Root={trace};Parent=53995c3f42cd8ad8;Sampled=0")
+    logs.logger.info("traced")
+    monkeypatch.delenv("_X_AMZN_TRACE_ID")
+    logs.logger.info("not traced")
+    assert [line.get("xray_trace_id") for line in lines(capsys)] == [trace, None]
+
+
+def test_a_field_that_cannot_be_written_fails_nothing(logs: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    endless: list[object] = []
+    endless.append(endless)
+    logs.logger.info("Tried", extra={"endless": endless})
+    logs.logger.info("Tried", extra={"keys": {(1, 2): 3}})
+    assert [(line["message"], line["not_serializable"]) for line in lines(capsys)] == [
+        ("Tried", "ValueError"),
+        ("Tried", "TypeError"),
+    ]
+
+
+def test_a_metric_is_a_line_that_cloudwatch_reads(logs: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    logs.count("Throttled", 3)
+    (line,) = lines(capsys)
+    assert line["_aws"].pop("Timestamp") > 1_700_000_000_000
+    assert line == {
+        "_aws": {
+            "CloudWatchMetrics": [
+                {
+                    "Namespace": "Berth-dev",
+                    "Dimensions": [["service"]],
+                    "Metrics": [{"Name": "Throttled", "Unit": "Count"}],
+                }
+            ]
+        },
+        "service": "get_queue",
+        "Throttled": [3.0],
+    }

@@ -444,8 +444,8 @@ class InProcess(HTTPAdapter):
 def functions() -> Iterator[Mapping[str, ModuleType]]:
     """The functions, loaded anew: they read their settings and find their use cases as they are loaded."""
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", "berth")
-        monkeypatch.setenv("POWERTOOLS_LOG_LEVEL", "CRITICAL")
+        monkeypatch.setenv("BERTH_SERVICE", "berth")
+        monkeypatch.setenv("AWS_LAMBDA_LOG_LEVEL", "FATAL")
         forget_functions()
         runtime = importlib.import_module("lambdas.runtime")
         monkeypatch.setattr(runtime, "use_cases", world())

@@ -26,7 +26,6 @@ from orchestrator.adapters.dynamodb.tenant_values import (
 from orchestrator.adapters.dynamodb.values import Item, moment, n, number, s, text, time
 from orchestrator.common.errors import BerthError, UnreadableRows
 from orchestrator.common.times import parse_timestamp
-from orchestrator.releases.records import Release
 from orchestrator.tenants.records import (
     Attempt,
     Audit,
@@ -45,6 +44,7 @@ from orchestrator.tenants.records import (
 )
 
 if TYPE_CHECKING:
+    from orchestrator.releases.records import Release
     from orchestrator.tenants.ports import ListedTenant
 
 _MAX_ERROR = 200
@@ -245,6 +245,9 @@ def lock_from(item: Mapping[str, Any]) -> Lock:
 
 
 def release_from(item: Mapping[str, Any]) -> Release:
+    # Imported here for the same reason as above.
+    from orchestrator.releases.records import Release
+
     return Release(
         version=item["Version"]["S"],
         template_url=item["TemplateUrl"]["S"],

@@ -14,8 +14,6 @@ from orchestrator.adapters.dynamodb.reads import Reads
 from orchestrator.adapters.dynamodb.values import s
 from orchestrator.common.errors import UnreadableRows
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.releases.records import Release
-from orchestrator.tenants.fleet import LISTED_STATES
 from orchestrator.tenants.records import (
     Attempt,
     Audit,
@@ -32,6 +30,7 @@ from orchestrator.tenants.records import (
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+    from orchestrator.releases.records import Release
     from orchestrator.tenants.ports import ListedTenant
     from orchestrator.tenants.writes import Transition
 
@@ -105,6 +104,8 @@ class DynamoTable:
         return found
 
     def versions_in_use(self) -> Mapping[str, Mapping[TenantState, int]]:
+        from orchestrator.tenants.fleet import LISTED_STATES
+
         counted: dict[str, dict[TenantState, int]] = {}
         for state in LISTED_STATES:
             for item in self._reads.listed(keys.listed_tenants(state), ProjectionExpression="ListingSort"):
@@ -113,6 +114,9 @@ class DynamoTable:
         return counted
 
     def count_tenants(self) -> int:
+        # Imported here, because getQueue uses this module, too, lists nothing and must start fast.
+        from orchestrator.tenants.fleet import LISTED_STATES
+
         return sum(self._reads.count_listed(keys.listed_tenants(state)) for state in LISTED_STATES)
 
     def unfinished_operations(self) -> Iterable[Audit]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import zlib
 from collections import Counter
@@ -10,7 +9,7 @@ from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any
 
-from tests.adapters.bad_input.world import SERVICE, ControlPlane
+from tests.adapters.bad_input.world import ControlPlane, switch_log
 
 INPUTS = int(os.environ.get("BERTH_FUZZ_INPUTS", "500"))
 """The number of inputs per edge."""
@@ -26,11 +25,10 @@ def storm(
 ) -> Counter[str]:
     """Let the inputs come. ``meet`` fails, or says how one was met."""
     met: Counter[str] = Counter()
-    logger = logging.getLogger(SERVICE)
     plane.as_before()
     for seed in _seeds(inputs):
         event = make(Random(zlib.crc32(edge.encode()) << 32 | seed))
-        logger.setLevel(logging.INFO if seed % LOGGED == 0 else logging.CRITICAL)
+        switch_log(on=seed % LOGGED == 0)
         try:
             met[meet(event)] += 1
         except BaseException as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -49,7 +48,7 @@ from orchestrator.events.records import (
 from tests.adapters.bad_input.classifying import at, request_is_documented, statuses
 from tests.adapters.bad_input.inputs import JsonText, an_input, over_http
 from tests.adapters.bad_input.storm import INPUTS, storm
-from tests.adapters.bad_input.world import PROOF, SERVICE, LogSink, _forget_functions, _log_into
+from tests.adapters.bad_input.world import PROOF, LogSink, _forget_functions, _log_into, switch_log
 from tests.fakes import ACME, EXPLICIT, NOON, FakeClock
 from tests.fakes.deliveries import InMemoryDeliveries
 from tests.fakes.events import (
@@ -340,14 +339,13 @@ class Plane:
 def configured() -> Iterator[Plane]:
     plane = Plane()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("POWERTOOLS_SERVICE_NAME", SERVICE)
-        patch.setenv("POWERTOOLS_LOG_LEVEL", "CRITICAL")
+        patch.setenv("AWS_LAMBDA_LOG_LEVEL", "FATAL")
         _forget_functions()
         patch.setattr(importlib.import_module("lambdas.event_runtime"), "use_cases", plane.use_cases)
         patch.setattr(importlib.import_module("lambdas.logs"), "count", lambda *_: None)
         for function in ("tenant_events", "event_operators"):
             importlib.import_module(f"lambdas.events.{function}")
-        _log_into(plane.logs)
+        _log_into(plane.logs, patch)
         yield plane
     _forget_functions()
 
@@ -414,15 +412,14 @@ def test_any_request_gets_a_documented_response(configured: Plane, key: str) -> 
 
 
 def test_nothing_that_is_secret_is_logged(configured: Plane) -> None:
-    logger = logging.getLogger(SERVICE)
-    logger.setLevel(logging.INFO)
+    switch_log(on=True)
     configured.logs.keeps = True
     for key, (_route, function, _body) in ROUTES.items():
         make = requests_like(key)
         for seed in range(20):
             configured.call(function, make(Random(seed)))
     configured.logs.keeps = False
-    logger.setLevel(logging.CRITICAL)
+    switch_log(on=False)
     logged = "".join(configured.logs.lines)
     assert len(configured.logs.lines) >= 20 * len(ROUTES)
     assert KEY not in logged

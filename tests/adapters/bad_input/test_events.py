@@ -28,7 +28,7 @@ from orchestrator.events.statuses import EventStatus
 from tests.adapters.bad_input.event_writes import NotedContents, NotedWrites
 from tests.adapters.bad_input.inputs import JsonText, an_input, over_http
 from tests.adapters.bad_input.storm import INPUTS, storm
-from tests.adapters.bad_input.world import PROOF, SERVICE, LogSink, _forget_functions, _log_into
+from tests.adapters.bad_input.world import PROOF, LogSink, _forget_functions, _log_into
 from tests.fakes import ACME, NOON, FakeClock
 from tests.fakes.events import (
     ACME_LIFE,
@@ -143,13 +143,12 @@ class Plane:
 def keyed() -> Iterator[Plane]:
     plane = Plane()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("POWERTOOLS_SERVICE_NAME", SERVICE)
-        patch.setenv("POWERTOOLS_LOG_LEVEL", "CRITICAL")
+        patch.setenv("AWS_LAMBDA_LOG_LEVEL", "FATAL")
         patch.setenv("BERTH_TABLE", "berth")
         _forget_functions()
         patch.setattr(importlib.import_module("lambdas.event_runtime"), "use_cases", plane.use_cases)
         patch.setattr(importlib.import_module("lambdas.logs"), "count", lambda *_: None)
-        _log_into(plane.logs)
+        _log_into(plane.logs, patch)
         yield plane
     _forget_functions()
 

@@ -6,7 +6,6 @@ import base64
 import hmac
 import importlib
 import json
-import logging
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from random import Random
@@ -23,7 +22,7 @@ from tests.adapters.bad_input.classifying import at
 from tests.adapters.bad_input.event_writes import NotedContents, NotedWrites
 from tests.adapters.bad_input.inputs import JsonText, an_input, anything, over_http
 from tests.adapters.bad_input.storm import INPUTS, storm
-from tests.adapters.bad_input.world import PROOF, SERVICE, LogSink, _forget_functions, _log_into
+from tests.adapters.bad_input.world import PROOF, LogSink, _forget_functions, _log_into, switch_log
 from tests.fakes import ACME, NOON, FakeClock
 from tests.fakes.events import (
     ACME_LIFE,
@@ -121,13 +120,12 @@ FORMS = {
 def public() -> Iterator[Plane]:
     plane = Plane()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("POWERTOOLS_SERVICE_NAME", SERVICE)
-        patch.setenv("POWERTOOLS_LOG_LEVEL", "CRITICAL")
+        patch.setenv("AWS_LAMBDA_LOG_LEVEL", "FATAL")
         patch.setenv("BERTH_TABLE", "berth")
         _forget_functions()
         patch.setattr(importlib.import_module("lambdas.event_runtime"), "use_cases", plane.use_cases)
         patch.setattr(importlib.import_module("lambdas.logs"), "count", lambda *_: None)
-        _log_into(plane.logs)
+        _log_into(plane.logs, patch)
         yield plane
     _forget_functions()
 
@@ -305,13 +303,12 @@ def test_whatever_anybody_sends_is_answered_or_refused(
 
 
 def test_nothing_that_is_secret_is_logged(public: Plane) -> None:
-    logger = logging.getLogger(SERVICE)
-    logger.setLevel(logging.INFO)
+    switch_log(on=True)
     public.logs.keeps = True
     rng = Random(7)
     for _ in range(300):
         public.call(a_webhook(rng))
     public.logs.keeps = False
-    logger.setLevel(logging.CRITICAL)
+    switch_log(on=False)
     assert len(public.logs.lines) >= 300
     assert SECRET not in "".join(public.logs.lines)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -15,7 +14,7 @@ from tests.adapters.bad_input import test_custom_resources, test_machines
 from tests.adapters.bad_input.inputs import an_input, sent
 from tests.adapters.bad_input.storm import as_text, storm
 from tests.adapters.bad_input.test_api import ROUTES, a_request, met, requests_like
-from tests.adapters.bad_input.world import RESPONSE_URL, SERVICE, ControlPlane
+from tests.adapters.bad_input.world import RESPONSE_URL, ControlPlane, switch_log
 
 SECRET = "sesame-1234"
 
@@ -101,7 +100,7 @@ def test_bad_input_logs_no_secrets(plane: ControlPlane, edge: str) -> None:
     function, template = LOGGED[edge]
     plane.load(function)
     plane.as_before()
-    logging.getLogger(SERVICE).setLevel(logging.INFO)
+    switch_log(on=True)
     plane.logs.keeps, plane.logs.lines = True, []
     secrets = _with_secrets(template())
     for seed in range(30):

@@ -6,7 +6,6 @@ import http.client
 import importlib
 import io
 import json
-import logging
 import re
 import sys
 import urllib.request
@@ -19,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from lambdas.logs import NOT_SERIALIZABLE
 from orchestrator.adapters.ports import AwsPorts
 from orchestrator.adapters.settings import Settings
 from orchestrator.common.callers import digest_of
@@ -73,8 +73,6 @@ from tests.fakes.reconciling import FakeSurvey, InMemoryReconciliations
 RESPONSE_URL = (
     "https://cloudformation-custom-resource-response-euwest1.s3.eu-west-1.amazonaws.com/answer?Signature=a%2Fb"
 )
-SERVICE = "bad-input"
-"""By that the functions' logger is known."""
 TEMPLATE = b'{\n  "Resources": {}\n}\n'
 RUNNING = TenantId.parse("running")
 """A tenant whose create is under way."""
@@ -261,6 +259,7 @@ class LogSink(io.TextIOBase):
 
     def write(self, text: str) -> int:
         text.encode()
+        assert NOT_SERIALIZABLE not in text
         if self.keeps:
             self.lines.append(text)
         return len(text)
@@ -389,9 +388,7 @@ def a_control_plane(fakes: Callable[[], dict[str, Any]] | None = None) -> Iterat
     """The functions, loaded anew over fakes. They find their use cases as they are loaded."""
     plane = ControlPlane(fakes)
     with pytest.MonkeyPatch.context() as patch:
-        # A service of its own has a logger of its own.
-        patch.setenv("POWERTOOLS_SERVICE_NAME", SERVICE)
-        patch.setenv("POWERTOOLS_LOG_LEVEL", "CRITICAL")
+        patch.setenv("AWS_LAMBDA_LOG_LEVEL", "FATAL")
         for name, value in ENVIRONMENT.items():
             patch.setenv(name, value)
         patch.setattr(urllib.request, "urlopen", plane.urlopen)
@@ -399,23 +396,19 @@ def a_control_plane(fakes: Callable[[], dict[str, Any]] | None = None) -> Iterat
         # Before the functions are loaded, which import it from here.
         patch.setattr(importlib.import_module("lambdas.logs"), "count", lambda *_: None)
         patch.setattr(importlib.import_module("lambdas.runtime"), "use_cases", plane.use_cases)
-        _log_into(plane.logs)
+        _log_into(plane.logs, patch)
         yield plane
     _forget_functions()
 
 
-def _log_into(sink: LogSink) -> None:
-    logger = logging.getLogger(SERVICE)
-    logger.propagate = False
-    (handler,) = (each for each in logger.handlers if type(each) is logging.StreamHandler)
-    handler.setStream(sink)
-    handler.handleError = _raise_again  # type: ignore[method-assign]
-    logger.handlers = [handler]  # And not pytest's, which would keep it all.
+def _log_into(sink: LogSink, patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(importlib.import_module("lambdas.logs"), "write_line", sink.write)
 
 
-def _raise_again(_record: object) -> None:
-    """A line that cannot be written would otherwise be a traceback in the log."""
-    raise
+def switch_log(*, on: bool) -> None:
+    """Switch the functions' log on or off."""
+    logs = importlib.import_module("lambdas.logs")
+    logs.logger.level = logs.DEBUG if on else logs.NOTHING
 
 
 def _forget_functions() -> None:

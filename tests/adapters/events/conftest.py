@@ -52,9 +52,9 @@ def event_functions(
         "BERTH_LATER_QUEUE": client("sqs").create_queue(QueueName="later")["QueueUrl"],
         "BERTH_SECRETS_KEY": client("kms").create_key()["KeyMetadata"]["Arn"],
         "BERTH_API_PROOF_DIGEST": digest_of(PROOF),
-        "POWERTOOLS_SERVICE_NAME": "berth",
-        "POWERTOOLS_METRICS_NAMESPACE": "Berth",
-        "POWERTOOLS_LOG_LEVEL": "CRITICAL",
+        "BERTH_SERVICE": "berth",
+        "BERTH_METRICS_NAMESPACE": "Berth",
+        "AWS_LAMBDA_LOG_LEVEL": "FATAL",
     }
     for name, value in environment.items():
         monkeypatch.setenv(name, value)

@@ -16,7 +16,6 @@ from orchestrator.api.event_configuration_routes import PUT_SETTINGS, TENANT_ROU
 from orchestrator.api.for_operators import for_operators
 from orchestrator.api.reading import decode
 from tests.adapters.events.functions import ADA, GLOBEX, EventFunctions, HttpAnswer, http_event
-from tests.own_log import use_own_log
 
 SOURCE = {"name": "GitHub", "provider": "github", "secret": "correct horse battery"}
 FORM = {"name": "Contact", "origins": ["https://acme.example"]}
@@ -277,9 +276,8 @@ class TestSecrets:
         event_functions: EventFunctions,
         monkeypatch: pytest.MonkeyPatch,
         capsys: pytest.CaptureFixture[str],
-        request: pytest.FixtureRequest,
     ) -> None:
-        use_own_log(monkeypatch, request)
+        monkeypatch.setenv("AWS_LAMBDA_LOG_LEVEL", "INFO")
         key = event_functions.key("admin")
         event_functions.ask("POST /sources", key, body=SOURCE)
         event_functions.ask("POST /sources", key, body={**SOURCE, "secret": "tiny"})

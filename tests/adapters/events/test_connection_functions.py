@@ -18,7 +18,6 @@ from tests.adapters.conftest import TABLE
 from tests.adapters.events.functions import EventFunctions, HttpAnswer
 from tests.adapters.events.lives import EVENTS_TABLE
 from tests.fakes import ACME
-from tests.own_log import use_own_log
 
 WEBHOOK = {"name": "Shop", "destination": "webhook", "address": "https://shop.example/hooks"}
 ZAP = {"hookUrl": "https://hooks.zapier.com/hooks/standard/1/abc/", "event_type": "order.created"}
@@ -251,9 +250,8 @@ def test_nothing_secret_is_logged(
     event_functions: EventFunctions,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    request: pytest.FixtureRequest,
 ) -> None:
-    use_own_log(monkeypatch, request)
+    monkeypatch.setenv("AWS_LAMBDA_LOG_LEVEL", "INFO")
     key = event_functions.key("admin")
     hidden = {**WEBHOOK, "address": "https://shop.example/hunter2", "transform": {"set": {"password": "hunter2"}}}
     created = event_functions.ask("POST /connections", key, body=hidden)

@@ -40,7 +40,7 @@ class Tables:
 
 @pytest.fixture
 def tables(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tables]:
-    environment = FUNCTION_ENVIRONMENT | emulator.client_environment() | {"POWERTOOLS_LOG_LEVEL": "CRITICAL"}
+    environment = FUNCTION_ENVIRONMENT | emulator.client_environment() | {"AWS_LAMBDA_LOG_LEVEL": "FATAL"}
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     session = Session()

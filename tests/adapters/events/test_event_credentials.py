@@ -47,11 +47,16 @@ def test_a_tenant_that_is_gone_or_has_no_settings_gets_none(event_functions: Eve
 
 
 @pytest.mark.usefixtures("_switched_on")
-def test_credentials_are_not_logged(event_functions: EventFunctions, caplog: pytest.LogCaptureFixture) -> None:
+def test_credentials_are_not_logged(
+    event_functions: EventFunctions, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AWS_LAMBDA_LOG_LEVEL", "DEBUG")
     event_functions.key()
     answer = ask(event_functions)
-    assert answer.body["secret_access_key"] not in caplog.text
-    assert answer.body["session_token"] not in caplog.text
+    logged = capsys.readouterr().out
+    assert "/events/credentials" in logged
+    assert answer.body["secret_access_key"] not in logged
+    assert answer.body["session_token"] not in logged
 
 
 def test_without_the_setting_there_are_none(event_functions: EventFunctions) -> None:

@@ -20,7 +20,6 @@ from orchestrator.events.rates import REQUESTS_SAVED_UP_SECONDS
 from stacks.common.function_code import module_of
 from tests.adapters.events.conftest import BUCKET, EVENTS_TABLE
 from tests.adapters.events.functions import EventFunctions, HttpAnswer, http_event
-from tests.own_log import use_own_log
 
 ORDER = {"event_type": "order.created", "payload": {"order": 42}}
 
@@ -275,10 +274,8 @@ def test_neither_key_nor_payload_is_logged(
     event_functions: EventFunctions,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    request: pytest.FixtureRequest,
 ) -> None:
-    use_own_log(monkeypatch, request)
-    monkeypatch.setenv("POWERTOOLS_LOG_LEVEL", "DEBUG")
+    monkeypatch.setenv("AWS_LAMBDA_LOG_LEVEL", "DEBUG")
     key = event_functions.key()
     send(event_functions, key, {"event_type": "a", "payload": {"card": "4242424242424242"}})
     send(event_functions, key, "not json 4242424242424242")

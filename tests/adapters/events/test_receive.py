@@ -30,7 +30,6 @@ from tests.adapters.events.conftest import BUCKET, EVENTS_TABLE
 from tests.adapters.handlers.functions import PROOF, emitter, forget_functions, session
 from tests.fakes import ACME, FakeClock
 from tests.fakes.events import FakeTenants, Watch
-from tests.own_log import use_own_log
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -93,7 +92,6 @@ def receive(
     events_table: DynamoDBClient,
     bucket: S3Client,  # noqa: ARG001 - for large contents
     monkeypatch: pytest.MonkeyPatch,
-    request: pytest.FixtureRequest,
 ) -> Iterator[Receive]:
     environment = {
         "BERTH_TABLE": TABLE,
@@ -102,9 +100,9 @@ def receive(
         "BERTH_SECRETS_KEY": client("kms").create_key()["KeyMetadata"]["Arn"],
         "BERTH_EVENTS_ENVIRONMENT": "test",
         "BERTH_API_PROOF_DIGEST": digest_of(PROOF),
-        "POWERTOOLS_METRICS_NAMESPACE": "Berth",
+        "BERTH_METRICS_NAMESPACE": "Berth",
+        "AWS_LAMBDA_LOG_LEVEL": "INFO",
     }
-    use_own_log(monkeypatch, request)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     clock, watch = FakeClock(), Watch()

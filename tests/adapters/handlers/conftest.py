@@ -35,7 +35,6 @@ from tests.adapters.handlers.functions import (
 )
 from tests.adapters.tables import WholeTable
 from tests.fakes import ACME, NEXT_VERSION, VERSION, FakeClock, FakeStacks, a_release
-from tests.own_log import use_own_log
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -71,9 +70,9 @@ def functions(dynamodb: DynamoDBClient, monkeypatch: pytest.MonkeyPatch) -> Iter
         "BERTH_RECONCILE_FUNCTION": RECONCILE,
         "BERTH_DEAD_LETTER_QUEUES": "{}",
         "BERTH_API_PROOF_DIGEST": digest_of(PROOF),
-        "POWERTOOLS_SERVICE_NAME": "berth",
-        "POWERTOOLS_METRICS_NAMESPACE": "Berth",
-        "POWERTOOLS_LOG_LEVEL": "CRITICAL",
+        "BERTH_SERVICE": "berth",
+        "BERTH_METRICS_NAMESPACE": "Berth",
+        "AWS_LAMBDA_LOG_LEVEL": "FATAL",
     }
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
@@ -112,11 +111,10 @@ def make_machine(name: str) -> str:
 def lines(
     functions: Functions,  # noqa: ARG001 - its settings come first
     monkeypatch: pytest.MonkeyPatch,
-    request: pytest.FixtureRequest,
     capsys: pytest.CaptureFixture[str],
 ) -> Lines:
     """The logs and metrics: lines of JSON on standard output."""
-    use_own_log(monkeypatch, request)
+    monkeypatch.setenv("AWS_LAMBDA_LOG_LEVEL", "INFO")
     return lambda: [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
