@@ -91,8 +91,12 @@ def _tenants(request: tenant_models.ListTenants, _by: str) -> Response:
 
 
 def _releases(_request: EmptyRequest, _by: str) -> Response:
+    counts = use_cases.fleet_counter.current()
     return releases_response(
-        use_cases.ports.releases.releases(), use_cases.ports.settings.version, use_cases.ports.fleet.versions_in_use()
+        use_cases.ports.releases.releases(),
+        use_cases.ports.settings.version,
+        counts.by_version,
+        counted_at=counts.at,
     )
 
 

@@ -98,7 +98,11 @@ def tenants_response(page: Page) -> Response:
 
 
 def releases_response(
-    releases: Sequence[Release], current: str, in_use: Mapping[str, Mapping[TenantState, int]]
+    releases: Sequence[Release],
+    current: str,
+    in_use: Mapping[str, Mapping[TenantState, int]],
+    *,
+    counted_at: datetime,
 ) -> Response:
     """``in_use`` has the number of tenants by version and state, including versions that are not releases."""
     newest_first = sorted(releases, key=lambda release: order(release.version), reverse=True)
@@ -106,6 +110,7 @@ def releases_response(
         200,
         {
             "current": current,
+            "countedAt": timestamp(counted_at),
             "releases": [
                 {
                     "version": release.version,

@@ -368,6 +368,10 @@ class Releases(Wire, frozen=True, kw_only=True):
     """The published releases, and the number of tenants at each."""
 
     current: Annotated[Version, Meta(description="The release that new tenants get, unless the request names another.")]
+    counted_at: Annotated[
+        Moment,
+        Meta(description="The time when the tenants were counted. A large fleet is counted every few minutes."),
+    ]
     releases: Annotated[list[Release], Meta(description="Newest first.")]
     elsewhere: Annotated[
         dict[str, TenantCounts],
