@@ -47,7 +47,13 @@ class SimulatedTenants:
         update = self._updates.get(tenant)
         return [update] if update else []
 
-    def history(self, _tenant: TenantId) -> Sequence[HistoryEntry]:
+    def history(
+        self,
+        _tenant: TenantId,
+        *,
+        before: str | None = None,  # noqa: ARG002 - there is none
+        limit: int | None = None,  # noqa: ARG002
+    ) -> Sequence[HistoryEntry]:
         return []
 
     def lock(self, _tenant: TenantId) -> Lock | None:

@@ -86,6 +86,7 @@ def tenant_response(detail: TenantDetail) -> Response:
             "currentOperation": _lock_document(detail.lock) if detail.lock else None,
             "audits": [_audit_document(audit) for audit in detail.audits],
             "history": [_history_document(entry) for entry in detail.history],
+            "earlierThan": _time(detail.earlier_than),
         },
     )
 

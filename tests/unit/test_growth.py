@@ -11,7 +11,11 @@ from bench.growth import MAX_GROWTH, REQUESTS, read_by_request
 from orchestrator.reconciling.fleet_counts import SMALL_FLEET
 
 SMALL, LARGE = 100, 2 * SMALL_FLEET
-FLAT = ("GET /releases and doctor: counts by version", "GET /tenants: a page")
+FLAT = (
+    "GET /releases and doctor: counts by version",
+    "GET /tenants: a page",
+    "GET /tenants/{id}, with as many operations",
+)
 
 
 @cache

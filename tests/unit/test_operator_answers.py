@@ -218,6 +218,7 @@ def test_a_tenant_has_all_details() -> None:
         "queueArn": QUEUE.arn,
         "stackId": stack_arn(),
         "rootCause": None,
+        "earlierThan": None,
         "currentOperation": {**update, **second, "startedAt": timestamp(NOON + 3 * AN_HOUR)},
     }
     assert audits == [
