@@ -20,6 +20,7 @@ from bench.event_load import events_load
 from bench.event_partitions import events_partitions
 from bench.event_speed import events_accept, events_cold_import, events_reads
 from bench.get_queue import cold_import, ready_path
+from bench.growth import growth
 from bench.load import load
 from bench.measure import Result
 from bench.operations import operations
@@ -34,6 +35,7 @@ PARTS: Mapping[str, Callable[[], list[Result]]] = {
     "rollout-simulation": rollout_simulation,
     "rollout-ceilings": rollout_ceilings,
     "rollout-emulator": rollout_emulator,
+    "growth": growth,
     "load": load,
     "events-cold-import": events_cold_import,
     "events-accept": events_accept,

@@ -57,5 +57,7 @@ def _value_size(value: Mapping[str, Any]) -> int:
             return 3 + sum(1 + len(each.encode()) for each in content)
         case "M":
             return 3 + sum(1 + len(name.encode()) + _value_size(each) for name, each in content.items())
+        case "L":
+            return 3 + sum(1 + _value_size(each) for each in content)
         case _:
-            raise ValueError(f"Events have no values of type {kind}.")
+            raise ValueError(f"Rows have no values of type {kind}.")

@@ -8,6 +8,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.rollouts.counting import Count
+from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.ports import Registry
 from orchestrator.rollouts.records import Item, RecordedOrder, Result, Rollout, RolloutStatus, Stage, TenantOutcome
 from orchestrator.tenants.names import Names
@@ -45,7 +47,13 @@ class SimulatedTenants:
         update = self._updates.get(tenant)
         return [update] if update else []
 
-    def history(self, _tenant: TenantId) -> Sequence[HistoryEntry]:
+    def history(
+        self,
+        _tenant: TenantId,
+        *,
+        before: str | None = None,  # noqa: ARG002 - there is none
+        limit: int | None = None,  # noqa: ARG002
+    ) -> Sequence[HistoryEntry]:
         return []
 
     def lock(self, _tenant: TenantId) -> Lock | None:
@@ -131,16 +139,22 @@ class SimulatedRollouts:
     def failures(self, _rollout: str) -> Iterable[TenantOutcome]:
         return [each for each in self._outcomes.values() if each.result is Result.FAILED]
 
-    def admit(self, stage: Stage, outcome: TenantOutcome) -> bool:
-        return self._rollout.status is RolloutStatus.RUNNING and self.record(stage, outcome)
+    def admit(self, count: Count, outcome: TenantOutcome, *, before: TenantOutcome | None) -> bool:
+        return self._rollout.status is RolloutStatus.RUNNING and self.record(count, outcome, before=before)
 
-    def record(self, stage: Stage, outcome: TenantOutcome) -> bool:
-        before = self._outcomes.get(outcome.item.tenant)
-        if (before is not None and before.result.settled) or self._chance.random() < self._overtaken:
+    def record(self, count: Count, outcome: TenantOutcome, *, before: TenantOutcome | None) -> bool:
+        now, stage = self._outcomes.get(outcome.item.tenant), self._stages[count.stage]
+        if now != before or not count.is_allowed(stage) or self._chance.random() < self._overtaken:
             return False
-        if not self.change_stage(stage):
-            return False
+        self._stages[count.stage] = count.added_to(stage)
         self._outcomes[outcome.item.tenant] = outcome
+        return True
+
+    def slow_down(self, stage: Stage, pace: Pace) -> bool:
+        now = self._stages[stage.number]
+        if now.pace.throttles_seen >= pace.throttles_seen:
+            return False
+        self._stages[stage.number] = replace(now, pace=pace, revision=now.revision + 1)
         return True
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from orchestrator.common.tenant_ids import TenantId
     from orchestrator.ports import Ports
     from orchestrator.reconciling.control import Reconciliations
+    from orchestrator.reconciling.fleet_counts import FleetCounter
     from orchestrator.reconciling.health import Health
     from orchestrator.reconciling.reconciler import Reconciler
     from orchestrator.reconciling.repairing import Repairing
@@ -371,6 +372,7 @@ class UseCases:
             settling=self.settling,
             repairing=self.repairing,
             ledger=ports.reconciliation_table,
+            counter=self.fleet_counter,
             rollouts=ports.rollout_table,
             rollout_executions=ports.rollout_executions,
             unlisted=ports.unlisted,
@@ -389,12 +391,19 @@ class UseCases:
         )
 
     @property
+    def fleet_counter(self) -> FleetCounter:
+        from orchestrator.reconciling.fleet_counts import FleetCounter
+
+        return FleetCounter(self.ports.fleet, self.ports.reconciliation_table, self.ports.clock)
+
+    @property
     def health(self) -> Health:
         from orchestrator.reconciling.health import Health
 
         ports = self.ports
         return Health(
             fleet=ports.fleet,
+            counter=self.fleet_counter,
             reconciliations=ports.reconciliation_table,
             queues=ports.queues,
             stack_limit=ports.stack_limit,

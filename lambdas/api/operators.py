@@ -9,7 +9,7 @@ from orchestrator.api import reconciliation_routes as reconciliations
 from orchestrator.api import rollout_models, tenant_models
 from orchestrator.api import rollout_routes as rollouts
 from orchestrator.api import tenant_routes as tenants
-from orchestrator.api.fields import EmptyRequest, TenantIdRequest, or_default
+from orchestrator.api.fields import EmptyRequest, or_default
 from orchestrator.api.operator_answers import order_response, releases_response, tenant_response, tenants_response
 from orchestrator.api.reading import read
 from orchestrator.api.reconciliation_answers import (
@@ -49,8 +49,9 @@ def _create(request: tenant_models.CreateTenant, by: str) -> Response:
     )
 
 
-def _tenant(request: TenantIdRequest, _by: str) -> Response:
-    return tenant_response(tenant_detail(request.tenant, use_cases.ports.tenants))
+def _tenant(request: tenant_models.GetTenant, _by: str) -> Response:
+    before = or_default(request.history_before)
+    return tenant_response(tenant_detail(request.tenant, use_cases.ports.tenants, before=before))
 
 
 def _delete(request: tenant_models.DeleteTenant, by: str) -> Response:
@@ -91,8 +92,12 @@ def _tenants(request: tenant_models.ListTenants, _by: str) -> Response:
 
 
 def _releases(_request: EmptyRequest, _by: str) -> Response:
+    counts = use_cases.fleet_counter.current()
     return releases_response(
-        use_cases.ports.releases.releases(), use_cases.ports.settings.version, use_cases.ports.fleet.versions_in_use()
+        use_cases.ports.releases.releases(),
+        use_cases.ports.settings.version,
+        counts.by_version,
+        counted_at=counts.at,
     )
 
 

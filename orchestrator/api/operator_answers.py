@@ -86,6 +86,7 @@ def tenant_response(detail: TenantDetail) -> Response:
             "currentOperation": _lock_document(detail.lock) if detail.lock else None,
             "audits": [_audit_document(audit) for audit in detail.audits],
             "history": [_history_document(entry) for entry in detail.history],
+            "earlierThan": _time(detail.earlier_than),
         },
     )
 
@@ -98,7 +99,11 @@ def tenants_response(page: Page) -> Response:
 
 
 def releases_response(
-    releases: Sequence[Release], current: str, in_use: Mapping[str, Mapping[TenantState, int]]
+    releases: Sequence[Release],
+    current: str,
+    in_use: Mapping[str, Mapping[TenantState, int]],
+    *,
+    counted_at: datetime,
 ) -> Response:
     """``in_use`` has the number of tenants by version and state, including versions that are not releases."""
     newest_first = sorted(releases, key=lambda release: order(release.version), reverse=True)
@@ -106,6 +111,7 @@ def releases_response(
         200,
         {
             "current": current,
+            "countedAt": timestamp(counted_at),
             "releases": [
                 {
                     "version": release.version,

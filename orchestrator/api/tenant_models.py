@@ -39,7 +39,7 @@ from orchestrator.api.fields import (
 )
 from orchestrator.tenants import records
 from orchestrator.tenants.deadlines import MAX_DRAIN_SECONDS
-from orchestrator.tenants.fleet import PAGE_SIZE
+from orchestrator.tenants.fleet import HISTORY_PAGE_SIZE, PAGE_SIZE
 from orchestrator.tenants.records import ChangeKind, Request
 
 MAX_PAGE_SIZE = 500
@@ -123,6 +123,20 @@ class DeleteTenant(TenantIdRequest, frozen=True, kw_only=True):
 
     def to_domain(self, by: str) -> Request:
         return Request(by=by, force=self.force, drain_seconds=self.drain_seconds, reason=or_default(self.reason, ""))
+
+
+class GetTenant(TenantIdRequest, frozen=True, kw_only=True):
+    history_before: (
+        Annotated[
+            str,
+            Meta(
+                pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z\Z",
+                description="Show the entries of the history before this time: the earlierThan of the previous page.",
+                examples=["2026-11-16T12:00:00.000Z"],
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class ListTenants(WireRequest, frozen=True, kw_only=True):
@@ -332,7 +346,15 @@ class Tenant(ListedTenant, frozen=True, kw_only=True):
     ]
     history: Annotated[
         list[HistoryEntry],
-        Meta(description="All events of the tenant, oldest first. Entries are never changed or removed."),
+        Meta(
+            max_length=HISTORY_PAGE_SIZE,
+            description="The newest events of the tenant, or those before historyBefore; the oldest first. Entries are "
+            "never changed or removed.",
+        ),
+    ]
+    earlier_than: Annotated[
+        Moment | None,
+        Meta(description="The historyBefore for the page of earlier events. null if there are none."),
     ]
 
 
@@ -368,6 +390,10 @@ class Releases(Wire, frozen=True, kw_only=True):
     """The published releases, and the number of tenants at each."""
 
     current: Annotated[Version, Meta(description="The release that new tenants get, unless the request names another.")]
+    counted_at: Annotated[
+        Moment,
+        Meta(description="The time when the tenants were counted. A large fleet is counted every few minutes."),
+    ]
     releases: Annotated[list[Release], Meta(description="Newest first.")]
     elsewhere: Annotated[
         dict[str, TenantCounts],

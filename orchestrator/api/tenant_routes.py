@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from orchestrator.api.fields import (
     EmptyRequest,
-    TenantIdRequest,
 )
 from orchestrator.api.problems import (
     FLEET_FULL,
@@ -28,6 +27,7 @@ from orchestrator.api.tenant_models import (
     Accepted,
     CreateTenant,
     DeleteTenant,
+    GetTenant,
     ListTenants,
     PinTenant,
     Releases,
@@ -120,14 +120,14 @@ CREATE_TENANT: Route[CreateTenant, Accepted | Unchanged] = Route(
     answers=(Answer(200, Unchanged, "The tenant exists. Its labels and its pin are recorded."), _ACCEPTED),
     problems=(*ALWAYS, BUSY, FLEET_FULL, UNKNOWN_RELEASE),
 )
-GET_TENANT: Route[TenantIdRequest, Tenant] = Route(
+GET_TENANT: Route[GetTenant, Tenant] = Route(
     name="getTenant",
     method="GET",
     path="/tenants/{tenantId}",
     audience=Audience.OPERATOR,
     rate=Rate.READS,
     summary="Get one tenant, with its history",
-    request=TenantIdRequest,
+    request=GetTenant,
     answers=(Answer(200, Tenant, "The tenant."),),
     problems=(*ALWAYS, UNKNOWN_TENANT),
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from orchestrator.api.fields import TenantIdRequest
+from orchestrator.api.tenant_models import GetTenant
 from orchestrator.api.tenant_routes import GET_TENANT
 from orchestrator.cli import render
 from orchestrator.cli.api import Api, Document
@@ -62,7 +62,7 @@ def carry_out(
                 with noting_an_interrupt(f"Stopped waiting. The operation continues. See: berth tenant {tenant}"):
                     ended = watch(
                         answer.body,
-                        partial(api.send_request, GET_TENANT, TenantIdRequest(tenant_id=tenant_id.value)),
+                        partial(api.send_request, GET_TENANT, GetTenant(tenant_id=tenant_id.value)),
                         retrying,
                     )
         if ended is not None:

@@ -17,6 +17,7 @@ from orchestrator.cli.invocation import Invocation, Json
 from orchestrator.cli.problems import problem
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.versions import VERSION_PATTERN
+from orchestrator.reconciling.fleet_counts import SMALL_FLEET
 from orchestrator.tenants.records import TenantState
 
 _FOUND = 200
@@ -84,6 +85,8 @@ def _show_list(document: Document) -> None:
             render.note(f"{there} at {version}, which was never published: berth tenants --version {version}")
         else:
             render.note(f"{there} not at any version yet: {_states(tenants)}. See: berth tenants")
+    if sum(each["tenants"]["total"] for each in published) > SMALL_FLEET and "countedAt" in document:
+        render.note(f"The tenants were counted at {render.moment(document['countedAt'], '%H:%M:%S')} UTC.")
     if current not in {release["version"] for release in published}:
         render.note(f"The current version, {current}, is not published yet: wait until its deployment has ended.")
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from typing import Annotated
 
 import typer
 from rich.text import Text
 
-from orchestrator.api.fields import TenantIdRequest
+from orchestrator.api.reading import decode
+from orchestrator.api.tenant_models import GetTenant
 from orchestrator.api.tenant_routes import GET_TENANT
 from orchestrator.cli import render
 from orchestrator.cli.api import Document
@@ -27,17 +29,27 @@ _WORDS = {
 """Names for the operator, by the field of the API."""
 
 
-def tenant(context: typer.Context, tenant: Tenant, as_json: Json = False) -> None:
+def tenant(
+    context: typer.Context,
+    tenant: Tenant,
+    before: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Show the history before this time instead.", show_default=False),
+    ] = None,
+    as_json: Json = False,
+) -> None:
     """Show everything that is recorded about one tenant.
 
-    Its state, its queue, its current operation, the latest result of each operation, and its full history.
+    Its state, its queue, its current operation, the latest result of each operation, and the last 100 events of its
+    history.
     """
     here: Invocation = context.obj
     with here.reporting_errors(as_json=as_json):
         tenant_id = TenantId.parse(tenant)
+        request = decode(GetTenant, {"tenantId": tenant_id.value, **({"historyBefore": before} if before else {})})
         api = here.connect()
         with here.retrying() as retrying:
-            answer = retrying(partial(api.send_request, GET_TENANT, TenantIdRequest(tenant_id=tenant_id.value)))
+            answer = retrying(partial(api.send_request, GET_TENANT, request))
         if answer.status != _FOUND:
             raise problem(answer)
         if as_json:
@@ -92,6 +104,8 @@ def _show(document: Document) -> None:
         )
     if document["history"]:
         _show_history(document["history"])
+    if earlier := document.get("earlierThan"):
+        render.note(f"There are earlier events: berth tenant {document['tenantId']} --before {earlier}")
 
 
 def _show_history(history: Sequence[Document]) -> None:

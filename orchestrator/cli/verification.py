@@ -16,7 +16,7 @@ from botocore.exceptions import ConnectionError as NoConnection
 from orchestrator.api.fields import EmptyRequest, TenantIdRequest
 from orchestrator.api.problems import CREDENTIALS_NOT_ENABLED
 from orchestrator.api.queue_routes import CREDENTIAL_ROUTES, GET_QUEUE
-from orchestrator.api.tenant_models import CreateTenant, DeleteTenant, RetryTenant, UpgradeTenant
+from orchestrator.api.tenant_models import CreateTenant, DeleteTenant, GetTenant, RetryTenant, UpgradeTenant
 from orchestrator.api.tenant_routes import (
     CREATE_TENANT,
     DELETE_TENANT,
@@ -342,7 +342,8 @@ class Verification:
                 return None
             if answer.status != _STARTED:
                 raise problem(answer, can_wait=False)
-            ended = watch(answer.body, partial(self._api.send_request, GET_TENANT, self._named), retrying)
+            look = GetTenant(tenant_id=self._tenant.value)
+            ended = watch(answer.body, partial(self._api.send_request, GET_TENANT, look), retrying)
             if ended is None:
                 execution = answer.body["execution"]
                 raise TimeIsUp(f"The operation is still running after {retrying.seconds:.0f} s: {execution}")

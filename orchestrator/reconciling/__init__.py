@@ -9,7 +9,8 @@
 6. :mod:`orchestrator.reconciling.reconciler`   runs a reconciliation of all tenants
 7. :mod:`orchestrator.reconciling.control`      requests and finds reconciliations
 8. :mod:`orchestrator.reconciling.events`       the events of schedules and queues, validated
-9. :mod:`orchestrator.reconciling.health`       checks the health of the control plane
+9. :mod:`orchestrator.reconciling.fleet_counts` counts tenants by version and state
+10. :mod:`orchestrator.reconciling.health`      checks the health of the control plane
 
 :mod:`orchestrator.reconciling.ports` has the interfaces that these modules need from the outside.
 """

@@ -9,6 +9,7 @@ from enum import StrEnum
 from itertools import takewhile
 
 from orchestrator.common.times import Clock
+from orchestrator.reconciling.fleet_counts import FleetCounter
 from orchestrator.reconciling.ports import ReconciliationLedger
 from orchestrator.reconciling.reconciler import STUCK_AFTER
 from orchestrator.reconciling.records import LATEST_SCAN, SETTLING, SURVEY, Reconciliation, ReconciliationStatus
@@ -57,6 +58,7 @@ class Concurrency:
 @dataclass(frozen=True, slots=True)
 class Health:
     fleet: FleetReader
+    counter: FleetCounter
     reconciliations: ReconciliationLedger
     queues: Queues
     stack_limit: Callable[[], int | None]
@@ -71,7 +73,7 @@ class Health:
 
     def examine(self) -> list[Check]:
         settling, survey = (self.reconciliations.reconciliation(name) for name in (SETTLING, SURVEY))
-        at_versions = list(self.fleet.versions_in_use().values())
+        at_versions = list(self.counter.current().by_version.values())
         stack_limit = self.stack_limit()
         return [
             self._operations(),

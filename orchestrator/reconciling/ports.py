@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Protocol
 
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.reconciling.fleet_counts import FleetCounts
 from orchestrator.reconciling.records import Reconciliation
 from orchestrator.tenants.ports import Stack
 from orchestrator.tenants.records import (
@@ -136,7 +137,14 @@ class UnlistedTenants(Protocol):
         """
 
 
-class ReconciliationLedger(Protocol):
+class FleetCountsLedger(Protocol):
+    def fleet_counts(self) -> FleetCounts | None:
+        """The counts that were kept last."""
+
+    def keep_fleet_counts(self, counts: FleetCounts) -> None: ...
+
+
+class ReconciliationLedger(FleetCountsLedger, Protocol):
     def record_reconciliation(self, reconciliation: Reconciliation) -> None:
         """Record the reconciliation. An earlier record with the same id is replaced."""
 

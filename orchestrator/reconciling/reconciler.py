@@ -32,6 +32,7 @@ from orchestrator.reconciling.classifying import (
     stack_out_of_reach,
     unreadable_rows,
 )
+from orchestrator.reconciling.fleet_counts import FleetCounter
 from orchestrator.reconciling.ports import (
     ReconciliationLedger,
     StackSurvey,
@@ -107,6 +108,7 @@ class Reconciler:
     settling: Settling
     repairing: Repairing
     ledger: ReconciliationLedger
+    counter: FleetCounter
     rollouts: RolloutLedger
     rollout_executions: RolloutExecutions
     unlisted: UnlistedTenants
@@ -128,6 +130,7 @@ class Reconciler:
                 return self._adopt(requested, running)
             self._settle_unfinished(requested)
             self._check_rollouts()
+            self.counter.renew()
             if requested.spec.survey:
                 self._survey(requested, running)
         except OutOfTime:

@@ -13,7 +13,8 @@ The state machine then calls:
 
 7. :mod:`orchestrator.rollouts.advancing`  the next step of the rollout as a whole
 8. :mod:`orchestrator.rollouts.gate`       admitting one tenant, and later recording its outcome
-9. :mod:`orchestrator.rollouts.reviewing`  a dry run's review of one tenant
+9. :mod:`orchestrator.rollouts.counting`   adding a tenant's turn to the counters of its stage
+10. :mod:`orchestrator.rollouts.reviewing` a dry run's review of one tenant
 
 :mod:`orchestrator.rollouts.steps` parses the state machine's payloads, :mod:`orchestrator.rollouts.finding` looks up
 tenants, :mod:`orchestrator.rollouts.documents` converts specs to and from JSON, :mod:`orchestrator.rollouts.refusals`

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from orchestrator.common.errors import Conflict, Unsettled
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.rollouts.counting import settlement
 from orchestrator.rollouts.finding import read_tenant
-from orchestrator.rollouts.gate import classify, recorded_failure, with_outcome
+from orchestrator.rollouts.gate import classify, recorded_failure
 from orchestrator.rollouts.records import (
     Item,
     Result,
@@ -165,8 +166,9 @@ class Advancing:
                 return AwaitOperator()
             self.ledger.change_stage(replace(stage, status=StageStatus.AWAITING_APPROVAL))
             return None
-        pace = stage.pace.continued_from(earlier.pace if earlier else None, self.throttling.throttles())
-        begun = replace(stage, status=StageStatus.RUNNING, started_at=self.clock.now(), pace=pace)
+        now = self.clock.now()
+        pace = stage.pace.continued_from(earlier.pace if earlier else None, self.throttling.throttles(), now)
+        begun = replace(stage, status=StageStatus.RUNNING, started_at=now, pace=pace)
         self.ledger.change_stage(begun)
         return None
 
@@ -222,10 +224,10 @@ class Advancing:
             interrupted = recorded_failure(outcome, audits, outcome.item.version) is None
             if found.result is Result.FAILED and interrupted:
                 continue  # The tenant gets another turn.
-            counted = with_outcome(stage, found, in_flight=False)
-            if self.ledger.record(counted, found):
+            count = settlement(stage, found, in_flight=False)
+            if self.ledger.record(count, found, before=outcome):
                 outcomes[tenant] = found
-                stage = replace(counted, revision=stage.revision + 1)
+                stage = count.added_to(stage)
         return stage
 
     def _run(self, rollout: Rollout, stage: Stage, items: Sequence[Item], left: Sequence[Item]) -> Next | None:

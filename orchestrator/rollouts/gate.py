@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.common.errors import Conflict, Unsettled
 from orchestrator.common.versions import is_older
+from orchestrator.rollouts.counting import admission, settlement
 from orchestrator.rollouts.finding import read_tenant
 from orchestrator.rollouts.records import (
     Result,
@@ -128,16 +129,22 @@ class Gate:
         metadata, audits = read_tenant(turn.item.tenant, self.tenants)
         if before is None and (skip := _skip(turn, rollout, metadata, audits)):
             skipped = self._outcome(turn, Result.SKIPPED, metadata, skip=skip)
-            counted = with_outcome(stage, skipped, in_flight=False)
-            return Settled(skipped.result) if self.ledger.record(counted, skipped) else None
-        if not (available := self._stage_with_room(stage)):
+            count = settlement(stage, skipped, in_flight=False)
+            return Settled(skipped.result) if self.ledger.record(count, skipped, before=before) else None
+        stage = self._at_current_pace(stage)
+        now = self.clock.now()
+        if _is_stale(stage, now):
+            # All turns have ended, and some of them without giving their slot back.
+            self.ledger.change_stage(replace(stage, in_flight=0))
+            return None
+        if not stage.pace.has_room(stage.in_flight):
             return NoRoom(_wait_seconds(stage))
         number = _next_number(turn, before, audits)
         outcome = self._outcome(turn, Result.RUNNING, metadata, operation_attempt=number)
         if before is not None:  # The tenant's earlier attempt may have moved it after all.
             outcome = replace(outcome, from_version=earlier_version(before, audits))
-        taken = replace(available, in_flight=available.in_flight + 1, moved_at=self.clock.now())
-        return _admitted(rollout, outcome) if self.ledger.admit(taken, outcome) else None
+        is_admitted = self.ledger.admit(admission(stage, now), outcome, before=before)
+        return _admitted(rollout, outcome) if is_admitted else None
 
     def _admit_again(
         self, rollout: Rollout, turn: Turn, before: TenantOutcome
@@ -147,17 +154,14 @@ class Gate:
             return self.record(turn, fault="The update could not be started in time.")
         return _admitted(rollout, before)
 
-    def _stage_with_room(self, stage: Stage) -> Stage | None:
-        """The stage with its current pace, if another tenant may be admitted."""
-        now = self.clock.now()
-        current = replace(stage, pace=stage.pace.with_throttles(self.throttling.throttles(), now))
-        if _is_stale(current, now):
-            current = replace(current, in_flight=0)
-        if current.pace.has_room(current.in_flight):
-            return current
-        if current.pace != stage.pace:
-            self.ledger.change_stage(current)  # If the write conflicts, the next request writes the same pace.
-        return None
+    def _at_current_pace(self, stage: Stage) -> Stage:
+        """The stage with the pace after the latest throttles, which is stored for the other tenants."""
+        pace = stage.pace.with_throttles(self.throttling.throttles(), self.clock.now())
+        if pace == stage.pace:
+            return stage
+        # If another tenant's turn has stored these throttles, the pace is the same, or a little newer.
+        is_stored = self.ledger.slow_down(stage, pace)
+        return replace(stage, pace=pace, revision=stage.revision + is_stored)
 
     def record(self, turn: Turn, fault: str | None = None) -> Settled | TryAgain:
         """Record the tenant's outcome, from its own rows. ``fault`` is the error that ended the turn, if any."""
@@ -177,9 +181,9 @@ class Gate:
                 fault=fault,
                 at=now,
             )
-            stage = replace(stage, pace=stage.pace.with_throttles(self.throttling.throttles(), now))
-            counted = with_outcome(stage, outcome, in_flight=before is not None and before.execution != NO_EXECUTION)
-            if self.ledger.record(counted, outcome):
+            was_in_flight = before is not None and before.execution != NO_EXECUTION
+            count = settlement(self._at_current_pace(stage), outcome, in_flight=was_in_flight)
+            if self.ledger.record(count, outcome, before=before):
                 return Settled(outcome.result) if outcome.result.settled else TryAgain()
         raise Unsettled(
             f"Rollout {turn.rollout}: the outcome of tenant {turn.item.tenant} could not be recorded, because other "
@@ -190,11 +194,12 @@ class Gate:
         """Record the outcome of a dry run's review of the tenant."""
         for _ in range(_MAX_TRIES):
             _, stage = self._read(turn)
-            if self.ledger.record(with_outcome(stage, outcome, in_flight=True), outcome):
-                return Settled(outcome.result)
             before = self.ledger.tenant_outcome(turn.rollout, turn.item.tenant)
             if before is not None and before.result.settled:
                 return Settled(before.result)
+            was_in_flight = before is not None and before.execution != NO_EXECUTION
+            if self.ledger.record(settlement(stage, outcome, in_flight=was_in_flight), outcome, before=before):
+                return Settled(outcome.result)
         raise Unsettled(
             f"Rollout {turn.rollout}: the outcome of the dry run for tenant {turn.item.tenant} could not be recorded, "
             f"because other writes came first {_MAX_TRIES} times."
@@ -356,22 +361,6 @@ def _updates(audits: Sequence[Audit], version: str) -> list[Audit]:
 
 def _is_newer(metadata: Metadata, version: str) -> bool:
     return metadata.version is not None and is_older(version, than=metadata.version)
-
-
-def with_outcome(stage: Stage, outcome: TenantOutcome, *, in_flight: bool) -> Stage:
-    """The stage with this outcome counted. ``in_flight`` is true if the tenant was in flight until now."""
-    pace = stage.pace
-    if in_flight and outcome.result in (Result.SUCCEEDED, Result.UNCHANGED):
-        pace = pace.after_success(stage.in_flight)
-    return replace(
-        stage,
-        pace=pace,
-        in_flight=max(0, stage.in_flight - in_flight),
-        moved_at=outcome.updated_at,
-        succeeded=stage.succeeded + (outcome.result in (Result.SUCCEEDED, Result.UNCHANGED)),
-        failed=stage.failed + (outcome.result is Result.FAILED),
-        skipped=stage.skipped + (outcome.result is Result.SKIPPED),
-    )
 
 
 def _next_number(turn: Turn, before: TenantOutcome | None, audits: Sequence[Audit]) -> int:

@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import Protocol
 
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.rollouts.counting import Count
+from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.records import Item, RecordedOrder, Rollout, Stage, TenantOutcome
 from orchestrator.tenants.records import UnreadableEntry
 
@@ -24,7 +26,8 @@ class RolloutLedger(Protocol):
     """The rows of rollouts. Every write is one transaction with optimistic locking.
 
     A write returns ``False`` if its rows have changed since they were read: read them again. The ``revision`` of a
-    written value is the revision that was read.
+    written value is the revision that was read. The counters of a stage are added to: their writes depend on no
+    revision, but change it.
     """
 
     def rollout(self, rollout: str) -> Rollout | None: ...
@@ -66,11 +69,17 @@ class RolloutLedger(Protocol):
     def failures(self, rollout: str) -> Iterable[TenantOutcome]:
         """The outcomes of the tenants that failed. They are read from the index."""
 
-    def admit(self, stage: Stage, outcome: TenantOutcome) -> bool:
-        """Record that the tenant has its turn, if the rollout is running and the tenant is not settled."""
+    def admit(self, count: Count, outcome: TenantOutcome, *, before: TenantOutcome | None) -> bool:
+        """Record that the tenant has its turn, if the rollout is running and the count is allowed.
 
-    def record(self, stage: Stage, outcome: TenantOutcome) -> bool:
-        """Record the tenant's outcome, unless the tenant is already settled."""
+        ``before`` is the tenant's outcome that was read. Nothing is written if another turn has replaced it.
+        """
+
+    def record(self, count: Count, outcome: TenantOutcome, *, before: TenantOutcome | None) -> bool:
+        """Record the tenant's outcome, whether or not the rollout is running."""
+
+    def slow_down(self, stage: Stage, pace: Pace) -> bool:
+        """Store the pace, unless as many throttles were seen by another turn."""
 
 
 class Throttling(Protocol):

@@ -31,6 +31,7 @@ LISTED_STATES = tuple(state for state in TenantState if state is not TenantState
 """The order in which tenants are listed. Deleted tenants are listed only on request."""
 
 PAGE_SIZE = 100
+HISTORY_PAGE_SIZE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,8 @@ class TenantDetail:
     lock: Lock | None
     audits: Sequence[Audit]
     history: Sequence[HistoryEntry | RecordedChange | UnreadableEntry]
+    earlier_than: datetime | None = None
+    """The history has earlier entries than this, which are not shown; ``None`` if it has not."""
 
     @property
     def known(self) -> bool:
@@ -68,10 +71,17 @@ class TenantDetail:
         return max(moments, default=None)
 
 
-def tenant_detail(tenant: TenantId, reader: TenantReader) -> TenantDetail:
+def tenant_detail(tenant: TenantId, reader: TenantReader, *, before: str | None = None) -> TenantDetail:
+    """The tenant with the newest page of its history, or with the page before that timestamp."""
     # The rows are read one after the other, the history first. If the history shows that an operation has ended, the
     # other rows are at least as new.
-    history = reader.history(tenant)
+    # One entry more than a page shows whether there are others.
+    history = reader.history(tenant, before=before, limit=HISTORY_PAGE_SIZE + 1)
+    earlier_than = None
+    if len(history) > HISTORY_PAGE_SIZE:
+        # Entries of the same millisecond stay together, because a page begins at a time.
+        history = [entry for entry in history if entry.at is None or entry.at != history[0].at]
+        earlier_than = next((entry.at for entry in history if entry.at), None)
     audits = sorted(reader.audits(tenant), key=lambda audit: audit.updated_at)
     metadata = reader.metadata(tenant)
     derived = derive_state(metadata, audits)
@@ -83,6 +93,7 @@ def tenant_detail(tenant: TenantId, reader: TenantReader) -> TenantDetail:
         lock=reader.lock(tenant),
         audits=audits,
         history=history,
+        earlier_than=earlier_than,
     )
 
 

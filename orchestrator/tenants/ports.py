@@ -96,8 +96,10 @@ class TenantReader(Protocol):
 
     def audits(self, tenant: TenantId) -> Sequence[Audit]: ...
 
-    def history(self, tenant: TenantId) -> Sequence[HistoryEntry | RecordedChange | UnreadableEntry]:
-        """All entries of the tenant's history, the oldest first."""
+    def history(
+        self, tenant: TenantId, *, before: str | None = None, limit: int | None = None
+    ) -> Sequence[HistoryEntry | RecordedChange | UnreadableEntry]:
+        """The newest ``limit`` entries of the history, or those ``before`` a timestamp. The oldest comes first."""
 
     def lock(self, tenant: TenantId) -> Lock | None: ...
 

@@ -175,7 +175,7 @@ class RolloutMachine(Capability):
             environment=self._bucket_environment,
         )
         table = self._kit.table
-        table.allow(function.role, "GetItem", "Query", "PutItem", rows=ROLLOUT_ROWS)
+        table.allow(function.role, "GetItem", "Query", "PutItem", "UpdateItem", rows=ROLLOUT_ROWS)
         table.allow(function.role, "UpdateItem", rows=REGISTRY_ROWS)
         self._allow_looking_at_tenants(function)
         self._allow_lists(function.role)
@@ -193,13 +193,15 @@ class RolloutMachine(Capability):
 
     def _admit(self) -> BerthFunction:
         function = BerthFunction(self, "AdmitTenant", kit=self._kit, name="admit_tenant")
-        self._kit.table.allow(function.role, "GetItem", "PutItem", "ConditionCheckItem", rows=ROLLOUT_ROWS)
+        self._kit.table.allow(
+            function.role, "GetItem", "PutItem", "UpdateItem", "ConditionCheckItem", rows=ROLLOUT_ROWS
+        )
         self._allow_looking_at_tenants(function)
         return function
 
     def _record(self) -> BerthFunction:
         function = BerthFunction(self, "RecordOutcome", kit=self._kit, name="record_outcome")
-        self._kit.table.allow(function.role, "GetItem", "PutItem", rows=ROLLOUT_ROWS)
+        self._kit.table.allow(function.role, "GetItem", "PutItem", "UpdateItem", rows=ROLLOUT_ROWS)
         self._allow_looking_at_tenants(function)
         return function
 
@@ -215,7 +217,7 @@ class RolloutMachine(Capability):
             releases=self._releases,
         )
         table = self._kit.table
-        table.allow(function.role, "GetItem", "PutItem", rows=ROLLOUT_ROWS)
+        table.allow(function.role, "GetItem", "PutItem", "UpdateItem", rows=ROLLOUT_ROWS)
         table.allow_noting_throttles(function.role)
         # The function creates change sets and deletes them. It may not execute them.
         allow_looking_at_tenant_stacks(function.role, "DescribeChangeSet", "GetTemplate", "DeleteChangeSet")

@@ -190,7 +190,7 @@ REQUESTS: list[tuple[AnyRoute, Wire, str, dict[str, object] | None]] = [
         {"version": "0.2.0"},
     ),
     (tenants.UNPIN_TENANT, tenant_models.UnpinTenant(tenant_id="acme"), "/tenants/acme/pin", None),
-    (tenants.GET_TENANT, ACME, "/tenants/acme", None),
+    (tenants.GET_TENANT, tenant_models.GetTenant(tenant_id="acme"), "/tenants/acme", None),
     (tenants.LIST_TENANTS, tenant_models.ListTenants(), "/tenants", None),
     (
         tenants.LIST_TENANTS,

@@ -14,6 +14,7 @@ from botocore.stub import Stubber
 
 from orchestrator.adapters.dynamodb.reconciliations import LambdaReconciliations, ReconciliationTable
 from orchestrator.common.errors import Throttled
+from orchestrator.reconciling.fleet_counts import FleetCounts
 from orchestrator.reconciling.ports import ReconciliationLedger
 from orchestrator.reconciling.records import (
     MAX_FINDINGS,
@@ -27,8 +28,9 @@ from orchestrator.reconciling.records import (
     Remedy,
     Spec,
 )
+from orchestrator.tenants.records import TenantState
 from tests.adapters.conftest import TABLE, client
-from tests.fakes import NOON
+from tests.fakes import NOON, VERSION
 from tests.fakes.reconciling import InMemoryReconciliations
 from tests.present import present
 
@@ -199,3 +201,13 @@ class TestStarting:
             raise AssertionError
 
         LambdaReconciliations(unknown, unknown)  # type: ignore[arg-type]
+
+
+def test_the_counts_of_the_fleet_are_kept(reconciliations: ReconciliationLedger) -> None:
+    assert reconciliations.fleet_counts() is None
+    first = FleetCounts(NOON, {"": {TenantState.PROVISIONING: 1}, VERSION: {TenantState.READY: 7}})
+    reconciliations.keep_fleet_counts(first)
+    assert reconciliations.fleet_counts() == first
+    later = FleetCounts(NOON + timedelta(minutes=5), {})
+    reconciliations.keep_fleet_counts(later)
+    assert reconciliations.fleet_counts() == later

@@ -11,10 +11,11 @@ import pytest
 from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
-from orchestrator.adapters.dynamodb.rollouts import RolloutTable
+from orchestrator.adapters.dynamodb.rollouts import _MAX_TRIES, RolloutTable
 from orchestrator.api.rollout_answers import rollout_document, rollout_response
 from orchestrator.common.errors import Throttled
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.rollouts.counting import Count
 from orchestrator.rollouts.records import Order, RecordedOrder, Result, RolloutStatus, Skip, Skipped
 from orchestrator.tenants.records import UnreadableEntry
 from tests.adapters.conftest import TABLE, client
@@ -83,7 +84,7 @@ def test_a_rollout_has_a_plan_a_row_for_each_stage_and_a_place_in_the_registry(
     }
     assert json.loads(written[STAGE].pop("Wish")) == WISH
     pace = written[STAGE].pop("Pace")["M"]
-    assert float(pace.pop("Limit")["N"]) == 4
+    assert float(pace.pop("Limit")["N"]) == 8
     assert pace == {"Ceiling": {"N": "8"}, "FeelingForIt": {"BOOL": True}, "ThrottlesSeen": {"N": "0"}}
     assert written[STAGE] == {
         "Total": 5,
@@ -185,20 +186,33 @@ def test_a_throttled_call_that_cannot_be_counted_is_left_uncounted() -> None:
 )
 def test_the_result_depends_on_the_reason_of_the_cancelled_transaction(reason: str, comes_to: object) -> None:
     with Stubber(client("dynamodb")) as stubber:
-        stubber.add_client_error(
-            "transact_write_items",
-            "TransactionCanceledException",
-            "cancelled",
-            modeled_fields={"CancellationReasons": [{"Code": "None"}, {"Code": reason}]},
-        )
+        for _ in range(_MAX_TRIES if reason == "TransactionConflict" else 1):
+            add_cancellation(stubber, reason)
         table = RolloutTable(client("dynamodb"), TABLE)
         if comes_to is False:
-            assert table.record(a_stage(), an_outcome()) is False
+            assert table.record(Count(ONE, 1, NOON), an_outcome(), before=None) is False
         else:
             assert isinstance(comes_to, type)
             assert issubclass(comes_to, Exception)
             with pytest.raises(comes_to):
-                table.record(a_stage(), an_outcome())
+                table.record(Count(ONE, 1, NOON), an_outcome(), before=None)
+
+
+def test_a_turn_that_meets_another_transaction_is_written_without_reading_again() -> None:
+    with Stubber(client("dynamodb")) as stubber:
+        for _ in range(_MAX_TRIES - 1):
+            add_cancellation(stubber, "TransactionConflict")
+        stubber.add_response("transact_write_items", {})
+        assert RolloutTable(client("dynamodb"), TABLE).record(Count(ONE, 1, NOON), an_outcome(), before=None)
+
+
+def add_cancellation(stubber: Stubber, reason: str) -> None:
+    stubber.add_client_error(
+        "transact_write_items",
+        "TransactionCanceledException",
+        "cancelled",
+        modeled_fields={"CancellationReasons": [{"Code": "None"}, {"Code": reason}]},
+    )
 
 
 def test_a_row_with_another_revision_is_not_overwritten(table: RolloutTable, dynamodb: DynamoDBClient) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.rollouts.counting import admission, settlement
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.ports import Registry, RolloutLedger
 from orchestrator.rollouts.records import (
@@ -171,8 +172,9 @@ class TestNothing:
         assert not ledger.change(a_rollout())
         assert not ledger.change(a_rollout(status=RolloutStatus.ABORTED))
         assert not ledger.change_stage(a_stage())
-        assert not ledger.admit(a_stage(), an_outcome())
-        assert not ledger.record(a_stage(), an_outcome(result=Result.FAILED))
+        assert not ledger.admit(admission(a_stage(), NOON), an_outcome(), before=None)
+        failed = an_outcome(result=Result.FAILED)
+        assert not ledger.record(settlement(a_stage(), failed, in_flight=False), failed, before=None)
         assert everything(ledger) == before
 
 
@@ -368,12 +370,13 @@ class TestChangeStage:
 
 
 def admit(ledger: RolloutLedger, outcome: TenantOutcome, *, stage: Stage | None = None) -> bool:
-    stage = stage or stage_in(ledger)
-    return ledger.admit(replace(stage, in_flight=stage.in_flight + 1), outcome)
+    count = admission(stage or stage_in(ledger), NOON)
+    return ledger.admit(count, outcome, before=ledger.tenant_outcome(ONE, outcome.item.tenant))
 
 
-def record(ledger: RolloutLedger, outcome: TenantOutcome, *, stage: Stage | None = None) -> bool:
-    return ledger.record(stage or stage_in(ledger), outcome)
+def record(ledger: RolloutLedger, outcome: TenantOutcome, *, in_flight: bool = False) -> bool:
+    before = ledger.tenant_outcome(ONE, outcome.item.tenant)
+    return ledger.record(settlement(stage_in(ledger), outcome, in_flight=in_flight), outcome, before=before)
 
 
 for_each_write = pytest.mark.parametrize("write", [admit, record])
@@ -400,7 +403,8 @@ class TestOutcomes:
         assert write(ledger, outcome)
         assert ledger.tenant_outcome(ONE, outcome.item.tenant) == outcome
         assert list(ledger.outcomes(ONE)) == [outcome]
-        assert stage_in(ledger) == a_stage(in_flight=1 if write is admit else 0, revision=1)
+        if write is admit:
+            assert stage_in(ledger) == a_stage(in_flight=1, moved_at=NOON, revision=1)
 
     @for_each_write
     def test_an_outcome_replaces_an_unsettled_one(self, ledger: RolloutLedger, write: Write) -> None:
@@ -420,12 +424,16 @@ class TestOutcomes:
         assert everything(ledger) == before
 
     @for_each_write
-    def test_nothing_is_written_if_the_stage_has_changed(self, ledger: RolloutLedger, write: Write) -> None:
+    def test_nothing_is_written_if_another_turn_has_written_the_outcome(
+        self, ledger: RolloutLedger, write: Write
+    ) -> None:
         registered(ledger)
-        read = stage_in(ledger)
-        ledger.change_stage(replace(read, in_flight=3))
-        before = everything(ledger)
-        assert not write(ledger, an_outcome(), stage=read)
+        admit(ledger, an_outcome(execution="arn:first"))
+        stage, before = stage_in(ledger), everything(ledger)
+        count = admission(stage, NOON) if write is admit else settlement(stage, an_outcome(), in_flight=True)
+        action = ledger.admit if write is admit else ledger.record
+        for read in (None, an_outcome(execution=""), an_outcome(execution="arn:other")):
+            assert not action(count, an_outcome(execution="arn:second"), before=read)
         assert everything(ledger) == before
 
     @pytest.mark.parametrize("status", [status for status in RolloutStatus if status is not RolloutStatus.RUNNING])
@@ -456,3 +464,79 @@ class TestOutcomes:
         failed = an_outcome("b", Result.FAILED, root_cause=QUEUE_TABOO)
         record(ledger, failed)
         assert list(ledger.failures(ONE)) == [an_outcome("at-failed", Result.FAILED), failed]
+
+
+class TestCounts:
+    """Tenants' turns add to the counters of their stage. Turns that have read the same stage do not conflict."""
+
+    def test_turns_that_have_read_the_same_stage_are_admitted_up_to_the_limit(self, ledger: RolloutLedger) -> None:
+        registered(ledger)
+        ledger.change_stage(a_stage(pace=Pace(3.9, 8)))
+        read = stage_in(ledger)
+        admitted = [admit(ledger, an_outcome(name), stage=read) for name in ("a", "b", "c", "d", "e")]
+        assert admitted == [True, True, True, False, False]
+        assert stage_in(ledger) == replace(read, in_flight=3, moved_at=NOON, revision=read.revision + 3)
+        assert [each.item.tenant.value for each in ledger.outcomes(ONE)] == ["a", "b", "c"]
+
+    @pytest.mark.parametrize(("failed", "forgiven", "admitted"), [(0, 0, True), (1, 0, False), (1, 1, True)])
+    def test_no_tenant_is_admitted_after_too_many_have_failed_since_the_stage_was_read(
+        self, ledger: RolloutLedger, failed: int, forgiven: int, admitted: bool
+    ) -> None:
+        registered(ledger)
+        ledger.change_stage(a_stage(forgiven=forgiven))
+        read = stage_in(ledger)
+        for number in range(failed):
+            record(ledger, an_outcome(f"failed-{number}", Result.FAILED))
+        assert admit(ledger, an_outcome(), stage=read) is admitted
+
+    def test_outcomes_that_were_computed_from_the_same_stage_are_all_counted(self, ledger: RolloutLedger) -> None:
+        registered(ledger)
+        ledger.change_stage(a_stage(pace=Pace(4.0, 8)))
+        names = ("a", "b", "c", "d")
+        for name in names:
+            admit(ledger, an_outcome(name))
+        read = stage_in(ledger)
+        results = (Result.SUCCEEDED, Result.UNCHANGED, Result.FAILED, Result.SKIPPED)
+        for name, result in zip(names, results, strict=True):
+            outcome = an_outcome(name, result, updated_at=LATER)
+            assert ledger.record(settlement(read, outcome, in_flight=True), outcome, before=an_outcome(name))
+        stage = stage_in(ledger)
+        assert (stage.succeeded, stage.failed, stage.skipped, stage.in_flight) == (2, 1, 1, 0)
+        assert (stage.moved_at, stage.pace.limit) == (LATER, 6.0)
+
+    def test_the_limit_never_exceeds_the_ceiling(self, ledger: RolloutLedger) -> None:
+        registered(ledger)
+        ledger.change_stage(a_stage(pace=Pace(7.5, 8)))
+        for number in range(3):
+            count = replace(admission(stage_in(ledger), NOON), limit=1.0)
+            assert ledger.admit(count, an_outcome(f"t{number}"), before=None)
+        assert stage_in(ledger).pace.limit == 8.0
+
+    def test_a_turn_that_ends_after_its_slot_was_freed_takes_no_other_slot(self, ledger: RolloutLedger) -> None:
+        registered(ledger)
+        admit(ledger, an_outcome())
+        read = stage_in(ledger)
+        ledger.change_stage(replace(read, in_flight=0))
+        done = an_outcome(result=Result.SUCCEEDED)
+        assert not ledger.record(settlement(read, done, in_flight=True), done, before=an_outcome())
+        assert record(ledger, done, in_flight=True)
+        assert (stage_in(ledger).in_flight, stage_in(ledger).succeeded) == (0, 1)
+
+    def test_a_count_refuses_a_concurrent_write_of_the_whole_stage(self, ledger: RolloutLedger) -> None:
+        registered(ledger)
+        read = stage_in(ledger)
+        admit(ledger, an_outcome())
+        before = everything(ledger)
+        assert not ledger.change_stage(replace(read, idle_rounds=1))
+        assert everything(ledger) == before
+
+    def test_throttles_slow_a_stage_down_once(self, ledger: RolloutLedger) -> None:
+        registered(ledger)
+        read = stage_in(ledger)
+        admit(ledger, an_outcome())
+        slower = Pace(7.2, 8, slow_start=False, throttles_seen=3, slowed_at=NOON)
+        assert ledger.slow_down(read, slower)
+        before = everything(ledger)
+        assert not ledger.slow_down(read, replace(slower, limit=1.0))
+        assert everything(ledger) == before
+        assert (stage_in(ledger).pace, stage_in(ledger).in_flight, stage_in(ledger).revision) == (slower, 1, 2)

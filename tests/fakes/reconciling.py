@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from orchestrator.reconciling.fleet_counts import FleetCounts
 from orchestrator.reconciling.ports import Drift, SurveyedStack
 from orchestrator.reconciling.records import Reconciliation
 from orchestrator.tenants.ports import Stack
@@ -14,12 +15,19 @@ class InMemoryReconciliations:
     def __init__(self) -> None:
         self.recorded: dict[str, Reconciliation] = {}
         self.started: list[str] = []
+        self.counts: FleetCounts | None = None
 
     def record_reconciliation(self, reconciliation: Reconciliation) -> None:
         self.recorded[reconciliation.id] = reconciliation
 
     def reconciliation(self, reconciliation: str) -> Reconciliation | None:
         return self.recorded.get(reconciliation)
+
+    def fleet_counts(self) -> FleetCounts | None:
+        return self.counts
+
+    def keep_fleet_counts(self, counts: FleetCounts) -> None:
+        self.counts = counts
 
     def start_reconciliation(self, reconciliation: str) -> None:
         self.started.append(reconciliation)

@@ -8,6 +8,8 @@ from datetime import datetime
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import parse_timestamp, timestamp
+from orchestrator.rollouts.counting import Count
+from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.ports import Registry
 from orchestrator.rollouts.records import Item, RecordedOrder, Result, Rollout, RolloutStatus, Stage, TenantOutcome
 from tests.fakes.examples import execution_arn
@@ -91,21 +93,37 @@ class InMemoryRollouts:
     def failures(self, rollout: str) -> Iterable[TenantOutcome]:
         return [each for each in self.outcomes(rollout) if each.result is Result.FAILED]
 
-    def admit(self, stage: Stage, outcome: TenantOutcome) -> bool:
-        rollout = self._rollouts.get(stage.rollout)
+    def admit(self, count: Count, outcome: TenantOutcome, *, before: TenantOutcome | None) -> bool:
+        rollout = self._rollouts.get(count.rollout)
         if rollout is None or rollout.status is not RolloutStatus.RUNNING:
             return False
-        return self.record(stage, outcome)
+        return self._count(count, outcome, before)
 
-    def record(self, stage: Stage, outcome: TenantOutcome) -> bool:
-        key = (outcome.rollout, outcome.item.tenant)
-        before = self._outcomes.get(key)
-        if before is not None and before.result.settled:
+    def record(self, count: Count, outcome: TenantOutcome, *, before: TenantOutcome | None) -> bool:
+        return self._count(count, outcome, before)
+
+    def _count(self, count: Count, outcome: TenantOutcome, before: TenantOutcome | None) -> bool:
+        key, place = (outcome.rollout, outcome.item.tenant), (count.rollout, count.stage)
+        now, stage = self._outcomes.get(key), self._stages.get(place)
+        if stage is None or not count.is_allowed(stage) or not _is_same_turn(now, before):
             return False
-        if not self.change_stage(stage):
-            return False
+        self._stages[place] = count.added_to(stage)
         self._outcomes[key] = outcome
         return True
+
+    def slow_down(self, stage: Stage, pace: Pace) -> bool:
+        now = self._stages[stage.rollout, stage.number]
+        if now.pace.throttles_seen >= pace.throttles_seen:
+            return False
+        self._stages[stage.rollout, stage.number] = replace(now, pace=pace, revision=now.revision + 1)
+        return True
+
+
+def _is_same_turn(now: TenantOutcome | None, before: TenantOutcome | None) -> bool:
+    """True if no other turn has written the outcome since ``before`` was read."""
+    if now is None or before is None:
+        return now is before
+    return not now.result.settled and now.execution == before.execution
 
 
 class FakeThrottling:

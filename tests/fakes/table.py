@@ -81,9 +81,10 @@ class InMemoryTable(Ledger):
         audits = [key for key in self._of(tenant) if isinstance(key, AuditKey)]
         return sorted(audits, key=lambda key: f"{key.operation}#{key.version or ''}")
 
-    def history(self, tenant: TenantId) -> Sequence[Entry]:
+    def history(self, tenant: TenantId, *, before: str | None = None, limit: int | None = None) -> Sequence[Entry]:
         history = self.histories.get(tenant, {})
-        return [history[key] for key in sorted(history)]
+        found = [history[key] for key in sorted(history)]
+        return [each for each in found if before is None or timestamp(each.at) < before][-limit if limit else 0 :]
 
     def tenants_in(
         self, state: TenantState, *, version: str | None = None, after: str | None = None, limit: int

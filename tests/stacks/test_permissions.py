@@ -291,7 +291,7 @@ FUNCTIONS: dict[str, Grants] = {
     },
     "advance_rollout": {
         **READS_TENANTS,
-        ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem"},
+        ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem"},
         REGISTRY_TABLE_ROWS: {"dynamodb:UpdateItem"},
         **READS_AND_WRITES_LISTS,
         "*": SEES_ALARMS["*"] | {"cloudwatch:DescribeAlarmHistory"},
@@ -302,15 +302,20 @@ FUNCTIONS: dict[str, Grants] = {
     },
     "admit_tenant": {
         **READS_TENANTS,
-        ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:ConditionCheckItem"},
+        ROLLOUT_TABLE_ROWS: {
+            "dynamodb:GetItem",
+            "dynamodb:PutItem",
+            "dynamodb:UpdateItem",
+            "dynamodb:ConditionCheckItem",
+        },
     },
     "record_outcome": {
         **READS_TENANTS,
-        ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:PutItem"},
+        ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
     },
     "review_tenant": {
         **ACTS_WITH_THE_STACK_ROLE,
-        ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:PutItem"},
+        ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
         "tenant stacks, with the stack role": {"cloudformation:CreateChangeSet"},
         "tenant stacks": READS_STACKS
         | {"cloudformation:DescribeChangeSet", "cloudformation:GetTemplate", "cloudformation:DeleteChangeSet"},

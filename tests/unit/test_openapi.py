@@ -55,6 +55,7 @@ from orchestrator.reconciling.records import (
     Remedy,
 )
 from orchestrator.reconciling.records import Spec as SpecToReconcile
+from orchestrator.rollouts.counting import Count
 from orchestrator.rollouts.documents import spec_document, spec_from
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.records import (
@@ -329,7 +330,7 @@ class Api(World):
                 root_cause=QUEUE_TABOO if failed else None,
                 changes=("changes InboundQueue (AWS::SQS::Queue)",) if state.dry_run else (),
             )
-            ledger.record(stage, outcome)
+            ledger.record(Count(rollout_id, 1, LATER), outcome, before=None)
 
     def plant(self, tenant: TenantId, state: State) -> None:
         if state.at:

@@ -218,6 +218,7 @@ def test_a_tenant_has_all_details() -> None:
         "queueArn": QUEUE.arn,
         "stackId": stack_arn(),
         "rootCause": None,
+        "earlierThan": None,
         "currentOperation": {**update, **second, "startedAt": timestamp(NOON + 3 * AN_HOUR)},
     }
     assert audits == [
@@ -396,7 +397,7 @@ def test_a_list_of_one_state_names_no_other(state: TenantState) -> None:
 
 def test_releases_are_sorted_newest_first_by_number() -> None:
     releases = [a_release(version) for version in ("0.1.0", "0.10.0", "0.2.0", "1.0.0", "0.9.0")]
-    response = releases_response(releases, "0.9.0", {})
+    response = releases_response(releases, "0.9.0", {}, counted_at=NOON)
     assert response.status == 200
     document = as_sent(response)
     assert document["current"] == "0.9.0"
@@ -413,13 +414,15 @@ def test_releases_are_sorted_newest_first_by_number() -> None:
 
 
 def test_a_release_has_its_notes() -> None:
-    document = as_sent(releases_response([a_release(notes="- Everything is better.")], VERSION, {}))
+    document = as_sent(releases_response([a_release(notes="- Everything is better.")], VERSION, {}, counted_at=NOON))
     assert document["releases"][0]["notes"] == "- Everything is better."
 
 
 def test_a_release_has_the_number_of_its_tenants_by_state() -> None:
     in_use = {VERSION: {TenantState.UPDATE_FAILED: 1, TenantState.READY: 41}, NEXT_VERSION: {TenantState.READY: 7}}
-    document = as_sent(releases_response([a_release(VERSION), a_release(NEXT_VERSION)], NEXT_VERSION, in_use))
+    document = as_sent(
+        releases_response([a_release(VERSION), a_release(NEXT_VERSION)], NEXT_VERSION, in_use, counted_at=NOON)
+    )
     assert [each["tenants"] for each in document["releases"]] == [
         {"total": 7, "byState": {"READY": 7}},
         {"total": 42, "byState": {"READY": 41, "UPDATE_FAILED": 1}},
@@ -430,7 +433,7 @@ def test_a_release_has_the_number_of_its_tenants_by_state() -> None:
 def test_tenants_at_no_release_are_counted_under_elsewhere() -> None:
     """At a version from before releases were recorded; or, under the empty one, at none yet or any more."""
     in_use = {VERSION: {TenantState.READY: 2}, "0.0.9": {TenantState.READY: 3}, "": {TenantState.FAILED: 1}}
-    document = as_sent(releases_response([a_release(VERSION)], VERSION, in_use))
+    document = as_sent(releases_response([a_release(VERSION)], VERSION, in_use, counted_at=NOON))
     assert document["elsewhere"] == {
         "": {"total": 1, "byState": {"FAILED": 1}},
         "0.0.9": {"total": 3, "byState": {"READY": 3}},
@@ -440,7 +443,7 @@ def test_tenants_at_no_release_are_counted_under_elsewhere() -> None:
 def test_the_counts_match_the_list_of_tenants() -> None:
     table = a_fleet()
     table.plant_audit(an_audit(Status.SUCCESS, Operation.DELETE, tenant=TenantId.parse("deleted")))
-    document = as_sent(releases_response([a_release()], VERSION, table.versions_in_use()))
+    document = as_sent(releases_response([a_release()], VERSION, table.versions_in_use(), counted_at=NOON))
     assert document["releases"][0]["tenants"] == {"total": 1, "byState": {"READY": 1}}
     assert document["elsewhere"] == {"": {"total": 1, "byState": {"FAILED": 1}}}
 

@@ -14,6 +14,7 @@
 | registry | ROLLOUTS         | REGISTRY                                                 |
 | pace     | PACE             | CLOUDFORMATION                                           |
 | reconciliation | RECONCILIATION | {id}                                                 |
+| counts of the fleet | RECONCILIATION | fleet-counts                                    |
 | creates  | CREATES#{digest} | WINDOW                                                   |
 
 History has its own partitions, so that permissions can forbid changing it. The digest covers all other attributes of
@@ -240,6 +241,11 @@ def creates_key(caller: str) -> Key:
 
 def reconciliation_key(reconciliation: str) -> Key:
     return key(RECONCILIATIONS, reconciliation)
+
+
+def fleet_counts_key() -> Key:
+    """The reconciliation keeps the counts among its own rows. No reconciliation has this id."""
+    return key(RECONCILIATIONS, "fleet-counts")
 
 
 def listed_rollout(rollout: str) -> tuple[str, str]:

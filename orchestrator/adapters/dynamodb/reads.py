@@ -56,6 +56,22 @@ class Reads:
             condition, values = f"{condition} AND begins_with(sk, :prefix)", values | {":prefix": s(prefix)}
         return self._query(KeyConditionExpression=condition, ExpressionAttributeValues=values, ConsistentRead=True)
 
+    def newest_first(self, pk: str, *, before: str | None = None, limit: int | None = None) -> Iterator[Item]:
+        """The rows of a partition from its end, or from the sort key ``before``, which is left out.
+
+        ``limit`` is the number of rows per request, for a caller that needs no more.
+        """
+        condition, values = "pk = :pk", {":pk": s(pk)}
+        if before is not None:
+            condition, values = f"{condition} AND sk < :before", values | {":before": s(before)}
+        return self._query(
+            KeyConditionExpression=condition,
+            ExpressionAttributeValues=values,
+            ConsistentRead=True,
+            ScanIndexForward=False,
+            **({"Limit": limit} if limit else {}),
+        )
+
     def listed(self, listing_key: str, **options: Any) -> Iterator[Item]:
         """All rows that the index lists under the key."""
         return self._query(

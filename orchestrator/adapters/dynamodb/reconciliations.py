@@ -13,6 +13,7 @@ from orchestrator.adapters.dynamodb import keys
 from orchestrator.adapters.dynamodb.reads import Reads
 from orchestrator.adapters.dynamodb.values import Item, s, time
 from orchestrator.common.times import parse_timestamp, timestamp
+from orchestrator.reconciling.fleet_counts import FleetCounts
 from orchestrator.reconciling.records import (
     Coverage,
     Finding,
@@ -22,6 +23,7 @@ from orchestrator.reconciling.records import (
     Remedy,
     Spec,
 )
+from orchestrator.tenants.records import TenantState
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -39,7 +41,7 @@ that do not fit are counted, but not stored."""
 
 
 class ReconciliationTable:
-    """Implements :class:`orchestrator.reconciling.ports.ReconciliationLedger`."""
+    """Implements the ledgers of reconciliations and of the fleet's counts (:mod:`orchestrator.reconciling.ports`)."""
 
     def __init__(self, client: DynamoDBClient, table: str) -> None:
         self._client = client
@@ -53,6 +55,22 @@ class ReconciliationTable:
     def reconciliation(self, reconciliation: str) -> Reconciliation | None:
         item = self._reads.get(keys.reconciliation_key(reconciliation))
         return _reconciliation_from(item) if item else None
+
+    def fleet_counts(self) -> FleetCounts | None:
+        item = self._reads.get(keys.fleet_counts_key())
+        if item is None:
+            return None
+        counts = json.loads(item["Counts"]["S"])
+        by_version = {
+            version: {TenantState(state): count for state, count in states.items()}
+            for version, states in counts.items()
+        }
+        return FleetCounts(parse_timestamp(item["UpdatedAt"]["S"]), by_version)
+
+    def keep_fleet_counts(self, counts: FleetCounts) -> None:
+        row = {"UpdatedAt": time(counts.at), "Counts": s(json.dumps(counts.by_version, sort_keys=True))}
+        with throttling():
+            self._client.put_item(TableName=self._table, Item=keys.fleet_counts_key() | row)
 
 
 class LambdaReconciliations:

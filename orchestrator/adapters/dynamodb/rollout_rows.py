@@ -12,6 +12,7 @@ from orchestrator.adapters.dynamodb.tenant_values import root_cause_from, root_c
 from orchestrator.adapters.dynamodb.values import Item, moment, n, number, s, text, time
 from orchestrator.adapters.dynamodb.writes import listing
 from orchestrator.common.times import parse_timestamp
+from orchestrator.rollouts.counting import Count
 from orchestrator.rollouts.documents import spec_document, spec_from, stage_document
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.ports import Registry
@@ -169,6 +170,49 @@ def stage_from(item: Mapping[str, Any]) -> Stage:
     )
 
 
+def counted(count: Count) -> Item:
+    """The update of a stage's row that adds the count, and the condition under which it may."""
+    added = {
+        "InFlight": n(count.in_flight),
+        "Succeeded": n(count.succeeded),
+        "Failed": n(count.failed),
+        "Skipped": n(count.skipped),
+        "Revision": n(1),
+    }
+    names = {f"#{name}": name for name in (*added, "MovedAt")}
+    values = {f":{name}": value for name, value in added.items()} | {":at": time(count.at)}
+    conditions = ["#InFlight >= :ended"]
+    values[":ended"] = n(max(0, -count.in_flight))
+    if count.max_in_flight is not None:
+        conditions.append("#InFlight < :max_in_flight")
+        values[":max_in_flight"] = n(count.max_in_flight)
+    if count.max_failed is not None:
+        conditions.append("#Failed <= :max_failed")
+        values[":max_failed"] = n(count.max_failed)
+    changes = "#MovedAt = :at"
+    if count.limit:
+        # An action ADD takes no nested attributes.
+        changes += ", #pace.#limit = #pace.#limit + :more"
+        names |= {"#pace": "Pace", "#limit": "Limit"}
+        values[":more"] = {"N": repr(count.limit)}
+    return {
+        "UpdateExpression": f"SET {changes} ADD " + ", ".join(f"#{name} :{name}" for name in added),
+        "ConditionExpression": " AND ".join(conditions),
+        "ExpressionAttributeNames": names,
+        "ExpressionAttributeValues": values,
+    }
+
+
+def slower(pace: Pace) -> Item:
+    """The update of a stage's row that stores the pace, unless as many throttles were seen before."""
+    return {
+        "UpdateExpression": "SET #pace = :pace ADD #revision :one",
+        "ConditionExpression": "#pace.#seen < :seen",
+        "ExpressionAttributeNames": {"#pace": "Pace", "#seen": "ThrottlesSeen", "#revision": "Revision"},
+        "ExpressionAttributeValues": {":pace": _pace_value(pace), ":seen": n(pace.throttles_seen), ":one": n(1)},
+    }
+
+
 def outcome_row(outcome: TenantOutcome) -> Item:
     tenant = outcome.item.tenant
     failed = outcome.result is Result.FAILED
@@ -224,7 +268,7 @@ def _pace_value(pace: Pace) -> Item:
 
 def _pace_from(fields: Mapping[str, Any]) -> Pace:
     return Pace(
-        limit=float(fields["Limit"]["N"]),
+        limit=min(float(fields["Limit"]["N"]), float(fields["Ceiling"]["N"])),
         ceiling=int(fields["Ceiling"]["N"]),
         slow_start=fields["FeelingForIt"]["BOOL"],
         throttles_seen=int(fields["ThrottlesSeen"]["N"]),

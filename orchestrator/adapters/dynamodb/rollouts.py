@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from orchestrator.adapters.aws import cancellation_codes, throttling
+from orchestrator.adapters.aws import cancellation_codes, error_code, throttling
 from orchestrator.adapters.dynamodb import keys, rollout_rows
 from orchestrator.adapters.dynamodb.reads import Reads
 from orchestrator.adapters.dynamodb.values import Item, n, number, s
 from orchestrator.adapters.dynamodb.writes import Writes
 from orchestrator.common.errors import Throttled
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.rollouts.counting import Count
+from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.ports import Registry
 from orchestrator.rollouts.records import RecordedOrder, Result, Rollout, RolloutStatus, Stage, TenantOutcome
 from orchestrator.tenants.records import UnreadableEntry
@@ -23,13 +25,17 @@ from orchestrator.tenants.records import UnreadableEntry
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+_MAX_TRIES = 5
+"""How often the write of a tenant's turn is sent. Many turns write to the row of their stage."""
 _LOST_RACE = frozenset({"ConditionalCheckFailed", "TransactionConflict"})
+_LOST_UPDATE = frozenset({"ConditionalCheckFailedException", "TransactionConflictException"})
 
 
 class RolloutTable:
     """Implements the ports of rollouts' records and of throttles (:mod:`orchestrator.rollouts.ports`).
 
-    Rollouts and stages are written as a whole, and only if their revision is still the one that was read.
+    Rollouts and stages are written as a whole, and only if their revision is still the one that was read. The turns of
+    tenants add to the counters of their stage, and need no revision.
     """
 
     def __init__(self, client: DynamoDBClient, table: str) -> None:
@@ -114,17 +120,28 @@ class RolloutTable:
     def change_stage(self, stage: Stage, *, order: RecordedOrder | None = None) -> bool:
         return self._transact([self._replace_stage(stage), *([self._append_order(order)] if order else [])])
 
-    def admit(self, stage: Stage, outcome: TenantOutcome) -> bool:
+    def admit(self, count: Count, outcome: TenantOutcome, *, before: TenantOutcome | None) -> bool:
         is_running = self._writes.check(
-            keys.plan_key(stage.rollout),
+            keys.plan_key(count.rollout),
             "#status = :running",
             values={":running": s(RolloutStatus.RUNNING)},
             names={"#status": "Status"},
         )
-        return self._transact([is_running, self._replace_stage(stage), self._put_unless_settled(outcome)])
+        return self._transact([is_running, *self._counted(count, outcome, before)], tries=_MAX_TRIES)
 
-    def record(self, stage: Stage, outcome: TenantOutcome) -> bool:
-        return self._transact([self._replace_stage(stage), self._put_unless_settled(outcome)])
+    def record(self, count: Count, outcome: TenantOutcome, *, before: TenantOutcome | None) -> bool:
+        return self._transact(self._counted(count, outcome, before), tries=_MAX_TRIES)
+
+    def slow_down(self, stage: Stage, pace: Pace) -> bool:
+        update: dict[str, Any] = {"Key": keys.stage_key(stage.rollout, stage.number), **rollout_rows.slower(pace)}
+        with throttling():
+            try:
+                self._client.update_item(TableName=self._table, **update)
+            except ClientError as error:
+                if error_code(error) not in _LOST_UPDATE:
+                    raise
+                return False
+        return True
 
     # Throttles of CloudFormation
 
@@ -163,21 +180,37 @@ class RolloutTable:
     def _replace(self, row: Item, revision: int) -> Item:
         return self._writes.put(row, condition="Revision = :read", values={":read": n(revision)})
 
-    def _put_unless_settled(self, outcome: TenantOutcome) -> Item:
-        return self._writes.put(
-            rollout_rows.outcome_row(outcome),
-            condition="attribute_not_exists(pk) OR #result = :running",
-            values={":running": s(Result.RUNNING)},
-            names={"#result": "Result"},
-        )
+    def _counted(self, count: Count, outcome: TenantOutcome, before: TenantOutcome | None) -> list[Item]:
+        """The writes of a tenant's turn: what it adds to its stage, and its outcome."""
+        update = {"TableName": self._table, "Key": keys.stage_key(count.rollout, count.stage)}
+        row = rollout_rows.outcome_row(outcome)
+        if before is None:
+            put = self._writes.append(row)
+        else:
+            put = self._writes.put(
+                row,
+                condition="#result = :running AND #execution = :before",
+                values={":running": s(Result.RUNNING), ":before": s(before.execution)},
+                names={"#result": "Result", "#execution": "Execution"},
+            )
+        return [{"Update": update | rollout_rows.counted(count)}, put]
 
-    def _transact(self, writes: list[Any]) -> bool:
-        """``False`` if a condition failed or another write conflicted: the caller reads again."""
+    def _transact(self, writes: list[Any], *, tries: int = 1) -> bool:
+        """``False`` if a condition failed or another write conflicted: the caller reads again.
+
+        A transaction that only met another one at the same moment is sent up to ``tries`` times, because what was read
+        may still be true.
+        """
         with throttling():
-            try:
-                self._client.transact_write_items(TransactItems=writes)
-            except ClientError as error:
-                if _LOST_RACE.isdisjoint(cancellation_codes(error)):
-                    raise
-                return False
-        return True
+            for _ in range(tries):
+                try:
+                    self._client.transact_write_items(TransactItems=writes)
+                except ClientError as error:
+                    codes = cancellation_codes(error)
+                    if _LOST_RACE.isdisjoint(codes):
+                        raise
+                    if "ConditionalCheckFailed" in codes:
+                        return False
+                else:
+                    return True
+        return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
@@ -57,8 +58,12 @@ class DynamoTable:
         items = self._reads.partition(keys.tenant_pk(tenant), keys.AUDIT_PREFIX)
         return [rows.readable(rows.audit_from, item) for item in items]
 
-    def history(self, tenant: TenantId) -> Sequence[HistoryEntry | RecordedChange | UnreadableEntry]:
-        return [rows.history_from(item) for item in self._reads.partition(keys.history_pk(tenant))]
+    def history(
+        self, tenant: TenantId, *, before: str | None = None, limit: int | None = None
+    ) -> Sequence[HistoryEntry | RecordedChange | UnreadableEntry]:
+        # Sort keys begin with the timestamp, so those of earlier entries are less than it, and no others.
+        newest_first = islice(self._reads.newest_first(keys.history_pk(tenant), before=before, limit=limit), limit)
+        return [rows.history_from(item) for item in reversed(list(newest_first))]
 
     def lock(self, tenant: TenantId) -> Lock | None:
         item = self._reads.get(keys.lock_key(tenant))

@@ -25,6 +25,7 @@ from orchestrator.common.callers import digest_of
 from orchestrator.common.stack_arns import Location, StackArn
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.composition import UseCases
+from orchestrator.rollouts.counting import admission
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.records import (
     Item,
@@ -378,7 +379,8 @@ def plant_rollout(rollouts: InMemoryRollouts, manifests: InMemoryManifests, exec
         status=StageStatus.RUNNING,
     )
     rollouts.register(rollout, [stage], revision=0)
-    rollouts.record(stage, TenantOutcome(ROLLOUT, 1, item, Result.RUNNING, NOON, execution="child"))
+    running = TenantOutcome(ROLLOUT, 1, item, Result.RUNNING, NOON, execution="child")
+    rollouts.admit(admission(stage, NOON), running, before=None)
     execution = executions.start_rollout(rollout)
     rollouts.change(replace(rollout, execution=execution))
 

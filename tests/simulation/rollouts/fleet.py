@@ -13,6 +13,7 @@ from typing import Any
 from orchestrator.common.errors import Throttled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.releases.published import fingerprint
+from orchestrator.rollouts.counting import Count
 from orchestrator.rollouts.records import (
     RecordedOrder,
     Result,
@@ -91,14 +92,14 @@ class CheckedRollouts(InMemoryRollouts):
             assert not self.alarms.to_be_seen_since(since), f"stage {stage.number} goes on after its alarm went off"
         return changed
 
-    def admit(self, stage: Stage, outcome: TenantOutcome) -> bool:
-        rollout, before = self._rollouts[stage.rollout], self._stages[stage.rollout, stage.number]
-        admitted = super().admit(stage, outcome)
+    def admit(self, count: Count, outcome: TenantOutcome, *, before: TenantOutcome | None) -> bool:
+        rollout, stage = self._rollouts[count.rollout], self._stages[count.rollout, count.stage]
+        admitted = super().admit(count, outcome, before=before)
         if admitted:
             assert rollout.status is RolloutStatus.RUNNING, f"{outcome.item.tenant} starts, but it is {rollout.status}"
-            tolerated = before.tolerated + before.forgiven
-            assert before.failed <= tolerated, f"{outcome.item.tenant} starts after {before.failed} have failed"
-            assert stage.in_flight <= int(stage.pace.limit), f"{stage.in_flight} in flight, with {stage.pace}"
+            tolerated = stage.tolerated + stage.forgiven
+            assert stage.failed <= tolerated, f"{outcome.item.tenant} starts after {stage.failed} have failed"
+            assert stage.in_flight < int(stage.pace.limit), f"{stage.in_flight + 1} in flight, with {stage.pace}"
         return admitted
 
     def change(self, rollout: Rollout, *, revision: int | None = None, order: RecordedOrder | None = None) -> bool:

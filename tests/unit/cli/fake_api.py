@@ -24,7 +24,8 @@ from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.records import Reconciliation
-from orchestrator.rollouts.records import Item, Result, Rollout, Stage, TenantOutcome
+from orchestrator.rollouts.counting import settlement
+from orchestrator.rollouts.records import Item, Result, Rollout, TenantOutcome
 from orchestrator.tenants.ports import Publication
 from orchestrator.tenants.records import Operation, Queue, RootCause, Run
 from tests.by_hand import ClientByHand
@@ -49,16 +50,6 @@ def heard(response: Response) -> ApiAnswer:
     """A function's response, as a client of the API gets it."""
     retry_after = response.headers.get("Retry-After")
     return ApiAnswer(response.status, response.body, float(retry_after) if retry_after else None)
-
-
-def counted(stage: Stage, result: Result) -> Stage:
-    match result:
-        case Result.FAILED:
-            return replace(stage, failed=stage.failed + 1)
-        case Result.SKIPPED:
-            return replace(stage, skipped=stage.skipped + 1)
-        case _:
-            return replace(stage, succeeded=stage.succeeded + 1)
 
 
 def _route_of(request: HttpRequest, routes: Sequence[AnyRoute] = ROUTES) -> tuple[AnyRoute, dict[str, str]]:
@@ -202,7 +193,7 @@ class InMemoryApi(ClientByHand):
             root_cause=cause,
             changes=tuple(changes),
         )
-        assert self.ledger.record(counted(before, result), outcome)
+        assert self.ledger.record(settlement(before, outcome, in_flight=False), outcome, before=None)
 
     # The work of the machines, on the latest operation
 

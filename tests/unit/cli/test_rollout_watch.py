@@ -262,9 +262,9 @@ class TestOnATerminal:
         assert f"Rollout {name} to 0.2.0: HALTED" in shown
         assert "━" in shown
         rows = [" ".join(line.replace("━", "").replace("╸", "").split()) for line in shown.splitlines()]
-        assert "1 0/2 2 of 4 RUNNING" in rows
+        assert "1 0/2 2 of 12 RUNNING" in rows
         assert "2 0/6 WAITING" in rows
-        assert any("1 2/2 1 (0) 2 of 4 RUNNING" in row for row in rows)
+        assert any("1 2/2 1 (0) 2 of 12 RUNNING" in row for row in rows)
 
     def test_throttling_is_shown_above_the_bars(self, underway: Scene) -> None:
         underway.typed = ""

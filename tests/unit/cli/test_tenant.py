@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 
 from orchestrator.cli.errors import ExitCode
-from orchestrator.tenants.records import Metadata, Operation, Status, UnreadableEntry
-from tests.fakes import ACME, NOON, QUEUE, QUEUE_TABOO, an_audit, stack_arn
+from orchestrator.tenants.fleet import HISTORY_PAGE_SIZE
+from orchestrator.tenants.records import (
+    ChangeKind,
+    Metadata,
+    Operation,
+    RecordedChange,
+    Request,
+    Status,
+    UnreadableEntry,
+)
+from orchestrator.tenants.writes import Append
+from tests.fakes import ACME, NOON, QUEUE, QUEUE_TABOO, an_audit, some_metadata, stack_arn
 from tests.unit.cli.conftest import Scene
 from tests.unit.cli.fake_api import ADA
 
@@ -126,6 +137,7 @@ def test_json_is_the_apis_response(scene: Scene) -> None:
             outcome | asked | {"status": "Started", "rootCause": None, "at": "2026-11-16T12:00:00.000Z"},
             outcome | asked | {"status": "Failure", "rootCause": CAUSE, "at": "2026-11-16T12:00:10.000Z"},
         ],
+        "earlierThan": None,
     }
 
 
@@ -216,3 +228,29 @@ def test_an_unknown_tenant(scene: Scene) -> None:
     problem = json.loads(result.stdout)
     assert problem["type"] == "urn:berth:problem:unknown-tenant"
     assert result.stderr == f"Error: {problem['detail']}\n"
+
+
+def test_a_long_history_is_shown_in_pages(scene: Scene) -> None:
+    for number in range(HISTORY_PAGE_SIZE + 1):
+        change = RecordedChange(
+            ACME,
+            NOON + timedelta(minutes=number),
+            ChangeKind.DESCRIBE,
+            Request(by="ada", reason=f"No. {number}"),
+            {},
+            {},
+        )
+        assert scene.api.table.apply((Append(change),))
+    scene.api.table.plant_metadata(some_metadata())
+
+    newest = scene.berth("tenant", "acme", exits=ExitCode.OK)
+    assert "No. 0" not in newest.stdout
+    assert "There are earlier events: berth tenant acme --before 2026-11-16T12:01:00.000Z" in newest.stderr
+
+    oldest = scene.berth("tenant", "acme", "--before", "2026-11-16T12:01:00.000Z", exits=ExitCode.OK)
+    assert "No. 0" in oldest.stdout
+    assert "earlier events" not in oldest.stderr
+
+
+def test_another_time_than_the_apis_is_refused(scene: Scene) -> None:
+    scene.berth("tenant", "acme", "--before", "yesterday", exits=ExitCode.BAD_USAGE)

@@ -149,7 +149,7 @@ def test_a_rollout_that_skipped_a_busy_tenant_fails() -> None:
     world.advance(rollout)
     busy, other = (Turn(rollout, 1, item, "child") for item in world.items(rollout))
     row = TenantOutcome(rollout, 1, busy.item, Result.SKIPPED, world.clock.now(), skip=Skip.BUSY)
-    assert world.rollout_table.record(world.stage(rollout), row)
+    world.plant_outcome(row)
     world.take_turn(other)
 
     assert world.drive(rollout) == NotSucceeded(

@@ -11,7 +11,7 @@ import pytest
 from orchestrator.common.errors import Unsettled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.gate import AdmissionStopped, Admitted, NoRoom, Settled, ToReview, TryAgain
-from orchestrator.rollouts.pacing import INITIAL_LIMIT, REACTION_TIME, Pace
+from orchestrator.rollouts.pacing import REACTION_TIME, Pace
 from orchestrator.rollouts.records import Item, Result, RolloutStatus, Share, Skip, Spec, TenantOutcome, Turn
 from orchestrator.tenants.deadlines import DEADLINE
 from orchestrator.tenants.records import Attempt, Metadata, Operation, Request, RootCause, Run, Status
@@ -27,6 +27,8 @@ from tests.unit.rollouts.world import (
 )
 
 FAULT = "States.TaskFailed: the function could not be called"
+INITIAL_LIMIT = Pace.initial(50).at_once
+"""The limit at the start of a rollout with the stages of this module."""
 NAME_IS_TAKEN = "StepFunctions.ExecutionAlreadyExistsException: Execution Already Exists"
 
 
@@ -230,9 +232,21 @@ def test_only_one_of_two_concurrent_requests_gets_the_last_slot() -> None:
     assert turns.world.results(turns.rollout) == {"t002": Result.RUNNING}
 
 
+def test_two_turns_that_have_read_the_same_stage_are_both_admitted() -> None:
+    turns = Turns(2)
+    before = turns.world.stage(turns.rollout)
+    turns.world.rollout_table.concurrent_writes.append(lambda: turns.admitted(2))
+
+    turns.admitted(1)
+
+    stage = turns.world.stage(turns.rollout)
+    assert (stage.in_flight, stage.revision) == (2, before.revision + 2)
+
+
 def test_a_request_that_always_conflicts_is_told_to_wait_briefly() -> None:
     turns = Turns()
-    turns.world.rollout_table.concurrent_writes.extend([lambda: turns.world.touch_stage(turns.rollout)] * 100)
+    children = iter(range(100))
+    turns.world.rollout_table.concurrent_writes.extend([lambda: turns.admit(child=f"other-{next(children)}")] * 100)
 
     assert turns.admit() == NoRoom(1)
 
@@ -254,14 +268,25 @@ def test_a_settled_tenant_gets_no_other_turn() -> None:
 
 
 def test_throttling_lowers_the_limit_for_admissions() -> None:
-    turns = Turns(10)
-    for number in (1, 2, 3):
+    turns = Turns(INITIAL_LIMIT)
+    for number in range(1, INITIAL_LIMIT):
         turns.admitted(number)
+    turns.world.clock.advance(REACTION_TIME)
     turns.world.throttling.count += 1
 
-    assert isinstance(turns.admit(4), NoRoom)
+    assert isinstance(turns.admit(INITIAL_LIMIT), NoRoom)
     assert turns.pace.limit < INITIAL_LIMIT
     assert turns.pace.throttles_seen == 1
+
+
+def test_throttling_by_the_first_calls_of_a_stage_does_not_lower_the_limit() -> None:
+    turns = Turns(2)
+    turns.admitted(1)
+    turns.world.throttling.count += 1
+
+    turns.admitted(2)
+
+    assert (turns.pace.limit, turns.pace.throttles_seen) == (INITIAL_LIMIT, 1)
 
 
 def test_throttling_before_the_stage_began_does_not_count() -> None:
@@ -732,15 +757,16 @@ def test_a_concurrent_record_is_not_lost() -> None:
 
 def test_an_outcome_that_always_conflicts_raises_an_error_with_the_tenant() -> None:
     turns = Turns()
-    turns.world.update(turns.admitted())
-    turns.world.rollout_table.concurrent_writes.extend([lambda: turns.world.touch_stage(turns.rollout)] * 100)
+    turns.world.begin_update(turns.admitted())
+    children = iter(range(100))
+    turns.world.rollout_table.concurrent_writes.extend([lambda: turns.admit(child=f"other-{next(children)}")] * 100)
 
     with pytest.raises(Unsettled, match="t001"):
         turns.record()
 
 
 def test_recording_an_outcome_also_reads_the_throttles() -> None:
-    turns = Turns(10)
+    turns = Turns(INITIAL_LIMIT)
     for number in range(1, INITIAL_LIMIT + 1):
         admitted = turns.admitted(number)
     turns.world.throttling.count = 7

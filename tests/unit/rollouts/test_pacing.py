@@ -10,10 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.rollouts.pacing import DECREASE_FACTOR, INITIAL_LIMIT, REACTION_TIME, Pace
+from orchestrator.rollouts.pacing import (
+    DECREASE_FACTOR,
+    MAX_INITIAL_LIMIT,
+    MIN_INITIAL_LIMIT,
+    REACTION_TIME,
+    Pace,
+)
 from tests.fakes import NOON
 
 CEILING = 50
+INITIAL_LIMIT = Pace.initial(CEILING).at_once
 LATER = NOON + REACTION_TIME
 
 
@@ -21,16 +28,21 @@ def in_flight_at(pace: Pace) -> int:
     return int(pace.limit)
 
 
+def after_success(pace: Pace, in_flight: int) -> Pace:
+    return pace.grown_by(pace.growth(in_flight))
+
+
 def succeeding(pace: Pace, times: int) -> Pace:
     for _ in range(times):
-        pace = pace.after_success(in_flight_at(pace))
+        pace = after_success(pace, in_flight_at(pace))
     return pace
 
 
 @pytest.mark.parametrize(
-    ("ceiling", "first"), [(CEILING, INITIAL_LIMIT), (INITIAL_LIMIT, INITIAL_LIMIT), (2, 2), (1, 1)]
+    ("ceiling", "first"),
+    [(1_000, MAX_INITIAL_LIMIT), (CEILING, CEILING // 4), (12, MIN_INITIAL_LIMIT), (8, 8), (5, 5), (2, 2), (1, 1)],
 )
-def test_the_initial_limit_is_low_and_at_most_the_ceiling(ceiling: int, first: int) -> None:
+def test_the_initial_limit_grows_with_the_ceiling_and_is_at_most_the_ceiling(ceiling: int, first: int) -> None:
     pace = Pace.initial(ceiling)
 
     assert pace.has_room(first - 1)
@@ -88,8 +100,8 @@ def test_a_stale_lower_count_of_throttles_changes_nothing() -> None:
 def test_the_limit_grows_only_if_it_was_fully_used() -> None:
     pace = Pace(10.0, CEILING)
 
-    assert pace.after_success(9) == pace
-    assert pace.after_success(10).limit == 11.0
+    assert after_success(pace, 9) == pace
+    assert after_success(pace, 10).limit == 11.0
 
 
 def test_the_limit_never_exceeds_the_ceiling() -> None:
@@ -109,10 +121,25 @@ def test_the_limit_never_exceeds_the_ceiling() -> None:
 def test_a_stage_starts_with_the_limit_of_the_stage_before_and_ignores_earlier_throttles(
     earlier: Pace | None, begins: Pace
 ) -> None:
-    begun = Pace.initial(CEILING).continued_from(earlier, throttles=9)
+    begun = Pace.initial(CEILING).continued_from(earlier, throttles=9, now=LATER)
 
-    assert begun == replace(begins, throttles_seen=9)
-    assert begun.with_throttles(9, NOON) == begun
+    assert begun == replace(begins, throttles_seen=9, slowed_at=LATER)
+    assert begun.with_throttles(9, LATER) == begun
+
+
+def test_throttling_by_the_first_calls_of_a_stage_is_seen_but_does_not_count() -> None:
+    begun = Pace.initial(CEILING).continued_from(None, throttles=0, now=NOON)
+
+    soon = begun.with_throttles(1, LATER - timedelta(milliseconds=1))
+
+    assert soon == replace(begun, throttles_seen=1)
+    assert soon.with_throttles(2, LATER).limit < begun.limit
+
+
+def test_a_limit_above_the_ceiling_counts_as_the_ceiling() -> None:
+    pace = Pace(9.0, 8)
+
+    assert (pace.at_once, pace.growth(8)) == (8, 0.0)
 
 
 EVENTS = st.lists(
@@ -128,10 +155,10 @@ def test_the_limit_is_always_between_one_and_the_ceiling(ceiling: int, events: l
         before, now = pace, now + timedelta(seconds=seconds)
         match what:
             case "success":
-                pace = pace.after_success(in_flight_at(pace))
+                pace = after_success(pace, in_flight_at(pace))
                 assert before.limit <= pace.limit <= before.limit + 1
             case "idle success":
-                pace = pace.after_success(in_flight_at(pace) - 1)
+                pace = after_success(pace, in_flight_at(pace) - 1)
                 assert pace == before
             case "throttle":
                 throttles += 1

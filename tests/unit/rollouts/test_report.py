@@ -192,7 +192,7 @@ def test_a_rollouts_document_contains_its_stages() -> None:
         "failed": 2,
         "skipped": 1,
         "inFlight": 3,
-        "concurrency": 4,
+        "concurrency": 12,
         "approvedBy": ADA,
         "startedAt": None,
         "endedAt": None,

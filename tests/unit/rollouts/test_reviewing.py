@@ -244,7 +244,7 @@ def test_a_missing_fingerprint_does_not_equal_another_missing_one() -> None:
     review.turn = Turn(review.rollout, 1, Item(T1, "0.0.9"), "child")
     review.world.table.record_release(a_release("0.0.9", content=""))
     before = review.outcome()
-    review.world.rollout_table.record(review.world.stage(review.rollout), _to("0.0.9", before))
+    review.world.plant_outcome(_to("0.0.9", before))
     assert review.world.metadata_of(T1).deployed is None
 
     assert review.review() == TryAgain()
@@ -369,7 +369,7 @@ def test_a_long_fault_is_shortened() -> None:
 
 def test_an_unknown_release_is_a_failure_with_the_reason() -> None:
     review = Review()
-    review.world.rollout_table.record(review.world.stage(review.rollout), _to("9.9.9", review.outcome()))
+    review.world.plant_outcome(_to("9.9.9", review.outcome()))
 
     assert review.review() == Settled(Result.FAILED)
     assert "9.9.9 was never published" in review.reason

@@ -9,8 +9,9 @@ import pytest
 
 from orchestrator.common.times import timestamp
 from orchestrator.rollouts.control import RolloutWithStages
+from orchestrator.rollouts.counting import Count
 from orchestrator.rollouts.gate import Admitted
-from orchestrator.rollouts.records import RolloutStatus, Share, Skip, Skipped, Stage, TenantOutcome, Turn
+from orchestrator.rollouts.records import RolloutStatus, Share, Skip, Skipped, TenantOutcome, Turn
 from orchestrator.tenants.execution_input import machine_input
 from orchestrator.tenants.records import Attempt, Operation, Request, Run
 from orchestrator.tenants.schemas import parse_run
@@ -141,11 +142,11 @@ def test_an_outcome_that_could_not_be_recorded_does_not_count_as_settled() -> No
     world.update(admitted)
     record, refused = world.rollout_table.record, []
 
-    def conflicting(stage: Stage, outcome: TenantOutcome) -> bool:
+    def conflicting(count: Count, outcome: TenantOutcome, *, before: TenantOutcome | None) -> bool:
         if not refused:
             refused.append(outcome)
             return False
-        return record(stage, outcome)
+        return record(count, outcome, before=before)
 
     world.rollout_table.record = conflicting  # type: ignore[method-assign]
     world.drive(rollout)

@@ -13,6 +13,7 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import timestamp
 from orchestrator.rollouts.advancing import Bake, Next, RunStage
 from orchestrator.rollouts.control import RolloutWithStages
+from orchestrator.rollouts.counting import Count
 from orchestrator.rollouts.gate import Admitted
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.records import (
@@ -135,13 +136,13 @@ class ContendedRollouts(InMemoryRollouts):
         self._write_concurrently()
         return super().register(rollout, stages, revision=revision, orders=orders)
 
-    def admit(self, stage: Stage, outcome: TenantOutcome) -> bool:
+    def admit(self, count: Count, outcome: TenantOutcome, *, before: TenantOutcome | None) -> bool:
         self._write_concurrently()
-        return super().admit(stage, outcome)
+        return super().admit(count, outcome, before=before)
 
-    def record(self, stage: Stage, outcome: TenantOutcome) -> bool:
+    def record(self, count: Count, outcome: TenantOutcome, *, before: TenantOutcome | None) -> bool:
         self._write_concurrently()
-        return super().record(stage, outcome)
+        return super().record(count, outcome, before=before)
 
     def _write_concurrently(self) -> None:
         """Do one concurrent write. Its own writes cause no others."""
@@ -312,5 +313,10 @@ class Fleet(World):
         stages = list(stages)
         assert self.rollout_table.register(rollout, stages, revision=self.rollout_table.registry().revision)
         for outcome in outcomes:
-            stage = self.stage(outcome.rollout, outcome.stage)
-            assert self.rollout_table.record(stage, outcome)
+            self.plant_outcome(outcome)
+
+    def plant_outcome(self, outcome: TenantOutcome) -> None:
+        """Replace a tenant's outcome, which does not count."""
+        before = self.rollout_table.tenant_outcome(outcome.rollout, outcome.item.tenant)
+        count = Count(outcome.rollout, outcome.stage, outcome.updated_at)
+        assert self.rollout_table.record(count, outcome, before=before)

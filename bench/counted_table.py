@@ -1,0 +1,132 @@
+"""A table in memory that answers reads as DynamoDB does, and counts requests, rows and read units.
+
+It holds a hundred thousand rows, for which an emulator would take too long. Rules of DynamoDB: a page of a query has at
+most 1 MB, a read unit is 4 KB, and a read that need not be consistent costs half. It knows only the conditions that
+Berth's reads have.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from bench.item_sizes import item_size
+
+_PAGE_BYTES = 1024 * 1024
+_UNIT_BYTES = 4096
+_INDEX = ("ListingKey", "ListingSort")
+_TABLE = ("pk", "sk")
+_CONDITION = re.compile(r"(?P<hash>\w+) = (?P<is>:\w+)(?: AND (?P<rest>.+))?")
+_PREFIX = re.compile(r"begins_with\(\w+, (:\w+)\)")
+_BELOW = re.compile(r"\w+ < (:\w+)")
+
+Row = Mapping[str, Any]
+
+
+@dataclass
+class Reads:
+    """What was read from the table since it was last asked."""
+
+    requests: int = 0
+    rows: int = 0
+    units: float = 0.0
+
+
+@dataclass
+class _Partition:
+    """Rows by sort key, with their sizes."""
+
+    rows: dict[str, Row] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+    order: list[str] | None = None
+
+    def put(self, sort: str, row: Row) -> None:
+        self.rows[sort], self.sizes[sort], self.order = row, item_size(row), None
+
+    @property
+    def sorted(self) -> list[str]:
+        if self.order is None:
+            self.order = sorted(self.rows)
+        return self.order
+
+
+class CountedTable:
+    """The part of DynamoDB's client that Berth's reads use."""
+
+    def __init__(self) -> None:
+        self._partitions: dict[tuple[str, str], _Partition] = defaultdict(_Partition)
+        self._reads = Reads()
+
+    def plant(self, row: Row) -> None:
+        for keys in (_TABLE, _INDEX):
+            if all(name in row for name in keys):
+                self._partitions[keys[0], row[keys[0]]["S"]].put(row[keys[1]]["S"], row)
+
+    def take_reads(self) -> Reads:
+        """The reads since this was last called."""
+        reads, self._reads = self._reads, Reads()
+        return reads
+
+    def get_item(self, **request: Any) -> dict[str, Any]:
+        pk, sk = (request["Key"][name]["S"] for name in _TABLE)
+        partition = self._partitions["pk", pk]
+        row = partition.rows.get(sk)
+        self._count(int(row is not None), partition.sizes.get(sk, 0), consistent=request.get("ConsistentRead", False))
+        return {"Item": row} if row else {}
+
+    def query(self, **query: Any) -> dict[str, Any]:
+        sort_name = _INDEX[1] if "IndexName" in query else _TABLE[1]
+        partition, sorts = self._selected(query)
+        if "ExclusiveStartKey" in query:
+            after = query["ExclusiveStartKey"][sort_name]["S"]
+            sorts = [each for each in sorts if (each > after if query.get("ScanIndexForward", True) else each < after)]
+        read, size = 0, 0
+        for sort in sorts[: query.get("Limit")]:
+            if size + partition.sizes[sort] > _PAGE_BYTES:
+                break
+            read, size = read + 1, size + partition.sizes[sort]
+        self._count(read, size, consistent=query.get("ConsistentRead", False))
+        rows = [partition.rows[sort] for sort in sorts[:read]]
+        page: dict[str, Any] = {"Count": read, "ScannedCount": read}
+        if query.get("Select") != "COUNT":
+            page["Items"] = rows
+        if read < len(sorts):
+            page["LastEvaluatedKey"] = {name: rows[-1][name] for name in (*_TABLE, *_INDEX) if name in rows[-1]}
+        return page
+
+    def get_paginator(self, _operation: str) -> CountedTable:
+        return self
+
+    def paginate(self, **query: Any) -> Iterator[dict[str, Any]]:
+        while True:
+            page = self.query(**query)
+            yield page
+            if "LastEvaluatedKey" not in page:
+                return
+            query["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+
+    def _selected(self, query: Mapping[str, Any]) -> tuple[_Partition, list[str]]:
+        condition = _CONDITION.fullmatch(query["KeyConditionExpression"])
+        if condition is None:
+            raise ValueError(f"The table does not know the condition {query['KeyConditionExpression']}.")
+        values = query["ExpressionAttributeValues"]
+        partition = self._partitions[condition["hash"], values[condition["is"]]["S"]]
+        sorts = partition.sorted
+        if rest := condition["rest"]:
+            if prefix := _PREFIX.fullmatch(rest):
+                begin = values[prefix[1]]["S"]
+                sorts = sorts[bisect_left(sorts, begin) : bisect_right(sorts, begin + "\U0010ffff")]
+            elif below := _BELOW.fullmatch(rest):
+                sorts = sorts[: bisect_left(sorts, values[below[1]]["S"])]
+            else:
+                raise ValueError(f"The table does not know the condition {rest}.")
+        return partition, sorts if query.get("ScanIndexForward", True) else sorts[::-1]
+
+    def _count(self, rows: int, size: int, *, consistent: bool) -> None:
+        self._reads.requests += 1
+        self._reads.rows += rows
+        self._reads.units += max(1, -(-size // _UNIT_BYTES)) * (1.0 if consistent else 0.5)

@@ -1,0 +1,196 @@
+"""Counts what requests read at a hundred, a thousand and ten thousand tenants, and how that grows with the fleet.
+
+A tenant has its row only. Rows of histories and of outcomes are planted for the requests that read them, as many as
+there are tenants.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+from bench.counted_table import CountedTable, Reads
+from bench.measure import Result
+from orchestrator.adapters.aws import SystemClock
+from orchestrator.adapters.dynamodb import columns, keys, rollout_rows, rows
+from orchestrator.adapters.dynamodb.reconciliations import ReconciliationTable
+from orchestrator.adapters.dynamodb.rollouts import RolloutTable
+from orchestrator.adapters.dynamodb.tenants import DynamoTable
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.times import timestamp
+from orchestrator.reconciling.fleet_counts import FleetCounter
+from orchestrator.rollouts.documents import spec_from
+from orchestrator.rollouts.finding import TenantFinder
+from orchestrator.rollouts.pacing import Pace
+from orchestrator.rollouts.records import Item, Rollout, Stage, TenantOutcome
+from orchestrator.rollouts.records import Result as Outcome
+from orchestrator.rollouts.selecting import select
+from orchestrator.tenants.fleet import list_tenants, tenant_detail
+from orchestrator.tenants.names import Names
+from orchestrator.tenants.records import HistoryEntry, Operation, Queue, Request, RootCause, Status, TenantState
+
+SIZES = (100, 1_000, 10_000)
+LARGEST = 100_000
+"""The fleet that a rollout is planned for. A function has 30 seconds to answer a request."""
+MAX_GROWTH = 1.2
+
+_NOW = datetime(2026, 1, 1, tzinfo=UTC)
+_VERSION, _NEXT = "1.0.0", "2.0.0"
+_ONE_TENANT = TenantId.parse("the-oldest")
+_MOVED, _REVIEWED = "20260101-000000-0001", "20260101-000000-0002"
+_FAILING = 20
+"""One of this many tenants fails in a rollout, which is what a stage tolerates by default."""
+_CHANGES = ("changes InboundQueue (AWS::SQS::Queue)", "changes DeadLetterQueue (AWS::SQS::Queue)")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A request of an operator, and the reads that answer it."""
+
+    name: str
+    answer: Callable[[DynamoTable, RolloutTable], object]
+    grows: bool = False
+    """True for work that is done once for every tenant, such as a plan."""
+
+
+REQUESTS: Sequence[Measured] = (
+    Measured("GET /releases and doctor: counts by version", lambda tenants, _: _counter(tenants).current()),
+    Measured("the number of tenants, before a create", lambda tenants, _: tenants.count_tenants()),
+    Measured("GET /tenants: a page", lambda tenants, _: list_tenants(tenants)),
+    Measured("GET /tenants/{id}, with as many operations", lambda tenants, _: tenant_detail(_ONE_TENANT, tenants)),
+    Measured("GET /rollouts/{id}: a rollout of all tenants", lambda _, rollouts: _look_at(rollouts, _MOVED)),
+    Measured("GET /rollouts/{id}: a dry run of all tenants", lambda _, rollouts: _look_at(rollouts, _REVIEWED)),
+    Measured("POST /rollouts: the plan", lambda tenants, _: TenantFinder(tenants, tenants).all_tenants(), grows=True),
+)
+
+
+def growth(sizes: Sequence[int] = SIZES, largest: int = LARGEST) -> list[Result]:
+    fleets = {size: read_by_request(size) for size in sizes}
+    smallest, biggest = sizes[0], sizes[-1]
+    results: list[Result] = []
+    for each in REQUESTS:
+        reads = [fleets[size][each.name] for size in sizes]
+        aim = "" if each.grows else f"<= {MAX_GROWTH}"
+        first, last = reads[0], reads[-1]
+        name = f"{each.name}: from {smallest:,} to {biggest:,} tenants"
+        figures = [f"{size:,}: {read.requests}, {read.units:,.1f}" for size, read in zip(sizes, reads, strict=True)]
+        results += [
+            Result(f"{name}: requests", round(last.requests / first.requests, 2), "x", aim),
+            Result(f"{name}: read units", round(last.units / first.units, 2), "x", aim, tuple(figures)),
+        ]
+    return [*results, _planning_time(largest)]
+
+
+def read_by_request(size: int) -> Mapping[str, Reads]:
+    table = _filled(size)
+    client = cast(Any, table)
+    tenants, rollouts = DynamoTable(client, "bench"), RolloutTable(client, "bench")
+    found: dict[str, Reads] = {}
+    for each in REQUESTS:
+        each.answer(tenants, rollouts)
+        found[each.name] = table.take_reads()
+    return found
+
+
+def _planning_time(size: int) -> Result:
+    """The processor time of a plan, without the time of DynamoDB, which is about 10 ms per request."""
+    table = CountedTable()
+    for number in range(size):
+        table.plant(_tenant_row(number))
+    tenants = DynamoTable(cast(Any, table), "bench")
+    spec = spec_from({"version": _NEXT}, max_concurrency=50)
+    began = time.process_time()
+    selected = select(spec, _NEXT, TenantFinder(tenants, tenants).all_tenants().values())
+    took = time.process_time() - began
+    if len(selected.items) != size:
+        raise RuntimeError(f"{len(selected.items)} of {size} tenants were selected.")
+    requests = table.take_reads().requests
+    name = f"planning a rollout of {size:,} tenants: processor time, with {requests} requests"
+    return Result(name, round(took, 1), "s", "<= 15")
+
+
+def _counter(tenants: DynamoTable) -> FleetCounter:
+    return FleetCounter(tenants, ReconciliationTable(tenants._client, "bench"), SystemClock())
+
+
+def _look_at(rollouts: RolloutTable, rollout_id: str) -> object:
+    rollout = rollouts.rollout(rollout_id)
+    assert rollout is not None
+    looked_at = rollouts.outcomes(rollout_id) if rollout.spec.dry_run else ()
+    return (
+        rollouts.stages(rollout_id),
+        list(rollouts.failures(rollout_id)),
+        list(looked_at),
+        rollouts.orders(rollout_id),
+    )
+
+
+# Rows
+
+
+def _filled(size: int) -> CountedTable:
+    table = CountedTable()
+    for number in range(size):
+        table.plant(_tenant_row(number))
+        table.plant(rows.history_row(_history_entry(number)))
+        for rollout in (_MOVED, _REVIEWED):
+            table.plant(rollout_rows.outcome_row(_outcome(rollout, number)))
+    for rollout in (_MOVED, _REVIEWED):
+        table.plant(rollout_rows.plan_row(_rollout(rollout, size)))
+        table.plant(rollout_rows.stage_row(_stage(rollout, size)))
+    counts = {_VERSION: {TenantState.READY.value: size}}
+    at = {"UpdatedAt": {"S": timestamp(SystemClock().now())}}
+    table.plant({**keys.fleet_counts_key(), **at, "Counts": {"S": json.dumps(counts)}})
+    return table
+
+
+def _tenant(number: int) -> TenantId:
+    return TenantId.parse(f"{number:08}-0000-4000-8000-000000000000")
+
+
+def _tenant_row(number: int) -> Mapping[str, Any]:
+    tenant = _tenant(number)
+    queue = Queue(
+        f"arn:aws:sqs:eu-central-1:123456789012:berth-tenant-{tenant}-InboundQueue-ABCDEFGHIJKL",
+        f"https://sqs.eu-central-1.amazonaws.com/123456789012/berth-tenant-{tenant}-InboundQueue-ABCDEFGHIJKL",
+    )
+    stack = f"arn:aws:cloudformation:eu-central-1:123456789012:stack/{Names().stack_of(tenant)}/00000000-0000-0000-0000"
+    fields = {"queue": queue, "stack_id": stack, "version": _VERSION, "created_at": _NOW, "updated_at": _NOW}
+    row: dict[str, Any] = {**keys.metadata_key(tenant), "State": {"S": TenantState.READY.value}}
+    for name, value in fields.items():
+        column = columns.METADATA_ROW[name]
+        row |= dict(zip(column.names, column.values(tenant, value), strict=True))
+    listing_key, listing_sort = keys.listed_tenant(tenant, TenantState.READY, _VERSION)
+    return row | {"ListingKey": {"S": listing_key}, "ListingSort": {"S": listing_sort}}
+
+
+def _history_entry(number: int) -> HistoryEntry:
+    at = _NOW + timedelta(minutes=number)
+    request = Request(by="arn:aws:sts::123456789012:assumed-role/operator/ada")
+    return HistoryEntry(
+        _ONE_TENANT, at, Operation.UPDATE, _VERSION, number + 1, Status.SUCCESS, "arn:execution", request=request
+    )
+
+
+def _outcome(rollout: str, number: int) -> TenantOutcome:
+    failed = number % _FAILING == 0
+    cause = RootCause("InboundQueue", "AWS::SQS::Queue", "The queue could not be changed.") if failed else None
+    result = Outcome.FAILED if failed else Outcome.SUCCEEDED
+    changes = _CHANGES if rollout == _REVIEWED and not failed else ()
+    item = Item(_tenant(number), _NEXT)
+    return TenantOutcome(rollout, 1, item, result, _NOW, "arn:child", 1, _VERSION, root_cause=cause, changes=changes)
+
+
+def _rollout(rollout: str, size: int) -> Rollout:
+    document = {"version": _NEXT, **({"dryRun": True} if rollout == _REVIEWED else {})}
+    spec = spec_from(document, max_concurrency=50)
+    return Rollout(rollout, spec, "bench", _NOW, (size,), size, {})
+
+
+def _stage(rollout: str, size: int) -> Stage:
+    spec = _rollout(rollout, size).spec.stages[-1]
+    return Stage(rollout, 1, spec, size, size // _FAILING, "rollouts/list.json", Pace.initial(50))

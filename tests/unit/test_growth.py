@@ -1,0 +1,39 @@
+"""What operators look at costs the same for a small fleet and for a large one: counted in requests and read units."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from bench.counted_table import Reads
+from bench.growth import MAX_GROWTH, REQUESTS, read_by_request
+from orchestrator.reconciling.fleet_counts import SMALL_FLEET
+
+SMALL, LARGE = 100, 2 * SMALL_FLEET
+FLAT = (
+    "GET /releases and doctor: counts by version",
+    "GET /tenants: a page",
+    "GET /tenants/{id}, with as many operations",
+)
+
+
+@cache
+def reads(size: int, name: str) -> Reads:
+    return _fleet(size)[name]
+
+
+@cache
+def _fleet(size: int) -> dict[str, Reads]:
+    return dict(read_by_request(size))
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_a_request_reads_no_more_of_a_large_fleet_than_of_a_small_one(name: str) -> None:
+    small, large = reads(SMALL, name), reads(LARGE, name)
+    assert large.requests <= small.requests * MAX_GROWTH
+    assert large.units <= small.units * MAX_GROWTH
+
+
+def test_all_requests_that_are_to_be_flat_are_measured() -> None:
+    assert set(FLAT) <= {each.name for each in REQUESTS}
