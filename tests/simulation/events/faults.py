@@ -32,6 +32,9 @@ class Faults:
     """How many seconds the clocks of functions differ, at most."""
     failing: float = 0.0
     """A try fails."""
+    partition_writes: int = 0
+    """How many writes a partition takes per second. 0 is no limit."""
+    partition_reads: int = 0
 
 
 def draw_faults(rng: random.Random) -> Faults:
@@ -51,4 +54,6 @@ def draw_faults(rng: random.Random) -> Faults:
         index_lag=some(0.5),
         skew=rng.choice((0.0, 0.0, 2.0, 10.0)),
         failing=some(0.8),
+        partition_writes=rng.choice((0, 0, 1, 2, 5)),
+        partition_reads=rng.choice((0, 0, 2, 5, 10)),
     )
