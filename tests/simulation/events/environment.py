@@ -27,7 +27,7 @@ from tests.fakes.deliveries import InMemoryDeliveries
 from tests.fakes.events import event_settings
 from tests.fakes.replays import InMemoryReplays
 from tests.simulation.events.checks import Checks
-from tests.simulation.events.faults import Faults
+from tests.simulation.events.faults import A_FUNCTION_LIVES, Faults
 from tests.simulation.events.partitions import Partitions
 from tests.simulation.events.receivers import Receivers
 from tests.simulation.events.table import Lagging, Requests, SimulatedReplays, SimulatedTable
@@ -36,10 +36,10 @@ from tests.simulation.timeline import Kind, Timeline
 
 VISIBILITY = timedelta(seconds=360)
 MAX_RECEIVES = 5
-A_FUNCTION_LIVES = timedelta(seconds=60)
 THE_NIGHTLY_RUN_LIVES = timedelta(minutes=15)
 TO_SPARE = timedelta(seconds=10)
 """The sweep begins nothing more when it has so little time left."""
+SHARDS = 2
 INSTANCES = 3
 """Warm instances of the function that delivers. Each remembers connections, and has its own clock."""
 MINUTE = timedelta(minutes=1)
@@ -96,19 +96,22 @@ class WatchedConnections(InMemoryConnections):
         return super().put(connection)
 
 
+def settings_of(life: TenantEpoch) -> EventSettings:
+    return event_settings(life, shards=SHARDS)
+
+
 class Environment:
     def __init__(
         self, rng: random.Random, faults: Faults, lives: Sequence[TenantEpoch], source_ids: Sequence[str]
     ) -> None:
         self.rng = rng
         self.faults = faults
-        self.lives = list(lives)
         self.clock = FakeClock()
         self.timeline = Timeline()
         self.table = InMemoryDeliveries()
         self.connections = WatchedConnections()
         self.configurations = {
-            life: InMemoryConfiguration(self.connections, event_settings(life), source_ids) for life in lives
+            life: InMemoryConfiguration(self.connections, settings_of(life), source_ids) for life in lives
         }
         self.replays = InMemoryReplays()
         self.receivers = Receivers(rng, failing=faults.failing)
@@ -121,6 +124,7 @@ class Environment:
         simulated = Requests(partitions, rng, self._wait, self.seen), self._lagging, self.checks.replays
         self._simulated_table = SimulatedTable(self.table, *simulated)
         self._simulated_replays = SimulatedReplays(self.replays, *simulated)
+        self._broken: list[AssertionError] = []
         self._at_work: Call | None = None
         self._calls: list[Call] = []
         self._instances = [self._make_delivering() for _ in range(INSTANCES)]
@@ -211,7 +215,12 @@ class Environment:
         if dies < faults.crash:
             self.seen["crashed before a call"] += 1
             raise Crash
-        result = call()
+        try:
+            result = call()
+        except AssertionError as broken:
+            # Functions catch what goes wrong with a single delivery or replay. A broken promise ends the run.
+            self._broken.append(broken)
+            raise
         self.trace(name, result)
         if dies > 1 - faults.crash:
             self.seen["crashed after a call"] += 1
@@ -236,6 +245,8 @@ class Environment:
             call.suspendable.resume(Crash() if self.clock.now() >= call.dies_at else None)
         finally:
             self._at_work = None
+        for broken in self._broken:
+            raise broken
         if not call.suspendable.over:
             self.seen["suspended"] += 1
             rest, call.rest = call.rest or timedelta(seconds=self.rng.choice((0.01, 0.1, 1, 10, 40))), None

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from datetime import timedelta
+
+A_FUNCTION_LIVES = timedelta(seconds=60)
+"""A function that is still at work after so long is ended, wherever it is."""
 
 
 @dataclass(frozen=True)

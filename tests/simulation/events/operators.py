@@ -18,8 +18,8 @@ from orchestrator.events.delivery.replays import ManagingReplays, NewReplay, Rep
 from orchestrator.events.delivery.resending import Resending
 from orchestrator.events.records import TenantEpoch
 from orchestrator.events.refusals import Refused
-from tests.fakes.events import OPERATOR, FakeSecrets, event_settings
-from tests.simulation.events.environment import Environment
+from tests.fakes.events import OPERATOR, FakeSecrets
+from tests.simulation.events.environment import Environment, settings_of
 
 RULES = DestinationRules(AddressRules(), sends_mail=False, by_operator=True)
 
@@ -34,7 +34,7 @@ class Operators:
 
     def connect(self, life: TenantEpoch, connection_id: str, new: NewConnection) -> None:
         configuring = self._configuring(life, connection_id)
-        self._ask("connection created", lambda: configuring.create(event_settings(life), new))
+        self._ask("connection created", lambda: configuring.create(settings_of(life), new))
 
     def pause(self, connection: Connection) -> None:
         self._configure("connection paused", connection, ConfiguringConnections.pause)
@@ -80,7 +80,7 @@ class Operators:
         )
 
         def resent() -> None:
-            result = resending.resend(event_settings(ref.life), ref.event_id, ref.connection_id)
+            result = resending.resend(settings_of(ref.life), ref.event_id, ref.connection_id)
             if not isinstance(result, Refused):
                 env.seen[f"resend {result[ref.connection_id]}"] += 1
 
@@ -91,7 +91,7 @@ class Operators:
 
     def replay(self, life: TenantEpoch, new: NewReplay) -> None:
         managing = self._managing(life)
-        self._ask("replay started", lambda: managing.start(event_settings(life), new, OPERATOR))
+        self._ask("replay started", lambda: managing.start(settings_of(life), new, OPERATOR))
 
     def pause_replay(self, replay: Replay) -> None:
         managing = self._managing(replay.life)

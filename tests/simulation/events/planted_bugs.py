@@ -22,7 +22,9 @@ from orchestrator.events.statuses import EventStatus
 from tests.simulation.events.faults import Faults
 from tests.simulation.planting import Bug, all_of, always, replacing, wrapping
 
-BUSY_PARTITIONS = Faults(interleave=0.3, partition_writes=1, partition_reads=2)
+BUSY_PARTITIONS = Faults(partition_writes=1, partition_reads=2)
+BUSY_TABLE = Faults(throttle=0.3)
+LOST_BATCHES = Faults(lost_batch=0.3, failing=0.5, interleave=0.3)
 SEEDS = range(250)
 """The seeds in which a bug has to be found."""
 
@@ -95,7 +97,7 @@ def _a_replay_forgets_what_it_has_asked_for(
 
 
 @wrapping("_replay", Replaying)
-def _a_replay_leaves_out_what_meets_a_busy_partition(asked: Any, *args: Any) -> tuple[int, int]:
+def _a_replay_leaves_out_what_meets_a_busy_table(asked: Any, *args: Any) -> tuple[int, int]:
     try:
         numbers: tuple[int, int] = asked(*args)
     except Throttled:
@@ -124,7 +126,9 @@ BUGS: dict[str, PlantedBug] = {
     "dispatch does not note who is to have an event": PlantedBug(
         replacing("wanted_by", always([]), transitions), "is (received|not done)|is .* with"
     ),
-    "a failed delivery has no due time": PlantedBug(_a_failed_delivery_has_no_due_time, "is not done|for ever"),
+    "a failed delivery has no due time": PlantedBug(
+        _a_failed_delivery_has_no_due_time, "is not done|for ever|still to go to"
+    ),
     "the event does not hear of retries": PlantedBug(_the_event_does_not_hear_of_retries, "is not done|for ever"),
     "a delivered event is sent again": PlantedBug(
         replacing("entry_of", always(None), transitions), "sent again after a success|is .* with|is not done"
@@ -156,7 +160,7 @@ BUGS: dict[str, PlantedBug] = {
         replacing("_was_there", always(True), dispatching), "came before its connection"
     ),
     "a resend that is over keeps an event from its first failure": PlantedBug(
-        replacing("_was_resent_before", always(False), delivering), "is not done|still to go to"
+        replacing("_was_resent_before", always(False), delivering), "is not done|still to go to", LOST_BATCHES
     ),
     "a finished delivery is tried again": PlantedBug(_a_finished_delivery_is_tried_again, "sent again after a success"),
     "a batch that meets a busy partition is forgotten": PlantedBug(
@@ -164,13 +168,15 @@ BUGS: dict[str, PlantedBug] = {
             _a_batch_that_meets_a_busy_partition_is_forgotten,
             replacing("NIGHTLY", timedelta(hours=1), redispatching),
         ),
-        "is not done|nobody wanted it",
+        "is not done|nobody wanted it|still to go to",
         faults=BUSY_PARTITIONS,
     ),
     "a replay sends what was delivered": PlantedBug(_a_replay_sends_what_was_delivered, "which was delivered"),
-    "a replay forgets what it has asked for": PlantedBug(_a_replay_forgets_what_it_has_asked_for, "has asked twice"),
-    "a replay leaves out what meets a busy partition": PlantedBug(
-        _a_replay_leaves_out_what_meets_a_busy_partition, "has finished without", faults=BUSY_PARTITIONS
+    "a replay forgets what it has asked for": PlantedBug(
+        _a_replay_forgets_what_it_has_asked_for, "has asked twice", BUSY_TABLE
+    ),
+    "a replay leaves out what meets a busy table": PlantedBug(
+        _a_replay_leaves_out_what_meets_a_busy_table, "has finished without", BUSY_TABLE
     ),
     "a change of a connection lets what is parked wait": PlantedBug(
         _a_change_lets_what_is_parked_wait, "is not done|for ever"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from orchestrator.events.delivery import health, transitions
 from orchestrator.events.delivery.delivering import LAST_TRY_BEFORE_EXPIRY
+from orchestrator.events.delivery.dispatching import CLOCKS_DIFFER_BY
 from orchestrator.events.delivery.records import (
     Connection,
     Delivery,
@@ -25,9 +26,7 @@ from tests.fakes import FakeClock
 from tests.fakes.connections import InMemoryConnections
 from tests.fakes.deliveries import InMemoryDeliveries
 from tests.fakes.replays import InMemoryReplays
-
-A_FUNCTION_LIVES = timedelta(seconds=60)
-CLOCKS_DIFFER_BY = timedelta(minutes=1)
+from tests.simulation.events.faults import A_FUNCTION_LIVES
 
 
 @dataclass
@@ -126,10 +125,13 @@ class ReplayChecks:
     def _is_owed(
         self, replay: Replay, event: DispatchedEvent, connection: Connection, states: set[DeliveryState]
     ) -> bool:
+        if states - transitions.FINISHED:
+            # The delivery goes out anyway.
+            return False
         if DeliveryState.DELIVERED in states:
             return replay.include_delivered
         if states:
-            return states == {DeliveryState.FAILED}
+            return True
         # Nothing was ever sent. The event is not on its way if everybody who was to have it is noted.
         is_noted = event.entries is not None or event.event.status is EventStatus.FILTERED
         is_pending = connection.connection_id in (event.pending or ())
@@ -152,4 +154,6 @@ class ReplayChecks:
 
 
 def _begins_round(before: Delivery | None, after: Delivery) -> bool:
-    return before is None or before.replay_id != after.replay_id or before.state in transitions.FINISHED
+    """A first try that was under way may be recorded with a round that is over, and begins none."""
+    was_over = before is None or before.replay_id != after.replay_id or before.state in transitions.FINISHED
+    return was_over and after.state not in transitions.FINISHED

@@ -27,8 +27,8 @@ from orchestrator.events.plans import Plan, time_to_live
 from orchestrator.events.records import Content, Event, TenantEpoch
 from orchestrator.events.statuses import EventStatus
 from tests.fakes import ACME
-from tests.simulation.events.environment import DAY, MINUTE, Environment
-from tests.simulation.events.faults import Faults, draw_faults
+from tests.simulation.events.environment import DAY, MINUTE, SHARDS, Environment
+from tests.simulation.events.faults import A_FUNCTION_LIVES, Faults, draw_faults
 from tests.simulation.events.operators import Operators
 from tests.simulation.events.receivers import Behaviour
 from tests.simulation.seeded_run import Broken
@@ -88,7 +88,7 @@ class SeededEvents:
             *[self._change_receiver] * 2,
             *[self._resend] * 3,
             *[self._rotate_or_move] * 2,
-            *[self._replay] * 3,
+            *[self._replay] * rng.choice((1, 2, 12)),
             *[self._change_replay] * 2,
         ]
         lasts = timedelta(seconds=rng.choice((30, 600, 7_200, 200_000)))
@@ -109,8 +109,8 @@ class SeededEvents:
     def _settle(self) -> None:
         """No more faults. Most connections and replays are resumed, and what was accepted has to end."""
         env = self.env
-        # The last action may be a little late.
-        env.run_until(env.clock.now() + timedelta(seconds=1))
+        # The last action may be a little late, and a function may still be at work for it.
+        env.run_until(env.clock.now() + A_FUNCTION_LIVES + timedelta(seconds=1))
         env.end_faults()
         for connection_id, behaviour in list(env.receivers.behaviours.items()):
             if behaviour is not Behaviour.FAILS or self._rng.random() < 0.5:
@@ -154,7 +154,7 @@ class SeededEvents:
         at = env.clock.now()
         event = Event(
             life=life,
-            event_id=new_event_id(at, 0, random_bits=rng.getrandbits),
+            event_id=new_event_id(at, rng.randrange(SHARDS), random_bits=rng.getrandbits),
             status=EventStatus.RECEIVED,
             event_type=rng.choice(TYPES),
             content=Content(b"{}"),

@@ -23,8 +23,8 @@ from tests.simulation.events import partitions
 from tests.simulation.events.partitions import Partitions, Use
 from tests.simulation.events.replay_checks import ReplayChecks
 
-TRIES = 4
-"""The SDK makes so many requests, and waits in between, before a function hears that a partition is busy."""
+TRIES = 3
+"""The SDK makes about as many requests, and waits in between, before a function hears that a partition is busy."""
 PAGE = 2
 """A page ends after 1 MB. The events of a run are small, so here it ends after so many of them."""
 LONGEST_LAG = timedelta(minutes=1)
