@@ -132,6 +132,10 @@ class DestinationRules:
         return address
 
 
+def _new_connection_id() -> str:
+    return new_resource_id(IdPrefix.CONNECTION)
+
+
 class ConfiguringConnections:
     def __init__(
         self,
@@ -140,11 +144,13 @@ class ConfiguringConnections:
         secrets: Callable[[], Secrets],
         rules: DestinationRules,
         clock: Clock,
+        make_id: Callable[[], str] = _new_connection_id,
     ) -> None:
         self._table = table
         self._secrets = secrets
         self._rules = rules
         self._clock = clock
+        self._make_id = make_id
 
     def list(self, life: TenantEpoch) -> Sequence[Connection]:
         return [each for each in self._table.connections(life) if _is_shown(each)]
@@ -278,7 +284,7 @@ class ConfiguringConnections:
         connection = self._with_destination(
             Connection(
                 life=settings.life,
-                connection_id=new_resource_id(IdPrefix.CONNECTION),
+                connection_id=self._make_id(),
                 origin=new.origin,
                 name=new.name,
                 destination=new.destination,

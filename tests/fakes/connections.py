@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.delivery.records import Connection, ConnectionStatus, Health
-from orchestrator.events.records import TenantEpoch, UnreadableRow
+from orchestrator.events.records import (
+    EventSettings,
+    Form,
+    Provider,
+    Source,
+    SourceStatus,
+    TenantEpoch,
+    UnreadableRow,
+)
 
 
 @dataclass
@@ -32,11 +41,11 @@ class InMemoryConnections:
         yield from [each for each in self.all.values() if each.needs_care]
 
     def set_health(self, connection: Connection, health: Health, *, draining: bool) -> bool:
-        return self._change(connection, replace(connection, health=health, draining=draining, found_empty_at=None))
+        return self.change(connection, replace(connection, health=health, draining=draining, found_empty_at=None))
 
     def disable(self, connection: Connection, reason: str, at: datetime) -> bool:
         del at
-        return self._change(
+        return self.change(
             connection,
             replace(
                 connection,
@@ -50,7 +59,7 @@ class InMemoryConnections:
         )
 
     def set_drained(self, connection: Connection, *, found_empty_at: datetime | None, draining: bool) -> bool:
-        return self._change(connection, replace(connection, found_empty_at=found_empty_at, draining=draining))
+        return self.change(connection, replace(connection, found_empty_at=found_empty_at, draining=draining))
 
     def remove(self, connection: Connection) -> bool:
         there = self.all.get(connection.connection_id)
@@ -102,8 +111,49 @@ class InMemoryConnections:
                 )
             )
 
-    def _change(self, before: Connection, after: Connection) -> bool:
+    def change(self, before: Connection, after: Connection) -> bool:
         if self.all.get(before.connection_id) != before:
             return False
         self.put(after)
         return True
+
+
+@dataclass
+class InMemoryConfiguration:
+    """Implements what configures the connections of one life of a tenant, of ``ConfigurationTable`` in
+    :mod:`orchestrator.events.ports`, and ``ConnectionsById`` of :mod:`orchestrator.events.delivery.ports`."""
+
+    rows: InMemoryConnections
+    current: EventSettings | None
+    """``None`` once the life has ended."""
+    source_ids: Collection[str] = ()
+
+    def settings(self, tenant: TenantId) -> EventSettings | None:
+        current = self.current
+        return current if current is not None and current.life.tenant == tenant else None
+
+    def source(self, source_id: str) -> Source | None:
+        if self.current is None or source_id not in self.source_ids:
+            return None
+        life, at = self.current.life, self.current.created_at
+        return Source(life, source_id, "source", Provider.NONE, SourceStatus.ACTIVE, at)
+
+    def form(self, form_id: str) -> Form | None:  # noqa: ARG002 - there are no forms
+        return None
+
+    def connections(self, life: TenantEpoch) -> Sequence[Connection]:
+        return [each for each in self.rows.all.values() if each.life == life]
+
+    def connection(self, life: TenantEpoch, connection_id: str) -> Connection | None:
+        found = self.rows.all.get(connection_id)
+        return found if found is not None and found.life == life else None
+
+    def add_connection(self, connection: Connection, settings: EventSettings) -> bool:
+        if settings != self.current:
+            return False
+        self.current = replace(settings, revision=settings.revision + 1)
+        self.rows.put(connection)
+        return True
+
+    def change_connection(self, before: Connection, after: Connection) -> bool:
+        return self.rows.change(before, after)

@@ -10,15 +10,17 @@ from collections import Counter
 import pytest
 
 from orchestrator.events.delivery.delivering import Outcome
+from orchestrator.events.delivery.replays import ReplayStatus
 from orchestrator.events.delivery.rounds import Round
+from tests.simulation.events.faults import Faults
 from tests.simulation.events.planted_bugs import BUGS, SEEDS, PlantedBug
 from tests.simulation.events.seeded_events import SeededEvents, play_seed
 from tests.simulation.seeded_run import Broken
 
 
-def play_all(seeds: range) -> Counter[str]:
+def play_all(seeds: range, faults: Faults | None = None) -> Counter[str]:
     """Play all seeds and return what was seen in them."""
-    return sum((play_seed(seed) for seed in seeds), Counter[str]())
+    return sum((play_seed(seed, faults) for seed in seeds), Counter[str]())
 
 
 def test_the_promises_hold_and_everything_that_may_happen_does() -> None:
@@ -36,10 +38,20 @@ def test_the_promises_hold_and_everything_that_may_happen_does() -> None:
         "stream lost a batch",
         "index lagged",
         "row damaged",
+        "partition was busy",
+        "read gave up on a busy partition",
+        "write gave up on a busy partition",
+        "event refused by a busy partition",
     }
+    requests = {
+        *(f"connection {done}" for done in ("created", "paused", "resumed", "rotated", "moved", "deleted")),
+        *(f"replay {done}" for done in ("started", "paused", "resumed", "cancelled")),
+    }
+    replays = {f"replay is {status}" for status in ReplayStatus}
+    asked = {f"replay asked for what is {state}" for state in ("new", "failed", "delivered")}
     # Nobody asks often enough for the limit.
     resends = {f"resend {result}" for result in Round if result is not Round.EXHAUSTED}
-    assert {*outcomes, *faults, *resends} <= set(play_all(SEEDS))
+    assert {*outcomes, *faults, *resends, *requests, *replays, *asked} <= set(play_all(SEEDS))
 
 
 def test_the_same_seed_plays_the_same_run() -> None:
@@ -47,6 +59,7 @@ def test_the_same_seed_plays_the_same_run() -> None:
     for run in (first, again):
         run.play()
     assert first.env.table == again.env.table
+    assert first.env.replays == again.env.replays
     assert first.env.seen == again.env.seen
 
 
@@ -54,4 +67,4 @@ def test_the_same_seed_plays_the_same_run() -> None:
 def test_a_planted_bug_is_found(planted: PlantedBug, monkeypatch: pytest.MonkeyPatch) -> None:
     planted.bug(monkeypatch)
     with pytest.raises(Broken, match=planted.found):
-        play_all(planted.seeds)
+        play_all(SEEDS, planted.faults)

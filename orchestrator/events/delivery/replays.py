@@ -6,7 +6,7 @@ A replay is a row. The sweep moves it on, page by page: :mod:`orchestrator.event
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -137,14 +137,33 @@ class NewReplay:
             raise InvalidRequest("since is not before until, so there is no event to send.")
 
 
+def new_replay_id(at: datetime) -> str:
+    """Like all ids of resources, and they sort by time: 48 bits are the milliseconds, and 48 are random."""
+    return f"{_first_id_at(at)}{secrets.token_hex(6)}"
+
+
+def _first_id_at(at: datetime) -> str:
+    """What ids of that millisecond begin with."""
+    return f"{IdPrefix.REPLAY}_{int(at.timestamp() * 1000):012x}"
+
+
 class ManagingReplays:
     """Starts replays, shows them, and pauses, resumes and cancels them."""
 
-    def __init__(self, *, replays: Replays, connections: ConnectionsById, origins: Connections, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        replays: Replays,
+        connections: ConnectionsById,
+        origins: Connections,
+        clock: Clock,
+        make_id: Callable[[datetime], str] = new_replay_id,
+    ) -> None:
         self._replays = replays
         self._connections = connections
         self._origins = origins
         self._clock = clock
+        self._make_id = make_id
 
     def start(self, settings: EventSettings, new: NewReplay, by: str) -> Replay | Refused:
         new.check()
@@ -163,7 +182,7 @@ class ManagingReplays:
             return refused
         replay = Replay(
             life,
-            new_replay_id(now),
+            self._make_id(now),
             origin,
             since,
             until,
@@ -265,16 +284,6 @@ class ManagingReplays:
 def changed(replay: Replay, status: ReplayStatus, now: datetime, reason: str = "") -> Replay:
     ended_at = now if status.has_ended else None
     return replace(replay, status=status, reason=reason, ended_at=ended_at, revision=replay.revision + 1)
-
-
-def new_replay_id(at: datetime) -> str:
-    """Like all ids of resources, and they sort by time: 48 bits are the milliseconds, and 48 are random."""
-    return f"{_first_id_at(at)}{secrets.token_hex(6)}"
-
-
-def _first_id_at(at: datetime) -> str:
-    """What ids of that millisecond begin with."""
-    return f"{IdPrefix.REPLAY}_{int(at.timestamp() * 1000):012x}"
 
 
 def _unsettled(life: TenantEpoch) -> Unsettled:

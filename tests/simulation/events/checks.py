@@ -11,6 +11,7 @@ from orchestrator.events.delivery.dispatching import CLOCKS_DIFFER_BY
 from orchestrator.events.delivery.records import (
     INBOX,
     ONLY_CONNECTION,
+    Connection,
     DeliveryRef,
     DeliveryState,
     DispatchedEvent,
@@ -20,16 +21,22 @@ from orchestrator.events.delivery.records import (
 from orchestrator.events.delivery.writes import AttemptKey, DeliveryKey, EventKey
 from orchestrator.events.records import Event
 from orchestrator.events.statuses import UNDELIVERED, EventStatus
+from tests.fakes import FakeClock
 from tests.fakes.connections import InMemoryConnections
 from tests.fakes.deliveries import InMemoryDeliveries
+from tests.fakes.replays import InMemoryReplays
 from tests.simulation.events.receivers import Receivers
+from tests.simulation.events.replay_checks import ReplayChecks
 
 
 @dataclass
 class Checks:
     table: InMemoryDeliveries
     connections: InMemoryConnections
+    all_replays: InMemoryReplays
     receivers: Receivers
+    clock: FakeClock
+    seen: Counter[str]
     wanted: dict[tuple[object, str], set[str]] = field(default_factory=dict)
     """The connections that each event has to reach, by what was configured when it was accepted."""
     in_inbox: set[tuple[object, str]] = field(default_factory=set)
@@ -39,11 +46,14 @@ class Checks:
     """The connections that take everything, once faults are over."""
     tries: Counter[DeliveryRef] = field(default_factory=Counter)
 
+    def __post_init__(self) -> None:
+        self.replays = ReplayChecks(self.table, self.connections, self.all_replays, self.clock, self.seen, _wants)
+
     def accepted(self, event: Event) -> None:
         living = [
             each
             for each in self.connections.of_origin(event.life, origin_of(event))
-            if not health.has_ended(each) and _matches(each.filter, event)
+            if not health.has_ended(each) and _wants(each, event)
         ]
         only = event.metadata.get(ONLY_CONNECTION)
         self.wanted[event.life, event.event_id] = {
@@ -56,6 +66,7 @@ class Checks:
         """The connection was deleted or disabled: it may miss events that were accepted before."""
         for wanted in self.wanted.values():
             wanted.discard(connection_id)
+        self.replays.ended.add(connection_id)
 
     def begin(self, ref: DeliveryRef) -> bool:
         """A message for the delivery has come. True if the delivery is on record as delivered."""
@@ -67,14 +78,18 @@ class Checks:
         ref = DeliveryRef(outgoing.event.life, outgoing.event.event_id, outgoing.connection.connection_id)
         self.tries[ref] += 1
         assert outgoing.connection.life == outgoing.event.life, f"{ref} was sent to another tenant's receiver"
-        assert ref != may_not_send or ref in self.resent, f"{ref} was sent again after a success on record"
+        may_come_again = ref in self.resent or ref in self.replays.again
+        assert ref != may_not_send or may_come_again, f"{ref} was sent again after a success on record"
         came, connected = outgoing.event.received_at, outgoing.connection.created_at
-        assert connected <= came + CLOCKS_DIFFER_BY or ref in self.resent, f"{ref} came before its connection"
+        is_asked_for = ref in self.resent or self.replays.was_asked_for(ref)
+        assert connected <= came + CLOCKS_DIFFER_BY or is_asked_for, f"{ref} came before its connection"
         assert outgoing.delivery_id == f"{ref.event_id}-{ref.connection_id}"
 
     # At the end
 
     def everything_is_settled(self) -> bool:
+        if not self.replays.all_have_ended():
+            return False
         open_ = (DeliveryState.RETRYING, DeliveryState.PARKED)
         rows = self.table.rows.items()
         if any(isinstance(key, DeliveryKey) and row["delivery"].state in open_ for key, row in rows):
@@ -89,13 +104,14 @@ class Checks:
         return not untried and not missing
 
     def check_end(self) -> None:
+        self.replays.check_end()
         for key in self.table.events:
             event = self.table.event(key.life, key.event_id)
             if event is not None:
                 self._check_event(event)
-        for key in self.table.rows:
-            if isinstance(key, DeliveryKey):
-                self._check_delivery(key)
+        for row in self.table.rows:
+            if isinstance(row, DeliveryKey):
+                self._check_delivery(row)
 
     def _check_event(self, event: DispatchedEvent) -> None:
         name = event.event.life, event.event.event_id
@@ -134,8 +150,8 @@ class Checks:
         assert len(numbers) <= self.tries[ref], f"{ref} has attempts on record that nobody made"
 
 
-def _matches(filter_: object, event: Event) -> bool:
-    return filter_ is None or filter_ == {"event_type": event.event_type}
+def _wants(connection: Connection, event: Event) -> bool:
+    return connection.filter is None or connection.filter == {"event_type": event.event_type}
 
 
 def _key(event: DispatchedEvent) -> EventKey:

@@ -5,39 +5,47 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
 from orchestrator.common.errors import BerthError, Throttled
+from orchestrator.events.delivery import health
 from orchestrator.events.delivery.delivering import Delivering
 from orchestrator.events.delivery.dispatching import Dispatching
 from orchestrator.events.delivery.messages import DeliveryMessage
 from orchestrator.events.delivery.records import Answer, Connection, DeliveryRef, DispatchedEvent, Outgoing
 from orchestrator.events.delivery.recovering import Recovering
 from orchestrator.events.delivery.redispatching import Redispatching
-from orchestrator.events.delivery.resending import Resending
+from orchestrator.events.delivery.replaying import Replaying
 from orchestrator.events.delivery.sweeping import Sweeping
 from orchestrator.events.records import EventSettings, TenantEpoch, UnreadableRow
-from orchestrator.events.refusals import Refused
 from tests.fakes import FakeClock
-from tests.fakes.connections import InMemoryConnections
+from tests.fakes.connections import InMemoryConfiguration, InMemoryConnections
 from tests.fakes.deliveries import InMemoryDeliveries
 from tests.fakes.events import event_settings
+from tests.fakes.replays import InMemoryReplays
 from tests.simulation.events.checks import Checks
-from tests.simulation.events.faults import Faults
+from tests.simulation.events.faults import A_FUNCTION_LIVES, Faults
+from tests.simulation.events.partitions import Partitions
 from tests.simulation.events.receivers import Receivers
+from tests.simulation.events.table import Lagging, Requests, SimulatedReplays, SimulatedTable
 from tests.simulation.suspendable import Abandoned, SuspendableCall
 from tests.simulation.timeline import Kind, Timeline
 
 VISIBILITY = timedelta(seconds=360)
 MAX_RECEIVES = 5
-A_FUNCTION_LIVES = timedelta(seconds=60)
+THE_NIGHTLY_RUN_LIVES = timedelta(minutes=15)
+TO_SPARE = timedelta(seconds=10)
+"""The sweep begins nothing more when it has so little time left."""
+SHARDS = 2
 INSTANCES = 3
 """Warm instances of the function that delivers. Each remembers connections, and has its own clock."""
 MINUTE = timedelta(minutes=1)
 DAY = timedelta(days=1)
+DYNAMODB = ("table", "replays", "connections", "changes", "configuration")
+"""The ports behind which DynamoDB is."""
 
 
 class Crash(BaseException):
@@ -73,17 +81,23 @@ class Call:
     dies_at: datetime
     may_not_send: DeliveryRef | None
     """A delivery that was on record as delivered before the call began."""
+    rest: timedelta | None = None
+    """For how long the function itself wants to wait."""
 
 
 @dataclass
-class ConnectionsOfTenant:
-    """Implements :class:`orchestrator.events.delivery.ports.ConnectionsById`."""
+class WatchedConnections(InMemoryConnections):
+    ended: Callable[[str], None] = field(default=lambda _connection_id: None, compare=False)
+    """Called with each connection that is deleted or disabled."""
 
-    connections: InMemoryConnections
+    def put(self, connection: Connection) -> Connection:
+        if health.has_ended(connection):
+            self.ended(connection.connection_id)
+        return super().put(connection)
 
-    def connection(self, life: TenantEpoch, connection_id: str) -> Connection | None:
-        found = self.connections.all.get(connection_id)
-        return found if found is not None and found.life == life else None
+
+def settings_of(life: TenantEpoch) -> EventSettings:
+    return event_settings(life, shards=SHARDS)
 
 
 @dataclass
@@ -109,23 +123,33 @@ class ReadConnections:
 
 
 class Environment:
-    def __init__(self, rng: random.Random, faults: Faults, lives: Sequence[TenantEpoch]) -> None:
+    def __init__(
+        self, rng: random.Random, faults: Faults, lives: Sequence[TenantEpoch], source_ids: Sequence[str]
+    ) -> None:
         self.rng = rng
         self.faults = faults
-        self.lives = list(lives)
         self.clock = FakeClock()
         self.timeline = Timeline()
         self.table = InMemoryDeliveries()
-        self.connections = InMemoryConnections()
+        self.connections = WatchedConnections()
         self.damaged: set[str] = set()
         """The ids of connections whose rows cannot be read at present."""
         self._read = ReadConnections(self.connections, self.damaged)
+        self.configurations = {
+            life: InMemoryConfiguration(self.connections, settings_of(life), source_ids) for life in lives
+        }
+        self.replays = InMemoryReplays()
         self.receivers = Receivers(rng, failing=faults.failing)
         self.seen: Counter[str] = Counter()
-        self.checks = Checks(self.table, self.connections, self.receivers)
+        self.checks = Checks(self.table, self.connections, self.replays, self.receivers, self.clock, self.seen)
+        self.connections.ended = self.checks.ended
         self.log: Callable[[str], None] | None = None
-        self._lagging: InMemoryDeliveries | None = None
-        self._lagging_since = self.clock.now()
+        self._lagging = Lagging(self.clock, rng, self.seen, faults.index_lag)
+        partitions = Partitions(self.clock, faults.partition_reads, faults.partition_writes)
+        simulated = Requests(partitions, rng, self._wait, self.seen), self._lagging, self.checks.replays
+        self._simulated_table = SimulatedTable(self.table, *simulated)
+        self._simulated_replays = SimulatedReplays(self.replays, *simulated)
+        self._broken: list[AssertionError] = []
         self._at_work: Call | None = None
         self._calls: list[Call] = []
         self._instances = [self._make_delivering() for _ in range(INSTANCES)]
@@ -133,86 +157,95 @@ class Environment:
     # Functions
 
     def _make_delivering(self) -> Delivering:
-        clock = self._a_clock()
+        clock = self.a_clock()
         return Delivering(
-            table=self._table(),
-            connections=self._port("connections", self._read),
-            changes=self._port("changes", self.connections),
-            sender=self._port("sender", self),
-            queue=self._port("queue", self),
+            table=self.table_port(),
+            connections=self.port("connections", self._read),
+            changes=self.port("changes", self.connections),
+            sender=self.port("sender", self),
+            queue=self.queue_port(),
             clock=clock,
             monotonic=lambda: clock.now().timestamp(),
             draw=self.rng.random,
-            pause=lambda _seconds: None,
+            pause=self._wait,
         )
 
     def _make_dispatching(self) -> Dispatching:
         return Dispatching(
-            table=self._table(),
-            connections=self._port("connections", self._read),
-            queue=self._port("queue", self),
+            table=self.table_port(),
+            connections=self.port("connections", self._read),
+            queue=self.queue_port(),
             content_of=lambda event: event.content,
-            clock=self._a_clock(),
+            clock=self.a_clock(),
         )
 
     def _make_sweeping(self) -> Sweeping:
         return Sweeping(
-            table=self._table(),
-            connections=self._port("connections", self._read),
-            changes=self._port("changes", self.connections),
+            table=self.table_port(),
+            connections=self.port("connections", self._read),
+            changes=self.port("changes", self.connections),
             dispatching=self._make_dispatching(),
-            queue=self._port("queue", self),
-            clock=self._a_clock(),
+            queue=self.queue_port(),
+            clock=self.a_clock(),
             random_below=self.rng.randrange,
         )
 
     def _make_redispatching(self) -> Redispatching:
         return Redispatching(
-            settings=self._port("settings", self),
-            table=self._table(),
+            settings=self.port("settings", self),
+            table=self.table_port(),
             dispatching=self._make_dispatching(),
-            clock=self._a_clock(),
+            clock=self.a_clock(),
+            random_below=self.rng.randrange,
+        )
+
+    def _make_replaying(self) -> Replaying:
+        return Replaying(
+            replays=self.replays_port(),
+            table=self.table_port(),
+            connections=self.port("connections", self._read),
+            dispatching=self._make_dispatching(),
+            queue=self.queue_port(),
+            clock=self.a_clock(),
             random_below=self.rng.randrange,
         )
 
     def listed_settings(self) -> list[EventSettings | UnreadableRow]:
-        return [event_settings(life, shards=1) for life in self.lives]
+        return [each.current for each in self.configurations.values() if each.current is not None]
 
-    def _a_clock(self) -> Any:
+    def a_clock(self) -> Any:
         skew = timedelta(seconds=self.rng.uniform(-1, 1) * self.faults.skew)
         return SkewedClock(self.clock, skew) if skew else self.clock
 
-    def _table(self) -> Any:
-        return self._port("table", self)
+    def table_port(self) -> Any:
+        return self.port("table", self._simulated_table)
 
-    def __getattr__(self, name: str) -> Any:
-        """The table's methods. The lists may lag; everything else is consistent."""
-        lagging = self.__dict__.get("_lagging")
-        if name in ("due", "parked") and lagging is not None and self._lags():
-            self.seen["index lagged"] += 1
-            return getattr(lagging, name)
-        return getattr(self.__dict__["table"], name)
+    def replays_port(self) -> Any:
+        return self.port("replays", self._simulated_replays)
 
-    def _lags(self) -> bool:
-        """An index is behind by a minute at most, and usually by far less."""
-        is_recent = self.clock.now() - self._lagging_since <= MINUTE
-        return is_recent and self.rng.random() < self.faults.index_lag
+    def queue_port(self) -> Any:
+        return self.port("queue", self)
 
-    def _port(self, name: str, inner: Any) -> Any:
+    def port(self, name: str, inner: Any) -> Any:
         return Port(name, inner, self._around)
 
     def _around(self, name: str, call: Callable[[], Any]) -> Any:
         faults, rng = self.faults, self.rng
         if self._at_work and rng.random() < faults.interleave:
             self._at_work.suspendable.suspend()
-        if name.startswith("table") and rng.random() < faults.throttle:
+        if name.partition(".")[0] in DYNAMODB and rng.random() < faults.throttle:
             self.seen["throttled"] += 1
             raise Throttled(f"{name}: Rate exceeded")
         dies = rng.random() if faults.crash else 0.5
         if dies < faults.crash:
             self.seen["crashed before a call"] += 1
             raise Crash
-        result = call()
+        try:
+            result = call()
+        except AssertionError as broken:
+            # Functions catch what goes wrong with a single delivery or replay. A broken promise ends the run.
+            self._broken.append(broken)
+            raise
         self.trace(name, result)
         if dies > 1 - faults.crash:
             self.seen["crashed after a call"] += 1
@@ -225,8 +258,9 @@ class Environment:
         over: Callable[[BaseException | None], None],
         *,
         may_not_send: DeliveryRef | None = None,
+        lives: timedelta = A_FUNCTION_LIVES,
     ) -> None:
-        call = Call(SuspendableCall(function), over, self.clock.now() + A_FUNCTION_LIVES, may_not_send)
+        call = Call(SuspendableCall(function), over, self.clock.now() + lives, may_not_send)
         self._calls.append(call)
         self._go_on_with(call)
 
@@ -236,9 +270,11 @@ class Environment:
             call.suspendable.resume(Crash() if self.clock.now() >= call.dies_at else None)
         finally:
             self._at_work = None
+        for broken in self._broken:
+            raise broken
         if not call.suspendable.over:
             self.seen["suspended"] += 1
-            rest = timedelta(seconds=self.rng.choice((0.01, 0.1, 1, 10, 40)))
+            rest, call.rest = call.rest or timedelta(seconds=self.rng.choice((0.01, 0.1, 1, 10, 40))), None
             self.later(min(rest, max(call.dies_at - self.clock.now(), timedelta())), partial(self._go_on_with, call))
             return
         self._calls.remove(call)
@@ -246,6 +282,16 @@ class Environment:
         if error is not None and not isinstance(error, Crash | BerthError):
             raise error
         call.over(error)
+
+    def _wait(self, seconds: float) -> None:
+        """The function at work waits, and others go on."""
+        assert self._at_work is not None
+        self._at_work.rest = timedelta(seconds=seconds)
+        self._at_work.suspendable.suspend()
+
+    def has_time(self) -> bool:
+        assert self._at_work is not None
+        return self.clock.now() < self._at_work.dies_at - TO_SPARE
 
     def close(self) -> None:
         for call in self._calls:
@@ -268,8 +314,7 @@ class Environment:
         entry = self.timeline.next()
         self.clock.advance(max(entry.due - self.clock.now(), timedelta()))
         if self.faults.index_lag and self.rng.random() < 0.3:
-            self._lagging = InMemoryDeliveries(dict(self.table.rows), dict(self.table.events))
-            self._lagging_since = self.clock.now()
+            self._lagging.note(self.table)
         entry.action()
 
     def trace(self, what: str, result: object = "") -> None:
@@ -279,7 +324,9 @@ class Environment:
     # The stream
 
     def accept(self, event: DispatchedEvent) -> None:
-        self.table.put_event(event.event)
+        if not self._simulated_table.accept(event.event):
+            self.seen["event refused by a busy partition"] += 1
+            return
         self.checks.accepted(event.event)
         if self.rng.random() < self.faults.lost_batch:
             self.seen["stream lost a batch"] += 1
@@ -351,7 +398,7 @@ class Environment:
             if error is not None:
                 self.later(timedelta(seconds=60), partial(self._recover, message))
 
-        recovering = Recovering(table=self._table(), clock=self._a_clock())
+        recovering = Recovering(table=self.table_port(), clock=self.a_clock())
         self.call(lambda: recovering.recover(message), over)
 
     # Schedules
@@ -360,7 +407,9 @@ class Environment:
         self.call(self._sweep, lambda _error: None)
 
     def _sweep(self) -> None:
-        for error in self._make_sweeping().sweep(lambda: True).errors:
+        swept = self._make_sweeping().sweep(self.has_time)
+        replayed = self._make_replaying().move_on(self.has_time)
+        for error in [*swept.errors, *replayed.errors]:
             raise error
 
     def redispatch(self) -> None:
@@ -370,33 +419,11 @@ class Environment:
             if error is not None:
                 self.later(10 * MINUTE, self.redispatch)
 
-        self.call(lambda: self._make_redispatching().nightly(lambda: True), over)
-
-    # What somebody asks for
-
-    def resend(self, ref: DeliveryRef) -> None:
-        resending = Resending(
-            table=self._table(),
-            connections=self._port("connections", ConnectionsOfTenant(self.connections)),
-            queue=self._port("queue", self),
-            clock=self._a_clock(),
-        )
-
-        def resent() -> None:
-            result = resending.resend(event_settings(ref.life), ref.event_id, ref.connection_id)
-            if not isinstance(result, Refused):
-                self.seen[f"resend {result[ref.connection_id]}"] += 1
-
-        self.checks.resent.add(ref)
-        self.call(resent, lambda _error: None)
+        redispatching = self._make_redispatching()
+        self.call(lambda: redispatching.nightly(self.has_time), over, lives=THE_NIGHTLY_RUN_LIVES)
 
     def end_faults(self) -> None:
+        """Only the limits of partitions stay: they are no fault."""
         self.faults = Faults()
         self.receivers.failing = 0.0
-        self._lagging = None
-
-    # What somebody configures
-
-    def change_connection(self, connection: Connection, **changes: Any) -> None:
-        there = self.connections.all[connection.connection_id]
-        self.connections.put(replace(there, revision=there.revision + 1, **changes))
+        self._lagging.often = 0.0

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from datetime import timedelta
+
+A_FUNCTION_LIVES = timedelta(seconds=60)
+"""A function that is still at work after so long is ended, wherever it is."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,9 @@ class Faults:
     """How many seconds the clocks of functions differ, at most."""
     failing: float = 0.0
     """A try fails."""
+    partition_writes: int = 0
+    """How many writes a partition takes per second. 0 is no limit."""
+    partition_reads: int = 0
 
 
 def draw_faults(rng: random.Random) -> Faults:
@@ -51,4 +58,6 @@ def draw_faults(rng: random.Random) -> Faults:
         index_lag=some(0.5),
         skew=rng.choice((0.0, 0.0, 2.0, 10.0)),
         failing=some(0.8),
+        partition_writes=rng.choice((0, 0, 1, 2, 5)),
+        partition_reads=rng.choice((0, 0, 2, 5, 10)),
     )

@@ -7,16 +7,24 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
+from orchestrator.common.errors import Throttled
 from orchestrator.common.writes import RowExists, Update
-from orchestrator.events.delivery import delivering, dispatching, redispatching, sweeping, transitions
+from orchestrator.events.configuring_connections import ConfiguringConnections
+from orchestrator.events.delivery import delivering, dispatching, health, redispatching, transitions
 from orchestrator.events.delivery.delivering import Delivering
-from orchestrator.events.delivery.dispatching import Dispatching
+from orchestrator.events.delivery.dispatching import Dispatched, Dispatching
 from orchestrator.events.delivery.records import Delivery
+from orchestrator.events.delivery.replaying import Replaying
+from orchestrator.events.delivery.replays import Replay
 from orchestrator.events.delivery.sweeping import Sweeping
 from orchestrator.events.delivery.writes import DeliveryWrite, EventKey
 from orchestrator.events.statuses import EventStatus
+from tests.simulation.events.faults import Faults
 from tests.simulation.planting import Bug, all_of, always, replacing, wrapping
 
+BUSY_PARTITIONS = Faults(partition_writes=1, partition_reads=2)
+BUSY_TABLE = Faults(throttle=0.3)
+LOST_BATCHES = Faults(lost_batch=0.3, failing=0.5, interleave=0.3)
 SEEDS = range(250)
 """The seeds in which a bug has to be found."""
 
@@ -26,8 +34,8 @@ class PlantedBug:
     bug: Bug
     found: str
     """A regular expression for the message of the check that finds the bug."""
-    seeds: range = SEEDS
-    """Those in which it has to be found."""
+    faults: Faults | None = None
+    """The only faults with which the bug has to be found. ``None`` for those that each seed draws."""
 
 
 @wrapping("_settled", transitions)
@@ -52,7 +60,8 @@ def _an_acknowledged_event_is_delivered_to_all(acknowledged: Any, event: Any, at
 
 @wrapping("_failed", Delivering)
 def _a_failed_delivery_has_no_due_time(failed: Any, *args: Any) -> Delivery:
-    return replace(failed(*args), due=None, sent=0)
+    delivery: Delivery = failed(*args)
+    return replace(delivery, due=None, sent=0)
 
 
 @wrapping("tried", transitions)
@@ -63,6 +72,42 @@ def _the_event_does_not_hear_of_retries(tried: Any, *args: Any) -> Any:
 @wrapping("_claimed", Delivering)
 def _a_finished_delivery_is_tried_again(claimed: Any, self: Delivering, event: Any, delivery: Any, message: Any) -> Any:
     return claimed(self, replace(event, entries=None), delivery, message)
+
+
+@wrapping("dispatch", Dispatching)
+def _a_batch_that_meets_a_busy_partition_is_forgotten(dispatch: Any, *args: Any, **named: Any) -> Dispatched:
+    try:
+        done: Dispatched = dispatch(*args, **named)
+    except Throttled:
+        return Dispatched()
+    return done
+
+
+@wrapping("_decide", Replaying)
+def _a_replay_sends_what_was_delivered(decide: Any, self: Replaying, replay: Replay, *args: Any) -> Any:
+    return decide(self, replace(replay, include_delivered=True), *args)
+
+
+@wrapping("_decide", Replaying)
+def _a_replay_forgets_what_it_has_asked_for(
+    decide: Any, self: Replaying, replay: Replay, event: Any, *args: Any
+) -> Any:
+    row, connection = args
+    return decide(self, replay, event, replace(row, replay_id="") if row else None, connection)
+
+
+@wrapping("_replay", Replaying)
+def _a_replay_leaves_out_what_meets_a_busy_table(asked: Any, *args: Any) -> tuple[int, int]:
+    try:
+        numbers: tuple[int, int] = asked(*args)
+    except Throttled:
+        return 0, 0
+    return numbers
+
+
+@wrapping("_change", ConfiguringConnections)
+def _a_change_lets_what_is_parked_wait(change: Any, self: Any, life: Any, connection_id: Any, make: Any) -> Any:
+    return change(self, life, connection_id, lambda there: replace(make(there), draining=False))
 
 
 def _forget_what_is_parked(self: Sweeping, connection: Any, _swept: Any) -> Iterator[None]:
@@ -81,21 +126,23 @@ BUGS: dict[str, PlantedBug] = {
     "dispatch does not note who is to have an event": PlantedBug(
         replacing("wanted_by", always([]), transitions), "is (received|not done)|is .* with"
     ),
-    "a failed delivery has no due time": PlantedBug(_a_failed_delivery_has_no_due_time, "is not done|for ever"),
+    "a failed delivery has no due time": PlantedBug(
+        _a_failed_delivery_has_no_due_time, "is not done|for ever|still to go to"
+    ),
     "the event does not hear of retries": PlantedBug(_the_event_does_not_hear_of_retries, "is not done|for ever"),
     "a delivered event is sent again": PlantedBug(
-        replacing("entry_of", always(None), delivering.transitions), "sent again after a success|is .* with|is not done"
+        replacing("entry_of", always(None), transitions), "sent again after a success|is .* with|is not done"
     ),
     "what is parked is forgotten": PlantedBug(
-        replacing("_drain", _forget_what_is_parked, Sweeping), "is not done|for ever"
+        replacing("_drain", _forget_what_is_parked, Sweeping), "is not done|for ever|still to go to"
     ),
     "what is parked for ever never fails": PlantedBug(
         replacing("_fail_expiring", lambda *_: (), Sweeping), "is not done"
     ),
     "a breaker that has opened stays open": PlantedBug(
         all_of(
-            replacing("FIRST_OPEN", timedelta(days=40), sweeping.health),
-            replacing("LONGEST_OPEN", timedelta(days=40), sweeping.health),
+            replacing("FIRST_OPEN", timedelta(days=40), health),
+            replacing("LONGEST_OPEN", timedelta(days=40), health),
         ),
         "was not tried for days",
     ),
@@ -113,7 +160,25 @@ BUGS: dict[str, PlantedBug] = {
         replacing("_was_there", always(True), dispatching), "came before its connection"
     ),
     "a resend that is over keeps an event from its first failure": PlantedBug(
-        replacing("_was_resent_before", always(False), delivering), "is not done|still to go to", range(1_500)
+        replacing("_was_resent_before", always(False), delivering), "is not done|still to go to", LOST_BATCHES
     ),
     "a finished delivery is tried again": PlantedBug(_a_finished_delivery_is_tried_again, "sent again after a success"),
+    "a batch that meets a busy partition is forgotten": PlantedBug(
+        all_of(
+            _a_batch_that_meets_a_busy_partition_is_forgotten,
+            replacing("NIGHTLY", timedelta(hours=1), redispatching),
+        ),
+        "is not done|nobody wanted it|still to go to",
+        faults=BUSY_PARTITIONS,
+    ),
+    "a replay sends what was delivered": PlantedBug(_a_replay_sends_what_was_delivered, "which was delivered"),
+    "a replay forgets what it has asked for": PlantedBug(
+        _a_replay_forgets_what_it_has_asked_for, "has asked twice", BUSY_TABLE
+    ),
+    "a replay leaves out what meets a busy table": PlantedBug(
+        _a_replay_leaves_out_what_meets_a_busy_table, "has finished without", BUSY_TABLE
+    ),
+    "a change of a connection lets what is parked wait": PlantedBug(
+        _a_change_lets_what_is_parked_wait, "is not done|for ever"
+    ),
 }

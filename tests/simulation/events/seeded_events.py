@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import TypeVar
 
+from orchestrator.events.configuring_connections import NewConnection
 from orchestrator.events.delivery import transitions
 from orchestrator.events.delivery.records import (
     API_ORIGIN,
@@ -19,14 +20,16 @@ from orchestrator.events.delivery.records import (
     DispatchedEvent,
     origin_of,
 )
+from orchestrator.events.delivery.replays import NewReplay, ReplayStatus
 from orchestrator.events.delivery.writes import AttemptKey, DeliveryKey, EventKey
 from orchestrator.events.event_ids import new_event_id
 from orchestrator.events.plans import Plan, time_to_live
 from orchestrator.events.records import Content, Event, TenantEpoch
 from orchestrator.events.statuses import EventStatus
 from tests.fakes import ACME
-from tests.simulation.events.environment import DAY, MINUTE, Environment
-from tests.simulation.events.faults import Faults, draw_faults
+from tests.simulation.events.environment import DAY, MINUTE, SHARDS, Environment
+from tests.simulation.events.faults import A_FUNCTION_LIVES, Faults, draw_faults
+from tests.simulation.events.operators import Operators
 from tests.simulation.events.receivers import Behaviour
 from tests.simulation.seeded_run import Broken
 
@@ -34,8 +37,11 @@ Choice = TypeVar("Choice")
 
 LIVES = (TenantEpoch(ACME, "5f3a9c01"), TenantEpoch(ACME, "77aa0011"))
 """Two lives of the same tenant: the second inherits nothing."""
-ORIGINS = (API_ORIGIN, "src_" + "a" * 24)
+SOURCE = "src_" + "a" * 24
+ORIGINS = (API_ORIGIN, SOURCE)
 TYPES = ("order.created", "order.paid")
+BEHAVIOURS = (*Behaviour, *[Behaviour.ABORTS] * 3)
+"""Deliveries fail often enough for good, so that replays find some that did."""
 LIMIT = timedelta(days=9)
 """Everything ends within the life of an event, which is eight days here, and a day for the nightly run."""
 REPLAY = "python -m tests.simulation --events --seed {seed}"
@@ -51,7 +57,8 @@ class SeededEvents:
     def __init__(self, seed: int, faults: Faults | None = None) -> None:
         self.seed = seed
         self._rng = random.Random(seed)
-        self.env = Environment(self._rng, faults or draw_faults(self._rng), LIVES)
+        self.env = Environment(self._rng, faults or draw_faults(self._rng), LIVES, [SOURCE])
+        self._operators = Operators(self.env)
         self._inbox = self._rng.random() < 0.4
         self._number = 0
 
@@ -72,6 +79,7 @@ class SeededEvents:
             self._connect()
         actions = [
             *[self._accept] * 8,
+            *[self._accept_many] * 2,
             self._connect,
             *[self._pause] * 2,
             *[self._resume] * 2,
@@ -79,10 +87,13 @@ class SeededEvents:
             *[self._acknowledge] * 2,
             *[self._change_receiver] * 2,
             *[self._resend] * 3,
+            *[self._rotate_or_move] * 2,
+            *[self._replay] * rng.choice((1, 2, 12)),
+            *[self._change_replay] * 2,
         ]
         lasts = timedelta(seconds=rng.choice((30, 600, 7_200, 200_000)))
         end = env.clock.now() + lasts
-        for _ in range(rng.randrange(3, 25)):
+        for _ in range(rng.randrange(3, 30)):
             env.later(lasts * rng.random(), rng.choice(actions))
         if rng.random() < 0.3:
             env.later(lasts * rng.random(), self._purge)
@@ -101,10 +112,10 @@ class SeededEvents:
                 nightly += DAY
 
     def _settle(self) -> None:
-        """No more faults. Every connection is resumed, and what was accepted has to end."""
+        """No more faults. Most connections and replays are resumed, and what was accepted has to end."""
         env = self.env
-        # The last action may be a little late.
-        env.run_until(env.clock.now() + timedelta(seconds=1))
+        # The last action may be a little late, and a function may still be at work for it.
+        env.run_until(env.clock.now() + A_FUNCTION_LIVES + timedelta(seconds=1))
         env.end_faults()
         env.damaged.clear()
         for connection_id, behaviour in list(env.receivers.behaviours.items()):
@@ -112,7 +123,10 @@ class SeededEvents:
                 env.receivers.behaviours[connection_id] = Behaviour.WORKS
         for connection in list(env.connections.all.values()):
             if connection.status is ConnectionStatus.PAUSED and self._rng.random() < 0.8:
-                env.connections.resume(connection.connection_id)
+                self._operators.resume(connection)
+        for replay in list(env.replays.all.values()):
+            if replay.status is ReplayStatus.PAUSED and self._rng.random() < 0.8:
+                self._operators.resume_replay(replay)
         env.checks.works = {
             each.connection_id
             for each in env.connections.all.values()
@@ -131,12 +145,6 @@ class SeededEvents:
             env.run_until(env.clock.now() + (MINUTE if minutes < 15 else timedelta(minutes=20)))
             if env.clock.now() > began + timedelta(days=1) and env.checks.everything_is_settled():
                 break
-        self._note_disabled()
-
-    def _note_disabled(self) -> None:
-        for connection in self.env.connections.all.values():
-            if connection.status is ConnectionStatus.DISABLED:
-                self.env.checks.ended(connection.connection_id)
 
     def _mostly(self, choices: Sequence[Choice]) -> Choice:
         """Mostly the first, so that events and connections meet."""
@@ -152,7 +160,7 @@ class SeededEvents:
         at = env.clock.now()
         event = Event(
             life=life,
-            event_id=new_event_id(at, 0, random_bits=rng.getrandbits),
+            event_id=new_event_id(at, rng.randrange(SHARDS), random_bits=rng.getrandbits),
             status=EventStatus.RECEIVED,
             event_type=rng.choice(TYPES),
             content=Content(b"{}"),
@@ -164,25 +172,31 @@ class SeededEvents:
         if self._inbox and rng.random() < 0.3:
             self._take_at_once(event)
 
+    def _accept_many(self) -> None:
+        """Several events of one origin come at once, and meet in the same partitions."""
+        life, origin = self._mostly(LIVES), self._mostly(ORIGINS)
+        for _ in range(self._rng.randrange(2, 6)):
+            self._accept(life, origin)
+
     def _connect(self) -> None:
         env, rng = self.env, self._rng
         self._number += 1
         life = self._mostly(LIVES)
         if life in env.checks.purged:
             return
-        connection = Connection(
-            life=life,
-            connection_id=f"conn_{self._number:024x}",
-            origin=self._mostly(ORIGINS),
+        new = NewConnection(
             name="receiver",
             destination=Destination(DestinationKind.WEBHOOK, "https://receiver.example"),
-            status=ConnectionStatus.ACTIVE,
-            created_at=env.clock.now(),
+            origin=self._mostly(ORIGINS),
             filter=rng.choice((None, None, {"event_type": TYPES[0]})),
         )
-        env.connections.put(connection)
+        connection_id = f"conn_{self._number:024x}"
         if rng.random() < 0.3:
-            env.receivers.behaviours[connection.connection_id] = rng.choice(list(Behaviour))
+            env.receivers.behaviours[connection_id] = rng.choice(BEHAVIOURS)
+        self._operators.connect(life, connection_id, new)
+        if rng.random() < 0.3:
+            # A new connection is often to have older events, too.
+            env.later(timedelta(seconds=rng.choice((1, 30, 600))), lambda: self._replay(connection_id))
 
     def _a_connection(self) -> Connection | None:
         there = list(self.env.connections.all.values())
@@ -193,7 +207,7 @@ class SeededEvents:
         connection = self._a_connection()
         if connection is None:
             return
-        self.env.connections.pause(connection.connection_id)
+        self._operators.pause(connection)
         if self._rng.random() < 0.7:
             self._accept(connection.life, connection.origin)
             soon = timedelta(seconds=self._rng.choice((10, 60, 300)))
@@ -202,13 +216,19 @@ class SeededEvents:
     def _resume(self, connection_id: str | None = None) -> None:
         there = self._a_connection()
         connection = self.env.connections.all.get(connection_id) if connection_id else there
-        if connection is not None and connection.status is ConnectionStatus.PAUSED:
-            self.env.connections.resume(connection.connection_id)
+        if connection is not None:
+            self._operators.resume(connection)
 
     def _delete(self) -> None:
         if connection := self._a_connection():
-            self.env.connections.delete(connection.connection_id)
-            self.env.checks.ended(connection.connection_id)
+            self._operators.delete(connection)
+
+    def _rotate_or_move(self) -> None:
+        if connection := self._a_connection():
+            if self._rng.random() < 0.5:
+                self._operators.rotate(connection)
+            else:
+                self._operators.move(connection, f"https://receiver.example/{self._rng.randrange(3)}")
 
     def _damage(self, rng: random.Random) -> None:
         """Somebody other than Berth writes the row of a connection, and later mends it."""
@@ -222,7 +242,7 @@ class SeededEvents:
 
     def _change_receiver(self) -> None:
         if connection := self._a_connection():
-            self.env.receivers.behaviours[connection.connection_id] = self._rng.choice(list(Behaviour))
+            self.env.receivers.behaviours[connection.connection_id] = self._rng.choice(BEHAVIOURS)
 
     def _acknowledge(self) -> None:
         env = self.env
@@ -242,7 +262,50 @@ class SeededEvents:
         if events and connection:
             event = rng.choice((events[-1], rng.choice(events)))
             if event.life == connection.life:
-                env.resend(DeliveryRef(event.life, event.event_id, connection.connection_id))
+                self._operators.resend(DeliveryRef(event.life, event.event_id, connection.connection_id))
+
+    def _replay(self, connection_id: str | None = None) -> None:
+        """Somebody asks for the events of a time again, for one connection or for all of its origin."""
+        env, rng = self.env, self._rng
+        there = self._a_connection_with_events()
+        connection = env.connections.all.get(connection_id) if connection_id else there
+        if connection is None:
+            return
+        now = env.clock.now()
+        since = now - timedelta(seconds=rng.choice((30, 7_200, 300_000, 300_000)))
+        until = since + (now - since) * rng.random() if rng.random() < 0.2 else None
+        is_one = rng.random() < 0.6
+        chosen = rng.choice(("nothing", "nothing", "include_delivered", "only_failed"))
+        new = NewReplay(
+            since,
+            until,
+            connection_id=connection.connection_id if is_one else None,
+            origin=None if is_one else connection.origin,
+            include_delivered=chosen == "include_delivered",
+            only_failed=chosen == "only_failed",
+        )
+        self._operators.replay(connection.life, new)
+        if rng.random() < 0.5:
+            env.later(timedelta(seconds=rng.choice((0, 5, 60, 120))), self._change_replay)
+
+    def _a_connection_with_events(self) -> Connection | None:
+        env = self.env
+        origins = {(key.life, origin_of(event)) for key, event in env.table.events.items() if key in env.table.rows}
+        there = [each for each in env.connections.all.values() if (each.life, each.origin) in origins]
+        return self._rng.choice(there) if there else None
+
+    def _change_replay(self) -> None:
+        """A replay is paused, resumed or cancelled, often while the sweep moves it on."""
+        replays = [each for each in self.env.replays.all.values() if not each.status.has_ended]
+        if replays:
+            operators = self._operators
+            changes = (
+                operators.pause_replay,
+                operators.resume_replay,
+                operators.resume_replay,
+                operators.cancel_replay,
+            )
+            self._rng.choice(changes)(self._rng.choice(replays))
 
     def _take_at_once(self, event: Event) -> None:
         """A consumer is quicker than the stream: it acknowledges the event, and asks for it at a connection, too."""
@@ -250,12 +313,16 @@ class SeededEvents:
         connections = env.connections.of_origin(event.life, origin_of(event))
         env.table.apply(transitions.acknowledged(DispatchedEvent(event), env.clock.now()))
         for connection in connections:
-            env.resend(DeliveryRef(event.life, event.event_id, connection.connection_id))
+            self._operators.resend(DeliveryRef(event.life, event.event_id, connection.connection_id))
 
     def _purge(self) -> None:
         """A life of the tenant ends: its rows go, whatever is on its way."""
         env, life = self.env, self._mostly(LIVES)
         env.checks.purged.add(life)
+        env.configurations[life].current = None
+        for replay in list(env.replays.all.values()):
+            if replay.life == life:
+                del env.replays.all[replay.replay_id]
         for connection in list(env.connections.all.values()):
             if connection.life == life:
                 del env.connections.all[connection.connection_id]
