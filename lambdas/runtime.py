@@ -20,7 +20,8 @@ from orchestrator.tenants.records import Run
 if TYPE_CHECKING:
     from orchestrator.rollouts.records import Turn
 
-use_cases = UseCases(AwsPorts(Settings()))
+ports = AwsPorts(Settings())
+use_cases = UseCases(ports)
 
 
 class Outcome(Protocol):

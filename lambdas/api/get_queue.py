@@ -6,7 +6,7 @@ The function also issues temporary credentials for the queue, on one route per a
 from typing import Any
 
 from lambdas.logs import count, logger
-from lambdas.runtime import use_cases
+from lambdas.runtime import ports, use_cases
 from orchestrator.api.answers import answer
 from orchestrator.api.responses import Response, no_credentials, refuse, try_again_later, unknown_caller
 from orchestrator.common.callers import role_of, source_identity
@@ -15,8 +15,9 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.credentials import CREDENTIAL_ROUTES, Access
 from orchestrator.tenants.decisions import Ready
 
-# Built at import, so that the first call does not wait for the client.
+# Built and connected at import, so that the first call waits neither for the client nor for the connection.
 get_queue = use_cases.get_queue
+ports.open_connection()
 
 
 def handler(event: object, _context: object) -> dict[str, Any]:

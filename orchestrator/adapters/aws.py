@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cache
 from threading import Lock
 from typing import Any
 
+from botocore.awsrequest import AWSRequest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 from botocore.session import Session
@@ -22,6 +24,8 @@ CLIENT_CONFIG = Config(
     retries={"mode": "standard", "total_max_attempts": 4},
     tcp_keepalive=True,
 )
+
+_WARM_UP_SECONDS = 1
 
 _THROTTLING = frozenset(
     {
@@ -64,6 +68,22 @@ def client(service: str) -> Any:
     # Clients may be shared by threads, but a session can make only one at a time.
     with _making_client:
         return _session().create_client(service, config=CLIENT_CONFIG)
+
+
+def open_connection(make_client: Callable[[], Any]) -> None:
+    """Open the client's connection while Lambda initializes the function, so that the first call does not wait for it.
+
+    Lambda gives the initialization more processor time than a small function's calls, and reading the certificates for
+    TLS takes most of the time. The request is not signed and not charged: the endpoint answers with its health. The
+    connection stays open, whatever the answer is. Without a connection, the first call opens one.
+    """
+    if "AWS_LAMBDA_INITIALIZATION_TYPE" not in os.environ:
+        return
+    with suppress(Exception):
+        client = make_client()
+        request = AWSRequest("GET", client.meta.endpoint_url)
+        request.context["read_timeout"] = _WARM_UP_SECONDS
+        client._endpoint.http_session.send(request.prepare())
 
 
 class SystemClock:

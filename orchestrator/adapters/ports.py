@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from time import sleep
 from typing import TYPE_CHECKING, Any, cast
 
-from orchestrator.adapters.aws import SystemClock, client
+from orchestrator.adapters.aws import SystemClock, client, open_connection
 from orchestrator.adapters.dynamodb.tenants import DynamoTable
 from orchestrator.adapters.stepfunctions import StepFunctionsExecutions, StepFunctionsRollouts
 
@@ -56,6 +56,9 @@ class AwsPorts:
     @cached_property
     def _dynamodb(self) -> DynamoDBClient:
         return cast("DynamoDBClient", client("dynamodb"))
+
+    def open_connection(self) -> None:
+        open_connection(lambda: self._dynamodb)
 
     # Tenants and releases
 

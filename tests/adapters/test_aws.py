@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import socket
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from botocore.session import Session
 
-from orchestrator.adapters.aws import CLIENT_CONFIG, SystemClock, throttling
+from orchestrator.adapters.aws import CLIENT_CONFIG, SystemClock, open_connection, throttling
 from orchestrator.common.errors import Throttled
 
 
@@ -79,3 +84,87 @@ def test_a_call_times_out_before_the_shortest_function_does() -> None:
 def test_the_clock_is_utc() -> None:
     assert SystemClock().now().utcoffset() is not None
     assert SystemClock().now().tzname() == "UTC"
+
+
+class Endpoint:
+    """Answers like DynamoDB's endpoint, and counts connections and requests."""
+
+    def __init__(self) -> None:
+        self.connections: set[tuple[str, int]] = set()
+        self.requests: list[tuple[str, bool]] = []
+        """The method of each request, and whether it was signed."""
+        endpoint = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                self.answer(404, b"healthy")
+
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers["Content-Length"]))
+                self.answer(200, b"{}")
+
+            def answer(self, status: int, body: bytes) -> None:
+                endpoint.connections.add(self.client_address)
+                endpoint.requests.append((self.command, "Authorization" in self.headers))
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+
+    def client(self) -> Any:
+        return a_client(self.server.server_port)
+
+
+def a_client(port: int) -> Any:
+    return Session().create_client(
+        "dynamodb",
+        region_name="eu-west-1",
+        endpoint_url=f"http://127.0.0.1:{port}",
+        aws_access_key_id="a",
+        aws_secret_access_key="b",
+        config=CLIENT_CONFIG,
+    )
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    endpoint = Endpoint()
+    thread = Thread(target=endpoint.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    yield endpoint
+    endpoint.server.shutdown()
+    endpoint.server.server_close()
+
+
+def test_a_connection_that_is_opened_early_serves_the_first_call(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand")
+    client = endpoint.client()
+    open_connection(lambda: client)
+    assert endpoint.requests == [("GET", False)]
+    client.get_item(TableName="berth", Key={"pk": {"S": "a"}})
+    assert endpoint.requests == [("GET", False), ("POST", True)]
+    assert len(endpoint.connections) == 1
+    client.close()
+
+
+def test_outside_of_lambda_no_connection_is_opened_early(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_LAMBDA_INITIALIZATION_TYPE", raising=False)
+    open_connection(endpoint.client)
+    assert endpoint.requests == []
+
+
+def test_a_connection_that_cannot_be_opened_early_fails_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand")
+    with socket.socket() as nobody_listens:
+        nobody_listens.bind(("127.0.0.1", 0))
+        open_connection(lambda: a_client(nobody_listens.getsockname()[1]))
