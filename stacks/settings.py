@@ -75,6 +75,7 @@ KNOWN = frozenset(
         "berth:stackRoleSource",
         "berth:tenantEventsConcurrency",
         "berth:tenantMetadataConcurrency",
+        "berth:tracing",
     }
 )
 """All settings. Those that README.md does not list are for the emulator."""
@@ -95,6 +96,15 @@ class Dependencies(Enum):
     """In a Lambda layer, built beforehand by ``python -m stacks.build``."""
     HOST = "host"
     """In the interpreter that runs them: the local emulator's own environment."""
+
+
+class Tracing(Enum):
+    """Which calls of the functions X-Ray records. Executions of the machines are always recorded, by X-Ray's rules."""
+
+    PASSIVE = "passthrough"
+    """Those of an execution, and of callers that ask for it. X-Ray costs more than all else of a call."""
+    ACTIVE = "active"
+    """Lambda also chooses calls itself: one per second and function, and 5 % of the others. That rate is fixed."""
 
 
 class DeploymentMode(Enum):
@@ -122,6 +132,7 @@ class Settings:
     former_kms_key_arns: tuple[str, ...] = ()
     """Previous keys. The queues of tenants that were not updated since are still encrypted with them."""
     log_retention_days: int = 90
+    tracing: Tracing = Tracing.PASSIVE
     get_queue_concurrency: int | None = None
     """Concurrency reserved for getQueue, which is also its limit: many calls cannot block the machines' functions."""
     tenant_metadata_concurrency: int | None = None
@@ -195,6 +206,7 @@ class Settings:
             alarm_topic_arn=_topic_arn(context, "berth:alarmTopicArn"),
             kms_key_arn=_key_arn(context, "berth:kmsKeyArn", environment),
             former_kms_key_arns=_key_arns(context, "berth:formerKmsKeyArns", environment),
+            tracing=_choice(context, "berth:tracing", Tracing.PASSIVE),
             log_retention_days=_retention(context, "berth:logRetentionDays", cls.log_retention_days),
             get_queue_concurrency=_concurrency(context, "berth:getQueueConcurrency"),
             tenant_metadata_concurrency=_concurrency(context, "berth:tenantMetadataConcurrency"),

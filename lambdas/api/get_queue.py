@@ -70,8 +70,11 @@ def _access(event: dict[str, Any]) -> Access | None:
 
 def _logged(response: Response, tenant: TenantId | None, by: str, access: Access | None) -> dict[str, Any]:
     has_credentials = "credentials" in response.body
+    # Nearly all calls are answered with the queue. The access log has them, with their callers, so that a second line
+    # per call would only cost money. Credentials are always logged.
+    log = logger.debug if response.status == 200 and not has_credentials else logger.info
     # The body is not logged, because it may hold credentials.
-    logger.info(
+    log(
         "getQueue",
         extra={
             "tenant_id": tenant.value if tenant else None,

@@ -19,7 +19,7 @@ from stacks.common.log_groups import log_group
 from stacks.common.permissions import acknowledge, acknowledge_wildcard, allow, names_of
 from stacks.common.table import TenantTable
 from stacks.project import CODE, LAYER, PYTHON_VERSION, ROOT
-from stacks.settings import Dependencies, Settings
+from stacks.settings import Dependencies, Settings, Tracing
 
 WHOLE_FLEET_MEGABYTES = 1769
 """The memory of functions that list the whole fleet while a caller waits. With it comes one whole processor."""
@@ -27,6 +27,8 @@ WHOLE_FLEET_MEGABYTES = 1769
 DEPLOYMENT_TIMEOUT = Duration.seconds(300)
 """How long CloudFormation waits for a custom resource of the control plane. Lambda retries a function that failed after
 one minute, and again after two more."""
+
+_TRACING = {Tracing.PASSIVE: lambda_.Tracing.PASS_THROUGH, Tracing.ACTIVE: lambda_.Tracing.ACTIVE}
 
 # Patterns in the syntax of .gitignore.
 _NOT_FUNCTION_CODE = ("/*", *(f"!/{name}" for name in PACKAGES), *(f"/{path}" for path in LEFT_OUT), "__pycache__")
@@ -44,6 +46,7 @@ class FunctionKit:
     encryption: Encryption
     version: str
     log_retention_days: int
+    tracing: lambda_.Tracing
     linger_seconds: int
     response_url_prefix: str | None
 
@@ -75,6 +78,7 @@ class FunctionKit:
             encryption=encryption,
             version=version,
             log_retention_days=settings.log_retention_days,
+            tracing=_TRACING[settings.tracing],
             linger_seconds=settings.linger_seconds,
             response_url_prefix=settings.response_url_prefix,
         )
@@ -120,7 +124,9 @@ class BerthFunction(Construct):
             log_group=logs,
             logging_format=lambda_.LoggingFormat.JSON,
             application_log_level_v2=lambda_.ApplicationLogLevel.INFO,
-            tracing=lambda_.Tracing.ACTIVE,
+            # Lambda's own lines about a call without an error are longer than the function's.
+            system_log_level_v2=lambda_.SystemLogLevel.WARN,
+            tracing=kit.tracing,
             environment={
                 "BERTH_NAME": names_of(self).control_plane,
                 "BERTH_TABLE": kit.table.name,

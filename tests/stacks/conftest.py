@@ -23,7 +23,7 @@ from stacks.common.function_code import build_code
 from stacks.control_plane import ControlPlaneStack
 from stacks.events.stack import EventsStack
 from stacks.project import read_version
-from stacks.settings import Dependencies, DeploymentMode, Settings
+from stacks.settings import Dependencies, DeploymentMode, Settings, Tracing
 from stacks.tenants.template import tenant_template
 from tests.fakes import NAMES
 from tests.stacks.policies import spelled, trust
@@ -143,6 +143,7 @@ def templates_with_other_settings(tmp_path_factory: pytest.TempPathFactory) -> t
         deployment_mode=DeploymentMode.STANDARD,
         alarm_topic_arn=TOPIC,
         log_retention_days=14,
+        tracing=Tracing.ACTIVE,
         get_queue_concurrency=16,
         tenant_metadata_concurrency=5,
         credentials_seconds=1800,

@@ -11,7 +11,7 @@ from aws_cdk import App
 
 from orchestrator.common.tenant_ids import TenantId
 from stacks.project import ROOT
-from stacks.settings import KNOWN, Dependencies, DeploymentMode, SettingInvalid, Settings
+from stacks.settings import KNOWN, Dependencies, DeploymentMode, SettingInvalid, Settings, Tracing
 
 TOPIC = "arn:aws:sns:eu-west-1:123456789012:on-call"
 
@@ -56,6 +56,7 @@ def test_values_may_be_texts_from_the_command_line_or_numbers_from_a_file(tmp_pa
         "berth:maxTenants": "5000",
         "berth:createsPerMinute": "10",
         "berth:createOnGetQueue": "false",
+        "berth:tracing": "active",
     }
     expected = Settings(
         await_stack_seconds=2,
@@ -74,6 +75,7 @@ def test_values_may_be_texts_from_the_command_line_or_numbers_from_a_file(tmp_pa
         max_tenants=5000,
         creates_per_minute=10,
         create_on_get_queue=False,
+        tracing=Tracing.ACTIVE,
     )
     assert settings({"berth:awaitStackSeconds": "2", "berth:logRetentionDays": "7", **rest}, tmp_path) == expected
     assert settings({"berth:awaitStackSeconds": 2, "berth:logRetentionDays": 7, **rest}, tmp_path) == expected
@@ -89,6 +91,7 @@ def test_values_may_be_texts_from_the_command_line_or_numbers_from_a_file(tmp_pa
         ("berth:awaitReviewSeconds", "0", "must be 1 to 3600 seconds"),
         ("berth:dependencies", "docker", "must be layer or host"),
         ("berth:deploymentMode", "express", "must be EXPRESS or STANDARD"),
+        ("berth:tracing", "on", "must be passthrough or active"),
         ("berth:alarmTopicArn", "on-call", "must be the ARN of an SNS topic"),
         ("berth:alarmTopicArn", "", "must be the ARN of an SNS topic"),
         ("berth:logRetentionDays", "91", "one of 1, 3, 5, 7, 14, 30"),

@@ -128,11 +128,12 @@ def test_all_functions_share_runtime_logging_tracing_and_variables(
         {
             "Runtime": "python3.13",
             "Architectures": ["arm64"],
-            "TracingConfig": {"Mode": "Active"},
+            "TracingConfig": {"Mode": "PassThrough"},
             "LoggingConfig": {
                 "ApplicationLogLevel": "INFO",
                 "LogFormat": "JSON",
                 "LogGroup": {"Ref": Match.any_value()},
+                "SystemLogLevel": "WARN",
             },
             "Layers": Match.absent(),
             "Environment": {
@@ -285,6 +286,12 @@ def test_logs_are_kept_as_long_as_another_setting_says(
 ) -> None:
     for template in templates_with_other_settings:
         assert {group["RetentionInDays"] for group in _properties(template.to_json(), "AWS::Logs::LogGroup")} == {14}
+
+
+def test_calls_of_functions_are_traced_on_request(templates_with_other_settings: tuple[Template, Template]) -> None:
+    for template in templates_with_other_settings:
+        functions = _properties(template.to_json(), "AWS::Lambda::Function")
+        assert {function["TracingConfig"]["Mode"] for function in functions} == {"Active"}
 
 
 def test_all_functions_of_a_stack_share_one_layer(templates_with_other_settings: tuple[Template, Template]) -> None:

@@ -22,6 +22,8 @@ PRICED = {
 }
 """What a counted column is called among the prices. CloudFormation's is free."""
 PRICES = {name: float(row["USD per million"]) for name, row in table("Prices").items()}
+CALL_KB, ACCESS_KB = 0.5, 0.5
+"""The log lines of a function call, and of a request in the API's access log."""
 TURN = "turn in a rollout, without the update"
 
 
@@ -33,8 +35,9 @@ def per_million(counted: dict[str, float], *, requests: int) -> float:
     """What a million of these cost, in dollars; ``requests`` are those to the API."""
     used = {PRICED[column]: number for column, number in counted.items() if column in PRICED}
     used["write unit"] = used.get("write unit", 0) * 2
-    used["KB of logs"] = used.get("state transition", 0) * 2 + used["function call"]
-    used |= {"request to the API": requests, "trace": 1}
+    used["KB of logs"] = used.get("state transition", 0) * 2 + used["function call"] * CALL_KB
+    # Only executions are traced.
+    used |= {"request to the API": requests, "trace": 1 if used.get("state transition") else 0}
     return sum(PRICES[name] * number for name, number in used.items())
 
 
@@ -102,7 +105,7 @@ def test_a_tenant_with_event_settings_costs_its_reads_of_every_hour_and_a_write_
 
 def test_a_call_of_get_queue_is_a_request_a_call_and_a_read() -> None:
     call = 0.20 + 0.25 * 0.01 * 13.33
-    cost = PRICES["request to the API"] + call + PRICES["read"] + 1.5 * PRICES["KB of logs"] + PRICES["trace"]
+    cost = PRICES["request to the API"] + call + PRICES["read"] + ACCESS_KB * PRICES["KB of logs"]
     assert totals()["1 million calls of getQueue"] == f"{cost:.2f}"
 
 
@@ -115,7 +118,7 @@ def test_the_page_has_the_units_of_every_path_of_an_event() -> None:
 
 def a_request_of_a_producer(seconds: float) -> float:
     call = 0.20 + 0.25 * seconds * 13.33
-    return PRICES["request to the API"] + call + 1.5 * PRICES["KB of logs"] + PRICES["trace"]
+    return PRICES["request to the API"] + call + (CALL_KB + ACCESS_KB) * PRICES["KB of logs"]
 
 
 @pytest.mark.parametrize(
@@ -135,7 +138,7 @@ def test_an_event_costs_its_part_of_a_request_and_its_write_units(
 
 
 def test_an_own_event_is_a_function_call_and_an_event_on_the_bus() -> None:
-    cost = sum(PRICES[name] for name in ("function call", "KB of logs", "trace", "event on a bus"))
+    cost = PRICES["function call"] + CALL_KB * PRICES["KB of logs"] + PRICES["event on a bus"]
     assert totals()["1 million of Berth's own events, one per function call"] == f"{cost:.2f}"
 
 
@@ -162,7 +165,7 @@ def test_the_page_has_the_units_of_every_path_of_a_delivery() -> None:
 def test_a_delivery_costs_its_part_of_two_function_calls_and_three_requests_to_sqs(total: str, together: int) -> None:
     path = table("Deliveries")["one connection, first try"]
     calls = 2 * 0.20 + (0.25 * 0.05 + 0.5 * 0.25) * 13.33
-    shared = calls + 2 * PRICES["trace"] + 2 * PRICES["KB of logs"] + 3 * PRICES["SQS request"]
+    shared = calls + 2 * CALL_KB * PRICES["KB of logs"] + 3 * PRICES["SQS request"]
     # Its connections are read when it is dispatched.
     reads = int(path["read units"]) + 1
     own = reads * PRICES["read"] + int(path["write units"]) * PRICES["write unit"] + 0.5 * PRICES["KB of logs"]

@@ -261,7 +261,7 @@ class TestCredentials:
     def test_caller_access_and_result_are_logged(self, functions: Functions, lines: Lines, access: str) -> None:
         functions.get_queue(over_http(credentials=access))
         functions.get_queue(over_http("another", credentials=access))
-        functions.get_queue(over_http())
+        functions.get_queue(over_http("another"))
         given, not_given, none = [line for line in lines() if "_aws" not in line]
         assert {line["caller"] for line in (given, not_given, none)} == {ADA}
         assert [line.get("access") for line in (given, not_given, none)] == [access, access, None]
@@ -322,14 +322,18 @@ class TestCredentials:
             assert body["credentials"][name] not in logged
 
 
-def test_every_response_is_logged_and_all_except_ready_are_counted(functions: Functions, lines: Lines) -> None:
+@pytest.mark.parametrize("level", ["DEBUG", "INFO"])
+def test_every_response_except_ready_is_logged_and_counted(
+    functions: Functions, lines: Lines, monkeypatch: pytest.MonkeyPatch, level: str
+) -> None:
+    monkeypatch.setenv("AWS_LAMBDA_LOG_LEVEL", level)
     functions.get_queue({"tenantId": "a/b"})
     functions.get_queue(ASKING)
     functions.serve()
     functions.get_queue(ASKING)
     response = lines()
     logged = [(line.get("tenant_id"), line["status"]) for line in response if "_aws" not in line]
-    assert logged == [(None, 400), ("acme", 202), ("acme", 200)]
+    assert logged == [(None, 400), ("acme", 202), *([("acme", 200)] if level == "DEBUG" else [])]
     counted = [name for line in response if "_aws" in line for name in line if name.startswith("Answered")]
     assert counted == ["Answered400", "Answered202"]
 
