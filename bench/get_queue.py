@@ -53,7 +53,7 @@ def ready_path() -> list[Result]:
         _publish(Ledger(DynamoTable(client, _TABLE)), tenant)
         handled, read = _handler_and_bare_read(client, tenant)
     return [
-        Result("getQueue ready path / bare GetItem, p50", round(handled / read, 3), "x", "<= 1.10"),
+        Result("getQueue ready path / bare GetItem, p50", round(handled / read, 3), "x", "<= 1.05"),
         Result("getQueue ready path, p50", round(handled, 2), "ms", ""),
     ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cache
@@ -70,7 +70,7 @@ def client(service: str) -> Any:
         return _session().create_client(service, config=CLIENT_CONFIG)
 
 
-def open_connection(client: Any) -> None:
+def open_connection(make_client: Callable[[], Any]) -> None:
     """Open the client's connection while Lambda initializes the function, so that the first call does not wait for it.
 
     Lambda gives the initialization more processor time than a small function's calls, and reading the certificates for
@@ -79,9 +79,10 @@ def open_connection(client: Any) -> None:
     """
     if "AWS_LAMBDA_INITIALIZATION_TYPE" not in os.environ:
         return
-    request = AWSRequest("GET", client.meta.endpoint_url)
-    request.context["read_timeout"] = _WARM_UP_SECONDS
     with suppress(Exception):
+        client = make_client()
+        request = AWSRequest("GET", client.meta.endpoint_url)
+        request.context["read_timeout"] = _WARM_UP_SECONDS
         client._endpoint.http_session.send(request.prepare())
 
 

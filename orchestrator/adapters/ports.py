@@ -58,7 +58,7 @@ class AwsPorts:
         return cast("DynamoDBClient", client("dynamodb"))
 
     def open_connection(self) -> None:
-        open_connection(self._dynamodb)
+        open_connection(lambda: self._dynamodb)
 
     # Tenants and releases
 

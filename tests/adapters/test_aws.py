@@ -149,7 +149,7 @@ def test_a_connection_that_is_opened_early_serves_the_first_call(
 ) -> None:
     monkeypatch.setenv("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand")
     client = endpoint.client()
-    open_connection(client)
+    open_connection(lambda: client)
     assert endpoint.requests == [("GET", False)]
     client.get_item(TableName="berth", Key={"pk": {"S": "a"}})
     assert endpoint.requests == [("GET", False), ("POST", True)]
@@ -159,7 +159,7 @@ def test_a_connection_that_is_opened_early_serves_the_first_call(
 
 def test_outside_of_lambda_no_connection_is_opened_early(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_LAMBDA_INITIALIZATION_TYPE", raising=False)
-    open_connection(endpoint.client())
+    open_connection(endpoint.client)
     assert endpoint.requests == []
 
 
@@ -167,4 +167,4 @@ def test_a_connection_that_cannot_be_opened_early_fails_nothing(monkeypatch: pyt
     monkeypatch.setenv("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand")
     with socket.socket() as nobody_listens:
         nobody_listens.bind(("127.0.0.1", 0))
-        open_connection(a_client(nobody_listens.getsockname()[1]))
+        open_connection(lambda: a_client(nobody_listens.getsockname()[1]))
