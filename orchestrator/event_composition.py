@@ -7,17 +7,14 @@ tenant is alive, and because its functions must start fast.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from datetime import timedelta
+    from collections.abc import Callable
 
     from orchestrator.common.callers import ApiGateway
-    from orchestrator.common.tenant_ids import TenantId
-    from orchestrator.common.times import Clock
+    from orchestrator.event_ports import EventPorts
     from orchestrator.events.accepting import Accepting
-    from orchestrator.events.access import EventAccess
     from orchestrator.events.authorising import Authorising
     from orchestrator.events.changes import ListingChanges
     from orchestrator.events.configuring import Configuring
@@ -25,213 +22,28 @@ if TYPE_CHECKING:
     from orchestrator.events.configuring_forms import ConfiguringForms
     from orchestrator.events.configuring_keys import ConfiguringKeys
     from orchestrator.events.configuring_sources import ConfiguringSources
-    from orchestrator.events.delivery.addresses import AddressRules
     from orchestrator.events.delivery.delivering import Delivering
     from orchestrator.events.delivery.dispatching import Dispatching
     from orchestrator.events.delivery.looking import Looking
-    from orchestrator.events.delivery.ports import (
-        ConnectionChanges,
-        Connections,
-        ConnectionsById,
-        DeliveryTable,
-        ListedConnections,
-        Mails,
-        MessageQueue,
-        QueueMessages,
-        TenantQueues,
-        Webhooks,
-    )
     from orchestrator.events.delivery.recovering import Recovering
     from orchestrator.events.delivery.redispatching import Redispatching
     from orchestrator.events.delivery.replaying import Replaying
-    from orchestrator.events.delivery.replays import ManagingReplays, Replays
+    from orchestrator.events.delivery.replays import ManagingReplays
     from orchestrator.events.delivery.resending import Resending
     from orchestrator.events.delivery.sending import Sending
     from orchestrator.events.delivery.sweeping import Sweeping
     from orchestrator.events.delivery.troubles import ListingTroubles
     from orchestrator.events.inbox import Inbox
     from orchestrator.events.listing import Listing
-    from orchestrator.events.ports import (
-        Acknowledgements,
-        BilledUsage,
-        Configuration,
-        ConfigurationTable,
-        Contents,
-        EventCounts,
-        EventReads,
-        EventWrites,
-        KeyUse,
-        ListedSettings,
-        ParkedDeliveries,
-        ParkedRecords,
-        PurgeExecutions,
-        Purges,
-        RecordedChanges,
-        Remains,
-        Secrets,
-        Tenants,
-        Usage,
-        UsageCounts,
-    )
     from orchestrator.events.purging import FindingPurges, ListingPurges, Purging
     from orchestrator.events.rates import RequestQuotas
     from orchestrator.events.receiving import Receiving
-    from orchestrator.events.records import UnreadableRow
     from orchestrator.events.sending_tests import SendingTests
     from orchestrator.events.unfinished import CountingUnfinished
     from orchestrator.events.usage import Billing, Counting, ReportingUsage
     from orchestrator.events.zapier_samples import SamplingEvents
     from orchestrator.own_events.operators import OperatorsTenant
-    from orchestrator.own_events.ports import Bus, Handover
     from orchestrator.own_events.publishing import Publishing
-
-
-class EventSettings(Protocol):
-    """The settings that use cases and functions read. A function has only those that it needs."""
-
-    @property
-    def api_proof_digest(self) -> str | None: ...
-
-    @property
-    def events_environment(self) -> str: ...
-
-    @property
-    def version(self) -> str: ...
-
-    @property
-    def purge_settle(self) -> timedelta: ...
-
-    @property
-    def control_plane(self) -> str: ...
-
-    @property
-    def operators_tenant(self) -> TenantId | None: ...
-
-    @property
-    def address_rules(self) -> AddressRules: ...
-
-    @property
-    def mail_from(self) -> str | None: ...
-
-
-class EventPorts(Protocol):
-    """Everything that the use cases need from outside. ``adapters/event_ports.py`` has it on AWS."""
-
-    @property
-    def settings(self) -> EventSettings: ...
-
-    @property
-    def clock(self) -> Clock: ...
-
-    @property
-    def monotonic(self) -> Callable[[], float]:
-        """Seconds that only ever grow."""
-
-    @property
-    def tenants(self) -> Tenants: ...
-
-    @property
-    def configuration(self) -> Configuration: ...
-
-    def configuration_table(self, by: str) -> ConfigurationTable:
-        """The table, as this caller changes it."""
-
-    @property
-    def recorded_changes(self) -> RecordedChanges: ...
-
-    @property
-    def key_use(self) -> KeyUse: ...
-
-    @property
-    def usage(self) -> Usage: ...
-
-    @property
-    def secrets(self) -> Secrets: ...
-
-    @property
-    def event_writes(self) -> EventWrites: ...
-
-    @property
-    def event_reads(self) -> EventReads: ...
-
-    @property
-    def parked_deliveries(self) -> ParkedDeliveries: ...
-
-    @property
-    def acknowledgements(self) -> Acknowledgements: ...
-
-    @property
-    def contents(self) -> Contents: ...
-
-    @property
-    def webhooks(self) -> Webhooks: ...
-
-    @property
-    def tenant_queues(self) -> TenantQueues: ...
-
-    @property
-    def queue_messages(self) -> QueueMessages: ...
-
-    @property
-    def mails(self) -> Mails: ...
-
-    @property
-    def listed_settings(self) -> ListedSettings: ...
-
-    @property
-    def usage_counts(self) -> UsageCounts: ...
-
-    @property
-    def billed_usage(self) -> BilledUsage: ...
-
-    @property
-    def event_counts(self) -> EventCounts: ...
-
-    @property
-    def parked_records(self) -> ParkedRecords: ...
-
-    @property
-    def bus(self) -> Bus: ...
-
-    @property
-    def handover(self) -> Handover: ...
-
-    @property
-    def connections(self) -> Connections: ...
-
-    @property
-    def connection_changes(self) -> ConnectionChanges: ...
-
-    @property
-    def connections_by_id(self) -> ConnectionsById: ...
-
-    @property
-    def listed_connections(self) -> ListedConnections: ...
-
-    @property
-    def deliveries(self) -> DeliveryTable: ...
-
-    @property
-    def replays(self) -> Replays: ...
-
-    @property
-    def message_queue(self) -> MessageQueue: ...
-
-    def take_unreadable(self) -> Sequence[UnreadableRow]:
-        """Rows of connections that could not be read since this was last asked."""
-
-    @property
-    def purges(self) -> Purges: ...
-
-    @property
-    def remains(self) -> Remains: ...
-
-    @property
-    def purge_executions(self) -> PurgeExecutions: ...
-
-    @property
-    def access(self) -> EventAccess | None:
-        """``None`` where temporary credentials are not switched on."""
 
 
 class EventUseCases:

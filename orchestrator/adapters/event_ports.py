@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class AwsEventPorts:
-    """Implements :class:`orchestrator.event_composition.EventPorts`."""
+    """Implements :class:`orchestrator.event_ports.EventPorts`."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
