@@ -10,11 +10,13 @@ from bench.counted_table import Reads
 from bench.growth import MAX_GROWTH, REQUESTS, read_by_request
 from orchestrator.reconciling.fleet_counts import SMALL_FLEET
 
+DRY_RUN = "GET /rollouts/{id}: a dry run of all tenants"
 SMALL, LARGE = 100, 2 * SMALL_FLEET
 FLAT = (
     "GET /releases and doctor: counts by version",
     "GET /tenants: a page",
     "GET /tenants/{id}, with as many operations",
+    DRY_RUN,
 )
 
 

@@ -12,7 +12,7 @@ from orchestrator.adapters.dynamodb.tenant_values import root_cause_from, root_c
 from orchestrator.adapters.dynamodb.values import Item, moment, n, number, s, text, time
 from orchestrator.adapters.dynamodb.writes import listing
 from orchestrator.common.times import parse_timestamp
-from orchestrator.rollouts.counting import Count
+from orchestrator.rollouts.counting import Count, Reviews
 from orchestrator.rollouts.documents import spec_document, spec_from, stage_document
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.ports import Registry
@@ -32,6 +32,8 @@ from orchestrator.rollouts.records import (
     TenantOutcome,
 )
 from orchestrator.tenants.records import UnreadableEntry
+
+_RESULT, _CHANGE = "Result#", "Change#"
 
 
 def plan_row(rollout: Rollout) -> Item:
@@ -201,6 +203,24 @@ def counted(count: Count) -> Item:
         "ExpressionAttributeNames": names,
         "ExpressionAttributeValues": values,
     }
+
+
+def reviewed(outcome: TenantOutcome) -> Item:
+    """The update of the row of a dry run's findings that adds the outcome. Every count is an attribute of its own."""
+    found = [f"{_RESULT}{outcome.result}", *(f"{_CHANGE}{change}" for change in dict.fromkeys(outcome.changes))]
+    return {
+        "UpdateExpression": "ADD " + ", ".join(f"#n{number} :one" for number in range(len(found))),
+        "ExpressionAttributeNames": {f"#n{number}": name for number, name in enumerate(found)},
+        "ExpressionAttributeValues": {":one": n(1)},
+    }
+
+
+def reviews_from(item: Mapping[str, Any]) -> Reviews:
+    counts = {name: int(value["N"]) for name, value in item.items() if "N" in value}
+    return Reviews(
+        {Result(name.removeprefix(_RESULT)): count for name, count in counts.items() if name.startswith(_RESULT)},
+        {name.removeprefix(_CHANGE): count for name, count in counts.items() if name.startswith(_CHANGE)},
+    )
 
 
 def slower(pace: Pace) -> Item:
