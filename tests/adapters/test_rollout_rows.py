@@ -110,6 +110,7 @@ def test_only_a_failed_tenant_is_listed(table: RolloutTable, dynamodb: DynamoDBC
         "Version": "0.2.0",
         "Result": "RUNNING",
         "UpdatedAt": AT,
+        "ttl": int((NOON + timedelta(days=400)).timestamp()),
         "Execution": "arn:child",
         "OperationAttempt": 2,
         "FromVersion": "0.1.0",

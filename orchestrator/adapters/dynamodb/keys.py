@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from orchestrator.tenants.records import Operation, TenantState
 
 LISTING_INDEX = "Listing"
+EXPIRY = "ttl"
+"""The attribute with the time, in seconds, after which DynamoDB deletes the row."""
 UNFINISHED_OPERATIONS = "OPERATION#Started"
 
 METADATA = "METADATA"
