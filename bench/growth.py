@@ -23,6 +23,7 @@ from orchestrator.adapters.dynamodb.tenants import DynamoTable
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import timestamp
 from orchestrator.reconciling.fleet_counts import FleetCounter
+from orchestrator.rollouts.counting import reviews_of
 from orchestrator.rollouts.documents import spec_from
 from orchestrator.rollouts.finding import TenantFinder
 from orchestrator.rollouts.pacing import Pace
@@ -43,7 +44,8 @@ _VERSION, _NEXT = "1.0.0", "2.0.0"
 _ONE_TENANT = TenantId.parse("the-oldest")
 _MOVED, _REVIEWED = "20260101-000000-0001", "20260101-000000-0002"
 _FAILING = 20
-"""One of this many tenants fails in a rollout, which is what a stage tolerates by default."""
+"""One of this many tenants fails in the rollout, which is what a stage tolerates by default. Failures are read one by
+one, so a rollout with failures grows with them, and a dry run without failures does not grow."""
 _CHANGES = ("changes InboundQueue (AWS::SQS::Queue)", "changes DeadLetterQueue (AWS::SQS::Queue)")
 
 
@@ -120,13 +122,9 @@ def _counter(tenants: DynamoTable) -> FleetCounter:
 def _look_at(rollouts: RolloutTable, rollout_id: str) -> object:
     rollout = rollouts.rollout(rollout_id)
     assert rollout is not None
-    looked_at = rollouts.outcomes(rollout_id) if rollout.spec.dry_run else ()
-    return (
-        rollouts.stages(rollout_id),
-        list(rollouts.failures(rollout_id)),
-        list(looked_at),
-        rollouts.orders(rollout_id),
-    )
+    stages = rollouts.stages(rollout_id)
+    reviews = reviews_of(rollout, stages, rollouts)
+    return stages, list(rollouts.failures(rollout_id)), reviews, rollouts.orders(rollout_id)
 
 
 # Rows
@@ -142,6 +140,7 @@ def _filled(size: int) -> CountedTable:
     for rollout in (_MOVED, _REVIEWED):
         table.plant(rollout_rows.plan_row(_rollout(rollout, size)))
         table.plant(rollout_rows.stage_row(_stage(rollout, size)))
+    table.plant({**keys.reviews_key(_REVIEWED), "Result#SUCCEEDED": {"N": str(size)}})
     counts = {_VERSION: {TenantState.READY.value: size}}
     at = {"UpdatedAt": {"S": timestamp(SystemClock().now())}}
     table.plant({**keys.fleet_counts_key(), **at, "Counts": {"S": json.dumps(counts)}})
@@ -177,10 +176,10 @@ def _history_entry(number: int) -> HistoryEntry:
 
 
 def _outcome(rollout: str, number: int) -> TenantOutcome:
-    failed = number % _FAILING == 0
+    failed = rollout == _MOVED and number % _FAILING == 0
     cause = RootCause("InboundQueue", "AWS::SQS::Queue", "The queue could not be changed.") if failed else None
     result = Outcome.FAILED if failed else Outcome.SUCCEEDED
-    changes = _CHANGES if rollout == _REVIEWED and not failed else ()
+    changes = _CHANGES if rollout == _REVIEWED else ()
     item = Item(_tenant(number), _NEXT)
     return TenantOutcome(rollout, 1, item, result, _NOW, "arn:child", 1, _VERSION, root_cause=cause, changes=changes)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.rollouts.counting import Count
+from orchestrator.rollouts.counting import Count, Reviews
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.ports import Registry
 from orchestrator.rollouts.records import Item, RecordedOrder, Result, Rollout, RolloutStatus, Stage, TenantOutcome
@@ -135,6 +135,9 @@ class SimulatedRollouts:
 
     def outcomes(self, _rollout: str) -> Iterable[TenantOutcome]:
         return list(self._outcomes.values())
+
+    def reviews(self, _rollout: str) -> Reviews | None:
+        return None
 
     def failures(self, _rollout: str) -> Iterable[TenantOutcome]:
         return [each for each in self._outcomes.values() if each.result is Result.FAILED]

@@ -29,6 +29,7 @@ from orchestrator.api.rollout_answers import (
 from orchestrator.api.route import RequestT, Route
 from orchestrator.common.callers import caller
 from orchestrator.common.errors import InvalidRequest, Throttled, Unsettled
+from orchestrator.rollouts.counting import reviews_of
 from orchestrator.rollouts.refusals import unknown_rollout
 from orchestrator.tenants.fleet import list_tenants, tenant_detail
 
@@ -117,11 +118,9 @@ def _rollout(request: rollout_models.RolloutIdRequest, _by: str) -> Response:
     rollout = table.rollout(rollout_id)
     if rollout is None:
         return rollout_order_response(unknown_rollout(rollout_id))
-    # The rows of all tenants are read only for a dry run, because a fleet may have thousands.
-    looked_at = table.outcomes(rollout_id) if rollout.spec.dry_run else ()
-    return rollout_response(
-        rollout, table.stages(rollout_id), table.failures(rollout_id), looked_at, table.orders(rollout_id)
-    )
+    stages = table.stages(rollout_id)
+    reviews = reviews_of(rollout, stages, table)
+    return rollout_response(rollout, stages, table.failures(rollout_id), reviews, table.orders(rollout_id))
 
 
 def _pause_rollout(request: rollout_models.OrderRollout, by: str) -> Response:

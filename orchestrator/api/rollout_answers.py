@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
@@ -13,8 +12,9 @@ from orchestrator.api.rollout_models import MAX_CAUSES, MAX_TENANTS_PER_CAUSE
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import timestamp
 from orchestrator.rollouts.control import NothingToDo, RolloutWithStages
+from orchestrator.rollouts.counting import Reviews
 from orchestrator.rollouts.documents import spec_document, stage_document
-from orchestrator.rollouts.records import RecordedOrder, Rollout, Skip, Skipped, Stage, TenantOutcome
+from orchestrator.rollouts.records import RecordedOrder, Result, Rollout, Skip, Skipped, Stage, TenantOutcome
 from orchestrator.tenants.admission import Refused
 from orchestrator.tenants.lifecycle import Unchanged
 from orchestrator.tenants.records import RootCause, UnreadableEntry
@@ -49,17 +49,17 @@ def rollout_response(
     rollout: Rollout,
     stages: Sequence[Stage],
     failures: Iterable[TenantOutcome],
-    looked_at: Iterable[TenantOutcome],
+    reviews: Reviews,
     orders: Iterable[RecordedOrder | UnreadableEntry],
 ) -> Response:
-    """``looked_at`` has the outcomes of a dry run."""
+    """``reviews`` is what a dry run has found; other rollouts have none."""
     document = {
         **rollout_document(rollout, stages),
         "failures": group_by_cause(failures),
         "history": [_order_document(order) for order in orders],
     }
     if rollout.spec.dry_run:
-        document["changes"] = _changes_document(looked_at)
+        document["changes"] = _changes_document(reviews, in_flight=sum(stage.in_flight for stage in stages))
     return json_response(200, document)
 
 
@@ -170,15 +170,14 @@ def _skipped_document(skipped: Mapping[Skip, Skipped]) -> dict[str, object]:
     return {why.value: {"count": each.count, "tenants": list(each.tenants)} for why, each in skipped.items()}
 
 
-def _changes_document(outcomes: Iterable[TenantOutcome]) -> dict[str, object]:
-    results: Counter[str] = Counter()
-    changes: Counter[str] = Counter()
-    for outcome in outcomes:
-        results[outcome.result.value] += 1
-        changes.update(outcome.changes)
+def _changes_document(reviews: Reviews, *, in_flight: int) -> dict[str, object]:
+    results = {result.value: count for result, count in reviews.results.items()}
+    if in_flight:
+        results[Result.RUNNING.value] = in_flight
+    most_frequent = sorted(reviews.changes.items(), key=lambda change: (-change[1], change[0]))
     return {
         "tenants": dict(sorted(results.items())),
-        "resources": [{"change": change, "count": count} for change, count in changes.most_common(MAX_CAUSES)],
+        "resources": [{"change": change, "count": count} for change, count in most_frequent[:MAX_CAUSES]],
     }
 
 

@@ -224,7 +224,7 @@ class Advancing:
             interrupted = recorded_failure(outcome, audits, outcome.item.version) is None
             if found.result is Result.FAILED and interrupted:
                 continue  # The tenant gets another turn.
-            count = settlement(stage, found, in_flight=False)
+            count = settlement(stage, found, in_flight=False, dry_run=rollout.spec.dry_run)
             if self.ledger.record(count, found, before=outcome):
                 outcomes[tenant] = found
                 stage = count.added_to(stage)

@@ -6,10 +6,16 @@ written, and neither has to read again. What a turn adds is data: the table and 
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from orchestrator.rollouts.records import Result, Stage, TenantOutcome
+from orchestrator.rollouts.records import Result, Rollout, Stage, TenantOutcome
+
+if TYPE_CHECKING:
+    from orchestrator.rollouts.ports import RolloutLedger
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +33,8 @@ class Count:
     skipped: int = 0
     limit: float = 0.0
     """The growth of the stage's limit. Two turns at once may exceed the ceiling, so readers of the limit respect it."""
+    reviewed: TenantOutcome | None = None
+    """Only in a dry run: the outcome whose result and changes are counted for the rollout as a whole."""
     max_in_flight: int | None = None
     """The admission is refused unless fewer tenants than this are in flight."""
     max_failed: int | None = None
@@ -53,6 +61,36 @@ class Count:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Reviews:
+    """What a dry run has found so far, so that whoever watches it need not read the outcomes of all tenants."""
+
+    results: Mapping[Result, int]
+    changes: Mapping[str, int]
+    """The number of tenants that would have each change."""
+
+    @classmethod
+    def of(cls, outcomes: Iterable[TenantOutcome]) -> Reviews:
+        results: Counter[Result] = Counter()
+        changes: Counter[str] = Counter()
+        for outcome in outcomes:
+            if outcome.result.settled:
+                results[outcome.result] += 1
+                changes.update(set(outcome.changes))
+        return cls(results, changes)
+
+
+def reviews_of(rollout: Rollout, stages: Iterable[Stage], ledger: RolloutLedger) -> Reviews:
+    """What the dry run has found so far. ``stages`` were read before, so the reviews are at least as new."""
+    if not rollout.spec.dry_run:
+        return Reviews({}, {})
+    reviews = ledger.reviews(rollout.id)
+    if reviews is not None and sum(reviews.results.values()) >= sum(stage.settled for stage in stages):
+        return reviews
+    # No tenant was reviewed yet, or some of them before 0.9.0, which did not count.
+    return Reviews.of(ledger.outcomes(rollout.id))
+
+
 def admission(stage: Stage, at: datetime) -> Count:
     """One more tenant in flight, if the stage has room for it and not too many tenants have failed."""
     return Count(
@@ -65,7 +103,7 @@ def admission(stage: Stage, at: datetime) -> Count:
     )
 
 
-def settlement(stage: Stage, outcome: TenantOutcome, *, in_flight: bool) -> Count:
+def settlement(stage: Stage, outcome: TenantOutcome, *, in_flight: bool, dry_run: bool = False) -> Count:
     """The count of the outcome. ``in_flight`` is true if the tenant was in flight until now."""
     succeeded = outcome.result in (Result.SUCCEEDED, Result.UNCHANGED)
     return Count(
@@ -78,4 +116,5 @@ def settlement(stage: Stage, outcome: TenantOutcome, *, in_flight: bool) -> Coun
         failed=int(outcome.result is Result.FAILED),
         skipped=int(outcome.result is Result.SKIPPED),
         limit=stage.pace.growth(stage.in_flight) if in_flight and succeeded else 0.0,
+        reviewed=outcome if dry_run and outcome.result.settled else None,
     )

@@ -129,7 +129,7 @@ class Gate:
         metadata, audits = read_tenant(turn.item.tenant, self.tenants)
         if before is None and (skip := _skip(turn, rollout, metadata, audits)):
             skipped = self._outcome(turn, Result.SKIPPED, metadata, skip=skip)
-            count = settlement(stage, skipped, in_flight=False)
+            count = settlement(stage, skipped, in_flight=False, dry_run=rollout.spec.dry_run)
             return Settled(skipped.result) if self.ledger.record(count, skipped, before=before) else None
         stage = self._at_current_pace(stage)
         now = self.clock.now()
@@ -182,7 +182,9 @@ class Gate:
                 at=now,
             )
             was_in_flight = before is not None and before.execution != NO_EXECUTION
-            count = settlement(self._at_current_pace(stage), outcome, in_flight=was_in_flight)
+            count = settlement(
+                self._at_current_pace(stage), outcome, in_flight=was_in_flight, dry_run=rollout.spec.dry_run
+            )
             if self.ledger.record(count, outcome, before=before):
                 return Settled(outcome.result) if outcome.result.settled else TryAgain()
         raise Unsettled(
@@ -193,12 +195,13 @@ class Gate:
     def settle(self, turn: Turn, outcome: TenantOutcome) -> Settled:
         """Record the outcome of a dry run's review of the tenant."""
         for _ in range(_MAX_TRIES):
-            _, stage = self._read(turn)
+            rollout, stage = self._read(turn)
             before = self.ledger.tenant_outcome(turn.rollout, turn.item.tenant)
             if before is not None and before.result.settled:
                 return Settled(before.result)
             was_in_flight = before is not None and before.execution != NO_EXECUTION
-            if self.ledger.record(settlement(stage, outcome, in_flight=was_in_flight), outcome, before=before):
+            count = settlement(stage, outcome, in_flight=was_in_flight, dry_run=rollout.spec.dry_run)
+            if self.ledger.record(count, outcome, before=before):
                 return Settled(outcome.result)
         raise Unsettled(
             f"Rollout {turn.rollout}: the outcome of the dry run for tenant {turn.item.tenant} could not be recorded, "

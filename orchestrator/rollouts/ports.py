@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Protocol
 
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.rollouts.counting import Count
+from orchestrator.rollouts.counting import Count, Reviews
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.records import Item, RecordedOrder, Rollout, Stage, TenantOutcome
 from orchestrator.tenants.records import UnreadableEntry
@@ -65,6 +65,9 @@ class RolloutLedger(Protocol):
 
     def outcomes(self, rollout: str) -> Iterable[TenantOutcome]:
         """The outcomes of all tenants that had their turn or have it now."""
+
+    def reviews(self, rollout: str) -> Reviews | None:
+        """What a dry run has found so far; ``None`` if nothing was counted, as in dry runs from before 0.9.0."""
 
     def failures(self, rollout: str) -> Iterable[TenantOutcome]:
         """The outcomes of the tenants that failed. They are read from the index."""

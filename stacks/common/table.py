@@ -12,6 +12,7 @@ from constructs import Construct
 
 from orchestrator.adapters.dynamodb.keys import (
     CREATES_PREFIX,
+    EXPIRY,
     HISTORY_PREFIX,
     LISTED_ROLLOUTS,
     LISTING_INDEX,
@@ -70,6 +71,8 @@ class TenantTable(Capability):
             ),
             # Berth's own events are published from the stream. A change is told apart by the image before it.
             stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
+            # Outcomes of rollouts and requested reconciliations expire. Rows of tenants and of history do not.
+            time_to_live_attribute=EXPIRY,
             # Without the table nobody knows which tenants exist.
             deletion_protection=True,
             removal_policy=RemovalPolicy.RETAIN,

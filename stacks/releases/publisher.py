@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from aws_cdk import CustomResource, RemovalPolicy
+from aws_cdk import CustomResource, Duration, RemovalPolicy
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
@@ -20,6 +20,9 @@ from stacks.common.permissions import acknowledge, allow, statement
 from stacks.common.table import RELEASE_ROWS
 from stacks.releases.committed import digest, notes, releases_up_to
 
+MAP_RESULTS = "rollouts/results/"
+"""The prefix of the objects to which the rollouts' map state writes its results."""
+_RESULTS_EXPIRE_AFTER = Duration.days(90)
 PUBLISHED_FOR_EVER = "Each version has its own object. The prefix has only published releases."
 
 
@@ -39,6 +42,14 @@ class ReleasePublisher(Capability):
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
             enforce_ssl=True,
             versioned=True,
+            lifecycle_rules=[
+                # Nobody reads the results of the rollouts' map: outcomes are in the table.
+                s3.LifecycleRule(
+                    prefix=MAP_RESULTS,
+                    expiration=_RESULTS_EXPIRE_AFTER,
+                    noncurrent_version_expiration=Duration.days(1),
+                )
+            ],
             # Tenants' stacks are created and updated from these templates.
             removal_policy=RemovalPolicy.RETAIN,
         )

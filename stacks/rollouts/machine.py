@@ -23,6 +23,7 @@ from stacks.common.permissions import (
     statement,
 )
 from stacks.common.table import PACE_ROWS, REGISTRY_ROWS, RELEASE_ROWS, ROLLOUT_ROWS, TENANT_ROWS
+from stacks.releases.publisher import MAP_RESULTS
 from stacks.settings import Settings
 from stacks.tenants.functions import function_with_the_stack_role
 from stacks.tenants.machines import EXECUTIONS_ARE_MANY, TenantMachines, executions_of, machine
@@ -30,7 +31,7 @@ from stacks.tenants.stack_role import TenantStackRole
 
 LISTS = "rollouts/*"
 """The objects with the tenants of each stage, in the bucket of releases."""
-RESULTS = "rollouts/results/*"
+RESULTS = f"{MAP_RESULTS}*"
 """The objects to which the map state writes its results."""
 MAP_LABEL = "Turn"
 """The label of the map state in the workflow's file, which is part of the names of its executions."""

@@ -15,7 +15,7 @@ from orchestrator.adapters.dynamodb.rollouts import _MAX_TRIES, RolloutTable
 from orchestrator.api.rollout_answers import rollout_document, rollout_response
 from orchestrator.common.errors import Throttled
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.rollouts.counting import Count
+from orchestrator.rollouts.counting import Count, Reviews
 from orchestrator.rollouts.records import Order, RecordedOrder, Result, RolloutStatus, Skip, Skipped
 from orchestrator.tenants.records import UnreadableEntry
 from tests.adapters.conftest import TABLE, client
@@ -110,6 +110,7 @@ def test_only_a_failed_tenant_is_listed(table: RolloutTable, dynamodb: DynamoDBC
         "Version": "0.2.0",
         "Result": "RUNNING",
         "UpdatedAt": AT,
+        "ttl": int((NOON + timedelta(days=400)).timestamp()),
         "Execution": "arn:child",
         "OperationAttempt": 2,
         "FromVersion": "0.1.0",
@@ -252,7 +253,7 @@ def test_an_unreadable_order_is_reported_as_altered_and_hides_no_others(
     assert isinstance(readable, RecordedOrder)
     assert (readable.order, readable.altered) == (Order.ABORT, False)
 
-    history = rollout_response(rollout, stages, [], [], [unreadable, readable]).body["history"]
+    history = rollout_response(rollout, stages, [], Reviews({}, {}), [unreadable, readable]).body["history"]
     nothing = dict.fromkeys(("order", "requestedBy", "reason", "stage", "rolloutId"))
     assert isinstance(history, list)
     assert history[0] == {"at": AT, **nothing, "altered": True}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.rollouts.counting import admission, settlement
+from orchestrator.rollouts.counting import Reviews, admission, reviews_of, settlement
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.ports import Registry, RolloutLedger
 from orchestrator.rollouts.records import (
@@ -540,3 +540,40 @@ class TestCounts:
         assert not ledger.slow_down(read, replace(slower, limit=1.0))
         assert everything(ledger) == before
         assert (stage_in(ledger).pace, stage_in(ledger).in_flight, stage_in(ledger).revision) == (slower, 1, 2)
+
+
+class TestReviews:
+    """What a dry run has found is counted with each outcome."""
+
+    def test_results_and_changes_are_counted(self, ledger: RolloutLedger) -> None:
+        registered(ledger, spec=TO_LOOK)
+        assert ledger.reviews(ONE) is None
+        for name, result, changes in (
+            ("a", Result.SUCCEEDED, ("changes Q (T)", "changes A (T)")),
+            ("b", Result.SUCCEEDED, ("changes Q (T)",)),
+            ("c", Result.UNCHANGED, ()),
+            ("d", Result.SKIPPED, ()),
+        ):
+            outcome = an_outcome(name, result, changes=changes)
+            count = settlement(stage_in(ledger), outcome, in_flight=False, dry_run=True)
+            assert ledger.record(count, outcome, before=None)
+            assert not ledger.record(count, outcome, before=None)
+        counted = present(ledger.reviews(ONE))
+        assert counted.results == {Result.SUCCEEDED: 2, Result.UNCHANGED: 1, Result.SKIPPED: 1}
+        assert counted.changes == {"changes Q (T)": 2, "changes A (T)": 1}
+        assert reviews_of(rollout_in(ledger), ledger.stages(ONE), ledger) == Reviews.of(ledger.outcomes(ONE)) == counted
+
+    def test_tenants_that_were_reviewed_without_being_counted_are_read(self, ledger: RolloutLedger) -> None:
+        registered(ledger, spec=TO_LOOK)
+        record(ledger, an_outcome("a", Result.SUCCEEDED, changes=("changes Q (T)",)))
+        counted = an_outcome("b", Result.UNCHANGED)
+        count = settlement(stage_in(ledger), counted, in_flight=False, dry_run=True)
+        assert ledger.record(count, counted, before=None)
+        reviews = reviews_of(rollout_in(ledger), ledger.stages(ONE), ledger)
+        assert reviews == Reviews({Result.SUCCEEDED: 1, Result.UNCHANGED: 1}, {"changes Q (T)": 1})
+
+    def test_a_rollout_that_moves_tenants_counts_no_reviews(self, ledger: RolloutLedger) -> None:
+        registered(ledger)
+        record(ledger, an_outcome("a", Result.SUCCEEDED))
+        assert ledger.reviews(ONE) is None
+        assert reviews_of(rollout_in(ledger), ledger.stages(ONE), ledger) == Reviews({}, {})

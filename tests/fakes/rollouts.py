@@ -8,7 +8,7 @@ from datetime import datetime
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import parse_timestamp, timestamp
-from orchestrator.rollouts.counting import Count
+from orchestrator.rollouts.counting import Count, Reviews
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.ports import Registry
 from orchestrator.rollouts.records import Item, RecordedOrder, Result, Rollout, RolloutStatus, Stage, TenantOutcome
@@ -22,6 +22,7 @@ class InMemoryRollouts:
         self._rollouts: dict[str, Rollout] = {}
         self._stages: dict[tuple[str, int], Stage] = {}
         self._outcomes: dict[tuple[str, TenantId], TenantOutcome] = {}
+        self._reviewed: dict[str, list[TenantOutcome]] = {}
         self._registry = Registry(frozenset(), 0)
         self._orders: list[RecordedOrder] = []
 
@@ -90,6 +91,10 @@ class InMemoryRollouts:
         keys = sorted((key for key in self._outcomes if key[0] == rollout), key=lambda key: key[1].value)
         return [self._outcomes[key] for key in keys]
 
+    def reviews(self, rollout: str) -> Reviews | None:
+        reviewed = self._reviewed.get(rollout)
+        return Reviews.of(reviewed) if reviewed else None
+
     def failures(self, rollout: str) -> Iterable[TenantOutcome]:
         return [each for each in self.outcomes(rollout) if each.result is Result.FAILED]
 
@@ -109,6 +114,8 @@ class InMemoryRollouts:
             return False
         self._stages[place] = count.added_to(stage)
         self._outcomes[key] = outcome
+        if count.reviewed:
+            self._reviewed.setdefault(count.rollout, []).append(count.reviewed)
         return True
 
     def slow_down(self, stage: Stage, pace: Pace) -> bool:

@@ -86,9 +86,9 @@ def test_the_table_is_retained_protected_and_backed_up(control_plane_template: T
             "Properties": {
                 "BillingMode": "PAY_PER_REQUEST",
                 "DeletionProtectionEnabled": True,
+                "TimeToLiveSpecification": {"AttributeName": "ttl", "Enabled": True},
                 "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
                 "SSESpecification": {"SSEEnabled": True},
-                "TimeToLiveSpecification": Match.absent(),
                 "TableName": Match.absent(),
             },
         },

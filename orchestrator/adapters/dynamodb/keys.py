@@ -11,6 +11,7 @@
 | rollout  | ROLLOUT#{id}     | PLAN                                                     |
 | stage    | ROLLOUT#{id}     | STAGE#{number, two digits}                               |
 | outcome  | ROLLOUT#{id}     | TENANT#{tenant id}                                       |
+| what a dry run has found | ROLLOUT#{id} | REVIEWS                                      |
 | registry | ROLLOUTS         | REGISTRY                                                 |
 | pace     | PACE             | CLOUDFORMATION                                           |
 | reconciliation | RECONCILIATION | {id}                                                 |
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
     from orchestrator.tenants.records import Operation, TenantState
 
 LISTING_INDEX = "Listing"
+EXPIRY = "ttl"
+"""The attribute with the time, in seconds, after which DynamoDB deletes the row."""
 UNFINISHED_OPERATIONS = "OPERATION#Started"
 
 METADATA = "METADATA"
@@ -217,6 +220,10 @@ def stage_of(sk: str) -> int:
 
 def outcome_key(rollout: str, tenant: TenantId) -> Key:
     return key(rollout_pk(rollout), f"{OUTCOME_PREFIX}{tenant}")
+
+
+def reviews_key(rollout: str) -> Key:
+    return key(rollout_pk(rollout), "REVIEWS")
 
 
 def tenant_of_outcome(sk: str) -> TenantId:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
+from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.adapters.aws import throttling
 from orchestrator.adapters.dynamodb import keys
 from orchestrator.adapters.dynamodb.reads import Reads
-from orchestrator.adapters.dynamodb.values import Item, s, time
+from orchestrator.adapters.dynamodb.values import Item, expiry, s, time
 from orchestrator.common.times import parse_timestamp, timestamp
 from orchestrator.reconciling.fleet_counts import FleetCounts
 from orchestrator.reconciling.records import (
+    LATEST_SCAN,
+    SETTLING,
+    SURVEY,
     Coverage,
     Finding,
     Kind,
@@ -28,6 +32,10 @@ from orchestrator.tenants.records import TenantState
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_lambda import LambdaClient
+
+KEPT_FOR = timedelta(days=90)
+"""The time for which a requested reconciliation is kept. Scheduled ones replace each other."""
+_SCHEDULED = frozenset({SETTLING, SURVEY, LATEST_SCAN})
 
 _MAX_TEXT = 1_000
 """Characters per text of a finding, so that one finding leaves room for the others."""
@@ -96,6 +104,7 @@ class LambdaReconciliations:
 def _row(reconciliation: Reconciliation) -> Item:
     return {
         **keys.reconciliation_key(reconciliation.id),
+        **({} if reconciliation.id in _SCHEDULED else {keys.EXPIRY: expiry(reconciliation.updated_at + KEPT_FOR)}),
         "RequestedBy": s(reconciliation.by),
         "Status": s(reconciliation.status),
         "Reason": s(reconciliation.reason),

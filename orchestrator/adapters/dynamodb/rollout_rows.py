@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 from orchestrator.adapters.dynamodb import keys
 from orchestrator.adapters.dynamodb.rows import UNREADABLE
 from orchestrator.adapters.dynamodb.tenant_values import root_cause_from, root_cause_value
-from orchestrator.adapters.dynamodb.values import Item, moment, n, number, s, text, time
+from orchestrator.adapters.dynamodb.values import Item, expiry, moment, n, number, s, text, time
 from orchestrator.adapters.dynamodb.writes import listing
 from orchestrator.common.times import parse_timestamp
-from orchestrator.rollouts.counting import Count
+from orchestrator.rollouts.counting import Count, Reviews
 from orchestrator.rollouts.documents import spec_document, spec_from, stage_document
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.ports import Registry
@@ -32,6 +33,12 @@ from orchestrator.rollouts.records import (
     TenantOutcome,
 )
 from orchestrator.tenants.records import UnreadableEntry
+
+KEPT_FOR = timedelta(days=400)
+"""The time for which the outcomes of tenants are kept: as long as changes of the event plane. A rollout can be undone,
+and its failed tenants retried, while they are there. The rollout, its stages and its orders are kept for ever."""
+
+_RESULT, _CHANGE = "Result#", "Change#"
 
 
 def plan_row(rollout: Rollout) -> Item:
@@ -203,6 +210,24 @@ def counted(count: Count) -> Item:
     }
 
 
+def reviewed(outcome: TenantOutcome) -> Item:
+    """The update of the row of a dry run's findings that adds the outcome. Every count is an attribute of its own."""
+    found = [f"{_RESULT}{outcome.result}", *(f"{_CHANGE}{change}" for change in dict.fromkeys(outcome.changes))]
+    return {
+        "UpdateExpression": "SET #ttl = :ttl ADD " + ", ".join(f"#n{number} :one" for number in range(len(found))),
+        "ExpressionAttributeNames": {f"#n{number}": name for number, name in enumerate(found)} | {"#ttl": keys.EXPIRY},
+        "ExpressionAttributeValues": {":one": n(1), ":ttl": expiry(outcome.updated_at + KEPT_FOR)},
+    }
+
+
+def reviews_from(item: Mapping[str, Any]) -> Reviews:
+    counts = {name: int(value["N"]) for name, value in item.items() if "N" in value}
+    return Reviews(
+        {Result(name.removeprefix(_RESULT)): count for name, count in counts.items() if name.startswith(_RESULT)},
+        {name.removeprefix(_CHANGE): count for name, count in counts.items() if name.startswith(_CHANGE)},
+    )
+
+
 def slower(pace: Pace) -> Item:
     """The update of a stage's row that stores the pace, unless as many throttles were seen before."""
     return {
@@ -223,6 +248,7 @@ def outcome_row(outcome: TenantOutcome) -> Item:
         "Version": s(outcome.item.version),
         "Result": s(outcome.result),
         "UpdatedAt": time(outcome.updated_at),
+        keys.EXPIRY: expiry(outcome.updated_at + KEPT_FOR),
         "Execution": s(outcome.execution),
         **_without_none(
             OperationAttempt=n(outcome.operation_attempt) if outcome.operation_attempt else None,

@@ -16,7 +16,7 @@ from orchestrator.adapters.dynamodb.values import Item, n, number, s
 from orchestrator.adapters.dynamodb.writes import Writes
 from orchestrator.common.errors import Throttled
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.rollouts.counting import Count
+from orchestrator.rollouts.counting import Count, Reviews
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.ports import Registry
 from orchestrator.rollouts.records import RecordedOrder, Result, Rollout, RolloutStatus, Stage, TenantOutcome
@@ -87,6 +87,10 @@ class RolloutTable:
 
     def outcomes(self, rollout: str) -> Iterable[TenantOutcome]:
         return map(rollout_rows.outcome_from, self._reads.partition(keys.rollout_pk(rollout), keys.OUTCOME_PREFIX))
+
+    def reviews(self, rollout: str) -> Reviews | None:
+        item = self._reads.get(keys.reviews_key(rollout))
+        return rollout_rows.reviews_from(item) if item else None
 
     def failures(self, rollout: str) -> Iterable[TenantOutcome]:
         return map(rollout_rows.outcome_from, self._reads.listed(keys.listed_failures(rollout)))
@@ -193,7 +197,11 @@ class RolloutTable:
                 values={":running": s(Result.RUNNING), ":before": s(before.execution)},
                 names={"#result": "Result", "#execution": "Execution"},
             )
-        return [{"Update": update | rollout_rows.counted(count)}, put]
+        writes: list[Item] = [{"Update": update | rollout_rows.counted(count)}, put]
+        if count.reviewed:
+            of_all = {"TableName": self._table, "Key": keys.reviews_key(count.rollout)}
+            writes.append({"Update": of_all | rollout_rows.reviewed(count.reviewed)})
+        return writes
 
     def _transact(self, writes: list[Any], *, tries: int = 1) -> bool:
         """``False`` if a condition failed or another write conflicted: the caller reads again.

@@ -23,6 +23,10 @@ def n(value: int) -> dict[str, str]:
     return {"N": str(value)}
 
 
+def expiry(moment: datetime) -> Item:
+    return n(int(moment.timestamp()))
+
+
 def time(value: datetime) -> dict[str, str]:
     return {"S": timestamp(value)}
 

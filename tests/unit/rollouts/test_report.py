@@ -23,6 +23,7 @@ from orchestrator.api.rollout_models import MAX_CAUSES, MAX_TENANTS_PER_CAUSE
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import timestamp
 from orchestrator.rollouts.control import NothingToDo, RolloutWithStages
+from orchestrator.rollouts.counting import Reviews
 from orchestrator.rollouts.records import (
     Item,
     Order,
@@ -51,6 +52,8 @@ from tests.unit.rollouts.world import (
     tenant,
     tenants,
 )
+
+NO_REVIEWS = Reviews({}, {})
 
 
 def a_failure(who: TenantId, cause: RootCause | None = QUEUE_TABOO) -> TenantOutcome:
@@ -205,7 +208,7 @@ def an_order() -> RecordedOrder:
 
 
 def test_a_rollouts_document_contains_its_failures() -> None:
-    response = rollout_response(a_rollout(), [a_stage()], [a_failure(tenant("acme"))], [], [an_order()])
+    response = rollout_response(a_rollout(), [a_stage()], [a_failure(tenant("acme"))], NO_REVIEWS, [an_order()])
 
     assert response.status == 200
     assert response.body["failures"] == group_by_cause([a_failure(tenant("acme"))])
@@ -231,7 +234,7 @@ def test_a_dry_runs_document_contains_the_number_of_changes_and_the_resources() 
         replace(a_failure(tenant("d")), changes=("changes Q",)),
     ]
 
-    response = rollout_response(a_rollout(a_spec(dry_run=True)), [a_stage()], looked_at[3:], looked_at, [])
+    response = rollout_response(a_rollout(a_spec(dry_run=True)), [a_stage()], looked_at[3:], Reviews.of(looked_at), [])
 
     assert response.body["changes"] == {
         "tenants": {"FAILED": 1, "SUCCEEDED": 2, "UNCHANGED": 1},
@@ -247,7 +250,7 @@ def test_the_largest_possible_rollout_fits_into_a_response() -> None:
     rollout = replace(a_rollout(spec, reason="x" * 2_000), skipped=skipped)
     failures = [a_failure(who, RootCause("x" * 255, "y" * 255, f"{n}{'z' * 990}")) for n, who in enumerate(named)]
 
-    response = rollout_response(rollout, stages, failures, [], [replace(an_order(), reason="x" * 500)] * 100)
+    response = rollout_response(rollout, stages, failures, NO_REVIEWS, [replace(an_order(), reason="x" * 500)] * 100)
 
     assert len(json.dumps(response.body)) < 300_000
 
