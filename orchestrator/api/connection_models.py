@@ -66,6 +66,14 @@ ConnectionStatus = Annotated[
         "for days, or whose receiver says that it is gone; then its deliveries fail.",
     ),
 ]
+ConnectionTrouble = Annotated[
+    troubles.Trouble,
+    Meta(
+        title="ConnectionTrouble",
+        description="disabled: its deliveries fail. failing: its receiver has failed for minutes, and its deliveries "
+        "wait. paused: somebody has paused it, and its deliveries wait.",
+    ),
+]
 Address = Annotated[
     str,
     Meta(
@@ -213,14 +221,7 @@ class TroubledConnection(EventWire, frozen=True, kw_only=True):
     tenant_id: TenantIdText
     connection_id: ConnectionId
     name: ResourceName
-    trouble: Annotated[
-        troubles.Trouble,
-        Meta(
-            title="ConnectionTrouble",
-            description="disabled: its deliveries fail. failing: its receiver has failed for minutes, and its "
-            "deliveries wait. paused: somebody has paused it, and its deliveries wait.",
-        ),
-    ]
+    trouble: ConnectionTrouble
     reason: Annotated[str | None, Meta(description="Why the connection is disabled.")]
     failing_since: Annotated[Moment | None, Meta(description="The first failure since the last success.")]
 

@@ -49,8 +49,8 @@ ResendResult = Annotated[
         title="ResendResult",
         description="sent: a new round of tries has begun. due: the delivery waited for a retry, and is tried now. "
         "trying: it is being tried at this moment. parked: it goes out when the connection is resumed. exhausted: it "
-        f"is not sent, because it was tried {rounds.MOST_TRIES} times, or the event was sent to "
-        f"{rounds.MOST_CONNECTIONS} other connections.",
+        f"is not sent, because it was tried {rounds.MAX_TRIES} times, or the event was sent to "
+        f"{rounds.MAX_CONNECTIONS} other connections.",
     ),
 ]
 ReplayId = Annotated[

@@ -25,9 +25,9 @@ from orchestrator.events.delivery.redispatching import SETTLES_IN
 from orchestrator.events.delivery.transitions import Transition
 from orchestrator.events.statuses import EventStatus
 
-MOST_TRIES = 100
+MAX_TRIES = 100
 """Of one delivery, in all rounds. A round that has begun goes on to its end."""
-MOST_CONNECTIONS = 100
+MAX_CONNECTIONS = 100
 """That one event is sent to, with those that were made later. Its row has an entry for each."""
 
 
@@ -94,7 +94,7 @@ def is_exhausted(event: DispatchedEvent, after: Delivery) -> bool:
     """True if another round would make the rows of the event grow too much. Every try is one of them."""
     entries = event.entries or {}
     is_new = after.ref.connection_id not in entries
-    return after.tries_before >= MOST_TRIES or (is_new and len(entries) >= MOST_CONNECTIONS)
+    return after.tries_before >= MAX_TRIES or (is_new and len(entries) >= MAX_CONNECTIONS)
 
 
 def _new_round(

@@ -153,7 +153,7 @@ class TestResend:
         self, commands: DeliveryCommands, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         event_id = commands.world.failed()
-        monkeypatch.setattr(rounds, "MOST_TRIES", 1)
+        monkeypatch.setattr(rounds, "MAX_TRIES", 1)
         result = commands.berth("resend", "acme", event_id)
         assert result.exit_code == ExitCode.OK
         assert "is not sent again, because it was sent too often" in " ".join(result.stdout.split())

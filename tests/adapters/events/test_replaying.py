@@ -445,7 +445,7 @@ def test_a_replay_skips_a_delivery_that_was_tried_too_often(
     mixed: tuple[DeliveryWorld, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world, events = mixed
-    monkeypatch.setattr(rounds, "MOST_TRIES", 1)
+    monkeypatch.setattr(rounds, "MAX_TRIES", 1)
     replay = _start(world, include_delivered=True)
     _move(world)
     world.deliver()

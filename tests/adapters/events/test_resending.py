@@ -375,7 +375,7 @@ def test_what_was_resent_is_no_longer_listed_as_failed(deliveries: DeliveryWorld
 
 def test_a_delivery_is_tried_only_so_often_in_all(deliveries: DeliveryWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each try is a row. Somebody who resends in a loop must not make them grow without an end."""
-    monkeypatch.setattr(rounds, "MOST_TRIES", 3)
+    monkeypatch.setattr(rounds, "MAX_TRIES", 3)
     deliveries.connect()
     event_id = _failed(deliveries)
     for _ in range(2):
@@ -390,7 +390,7 @@ def test_an_event_is_sent_only_to_so_many_connections(
     deliveries: DeliveryWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The row of an event has an entry for each, also for those that were made later, and deleted since."""
-    monkeypatch.setattr(rounds, "MOST_CONNECTIONS", 1)
+    monkeypatch.setattr(rounds, "MAX_CONNECTIONS", 1)
     deliveries.connect()
     event_id = deliveries.send()
     deliveries.connect(SECOND)
