@@ -18,8 +18,6 @@ from orchestrator.tenants.records import THROTTLING, RootCause
 
 MUTATIONS, READS = 2, 5
 """The minimum numbers of calls of one update."""
-STATES = 9
-"""The minimum number of states that one update enters."""
 
 _AWAIT_REVIEW_SECONDS = 3.0
 
