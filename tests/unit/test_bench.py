@@ -31,7 +31,7 @@ from bench.rollout_simulation import (
     simulate,
 )
 from bench.simulated_aws import FAULTY, QUIET, Conditions, Quota
-from bench.simulated_update import MUTATIONS, READS
+from bench.simulated_update import MUTATIONS, READS, REVIEWED_MUTATIONS, REVIEWED_READS
 from orchestrator.client.transport import ApiAnswer
 from orchestrator.tenants.ports import Publication
 from tests.fakes.examples import ACME, NEXT_VERSION, NOON, QUEUE, QUEUE_TABOO, VERSION, a_run, an_attempt
@@ -82,8 +82,9 @@ def test_an_update_makes_these_calls_when_nothing_goes_wrong() -> None:
     ran = rollout.run()
 
     assert ran.throttled_calls == 0
-    assert rollout.aws.mutations.granted == SMALL * MUTATIONS
-    assert rollout.aws.reads.granted == SMALL * READS
+    # Only the first tenant, alone in its stage, is reviewed by a change set of its own.
+    assert rollout.aws.mutations.granted == REVIEWED_MUTATIONS + (SMALL - 1) * MUTATIONS
+    assert rollout.aws.reads.granted == REVIEWED_READS + (SMALL - 1) * READS
 
 
 def test_the_floor_is_one_mutating_call_per_tenant() -> None:
