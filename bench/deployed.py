@@ -7,7 +7,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -76,10 +76,15 @@ class Deployed:
 
 
 @contextmanager
-def deployed(**context: str) -> Iterator[Deployed]:
-    """A deployed control plane. ``context`` has settings that override the local ones."""
+def deployed(*, real_waits: bool = False, **context: str) -> Iterator[Deployed]:
+    """A deployed control plane. ``context`` has settings that override the local ones.
+
+    With ``real_waits``, Wait states take as long as on AWS.
+    """
     with tempfile.TemporaryDirectory() as home:
         emulator = Emulator(port=free_port(), home=Path(home), keep_state=False)
+        if real_waits:
+            emulator = replace(emulator, wait_scale=1.0)
         emulator.start()
         try:
             yield Deployed(emulator, deploy(emulator, lambda _step: None, **context))

@@ -13,15 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 
 from bench.measure import Result
-from bench.simulated_aws import (
-    EXECUTIONS_PER_SECOND,
-    FAULTY,
-    QUIET,
-    TRANSITIONS_PER_SECOND,
-    Conditions,
-    SimulatedAws,
-    Steps,
-)
+from bench.simulated_aws import FAULTY, QUIET, Conditions, SimulatedAws, Steps
 from bench.simulated_ledger import (
     NEW,
     OLD,
@@ -31,7 +23,7 @@ from bench.simulated_ledger import (
     SimulatedRollouts,
     SimulatedTenants,
 )
-from bench.simulated_update import MUTATIONS, READS, STATES, SimulatedUpdate
+from bench.simulated_update import SimulatedUpdate
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.advancing import Advancing, Bake, NotSucceeded, RunStage, Succeeded
 from orchestrator.rollouts.documents import spec_from
@@ -66,8 +58,6 @@ _DOCUMENT = {
 
 # The number of events that a state adds to the history of its execution.
 _TASK, _CHOICE, _WAIT, _MAP, _FIRST_AND_LAST = 5, 2, 2, 6, 5
-_CHILD_STATES = 7
-"""States of a child that is admitted at once: Enter, Admit, IsAdmitted, Upgrade, RecordOutcome, IsRecorded, Done."""
 _AGAIN_SECONDS = 5
 """The pause before a child retries its tenant."""
 
@@ -79,7 +69,7 @@ class Ran:
     status: str
     seconds: float
     floor: float
-    """The minimum seconds that the quotas allow, for the calls that these tenants need."""
+    """The seconds that one mutating call per tenant needs: no update can do with fewer calls."""
     last_stacks_seconds: float
     """The part of the time in which stages only waited for their last stacks."""
     peak_in_flight: int
@@ -255,15 +245,12 @@ class SimulatedRollout:
 
 
 def floor(tenants: int, conditions: Conditions) -> float:
-    """The minimum seconds that the tightest quota needs for the calls that are necessary."""
-    failing = round(tenants * conditions.failing)
-    return max(
-        _seconds(tenants * MUTATIONS, conditions.mutations_per_second, conditions),
-        # For a failing tenant, the stack's events are read twice.
-        _seconds(tenants * READS + failing * 2, conditions.reads_per_second, conditions),
-        tenants * 2 / EXECUTIONS_PER_SECOND,
-        tenants * (STATES + _CHILD_STATES) / TRANSITIONS_PER_SECOND,
-    )
+    """The minimum seconds of a rollout that calls UpdateStack once per tenant, and makes no other call.
+
+    It does not depend on how Berth makes its updates, so that a design with fewer calls is seen to be faster. The other
+    quotas allow more: CloudFormation's for reading calls, and Step Functions' for executions and transitions.
+    """
+    return _seconds(tenants, conditions.mutations_per_second, conditions)
 
 
 def _seconds(calls: int, per_second: float, conditions: Conditions) -> float:
@@ -287,9 +274,13 @@ def rollout_simulation() -> list[Result]:
     with ProcessPoolExecutor() as pool:
         fleet = list(pool.map(_account, range(1, ACCOUNTS + 1)))
     return [
-        *_results(f"rollout of {TENANTS_PER_ACCOUNT:,} tenants, quiet", [quiet]),
-        *_results(f"rollout of {TENANTS_PER_ACCOUNT:,} tenants, with faults", [faulty]),
-        *_results(f"rollout of {TENANTS_PER_ACCOUNT * ACCOUNTS:,} tenants in {ACCOUNTS} accounts, with faults", fleet),
+        *_results(f"rollout of {TENANTS_PER_ACCOUNT:,} tenants, quiet", [quiet], "<= 1.05"),
+        *_results(f"rollout of {TENANTS_PER_ACCOUNT:,} tenants, with faults", [faulty], "<= 1.10"),
+        *_results(
+            f"rollout of {TENANTS_PER_ACCOUNT * ACCOUNTS:,} tenants in {ACCOUNTS} accounts, with faults",
+            fleet,
+            "<= 1.10",
+        ),
     ]
 
 
@@ -318,17 +309,17 @@ def _account(seed: int) -> Ran:
     return simulate(TENANTS_PER_ACCOUNT, FAULTY, seed)
 
 
-def _results(name: str, ran: Sequence[Ran]) -> list[Result]:
+def _results(name: str, ran: Sequence[Ran], aim: str) -> list[Result]:
     """Results of several independent accounts: the slowest, the maximum, or the sum."""
     slowest = max(ran, key=lambda each: each.seconds)
     expected = sum(each.succeeded + each.failed for each in ran)
     return [
-        Result(f"{name}: time / what CloudFormation's quotas allow", round(slowest.ratio, 3), "x", "<= 1.10"),
+        Result(f"{name}: time / one mutating call per tenant", round(slowest.ratio, 3), "x", aim),
         Result(f"{name}: time", round(slowest.seconds / 60, 1), "min", ""),
         Result(
             f"{name}: of it, waiting for stages' last stacks", round(slowest.last_stacks_seconds / 60, 1), "min", ""
         ),
-        Result(f"{name}: what the quotas allow", round(slowest.floor / 60, 1), "min", ""),
+        Result(f"{name}: what one mutating call per tenant takes", round(slowest.floor / 60, 1), "min", ""),
         Result(f"{name}: most in flight", max(each.peak_in_flight for each in ran), "", ""),
         Result(f"{name}: throttled calls", sum(each.throttled_calls for each in ran), "", ""),
         Result(f"{name}: calls given up as throttled", sum(each.given_up_calls for each in ran), "", ""),

@@ -39,6 +39,8 @@ class SimulatedTenants:
             for tenant in tenants
         }
         self._updates: dict[TenantId, Audit] = {}
+        self.reviewed = False
+        """True once a review of the move from the old to the new release is kept. All tenants make the same move."""
 
     def metadata(self, tenant: TenantId) -> Metadata | None:
         return self._metadata.get(tenant)

@@ -1,8 +1,9 @@
 """Simulates one tenant's update: the states of ``statemachines/update_tenant.asl.json``, and their functions' calls.
 
-The calls are those that the functions really make: two calls that change something (CreateChangeSet, ExecuteChangeSet)
-and five that read (DescribeStacks in ReviewChanges, StartStack, AwaitStack and InspectStack; DescribeChangeSet in
-StartStack).
+The calls are those that the functions really make: one call that changes something (UpdateStack), and three that read
+(DescribeStacks in StartStack, AwaitStack and InspectStack). Until a change set of this move was reviewed, an update
+makes two calls that change something (CreateChangeSet, ExecuteChangeSet) and two more that read (DescribeChangeSet and
+GetTemplate), and inspects its stack once more.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.deadlines import DEADLINE
 from orchestrator.tenants.records import THROTTLING, RootCause
 
-MUTATIONS, READS = 2, 5
-"""The minimum numbers of calls of one update."""
-STATES = 9
-"""The minimum number of states that one update enters."""
+MUTATIONS, READS = 1, 3
+"""The numbers of calls of an update whose move was reviewed before."""
+REVIEWED_MUTATIONS, REVIEWED_READS = 2, 6
+"""The numbers of calls of an update that is reviewed by a change set of its own."""
 
 _AWAIT_REVIEW_SECONDS = 3.0
 
-_STARTED, _AGAIN = "started", "again"
+_STARTED, _REVIEWING, _AGAIN = "started", "reviewing", "again"
 _DONE, _WORKING, _FAILED = "done", "working", "failed"
 
 Outcome = Generator[float | None, None, str]
@@ -46,7 +47,6 @@ class SimulatedUpdate:
         aws, started_at = self.aws, self.aws.clock.seconds
         yield from self._state(states=2)  # Begin, HasBegun
         self.tenants.begin(self.tenant, self.attempt)
-        yield from self._review()
         while True:
             outcome = yield from self._start_and_inspect()
             if outcome == _DONE:
@@ -58,19 +58,14 @@ class SimulatedUpdate:
                 return (yield from self._record_failure(cause))
             if aws.clock.seconds - started_at > DEADLINE.total_seconds():
                 return (yield from self._record_failure(RootCause("", THROTTLING, "Never had the time.")))
-            yield from aws.enter()  # PauseBeforeStart
-            yield 1.0 + int(aws.chance.random() * 10)
+            yield from aws.enter()  # AwaitReview or PauseBeforeStart
+            yield _AWAIT_REVIEW_SECONDS if outcome == _REVIEWING else 1.0 + int(aws.chance.random() * 10)
 
-    def _review(self) -> Generator[float | None, None, None]:
-        yield from self._state()  # ReviewChanges
-        if (yield from self.aws.call(self.aws.reads)):
-            yield from self._create_change_set()
-        yield from self.aws.enter()  # AwaitReview
-        yield _AWAIT_REVIEW_SECONDS
-
-    def _create_change_set(self) -> Generator[float | None, None, None]:
-        if (yield from self.aws.call(self.aws.mutations)):
-            self.reviewable_at = self.aws.clock.seconds + self._review_seconds()
+    def _create_change_set(self) -> Outcome:
+        if not (yield from self.aws.call(self.aws.mutations)):
+            return _AGAIN
+        self.reviewable_at = self.aws.clock.seconds + self._review_seconds()
+        return _REVIEWING
 
     def _start_and_inspect(self) -> Outcome:
         """Start the change, and inspect the stack until it has settled or the change has to be started again."""
@@ -79,8 +74,8 @@ class SimulatedUpdate:
         while True:
             yield from self._await(started)
             yield from self._state(states=2)  # InspectStack, HasSettled
-            if started == _AGAIN:
-                return _AGAIN
+            if started != _STARTED:
+                return started
             outcome = yield from self._inspect()
             if outcome != _WORKING:
                 return outcome
@@ -91,23 +86,34 @@ class SimulatedUpdate:
             return _AGAIN
         if self.settled_at is not None:
             return _STARTED
-        if not (yield from aws.call(aws.reads)):
-            return _AGAIN
-        if self.reviewable_at is None:
-            yield from self._create_change_set()
-            return _AGAIN
-        if aws.clock.seconds < self.reviewable_at:
-            return _AGAIN
+        if self.reviewable_at is not None:
+            reviewed = yield from self._read_change_set()
+            if reviewed != _STARTED:
+                return reviewed
+        elif not self.tenants.reviewed:
+            return (yield from self._create_change_set())
         if not (yield from aws.call(aws.mutations)):
             return _AGAIN
         self.settled_at = aws.clock.seconds + self._stack_seconds()
+        return _STARTED
+
+    def _read_change_set(self) -> Outcome:
+        """DescribeChangeSet, then GetTemplate if the change set is ready."""
+        aws = self.aws
+        if not (yield from aws.call(aws.reads)):
+            return _AGAIN
+        if self.reviewable_at is None or aws.clock.seconds < self.reviewable_at:
+            return _REVIEWING
+        if not (yield from aws.call(aws.reads)):
+            return _AGAIN
+        self.tenants.reviewed = True
         return _STARTED
 
     def _await(self, started: str) -> Generator[float | None, None, None]:
         """Wait for CloudFormation's event, unless the stack has already settled."""
         aws = self.aws
         yield from self._state()  # AwaitStack
-        if started == _AGAIN:
+        if started != _STARTED:
             return
         seen = yield from aws.call(aws.reads)
         settled_at = self.settled_at or 0.0

@@ -40,8 +40,7 @@ if TYPE_CHECKING:
         Draining,
         Empty,
         GaveUp,
-        Gone,
-        NotReady,
+        Inspection,
         Published,
         Removed,
         Reviewing,
@@ -190,7 +189,10 @@ class UseCases:
     def drafting(self) -> Drafting:
         from orchestrator.tenants.updating import Drafting
 
-        return Drafting(self.ports.ledger, self.ports.parameters, self.ports.new_name)
+        ports = self.ports
+        return Drafting(
+            ports.ledger, ports.parameters, ports.new_name, ports.releases, ports.reviews, ports.published_templates
+        )
 
     def review_changes(self, run: Run) -> Reviewing:
         from orchestrator.tenants.tenant_stack import review_changes
@@ -230,7 +232,7 @@ class UseCases:
             executions=ports.executions,
         )
 
-    def inspect_stack(self, run: Run, *, started: Start) -> Done | Gone | NotReady | Working | Again | GaveUp:
+    def inspect_stack(self, run: Run, *, started: Start) -> Inspection:
         from orchestrator.tenants.tenant_stack import inspect_stack
 
         ports = self.ports

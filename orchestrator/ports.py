@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         StackSurvey,
         UnlistedTenants,
     )
-    from orchestrator.releases.ports import Parameters, Releases, TemplateStore
+    from orchestrator.releases.ports import Parameters, PublishedTemplates, Releases, TemplateStore
     from orchestrator.rollouts.ports import Alarms, Manifests, RolloutExecutions, RolloutLedger, Throttling
     from orchestrator.tenants.credentials import CredentialsIssuer
     from orchestrator.tenants.ledger import Ledger
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         FleetReader,
         NewName,
         Queues,
+        Reviews,
         StackResources,
         Stacks,
         TenantReader,
@@ -135,6 +136,12 @@ class Ports(Protocol):
 
     @property
     def templates(self) -> TemplateStore: ...
+
+    @property
+    def published_templates(self) -> PublishedTemplates: ...
+
+    @property
+    def reviews(self) -> Reviews: ...
 
     @property
     def create_counts(self) -> CreateCounts: ...

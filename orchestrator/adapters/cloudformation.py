@@ -136,6 +136,25 @@ class CloudFormationStacks:
                 DeploymentConfig=self._deployment,
             )
 
+    def update(self, tenant: TenantId, stack_id: str, *, release: Release, template: str, client_token: str) -> bool:
+        try:
+            with self._throttling():
+                self._client.update_stack(
+                    StackName=stack_id,
+                    TemplateBody=template,
+                    Parameters=self._stack_parameters(tenant, release),
+                    RoleARN=self._service_role,
+                    ClientRequestToken=client_token,
+                    DeploymentConfig=self._deployment,
+                )
+        except ClientError as error:
+            if _has_nothing_to_change(error):
+                return False
+            if _cannot_be_updated(error) or _does_not_exist(error):
+                raise Conflict(error_message(error)) from error
+            raise
+        return True
+
     def create_change_set(self, tenant: TenantId, stack_id: str, *, release: Release, name: str) -> str | None:
         try:
             with self._throttling():
@@ -296,6 +315,17 @@ def _does_not_exist(error: ClientError) -> bool:
     return error_code(error) == "ValidationError" and "does not exist" in error_message(error)
 
 
+def _has_nothing_to_change(error: ClientError) -> bool:
+    return error_code(error) == "ValidationError" and any(words in error_message(error) for words in _NOTHING_TO_CHANGE)
+
+
+def _cannot_be_updated(error: ClientError) -> bool:
+    """True while somebody else changes the stack, and also if this request was received before."""
+    # The message says "can not be updated" or "cannot be updated".
+    message = error_message(error).replace("can not", "cannot")
+    return error_code(error) in _ALREADY_EXISTS or "cannot be updated" in message
+
+
 def _event(event: StackEventTypeDef) -> ResourceEvent:
     reason = event.get("ResourceStatusReason", "")
     return ResourceEvent(
@@ -361,4 +391,5 @@ def described_stack(described: StackTypeDef, *, service_role: str) -> Stack:
         ours=described.get("RoleARN") == service_role,
         attached=_attached(described),
         parameters=parameters,
+        changed_at=described.get("LastUpdatedTime", described.get("CreationTime")),
     )

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from orchestrator.adapters.cloudwatch import CloudWatchAlarms
     from orchestrator.adapters.dynamodb.create_counts import DynamoCreateCounts
     from orchestrator.adapters.dynamodb.reconciliations import LambdaReconciliations, ReconciliationTable
+    from orchestrator.adapters.dynamodb.reviews import ReviewTable
     from orchestrator.adapters.dynamodb.rollouts import RolloutTable
     from orchestrator.adapters.dynamodb.unlisted import UnlistedRows
     from orchestrator.adapters.functions import AccountFunctions
-    from orchestrator.adapters.s3 import S3Manifests, S3Templates
+    from orchestrator.adapters.s3 import S3Manifests, S3PublishedTemplates, S3Templates
     from orchestrator.adapters.settings import Settings
     from orchestrator.adapters.sqs import SqsQueues
     from orchestrator.adapters.sts import StsCredentials
@@ -150,6 +151,18 @@ class AwsPorts:
         from orchestrator.adapters.s3 import S3Templates
 
         return S3Templates(client("s3"), self.settings.release_bucket, source=self.settings.source_bucket)
+
+    @cached_property
+    def published_templates(self) -> S3PublishedTemplates:
+        from orchestrator.adapters.s3 import S3PublishedTemplates
+
+        return S3PublishedTemplates(lambda: client("s3"))
+
+    @cached_property
+    def reviews(self) -> ReviewTable:
+        from orchestrator.adapters.dynamodb.reviews import ReviewTable
+
+        return ReviewTable(self._dynamodb, self.settings.table)
 
     @cached_property
     def create_counts(self) -> DynamoCreateCounts:

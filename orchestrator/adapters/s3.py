@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
-from orchestrator.adapters.aws import throttling
+from botocore.exceptions import ClientError
+
+from orchestrator.adapters.aws import ACCESS_DENIED, error_code, throttling
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.records import Item
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
+
+    from orchestrator.releases.records import Release
+
+_MAX_TEMPLATE_BODY = 51_200
+"""The maximum number of bytes of a template in a request to CloudFormation."""
 
 
 class S3Templates:
@@ -30,6 +40,31 @@ class S3Templates:
         key = f"tenant-stack/{version}/{digest}.template.json"
         self._client.put_object(Bucket=self._bucket, Key=key, Body=template, ContentType="application/json")
         return f"{self._client.meta.endpoint_url}/{self._bucket}/{key}"
+
+
+class S3PublishedTemplates:
+    """Implements :class:`orchestrator.releases.ports.PublishedTemplates`. Each template is read once per process."""
+
+    def __init__(self, new_client: Callable[[], S3Client]) -> None:
+        """``new_client`` is called when a template is first read: most steps on stacks read none."""
+        self._client = cache(new_client)
+        self._read: dict[str, str] = {}
+
+    def published(self, release: Release) -> str | None:
+        if release.digest not in self._read:
+            bucket, _, key = urlsplit(release.template_url).path.lstrip("/").partition("/")
+            try:
+                with throttling():
+                    template = self._client().get_object(Bucket=bucket, Key=key)["Body"].read()
+            except ClientError as error:
+                # Without the permission to list the bucket, S3 does not tell an absent object from a forbidden one.
+                if error_code(error) not in {"NoSuchKey", *ACCESS_DENIED}:
+                    raise
+                return None
+            if len(template) > _MAX_TEMPLATE_BODY or hashlib.sha256(template).hexdigest() != release.digest:
+                return None
+            self._read[release.digest] = template.decode()
+        return self._read[release.digest]
 
 
 class S3Manifests:

@@ -65,6 +65,10 @@ class Emulator:
     keep_state: bool = True
     server: str = "orchestrator.local.server"
     """The module that the emulator's process runs. Tests have another, which enforces permissions."""
+    wait_scale: float = 0.3
+    """The part of their time that Wait states take. They are as long as AWS needs, where a stack takes minutes. Here a
+    stack takes a second. The clock is not scaled: a step that asks for a wait of a second may be called again too soon,
+    and asks for another one."""
 
     def __post_init__(self) -> None:
         # Absolute, because the emulator's processes have other working directories.
@@ -282,8 +286,7 @@ class Emulator:
             # beyond a function's first end after 90 seconds.
             "LAMBDA_ACCOUNT_CONCURRENCY": "40",
             "LAMBDA_WARM_TTL_SECONDS": "90",
-            # Wait states are as long as AWS needs, where a stack takes minutes. Here a stack takes a second.
-            "SFN_WAIT_SCALE": "0.3",
+            "SFN_WAIT_SCALE": str(self.wait_scale),
             # The IoT service would listen on a fixed port on all interfaces.
             "IOT_MTLS_ENABLED": "0",
             "SFTP_ENABLED": "0",

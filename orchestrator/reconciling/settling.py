@@ -15,7 +15,7 @@ from orchestrator.common.times import Clock
 from orchestrator.releases.ports import Parameters, Releases
 from orchestrator.tenants.deleting import why_not_adopted
 from orchestrator.tenants.operations import finish, write_failure
-from orchestrator.tenants.outcomes import Again, Done, GaveUp, Gone, NotReady, Started, Working
+from orchestrator.tenants.outcomes import Again, Done, GaveUp, Gone, Inspection, NotReady, Reviewing, Started, Working
 from orchestrator.tenants.own_stack import own_stack
 from orchestrator.tenants.ports import Executions, OperationLedger, Queues, Stacks, TenantReader
 from orchestrator.tenants.records import Attempt, Audit, Operation, RootCause, Run, Status
@@ -77,7 +77,7 @@ class Settling:
         if not self.executions.is_over(run.execution):
             return StillOpen("its execution is running, or has only just ended")
         outcome = self._inspect(run) if owns else Again("it no longer held the tenant's lock")
-        if isinstance(outcome, Working | NotReady):
+        if isinstance(outcome, Working | NotReady | Reviewing):
             return StillOpen("its execution has ended, but CloudFormation is still changing the stack")
         settled = self._settled(run, outcome)
         if dry_run:
@@ -98,7 +98,7 @@ class Settling:
         )
         return next(started, None)
 
-    def _inspect(self, run: Run) -> Done | Gone | Working | NotReady | Again | GaveUp:
+    def _inspect(self, run: Run) -> Inspection:
         try:
             stack = own_stack(run.tenant, reader=self.reader, stacks=self.stacks)
         except StackNotOurs as not_ours:

@@ -21,6 +21,14 @@ class Releases(Protocol):
         """Record the release unless its version is already recorded; return the recorded release."""
 
 
+class PublishedTemplates(Protocol):
+    def published(self, release: Release) -> str | None:
+        """The template of the release, as it was published.
+
+        ``None`` if somebody has changed or removed it since, or if it is too long for a request to CloudFormation.
+        """
+
+
 class TemplateStore(Protocol):
     def read(self, key: str) -> bytes:
         """Read a template that was uploaded with the deployment."""

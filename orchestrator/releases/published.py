@@ -17,6 +17,7 @@ from orchestrator.releases.records import Release
 from orchestrator.releases.template_contract import (
     ALWAYS_GIVEN,
     KMS_KEY_PARAMETER,
+    QUEUE_TYPE,
     SERVICE_TOKEN_PARAMETER,
     TENANT_PARAMETER,
 )
@@ -62,6 +63,21 @@ def stack_parameters(
     if KMS_KEY_PARAMETER in release.parameters:
         parameters[KMS_KEY_PARAMETER] = kms_key or ""
     return parameters
+
+
+def queues_vary_by_tenant(template: str) -> bool:
+    """True if the template may replace or remove a queue for one tenant, and keep the same queue for another.
+
+    Then a review of one tenant's changes says nothing about the changes of another tenant. A macro may do anything.
+    Tags do not count, because another tag never replaces a queue.
+    """
+    document: Mapping[str, Any] = json.loads(template)
+    queues = [each for each in document.get("Resources", {}).values() if each.get("Type") == QUEUE_TYPE]
+    decisive = [
+        document.get("Conditions"),
+        *({**each, "Properties": {**each.get("Properties", {}), "Tags": None}} for each in queues),
+    ]
+    return "Transform" in document or TENANT_PARAMETER in json.dumps(decisive)
 
 
 def same_content(one: str | None, other: str | None, release_of: Callable[[str], Release | None]) -> bool:

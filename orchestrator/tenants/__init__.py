@@ -36,16 +36,17 @@ The steps of the state machines:
 22. :mod:`orchestrator.tenants.tenant_stack`     the steps on a stack: review, start, await, inspect
 23. :mod:`orchestrator.tenants.creating`, :mod:`orchestrator.tenants.updating`, :mod:`orchestrator.tenants.deleting`:
     these steps for each operation
-24. :mod:`orchestrator.tenants.queue_metadata`   the queue that the tenant's stack itself reports
-25. :mod:`orchestrator.tenants.changes`          entries of the history for changes outside operations
+24. :mod:`orchestrator.tenants.reviews`          reviews of updates that are kept for other tenants
+25. :mod:`orchestrator.tenants.queue_metadata`   the queue that the tenant's stack itself reports
+26. :mod:`orchestrator.tenants.changes`          entries of the history for changes outside operations
 
 The writes to a tenant's rows:
 
-26. :mod:`orchestrator.tenants.writes`                 a transition as data: writes to rows, with conditions
-27. :mod:`orchestrator.tenants.operation_rows`         the rows that an operation writes
-28. :mod:`orchestrator.tenants.operation_transitions`  the rules for an operation's writes
-29. :mod:`orchestrator.tenants.metadata_transitions`   the rules for changes of the metadata outside operations
-30. :mod:`orchestrator.tenants.ledger`                 reads the records, computes the transition, applies it
+27. :mod:`orchestrator.tenants.writes`                 a transition as data: writes to rows, with conditions
+28. :mod:`orchestrator.tenants.operation_rows`         the rows that an operation writes
+29. :mod:`orchestrator.tenants.operation_transitions`  the rules for an operation's writes
+30. :mod:`orchestrator.tenants.metadata_transitions`   the rules for changes of the metadata outside operations
+31. :mod:`orchestrator.tenants.ledger`                 reads the records, computes the transition, applies it
 
 :mod:`orchestrator.tenants.ports` has the interfaces that these modules need from the outside.
 """

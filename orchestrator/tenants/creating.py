@@ -10,6 +10,8 @@ from orchestrator.tenants.records import Run
 from orchestrator.tenants.stack_status import StackCondition, condition
 
 DELETING = "DELETE_IN_PROGRESS"
+_CREATED = "CREATE_COMPLETE"
+"""The status of a stack that was created, and not updated since."""
 
 
 def start(
@@ -43,7 +45,9 @@ def inspect(stack: Stack | None, *, clearing: bool) -> Done | Working | Again | 
             return Again("the stack of a failed creation is not deleted yet")
         case StackCondition.DONE | StackCondition.DONE_AT_OLD_VERSION:
             if stack.queue and stack.version:
-                return Done(stack.stack_id, stack.queue, stack.version)
+                # Only a stack that was never updated is known to be as its creation has left it.
+                changed_at = stack.changed_at if stack.status == _CREATED else None
+                return Done(stack.stack_id, stack.queue, stack.version, changed_at)
             return GaveUp(f"The stack {stack.stack_id} is {stack.status}, but its outputs have no queue.")
         case _:
             return broken(stack)

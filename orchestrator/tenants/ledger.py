@@ -45,6 +45,7 @@ class Ledger:
         *,
         at: datetime,
         release: Release | None = None,
+        target: str | None = None,
         instead_of: Lock | None = None,
         restore: bool = False,
     ) -> Lock | None:
@@ -58,7 +59,7 @@ class Ledger:
         if before.lock is not None and dead is None:
             return before.lock
         begun = operation_transitions.begun(
-            run, before, at, release=release, instead_of=dead, restore=restore and dead is not None
+            run, before, at, release=release, target=target, instead_of=dead, restore=restore and dead is not None
         )
         if self._rows.apply(begun):
             return None
@@ -72,9 +73,6 @@ class Ledger:
 
     def remember_change_set(self, run: Run, change_set: str) -> None:
         self._apply(run, operation_transitions.stored_with_lock(run, change_set=change_set))
-
-    def clear_fingerprint(self, run: Run) -> None:
-        self._apply(run, operation_transitions.fingerprint_cleared(run))
 
     def publish(self, run: Run, publication: Publication, *, at: datetime) -> None:
         published = operation_transitions.published(run, publication, at)

@@ -23,7 +23,6 @@ from orchestrator.common.writes import (
     Missing,
     Put,
     RowAbsent,
-    RowExists,
     Update,
     all_of,
     any_of,
@@ -101,17 +100,20 @@ def begun(
     at: datetime,
     *,
     release: Release | None = None,
+    target: str | None = None,
     instead_of: Run | None = None,
     restore: bool = False,
 ) -> Transition:
     """The run takes the lock. If ``instead_of`` is given, the run takes the lock over and closes that dead run.
 
     An explicit create that is not refused supersedes the tenant's delete. ``release`` is the published release of the
-    run's version, if there is one. ``restore`` serves again the tenant that the dead run, a delete, has withdrawn.
+    run's version, if there is one, and ``target`` the fingerprint that the stack is to have. ``restore`` serves again
+    the tenant that the dead run, a delete, has withdrawn.
     """
     lock_condition = _owned_by(instead_of) if instead_of else RowAbsent()
+    moved = _fingerprint_moved(run, before, release, target)
     writes: list[Write] = [
-        Put(LockKey(run.tenant), lock_fields(run), lock_condition),
+        Put(LockKey(run.tenant), lock_fields(run) | moved, lock_condition),
         audit_written(run, Status.STARTED, at, condition=not_overtaken(run)),
         history_appended(run, Status.STARTED, at),
     ]
@@ -132,8 +134,38 @@ def begun(
         else:
             writes.append(_revival(run, superseded))
     writes += [closed] if closed else []
-    writes += _metadata_once_begun(run, before, audits, at, restore=restore, revive=superseded is not None)
-    return writes
+    metadata = _metadata_once_begun(run, before, audits, at, restore=restore, revive=superseded is not None)
+    return [*writes, *(_without(moved, update) for update in metadata)]
+
+
+def _fingerprint_moved(
+    run: Run, before: TenantRecords, release: Release | None, target: str | None
+) -> dict[str, object]:
+    """The fields of the lock that an update takes from the metadata, because it is about to change the stack.
+
+    An update that ends early leaves the metadata without a fingerprint, so that the next one trusts no record.
+    """
+    metadata = before.metadata
+    if run.attempt.operation is not Operation.UPDATE or metadata is None or metadata.deployed in (None, target):
+        return {}
+    if refusal(
+        *(run.attempt, run.request), asked_at=run.asked_at, metadata=metadata, audits=before.audits, release=release
+    ):
+        return {}
+    changed_at = metadata.stack_changed_at
+    return {"deployed": metadata.deployed} | ({"stack_changed_at": changed_at} if changed_at else {})
+
+
+def _without(moved: Mapping[str, object], update: Update[MetadataKey]) -> Update[MetadataKey]:
+    """The update of the metadata that also removes the fields that were moved to the lock.
+
+    If another update ends at the same moment, the condition fails and the run begins again.
+    """
+    if not moved:
+        return update
+    unchanged = [Equals(name, value) for name, value in moved.items()]
+    conditions = all_of(*([update.condition] if update.condition else []), *unchanged)
+    return replace(update, clears=[*update.clears, *moved], condition=conditions)
 
 
 def superseded_delete(run: Run, records: TenantRecords, release: Release | None) -> Audit | None:
@@ -160,7 +192,7 @@ def _restored(metadata: Metadata | None) -> Metadata | None:
 
 def _metadata_once_begun(
     run: Run, before: TenantRecords, audits: Sequence[Audit], at: datetime, *, restore: bool, revive: bool
-) -> Transition:
+) -> Sequence[Update[MetadataKey]]:
     """Set the tenant's listed state, and the labels and pin of the request. A delete withdraws the queue.
 
     Until the run holds the lock, another operation may publish another version. The tenant is then listed at the old
@@ -181,8 +213,8 @@ def _metadata_once_begun(
     if _is_created_as_new(after, sets, revive=revive):
         # A stack of an earlier system leaves the metadata as it is when it is deleted. The next delete may give the
         # tenant back, and must not serve at the version of the creation before.
-        after = replace(after, created_at=None, version=None, last_version=None, deployed=None)
-        clears += ["created_at", "version", "last_version", "deployed"]
+        after = replace(after, created_at=None, version=None, last_version=None, deployed=None, stack_changed_at=None)
+        clears += ["created_at", "version", "last_version", "deployed", "stack_changed_at"]
     # The list shows a time even for a tenant that has no metadata yet.
     defaults: dict[str, object] = {"updated_at": after.updated_at or at} | _requested_description(request)
     conditions: list[Condition] = []
@@ -239,14 +271,6 @@ def stored_with_lock(run: Run, **stored: str) -> Transition:
     return [Update(LockKey(run.tenant), stored, condition=_owned_by(run))]
 
 
-def fingerprint_cleared(run: Run) -> Transition:
-    """The run is about to change the stack, so its recorded fingerprint is no longer valid."""
-    return [
-        Check(LockKey(run.tenant), _owned_by(run)),
-        Update(MetadataKey(run.tenant), clears=("deployed",), condition=RowExists()),
-    ]
-
-
 # Ending an operation
 
 
@@ -262,10 +286,12 @@ def published(run: Run, publication: Publication, at: datetime) -> Transition:
     clears = ["withdrawn_by", "root_cause", "asked_for", "asked_for_at", "last_version"]
     if run.attempt.operation is Operation.UPDATE:
         clears.append("outbound_queue")
-    if publication.deployed is None:
-        clears.append("deployed")
-    else:
-        sets["deployed"] = publication.deployed
+    for name in ("deployed", "stack_changed_at"):
+        value = getattr(publication, name)
+        if value is None:
+            clears.append(name)
+        else:
+            sets[name] = value
     if publication.created_by is not None:
         sets["created_by"] = publication.created_by
     metadata = Update(MetadataKey(run.tenant), sets, {"created_at": at}, clears, stack_not_gone(publication.stack_id))

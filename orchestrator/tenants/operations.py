@@ -5,9 +5,10 @@ All writes of an operation are fenced: they succeed only while its execution hol
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 from orchestrator.common.errors import (
     Conflict,
@@ -87,9 +88,11 @@ def begin(
     run = confirmed
     attempt = run.attempt
     release = None if attempt.operation is Operation.DELETE else releases.release(attempt.version)
-    holder = ledger.begin(run, at=clock.now(), release=release)
+    target = fingerprint(release, parameters(run.tenant, release)) if release else None
+    holder = ledger.begin(run, at=clock.now(), release=release, target=target)
     if holder is not None and is_dead(holder, executions=executions, clock=clock):
-        holder = _take_over(run, holder, release=release, reader=reader, ledger=ledger, stacks=stacks, clock=clock)
+        take_over = partial(ledger.begin, run, at=clock.now(), release=release, target=target, instead_of=holder)
+        holder = _take_over(run, holder, take_over, reader=reader, stacks=stacks)
     if holder is not None:
         if overdue(run, clock):
             return GaveUp(
@@ -105,20 +108,16 @@ def begin(
     not_deleted = why_not_deleted(run, metadata, audits) if attempt.operation is Operation.DELETE else None
     if reason := not_deleted or why_out_of_reach(metadata, stacks.names):
         return GaveUp(reason)
-    if attempt.operation is Operation.UPDATE and metadata and metadata.deployed and release:
-        if done := _already_done(run, metadata, release, parameters):
-            return done
-        ledger.clear_fingerprint(run)
+    if attempt.operation is Operation.UPDATE and metadata and metadata.deployed and metadata.deployed == target:
+        return _already_done(run, metadata) or Begun()
     return Begun()
 
 
-def _already_done(run: Run, metadata: Metadata, release: Release, parameters: Parameters) -> Done | None:
-    """The stack, if it already has the template and parameters of the release."""
-    if metadata.deployed != fingerprint(release, parameters(run.tenant, release)):
-        return None
+def _already_done(run: Run, metadata: Metadata) -> Done | None:
+    """The recorded stack, which already has the template and parameters of the release."""
     if metadata.stack_id is None or metadata.queue is None:
         return None
-    return Done(metadata.stack_id, metadata.queue, release.version)
+    return Done(metadata.stack_id, metadata.queue, run.attempt.version, metadata.stack_changed_at)
 
 
 def finish(
@@ -159,7 +158,7 @@ def finish(
         release = releases.release(stack.version) if stack.version == run.attempt.version else None
         if release:
             deployed = _fingerprint_of(stack.stack_id, found, release, parameters(run.tenant, release), stacks)
-    publication = Publication(stack.stack_id, stack.queue, stack.version, deployed)
+    publication = Publication(stack.stack_id, stack.queue, stack.version, deployed, stack_changed_at=stack.changed_at)
     if run.attempt.operation is Operation.CREATE:
         owner = _owner_once_published(run, metadata, reader)
         publication = _of_a_create(replace(publication, created_by=owner), metadata, releases)
@@ -259,7 +258,7 @@ def _of_a_create(found: Publication, metadata: Metadata | None, releases: Releas
         return found
     recorded, in_the_stack = metadata.version or "", found.version
     if recorded == in_the_stack or same_content(recorded, in_the_stack, releases.release):
-        return replace(found, version=recorded, deployed=metadata.deployed)
+        return replace(found, version=recorded, deployed=metadata.deployed, stack_changed_at=metadata.stack_changed_at)
     return found
 
 
@@ -324,21 +323,13 @@ def write_failure(
 
 
 def _take_over(
-    run: Run,
-    dead: Lock,
-    *,
-    release: Release | None,
-    reader: TenantReader,
-    ledger: OperationLedger,
-    stacks: Stacks,
-    clock: Clock,
+    run: Run, dead: Lock, begin_instead: Callable[..., Lock | None], *, reader: TenantReader, stacks: Stacks
 ) -> Lock | None:
     """Take the lock over from a dead run. ``None`` on success, otherwise the lock that another run holds."""
     if dead.run.attempt.operation is not Operation.DELETE or run.attempt.operation is Operation.DELETE:
-        return ledger.begin(run, at=clock.now(), release=release, instead_of=dead)
+        return begin_instead()
     # A delete that died before it changed the stack has only withdrawn the tenant, which is served again.
-    restore = _is_stack_unchanged(run, reader, stacks)
-    return ledger.begin(run, at=clock.now(), release=release, instead_of=dead, restore=restore)
+    return begin_instead(restore=_is_stack_unchanged(run, reader, stacks))
 
 
 def _is_stack_unchanged(run: Run, reader: TenantReader, stacks: Stacks) -> bool:

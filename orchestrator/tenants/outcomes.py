@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from orchestrator.tenants.records import Queue
@@ -55,7 +55,7 @@ class Draining:
 
 @dataclass(frozen=True, slots=True)
 class Reviewing:
-    """CloudFormation is creating the change set of an update."""
+    """CloudFormation is creating the change set of an update, which is read after a wait."""
 
     outcome = "reviewing"
 
@@ -100,7 +100,7 @@ class Gone:
     outcome = "gone"
 
 
-Start = Started | Clearing | Unchanged | Draining | Gone | Again | GaveUp
+Start = Started | Clearing | Unchanged | Reviewing | Draining | Gone | Again | GaveUp
 """The outcomes of starting a stack. In every case, the stack is inspected next, and that outcome decides."""
 
 
@@ -126,7 +126,13 @@ class Done:
     stack_id: str
     queue: Queue
     version: str
+    changed_at: datetime | None = field(default=None, compare=False)
+    """When CloudFormation last created or updated the stack, if known."""
     outcome = "done"
+
+
+Inspection = Done | Gone | NotReady | Working | Reviewing | Again | GaveUp
+"""The outcomes of inspecting a stack."""
 
 
 @dataclass(frozen=True, slots=True)

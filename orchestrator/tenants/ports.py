@@ -33,11 +33,22 @@ from orchestrator.tenants.stack_resources import Requester, StackResource
 if TYPE_CHECKING:
     from orchestrator.tenants.decisions import Limited
     from orchestrator.tenants.names import Names
+    from orchestrator.tenants.reviews import Review
     from orchestrator.tenants.writes import Transition
 
 
 NewName = Callable[[], str]
 """Returns a new name that is unique and that nobody can guess."""
+
+
+class Reviews(Protocol):
+    """The reviews of updates that are kept: see :mod:`orchestrator.tenants.reviews`."""
+
+    def has_review(self, move: str) -> bool:
+        """True if a review was kept for the move with this key."""
+
+    def keep_review(self, review: Review) -> None:
+        """Keep the review, unless one is kept for the same move."""
 
 
 class Executions(Protocol):
@@ -128,6 +139,8 @@ class Publication:
     """The fingerprint of the release and parameters that the stack was made from, if known."""
     created_by: Requester | None = None
     """The tenant's owner; ``None`` keeps the recorded owner."""
+    stack_changed_at: datetime | None = None
+    """When CloudFormation last created or updated the stack, if known."""
 
 
 class OperationLedger(Protocol):
@@ -139,6 +152,7 @@ class OperationLedger(Protocol):
         *,
         at: datetime,
         release: Release | None = None,
+        target: str | None = None,
         instead_of: Lock | None = None,
         restore: bool = False,
     ) -> Lock | None:
@@ -146,6 +160,8 @@ class OperationLedger(Protocol):
 
         In the same transaction, a delete withdraws the metadata, and an explicit create that is not refused marks the
         tenant's delete as superseded. ``release`` is the published release of the run's version, if there is one.
+        ``target`` is the fingerprint that the stack is to have. An update that is not refused, and that changes the
+        recorded fingerprint, moves the fingerprint from the metadata to the lock.
         ``instead_of`` is a lock whose execution is dead: the run takes it over, and the dead run's operation is closed.
         ``restore`` serves the metadata again that the dead run, a delete, has withdrawn.
         """
@@ -154,9 +170,6 @@ class OperationLedger(Protocol):
 
     def remember_change_set(self, run: Run, change_set: str) -> None:
         """Store the id of the run's change set with the lock."""
-
-    def clear_fingerprint(self, run: Run) -> None:
-        """Remove the recorded fingerprint, because the run is about to change the stack."""
 
     def publish(self, run: Run, publication: Publication, *, at: datetime) -> None:
         """Publish the metadata, record Success and free the lock.
@@ -334,6 +347,8 @@ class Stack:
     """The notification topics and rollback alarms that somebody has attached to the stack."""
     parameters: Mapping[str, str] = field(default_factory=dict, hash=False)
     """The values of all the parameters of the stack's template."""
+    changed_at: datetime | None = None
+    """When CloudFormation last created or updated the stack, whoever requested it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,6 +425,12 @@ class Stacks(Protocol):
         """Create the tenant's stack and return its id. ``None`` if a stack of that name exists already."""
 
     def delete(self, stack_id: str, *, client_token: str) -> None: ...
+
+    def update(self, tenant: TenantId, stack_id: str, *, release: Release, template: str, client_token: str) -> bool:
+        """Update the stack to the release without a change set. ``False`` if CloudFormation has nothing to change.
+
+        Raises :class:`orchestrator.common.errors.Conflict` if the stack cannot be updated now, or does not exist.
+        """
 
     def create_change_set(self, tenant: TenantId, stack_id: str, *, release: Release, name: str) -> str | None:
         """Create a change set with this name that updates the stack to the release, and return its id.

@@ -124,6 +124,9 @@ class Metadata:
     """The latest stack that has withdrawn its queue. That stack is never served again."""
     last_version: str | None = None
     """The version at which the tenant was served, if its queue has vanished since."""
+    stack_changed_at: datetime | None = None
+    """When CloudFormation last created or updated the stack, as the operation saw it that recorded ``deployed``. If the
+    stack has another time now, somebody has changed it since."""
 
     @property
     def published(self) -> bool:
@@ -249,6 +252,10 @@ class Lock:
     task_token: str | None
     change_set: str | None = None
     """The id of the change set that the run has created. The run executes no other change set."""
+    deployed: str | None = None
+    """Update: the fingerprint that the metadata had when the run began. The metadata has none during an update."""
+    stack_changed_at: datetime | None = None
+    """Update: the same for the time of the stack's last change."""
 
 
 @dataclass(frozen=True, slots=True)

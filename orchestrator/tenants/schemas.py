@@ -20,7 +20,18 @@ from orchestrator.common.validation import LABELS, REASON, SECRET, TENANT_ID, TE
 from orchestrator.tenants.deadlines import DRAIN_SECONDS
 from orchestrator.tenants.execution_input import request_from
 from orchestrator.tenants.names import Names
-from orchestrator.tenants.outcomes import Again, Clearing, Done, Draining, GaveUp, Gone, Start, Started, Unchanged
+from orchestrator.tenants.outcomes import (
+    Again,
+    Clearing,
+    Done,
+    Draining,
+    GaveUp,
+    Gone,
+    Reviewing,
+    Start,
+    Started,
+    Unchanged,
+)
 from orchestrator.tenants.records import THROTTLING, Attempt, Operation, Queue, RootCause, Run
 from orchestrator.tenants.resource_requests import Claim, TenantQueueRequest, parse_claim, parse_tenant_queue_request
 from orchestrator.tenants.stack_resources import LOGICAL_ID
@@ -73,7 +84,7 @@ _STARTED = {
         object_of({"outcome": {"const": "again"}, "reason": _REASON}, _THROTTLED),
         object_of({"outcome": {"const": "draining"}, "messages": TEXT, "emptySince": TEXT, "seconds": _SECONDS}),
         _GAVE_UP,
-        object_of({"outcome": {"const": "gone"}}),
+        object_of({"outcome": {"enum": ["reviewing", "gone"]}}),
     ]
 }
 _INSPECTED = {
@@ -84,7 +95,9 @@ _INSPECTED = {
                 **_STACK_ID,
                 "queue": object_of({"arn": TEXT, "url": TEXT}),
                 "version": VERSION,
-            }
+            },
+            # Functions of 0.8.0 do not report it.
+            {"changedAt": {"type": ["string", "null"]}},
         ),
         object_of({"outcome": {"const": "gone"}}),
     ]
@@ -244,7 +257,9 @@ def parse_finish_step(event: object) -> FinishStep:
     if stack["outcome"] == "gone":
         return FinishStep(run, None)
     queue = Queue(stack["queue"]["arn"], stack["queue"]["url"])
-    return FinishStep(run, Done(stack["stackId"], queue, stack["version"]))
+    changed_at = stack.get("changedAt")
+    moment = None if changed_at is None else _moment(changed_at, "stack.changedAt")
+    return FinishStep(run, Done(stack["stackId"], queue, stack["version"], moment))
 
 
 def _start(result: Mapping[str, Any]) -> Start:
@@ -256,6 +271,8 @@ def _start(result: Mapping[str, Any]) -> Start:
             return Clearing(result["stackId"])
         case "unchanged":
             return Unchanged(result["stackId"])
+        case "reviewing":
+            return Reviewing()
         case "gone":
             return Gone()
         case "draining":

@@ -25,6 +25,7 @@ from orchestrator.tenants.outcomes import (
     Draining,
     GaveUp,
     Gone,
+    Inspection,
     NotReady,
     Reviewing,
     Start,
@@ -89,10 +90,9 @@ def start_stack(
             case Operation.UPDATE:
                 metadata = reader.metadata(run.tenant)
                 return updating.start(
-                    run,
+                    lock,
                     stack,
                     _release(run, releases),
-                    change_set=lock.change_set,
                     stacks=stacks,
                     queues=queues,
                     drafting=drafting,
@@ -146,7 +146,7 @@ def stack_settled(
 
 def inspect_stack(
     run: Run, *, started: Start, reader: TenantReader, stacks: Stacks, queues: Queues, clock: Clock
-) -> Done | Gone | NotReady | Working | Again | GaveUp:
+) -> Inspection:
     """The outcome of inspecting the stack: what has become of it, and whether its queue can be used."""
     if isinstance(started, GaveUp | Gone):
         return started
@@ -158,8 +158,8 @@ def inspect_stack(
         )
     stack: Stack | None = None
     try:
-        outcome: Done | Gone | NotReady | Working | Again | GaveUp
-        if isinstance(started, Again):
+        outcome: Inspection
+        if isinstance(started, Again | Reviewing):
             outcome = started
         elif isinstance(started, Draining):
             outcome = Again(f"messages in the queues that the update removes: {started.messages}")
@@ -167,7 +167,7 @@ def inspect_stack(
             stack = stacks.find(started.stack_id)
             outcome = _inspect(run, stack, started, reader, stacks)
             if isinstance(outcome, Done):
-                outcome = _usable(outcome, stacks, queues)
+                outcome = _usable(run, outcome, reader, stacks, queues)
     except Throttled as throttled:
         too_late = GaveUp(f"The stack could not be inspected before the deadline: {throttled}", throttled=True)
         return too_late if overdue(run, clock) else Working()
@@ -186,14 +186,18 @@ def _inspect(
             return deleting.inspect(stack)
 
 
-def _usable(done: Done, stacks: Stacks, queues: Queues) -> Done | NotReady:
+def _usable(run: Run, done: Done, reader: TenantReader, stacks: Stacks, queues: Queues) -> Done | NotReady:
     """Done if the queue can be used and is one of the stack's resources.
 
-    The author of the template chooses its outputs, so only the stack's resources can be trusted. CloudFormation may
-    list a resource some seconds late, so a difference is a failure only if it lasts until the deadline.
+    The author of the template chooses its outputs, so only the stack's resources can be trusted. Usually the stack's
+    custom resource has recorded the queue after it was found among them, and no call is needed. CloudFormation may list
+    a resource some seconds late, so a difference is a failure only if it lasts until the deadline.
     """
     if not queues.answers(done.queue):
         return NotReady()
+    metadata = reader.metadata(run.tenant)
+    if metadata is not None and (metadata.stack_id, metadata.queue) == (done.stack_id, done.queue):
+        return done
     queue = stacks.queue(done.stack_id)
     if queue != done.queue:
         return NotReady(
@@ -203,13 +207,13 @@ def _usable(done: Done, stacks: Stacks, queues: Queues) -> Done | NotReady:
     return done
 
 
-def _too_late(
-    stack: Stack | None, outcome: Done | Gone | NotReady | Working | Again | GaveUp
-) -> Done | Gone | NotReady | Working | Again | GaveUp:
+def _too_late(stack: Stack | None, outcome: Inspection) -> Inspection:
     minutes = int(DEADLINE.total_seconds() // 60)
     match outcome:
         case NotReady():
             return GaveUp(f"The stack is complete, but not ready after {minutes} minutes: {outcome.reason}.")
+        case Reviewing():
+            return GaveUp(f"CloudFormation did not create the change set within {minutes} minutes.", throttled=True)
         case Working() | Again():
             reason = outcome.reason if isinstance(outcome, Again) else "still working"
             status = f"is {stack.status}" if stack else "could not be started"

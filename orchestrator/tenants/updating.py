@@ -1,22 +1,35 @@
-"""Updating a tenant's stack to another release: create a change set, review it, execute it, inspect the result.
+"""Updating a tenant's stack to another release: review what would change, change it, inspect the result.
 
-The change set shows what an update would change before anything is changed. An update never removes a queue with
-messages unless the request allows it, and a stack is never deleted to repair it.
+A change set shows what an update would change before anything is changed. If the same move was reviewed before, and the
+stack is as Berth has recorded it, the stack is updated without a change set: see :mod:`orchestrator.tenants.reviews`.
+An update never removes a queue with messages unless the request allows it, and a stack is never deleted to repair it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from orchestrator.common.errors import Conflict
-from orchestrator.releases.ports import Parameters
+from orchestrator.common.errors import Conflict, Throttled
+from orchestrator.releases.ports import Parameters, PublishedTemplates, Releases
 from orchestrator.releases.records import Release
 from orchestrator.releases.template_contract import INBOUND_QUEUE, KMS_KEY_PARAMETER, QUEUE_TYPE
 from orchestrator.tenants.creating import broken
-from orchestrator.tenants.outcomes import Again, Clearing, Done, Draining, GaveUp, NotReady, Started, Unchanged, Working
+from orchestrator.tenants.outcomes import (
+    Again,
+    Clearing,
+    Done,
+    Draining,
+    GaveUp,
+    NotReady,
+    Reviewing,
+    Started,
+    Unchanged,
+    Working,
+)
 from orchestrator.tenants.ports import (
     Change,
     ChangeSet,
@@ -25,11 +38,13 @@ from orchestrator.tenants.ports import (
     OperationLedger,
     Queues,
     ResourceEvent,
+    Reviews,
     Stack,
     Stacks,
     TenantReader,
 )
-from orchestrator.tenants.records import Queue, Run
+from orchestrator.tenants.records import Lock, Queue, Run
+from orchestrator.tenants.reviews import Move, Review, known_move
 from orchestrator.tenants.stack_status import StackCondition, condition
 
 _CHANGE_SET_PREFIX = "berth-"
@@ -46,11 +61,19 @@ MAX_ROLLBACKS = 3
 
 @dataclass(frozen=True, slots=True)
 class Drafting:
-    """The means to create a change set, and to verify it later."""
+    """The means to create a change set, to verify it later, and to do without it."""
 
     ledger: OperationLedger
     parameters: Parameters
     new_name: NewName
+    releases: Releases
+    reviews: Reviews
+    templates: PublishedTemplates
+
+    def move(self, lock: Lock, stack: Stack, release: Release) -> Move | None:
+        """The move to the release, if the stack is as Berth has recorded it."""
+        parameters = self.parameters(lock.run.tenant, release)
+        return known_move(stack, lock, release, parameters=parameters, releases=self.releases)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,20 +107,17 @@ def review(run: Run, stack: Stack | None, release: Release, *, stacks: Stacks, d
 
 
 def start(
-    run: Run,
+    lock: Lock,
     stack: Stack | None,
     release: Release,
     *,
-    change_set: str | None,
     stacks: Stacks,
     queues: Queues,
     drafting: Drafting,
     empty_check: EmptyCheck,
-) -> Started | Clearing | Unchanged | Draining | Again | GaveUp:
-    """Execute the change set, or roll back a failed update that an earlier operation has left behind.
-
-    ``change_set`` is the id of the change set that was created for this run.
-    """
+) -> Started | Clearing | Unchanged | Reviewing | Draining | Again | GaveUp:
+    """Take the next step of the update that holds the lock, or roll back a failed update that was left behind."""
+    run = lock.run
     if stack is None:
         return GaveUp(
             f"Tenant {run.tenant} has no stack named {stacks.names.stack_of(run.tenant)}, so it was not updated. If an "
@@ -109,21 +129,59 @@ def start(
         case StackCondition.NEEDS_ROLLBACK | StackCondition.NEEDS_ROLLBACK_CONTINUED:
             return _roll_back(run, stack, stacks)
         case StackCondition.DONE | StackCondition.DONE_AT_OLD_VERSION:
-            found = stacks.find_change_set(stack.stack_id, change_set) if change_set else None
-            if found is None:
-                # Its creation was throttled, or it was out of date and deleted, or an earlier version of Berth created
-                # it, which did not store the id. Only then another one is created: CloudFormation allows few of them.
-                review(run, stack, release, stacks=stacks, drafting=drafting)
-                return Again("the change set is being created only now", throttled=True)
-            return _execute(
-                run, stack, release, found, stacks=stacks, queues=queues, drafting=drafting, empty_check=empty_check
-            )
+            found = stacks.find_change_set(stack.stack_id, lock.change_set) if lock.change_set else None
+            if found is not None:
+                return _execute(
+                    lock,
+                    stack,
+                    release,
+                    found,
+                    stacks=stacks,
+                    queues=queues,
+                    drafting=drafting,
+                    empty_check=empty_check,
+                )
+            if started := _start_directly(lock, stack, release, stacks=stacks, drafting=drafting):
+                return started
+            # If there was a change set, it was out of date and deleted. Only then another one is created, because
+            # CloudFormation allows few of them.
+            review(run, stack, release, stacks=stacks, drafting=drafting)
+            return Reviewing()
         case _:
             return broken(stack)
 
 
+def _start_directly(
+    lock: Lock, stack: Stack, release: Release, *, stacks: Stacks, drafting: Drafting
+) -> Started | Unchanged | Again | None:
+    """Update the stack without a change set; ``None`` if this stack has to be reviewed.
+
+    If the stack is not as it was recorded, this run may have changed it: the response to its request was lost. Then its
+    events show that, and the stack is only inspected.
+    """
+    run = lock.run
+    if lock.deployed is None:
+        return None
+    move = drafting.move(lock, stack, release)
+    if move is None:
+        return Started(stack.stack_id) if _own_events(run, stack, stacks) else None
+    if not drafting.reviews.has_review(move.key):
+        return None
+    # The template is sent as it was published, so a template that somebody has changed since is not deployed.
+    template = drafting.templates.published(release)
+    if template is None:
+        return None
+    try:
+        changed = stacks.update(
+            run.tenant, stack.stack_id, release=release, template=template, client_token=_token(run)
+        )
+    except Conflict as conflict:
+        return Again(str(conflict))
+    return Started(stack.stack_id) if changed else Unchanged(stack.stack_id)
+
+
 def _execute(
-    run: Run,
+    lock: Lock,
     stack: Stack,
     release: Release,
     change_set: ChangeSet,
@@ -132,10 +190,11 @@ def _execute(
     queues: Queues,
     drafting: Drafting,
     empty_check: EmptyCheck,
-) -> Started | Unchanged | Draining | Again | GaveUp:
+) -> Started | Unchanged | Reviewing | Draining | Again | GaveUp:
+    run = lock.run
     match change_set.state:
         case ChangeSetState.PENDING:
-            return Again("CloudFormation is still creating the change set")
+            return Reviewing()
         case ChangeSetState.EMPTY:
             stacks.delete_change_set(stack.stack_id, change_set.id)
             return Unchanged(stack.stack_id)
@@ -157,20 +216,40 @@ def _execute(
         if reason is not None:
             stacks.delete_change_set(stack.stack_id, change_set.id)
             return GaveUp(reason)
-        if (
-            empty_check.left > timedelta()
-            and not run.request.allow_replacement
-            and any(map(_removes_queue, change_set.changes))
-        ):
-            return Draining(
-                "none were counted",
-                empty_check.empty_since or empty_check.now,
-                math.ceil(empty_check.left.total_seconds()),
-            )
+        if draining := _draining(run, change_set, empty_check):
+            return draining
+        _keep_review(lock, stack, release, change_set, drafting, at=empty_check.now)
         stacks.execute_change_set(stack.stack_id, change_set.id, client_token=_token(run))
     except Conflict as conflict:
         return Again(str(conflict))
     return Started(stack.stack_id)
+
+
+def _draining(run: Run, change_set: ChangeSet, empty_check: EmptyCheck) -> Draining | None:
+    """How long to wait until the queues that the change set removes were empty for long enough."""
+    if run.request.allow_replacement or empty_check.left <= timedelta():
+        return None
+    if not any(map(_removes_queue, change_set.changes)):
+        return None
+    empty_since = empty_check.empty_since or empty_check.now
+    return Draining("none were counted", empty_since, math.ceil(empty_check.left.total_seconds()))
+
+
+def _keep_review(
+    lock: Lock, stack: Stack, release: Release, change_set: ChangeSet, drafting: Drafting, *, at: datetime
+) -> None:
+    """Keep the review for other tenants, if it removes no queue and their changes are the same.
+
+    A change set that removes a queue is never kept, whatever this request allows. The stack was described before, and
+    CloudFormation executes no change set of a stack that has changed since. So the change set is about the stack as it
+    was recorded.
+    """
+    if any(map(_removes_queue, change_set.changes)):
+        return
+    move = drafting.move(lock, stack, release)
+    with suppress(Throttled):  # Without it, the next tenant's change set is reviewed, too.
+        if move is not None and move.is_the_same_for_all(drafting.templates):
+            drafting.reviews.keep_review(Review(move.key, move.origin.version, release.version, change_set.id, at))
 
 
 def _why_not(
@@ -290,7 +369,7 @@ def inspect(
 
 def _done(run: Run, stack: Stack) -> Done | GaveUp:
     if stack.queue:
-        return Done(stack.stack_id, stack.queue, run.attempt.version)
+        return Done(stack.stack_id, stack.queue, run.attempt.version, stack.changed_at)
     return GaveUp(f"The stack {stack.stack_id} is {stack.status}, but its outputs have no queue.")
 
 

@@ -18,6 +18,7 @@ from orchestrator.adapters.dynamodb.keys import (
     LISTING_INDEX,
     RECONCILIATIONS,
     RELEASES,
+    REVIEWS,
     ROLLOUT_PREFIX,
     TENANT_PREFIX,
     UNFINISHED_OPERATIONS,
@@ -32,6 +33,8 @@ from stacks.common.permissions import allow, allow_consuming_stream
 TENANT_ROWS = f"{TENANT_PREFIX}*"
 HISTORY_ROWS = f"{HISTORY_PREFIX}*"
 RELEASE_ROWS = RELEASES
+REVIEW_ROWS = REVIEWS
+"""The reviews of updates that are kept for other tenants."""
 ROLLOUT_ROWS = f"{ROLLOUT_PREFIX}*"
 REGISTRY_ROWS = registry_key()["pk"]["S"]
 """The unfinished rollouts, which have a claim on their tenants."""

@@ -15,7 +15,7 @@ from stacks.common.permissions import (
     allow_on_tenant_queues,
     allow_on_tenant_stacks,
 )
-from stacks.common.table import RELEASE_ROWS, TENANT_ROWS
+from stacks.common.table import RELEASE_ROWS, REVIEW_ROWS, TENANT_ROWS
 from stacks.releases.publisher import PUBLISHED_FOR_EVER, published_templates
 from stacks.settings import Settings
 from stacks.tenants.stack_role import TenantStackRole
@@ -106,11 +106,13 @@ class TenantFunctions:
     def _start_stack(self) -> BerthFunction:
         start_stack = self._function_with_the_stack_role(
             *("StartStack", "start_stack"),
-            *("CreateStack", "DeleteStack", "CreateChangeSet", "RollbackStack", "ContinueUpdateRollback"),
+            *("CreateStack", "UpdateStack", "DeleteStack", "CreateChangeSet"),
+            *("RollbackStack", "ContinueUpdateRollback"),
         )
         start_stack.function.add_environment(*self._empty_for)
         # The id of the change set is kept with the lock.
         self._kit.table.allow(start_stack.role, "UpdateItem", rows=TENANT_ROWS)
+        self._kit.table.allow(start_stack.role, "GetItem", "PutItem", rows=REVIEW_ROWS)
         # These need no condition on the role: a change set is executed with the role that it was created with.
         allow_looking_at_tenant_stacks(
             start_stack.role,
@@ -211,6 +213,7 @@ def function_with_the_stack_role(
         conditions={"StringEquals": {"iam:PassedToService": "cloudformation.amazonaws.com"}},
     )
     # CloudFormation reads the template with the permissions of the caller that creates the stack or the change set.
+    # For an update without a change set, the function reads the template itself.
     allow(function.role, ["s3:GetObject"], published_templates(releases), wildcard_because=PUBLISHED_FOR_EVER)
     kit.encryption.allow_objects(function.role, writing=False)
     return function

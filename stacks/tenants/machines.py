@@ -37,7 +37,7 @@ _EVERY_OPERATION: Final[Mapping[str, str]] = {
 
 FUNCTIONS_OF: Final[Mapping[str, Mapping[str, str]]] = {
     "create_tenant": _EVERY_OPERATION,
-    "update_tenant": {**_EVERY_OPERATION, "ReviewChangesFunctionArn": "review_changes"},
+    "update_tenant": _EVERY_OPERATION,
     "delete_tenant": {**_EVERY_OPERATION, "CheckMessagesFunctionArn": "check_messages"},
     "tenant_queue": {"SettleTenantQueueFunctionArn": "settle_tenant_queue"},
     "rollout": {
@@ -50,6 +50,10 @@ FUNCTIONS_OF: Final[Mapping[str, Mapping[str, str]]] = {
     "purge_events": {"PurgeEventsFunctionArn": "purge_events"},
 }
 """For each workflow's file: the placeholders of function ARNs, and the name of each function."""
+
+FORMER_FUNCTIONS_OF: Final[Mapping[str, Sequence[str]]] = {"update_tenant": ("review_changes",)}
+"""The functions that only executions call which began with the machine of the release before. They keep its definition,
+but have the permissions of today's role."""
 
 EXECUTIONS_ARE_MANY = "Every operation is an execution of its own. The machine is named."
 
@@ -80,13 +84,14 @@ def machine(
     settings: Settings,
     others: Mapping[str, str] | None = None,
 ) -> sfn.StateMachine:
-    """The machine that runs a workflow's file. It may call only the functions that the file names.
+    """The machine that runs a workflow's file. It may call only the functions that the file names, or named before.
 
     ``others`` are the values of the placeholders that are not functions.
     """
     arns = {placeholder: functions[name].arn for placeholder, name in FUNCTIONS_OF[stem].items()}
     role = iam.Role(scope, f"{construct_id}Role", assumed_by=_step_functions(scope))
-    allow(role, ["lambda:InvokeFunction"], *arns.values())
+    former = [functions[name].arn for name in FORMER_FUNCTIONS_OF.get(stem, ())]
+    allow(role, ["lambda:InvokeFunction"], *arns.values(), *former)
     acknowledge_wildcard(
         role, "*", "The CDK lets a machine write to log delivery and X-Ray, whose actions take no resource but `*`."
     )

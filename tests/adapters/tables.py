@@ -122,8 +122,10 @@ def publish(
     version: str = VERSION,
     queue: Queue = QUEUE,
     deployed: str | None = None,
+    stack_changed_at: datetime | None = None,
 ) -> None:
-    table.publish(run, Publication("stack-1", queue, version, deployed), at=at)
+    publication = Publication("stack-1", queue, version, deployed, stack_changed_at=stack_changed_at)
+    table.publish(run, publication, at=at)
 
 
 def create(table: Table, tenant: TenantId = ACME, version: str = VERSION) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -71,7 +73,16 @@ def test_a_stack_is_found_with_its_tenant_queue_and_version(
         *(STACK_ID, "CREATE_COMPLETE", "User Initiated", "acme", QUEUE, VERSION),
         ours=True,
         parameters={"TenantId": "acme"},
+        changed_at=NOON,
     )
+
+
+def test_the_time_of_the_last_update_counts_more_than_that_of_the_creation(
+    stacks: CloudFormationStacks, cloudformation: Stubber
+) -> None:
+    later = NOON + timedelta(hours=1)
+    cloudformation.add_response("describe_stacks", {"Stacks": [described(LastUpdatedTime=later)]})
+    assert present(stacks.find(STACK_ID)).changed_at == later
 
 
 @pytest.mark.parametrize(
@@ -87,7 +98,9 @@ def test_a_stack_with_an_incomplete_queue_has_none(
 ) -> None:
     answer = described(Outputs=outputs, StackStatus="CREATE_IN_PROGRESS")
     cloudformation.add_response("describe_stacks", {"Stacks": [answer]})
-    assert stacks.find(NAMES.stack_of(ACME)) == Stack(STACK_ID, "CREATE_IN_PROGRESS", "", None, None, None, ours=False)
+    assert stacks.find(NAMES.stack_of(ACME)) == Stack(
+        STACK_ID, "CREATE_IN_PROGRESS", "", None, None, None, ours=False, changed_at=NOON
+    )
 
 
 @pytest.mark.parametrize("role", [{}, {"RoleARN": f"{ROLE}-2"}], ids=["none", "another"])
@@ -510,6 +523,61 @@ def test_a_change_set_is_executed_with_a_token_and_rollback(
     }
     cloudformation.add_response("execute_change_set", {}, sent)
     stacks.execute_change_set(STACK_ID, CHANGES, client_token="token-update")
+
+
+# Updates without a change set
+
+
+def update(stacks: CloudFormationStacks) -> bool:
+    return stacks.update(ACME, STACK_ID, release=a_release(), template="{}", client_token="token-update")
+
+
+def test_an_update_has_the_template_the_role_a_token_and_rollback(
+    stacks: CloudFormationStacks, cloudformation: Stubber
+) -> None:
+    sent = {
+        "StackName": STACK_ID,
+        "TemplateBody": "{}",
+        "Parameters": [
+            {"ParameterKey": name, "ParameterValue": value} for name, value in given(ACME, a_release()).items()
+        ],
+        "RoleARN": ROLE,
+        "ClientRequestToken": "token-update",
+        "DeploymentConfig": {"Mode": "EXPRESS", "DisableRollback": False},
+    }
+    cloudformation.add_response("update_stack", {"StackId": STACK_ID}, sent)
+    assert update(stacks)
+
+
+def test_no_updates_to_be_performed_is_not_an_error(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
+    cloudformation.add_client_error("update_stack", "ValidationError", "No updates are to be performed.")
+    assert not update(stacks)
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("ValidationError", f"Stack:{STACK_ID} is in UPDATE_IN_PROGRESS state and can not be updated."),
+        ("ValidationError", "Stack [berth-tenant-acme] is in DELETE_IN_PROGRESS state and cannot be updated"),
+        ("ValidationError", f"Stack [{STACK_ID}] does not exist"),
+        ("TokenAlreadyExistsException", "The token was used before"),
+    ],
+)
+def test_a_stack_that_cannot_be_updated_now_is_a_conflict(
+    stacks: CloudFormationStacks, cloudformation: Stubber, code: str, words: str
+) -> None:
+    cloudformation.add_client_error("update_stack", code, words)
+    with pytest.raises(Conflict, match=re.escape(words)):
+        update(stacks)
+
+
+@pytest.mark.parametrize("code", ["InsufficientCapabilitiesException", "ValidationError", "AccessDenied"])
+def test_any_other_refusal_to_update_is_an_error(
+    stacks: CloudFormationStacks, cloudformation: Stubber, code: str
+) -> None:
+    cloudformation.add_client_error("update_stack", code, "because of this")
+    with pytest.raises(ClientError, match="because of this"):
+        update(stacks)
 
 
 @pytest.mark.parametrize("code", ["InvalidChangeSetStatus", "InvalidChangeSetStatusException"])

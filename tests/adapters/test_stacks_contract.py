@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -38,18 +39,18 @@ updates_in_full = pytest.mark.parametrize("kind", ["memory", "emulator"], indire
 
 class InMemory:
     def __init__(self) -> None:
-        self._fake = FakeStacks()
-        self.stacks: Stacks = self._fake
+        self.fake = FakeStacks()
+        self.stacks: Stacks = self.fake
 
     def release(self, version: str) -> Release:
         return a_release(version)
 
     def settle(self) -> None:
-        self._fake.settle()
+        self.fake.settle()
 
     def plant(self) -> None:
         """Somebody else makes a stack under the tenant's name."""
-        self._fake.plant_done(ACME, ours=False)
+        self.fake.plant_done(ACME, ours=False)
 
 
 class OnAws:
@@ -307,6 +308,61 @@ def test_empty_changes_cannot_be_made(world: World, created: str) -> None:
     draw_up(world, VERSION)
     with pytest.raises(Conflict):
         world.stacks.execute_change_set(created, CHANGES, client_token="update-1")
+
+
+def update(world: World, stack_id: str, version: str = NEXT_VERSION) -> bool:
+    release = world.release(version)
+    template = json.dumps(world.templates[version]) if isinstance(world, OnAws) else "{}"
+    return world.stacks.update(ACME, stack_id, release=release, template=template, client_token="update-1")
+
+
+@updates_in_full
+def test_a_stack_is_updated_without_a_change_set(world: World, created: str) -> None:
+    before = found(world)
+    assert update(world, created)
+    world.settle()
+    stack = found(world)
+    assert (stack.stack_id, stack.status, stack.queue) == (created, "UPDATE_COMPLETE", before.queue)
+    assert (stack.version, stack.parameters, stack.ours) == (NEXT_VERSION, before.parameters, True)
+    tokens = {event.status: event.client_token for event in world.stacks.events(created) if event.is_stack}
+    assert tokens["UPDATE_COMPLETE"] == "update-1"
+
+
+@updates_in_full
+def test_an_update_that_changes_nothing_is_none(world: World, created: str) -> None:
+    assert not update(world, created, VERSION)
+    assert found(world).status == "CREATE_COMPLETE"
+
+
+@updates_in_full
+def test_an_update_makes_a_change_set_useless(world: World, created: str) -> None:
+    draw_up(world)
+    update(world, created)
+    world.settle()
+    with pytest.raises(Conflict):
+        world.stacks.execute_change_set(created, CHANGES, client_token="update-2")
+
+
+@updates_in_full
+def test_a_deleted_stack_cannot_be_updated(world: World, created: str) -> None:
+    world.stacks.delete(created, client_token="delete-1")
+    world.settle()
+    with pytest.raises(Conflict):
+        update(world, created)
+
+
+@updates_in_full
+def test_the_time_of_the_last_change_is_that_of_the_last_update(world: World, created: str) -> None:
+    before = present(found(world).changed_at)
+    assert found(world).changed_at == before
+    if isinstance(world, InMemory):
+        world.fake.now += timedelta(seconds=1)
+    update(world, created)
+    world.settle()
+    after = present(found(world).changed_at)
+    assert after > before
+    draw_up(world, VERSION)
+    assert found(world).changed_at == after
 
 
 def test_events_are_listed_newest_first_and_those_of_the_stack_are_marked(world: World, created: str) -> None:

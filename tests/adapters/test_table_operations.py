@@ -56,6 +56,7 @@ from tests.fakes import (
     QUEUE,
     QUEUE_TABOO,
     VERSION,
+    a_release,
     a_resource,
     a_run,
     an_attempt,
@@ -368,29 +369,27 @@ class TestDeployed:
         publish(table, deployed="made from this")
         assert metadata_of(table).deployed == "made from this"
 
-    def test_the_fingerprint_is_removed_before_an_update_changes_the_stack(self, table: Table) -> None:
+    def test_an_update_takes_the_fingerprint_from_the_metadata_to_its_lock(self, table: Table) -> None:
         take(table, RUN)
-        publish(table, at=NOON + SECOND, deployed="made from this")
-        take(table, UPDATE)
-        before = metadata_of(table)
-        table.clear_fingerprint(UPDATE)
-        assert metadata_of(table) == replace(before, deployed=None)
+        publish(table, at=NOON + SECOND, deployed="made from this", stack_changed_at=NOON)
+        assert metadata_of(table).stack_changed_at == NOON
+        assert table.begin(UPDATE, at=LATER, release=a_release(NEXT_VERSION), target="made from that") is None
+        assert (metadata_of(table).deployed, metadata_of(table).stack_changed_at) == (None, None)
+        assert table.lock(ACME) == Lock(UPDATE, None, None, "made from this", NOON)
         table.fail(UPDATE, QUEUE_TABOO, LATER_STILL)
         assert metadata_of(table).deployed is None
 
-    def test_removing_the_fingerprint_again_changes_nothing(self, table: Table) -> None:
+    def test_an_update_without_a_record_of_the_stack_has_none_in_its_lock(self, table: Table) -> None:
         create(table)
-        take(table, UPDATE)
-        table.clear_fingerprint(UPDATE)
-        before = everything(table)
-        table.clear_fingerprint(UPDATE)
-        assert everything(table) == before
+        assert table.begin(UPDATE, at=LATER, release=a_release(NEXT_VERSION), target="made from that") is None
+        assert table.lock(ACME) == Lock(UPDATE, None)
 
-    def test_an_update_that_only_begins_keeps_the_fingerprint(self, table: Table) -> None:
+    def test_an_update_that_changes_nothing_keeps_the_fingerprint(self, table: Table) -> None:
         take(table, RUN)
         publish(table, at=NOON + SECOND, deployed="made from this")
-        take(table, UPDATE)
+        assert table.begin(UPDATE, at=LATER, release=a_release(NEXT_VERSION), target="made from this") is None
         assert metadata_of(table).deployed == "made from this"
+        assert table.lock(ACME) == Lock(UPDATE, None)
 
     @pytest.mark.parametrize("deployed", [None, "made from that"])
     def test_the_next_publication_replaces_or_removes_the_fingerprint(self, table: Table, deployed: str | None) -> None:
@@ -816,7 +815,6 @@ class TestFail:
 WRITES: dict[str, Callable[[Table, Run], object]] = {
     "token": lambda table, run: table.remember_token(run, "token"),
     "changes": lambda table, run: table.remember_change_set(run, "arn"),
-    "clear_fingerprint": lambda table, run: table.clear_fingerprint(run),
     "publish": lambda table, run: publish(table, run, at=LATER_STILL, queue=OTHER_QUEUE),
     "remove": lambda table, run: table.remove(run, at=LATER_STILL),
 }

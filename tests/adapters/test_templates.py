@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from botocore.exceptions import ClientError
 
-from orchestrator.adapters.s3 import S3Manifests, S3Templates
+from orchestrator.adapters.s3 import S3Manifests, S3PublishedTemplates, S3Templates
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.releases.records import Release
 from orchestrator.rollouts.ports import Manifests
 from orchestrator.rollouts.records import Item
 from tests.adapters.conftest import REGION, Account, client
-from tests.fakes import InMemoryManifests
+from tests.fakes import InMemoryManifests, a_release
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 BUCKET, ASSETS = "berth-releases", "berth-assets"
+TEMPLATE = b'{"Resources": {}}'
 
 
 @pytest.fixture
@@ -50,6 +54,45 @@ def test_each_version_has_its_own_url(templates: S3Templates) -> None:
 
 def test_another_template_of_the_same_version_overwrites_nothing(templates: S3Templates) -> None:
     assert templates.publish("0.1.0", "d1", b"{}") != templates.publish("0.1.0", "d2", b"[]")
+
+
+# Published templates
+
+
+@pytest.fixture
+def release(templates: S3Templates) -> Release:
+    digest = hashlib.sha256(TEMPLATE).hexdigest()
+    return replace(a_release(digest=digest), template_url=templates.publish("0.1.0", digest, TEMPLATE))
+
+
+def key_of(release: Release) -> str:
+    return release.template_url.partition(f"{BUCKET}/")[2]
+
+
+def test_a_published_template_is_read_once(release: Release) -> None:
+    published = S3PublishedTemplates(lambda: client("s3"))
+    assert published.published(release) == TEMPLATE.decode()
+    client("s3").delete_object(Bucket=BUCKET, Key=key_of(release))
+    assert published.published(release) == TEMPLATE.decode()
+
+
+@pytest.mark.parametrize("template", [b"{}", b""], ids=["another", "empty"])
+def test_a_template_that_somebody_has_changed_is_none(release: Release, template: bytes) -> None:
+    client("s3").put_object(Bucket=BUCKET, Key=key_of(release), Body=template)
+    assert S3PublishedTemplates(lambda: client("s3")).published(release) is None
+
+
+def test_a_template_that_somebody_has_deleted_is_none(release: Release) -> None:
+    client("s3").delete_object(Bucket=BUCKET, Key=key_of(release))
+    assert S3PublishedTemplates(lambda: client("s3")).published(release) is None
+
+
+@pytest.mark.parametrize(("length", "fits"), [(51_200, True), (51_201, False)])
+def test_a_template_that_is_too_long_for_a_request_is_none(templates: S3Templates, length: int, fits: bool) -> None:
+    template = b"x" * length
+    digest = hashlib.sha256(template).hexdigest()
+    release = replace(a_release(digest=digest), template_url=templates.publish("0.1.0", digest, template))
+    assert (S3PublishedTemplates(lambda: client("s3")).published(release) is not None) is fits
 
 
 ITEMS = [Item(TenantId.parse(name), version) for name, version in (("b", "0.2.0"), ("a", "0.1.0"), ("c", "0.2.0"))]

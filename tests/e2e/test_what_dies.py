@@ -45,7 +45,6 @@ SERVED_OR_NOT = {
     (Operation.CREATE, "InspectStack"): (200, "READY"),
     (Operation.CREATE, "Finish"): (200, "READY"),
     (Operation.UPDATE, "Begin"): (200, "READY"),
-    (Operation.UPDATE, "ReviewChanges"): (200, "UPDATE_FAILED"),
     (Operation.UPDATE, "StartStack"): (200, "UPDATE_FAILED"),
     (Operation.UPDATE, "AwaitStack"): (200, "READY"),
     (Operation.UPDATE, "InspectStack"): (200, "READY"),
@@ -71,7 +70,7 @@ def test_an_operation_that_is_aborted_at_any_state_is_settled_by_the_actual_stat
         # From the last state to the first, each of which stays throttled: an operation needs only the states before it.
         # On AWS an aborted execution makes no further calls; the emulator continues its retries. AwaitStack ends after
         # a moment, and InspectStack is throttled by then.
-        for state in ("Finish", "InspectStack", "AwaitStack", "StartStack", "CheckMessages", "ReviewChanges", "Begin"):
+        for state in ("Finish", "InspectStack", "AwaitStack", "StartStack", "CheckMessages", "Begin"):
             held_up.enter_context(berth.held_up(_function_of(state)))
             there = [operation for operation, at in steps if at == state]
             executions = [
@@ -295,7 +294,7 @@ def _custom_resource_twice(berth: Deployed) -> Iterator[None]:
     )["FunctionArn"]
     shown = "BERTH_METADATA_SERVICE_TOKEN"
     before = {}
-    for name in ("begin", "review_changes", "start_stack", "finish"):
+    for name in ("begin", "start_stack", "finish"):
         function = berth.function(name)
         before[function] = functions.get_function_configuration(FunctionName=function)["Environment"]["Variables"]
         functions.update_function_configuration(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from itertools import count
 from typing import Any
 
 from orchestrator.common.stack_arns import Location
@@ -26,7 +25,6 @@ from orchestrator.tenants.records import (
     Status,
 )
 from orchestrator.tenants.stack_resources import StackResource
-from orchestrator.tenants.updating import Drafting
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 VERSION = "0.1.0"
@@ -104,12 +102,6 @@ def parameters_of(tenant: TenantId, release: Release | None = None) -> dict[str,
     """Of a release that takes what every release takes, unless another is given."""
     token = "arn:aws:lambda:eu-west-1:000000000000:function:metadata"
     return stack_parameters(tenant, release or a_release(), service_token=token, kms_key=A_KEY)
-
-
-def a_drafting(ledger: OperationLedger) -> Drafting:
-    """What changes are drawn up with. Names are made up one after the other."""
-    numbers = count(1)
-    return Drafting(ledger, parameters_of, lambda: f"name-{next(numbers)}")
 
 
 def stack_arn(tenant: TenantId = ACME, number: int = 1) -> str:

@@ -7,8 +7,10 @@ from datetime import datetime, timedelta
 
 from orchestrator.common.errors import QueueOutOfReach
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.releases.records import Release
 from orchestrator.tenants.execution_input import is_input_of, machine_input
 from orchestrator.tenants.records import Attempt, Messages, Queue, Request, Run
+from orchestrator.tenants.reviews import Review
 from tests.fakes.examples import NOON, execution_arn
 
 
@@ -166,6 +168,30 @@ class FakeQueues:
     def dead_letter_queue(self, url: str) -> str | None:
         dead_letters = self.dead_letter_queues.get(url)
         return None if self.gone & {url, dead_letters} else dead_letters
+
+
+class InMemoryReviews:
+    """The reviews that are kept. ``tests/adapters`` holds it and DynamoDB's to one contract."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Review] = {}
+
+    def has_review(self, move: str) -> bool:
+        return move in self.kept
+
+    def keep_review(self, review: Review) -> None:
+        self.kept.setdefault(review.move, review)
+
+
+class FakePublishedTemplates:
+    """Published templates without any queue, unless a test says otherwise."""
+
+    def __init__(self) -> None:
+        self.templates: dict[str, str | None] = {}
+        """By version; ``None`` if somebody has changed the template since."""
+
+    def published(self, release: Release) -> str | None:
+        return self.templates.get(release.version, '{"Resources": {}}')
 
 
 class FakeTemplates:

@@ -20,10 +20,12 @@ from tests.fakes.examples import LOCATION, NAMES, NOON, VERSION, execution_arn, 
 from tests.fakes.others import (
     FakeClock,
     FakeExecutions,
+    FakePublishedTemplates,
     FakeQueues,
     FakeTemplates,
     FakeUnfinishedWork,
     InMemoryCreateCounts,
+    InMemoryReviews,
 )
 from tests.fakes.reconciling import FakeSurvey, InMemoryReconciliations
 from tests.fakes.resources import FakeResources
@@ -91,6 +93,8 @@ class FakePorts:
     queues: FakeQueues = field(default_factory=FakeQueues)
     unfinished_work: FakeUnfinishedWork = field(default_factory=FakeUnfinishedWork)
     templates: FakeTemplates = field(default_factory=FakeTemplates)
+    published_templates: FakePublishedTemplates = field(default_factory=FakePublishedTemplates)
+    reviews: InMemoryReviews = field(default_factory=InMemoryReviews)
     create_counts: InMemoryCreateCounts = field(default_factory=InMemoryCreateCounts)
     credentials: CredentialsIssuer | None = field(default_factory=FakeIssuer)
     api_stage: FakeApiStage = field(default_factory=FakeApiStage)

@@ -30,6 +30,8 @@ class FakeStack:
     events: list[ResourceEvent] = field(default_factory=list)
     change_sets: dict[str, tuple[ChangeSet, str]] = field(default_factory=dict)
     """By id, each with the template that it is about."""
+    direct: tuple[str, Mapping[str, str]] | None = None
+    """The template and parameters of an update that is under way without a change set."""
 
 
 class FakeStacks:
@@ -98,6 +100,7 @@ class FakeStacks:
                 *(stack_id, "CREATE_IN_PROGRESS", "", tenant.value, None, None),
                 ours=True,
                 parameters=parameters_of(tenant, release),
+                changed_at=self.now,
             ),
             client_token,
             release.template_url,
@@ -108,6 +111,18 @@ class FakeStacks:
         self._called("delete")
         if stack_id in self.all and self.all[stack_id].stack.status != "DELETE_COMPLETE":
             self._begin(stack_id, "DELETE_IN_PROGRESS", client_token)
+
+    def update(self, tenant: TenantId, stack_id: str, *, release: Release, template: str, client_token: str) -> bool:  # noqa: ARG002 - the port's
+        self._called("update")
+        self._refuse_while_at_work(stack_id)
+        fake = self.all[stack_id]
+        parameters = parameters_of(tenant, release)
+        if release.template_url == fake.template_url and parameters == fake.stack.parameters:
+            return False
+        fake.change_sets = {}
+        fake.direct = (release.template_url, parameters)
+        self._begin(stack_id, "UPDATE_IN_PROGRESS", client_token)
+        return True
 
     def create_change_set(self, tenant: TenantId, stack_id: str, *, release: Release, name: str) -> str | None:
         self._called("create_change_set")
@@ -155,6 +170,7 @@ class FakeStacks:
         if drawn_up.state is not ChangeSetState.READY:
             raise Conflict(f"ChangeSet [{change_set}] is in {drawn_up.state.name} status")
         fake.change_sets = {found: (replace(drawn_up, state=ChangeSetState.EXECUTED), template_url)}
+        fake.direct = None
         self._begin(stack_id, "UPDATE_IN_PROGRESS", client_token)
 
     def delete_change_set(self, stack_id: str, change_set: str) -> None:
@@ -261,18 +277,22 @@ class FakeStacks:
             self.change(stack_id, "UPDATE_ROLLBACK_IN_PROGRESS", "Failed to update: [InboundQueue].")
             self._end_rollback(stack_id)
             return
-        fake.template_url = self.executed(fake)
-        (made,) = (made for made, _ in fake.change_sets.values() if made.state is ChangeSetState.EXECUTED)
-        self.change(
-            stack_id, "UPDATE_COMPLETE", version=version_of(fake.template_url), parameters=dict(made.parameters)
-        )
+        fake.template_url, parameters = self.requested(fake)
+        self.change(stack_id, "UPDATE_COMPLETE", version=version_of(fake.template_url), parameters=parameters)
 
     @staticmethod
-    def executed(fake: FakeStack) -> str:
-        """The template that the stack is being changed to."""
+    def requested(fake: FakeStack) -> tuple[str, dict[str, str]]:
+        """The template and the parameters that the stack is being changed to."""
+        if fake.direct:
+            return fake.direct[0], dict(fake.direct[1])
         drawn_up = fake.change_sets.values()
-        (template_url,) = (url for change_set, url in drawn_up if change_set.state is ChangeSetState.EXECUTED)
-        return template_url
+        (executed,) = ((url, made) for made, url in drawn_up if made.state is ChangeSetState.EXECUTED)
+        return executed[0], dict(executed[1].parameters)
+
+    @classmethod
+    def executed(cls, fake: FakeStack) -> str:
+        """The template that the stack is being changed to."""
+        return cls.requested(fake)[0]
 
     def _end_rollback(self, stack_id: str) -> None:
         if self.rollback_failures:
@@ -295,7 +315,8 @@ class FakeStacks:
     def _begin(self, stack_id: str, status: str, client_token: str) -> None:
         """A role that is given once is used for all later operations on the stack."""
         self.all[stack_id].client_token = client_token
-        self.change(stack_id, status, ours=True)
+        changed = {} if status == "DELETE_IN_PROGRESS" else {"changed_at": self.now}
+        self.change(stack_id, status, ours=True, **changed)
 
     def fail_resource(self, stack_id: str, status: str, reason: str) -> None:
         self._add(stack_id, "InboundQueue", QUEUE_TYPE, status, reason)

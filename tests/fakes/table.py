@@ -219,7 +219,7 @@ class InMemoryTable(Ledger):
         if numbered and listed:
             self._show(audit.tenant)
 
-    def plant_lock(self, tenant: TenantId, run: Run | None, **more: str) -> None:
+    def plant_lock(self, tenant: TenantId, run: Run | None, **more: object) -> None:
         """Give the lock to that run, or to nobody, whoever holds it."""
         self.drop(LockKey(tenant))
         if run:
@@ -308,7 +308,8 @@ def _record(key: Key, given: Fields) -> Metadata | Audit | Lock:
         case LockKey(tenant):
             attempt = Attempt(tenant, given["operation"], given["version"], given["attempt"])
             run = Run(attempt, given["execution"], given["started_at"], given["request"])
-            return Lock(run, given.get("task_token"), given.get("change_set"))
+            more = ("task_token", "change_set", "deployed", "stack_changed_at")
+            return Lock(run, *(given.get(name) for name in more))
         case _:
             assert_never(key)
 

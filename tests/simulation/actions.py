@@ -137,6 +137,13 @@ def delete_the_stack_by_hand(env: Environment, tenant: TenantId, _version: str) 
         env.cloudformation.delete_by_hand(stack)
 
 
+def add_a_queue_by_hand(env: Environment, tenant: TenantId, _version: str) -> None:
+    """In CloudFormation's console. The queue is in use, and an update would remove it."""
+    for stack in env.checks.of[tenant].living:
+        env.cloudformation.add_queue_by_hand(stack)
+    send(env, tenant, "")
+
+
 def survey(env: Environment, _tenant: TenantId, _version: str) -> None:
     env.reconcile(env.rng.choice((SCHEDULES[SURVEY], Spec(), Spec(), Spec(dry_run=True))))
 
@@ -228,6 +235,10 @@ DELETES_WITH_MESSAGES: tuple[Action, ...] = (
     *(upgrade, all_at_once, throttle_cloudformation, throttle_cloudformation, abort, create, ask),
 )
 """Senders are at work while tenants are deleted."""
+STACKS_CHANGED_BY_HAND: tuple[Action, ...] = (
+    *(add_a_queue_by_hand, add_a_queue_by_hand, send, upgrade, upgrade, upgrade, upgrade, receive, retry, abort),
+)
+"""Stacks are not as Berth has recorded them, while the same updates were reviewed before."""
 ORDERS_BEFORE_BEGIN: tuple[Action, ...] = (
     *(create_and_delete, create_and_delete, ask_and_create_with_labels, ask_and_create_with_labels),
     *(delete, create, ask, create_with_labels, pin, upgrade),
@@ -252,5 +263,6 @@ ACTION_SETS = (
         TEAMS_AND_OPERATORS,
     ),
     *(TEAMS_ALONE, TEAMS_ALONE, RECREATED_TENANTS, DELETES_WITH_MESSAGES, ORDERS_BEFORE_BEGIN),
+    STACKS_CHANGED_BY_HAND,
     *(ATTACKS, ATTACKS),
 )

@@ -7,8 +7,10 @@ from dataclasses import replace
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.releases.published import fingerprint
+from orchestrator.releases.records import Release
 from orchestrator.tenants.ports import Stack
 from orchestrator.tenants.records import Operation, Queue, Status
+from orchestrator.tenants.reviews import Move, Review, shared_parameters
 from tests.fakes import NAMES, an_audit, parameters_of, some_metadata
 from tests.simulation.aws.cloudformation import LEGACY_PREFIX
 from tests.simulation.environment import VERSIONS, Environment
@@ -35,11 +37,25 @@ def served(env: Environment, tenant: TenantId) -> None:
         queue=queue,
         ours=env.rng.random() < 0.7,
     )
-    deployed = fingerprint(release, parameters_of(tenant)) if env.rng.random() < 0.7 else None
-    metadata = some_metadata(tenant=tenant, version=version, queue=queue, deployed=deployed)
+    fake = env.stacks.all[stack.stack_id]
+    parameters = parameters_of(tenant, release)
+    fake.stack = replace(fake.stack, parameters=parameters, changed_at=env.clock.now())
+    deployed = fingerprint(release, parameters) if env.rng.random() < 0.7 else None
+    if deployed and env.rng.random() < 0.5:
+        _is_reviewed(env, tenant, release)
+    recorded = {"deployed": deployed, "stack_changed_at": fake.stack.changed_at if deployed else None}
+    metadata = some_metadata(tenant=tenant, version=version, queue=queue, **recorded)
     env.table.plant_metadata(replace(metadata, stack_id=stack.stack_id))
     env.table.plant_audit(an_audit(Status.SUCCESS, tenant=tenant, version=version))
     _is_served(env, tenant, queue, version)
+
+
+def _is_reviewed(env: Environment, tenant: TenantId, origin: Release) -> None:
+    """Updates of other tenants from that release to every other one were reviewed before."""
+    for target in env.table.releases():
+        ends = [(release, shared_parameters(parameters_of(tenant, release))) for release in (origin, target)]
+        move = Move(*ends[0], *ends[1])
+        env.reviews.keep_review(Review(move.key, origin.version, target.version, "before", env.clock.now()))
 
 
 def legacy(env: Environment, tenant: TenantId) -> None:

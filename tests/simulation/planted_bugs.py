@@ -31,6 +31,7 @@ from orchestrator.tenants import (
     operations,
     own_stack,
     queue_metadata,
+    reviews,
     tenant_queue,
     tenant_stack,
     updating,
@@ -57,11 +58,11 @@ from tests.simulation.actions import (
     ORDERS_BEFORE_BEGIN,
     RECREATED_TENANTS,
     RETRIES,
+    STACKS_CHANGED_BY_HAND,
     STACKS_DELETED_BY_HAND,
     TEAMS_AND_OPERATORS,
     Action,
     admitted_long_ago,
-    adopt,
     all_at_once,
     all_of_them_die,
     ask,
@@ -518,7 +519,7 @@ BUGS = {
         STACKS_DELETED_BY_HAND,
     ),
     "a tenant is adopted while an operation is at it": PlantedBug(
-        _adopt_during_an_operation, "adopts what belongs to", SLOW, (adopt, adopt, all_at_once, upgrade, delete)
+        _adopt_during_an_operation, "adopts what belongs to", SLOW, LEGACY_TENANTS
     ),
     "Berth's own operations are adopted": PlantedBug(
         _adopt_berths_own_operations, "which is Berth's own", None, LEGACY_TENANTS
@@ -635,6 +636,9 @@ BUGS = {
         "which is no release's",
         None,
         ATTACKS,
+    ),
+    "a stack that was changed by hand is taken for the recorded one": PlantedBug(
+        replacing("_same_moment", always(True), reviews), "takes away a queue with", NO_FAULTS, STACKS_CHANGED_BY_HAND
     ),
     "every create has the same token": PlantedBug(
         _same_token_for_every_create,

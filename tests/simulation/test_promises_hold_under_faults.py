@@ -58,6 +58,7 @@ def test_the_promises_hold_and_everything_that_may_happen_does() -> None:
     resources |= {f"{kind} of a resource is rolled back" for kind in ("Create", "Update")}
     resources |= {"Delete of a resource: Provided", "forged: NotConfirmed", "shown late"}
     by_hand = {f"deleted by hand when {status}" for status in ("CREATE_COMPLETE", "CREATE_IN_PROGRESS")}
+    by_hand |= {"changed by hand", "updated without a change set"}
     attacks = {"somebody made a stack", "somebody forged an event", "somebody drew up changes"}
     others = {"described", "sent", "only recorded"} | resources | by_hand | attacks
     assert ends | settled | answers | orders | aborts | faults | healed | others <= set(seen)

@@ -32,6 +32,7 @@ from tests.fakes import (
     an_audit,
     some_metadata,
 )
+from tests.fakes.others import InMemoryReviews
 from tests.fakes.ports import numbered_names
 from tests.fakes.stacks import version_of
 
@@ -81,6 +82,7 @@ class World:
     """Things that happen by themselves, one per moment."""
     new_name: Callable[[], str] = field(default_factory=numbered_names)
     create_counts: InMemoryCreateCounts = field(default_factory=InMemoryCreateCounts)
+    reviews: InMemoryReviews = field(default_factory=InMemoryReviews)
 
     def __post_init__(self) -> None:
         for version in (VERSION, NEXT_VERSION):
@@ -106,6 +108,7 @@ class World:
             "queues": watched("queues", self.queues, around),
             "executions": watched("executions", self.executions, around),
             "create_counts": self.create_counts,
+            "reviews": watched("reviews", self.reviews, around),
             "unfinished_work": self.unfinished_work,
         }
 

@@ -42,7 +42,7 @@ from stacks.common.table import (
     TENANT_ROWS,
 )
 from stacks.releases.committed import RELEASES
-from stacks.tenants.machines import FUNCTIONS_OF
+from stacks.tenants.machines import FORMER_FUNCTIONS_OF, FUNCTIONS_OF
 from tests.stacks.allowed_wildcards import WITHOUT_RESOURCES
 from tests.stacks.policies import Grants, documents, grants, labels, listed, spelled, statements, trust
 
@@ -240,8 +240,10 @@ FUNCTIONS: dict[str, Grants] = {
     "start_stack": {
         **ACTS_WITH_THE_STACK_ROLE,
         TENANT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:UpdateItem"},
+        "the table, rows REVIEW": {"dynamodb:GetItem", "dynamodb:PutItem"},
         "tenant stacks, with the stack role": {
             "cloudformation:CreateStack",
+            "cloudformation:UpdateStack",
             "cloudformation:DeleteStack",
             "cloudformation:RollbackStack",
             "cloudformation:CreateChangeSet",
@@ -443,7 +445,10 @@ def test_a_machine_may_only_call_the_functions_and_start_the_machines_that_its_w
     allowed = grants(control_plane, role, names)
     assert allowed.pop("*") <= WITHOUT_RESOURCES["X-Ray"] | WITHOUT_RESOURCES["log delivery"]
     assert allowed == {
-        **{f"the function {name}": {"lambda:InvokeFunction"} for name in FUNCTIONS_OF[stem].values()},
+        **{
+            f"the function {name}": {"lambda:InvokeFunction"}
+            for name in (*FUNCTIONS_OF[stem].values(), *FORMER_FUNCTIONS_OF.get(stem, ()))
+        },
         **OF_MACHINES.get(stem, {}),
     }
 

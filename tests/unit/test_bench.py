@@ -31,7 +31,7 @@ from bench.rollout_simulation import (
     simulate,
 )
 from bench.simulated_aws import FAULTY, QUIET, Conditions, Quota
-from bench.simulated_update import MUTATIONS, READS
+from bench.simulated_update import MUTATIONS, READS, REVIEWED_MUTATIONS, REVIEWED_READS
 from orchestrator.client.transport import ApiAnswer
 from orchestrator.tenants.ports import Publication
 from tests.fakes.examples import ACME, NEXT_VERSION, NOON, QUEUE, QUEUE_TABOO, VERSION, a_run, an_attempt
@@ -77,19 +77,19 @@ def test_however_few_a_stage_moves_at_once_a_turn_costs_few_transitions(ceiling:
     assert ran.child_events < MAX_EVENTS / 25
 
 
-def test_the_floor_counts_the_calls_that_an_update_makes_when_nothing_goes_wrong() -> None:
+def test_an_update_makes_these_calls_when_nothing_goes_wrong() -> None:
     rollout = SimulatedRollout(SMALL, PLENTY, 1)
     ran = rollout.run()
 
     assert ran.throttled_calls == 0
-    assert rollout.aws.mutations.granted == SMALL * MUTATIONS
-    assert rollout.aws.reads.granted == SMALL * READS
+    # Only the first tenant, alone in its stage, is reviewed by a change set of its own.
+    assert rollout.aws.mutations.granted == REVIEWED_MUTATIONS + (SMALL - 1) * MUTATIONS
+    assert rollout.aws.reads.granted == REVIEWED_READS + (SMALL - 1) * READS
 
 
-def test_the_floor_is_that_of_the_tightest_quota() -> None:
-    assert floor(300, QUIET) == pytest.approx(300 * MUTATIONS / 1.5)
-    assert floor(300, replace(QUIET, reads_per_second=1)) == pytest.approx(300 * READS)
-    assert floor(300, replace(QUIET, drops_to_after=(0.5, 100.0))) == pytest.approx(100 + (600 - 150) / 0.75)
+def test_the_floor_is_one_mutating_call_per_tenant() -> None:
+    assert floor(300, QUIET) == pytest.approx(300 / 1.5)
+    assert floor(300, replace(QUIET, drops_to_after=(0.5, 100.0))) == pytest.approx(100 + (300 - 150) / 0.75)
 
 
 def test_a_quota_grants_its_burst_at_once_and_the_rest_as_it_fills() -> None:

@@ -18,6 +18,7 @@ from orchestrator.tenants.lifecycle import Accepted, OrderResult, Unchanged
 from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
 from orchestrator.tenants.outcomes import Begun, Busy, Done, GaveUp, Published
 from orchestrator.tenants.records import Lock, Operation, Request, Run
+from orchestrator.tenants.writes import Transition
 from tests.fakes import (
     ACME,
     DONE,
@@ -32,7 +33,6 @@ from tests.fakes import (
     parameters_of,
     some_metadata,
     stack_arn,
-    take,
 )
 from tests.unit.test_operations import A_MOMENT
 
@@ -91,15 +91,9 @@ def test_an_update_that_would_change_nothing_but_the_version_is_done_without_clo
 
 
 def test_an_update_that_would_change_nothing_touches_nothing(alike: Operations) -> None:
-    class Untouchable(InMemoryTable):
-        def clear_fingerprint(self, run: Run) -> None:
-            raise AssertionError(f"{run.attempt.name} touches the stack")
-
-    untouchable = Untouchable()
-    untouchable.record_release(a_release(NEXT_VERSION, content=SAME_CONTENT))
-    untouchable.plant_metadata(alike.metadata_of())
-    alike.table = untouchable
+    before = alike.metadata_of()
     assert alike.begin(UPDATE) == Done(stack_arn(), QUEUE, NEXT_VERSION)
+    assert alike.metadata_of().deployed == before.deployed
 
 
 def test_an_update_that_is_done_already_is_so_however_often_it_begins(alike: Operations) -> None:
@@ -213,25 +207,33 @@ def test_an_update_that_fails_after_it_touched_the_stack_leaves_no_fingerprint_a
     assert world.begin(BACK) == Begun()
 
 
-def test_a_crash_between_taking_the_lock_and_touching_is_mended_by_beginning_again(world: Operations) -> None:
-    take(world.table, UPDATE)
-    assert world.metadata_of().deployed is not None
-    assert world.begin(UPDATE) == Begun()
-    assert world.metadata_of().deployed is None
-
-
 def test_beginning_again_after_touching_is_not_touching_again_but_going_on(world: Operations) -> None:
     assert world.begin(UPDATE) == world.begin(UPDATE) == Begun()
     assert world.metadata_of().deployed is None
 
 
-def test_who_lost_the_lock_before_touching_touches_nothing(world: Operations) -> None:
-    successor = a_run(2, operation=Operation.UPDATE, version=NEXT_VERSION)
+def test_an_update_that_begins_takes_the_record_of_the_stack_with_it(world: Operations) -> None:
+    before = world.metadata_of()
+    world.table.change_metadata(ACME, stack_changed_at=NOON)
+    world.begin(UPDATE)
+    lock = world.table.lock(ACME)
+    assert lock is not None
+    assert (lock.deployed, lock.stack_changed_at) == (before.deployed, NOON)
+    assert (world.metadata_of().deployed, world.metadata_of().stack_changed_at) == (None, None)
 
+
+def test_a_refused_update_leaves_the_record_of_the_stack_where_it_is(world: Operations) -> None:
+    before = world.metadata_of()
+    world.table.change_metadata(ACME, pinned_version=VERSION)
+    assert isinstance(world.begin(UPDATE), GaveUp)
+    assert world.metadata_of().deployed == before.deployed
+
+
+def test_an_update_does_not_begin_with_a_record_that_another_operation_has_just_replaced(world: Operations) -> None:
     class Overtaken(InMemoryTable):
-        def clear_fingerprint(self, run: Run) -> None:
-            self.begin(successor, at=NOON, instead_of=Lock(run, None))
-            super().clear_fingerprint(run)
+        def apply(self, transition: Transition) -> bool:
+            self.change_metadata(ACME, deployed="something else")
+            return super().apply(transition)
 
     overtaken = Overtaken()
     overtaken.record_release(a_release(NEXT_VERSION))
@@ -239,7 +241,8 @@ def test_who_lost_the_lock_before_touching_touches_nothing(world: Operations) ->
     world.table = overtaken
     with pytest.raises(LostOwnership):
         world.begin(UPDATE)
-    assert world.metadata_of().deployed == "something"
+    assert world.table.lock(ACME) is None
+    assert world.metadata_of().deployed == "something else"
 
 
 # Finish

@@ -87,6 +87,7 @@ METADATA: Mapping[str, Column] = {
         lambda row: {name: value["S"] for name, value in row.get("Labels", {"M": {}})["M"].items()},
     ),
     "deployed": _text("Deployed"),
+    "stack_changed_at": _moment("StackChangedAt"),
     "created_by": Column(
         ("CreatedBy",),
         lambda _tenant, requester: [requester_value(requester)],
@@ -126,6 +127,8 @@ LOCK_ROW: Mapping[str, Column] = {
     "started_at": _moment("StartedAt"),
     "task_token": _text("TaskToken"),
     "change_set": _text("ChangeSet"),
+    "deployed": _text("Deployed"),
+    "stack_changed_at": _moment("StackChangedAt"),
 }
 
 

@@ -8,6 +8,7 @@
 | history  | HISTORY#{id}     | {time}#{attempt}#{status}#{digest}, {time}#{kind of change}#{digest} |
 | history of a rollout | HISTORY#ROLLOUT#{id} | {time}#{order}#{digest}                     |
 | release  | RELEASE          | VERSION#{version}                                        |
+| review   | REVIEW           | {key of the move}                                        |
 | rollout  | ROLLOUT#{id}     | PLAN                                                     |
 | stage    | ROLLOUT#{id}     | STAGE#{number, two digits}                               |
 | outcome  | ROLLOUT#{id}     | TENANT#{tenant id}                                       |
@@ -60,6 +61,7 @@ AUDIT_PREFIX = "AUDIT#"
 TENANT_PREFIX = "TENANT_ID#"
 HISTORY_PREFIX = "HISTORY#"
 RELEASES = "RELEASE"
+REVIEWS = "REVIEW"
 ROLLOUT_PREFIX = "ROLLOUT#"
 PLAN = "PLAN"
 STAGE_PREFIX = "STAGE#"
@@ -162,6 +164,10 @@ def tenant_of_history(pk: str) -> TenantId:
 
 def release_key(version: str) -> Key:
     return key(RELEASES, f"VERSION#{version}")
+
+
+def review_key(move: str) -> Key:
+    return key(REVIEWS, move)
 
 
 def listed_tenants(state: TenantState) -> str:

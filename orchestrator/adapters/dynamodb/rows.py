@@ -241,7 +241,13 @@ def lock_from(item: Mapping[str, Any]) -> Lock:
         number=number(item, "Attempt", 1),
     )
     run = Run(attempt, item["Execution"]["S"], parse_timestamp(item["StartedAt"]["S"]), stored_request(item))
-    return Lock(run, text(item, "TaskToken"), text(item, "ChangeSet"))
+    return Lock(
+        run,
+        text(item, "TaskToken"),
+        text(item, "ChangeSet"),
+        text(item, "Deployed"),
+        moment(item, "StackChangedAt"),
+    )
 
 
 def release_from(item: Mapping[str, Any]) -> Release:

@@ -69,6 +69,7 @@ from tests.fakes import (
     some_metadata,
     take,
 )
+from tests.fakes.others import FakePublishedTemplates, InMemoryReviews
 from tests.fakes.reconciling import FakeSurvey, InMemoryReconciliations
 
 RESPONSE_URL = (
@@ -113,7 +114,7 @@ ENVIRONMENT = {
 READS = frozenset(
     {
         *("metadata", "audits", "history", "lock", "tenants_in", "versions_in_use", "unfinished_operations"),
-        "count_tenants",
+        *("count_tenants", "has_review", "published"),
         *("release", "releases", "is_running", "is_over", "how_it_ended", "find_running", "execution_of"),
         *(
             "resource",
@@ -345,6 +346,8 @@ def _fakes() -> dict[str, Any]:
         "stack_resources": Resources(),
         "queues": FakeQueues(),
         "templates": FakeTemplates({"template.json": TEMPLATE}),
+        "published_templates": FakePublishedTemplates(),
+        "reviews": InMemoryReviews(),
         "unfinished_work": FakeUnfinishedWork(),
         "survey": Survey(stacks),
         "account_functions": AccountFunctions(),

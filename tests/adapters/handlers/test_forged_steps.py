@@ -215,7 +215,7 @@ def test_a_forged_permission_does_not_replace_a_queue(functions: Functions, stac
     take(functions.table, UPDATE)
     forged = replace(DELETE, execution=UPDATE.execution, request=Request(force=True, allow_replacement=True))
     response = step(functions, "start_stack", forged)
-    assert response["outcome"] == "again"
+    assert response["outcome"] == "reviewing"
     assert "delete" not in stacks.calls
     assert stacks.find(stack.stack_id) == stack
 

@@ -18,7 +18,7 @@ from tests.e2e.enforced.counting import Counting, transitions
 from tests.e2e.fleet import over, stages, started
 from tests.e2e.operators import a_release, call, create, delete, upgrade
 
-TENANT = TenantId("counted")
+TENANT, FIRST = TenantId("counted"), TenantId("first")
 FLEET = "counted"
 EVENT = "CloudFormation's event about a stack"
 TURN, FRAME = "turn in a rollout, without the update", "rollout of one stage, without turns"
@@ -69,6 +69,7 @@ def counted(unscheduled: Enforced) -> dict[str, Counter[str]]:
         return counting.of("reconcile")
 
     versions = [a_release(root, version, _slower) for version in ("0.91.0", "0.92.0", "0.93.0")]
+    assert root.ended(create(operator, FIRST).body["execution"])["status"] == "SUCCEEDED"
     before = survey()
     operation("create", lambda: create(operator, TENANT))
     assert create(operator, TENANT, labels={"fleet": FLEET}).status == 200
@@ -80,6 +81,8 @@ def counted(unscheduled: Enforced) -> dict[str, Counter[str]]:
     root.invoke(root.function("reconcile"), {"reconciliationId": "settling"})
     found["settling"] = counting.of("reconcile") + Counter({"function calls": 1})
 
+    # The first update to a release is reviewed by a change set. Those of other tenants are not.
+    assert root.ended(upgrade(operator, FIRST, versions[0]).body["execution"])["status"] == "SUCCEEDED"
     operation("update that changes the stack", lambda: upgrade(operator, TENANT, versions[0]))
     operation("update that only records", lambda: upgrade(operator, TENANT, versions[1]))
 

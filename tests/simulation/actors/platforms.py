@@ -23,7 +23,7 @@ class Platforms:
     def send_for_a_while(self, tenant: TenantId) -> None:
         """Send a few messages, one now and then, whatever becomes of the queue meanwhile.
 
-        A tenant of old sends into its outbound queue.
+        A tenant of old sends into its outbound queue, and some into a queue that was added to the stack by hand.
         """
         rng = self._env.rng
         urls = self._urls(tenant)
@@ -44,7 +44,9 @@ class Platforms:
 
     def _urls(self, tenant: TenantId) -> list[str]:
         stacks = self._env.stacks
-        outbound = [
-            queue.url for id_, queue in stacks.outbound.items() if stacks.all[id_].stack.tenant_id == tenant.value
+        others = [
+            queue.url
+            for id_, queue in [*stacks.outbound.items(), *stacks.added.items()]
+            if stacks.all[id_].stack.tenant_id == tenant.value
         ]
-        return [*outbound, *([self._given[tenant]] if tenant in self._given else [])]
+        return [*others, *([self._given[tenant]] if tenant in self._given else [])]

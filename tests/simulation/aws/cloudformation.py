@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from orchestrator.common.errors import BerthError, StackNotOurs, Throttled, Unsettled
+from orchestrator.common.stack_arns import name_of
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.releases.records import Release
 from orchestrator.tenants.names import Names
@@ -56,6 +57,8 @@ class TenantStacks(FakeStacks):
         super().__init__()
         self.outbound: dict[str, Queue] = {}
         """By the ids of the stacks that have one."""
+        self.added: dict[str, Queue] = {}
+        """Queues that somebody has added to stacks by hand, by stack id. The next update removes them."""
         self.not_shown: set[str] = set()
         """The ids of stacks that CloudFormation does not show yet."""
 
@@ -64,8 +67,10 @@ class TenantStacks(FakeStacks):
         return None if name_or_id in self.not_shown else super().find(name_or_id)
 
     def create_change_set(self, tenant: TenantId, stack_id: str, *, release: Release, name: str) -> str | None:
-        outbound = self.outbound.get(stack_id)
-        self.would_change = (Change("OutboundQueue", QUEUE_TYPE, outbound.url, removes=True),) if outbound else ()
+        removed = {"OutboundQueue": self.outbound.get(stack_id), "AddedQueue": self.added.get(stack_id)}
+        self.would_change = tuple(
+            Change(name, QUEUE_TYPE, queue.url, removes=True) for name, queue in removed.items() if queue
+        )
         return super().create_change_set(tenant, stack_id, release=release, name=name)
 
 
@@ -103,6 +108,18 @@ class CloudFormation:
             self._by_hand += 1
             self._env.checks.seen[f"deleted by hand when {stack.status}"] += 1
             self._env.stacks.delete(stack.stack_id, client_token=f"Console-DeleteStack-{self._by_hand}")
+
+    def add_queue_by_hand(self, stack: Stack) -> None:
+        """Add a queue to the stack in the console, while nobody else is changing the stack."""
+        stacks, stack_id = self._env.stacks, stack.stack_id
+        if stack.status not in ("CREATE_COMPLETE", "UPDATE_COMPLETE") or stack_id in stacks.added:
+            return
+        self._by_hand += 1
+        self._env.checks.seen["changed by hand"] += 1
+        stacks.all[stack_id].client_token = f"Console-UpdateStack-{self._by_hand}"
+        stacks.change(stack_id, "UPDATE_COMPLETE", changed_at=self._env.clock.now())
+        name = f"{name_of(stack_id)}-AddedQueue-{self._by_hand}"
+        stacks.added[stack_id] = Queue(f"arn:aws:sqs:eu-west-1:000000000000:{name}", f"https://queues.example/{name}")
 
     def _begin(self, stack_id: str, fake: FakeStack) -> None:
         stack, env = fake.stack, self._env
@@ -185,11 +202,11 @@ class CloudFormation:
             stacks.fail_resource(stack_id, "UPDATE_FAILED", "Access denied.")
             stacks.change(stack_id, "UPDATE_ROLLBACK_IN_PROGRESS", "Failed to update: [InboundQueue].")
             return
-        fake.template_url = stacks.executed(fake)
-        stacks.change(stack_id, "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", version=version_of(fake.template_url))
-        outbound = stacks.outbound.pop(stack_id, None)
-        if outbound:
-            self._env.queues.gone.add(outbound.url)
+        fake.template_url, parameters = stacks.requested(fake)
+        version = version_of(fake.template_url)
+        stacks.change(stack_id, "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", version=version, parameters=parameters)
+        removed = (stacks.outbound.pop(stack_id, None), stacks.added.pop(stack_id, None))
+        self._env.queues.gone.update(queue.url for queue in removed if queue)
 
     def _clean_up(self, fake: FakeStack) -> None:
         self._env.stacks.change(fake.stack.stack_id, "UPDATE_COMPLETE")

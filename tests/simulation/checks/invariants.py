@@ -43,7 +43,6 @@ WRITES = frozenset(
     for method in (
         "begin",
         "remember_token",
-        "clear_fingerprint",
         "publish",
         "remove",
         "fail",
@@ -63,6 +62,7 @@ CHANGES_A_STACK = frozenset(
         "delete",
         "create_change_set",
         "execute_change_set",
+        "update",
         "delete_change_set",
         "roll_back",
         "continue_rollback",
@@ -454,7 +454,8 @@ class Checks:
                 whose = fake.stack.tenant_id
                 assert stack_id not in self.planted, f"{caller} calls {name} on {stack_id}, which somebody else made"
                 assert whose == caller.tenant.value, f"{caller} of {caller.tenant} changes the stack of {whose}"
-                if name == "stacks.execute_change_set":
+                if name in ("stacks.execute_change_set", "stacks.update"):
+                    self.seen["updated without a change set"] += name == "stacks.update"
                     template = self.stacks.executed(fake)
                     released = {release.template_url for release in self.table.releases()}
                     assert template in released, f"{caller} changes a stack to {template}, which is no release's"
@@ -464,11 +465,11 @@ class Checks:
                     self._deletes(owner, before[stack_id], checks.withdrawn_at)
 
     def _updates(self, owner: str, stack_id: str) -> None:
-        outbound = self.stacks.outbound.get(stack_id)
-        if outbound is None or self._request(owner).get("allowReplacement"):
+        if self._request(owner).get("allowReplacement"):
             return
-        lost = self._queues.sent_before(self.runs[owner].started_at, outbound.url)
-        assert not lost, f"{_short(owner)} takes away a queue with {lost} messages that nobody has received"
+        for queue in (self.stacks.outbound.get(stack_id), self.stacks.added.get(stack_id)):
+            lost = self._queues.sent_before(self.runs[owner].started_at, queue.url) if queue else 0
+            assert not lost, f"{_short(owner)} takes away a queue with {lost} messages that nobody has received"
 
     def _deletes(self, owner: str, stack: Stack, withdrawn_at: datetime) -> None:
         self.touched.add(owner)
