@@ -35,6 +35,7 @@ OPERATIONS: Mapping[str, tuple[str, ...]] = {
         "ExecuteChangeSet",
         "GetTemplate",
         "RollbackStack",
+        "UpdateStack",
     ),
     "cloudwatch": ("DescribeAlarmHistory", "DescribeAlarms", "GetMetricStatistics"),
     "dynamodb": (
