@@ -294,8 +294,8 @@ def _same_token_for_every_create(start: Any, *args: Any, **named: Any) -> Any:
 
 
 @wrapping("_usable", tenant_stack)
-def _give_up_what_is_listed_late(usable: Any, done: Done, stacks: Any, queues: Any) -> Done | NotReady | GaveUp:
-    outcome: Done | NotReady = usable(done, stacks, queues)
+def _give_up_what_is_listed_late(usable: Any, *given: Any) -> Done | NotReady | GaveUp:
+    outcome: Done | NotReady = usable(*given)
     listed_late = isinstance(outcome, NotReady) and outcome != NotReady()
     return GaveUp(outcome.reason) if isinstance(outcome, NotReady) and listed_late else outcome
 

@@ -64,6 +64,7 @@ from tests.fakes import (
     stack_arn,
     take,
 )
+from tests.fakes.others import FakePublishedTemplates, InMemoryReviews
 from tests.fakes.reconciling import InMemoryReconciliations
 
 # Tenants, each named after its state
@@ -196,6 +197,8 @@ class Fleet:
             "writable_stacks": self.stacks,
             "stack_resources": self.resources,
             "queues": self.queues,
+            "published_templates": FakePublishedTemplates(),
+            "reviews": InMemoryReviews(),
             "unfinished_work": FakeUnfinishedWork(),
             "templates": FakeTemplates({"template.json": TEMPLATE}),
             "survey": Survey(self.stacks),

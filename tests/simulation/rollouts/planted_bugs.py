@@ -132,7 +132,7 @@ BUGS = {
     ),
     "a delete that has begun counts as done": PlantedBug(
         _take_a_delete_that_has_begun_for_done,
-        "is at 0.1.[01], and said",
+        "is at 0.[12].[01], and said",
         ("_delete_by_hand", "_kill_an_update", "_kill_a_turn"),
         range(400, 800),
     ),
