@@ -141,6 +141,8 @@ class EventShow(Show):
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            # A shell that starts this in the background has it ignore Ctrl-C, and the command would inherit that.
+            preexec_fn=_heed_interrupts,
         ) as process:
             lines = iter(process.stdout or ())
 
@@ -155,3 +157,7 @@ class EventShow(Show):
                 process.send_signal(signal.SIGINT)
                 for line in lines:
                     self.console.print(Text.from_ansi(line.rstrip("\n")), soft_wrap=True)
+
+
+def _heed_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -47,7 +48,8 @@ def test_a_tenants_stack_is_listed_with_all_details(survey: CloudFormationSurvey
     cloudformation.add_response("describe_stacks", {"Stacks": [response]}, {})
     told_of = {"TenantId": "acme"}
     stack = Stack(stack_arn(), "CREATE_COMPLETE", "", "acme", QUEUE, VERSION, ours=True, parameters=told_of)
-    assert list(survey.all()) == [SurveyedStack(NAMES.stack_of(ACME), stack)]
+    (found,) = survey.all()
+    assert found == SurveyedStack(NAMES.stack_of(ACME), replace(stack, changed_at=response["CreationTime"]))
 
 
 def test_an_unneeded_page_is_not_requested(survey: CloudFormationSurvey, cloudformation: Stubber) -> None:

@@ -14,7 +14,7 @@ from collections import Counter
 import pytest
 
 from orchestrator.tenants.records import Operation, Status
-from tests.simulation.actions import TEAMS_ALONE, Action
+from tests.simulation.actions import STACKS_CHANGED_BY_HAND, TEAMS_ALONE, Action
 from tests.simulation.faults import Faults
 from tests.simulation.planted_bugs import BUGS, PlantedBug
 from tests.simulation.seeded_run import Broken, SeededRun
@@ -58,10 +58,15 @@ def test_the_promises_hold_and_everything_that_may_happen_does() -> None:
     resources |= {f"{kind} of a resource is rolled back" for kind in ("Create", "Update")}
     resources |= {"Delete of a resource: Provided", "forged: NotConfirmed", "shown late"}
     by_hand = {f"deleted by hand when {status}" for status in ("CREATE_COMPLETE", "CREATE_IN_PROGRESS")}
-    by_hand |= {"changed by hand", "updated without a change set"}
+    by_hand |= {"changed by hand"}
     attacks = {"somebody made a stack", "somebody forged an event", "somebody drew up changes"}
     others = {"described", "sent", "only recorded"} | resources | by_hand | attacks
     assert ends | settled | answers | orders | aborts | faults | healed | others <= set(seen)
+
+
+def test_the_promises_hold_for_updates_that_were_reviewed_before_and_stacks_that_are_changed_by_hand() -> None:
+    seen = play_all(SEEDS, actions=STACKS_CHANGED_BY_HAND)
+    assert {"changed by hand", "updated without a change set"} <= set(seen)
 
 
 def test_only_the_resource_that_owns_a_tenant_describes_deletes_and_brings_it_back() -> None:
