@@ -87,18 +87,22 @@ openapi: install ## Write docs/openapi.json, docs/openapi-events.json and docs/o
 	@$(BIN)/python -m orchestrator.api.openapi
 	@$(BIN)/python -m orchestrator.own_events.schemas
 
-release: install ## Write the tenant template of version.txt into stacks/releases (refuses to change one)
-	@$(BIN)/python -m stacks.releases
+wheel: install ## Build dist/berth-VERSION-py3-none-any.whl, which operators and other teams install
+	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
+	@ls dist/berth-$$(cat version.txt)-py3-none-any.whl
+
+release: install ## Write the tenant template of version.txt into stacks/releases, and the version into the OpenAPI documents (RELEASE_ARGS=--redo)
+	@$(BIN)/python -m stacks.releases $(RELEASE_ARGS)
+	@$(MAKE) --no-print-directory openapi
 
 bootstrap: install ## Prepare an AWS account and region for the CDK, once, with your credentials
 	@$(BIN)/python -m stacks.build
 	@cdk bootstrap $(CDK_ARGS)
 
 deploy: install ## Deploy onto AWS, with your credentials (CDK_ARGS adds options, e.g. -c berth:alarmTopicArn=...)
-	@$(BIN)/python -m stacks.build
 	@$(BIN)/python -m stacks.deploy $(CDK_ARGS)
 
 verify: install ## See the deployed control plane work, on AWS or locally: a tenant is created, used and deleted (VERIFY_ARGS="--region ...")
 	@$(BIN)/berth verify $(VERIFY_ARGS)
 
-.PHONY: help install demo tour up down status reset test format format-check lint types compile-unit-tests compile-other-tests pytest fuzz soak bench openapi release bootstrap deploy verify
+.PHONY: help install demo tour up down status reset test format format-check lint types compile-unit-tests compile-other-tests pytest fuzz soak bench openapi wheel release bootstrap deploy verify

@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from bench.cdk_loop import cdk_loop
 from bench.delivery_capacity import events_delivery_capacity
 from bench.event_capacity import events_capacity
 from bench.event_delivery import events_delivery, events_delivery_full
@@ -19,6 +20,7 @@ from bench.event_fairness import events_fairness
 from bench.event_load import events_load
 from bench.event_partitions import events_partitions
 from bench.event_speed import events_accept, events_cold_import, events_reads
+from bench.function_memory import function_memory
 from bench.get_queue import cold_import, ready_path
 from bench.growth import growth
 from bench.load import load
@@ -35,6 +37,8 @@ PARTS: Mapping[str, Callable[[], list[Result]]] = {
     "rollout-simulation": rollout_simulation,
     "rollout-ceilings": rollout_ceilings,
     "rollout-emulator": rollout_emulator,
+    "cdk-loop": cdk_loop,
+    "function-memory": function_memory,
     "growth": growth,
     "load": load,
     "events-cold-import": events_cold_import,
@@ -48,7 +52,7 @@ PARTS: Mapping[str, Callable[[], list[Result]]] = {
     "events-delivery": events_delivery,
     "events-delivery-full": events_delivery_full,
 }
-ON_REQUEST = frozenset({"events-delivery-full"})
+ON_REQUEST = frozenset({"cdk-loop", "events-delivery-full", "function-memory"})
 """Measured only when asked for by name."""
 _MAX_DETAILS = 10
 

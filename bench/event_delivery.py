@@ -74,7 +74,7 @@ def events_delivery(
 ) -> list[Result]:
     kinds = kinds_of(receiving)
     load = [os.getloadavg()[0]]
-    with receivers(kinds) as there, _functions() as (client, session):
+    with receivers(kinds) as there, delivery_functions() as (client, session):
         bench = DeliveryBench(client, session, there, kinds, per_second)
         part = min(events, FLOOR_EVENTS)
         floor = bench.floor(part)
@@ -132,7 +132,7 @@ def _times(ours: Mapping[str, Checked], floor: Checked) -> Iterator[Result]:
 
 
 @contextlib.contextmanager
-def _functions() -> Iterator[tuple[Any, Any]]:
+def delivery_functions() -> Iterator[tuple[Any, Any]]:
     """Tables and queues for the functions. Yields a client of DynamoDB, and the session that functions use."""
     config = aws.CLIENT_CONFIG
     with emulated_tables() as client:

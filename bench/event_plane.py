@@ -73,7 +73,7 @@ def emulated_tables() -> Iterator[Any]:
         try:
             os.environ.pop("AWS_PROFILE", None)  # A profile for AWS need not exist here.
             os.environ.update({**FUNCTION_ENVIRONMENT, **emulator.client_environment()})
-            _forget_clients()
+            forget_clients()
             session = boto3.session.Session()
             client = session.client("dynamodb")
             make_tables(client)
@@ -84,7 +84,7 @@ def emulated_tables() -> Iterator[Any]:
             emulator.stop()
 
 
-def _forget_clients() -> None:
+def forget_clients() -> None:
     """Clients of a measurement before are for an emulator that is gone. Functions make theirs when they are loaded."""
     aws._session.cache_clear()
     for name in [name for name in sys.modules if name.partition(".")[0] == "lambdas"]:

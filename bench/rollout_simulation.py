@@ -124,7 +124,7 @@ class SimulatedRollout:
         self.aws.run()
         rollout = self._ledger.rollout(_ID)
         assert rollout is not None
-        failures = list(self._ledger.failures(_ID))
+        failures = self._ledger.failures(_ID, limit=len(self._place))
         return Ran(
             status=rollout.status.value,
             seconds=self._ended_at,

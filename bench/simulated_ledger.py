@@ -13,7 +13,17 @@ from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.ports import Registry
 from orchestrator.rollouts.records import Item, RecordedOrder, Result, Rollout, RolloutStatus, Stage, TenantOutcome
 from orchestrator.tenants.names import Names
-from orchestrator.tenants.records import Audit, HistoryEntry, Lock, Metadata, Operation, Queue, RootCause, Status
+from orchestrator.tenants.records import (
+    Audit,
+    HistoryEntry,
+    Lock,
+    Metadata,
+    Operation,
+    Queue,
+    RootCause,
+    Status,
+    TenantRecords,
+)
 
 OLD, NEW = "1.0.0", "2.0.0"
 
@@ -60,6 +70,9 @@ class SimulatedTenants:
 
     def lock(self, _tenant: TenantId) -> Lock | None:
         return None
+
+    def records(self, tenant: TenantId) -> TenantRecords:
+        return TenantRecords(self.metadata(tenant), self.audits(tenant), self.lock(tenant))
 
     def begin(self, tenant: TenantId, attempt: int) -> None:
         self._write(tenant, attempt, Status.STARTED)
@@ -132,6 +145,9 @@ class SimulatedRollouts:
         self._stages[stage.number] = replace(stage, revision=stage.revision + 1)
         return True
 
+    def change_stages(self, stages: Sequence[Stage], *, order: RecordedOrder) -> bool:
+        raise NotImplementedError(f"There are no operators' orders, so {order.order} changes none of {len(stages)}.")
+
     def tenant_outcome(self, _rollout: str, tenant: TenantId) -> TenantOutcome | None:
         return self._outcomes.get(tenant)
 
@@ -141,8 +157,8 @@ class SimulatedRollouts:
     def reviews(self, _rollout: str) -> Reviews | None:
         return None
 
-    def failures(self, _rollout: str) -> Iterable[TenantOutcome]:
-        return [each for each in self._outcomes.values() if each.result is Result.FAILED]
+    def failures(self, _rollout: str, *, limit: int) -> Sequence[TenantOutcome]:
+        return [each for each in self._outcomes.values() if each.result is Result.FAILED][:limit]
 
     def admit(self, count: Count, outcome: TenantOutcome, *, before: TenantOutcome | None) -> bool:
         return self._rollout.status is RolloutStatus.RUNNING and self.record(count, outcome, before=before)

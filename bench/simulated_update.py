@@ -1,9 +1,9 @@
 """Simulates one tenant's update: the states of ``statemachines/update_tenant.asl.json``, and their functions' calls.
 
-The calls are those that the functions really make: one call that changes something (UpdateStack), and three that read
-(DescribeStacks in StartStack, AwaitStack and InspectStack). Until a change set of this move was reviewed, an update
-makes two calls that change something (CreateChangeSet, ExecuteChangeSet) and two more that read (DescribeChangeSet and
-GetTemplate), and inspects its stack once more.
+The calls are those that the functions really make: one call that changes something (UpdateStack), and two that read
+(DescribeStacks in StartStack, and when CloudFormation's event arrives). Until a change set of this move was reviewed,
+an update makes two calls that change something (CreateChangeSet, ExecuteChangeSet) and three more that read
+(DescribeStacks in another StartStack, DescribeChangeSet and GetTemplate).
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.deadlines import DEADLINE
 from orchestrator.tenants.records import THROTTLING, RootCause
 
-MUTATIONS, READS = 1, 3
+MUTATIONS, READS = 1, 2
 """The numbers of calls of an update whose move was reviewed before."""
-REVIEWED_MUTATIONS, REVIEWED_READS = 2, 6
+REVIEWED_MUTATIONS, REVIEWED_READS = 2, 5
 """The numbers of calls of an update that is reviewed by a change set of its own."""
 
 _AWAIT_REVIEW_SECONDS = 3.0
+_AWAIT_STACK_SECONDS = 60.0
 
 _STARTED, _REVIEWING, _AGAIN = "started", "reviewing", "again"
 _DONE, _WORKING, _FAILED = "done", "working", "failed"
@@ -68,17 +69,20 @@ class SimulatedUpdate:
         return _REVIEWING
 
     def _start_and_inspect(self) -> Outcome:
-        """Start the change, and inspect the stack until it has settled or the change has to be started again."""
-        yield from self._state()  # StartStack
+        """Start the change, and wait until the stack has settled or the change has to be started again."""
+        yield from self._state(states=2)  # StartStack, HasSettled
         started = yield from self._start()
-        while True:
-            yield from self._await(started)
+        if started != _STARTED:
+            return started
+        outcome = yield from self._await_event()
+        while outcome == _WORKING:
+            # The inspection of the event was throttled, so the timeout ends the wait.
+            yield _AWAIT_STACK_SECONDS
             yield from self._state(states=2)  # InspectStack, HasSettled
-            if started != _STARTED:
-                return started
             outcome = yield from self._inspect()
-            if outcome != _WORKING:
-                return outcome
+            if outcome == _WORKING:
+                yield from self._state()  # AwaitStack
+        return outcome
 
     def _start(self) -> Outcome:
         aws = self.aws
@@ -109,16 +113,12 @@ class SimulatedUpdate:
         self.tenants.reviewed = True
         return _STARTED
 
-    def _await(self, started: str) -> Generator[float | None, None, None]:
-        """Wait for CloudFormation's event, unless the stack has already settled."""
+    def _await_event(self) -> Outcome:
+        """Wait for CloudFormation's event, whose function inspects the stack."""
         aws = self.aws
-        yield from self._state()  # AwaitStack
-        if started != _STARTED:
-            return
-        seen = yield from aws.call(aws.reads)
-        settled_at = self.settled_at or 0.0
-        if not seen or aws.clock.seconds < settled_at:
-            yield max(0.0, settled_at - aws.clock.seconds) + aws.between(0.5, 2.0)
+        yield max(0.0, (self.settled_at or 0.0) - aws.clock.seconds) + aws.between(0.5, 2.0)
+        yield aws.function()
+        return (yield from self._inspect())
 
     def _inspect(self) -> Outcome:
         aws = self.aws

@@ -29,6 +29,7 @@
 | events/deliver_events                                    | SQS: a message asks for one try of a delivery   |
 | events/sweep_deliveries                                  | a schedule, every minute                        |
 | events/recover_deliveries                                | SQS: dead letters of deliveries                 |
+| events/process_bounces                                   | EventBridge, when SES reports a mail            |
 | events/redispatch_events                                 | a schedule, and SQS: dead letters of the stream |
 | events/unfinished_work                                   | the control plane, before it deletes a tenant   |
 | events/publish_events                                    | the stream of the tenants' table, count_usage   |

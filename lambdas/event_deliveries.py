@@ -31,4 +31,4 @@ def report_unreadable(records: Sequence[Mapping[str, str]] = ()) -> None:
     rows = [each.row for each in use_cases.ports.take_unreadable()]
     if rows or records:
         logger.error("Rows cannot be read", extra={"rows": [*rows, *records]})
-        count("UnreadableRows", len(rows) + len(records))
+        count("UnreadableRows", len(rows) + len(records), by_service=False)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lambdas.event_runtime import use_cases
-from lambdas.logs import count, logger
+from lambdas.logs import logger
 from orchestrator.api.event_answers import busy_response
 from orchestrator.api.event_problems import UNSUPPORTED_TYPE
 from orchestrator.api.event_reading import NotJson, check_is_json
@@ -97,8 +97,6 @@ def respond(event: object, answers: Mapping[str, Answer], *, signed: bool) -> di
             **answered.names,
         },
     )
-    if response.status >= 400:
-        count(f"Answered{response.status}")
     return response.as_proxy_result()
 
 

@@ -119,11 +119,15 @@ logger = Logger(
 _namespace = os.environ.get("BERTH_METRICS_NAMESPACE", "Berth")
 
 
-def count(metric: str, value: int = 1) -> None:
-    """Count an event in a metric. CloudWatch reads the metric from the log (embedded metric format)."""
+def count(metric: str, value: int = 1, *, by_service: bool = True) -> None:
+    """Count an event in a metric. CloudWatch reads the metric from the log (embedded metric format).
+
+    A metric costs something in every hour in which it has a value, so nothing is counted as long as nothing happens.
+    Without ``by_service``, all functions count in the same metric, and one alarm watches them all.
+    """
     definition: dict[str, Any] = {
         "Namespace": _namespace,
-        "Dimensions": [["service"]],
+        "Dimensions": [["service"] if by_service else []],
         "Metrics": [{"Name": metric, "Unit": "Count"}],
     }
     described = {"Timestamp": int(time.time() * 1000), "CloudWatchMetrics": [definition]}

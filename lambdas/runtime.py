@@ -48,6 +48,17 @@ def step(run: Run, work: Callable[[], Outcome]) -> dict[str, Any]:
     return _logged(_names(run), attempt)
 
 
+def waiting_step(run: Run, task_token: str, work: Callable[[], Outcome]) -> dict[str, Any]:
+    """Do the work of a state that waits with a task token. Every outcome but ``waiting`` ends the wait at once."""
+    # Imported here, because getQueue uses this module, too, and must start fast.
+    from orchestrator.tenants.outcomes import Waiting
+
+    result = step(run, work)
+    if result["outcome"] != Waiting.outcome:
+        use_cases.ports.executions.wake(task_token, result)
+    return result
+
+
 def last_step(run: Run, work: Callable[[], Outcome]) -> dict[str, Any]:
     """Do the last state's work for a run. No Choice follows it, so the state's Retry handles throttling."""
     return _logged(_names(run), lambda: outcome_json(work()))

@@ -24,10 +24,12 @@ if TYPE_CHECKING:
     from orchestrator.reconciling.settling import Settling
     from orchestrator.releases.ports import Parameters
     from orchestrator.releases.records import Release
+    from orchestrator.rollouts.adjusting import Adjusting
     from orchestrator.rollouts.advancing import Advancing
     from orchestrator.rollouts.control import Rollouts
     from orchestrator.rollouts.gate import Gate
     from orchestrator.rollouts.reviewing import Reviewing as ReviewingInRollouts
+    from orchestrator.tenants.awaiting import Resumption
     from orchestrator.tenants.confirming import Deployment
     from orchestrator.tenants.get_queue import GetQueue
     from orchestrator.tenants.lifecycle import Lifecycle
@@ -44,8 +46,9 @@ if TYPE_CHECKING:
         Published,
         Removed,
         Reviewing,
+        Settled,
         Start,
-        Working,
+        Waiting,
     )
     from orchestrator.tenants.ports import (
         CreateLimits,
@@ -85,19 +88,22 @@ class UseCases:
     @cached_property
     def counted_creates(self) -> Limits:
         """The limits of creates that are counted by caller: the cap on tenants, which may lag, and a rate."""
-        from orchestrator.tenants.limits import CachedTenantCount, CreateRate, Limits
+        from orchestrator.tenants.limits import CreateRate, KeptTenantCount, Limits
 
         ports, per_minute = self.ports, self.ports.settings.creates_per_minute
         rate = CreateRate(ports.create_counts, ports.clock, per_minute) if per_minute else None
-        return Limits(CachedTenantCount(ports.fleet.count_tenants, ports.clock), ports.settings.max_tenants, rate)
+        cap = ports.settings.max_tenants
+        return Limits(KeptTenantCount(ports.fleet.count_tenants, ports.tenant_counts, ports.clock, cap), cap, rate)
 
     @cached_property
     def _limits_of_orders(self) -> Limits:
-        """The limit of operators' creates. Near the cap, the fleet is counted for each create."""
-        from orchestrator.tenants.limits import MAX_ORDERS_PER_COUNT, CachedTenantCount, Limits
+        """The limit of operators' creates. A create is refused only after the fleet was counted for it."""
+        from datetime import timedelta
+
+        from orchestrator.tenants.limits import KeptTenantCount, Limits
 
         ports, cap = self.ports, self.ports.settings.max_tenants
-        count = CachedTenantCount(ports.fleet.count_tenants, ports.clock, doubted=cap - MAX_ORDERS_PER_COUNT)
+        count = KeptTenantCount(ports.fleet.count_tenants, ports.tenant_counts, ports.clock, cap, timedelta(0))
         return Limits(count, cap)
 
     @property
@@ -219,29 +225,51 @@ class UseCases:
             looked_at=looked_at,
         )
 
-    def await_stack(self, run: Run, *, started: Start, task_token: str) -> Working:
-        from orchestrator.tenants.tenant_stack import await_stack
+    def start_and_wait(
+        self, run: Run, *, task_token: str, empty_since: datetime | None = None
+    ) -> Waiting | Inspection | Draining:
+        from orchestrator.tenants.awaiting import start_and_wait
+
+        ports = self.ports
+        return start_and_wait(
+            run,
+            task_token=task_token,
+            stack_events=ports.settings.stack_events,
+            reader=ports.tenants,
+            ledger=ports.ledger,
+            releases=ports.releases,
+            stacks=ports.writable_stacks,
+            queues=ports.queues,
+            drafting=self.drafting,
+            unfinished=ports.unfinished_work,
+            clock=ports.clock,
+            empty_for=ports.settings.empty_for,
+            empty_since=empty_since,
+        )
+
+    def await_stack(self, run: Run, *, started: Start | None, task_token: str) -> Waiting | Settled:
+        from orchestrator.tenants.awaiting import await_stack
 
         ports = self.ports
         return await_stack(
             run,
             started=started,
             task_token=task_token,
+            reader=ports.tenants,
             ledger=ports.ledger,
             stacks=ports.stacks,
-            executions=ports.executions,
         )
 
-    def inspect_stack(self, run: Run, *, started: Start) -> Inspection:
-        from orchestrator.tenants.tenant_stack import inspect_stack
+    def inspect_stack(self, run: Run, *, started: Start | None) -> Inspection:
+        from orchestrator.tenants.awaiting import inspect_started
 
         ports = self.ports
-        return inspect_stack(
+        return inspect_started(
             run, started=started, reader=ports.tenants, stacks=ports.stacks, queues=ports.queues, clock=ports.clock
         )
 
-    def stack_settled(self, stack_id: str, *, client_token: str) -> bool:
-        from orchestrator.tenants.tenant_stack import stack_settled
+    def stack_settled(self, stack_id: str, *, client_token: str) -> Resumption | None:
+        from orchestrator.tenants.awaiting import stack_settled
 
         ports = self.ports
         return stack_settled(
@@ -249,7 +277,9 @@ class UseCases:
             client_token=client_token,
             names=ports.settings.names,
             reader=ports.tenants,
-            executions=ports.executions,
+            stacks=ports.stacks,
+            queues=ports.queues,
+            clock=ports.clock,
         )
 
     def finish(self, run: Run, *, stack: Done | None) -> Published | Removed:
@@ -396,7 +426,8 @@ class UseCases:
     def fleet_counter(self) -> FleetCounter:
         from orchestrator.reconciling.fleet_counts import FleetCounter
 
-        return FleetCounter(self.ports.fleet, self.ports.reconciliation_table, self.ports.clock)
+        ports = self.ports
+        return FleetCounter(ports.fleet, ports.reconciliation_table, ports.clock, ports.tenant_counts)
 
     @property
     def health(self) -> Health:
@@ -412,6 +443,8 @@ class UseCases:
             concurrency=ports.concurrency,
             max_tenants=ports.settings.max_tenants,
             dead_letter_queues=ports.settings.dead_letter_queues,
+            rollouts=ports.rollout_table,
+            rollout_executions=ports.rollout_executions,
             clock=ports.clock,
         )
 
@@ -434,6 +467,12 @@ class UseCases:
             version=ports.settings.version,
             updates=ports.executions,
         )
+
+    @property
+    def rollout_adjusting(self) -> Adjusting:
+        from orchestrator.rollouts.adjusting import Adjusting
+
+        return Adjusting(self.ports.rollout_table, self.ports.rollout_executions, self.ports.clock)
 
     @property
     def advancing(self) -> Advancing:

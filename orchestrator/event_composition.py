@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from orchestrator.events.configuring_forms import ConfiguringForms
     from orchestrator.events.configuring_keys import ConfiguringKeys
     from orchestrator.events.configuring_sources import ConfiguringSources
+    from orchestrator.events.delivery.bounces import ProcessingBounces
     from orchestrator.events.delivery.delivering import Delivering
     from orchestrator.events.delivery.dispatching import Dispatching
     from orchestrator.events.delivery.looking import Looking
@@ -253,6 +254,13 @@ class EventUseCases:
             queue=ports.message_queue,
             clock=ports.clock,
         )
+
+    @property
+    def processing_bounces(self) -> ProcessingBounces:
+        from orchestrator.events.delivery.bounces import ProcessingBounces
+
+        ports = self.ports
+        return ProcessingBounces(connections=ports.connections, changes=ports.connection_changes, clock=ports.clock)
 
     @property
     def recovering(self) -> Recovering:

@@ -15,19 +15,20 @@ if TYPE_CHECKING:
         ReconciliationLedger,
         ReconciliationStarter,
         StackSurvey,
+        SurveyedQueues,
         UnlistedTenants,
     )
     from orchestrator.releases.ports import Parameters, PublishedTemplates, Releases, TemplateStore
     from orchestrator.rollouts.ports import Alarms, Manifests, RolloutExecutions, RolloutLedger, Throttling
     from orchestrator.tenants.credentials import CredentialsIssuer
     from orchestrator.tenants.ledger import Ledger
+    from orchestrator.tenants.limits import TenantCounts
     from orchestrator.tenants.names import Names
     from orchestrator.tenants.ports import (
         CreateCounts,
         Executions,
         FleetReader,
         NewName,
-        Queues,
         Reviews,
         StackResources,
         Stacks,
@@ -53,6 +54,9 @@ class UseCaseSettings(Protocol):
 
     @property
     def empty_for(self) -> timedelta: ...
+
+    @property
+    def stack_events(self) -> bool: ...
 
     @property
     def max_tenants(self) -> int: ...
@@ -129,7 +133,7 @@ class Ports(Protocol):
     def stack_resources(self) -> StackResources: ...
 
     @property
-    def queues(self) -> Queues: ...
+    def queues(self) -> SurveyedQueues: ...
 
     @property
     def unfinished_work(self) -> UnfinishedWork: ...
@@ -145,6 +149,9 @@ class Ports(Protocol):
 
     @property
     def create_counts(self) -> CreateCounts: ...
+
+    @property
+    def tenant_counts(self) -> TenantCounts: ...
 
     @property
     def credentials(self) -> CredentialsIssuer | None:

@@ -7,6 +7,7 @@ from constructs import Construct
 
 from stacks.api.access_policies import AccessPolicies
 from stacks.api.gateway import Api
+from stacks.common.alarms import alarms_of_all
 from stacks.common.capability import Capability
 from stacks.common.encryption import Encryption
 from stacks.common.functions import FunctionKit
@@ -50,7 +51,7 @@ class ControlPlaneStack(Stack):
             stack_role=stack_role,
             releases=releases,
         )
-        stack_events = StackEvents(self, "StackEvents", kit=kit, machines=machines)
+        stack_events = StackEvents(self, "StackEvents", kit=kit, machines=machines, stack_role=stack_role)
         rollouts = RolloutMachine(
             self,
             "Rollouts",
@@ -96,7 +97,7 @@ class ControlPlaneStack(Stack):
         if settings.rollout_on_publish:
             automatic = AutomaticRollout(self, "AutomaticRollout", kit=kit, rollouts=rollouts)
             capabilities.append(automatic)
-        compose(self, capabilities, version=version, alarm_topic_arn=settings.alarm_topic_arn)
+        compose(self, capabilities, version=version, settings=settings, other_alarms=alarms_of_all(self))
         if automatic is not None:
             automatic.start_after(self.node.children)
         table.protect_history()

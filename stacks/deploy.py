@@ -1,6 +1,7 @@
 """``python -m stacks.deploy``: ``cdk deploy`` with the same arguments, and with settings that fit the account's quotas.
 
-``make deploy`` runs it. Plain ``cdk deploy`` uses the defaults of the settings.
+``make deploy`` runs it. Before it builds anything, it prints where it deploys to and what will change there. Plain
+``cdk deploy`` builds nothing, and uses the defaults of the settings.
 """
 
 from __future__ import annotations
@@ -21,13 +22,17 @@ from botocore.exceptions import BotoCoreError, ClientError
 from orchestrator.adapters.dynamodb.tenants import DynamoTable
 from orchestrator.common.errors import BerthError
 from orchestrator.tenants.names import Names
+from stacks import build
 from stacks.deploying import concurrency, tenant_cap
+from stacks.deploying.announcement import StackNow, Target, announce
 from stacks.deploying.choices import Choice
-from stacks.project import ROOT
-from stacks.settings import EVENTS, NAME, SettingInvalid, Settings, parse_name
+from stacks.project import ROOT, read_version
+from stacks.releases.committed import digest, releases_up_to
+from stacks.settings import EVENTS, NAME, Settings, parse_name
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_cloudformation.type_defs import StackTypeDef
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_lambda import LambdaClient
 
@@ -57,13 +62,46 @@ def _value_in(file: Path, setting: str) -> object:
 
 def outputs_of(stacks: CloudFormationClient, stack_name: str) -> Mapping[str, str]:
     """The outputs of the previous deployment of a stack; empty if this is the first."""
+    stack = _describe(stacks, stack_name)
+    return _outputs(stack) if stack else {}
+
+
+def _describe(stacks: CloudFormationClient, stack_name: str) -> StackTypeDef | None:
     try:
         (stack,) = stacks.describe_stacks(StackName=stack_name)["Stacks"]
     except ClientError as error:
         if error.response.get("Error", {}).get("Code") == "ValidationError":
-            return {}
+            return None
         raise
+    return stack
+
+
+def _outputs(stack: StackTypeDef) -> dict[str, str]:
     return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
+
+
+def look(session: Session, stack_names: Sequence[str]) -> Target:
+    """The account and region that the CDK will deploy to, and the named stacks there. The first has the table."""
+    caller = session.client("sts").get_caller_identity()
+    stacks = session.client("cloudformation")
+    found = {name: _describe(stacks, name) for name in stack_names}
+    now = [
+        StackNow(name, stack["StackStatus"], _outputs(stack).get("Version")) if stack else StackNow(name)
+        for name, stack in found.items()
+    ]
+    control_plane = found[stack_names[0]]
+    published = read_releases(session.client("dynamodb"), _outputs(control_plane) if control_plane else {})
+    return Target(caller["Account"], stacks.meta.region_name, caller["Arn"], now, published)
+
+
+def read_releases(table: DynamoDBClient, outputs: Mapping[str, str]) -> Mapping[str, str] | None:
+    """The digest of every published release, by version; ``None`` if the operator may not read the table."""
+    name = outputs.get("TableName")
+    try:
+        releases = DynamoTable(table, name).releases() if name else []
+    except (BerthError, ClientError):
+        return None
+    return {release.version: release.digest for release in releases}
 
 
 def ask_for_concurrency(functions: LambdaClient, outputs: Mapping[str, str]) -> concurrency.Account:
@@ -113,14 +151,24 @@ DEFAULTS = {
 }
 
 
+def _session(profile: str | None) -> Session:
+    # The CDK uses AWS_REGION, which the SDK for Python ignores.
+    return Session(profile_name=profile, region_name=os.environ.get("AWS_REGION") or None)
+
+
 def chosen(setting: str, profile: str | None, names: Names) -> Choice:
     try:
-        # The CDK uses AWS_REGION, which the SDK for Python ignores.
-        session = Session(profile_name=profile, region_name=os.environ.get("AWS_REGION") or None)
-        return CHOICES[setting](session, names)
+        return CHOICES[setting](_session(profile), names)
     except (BerthError, BotoCoreError, ClientError) as error:
         message = f"{DEFAULTS[setting]}: the account's quota could not be read ({error})."
         return Choice(None, f"{message} To set it: -c {setting}=N.")
+
+
+def describe(profile: str | None, stack_names: Sequence[str]) -> str:
+    """The announcement of the deployment. Raises an error if it cannot succeed, for example without credentials."""
+    version = read_version()
+    releases = {file.stem: digest(file) for file in releases_up_to(version)}
+    return announce(look(_session(profile), stack_names), version, releases)
 
 
 def main() -> None:
@@ -130,21 +178,32 @@ def main() -> None:
     profile = parser.parse_known_args(arguments)[0].profile
     try:
         names = parse_name(value_of(NAME, arguments))
-    except SettingInvalid as invalid:
-        sys.exit(str(invalid))
-    with_events = value_of(EVENTS, arguments) not in ("false", False)
+        with_events = value_of(EVENTS, arguments) not in ("false", False)
+        stacks = [names.control_plane, *([names.events] if with_events else [])]
+        _show(describe(profile, stacks))
+    except BerthError as error:
+        sys.exit(str(error))
+    except (BotoCoreError, ClientError) as error:
+        sys.exit(
+            f"Nothing was built or deployed: {error}. Check the AWS credentials and the region: AWS_PROFILE and "
+            'AWS_REGION, or CDK_ARGS="--profile NAME".'
+        )
+    build.main()
     options: list[str] = []
     for setting in CHOICES:
         if value_of(setting, arguments) is not None or (setting in concurrency.OF_EVENTS and not with_events):
             continue
         choice = chosen(setting, profile, names)
-        sys.stdout.write(f"{choice.message}\n")
-        sys.stdout.flush()
+        _show(choice.message)
         if choice.value is not None:
             options += ["--context", f"{setting}={choice.value}"]
-    stacks = [names.control_plane, *([names.events] if with_events else [])]
     command = ["cdk", "deploy", *stacks, *options, *arguments]
     sys.exit(subprocess.run(command, cwd=ROOT, check=False).returncode)  # noqa: S603 - the CDK of the environment
+
+
+def _show(message: str) -> None:
+    sys.stdout.write(f"{message}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -49,6 +49,7 @@ KNOWN = frozenset(
         "berth:createOnGetQueue",
         "berth:createsPerMinute",
         "berth:credentialsSeconds",
+        "berth:dashboard",
         "berth:deliverConcurrency",
         "berth:dependencies",
         "berth:deploymentMode",
@@ -72,6 +73,7 @@ KNOWN = frozenset(
         "berth:responseUrlPrefix",
         "berth:rolloutConcurrency",
         "berth:rolloutOnPublish",
+        "berth:stackEvents",
         "berth:stackRoleSource",
         "berth:tenantEventsConcurrency",
         "berth:tenantMetadataConcurrency",
@@ -120,13 +122,17 @@ class Settings:
     """The name of the control plane, and the prefixes of an earlier system's stacks. An account and region can have
     several control planes, each under its own name."""
     await_stack_seconds: int = 60
-    """How long AwaitStack waits for CloudFormation's event before it asks CloudFormation."""
+    """How long an operation waits for CloudFormation's event before it asks CloudFormation."""
+    stack_events: bool = True
+    """Whether CloudFormation sends events about tenants' stacks. An emulator may send none."""
     await_review_seconds: int = 3
     """How long an update waits for its change set before it asks for it."""
     dependencies: Dependencies = Dependencies.LAYER
     deployment_mode: DeploymentMode = DeploymentMode.EXPRESS
     alarm_topic_arn: str | None = None
     """The SNS topic that alarms notify. Without it, alarms are only visible in CloudWatch."""
+    dashboard: bool = False
+    """Whether each stack has a dashboard, which costs as much as 30 alarms."""
     kms_key_arn: str | None = None
     """The customer's own key for table, bucket, queues and logs. Without it, keys of AWS are used."""
     former_kms_key_arns: tuple[str, ...] = ()
@@ -200,10 +206,12 @@ class Settings:
         settings = cls(
             names=name_in(context),
             await_stack_seconds=_seconds(context, "berth:awaitStackSeconds", cls.await_stack_seconds),
+            stack_events=_flag(context, "berth:stackEvents", default=cls.stack_events),
             await_review_seconds=_seconds(context, "berth:awaitReviewSeconds", cls.await_review_seconds),
             dependencies=_choice(context, "berth:dependencies", Dependencies.LAYER),
             deployment_mode=_choice(context, "berth:deploymentMode", DeploymentMode.EXPRESS),
             alarm_topic_arn=_topic_arn(context, "berth:alarmTopicArn"),
+            dashboard=_flag(context, "berth:dashboard", default=cls.dashboard),
             kms_key_arn=_key_arn(context, "berth:kmsKeyArn", environment),
             former_kms_key_arns=_key_arns(context, "berth:formerKmsKeyArns", environment),
             tracing=_choice(context, "berth:tracing", Tracing.PASSIVE),

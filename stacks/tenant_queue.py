@@ -1,5 +1,7 @@
 """A tenant's queue, for stacks of other teams: ``TenantQueue(self, "Acme", tenant_id="acme").queue``.
 
+Other teams import it from ``berth.cdk``, which is in the wheel.
+
 The control plane must be deployed in the same account and region. Without the CDK, write in the template:
 ``Type: Custom::TenantQueue`` with ``ServiceToken: !ImportValue BerthTenantQueueServiceToken``.
 """
@@ -7,6 +9,7 @@ The control plane must be deployed in the same account and region. Without the C
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 from aws_cdk import CustomResource, Duration, Fn
 from aws_cdk import aws_sqs as sqs
@@ -37,12 +40,12 @@ class TenantQueue(Construct):
         tenant_id: str,
         version: str | None = None,
         labels: Mapping[str, str] | None = None,
-        on_delete: OnDelete = OnDelete.RETAIN,
+        on_delete: OnDelete | Literal["retain", "delete"] = OnDelete.RETAIN,
         control_plane: str = DEFAULT_NAME,
         kms_key_arn: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
-        properties: dict[str, object] = {"TenantId": tenant_id, "OnDelete": on_delete.value}
+        properties: dict[str, object] = {"TenantId": tenant_id, "OnDelete": OnDelete(on_delete).value}
         if version is not None:
             properties["Version"] = version
         if labels is not None:

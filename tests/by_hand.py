@@ -54,6 +54,11 @@ class ClientByHand(Client):
         asked = tenant_models.DeleteTenant(tenant_id=tenant.value, force=force, reason=or_unset(reason))
         return self.send_request(tenant_routes.DELETE_TENANT, asked)
 
+    def label(self, tenant: TenantId, sets: dict[str, str]) -> ApiAnswer:
+        return self.send_request(
+            tenant_routes.LABEL_TENANT, tenant_models.LabelTenant(tenant_id=tenant.value, set=sets)
+        )
+
     def pin(self, tenant: TenantId, version: str) -> ApiAnswer:
         return self.send_request(
             tenant_routes.PIN_TENANT, tenant_models.PinTenant(tenant_id=tenant.value, version=version)

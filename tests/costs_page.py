@@ -7,9 +7,9 @@ from pathlib import Path
 PAGE = Path(__file__).parents[1] / "docs" / "costs.md"
 
 
-def table(heading: str) -> dict[str, dict[str, str]]:
+def table(heading: str, page: Path = PAGE) -> dict[str, dict[str, str]]:
     """The table under that heading: its cells by the first column, and by the names of the others."""
-    return _table(PAGE.read_text(encoding="utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0])
+    return _table(page.read_text(encoding="utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0])
 
 
 def totals() -> dict[str, str]:

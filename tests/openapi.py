@@ -177,11 +177,20 @@ def _keep_to(at_hand: AtHand, case: Case[Any], tenant: str, rollout: str, reconc
         case.query.pop("cursor", None)
     if case.operation.definition.raw["operationId"] == "startRollout":
         _keep_spec_to(at_hand, case, rollout)
+    if case.operation.definition.raw["operationId"] == "changeRollout":
+        _keep_change_to(at_hand, case)
     if (
         case.operation.definition.raw["operationId"] in ("startReconciliation", "startAdoption")
         and at_hand.only_dry_runs
     ):
         _keep_dry(case)
+
+
+def _keep_change_to(at_hand: AtHand, case: Case[Any]) -> None:
+    """The limit of the control plane is in no document."""
+    body: Any = {} if case.body is NOT_SET else case.body
+    if case.meta is not None and case.meta.generation.mode.is_positive and "maxConcurrency" in body:
+        case.body = {**body, "maxConcurrency": min(body["maxConcurrency"], at_hand.most_at_once)}
 
 
 def _keep_dry(case: Case[Any]) -> None:

@@ -5,7 +5,7 @@ The function also issues temporary credentials for the queue, on one route per a
 
 from typing import Any
 
-from lambdas.logs import count, logger
+from lambdas.logs import logger
 from lambdas.runtime import ports, use_cases
 from orchestrator.api.answers import answer
 from orchestrator.api.responses import Response, no_credentials, refuse, try_again_later, unknown_caller
@@ -86,6 +86,4 @@ def _logged(response: Response, tenant: TenantId | None, by: str, access: Access
             "execution": response.body.get("execution"),
         },
     )
-    if response.status != 200:
-        count(f"Answered{response.status}")
     return response.as_proxy_result()

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lambdas.logs import count, logger
+from lambdas.logs import logger
 from lambdas.runtime import use_cases
 from orchestrator.api import reconciliation_routes as reconciliations
 from orchestrator.api import rollout_models, tenant_models
@@ -21,6 +21,7 @@ from orchestrator.api.reconciliation_answers import (
 )
 from orchestrator.api.responses import Response, refuse, try_again_later, unknown_caller
 from orchestrator.api.rollout_answers import (
+    open_rollouts_response,
     rollout_order_response,
     rollout_response,
     rollout_start_response,
@@ -30,6 +31,7 @@ from orchestrator.api.route import RequestT, Route
 from orchestrator.common.callers import caller
 from orchestrator.common.errors import InvalidRequest, Throttled, Unsettled
 from orchestrator.rollouts.counting import reviews_of
+from orchestrator.rollouts.listing import list_rollouts, open_rollouts
 from orchestrator.rollouts.refusals import unknown_rollout
 from orchestrator.tenants.fleet import list_tenants, tenant_detail
 
@@ -71,6 +73,12 @@ def _retry(request: tenant_models.RetryTenant, by: str) -> Response:
     )
 
 
+def _label(request: tenant_models.LabelTenant, by: str) -> Response:
+    return order_response(
+        request.tenant, use_cases.lifecycle.label(request.tenant, request.edit(), request.to_domain(by))
+    )
+
+
 def _pin(request: tenant_models.PinTenant, by: str) -> Response:
     return order_response(
         request.tenant, use_cases.lifecycle.pin(request.tenant, request.version, request.to_domain(by))
@@ -86,6 +94,8 @@ def _tenants(request: tenant_models.ListTenants, _by: str) -> Response:
         use_cases.ports.fleet,
         state=request.wanted_state,
         version=or_default(request.version),
+        labels=request.labels,
+        pinned=or_default(request.pinned),
         cursor=or_default(request.cursor),
         limit=request.limit,
     )
@@ -108,9 +118,10 @@ def _start_rollout(request: rollout_models.StartRollout, by: str) -> Response:
 
 
 def _rollouts(request: rollout_models.ListRollouts, _by: str) -> Response:
-    return rollouts_response(
-        use_cases.ports.rollout_table.rollouts(limit=request.limit, after=or_default(request.cursor)), request.limit
-    )
+    table = use_cases.ports.rollout_table
+    if request.open:
+        return open_rollouts_response(open_rollouts(table))
+    return rollouts_response(list_rollouts(table, limit=request.limit, after=or_default(request.cursor)), request.limit)
 
 
 def _rollout(request: rollout_models.RolloutIdRequest, _by: str) -> Response:
@@ -120,7 +131,8 @@ def _rollout(request: rollout_models.RolloutIdRequest, _by: str) -> Response:
         return rollout_order_response(unknown_rollout(rollout_id))
     stages = table.stages(rollout_id)
     reviews = reviews_of(rollout, stages, table)
-    return rollout_response(rollout, stages, table.failures(rollout_id), reviews, table.orders(rollout_id))
+    failures = table.failures(rollout_id, limit=rollout_models.MAX_FAILURES)
+    return rollout_response(rollout, stages, failures, reviews, table.orders(rollout_id))
 
 
 def _pause_rollout(request: rollout_models.OrderRollout, by: str) -> Response:
@@ -144,6 +156,21 @@ def _abort_rollout(request: rollout_models.OrderRollout, by: str) -> Response:
 def _approve_rollout(request: rollout_models.ApproveStage, by: str) -> Response:
     return rollout_order_response(
         use_cases.rollouts.approve(request.rollout_id, request.stage, by, reason=or_default(request.reason, ""))
+    )
+
+
+def _promote_rollout(request: rollout_models.PromoteStage, by: str) -> Response:
+    return rollout_order_response(
+        use_cases.rollout_adjusting.promote(
+            request.rollout_id, request.stage, by, reason=or_default(request.reason, "")
+        )
+    )
+
+
+def _change_rollout(request: rollout_models.ChangeRollout, by: str) -> Response:
+    new = request.new_pace(max_concurrency=use_cases.ports.settings.rollout_concurrency)
+    return rollout_order_response(
+        use_cases.rollout_adjusting.change(request.rollout_id, new, by, reason=or_default(request.reason, ""))
     )
 
 
@@ -178,6 +205,7 @@ _serve(tenants.GET_TENANT, _tenant)
 _serve(tenants.DELETE_TENANT, _delete)
 _serve(tenants.UPGRADE_TENANT, _upgrade)
 _serve(tenants.RETRY_TENANT, _retry)
+_serve(tenants.LABEL_TENANT, _label)
 _serve(tenants.PIN_TENANT, _pin)
 _serve(tenants.UNPIN_TENANT, _unpin)
 _serve(tenants.LIST_TENANTS, _tenants)
@@ -189,6 +217,8 @@ _serve(rollouts.PAUSE_ROLLOUT, _pause_rollout)
 _serve(rollouts.RESUME_ROLLOUT, _resume_rollout)
 _serve(rollouts.ABORT_ROLLOUT, _abort_rollout)
 _serve(rollouts.APPROVE_ROLLOUT, _approve_rollout)
+_serve(rollouts.PROMOTE_ROLLOUT, _promote_rollout)
+_serve(rollouts.CHANGE_ROLLOUT, _change_rollout)
 _serve(rollouts.RETRY_ROLLOUT, _retry_rollout)
 _serve(reconciliations.START_RECONCILIATION, _reconcile)
 _serve(reconciliations.GET_RECONCILIATION, _reconciliation)
@@ -228,6 +258,4 @@ def handler(event: object, _context: object) -> dict[str, Any]:
             "execution": response.body.get("execution"),
         },
     )
-    if response.status >= 400:
-        count(f"Answered{response.status}")
     return response.as_proxy_result()

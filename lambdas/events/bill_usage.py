@@ -19,5 +19,5 @@ def handler(_event: object, context: "LambdaContext") -> None:
     billed = use_cases.billing(has_time=has_time).run()
     if billed.unreadable:
         logger.error("Rows cannot be read", extra={"rows": [each.row for each in billed.unreadable]})
-    count("UnreadableRows", len(billed.unreadable))
+        count("UnreadableRows", len(billed.unreadable), by_service=False)
     logger.info("Billed", extra={"hours": billed.hours, "events": billed.events, "complete": billed.complete})

@@ -23,10 +23,11 @@ def handler(event: object, _context: object) -> None:
             "stuck": found.stuck,
         },
     )
-    count("PurgesStuck", found.stuck)
+    if found.stuck:
+        count("PurgesStuck", found.stuck)
     if found.unreadable:
         logger.error("Rows cannot be read", extra={"rows": [each.row for each in found.unreadable]})
-    count("UnreadableRows", len(found.unreadable))
+        count("UnreadableRows", len(found.unreadable), by_service=False)
 
 
 def _deleted_tenant(event: object) -> TenantId | None:

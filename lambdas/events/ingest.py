@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from lambdas.event_runtime import use_cases
-from lambdas.logs import count, logger
+from lambdas.logs import logger
 from orchestrator.api.event_answers import (
     ACCEPTED,
     batch_response,
@@ -123,6 +123,4 @@ def _logged(response: Response, grant: Grant | None) -> dict[str, Any]:
             "status": response.status,
         },
     )
-    if response.status >= 400:
-        count(f"Answered{response.status}")
     return response.as_proxy_result()

@@ -43,8 +43,6 @@ def handler(event: object, _context: object) -> dict[str, Any]:
             log["reason"] = str(error)
             response = busy_response(error)
     logger.info("receive", extra={**log, "status": response.status, "event_id": response.body.get("event_id")})
-    if response.status >= 400:
-        count(f"Answered{response.status}")
     return response.as_proxy_result()
 
 

@@ -28,14 +28,12 @@ def handler(_event: object, context: "LambdaContext") -> None:
     finally:
         report_unreadable()
     logger.info("Swept", extra={**asdict(replace(swept, errors=[])), "errors": len(swept.errors)})
-    # An alarm goes off if this is missing.
-    count("Swept")
     # Replays come last: everything else is waited for, and goes first.
     replayed = use_cases.replaying.move_on(has_time)
     if replayed != Replayed():
         logger.info("Replayed", extra={**asdict(replace(replayed, errors=[])), "errors": len(replayed.errors)})
     if replayed.unreadable:
-        count("UnreadableRows", replayed.unreadable)
+        count("UnreadableRows", replayed.unreadable, by_service=False)
     if swept.left:
         count("SweepsCutShort")
     _raise([*swept.errors, *replayed.errors])

@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from lambdas.runtime import step, use_cases
+from lambdas.runtime import use_cases, waiting_step
 from orchestrator.tenants.schemas import parse_await_step
 
 
 def handler(event: object, _context: object) -> dict[str, Any]:
     payload = parse_await_step(event)
-    return step(
+    return waiting_step(
         payload.run,
+        payload.task_token,
         lambda: use_cases.await_stack(payload.run, started=payload.started, task_token=payload.task_token),
     )

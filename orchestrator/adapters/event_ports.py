@@ -165,7 +165,11 @@ class AwsEventPorts:
     def mails(self) -> SesMails:
         from orchestrator.adapters.ses import SesMails
 
-        return SesMails(lambda: client("sesv2"), self.settings.mail_from)
+        return SesMails(
+            lambda: client("sesv2"),
+            self.settings.mail_from,
+            configuration_set=self.settings.mail_configuration_set,
+        )
 
     # Usage
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from orchestrator.adapters.apigateway import ApiStage
     from orchestrator.adapters.cloudformation import CloudFormationResources, CloudFormationStacks
     from orchestrator.adapters.cloudwatch import CloudWatchAlarms
-    from orchestrator.adapters.dynamodb.create_counts import DynamoCreateCounts
+    from orchestrator.adapters.dynamodb.create_counts import DynamoCreateCounts, DynamoTenantCounts
     from orchestrator.adapters.dynamodb.reconciliations import LambdaReconciliations, ReconciliationTable
     from orchestrator.adapters.dynamodb.reviews import ReviewTable
     from orchestrator.adapters.dynamodb.rollouts import RolloutTable
@@ -169,6 +169,12 @@ class AwsPorts:
         from orchestrator.adapters.dynamodb.create_counts import DynamoCreateCounts
 
         return DynamoCreateCounts(self._dynamodb, self.settings.table)
+
+    @cached_property
+    def tenant_counts(self) -> DynamoTenantCounts:
+        from orchestrator.adapters.dynamodb.create_counts import DynamoTenantCounts
+
+        return DynamoTenantCounts(self._dynamodb, self.settings.table)
 
     @cached_property
     def credentials(self) -> StsCredentials | None:

@@ -27,12 +27,16 @@ _NOT_SENDING = frozenset(
 class SesMails:
     """Implements :class:`orchestrator.events.delivery.ports.Mails`. The client is made when it is needed.
 
-    ``sender`` is the address that mail comes from. Without it, no mail is sent.
+    ``sender`` is the address that mail comes from. Without it, no mail is sent. SES reports mails that came back for
+    those that have a configuration set.
     """
 
-    def __init__(self, make_client: Callable[[], Any], sender: str | None) -> None:
+    def __init__(
+        self, make_client: Callable[[], Any], sender: str | None, *, configuration_set: str | None = None
+    ) -> None:
         self._make_client = make_client
         self._sender = sender
+        self._configuration_set = configuration_set
 
     @cached_property
     def _client(self) -> Any:
@@ -52,10 +56,17 @@ class SesMails:
                         "Headers": [{"Name": name, "Value": value} for name, value in mail.headers.items()],
                     }
                 },
+                **self._reported(mail),
             )
         except ClientError as error:
             return _failure(error)
         return None
+
+    def _reported(self, mail: Mail) -> dict[str, Any]:
+        if self._configuration_set is None:
+            return {}
+        tags = [{"Name": name, "Value": value} for name, value in mail.tags.items()]
+        return {"ConfigurationSetName": self._configuration_set, "EmailTags": tags}
 
 
 def _text(text: str) -> dict[str, str]:

@@ -86,6 +86,11 @@ class Settings:
         return timedelta(seconds=int(self._required("BERTH_EMPTY_FOR_SECONDS")))
 
     @property
+    def stack_events(self) -> bool:
+        """True if CloudFormation sends events about tenants' stacks. An emulator may send none."""
+        return self._required("BERTH_STACK_EVENTS") == "true"
+
+    @property
     def tenant_queue_machine(self) -> str:
         return self._required("BERTH_TENANT_QUEUE_MACHINE")
 
@@ -195,6 +200,11 @@ class Settings:
     def mail_from(self) -> str | None:
         """The address that mail with events comes from. Without it, no mail is sent."""
         return self.environment.get("BERTH_EVENTS_MAIL_FROM") or None
+
+    @property
+    def mail_configuration_set(self) -> str | None:
+        """The configuration set of SES with which mail is sent."""
+        return self.environment.get("BERTH_MAIL_CONFIGURATION_SET") or None
 
     @property
     def purge_machine(self) -> str:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 # The same error in the JSON protocol and in the older query protocol.
 _NO_SUCH_QUEUE = frozenset({"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"})
 
+_REQUESTS_AT_ONCE = 10
+"""The number of connections that a client keeps open."""
 
 _PARKED_PER_MESSAGE = 50
 """The keys of a row have at most 3,072 bytes, and a message 256 KB."""
@@ -48,6 +50,21 @@ class SqsQueues:
             in_flight=int(found.get("ApproximateNumberOfMessagesNotVisible", 0)),
             delayed=int(found.get("ApproximateNumberOfMessagesDelayed", 0)),
         )
+
+    def exist(self, urls: Sequence[str]) -> dict[str, bool | QueueOutOfReach]:
+        if not urls:
+            return {}
+        # Imported here, because only a survey asks for many queues.
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as pool:
+            return dict(zip(urls, pool.map(self._exists, urls), strict=True))
+
+    def _exists(self, url: str) -> bool | QueueOutOfReach:
+        try:
+            return self._attributes(url, "QueueArn") is not None
+        except QueueOutOfReach as out_of_reach:
+            return out_of_reach
 
     def dead_letter_queue(self, url: str) -> str | None:
         policy = json.loads((self._attributes(url, "RedrivePolicy") or {}).get("RedrivePolicy", "{}"))

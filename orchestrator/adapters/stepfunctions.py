@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -122,10 +122,10 @@ class StepFunctionsExecutions:
                 return None
             raise
 
-    def wake(self, task_token: str) -> bool:
+    def wake(self, task_token: str, result: Mapping[str, object] | None = None) -> bool:
         try:
             with throttling():
-                self._client.send_task_success(taskToken=task_token, output="{}")
+                self._client.send_task_success(taskToken=task_token, output=json.dumps(result or {}))
         except ClientError as error:
             if error_code(error) in _NO_LONGER_WAITING:
                 return False

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
 from orchestrator.adapters.aws import DENIED_OR_UNSUPPORTED, error_code, throttling
 from orchestrator.adapters.cloudformation import described_stack
-from orchestrator.reconciling.ports import Drift, SurveyedStack
+from orchestrator.reconciling.ports import Drift, StackPage, SurveyedStack
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -24,12 +24,15 @@ class CloudFormationSurvey:
         self._client = client
         self._service_role = service_role
 
-    def all(self) -> Iterator[SurveyedStack]:
+    def page(self, token: str | None) -> StackPage:
         """Described in pages rather than one by one, because CloudFormation allows only a few calls per second."""
         with throttling():
-            for page in self._client.get_paginator("describe_stacks").paginate():
-                for stack in page["Stacks"]:
-                    yield SurveyedStack(stack["StackName"], described_stack(stack, service_role=self._service_role()))
+            found = self._client.describe_stacks(**({"NextToken": token} if token else {}))
+        role = self._service_role()
+        stacks = [
+            SurveyedStack(stack["StackName"], described_stack(stack, service_role=role)) for stack in found["Stacks"]
+        ]
+        return StackPage(stacks, found.get("NextToken"))
 
     def start_drift_detection(self, stack_id: str) -> str | None:
         try:

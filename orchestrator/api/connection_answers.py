@@ -11,10 +11,12 @@ from orchestrator.api.responses import Response, json_response
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import timestamp
 from orchestrator.events.configuring_connections import IssuedSecret
-from orchestrator.events.delivery.records import Connection
+from orchestrator.events.delivery.records import Connection, UnreadableConnection
 from orchestrator.events.delivery.troubles import Troubles
 from orchestrator.events.refusals import Refused
 from orchestrator.events.sending_tests import SentTest
+
+_DAMAGED = "Its record is damaged. An operator has to mend it; until then its deliveries wait."
 
 
 def connections_response(connections: Sequence[Connection]) -> Response:
@@ -85,14 +87,22 @@ def troubles_response(troubles: Troubles) -> Response:
         {
             "tenant_id": connection.life.tenant.value,
             "connection_id": connection.connection_id,
-            "name": connection.name,
             "trouble": trouble.value,
-            "reason": connection.reason,
-            "failing_since": _moment(connection.health.failing_since),
+            **_described(connection),
         }
         for connection, trouble in troubles.connections
     ]
     return json_response(200, {"connections": shown, "more": troubles.more})
+
+
+def _described(connection: Connection | UnreadableConnection) -> dict[str, object]:
+    if isinstance(connection, UnreadableConnection):
+        return {"name": "damaged", "reason": _DAMAGED, "failing_since": None}
+    return {
+        "name": connection.name,
+        "reason": connection.reason,
+        "failing_since": _moment(connection.health.failing_since),
+    }
 
 
 def _deleted(tenant: TenantId, connection_id: str) -> Response:

@@ -70,7 +70,8 @@ ConnectionTrouble = Annotated[
     troubles.Trouble,
     Meta(
         title="ConnectionTrouble",
-        description="disabled: its deliveries fail. failing: its receiver has failed for minutes, and its deliveries "
+        description="damaged: its record cannot be read, and its deliveries wait until an operator has mended it. "
+        "disabled: its deliveries fail. failing: its receiver has failed for minutes, and its deliveries "
         "wait. paused: somebody has paused it, and its deliveries wait.",
     ),
 ]
@@ -222,12 +223,13 @@ class TroubledConnection(EventWire, frozen=True, kw_only=True):
     connection_id: ConnectionId
     name: ResourceName
     trouble: ConnectionTrouble
-    reason: Annotated[str | None, Meta(description="Why the connection is disabled.")]
+    reason: Annotated[str | None, Meta(description="Why the connection is disabled, or that it is damaged.")]
     failing_since: Annotated[Moment | None, Meta(description="The first failure since the last success.")]
 
 
 class TroubledConnections(EventWire, frozen=True, kw_only=True):
-    """Connections of all tenants whose deliveries fail or wait: disabled, failing, paused, in this order."""
+    """Connections of all tenants whose deliveries fail or wait: damaged, disabled, failing,
+    paused, in this order."""
 
     connections: Annotated[list[TroubledConnection], Meta(max_length=troubles.MAX_SHOWN)]
     more: Annotated[bool, Meta(description="True if there are others, which are left out.")]

@@ -11,8 +11,8 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Meta, Struct
 
 from orchestrator.api.fields import whole
-from orchestrator.events.accepting import EVENT_TYPE_PATTERN
 from orchestrator.events.event_ids import EVENT_ID_PATTERN
+from orchestrator.events.event_types import EVENT_TYPE_PATTERN
 
 
 class EventWire(Struct, frozen=True, kw_only=True):

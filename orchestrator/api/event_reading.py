@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from orchestrator.common.errors import InvalidRequest
-from orchestrator.events.accepting import EVENT_TYPE_PATTERN
 from orchestrator.events.content import MAX_BODY_BYTES
+from orchestrator.events.event_types import is_event_type
 
 if TYPE_CHECKING:
     from orchestrator.events.incoming import Incoming
@@ -27,7 +27,6 @@ MAX_SINGLE_BYTES = MAX_BODY_BYTES + 1024
 MAX_BATCH_BYTES = 6 * 1024 * 1024
 """Lambda takes no larger requests."""
 
-_EVENT_TYPE = re.compile(EVENT_TYPE_PATTERN)
 _IDEMPOTENCY_KEY = re.compile(r"[!-~]{1,255}")
 _BEARER = re.compile(r"[Bb]earer +([!-~]+)")
 _CORRELATION_ID = re.compile(r"[!-~]{1,128}")
@@ -146,7 +145,7 @@ def sent_event(data: bytes) -> SentEvent:
         raise InvalidRequest(f"the event: {str(error)[:200]}") from None
     except (msgspec.DecodeError, RecursionError):
         raise InvalidRequest("The body is not JSON.") from None
-    if not _EVENT_TYPE.fullmatch(event.event_type):
+    if not is_event_type(event.event_type):
         raise InvalidRequest(
             "event_type: use 1 to 128 letters, digits and . _ : / -, beginning with a letter or digit."
         )

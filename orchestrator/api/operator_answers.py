@@ -15,7 +15,7 @@ from orchestrator.releases.records import Release
 from orchestrator.tenants.admission import Refusal, Refused, unknown_tenant
 from orchestrator.tenants.execution_input import request_document
 from orchestrator.tenants.fleet import Page, TenantDetail
-from orchestrator.tenants.lifecycle import Accepted, OrderResult, Unchanged
+from orchestrator.tenants.lifecycle import Accepted, Changed, OrderResult, Unchanged
 from orchestrator.tenants.ports import ListedTenant
 from orchestrator.tenants.records import (
     STATE_DURING,
@@ -48,6 +48,17 @@ def order_response(tenant: TenantId, ordered: OrderResult) -> Response:
             )
             response.headers.update({"Retry-After": str(RETRY_AFTER_SECONDS), "Location": f"/tenants/{tenant}"})
             return response
+        case Changed(reason, before, after):
+            return json_response(
+                200,
+                {
+                    "tenantId": tenant.value,
+                    "status": "CHANGED",
+                    "detail": reason,
+                    "before": dict(before),
+                    "after": dict(after),
+                },
+            )
         case Unchanged(reason):
             return json_response(200, {"tenantId": tenant.value, "status": "UNCHANGED", "detail": reason})
         case Refused():

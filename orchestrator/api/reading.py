@@ -16,7 +16,12 @@ import msgspec
 from orchestrator.api.fields import as_documented
 from orchestrator.api.route import RequestT, Route
 from orchestrator.common.errors import InvalidRequest
-from orchestrator.common.input_limits import REASON_PATTERN, check_can_be_handled
+from orchestrator.common.input_limits import (
+    LABEL_NAME_PATTERN,
+    LABEL_VALUE_PATTERN,
+    REASON_PATTERN,
+    check_can_be_handled,
+)
 from orchestrator.common.tenant_ids import TENANT_ID_PATTERN, TenantId
 from orchestrator.common.versions import VERSION_PATTERN
 
@@ -27,6 +32,8 @@ _HINTS = {
     VERSION_PATTERN: "is not a version like 1.2.3",
     REASON_PATTERN: "is not one line of printable text",
     TENANT_ID_PATTERN: "is not a tenant id: use letters, digits and dashes",
+    LABEL_NAME_PATTERN: "is not the name of a label: 1 to 63 letters, digits and ._/- after a letter or digit",
+    LABEL_VALUE_PATTERN: "is not the value of a label: up to 128 letters, digits, blanks and ._:/@+=-",
 }
 _KINDS = {"str": "text", "int": "a whole number", "bool": "true or false", "array": "a list", "object": "an object"}
 _BOUNDS = {">=": "at least", "<=": "at most"}

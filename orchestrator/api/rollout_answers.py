@@ -11,10 +11,20 @@ from orchestrator.api.responses import RETRY_AFTER_SECONDS, Response, json_respo
 from orchestrator.api.rollout_models import MAX_CAUSES, MAX_TENANTS_PER_CAUSE
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import timestamp
-from orchestrator.rollouts.control import NothingToDo, RolloutWithStages
+from orchestrator.rollouts.control import NothingToDo, RolloutWithStages, awaiting_approval
 from orchestrator.rollouts.counting import Reviews
 from orchestrator.rollouts.documents import spec_document, stage_document
-from orchestrator.rollouts.records import RecordedOrder, Result, Rollout, Skip, Skipped, Stage, TenantOutcome
+from orchestrator.rollouts.records import (
+    RecordedOrder,
+    Repairs,
+    Result,
+    Rollout,
+    Skip,
+    Skipped,
+    Stage,
+    StageStatus,
+    TenantOutcome,
+)
 from orchestrator.tenants.admission import Refused
 from orchestrator.tenants.lifecycle import Unchanged
 from orchestrator.tenants.records import RootCause, UnreadableEntry
@@ -48,7 +58,7 @@ def rollout_order_response(changed: RolloutWithStages | Unchanged | Refused) -> 
 def rollout_response(
     rollout: Rollout,
     stages: Sequence[Stage],
-    failures: Iterable[TenantOutcome],
+    failures: Sequence[TenantOutcome],
     reviews: Reviews,
     orders: Iterable[RecordedOrder | UnreadableEntry],
 ) -> Response:
@@ -56,6 +66,7 @@ def rollout_response(
     document = {
         **rollout_document(rollout, stages),
         "failures": group_by_cause(failures),
+        "failuresCounted": len(failures),
         "history": [_order_document(order) for order in orders],
     }
     if rollout.spec.dry_run:
@@ -63,25 +74,26 @@ def rollout_response(
     return json_response(200, document)
 
 
-def rollouts_response(rollouts: Sequence[Rollout], limit: int) -> Response:
-    documents = [_summary(rollout) for rollout in rollouts]
-    cursor = rollouts[-1].id if len(rollouts) == limit else None
+def rollouts_response(rollouts: Sequence[RolloutWithStages], limit: int) -> Response:
+    documents = [_summary(each.rollout, each.stages) for each in rollouts]
+    cursor = rollouts[-1].rollout.id if len(rollouts) == limit else None
     return json_response(200, {"rollouts": documents, "cursor": cursor})
+
+
+def open_rollouts_response(rollouts: Sequence[RolloutWithStages]) -> Response:
+    """All of them: an operator has a few rollouts open at most."""
+    return json_response(200, {"rollouts": [_summary(each.rollout, each.stages) for each in rollouts], "cursor": None})
 
 
 def rollout_document(rollout: Rollout, stages: Sequence[Stage]) -> dict[str, object]:
     return {
-        **_summary(rollout),
+        **_summary(rollout, stages),
         "execution": rollout.execution,
-        "currentStage": rollout.current_stage,
         "selected": sum(rollout.planned),
         "planned": list(rollout.planned),
         **_spec(spec_document(rollout.spec)),
         "skipped": _skipped_document(rollout.skipped),
-        "succeeded": sum(stage.succeeded for stage in stages),
-        "failed": sum(stage.failed for stage in stages),
-        "skippedSince": sum(stage.skipped for stage in stages),
-        "inFlight": sum(stage.in_flight for stage in stages),
+        "repairs": _repairs_document(rollout.repairs),
         "stages": [_stage(stage) for stage in stages],
     }
 
@@ -116,7 +128,9 @@ def _spec(document: Mapping[str, object]) -> dict[str, object]:
     return {"spec": document, "wish": document}
 
 
-def _summary(rollout: Rollout) -> dict[str, object]:
+def _summary(rollout: Rollout, stages: Sequence[Stage]) -> dict[str, object]:
+    current = stages[rollout.current_stage - 1]
+    awaiting = awaiting_approval(rollout, stages)
     return {
         "rolloutId": rollout.id,
         "status": rollout.status.value,
@@ -129,6 +143,15 @@ def _summary(rollout: Rollout) -> dict[str, object]:
         "createdAt": timestamp(rollout.created_at),
         "endedAt": _time(rollout.ended_at),
         "total": rollout.total,
+        "succeeded": sum(stage.succeeded for stage in stages),
+        "failed": sum(stage.failed for stage in stages),
+        "skippedSince": sum(stage.skipped for stage in stages),
+        "inFlight": sum(stage.in_flight for stage in stages),
+        "currentStage": current.number,
+        "stageCount": len(stages),
+        "stageStatus": current.status.value,
+        "bakedUntil": _time(current.baked_until) if current.status is StageStatus.BAKING else None,
+        "awaitingStage": awaiting.number if awaiting else None,
     }
 
 
@@ -153,7 +176,7 @@ def _stage(stage: Stage) -> dict[str, object]:
 
 def _order_document(order: RecordedOrder | UnreadableEntry) -> dict[str, object]:
     if isinstance(order, UnreadableEntry):
-        nothing = dict.fromkeys(("order", "requestedBy", "reason", "stage", "rolloutId"))
+        nothing = dict.fromkeys(("order", "requestedBy", "reason", "stage", "rolloutId", "detail"))
         return {"at": _time(order.at), **nothing, "altered": True}
     return {
         "at": timestamp(order.at),
@@ -162,12 +185,17 @@ def _order_document(order: RecordedOrder | UnreadableEntry) -> dict[str, object]
         "reason": order.reason or None,
         "stage": order.stage,
         "rolloutId": order.other,
+        "detail": order.detail or None,
         "altered": order.altered,
     }
 
 
 def _skipped_document(skipped: Mapping[Skip, Skipped]) -> dict[str, object]:
     return {why.value: {"count": each.count, "tenants": list(each.tenants)} for why, each in skipped.items()}
+
+
+def _repairs_document(repairs: Repairs | None) -> dict[str, object] | None:
+    return {"count": repairs.count, "tenants": list(repairs.tenants)} if repairs else None
 
 
 def _changes_document(reviews: Reviews, *, in_flight: int) -> dict[str, object]:

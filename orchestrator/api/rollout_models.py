@@ -34,7 +34,7 @@ from orchestrator.api.fields import (
 from orchestrator.api.tenant_models import MAX_PAGE_SIZE
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.rollouts import records
-from orchestrator.rollouts.documents import REST, spec_from
+from orchestrator.rollouts.documents import REST, share_of, spec_from
 from orchestrator.rollouts.records import MAX_STAGES
 from orchestrator.tenants.fleet import PAGE_SIZE
 
@@ -42,6 +42,8 @@ MAX_TENANTS = 500
 """The maximum number of tenants that a rollout may name. Each tenant is looked up while the operator waits."""
 MAX_BAKE_SECONDS = 7 * 24 * 3600
 MAX_CONCURRENCY = 1_000
+MAX_FAILURES = 100
+"""The maximum number of failed tenants that are read for an answer, so that a rollout can be watched that has many."""
 MAX_CAUSES = 20
 """The maximum number of causes of failures in an answer. The most frequent causes come first."""
 MAX_TENANTS_PER_CAUSE = 50
@@ -88,8 +90,15 @@ Tolerated = Annotated[
         "Default: 0 for the first stage, 5% for the others."
     ),
 ]
+NewTolerated = Annotated[Bound, Meta(description="The number or the percentage of a stage's tenants that may fail.")]
 BakeSeconds = Annotated[
-    int, Meta(ge=0, le=MAX_BAKE_SECONDS, description="The time to wait after the stage before the next stage begins.")
+    int,
+    Meta(
+        ge=0,
+        le=MAX_BAKE_SECONDS,
+        description="The time to wait after the stage before the next stage begins. After the last stage that has "
+        "tenants there is no wait, unless the stage has an alarm.",
+    ),
 ]
 AlarmName = Annotated[
     Annotated[str, Meta(pattern=r"^[A-Za-z0-9 ._:/@+=()-]{1,255}\Z")] | None,
@@ -197,7 +206,7 @@ class StartRollout(WireRequest, frozen=True, kw_only=True):
         if self.sample is not UNSET and not self.dry_run:
             raise InvalidRequest("sample: sample requires dryRun.")
         if any(or_default(stage.max_concurrency, 0) > max_concurrency for stage in stages):
-            raise InvalidRequest(f"maxConcurrency: this control plane moves at most {max_concurrency} tenants at once.")
+            raise too_many_at_once(max_concurrency)
         return spec_from(to_builtins(self), max_concurrency=max_concurrency)
 
 
@@ -220,9 +229,47 @@ class ApproveStage(RolloutIdRequest, frozen=True, kw_only=True):
     reason: Reason | UnsetType = UNSET
 
 
+class PromoteStage(RolloutIdRequest, frozen=True, kw_only=True):
+    """The stage whose wait ends."""
+
+    stage: StageNumber
+    reason: Reason | UnsetType = UNSET
+
+
+class ChangeRollout(RolloutIdRequest, frozen=True, kw_only=True):
+    """The new pace of the stages that are left. Values that are not given stay as they are."""
+
+    max_concurrency: Concurrency | UnsetType = UNSET
+    tolerated: NewTolerated | UnsetType = UNSET
+    bake_seconds: BakeSeconds | UnsetType = UNSET
+    reason: Reason | UnsetType = UNSET
+
+    def new_pace(self, *, max_concurrency: int) -> records.NewPace:
+        """``max_concurrency`` is the control plane's own limit of tenants that are moved at once."""
+        if or_default(self.max_concurrency, 0) > max_concurrency:
+            raise too_many_at_once(max_concurrency)
+        tolerated: str | None = or_default(self.tolerated)
+        return records.NewPace(
+            or_default(self.max_concurrency),
+            share_of(tolerated) if tolerated is not None else None,
+            or_default(self.bake_seconds),
+        )
+
+
+def too_many_at_once(maximum: int) -> InvalidRequest:
+    return InvalidRequest(f"maxConcurrency: this control plane moves at most {maximum} tenants at once.")
+
+
 class ListRollouts(WireRequest, frozen=True, kw_only=True):
     cursor: Annotated[RolloutId, Meta(description="The cursor of the previous page.")] | UnsetType = UNSET
     limit: Annotated[int, Meta(ge=1, le=MAX_PAGE_SIZE, description="The number of rollouts per page.")] = PAGE_SIZE
+    open: Annotated[
+        bool,
+        Meta(
+            description="List all rollouts that are active or halted, and no dry runs. There are no pages then. Halted "
+            "rollouts are listed if they are among the newest."
+        ),
+    ] = False
 
 
 # Answers
@@ -257,6 +304,14 @@ class RolloutSpec(Wire, frozen=True, kw_only=True):
 
 class SkippedTenants(Wire, frozen=True, kw_only=True):
     """The tenants that are skipped for one reason. If there are many, only some are named."""
+
+    count: PositiveCount
+    tenants: Annotated[list[TenantIdText], Meta(min_length=1, max_length=MAX_SKIPPED_NAMED)]
+
+
+class RepairedTenants(Wire, frozen=True, kw_only=True):
+    """Tenants that are at their target release already. They are updated all the same, because their last update
+    failed. If there are many, only some are named."""
 
     count: PositiveCount
     tenants: Annotated[list[TenantIdText], Meta(min_length=1, max_length=MAX_SKIPPED_NAMED)]
@@ -307,11 +362,21 @@ class RolloutInBrief(Wire, frozen=True, kw_only=True):
     created_at: Moment
     ended_at: Moment | None
     total: Annotated[PositiveCount, Meta(description="The number of tenants in the rollout.")]
+    succeeded: Count
+    failed: Count
+    skipped_since: Annotated[
+        Count, Meta(description="The number of tenants that were skipped later, when their turn came.")
+    ]
+    in_flight: Count
+    current_stage: PositiveCount
+    stage_count: Annotated[PositiveCount, Meta(description="The number of stages.")]
+    stage_status: Annotated[StageStatus, Meta(description="The status of the current stage.")]
+    baked_until: Annotated[Moment | None, Meta(description="The end of the current stage's bake, while it bakes.")]
+    awaiting_stage: Annotated[StageNumber | None, Meta(description="The stage that awaits approval.")]
 
 
 class RolloutProgress(RolloutInBrief, frozen=True, kw_only=True):
     execution: Annotated[Execution | None, Meta(description="null until the rollout runs.")]
-    current_stage: PositiveCount
     selected: Annotated[PositiveCount, Meta(description="The number of selected tenants. A dry run may examine fewer.")]
     planned: Annotated[
         list[PositiveCount],
@@ -320,12 +385,7 @@ class RolloutProgress(RolloutInBrief, frozen=True, kw_only=True):
     spec: RolloutSpec
     wish: Annotated[RolloutSpec, former_name_of("spec")]
     skipped: Annotated[Skipped, Meta(description="The tenants that were skipped when the rollout was requested.")]
-    succeeded: Count
-    failed: Count
-    skipped_since: Annotated[
-        Count, Meta(description="The number of tenants that were skipped later, when their turn came.")
-    ]
-    in_flight: Count
+    repairs: RepairedTenants | None
     stages: Annotated[list[Stage], Meta(min_length=1, max_length=MAX_STAGES)]
 
 
@@ -385,11 +445,14 @@ class RolloutOrder(Wire, frozen=True, kw_only=True):
     order: Order | None
     requested_by: RequestedBy
     reason: GivenReason
-    stage: Annotated[StageNumber | None, Meta(description="The stage that was approved.")]
+    stage: Annotated[
+        StageNumber | None, Meta(description="The stage that was approved, or whose wait was ended by a promotion.")
+    ]
     rollout_id: Annotated[
         RolloutId | None,
         Meta(description="The rollout that retries or undoes this one. In a start: the rollout to retry or undo."),
     ]
+    detail: Annotated[Text | None, Meta(description="The new values of a change.")]
     altered: Altered
 
     schema_rules: ClassVar[Mapping[str, Any]] = {
@@ -402,7 +465,7 @@ class RolloutOrder(Wire, frozen=True, kw_only=True):
                 "description": "A row of the rollout's history that Berth cannot read as an order: somebody added it "
                 "by hand or overwrote an entry.",
                 "properties": {
-                    **_all_null("order", "requestedBy", "reason", "stage", "rolloutId"),
+                    **_all_null("order", "requestedBy", "reason", "stage", "rolloutId", "detail"),
                     "altered": {"const": True},
                 },
             },
@@ -416,6 +479,13 @@ class Rollout(RolloutProgress, frozen=True, kw_only=True):
     failures: Annotated[
         list[Failures],
         Meta(max_length=MAX_CAUSES, description="The failed tenants by cause, the most frequent cause first."),
+    ]
+    failures_counted: Annotated[
+        Count,
+        Meta(
+            description=f"The number of failed tenants that `failures` counts, at most {MAX_FAILURES}. If `failed` is "
+            "greater, the others may have the same or other causes."
+        ),
     ]
     changes: Annotated[Changes, Meta(description="The result of a dry run.")] | UnsetType = UNSET
     history: Annotated[

@@ -5,9 +5,11 @@ from __future__ import annotations
 from orchestrator.api.problems import Problem
 from orchestrator.api.rollout_models import (
     ApproveStage,
+    ChangeRollout,
     ListRollouts,
     NothingToMove,
     OrderRollout,
+    PromoteStage,
     Rollout,
     RolloutIdRequest,
     Rollouts,
@@ -29,6 +31,13 @@ UNKNOWN_ROLLOUT = Problem(
     required=("rolloutId",),
 )
 UNKNOWN_ALARM = Problem(Refusal.UNKNOWN_ALARM, 422, "There is no such alarm", "There is no such CloudWatch alarm.")
+UNKNOWN_SELECTION = Problem(
+    Refusal.UNKNOWN_SELECTION,
+    422,
+    "The selection names what does not exist",
+    "The request names a tenant that does not exist, or a label that no tenant has. The detail says what there is. "
+    "Nothing was started.",
+)
 ROLLOUT_IN_THE_WAY = Problem(
     Refusal.ROLLOUT_IN_THE_WAY,
     409,
@@ -40,7 +49,7 @@ ROLLOUT_OVER = Problem(
     Refusal.ROLLOUT_OVER,
     409,
     "The rollout is over",
-    "The rollout has ended, has halted, or is being aborted.",
+    "The rollout has ended, has halted, or is being aborted, so that it does not take this order.",
     required=("rolloutId", "rolloutStatus"),
 )
 NOTHING_TO_APPROVE = Problem(
@@ -50,6 +59,13 @@ NOTHING_TO_APPROVE = Problem(
     "The stage does not await approval.",
     required=("rolloutId",),
     optional=("awaitingStage",),
+)
+NOTHING_TO_PROMOTE = Problem(
+    Refusal.NOTHING_TO_PROMOTE,
+    409,
+    "There is no wait to end",
+    "The stage neither bakes nor awaits approval.",
+    required=("rolloutId",),
 )
 _RELEASE_UNKNOWN = UNKNOWN_RELEASE.without_tenant("RolloutReleaseUnknown", "The version was never published.")
 _ALL_DOWNGRADES = DOWNGRADE.without_tenant(
@@ -79,7 +95,15 @@ START_ROLLOUT: Route[StartRollout, RolloutUnderWay | NothingToMove] = Route(
     "begins the next stage by itself. It halts if too many tenants failed or the stage's alarm goes off.",
     request=StartRollout,
     answers=(Answer(200, NothingToMove, "No tenant needs to be moved."), _STARTED),
-    problems=(*ALWAYS, UNKNOWN_ROLLOUT, _ALL_DOWNGRADES, ROLLOUT_IN_THE_WAY, _RELEASE_UNKNOWN, UNKNOWN_ALARM),
+    problems=(
+        *ALWAYS,
+        UNKNOWN_ROLLOUT,
+        _ALL_DOWNGRADES,
+        ROLLOUT_IN_THE_WAY,
+        _RELEASE_UNKNOWN,
+        UNKNOWN_ALARM,
+        UNKNOWN_SELECTION,
+    ),
 )
 LIST_ROLLOUTS: Route[ListRollouts, Rollouts] = Route(
     name="listRollouts",
@@ -133,7 +157,7 @@ ABORT_ROLLOUT: Route[OrderRollout, RolloutUnderWay | RolloutUnchanged] = Route(
     path="/rollouts/{rolloutId}/abort",
     audience=Audience.OPERATOR,
     rate=Rate.ORDERS,
-    summary="Abort a rollout",
+    summary="Abort a rollout, or close one that has halted",
     description="No further tenant is started. Operations in flight finish. Tenants that were moved stay at their new "
     "release: to move them back, start a rollout with undo.",
     request=OrderRollout,
@@ -151,6 +175,33 @@ APPROVE_ROLLOUT: Route[ApproveStage, RolloutUnderWay | RolloutUnchanged] = Route
     request=ApproveStage,
     answers=(_UNCHANGED, _UNDER_WAY),
     problems=(*ALWAYS, UNKNOWN_ROLLOUT, NOTHING_TO_APPROVE),
+)
+PROMOTE_ROLLOUT: Route[PromoteStage, RolloutUnderWay | RolloutUnchanged] = Route(
+    name="promoteRollout",
+    method="POST",
+    path="/rollouts/{rolloutId}/promote",
+    audience=Audience.OPERATOR,
+    rate=Rate.ORDERS,
+    summary="End the bake of a stage, or its wait for approval",
+    description="The request names the stage, so that a repeated request does not end the next wait as well. The "
+    "stage's alarm is checked once more. A bake ends when the rollout checks it next, after up to 15 seconds or a "
+    "120th of the bake.",
+    request=PromoteStage,
+    answers=(_UNCHANGED, _UNDER_WAY),
+    problems=(*ALWAYS, UNKNOWN_ROLLOUT, ROLLOUT_OVER, NOTHING_TO_PROMOTE),
+)
+CHANGE_ROLLOUT: Route[ChangeRollout, RolloutUnderWay | RolloutUnchanged] = Route(
+    name="changeRollout",
+    method="POST",
+    path="/rollouts/{rolloutId}/change",
+    audience=Audience.OPERATOR,
+    rate=Rate.ORDERS,
+    summary="Change the pace of a rollout that is under way",
+    description="The new values apply to the current stage and to all later ones. If the concurrency is raised while a "
+    "stage runs, updates in flight are finished before the stage goes on with the new concurrency.",
+    request=ChangeRollout,
+    answers=(_UNCHANGED, _UNDER_WAY),
+    problems=(*ALWAYS, UNKNOWN_ROLLOUT, ROLLOUT_OVER),
 )
 RETRY_ROLLOUT: Route[OrderRollout, RolloutUnderWay] = Route(
     name="retryRollout",
@@ -173,5 +224,7 @@ ROUTES = (
     RESUME_ROLLOUT,
     ABORT_ROLLOUT,
     APPROVE_ROLLOUT,
+    PROMOTE_ROLLOUT,
+    CHANGE_ROLLOUT,
     RETRY_ROLLOUT,
 )

@@ -36,13 +36,18 @@ from orchestrator.api.fields import (
     former_name_of,
     keys_of,
     or_default,
+    whole,
 )
+from orchestrator.common.input_limits import LABEL_NAME_PATTERN, LABEL_VALUE_PATTERN, MAX_LABELS
 from orchestrator.tenants import records
 from orchestrator.tenants.deadlines import MAX_DRAIN_SECONDS
 from orchestrator.tenants.fleet import HISTORY_PAGE_SIZE, PAGE_SIZE
+from orchestrator.tenants.ports import LabelEdit
 from orchestrator.tenants.records import ChangeKind, Request
 
 MAX_PAGE_SIZE = 500
+_NAME, _VALUE = (pattern.removeprefix("^").removesuffix("$") for pattern in (LABEL_NAME_PATTERN, LABEL_VALUE_PATTERN))
+_LABEL_SELECTOR = rf"^{_NAME}={_VALUE}(,{_NAME}={_VALUE}){{0,{MAX_LABELS - 1}}}\Z"
 
 # Requests
 
@@ -99,6 +104,26 @@ class RetryTenant(TenantIdRequest, frozen=True, kw_only=True):
     reason: Reason | UnsetType = UNSET
 
 
+class LabelTenant(TenantIdRequest, frozen=True, kw_only=True):
+    """Changes single labels. A label that is set and removed is set."""
+
+    set: Annotated[Labels, Meta(description="The labels to add or to change.")] | UnsetType = UNSET
+    remove: (
+        Annotated[
+            list[Annotated[str, Meta(pattern=whole(LABEL_NAME_PATTERN))]],
+            Meta(max_length=MAX_LABELS, description="The names of the labels to remove.", examples=[["plan"]]),
+        ]
+        | UnsetType
+    ) = UNSET
+    reason: Reason | UnsetType = UNSET
+
+    def edit(self) -> LabelEdit:
+        return LabelEdit(or_default(self.set, {}), or_default(self.remove, []))
+
+    def to_domain(self, by: str) -> Request:
+        return Request(by=by, reason=or_default(self.reason, ""))
+
+
 class PinTenant(TenantIdRequest, frozen=True, kw_only=True):
     version: Annotated[Version, Meta(description="The release to pin the tenant to.")]
     reason: Reason | UnsetType = UNSET
@@ -143,6 +168,22 @@ class ListTenants(WireRequest, frozen=True, kw_only=True):
     state: TenantState | UnsetType = UNSET
     status: Annotated[TenantState, former_name_of("state")] | UnsetType = UNSET
     version: Version | UnsetType = UNSET
+    label: (
+        Annotated[
+            str,
+            Meta(
+                pattern=_LABEL_SELECTOR,
+                max_length=4_000,
+                description="Only tenants with this label, as NAME=VALUE. Several are separated by commas: the tenants "
+                "have all of them.",
+                examples=["plan=gold"],
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    pinned: (
+        Annotated[bool, Meta(description="Only tenants that are pinned, or only those that are not.")] | UnsetType
+    ) = UNSET
     cursor: (
         Annotated[
             str,
@@ -155,6 +196,12 @@ class ListTenants(WireRequest, frozen=True, kw_only=True):
         | UnsetType
     ) = UNSET
     limit: Annotated[int, Meta(ge=1, le=MAX_PAGE_SIZE, description="The number of tenants per page.")] = PAGE_SIZE
+
+    @property
+    def labels(self) -> dict[str, str]:
+        given = or_default(self.label)
+        pairs = [each.partition("=") for each in given.split(",")] if given else []
+        return {name: value for name, _, value in pairs}
 
     @property
     def wanted_state(self) -> records.TenantState | None:
@@ -184,6 +231,16 @@ class Unchanged(Wire, frozen=True, kw_only=True):
     tenant_id: TenantIdText
     status: Literal["UNCHANGED"]
     detail: Text
+
+
+class DescribedTenant(Wire, frozen=True, kw_only=True):
+    """The labels and the pin of a tenant, before and after the request. UNCHANGED has neither."""
+
+    tenant_id: TenantIdText
+    status: Literal["CHANGED", "UNCHANGED"]
+    detail: Text
+    before: RecordedState | UnsetType = UNSET
+    after: RecordedState | UnsetType = UNSET
 
 
 class CurrentOperation(Wire, frozen=True, kw_only=True):

@@ -27,7 +27,9 @@ from orchestrator.api.tenant_models import (
     Accepted,
     CreateTenant,
     DeleteTenant,
+    DescribedTenant,
     GetTenant,
+    LabelTenant,
     ListTenants,
     PinTenant,
     Releases,
@@ -108,7 +110,7 @@ _ACCEPTED = Answer(
 )
 _UNCHANGED = Answer(200, Unchanged, "The tenant is already in the requested state.")
 
-CREATE_TENANT: Route[CreateTenant, Accepted | Unchanged] = Route(
+CREATE_TENANT: Route[CreateTenant, Accepted | DescribedTenant] = Route(
     name="createTenant",
     method="PUT",
     path="/tenants/{tenantId}",
@@ -117,7 +119,7 @@ CREATE_TENANT: Route[CreateTenant, Accepted | Unchanged] = Route(
     summary="Create a tenant, or create a deleted tenant again",
     description="If the tenant exists, this sets its labels and its pin. Setting a pin does not move the tenant.",
     request=CreateTenant,
-    answers=(Answer(200, Unchanged, "The tenant exists. Its labels and its pin are recorded."), _ACCEPTED),
+    answers=(Answer(200, DescribedTenant, "The tenant exists. Its labels and its pin are recorded."), _ACCEPTED),
     problems=(*ALWAYS, BUSY, FLEET_FULL, UNKNOWN_RELEASE),
 )
 GET_TENANT: Route[GetTenant, Tenant] = Route(
@@ -191,7 +193,19 @@ RETRY_TENANT: Route[RetryTenant, Accepted | Unchanged] = Route(
         UNKNOWN_RELEASE,
     ),
 )
-PIN_TENANT: Route[PinTenant, Unchanged] = Route(
+LABEL_TENANT: Route[LabelTenant, DescribedTenant] = Route(
+    name="labelTenant",
+    method="POST",
+    path="/tenants/{tenantId}/labels",
+    audience=Audience.OPERATOR,
+    rate=Rate.ORDERS,
+    summary="Set and remove single labels of a tenant",
+    description="The other labels stay. createTenant replaces all labels instead.",
+    request=LabelTenant,
+    answers=(Answer(200, DescribedTenant, "The labels are recorded."),),
+    problems=(*ALWAYS, UNKNOWN_TENANT, BUSY, TENANT_DELETED),
+)
+PIN_TENANT: Route[PinTenant, DescribedTenant] = Route(
     name="pinTenant",
     method="PUT",
     path="/tenants/{tenantId}/pin",
@@ -201,10 +215,10 @@ PIN_TENANT: Route[PinTenant, Unchanged] = Route(
     description="Pinning does not move the tenant. Upgrades and rollouts move a pinned tenant only to the release of "
     "its pin.",
     request=PinTenant,
-    answers=(Answer(200, Unchanged, "The pin is recorded."),),
+    answers=(Answer(200, DescribedTenant, "The pin is recorded."),),
     problems=(*ALWAYS, UNKNOWN_TENANT, BUSY, TENANT_DELETED, UNKNOWN_RELEASE),
 )
-UNPIN_TENANT: Route[UnpinTenant, Unchanged] = Route(
+UNPIN_TENANT: Route[UnpinTenant, DescribedTenant] = Route(
     name="unpinTenant",
     method="DELETE",
     path="/tenants/{tenantId}/pin",
@@ -212,7 +226,7 @@ UNPIN_TENANT: Route[UnpinTenant, Unchanged] = Route(
     rate=Rate.ORDERS,
     summary="Remove a tenant's pin",
     request=UnpinTenant,
-    answers=(Answer(200, Unchanged, "The tenant has no pin."),),
+    answers=(Answer(200, DescribedTenant, "The tenant has no pin."),),
     problems=(*ALWAYS, UNKNOWN_TENANT, BUSY, TENANT_DELETED),
 )
 LIST_TENANTS: Route[ListTenants, Tenants] = Route(
@@ -223,7 +237,8 @@ LIST_TENANTS: Route[ListTenants, Tenants] = Route(
     rate=Rate.READS,
     summary="List the tenants, page by page",
     description="Tenants are sorted by state, then by version, then by id. Deleted tenants are listed only with "
-    "state=DELETED.",
+    "state=DELETED. With label or pinned, a page may have fewer tenants than limit, even none: continue until the "
+    "cursor is null.",
     request=ListTenants,
     answers=(Answer(200, Tenants, "A page of tenants."),),
     problems=ALWAYS,
@@ -246,6 +261,7 @@ ROUTES = (
     DELETE_TENANT,
     UPGRADE_TENANT,
     RETRY_TENANT,
+    LABEL_TENANT,
     PIN_TENANT,
     UNPIN_TENANT,
     LIST_TENANTS,

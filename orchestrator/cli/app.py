@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import metadata
-from itertools import islice
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice, pairwise
 from typing import Annotated, Any
 
 import typer
@@ -18,35 +19,45 @@ from orchestrator.cli import (
     inbox,
     keys,
     listen,
+    raw_api,
     reconcile,
+    release_diff,
+    render,
     replay,
     rollout,
     sources,
 )
 from orchestrator.cli.control_plane import STACK_VARIABLE, Options
 from orchestrator.cli.doctor import doctor
-from orchestrator.cli.errors import ExitCode
+from orchestrator.cli.errors import ExitCode, error_document
 from orchestrator.cli.get_queue import get_queue
 from orchestrator.cli.invocation import Invocation, World
-from orchestrator.cli.orders import create, delete, pin, retry, unpin, upgrade
+from orchestrator.cli.orders import create, delete, label, pin, retry, unpin, upgrade
 from orchestrator.cli.releases import releases
+from orchestrator.cli.status import status
 from orchestrator.cli.tenant import tenant
 from orchestrator.cli.tenants import tenants
 from orchestrator.cli.verify import verify
+from orchestrator.cli.version import own_version
 from orchestrator.tenants.names import DEFAULT_NAME
 
 _EXAMPLES = """\
 [bold]Examples[/]
+  berth status                        show where you are, and what waits
   berth create acme --wait            create acme, and wait for its queue
   berth create acme --version 0.1.0   create acme, pinned to a release
   berth get-queue acme --json         what getQueue answers for acme
   berth upgrade acme --wait           move acme to the current release
   berth pin acme 0.1.0                keep acme at 0.1.0 until it is unpinned
+  berth label acme plan=gold trial-   set the label plan, remove trial
   berth retry acme                    repeat the operation that failed
+  berth retry --state UPDATE_FAILED   repeat it for every such tenant
   berth delete acme --drain 600       delete acme once its queue is empty
   berth tenant acme                   show the state and the history of acme
   berth tenants --state FAILED        list the tenants that failed, and why
+  berth tenants --label plan=gold     list the tenants with a label
   berth releases --profile prod       list releases, with an AWS CLI profile
+  berth release diff 0.7.0 0.8.0      show what changes in a tenant's stack
   berth tenants --stack Berth-dev     list the tenants of another deployment
   berth rollout plan                  show what moving all tenants would do
   berth rollout start                 move all tenants to the current release
@@ -61,7 +72,13 @@ _EXAMPLES = """\
   berth verify                        test a new deployment with one tenant
   berth reconcile --dry-run           compare the records with the stacks
   berth adopt --dry-run               list tenants from before Berth
+  berth api GET /tenants              send any request to the API
+  berth --install-completion          complete commands, ids and versions
 """
+_PARAMETERS = "berth.parameters"
+"""The key, in the context, of the parameters of the command that was named."""
+_AS_JSON = "berth.json"
+"""The key, in the context, of whether the command prints JSON."""
 _EXIT_CODES = "\n".join(["[bold]Exit codes[/]", *(f"{code.value:>5}  {code.meaning}" for code in ExitCode)])
 
 
@@ -90,7 +107,56 @@ class GlobalOptionsAnywhere(TyperGroup):
                 global_options += [arg, *islice(remaining, 1)]
             else:
                 (global_options if arg.partition("=")[0] in takes_value else rest).append(arg)
+        command = _command_of(self, rest)
+        for option in (*command.params, command.get_help_option(ctx)):
+            if isinstance(option, TyperOption) and option.is_flag:
+                option.metavar = ""  # Otherwise the help shows <bool>, and people look for the value to type.
+        ctx.meta[_PARAMETERS] = command.params
+        ctx.meta[_AS_JSON] = _asks_for_json(rest)
         return super().parse_args(ctx, global_options + rest)
+
+    def make_context(self, info_name: str | None, args: list[str], *more: Any, **named: Any) -> Any:
+        with _usage_errors_as_json(_asks_for_json(args)):
+            return super().make_context(info_name, args, *more, **named)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _usage_errors_as_json(ctx.meta.get(_AS_JSON, False)):
+            return super().invoke(ctx)
+
+
+def _asks_for_json(arguments: list[str]) -> bool:
+    """True if the command prints JSON, as far as that can be seen in arguments that may be wrong."""
+    given = [argument.lower() for argument in arguments[: arguments.index("--") if "--" in arguments else None]]
+    pairs = set(pairwise(given))
+    return (
+        "--json" in given
+        or given[:1] == ["api"]
+        or bool({"--output=json", "-ojson"} & set(given))
+        or bool({("-o", "json"), ("--output", "json")} & pairs)
+    )
+
+
+@contextmanager
+def _usage_errors_as_json(as_json: bool) -> Iterator[None]:
+    """Print a usage error as the same document that other errors have. The library then prints it for people."""
+    try:
+        yield
+    except Exception as error:
+        # The types of the library's errors are private, except for BadParameter.
+        message = getattr(error, "format_message", None)
+        if as_json and message is not None:
+            render.show_json(error_document(ExitCode.BAD_USAGE, " ".join(message().split())))
+        raise
+
+
+# Any: the type of a command is private to typer.
+def _command_of(group: Any, arguments: list[str]) -> Any:
+    """The command that the arguments name, without global options; or the group that they stop at."""
+    for argument in arguments:
+        if argument not in getattr(group, "commands", {}):
+            break
+        group = group.commands[argument]
+    return group
 
 
 def _is_text(argument: str) -> bool:
@@ -102,13 +168,13 @@ app = typer.Typer(
     name="berth",
     cls=GlobalOptionsAnywhere,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     epilog=f"{_EXAMPLES}\n{_EXIT_CODES}",
 )
-for command in (create, get_queue, upgrade, pin, unpin, retry, delete, tenant, tenants, releases):
+for command in (status, create, get_queue, upgrade, label, pin, unpin, retry, delete, tenant, tenants, releases):
     app.command()(command)
+app.add_typer(release_diff.app, name="release")
 app.add_typer(rollout.app, name="rollout")
 _EVENTS = "Events of tenants"
 for name, group in (
@@ -129,12 +195,13 @@ _TROUBLESHOOTING = "Troubleshooting"
 app.command(rich_help_panel=_TROUBLESHOOTING)(doctor)
 app.command(rich_help_panel="After a deployment")(verify)
 app.command(rich_help_panel=_TROUBLESHOOTING, epilog=reconcile.HELP)(reconcile.reconcile)
+app.command(rich_help_panel=_TROUBLESHOOTING, epilog=raw_api.EXAMPLES)(raw_api.api)
 app.command(rich_help_panel="Migrating an existing fleet", epilog=adopt.HELP)(adopt.adopt)
 
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"berth {metadata.version('berth')}")
+        typer.echo(f"berth {own_version()}")
         raise typer.Exit
 
 
@@ -155,11 +222,13 @@ def berth(
 ) -> None:
     """Gives every tenant of a platform its own inbound queue.
 
-    berth uses the local control plane if it is running. It uses AWS if not, or if
-    --region, --profile, AWS_PROFILE or AWS_ACCESS_KEY_ID is given.
+    berth uses the local control plane if it is running. It uses AWS if
+    --region, --profile, AWS_PROFILE or AWS_ACCESS_KEY_ID is given, or if there is
+    no local control plane on this machine, neither running nor stopped.
     All options below except --version may also follow the command.
     """
     if local and (region or profile):
         raise typer.BadParameter("cannot be combined with --region or --profile.", param_hint="'--local'")
     options = Options(local=local, stack=stack, region=region, profile=profile)
-    context.obj = Invocation(options, debug, context.obj or World())
+    parameters = context.meta.get(_PARAMETERS, ())
+    context.obj = Invocation(options, debug, context.obj or World(), parameters=parameters)

@@ -51,6 +51,13 @@ class DeployedStack:
     where: str
     status: str
     outputs: Mapping[str, str]
+    account: str | None = None
+    """The AWS account; ``None`` for a local control plane."""
+
+    @property
+    def place(self) -> str:
+        """The control plane's name, region and account, which an operator has to see before something is destroyed."""
+        return f"{self.name} {self.where}" + (f", account {self.account}" if self.account else "")
 
     @property
     def version(self) -> str | None:
@@ -106,10 +113,23 @@ def find_local() -> LocalControlPlane | None:
     return emulator if emulator and emulator.is_up() else None
 
 
-def choose(options: Options, environment: Mapping[str, str], find_local: FindLocal) -> LocalControlPlane | None:
+def local_is_stopped() -> bool:
+    """True if there is a local control plane on this machine that is not running."""
+    from orchestrator.local.emulator import Emulator
+
+    return Emulator.is_stopped()
+
+
+def choose(
+    options: Options,
+    environment: Mapping[str, str],
+    find_local: FindLocal,
+    local_is_stopped: Callable[[], bool] = lambda: False,
+) -> LocalControlPlane | None:
     """The local control plane if it was requested, or if it is running and no option or variable selects AWS.
 
-    ``None`` means AWS.
+    ``None`` means AWS. A command that was meant for a local control plane must not reach AWS because that control plane
+    was stopped meanwhile, so AWS then has to be selected.
     """
     if not options.local and (options.region or options.profile or environment.get("AWS_PROFILE")):
         return None
@@ -120,6 +140,11 @@ def choose(options: Options, environment: Mapping[str, str], find_local: FindLoc
         return local
     # A shell that was set up for the local control plane has credentials, too: those of the local control plane.
     set_up_for_local = local is not None and environment.get("AWS_ENDPOINT_URL") == local.endpoint
+    if local is None and not environment.get("AWS_ACCESS_KEY_ID") and local_is_stopped():
+        raise ControlPlaneNotFound(
+            "The local control plane is stopped, and nothing selects AWS. Start the local one with make up, or select "
+            "AWS: --region, --profile or AWS_PROFILE."
+        )
     return local if set_up_for_local or not environment.get("AWS_ACCESS_KEY_ID") else None
 
 
@@ -128,13 +153,14 @@ def find(
     *,
     environment: Mapping[str, str] = os.environ,
     find_local: FindLocal = find_local,
+    local_is_stopped: Callable[[], bool] = local_is_stopped,
 ) -> Deployment:
     """The control plane that the options and the environment select."""
-    local = choose(options, environment, find_local)
+    local = choose(options, environment, find_local, local_is_stopped)
     if local and not options.local:
         note(f"Using the local control plane at {local.endpoint} (for AWS: --region or --profile).")
 
     # Imported here because loading the SDK takes longer than everything else, and --help does not need it.
     from orchestrator.cli.deployed import Deployment
 
-    return Deployment(options, local)
+    return Deployment(options, local, announce=lambda place: note(f"Using the control plane {place}."))

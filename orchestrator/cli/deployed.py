@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -51,7 +52,11 @@ class SqsQueue:
 
 
 class Deployment:
-    def __init__(self, options: Options, local: LocalControlPlane | None) -> None:
+    def __init__(
+        self, options: Options, local: LocalControlPlane | None, *, announce: Callable[[str], None] | None = None
+    ) -> None:
+        """``announce`` is called with the place of a control plane on AWS, before the first request to its APIs."""
+        self._announce = announce if local is None else None
         self._name = options.stack
         self._local = local
         named = "" if options.stack == DEFAULT_NAME else f' CDK_ARGS="-c berth:name={options.stack}"'
@@ -143,7 +148,12 @@ class Deployment:
                 raise
             return None
         outputs = {output.get("OutputKey", ""): output.get("OutputValue", "") for output in stack.get("Outputs", [])}
-        return DeployedStack(name, self._where, stack["StackStatus"], outputs)
+        account = None if self._local else _account_in(stack.get("StackId", ""))
+        found = DeployedStack(name, self._where, stack["StackStatus"], outputs, account)
+        if self._announce:
+            self._announce(replace(found, name=self._name).place)
+            self._announce = None
+        return found
 
     def _existing_control_planes(self) -> str:
         """A sentence that names the control planes in this region; empty if the caller may not list exports.
@@ -162,3 +172,9 @@ class Deployment:
     # Any, because boto3 creates its clients at run time.
     def _client(self, service: Literal["cloudformation", "sts"]) -> Any:
         return self._session.client(service, endpoint_url=self._endpoint_url, config=self._config)
+
+
+def _account_in(stack_id: str) -> str | None:
+    """The account in the stack's id, which costs no call to ask for."""
+    parts = stack_id.split(":")
+    return parts[4] if len(parts) > 4 else None

@@ -7,6 +7,7 @@ The command line adds these errors to the tree of :mod:`orchestrator.common.erro
     ├── ApiProblem              the API answered with an error
     ├── OperationFailed         the operation that the command waited for has failed
     ├── NoRollout               the command needs a rollout, and there is none
+    ├── SeveralRollouts         the command can be meant for several rollouts, and names none
     ├── NothingToApprove        no stage is waiting for approval
     ├── NotProven               a step of `berth verify` failed
     │   └── TimeIsUp            the step did not end within --timeout
@@ -21,6 +22,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from orchestrator.common.errors import BerthError, InvalidRequest, Throttled
+
+TYPE_PREFIX = "urn:berth:cli:"
+"""The type of an error begins with this, unless the API has answered with a problem, which has its own type."""
 
 
 class ExitCode(IntEnum):
@@ -80,7 +84,15 @@ class OperationFailed(BerthError):
 
 
 class NoRollout(BerthError):
-    """The command acts on the newest rollout, and there is none."""
+    """The command names no rollout, and there is none that it can be meant for."""
+
+
+class SeveralRollouts(BerthError):
+    """The command names no rollout, and can be meant for several. ``advice`` has the command for each of them."""
+
+    def __init__(self, line: str, advice: Sequence[str]) -> None:
+        super().__init__(line)
+        self.advice = advice
 
 
 class NothingToApprove(BerthError):
@@ -116,14 +128,31 @@ class Failure:
 def explain(error: Exception) -> Failure:
     code, line = _classify(error)
     line = " ".join(line.split())
-    document: Mapping[str, object] = {"title": code.meaning, "detail": line, "exitCode": code.value}
     match error:
         case ApiProblem():
-            return Failure(code, line, document if error.body is None else error.body, error.advice)
+            return Failure(code, line, error_document(code, line, error.advice, **(error.body or {})), error.advice)
         case OperationFailed():
-            return Failure(code, line, {**document, **error.record}, error.advice)
+            document = error_document(code, line, error.advice, record=dict(error.record))
+            return Failure(code, line, document, error.advice)
+        case SeveralRollouts():
+            return Failure(code, line, error_document(code, line, error.advice), error.advice)
         case _:
-            return Failure(code, line, document)
+            return Failure(code, line, error_document(code, line))
+
+
+def error_document(code: ExitCode, line: str, advice: Sequence[str] = (), **more: object) -> dict[str, object]:
+    """An error in the shape that every error has with ``--json``: docs/cli-output.json.
+
+    A problem of the API keeps its own type, title and detail, and its members.
+    """
+    return {
+        "type": f"{TYPE_PREFIX}{code.name.lower().replace('_', '-')}",
+        "title": code.meaning,
+        "detail": line,
+        **more,
+        "exitCode": code.value,
+        "advice": list(advice),
+    }
 
 
 def _classify(error: Exception) -> tuple[ExitCode, str]:
@@ -138,7 +167,7 @@ def _classify(error: Exception) -> tuple[ExitCode, str]:
             return ExitCode.FAILED, str(error)
         case NoRollout():
             return ExitCode.GONE, str(error)
-        case NothingToApprove() | NotConfirmed():
+        case SeveralRollouts() | NothingToApprove() | NotConfirmed():
             return ExitCode.REFUSED, str(error)
         case ControlPlaneNotFound():
             return ExitCode.NO_CONTROL_PLANE, str(error)

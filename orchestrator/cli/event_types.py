@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated
 
 import typer
 
-from orchestrator.events.accepting import EVENT_TYPE_PATTERN
-
-_PATTERN = re.compile(EVENT_TYPE_PATTERN)
+from orchestrator.events.event_types import is_event_type, no_event_type
 
 
 def checked_type(event_type: str | None) -> str | None:
-    if event_type is not None and not _PATTERN.fullmatch(event_type):
-        raise typer.BadParameter(
-            f"{event_type!a} is not the type of any event. A type has letters, digits and . _ : / -, begins with a "
-            "letter or a digit, and has at most 128 characters, such as order.created."
-        )
+    if event_type is not None and not is_event_type(event_type):
+        raise typer.BadParameter(no_event_type(event_type))
     return event_type
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
-from importlib import metadata
 
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as NoConnection
@@ -23,6 +22,7 @@ from orchestrator.cli.errors import ControlPlaneNotFound, ExitCode, explain
 from orchestrator.cli.events_api import ask
 from orchestrator.cli.invocation import Invocation
 from orchestrator.cli.problems import problem
+from orchestrator.cli.version import own_version
 from orchestrator.common.errors import BerthError
 from orchestrator.reconciling.health import Check, Verdict
 from orchestrator.tenants.stack_status import StackCondition, condition
@@ -140,7 +140,10 @@ class Examination:
         return Check(_PURGES, Verdict.OK, f"{running} purges of deleted tenants' events are open, none is stuck")
 
     def _connections(self, control_plane: ControlPlane) -> Check:
-        """Tell of connections whose deliveries fail or wait. Receivers are the tenants' affair, so it is no problem."""
+        """Tell of connections whose deliveries fail or wait. Receivers are the tenants' affair, so it is no problem.
+
+        Only a damaged record is one, since an operator has to mend it.
+        """
         try:
             listed = ask(self._here, control_plane, LIST_TROUBLES, NoParameters())
         except _CHECK_ERRORS as error:
@@ -152,10 +155,19 @@ class Examination:
         counted = ", ".join(f"{number} {trouble}" for trouble, number in counts.items())
         named = [f"{each['tenant_id']} {each['connection_id']} ({each['trouble']})" for each in connections]
         rest = ", ..." if len(named) > _MAX_NAMED else ""
+        told = f"{'at least ' if listed['more'] else ''}{counted}: {', '.join(named[:_MAX_NAMED])}{rest}"
+        if counts["damaged"]:
+            return Check(
+                _CONNECTIONS,
+                Verdict.PROBLEM,
+                told,
+                "Deliveries to damaged connections wait until their records are mended. docs/runbook.md has the entry "
+                "UnreadableRows.",
+            )
         return Check(
             _CONNECTIONS,
             Verdict.OK,
-            f"{'at least ' if listed['more'] else ''}{counted}: {', '.join(named[:_MAX_NAMED])}{rest}",
+            told,
             "Tell the tenants. Why: berth connections show TENANT CONNECTION_ID",
         )
 
@@ -167,7 +179,7 @@ class Examination:
 
 
 def _classify(name: str, stack: DeployedStack) -> Check:
-    ours = metadata.version("berth")
+    ours = own_version()
     advice = []
     match condition(stack.status):
         case StackCondition.DONE:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,26 +13,42 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from orchestrator.cli import render
+from orchestrator.cli import completing, render
 from orchestrator.cli.api import Api
 from orchestrator.cli.control_plane import ControlPlane, Options, find
-from orchestrator.cli.errors import NotConfirmed, explain
+from orchestrator.cli.errors import ExitCode, NotConfirmed, explain
 from orchestrator.cli.interrupts import came_of_an_interrupt
+from orchestrator.cli.option_names import Parameter, in_words_of_options
 from orchestrator.cli.progress import Progress
 from orchestrator.client.retrying import BUSY_RETRY_SECONDS, Retrying
+from orchestrator.common.errors import InvalidRequest
+from orchestrator.common.input_limits import REASON_MAX_LENGTH
 
 MAX_SECONDS = 7 * 24 * 3600
 """The longest --timeout. It keeps values out that overflow a clock."""
 
-Tenant = Annotated[str, typer.Argument(metavar="TENANT", help="The tenant's id.", show_default=False)]
+TENANT_ID_RULE = "1 to 40 letters, digits and inner dashes"
+Tenant = Annotated[
+    str,
+    typer.Argument(
+        metavar="TENANT",
+        help=f"The tenant's id: {TENANT_ID_RULE}.",
+        show_default=False,
+        autocompletion=completing.tenant_ids,
+    ),
+]
 Timeout = Annotated[int, typer.Option(metavar="SECONDS", min=1, max=MAX_SECONDS, help="How long to wait.")]
 Reason = Annotated[
     str | None,
-    typer.Option(metavar="TEXT", help="Why: one line, recorded in the history with your name.", show_default=False),
+    typer.Option(
+        metavar="TEXT",
+        help=f"Why: one line of at most {REASON_MAX_LENGTH} characters, recorded in the history with your name.",
+        show_default=False,
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
-NOT_ASKED = "Without a terminal there is no question."
+NOT_ASKED = "Required without a terminal, where nobody can be asked."
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -68,18 +84,31 @@ class Invocation:
     options: Options
     debug: bool
     world: World = field(default_factory=World)
+    found: list[ControlPlane] = field(default_factory=list)
+    parameters: Sequence[Parameter] = ()
+    """The parameters of the command, for messages about invalid values."""
 
     def find(self) -> ControlPlane:
-        return self.world.find(self.options)
+        """The control plane, which is looked for once."""
+        if not self.found:
+            self.found.append(self.world.find(self.options))
+        return self.found[0]
 
     def connect(self) -> Api:
         """The control plane's API. Most commands need nothing else."""
         return self.find().api()
 
-    def confirm(self, warning: str) -> None:
-        """Ask the operator to confirm, if there is a terminal."""
-        if self.world.someone_is_there() and render.prompt(f"{warning} Type yes to continue:") != "yes":
-            raise NotConfirmed("The answer was not yes, so nothing was done.")
+    def confirm(self, warning: str, *, answer: str = "yes", called: str = "yes") -> None:
+        """Ask the operator to confirm by typing ``answer``, which the question calls ``called``.
+
+        The question names the control plane, because commands for two of them look the same. Without a terminal nobody
+        can be asked, so the command has to have the option --yes.
+        """
+        if not self.world.someone_is_there():
+            raise InvalidRequest(f"{warning} Without a terminal, this has to be confirmed by --yes. Nothing was done.")
+        place = self.find().stack.place
+        if render.prompt(f"Control plane {place}. {warning} Type {called} to continue:") != answer:
+            raise NotConfirmed(f"That is not {called}, so nothing was done.")
 
     @contextmanager
     def retrying(self, seconds: float = BUSY_RETRY_SECONDS) -> Iterator[Retrying]:
@@ -102,7 +131,8 @@ class Invocation:
             failure = explain(error)
             if as_json:
                 render.show_json(failure.document)
-            render.complain(failure.line)
+            is_about_input = failure.code is ExitCode.BAD_USAGE
+            render.complain(in_words_of_options(failure.line, self.parameters) if is_about_input else failure.line)
             for line in failure.advice:
                 render.note(line)
             raise typer.Exit(failure.code) from error

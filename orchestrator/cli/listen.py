@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 from datetime import datetime
-from importlib import metadata
 from ipaddress import ip_address
 from typing import Annotated
 
@@ -20,6 +19,7 @@ from orchestrator.cli.event_reads import incoming
 from orchestrator.cli.event_types import EventType
 from orchestrator.cli.events_api import ask_for, secret_from
 from orchestrator.cli.invocation import Invocation, Tenant
+from orchestrator.cli.version import own_version
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.delivery.addresses import AddressRules
@@ -141,7 +141,7 @@ def _forward(
 
 def _request(event: Document, to: str, body: bytes, secret: str, at: datetime) -> WebhookRequest:
     headers = {
-        "user-agent": f"Berth/{metadata.version('berth')} listen",
+        "user-agent": f"Berth/{own_version()} listen",
         "accept": "*/*",
         "content-type": event["content_type"],
         **signature_headers(f"{event['event_id']}-listen", body, [secret], at),

@@ -12,7 +12,7 @@ from orchestrator.api.tenant_models import GetTenant
 from orchestrator.api.tenant_routes import GET_TENANT
 from orchestrator.cli import render
 from orchestrator.cli.api import Api, Document
-from orchestrator.cli.errors import ExitCode, NotConfirmed
+from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.interrupts import noting_an_interrupt
 from orchestrator.cli.invocation import Invocation
 from orchestrator.cli.problems import kind_of, problem
@@ -41,14 +41,15 @@ def carry_out(
 ) -> None:
     """Send the request, and wait up to ``timeout`` seconds until its operation has ended; ``None`` does not wait.
 
-    ``lost`` names what the operation destroys: on a terminal the operator has to confirm it. ``can_wait`` is true if
-    the command has the option --wait.
+    ``lost`` names what the operation destroys, which the operator has to confirm. ``can_wait`` is true if the command
+    has the option --wait.
     """
     here: Invocation = context.obj
     with here.reporting_errors(as_json=as_json):
         tenant_id = TenantId.parse(tenant)
-        if lost and here.world.someone_is_there():
-            _confirm(tenant_id, lost)
+        if lost:
+            warning = f"This deletes tenant {tenant_id} and {lost}."
+            here.confirm(warning, answer=tenant_id.value, called="the tenant's id")
         api = here.connect()
         with here.retrying(timeout or BUSY_RETRY_SECONDS) as retrying:
             with noting_an_interrupt(
@@ -71,12 +72,6 @@ def carry_out(
         else:
             code = _show_ordered(answer, as_json=as_json, waited=retrying.seconds if timeout else None)
     raise typer.Exit(code)
-
-
-def _confirm(tenant: TenantId, lost: str) -> None:
-    typed = render.prompt(f"This deletes tenant {tenant} and {lost}. Type the tenant's id to continue:")
-    if typed != tenant.value:
-        raise NotConfirmed("That is not the tenant's id. Nothing was changed.")
 
 
 def in_the_way(answer: ApiAnswer) -> str | None:

@@ -1,9 +1,11 @@
-"""`berth create`, `upgrade`, `pin`, `unpin`, `retry`, `delete`. :mod:`orchestrator.cli.ordering` sends the requests."""
+"""`berth create`, `upgrade`, `label`, `pin`, `unpin`, `retry`, `delete`.
+
+:mod:`orchestrator.cli.ordering` sends the requests, and :mod:`orchestrator.cli.bulk_orders` those for many tenants.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +13,7 @@ from orchestrator.api.fields import or_unset
 from orchestrator.api.tenant_models import (
     CreateTenant,
     DeleteTenant,
+    LabelTenant,
     PinTenant,
     RetryTenant,
     UnpinTenant,
@@ -19,15 +22,34 @@ from orchestrator.api.tenant_models import (
 from orchestrator.api.tenant_routes import (
     CREATE_TENANT,
     DELETE_TENANT,
+    LABEL_TENANT,
     PIN_TENANT,
     RETRY_TENANT,
     UNPIN_TENANT,
     UPGRADE_TENANT,
 )
+from orchestrator.cli import completing, selection
+from orchestrator.cli.api import Api
+from orchestrator.cli.bulk_orders import carry_out_on_all
 from orchestrator.cli.invocation import NOT_ASKED, Json, Reason, Tenant, Timeout
 from orchestrator.cli.ordering import carry_out
+from orchestrator.cli.selection import LABEL_RULE, Selection, labels_of
+from orchestrator.common.input_limits import MAX_LABELS
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.deadlines import DEADLINE, MAX_DRAIN_SECONDS
 
+if TYPE_CHECKING:
+    from orchestrator.client.transport import ApiAnswer
+
+OneTenant = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="TENANT",
+        help="The tenant's id. Or select tenants by options.",
+        show_default=False,
+        autocompletion=completing.tenant_ids,
+    ),
+]
 Wait = Annotated[
     bool,
     typer.Option(
@@ -42,12 +64,20 @@ def create(
     tenant: Tenant,
     version: Annotated[
         str | None,
-        typer.Option(metavar="VERSION", help="Create the tenant at this release, and pin it."),
+        typer.Option(
+            metavar="VERSION",
+            help="Create the tenant at this release, and pin it.",
+            autocompletion=completing.versions,
+        ),
     ] = None,
     unpin: Annotated[bool, typer.Option("--unpin", help="Remove the tenant's pin.")] = False,
     label: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Label the tenant; may be repeated. Replaces its present labels."),
+        typer.Option(
+            metavar="NAME=VALUE",
+            help=f"Label the tenant; may be repeated, up to {MAX_LABELS} times. Replaces its present labels. "
+            f"{LABEL_RULE}",
+        ),
     ] = None,
     reason: Reason = None,
     wait: Wait = False,
@@ -84,7 +114,9 @@ def upgrade(
     to: Annotated[
         str | None,
         typer.Option(
-            metavar="VERSION", help="The release to move to. Default: the tenant's pin, else the current release."
+            metavar="VERSION",
+            help="The release to move to. Default: the tenant's pin, else the current release.",
+            autocompletion=completing.versions,
         ),
     ] = None,
     allow_downgrade: Annotated[
@@ -125,7 +157,13 @@ def pin(
     context: typer.Context,
     tenant: Tenant,
     version: Annotated[
-        str, typer.Argument(metavar="VERSION", help="A published release: see berth releases.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="VERSION",
+            help="A published release: see berth releases.",
+            show_default=False,
+            autocompletion=completing.versions,
+        ),
     ],
     reason: Reason = None,
     as_json: Json = False,
@@ -169,24 +207,83 @@ def unpin(
     )
 
 
-def retry(
+def label(
     context: typer.Context,
     tenant: Tenant,
+    changes: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME=VALUE|NAME-...", help=f"Labels to set, and labels to remove. {LABEL_RULE}", show_default=False
+        ),
+    ],
+    reason: Reason = None,
+    as_json: Json = False,
+) -> None:
+    """Set and remove labels of a tenant: berth label acme plan=gold trial-
+
+    The other labels stay. To select tenants by label, see berth tenants --label.
+    """
+    sets = labels_of([each for each in changes if "=" in each], hint="NAME=VALUE")
+    removes = [each.removesuffix("-") for each in changes if "=" not in each]
+    for each in changes:
+        if "=" not in each and not each.removesuffix("-"):
+            raise typer.BadParameter(f"{each!a} names no label.", param_hint="'NAME-'")
+        if "=" not in each and not each.endswith("-"):
+            raise typer.BadParameter(
+                f"{each!a} neither sets a label ({each}=VALUE) nor removes one ({each}-).", param_hint="'NAME=VALUE'"
+            )
+    if both := sorted(sets.keys() & set(removes)):
+        raise typer.BadParameter(f"{both[0]!a} is both set and removed.", param_hint="'NAME=VALUE'")
+    carry_out(
+        context,
+        tenant,
+        lambda api, tenant_id: api.send_request(
+            LABEL_TENANT,
+            LabelTenant(
+                tenant_id=tenant_id.value,
+                set=or_unset(sets or None),
+                remove=or_unset(removes or None),
+                reason=or_unset(reason),
+            ),
+        ),
+        timeout=None,
+        as_json=as_json,
+        can_wait=False,
+    )
+
+
+def retry(
+    context: typer.Context,
+    tenant: OneTenant = None,
+    state: selection.State = None,
+    version: selection.Version = None,
+    label: selection.Labels = None,
+    pinned: selection.Pinned = None,
+    yes: Annotated[bool, typer.Option("--yes", help=f"Do not ask to confirm a selection. {NOT_ASKED}")] = False,
     reason: Reason = None,
     wait: Wait = False,
     timeout: Timeout = _TIMEOUT,
     as_json: Json = False,
 ) -> None:
-    """Repeat the tenant's latest operation, if it failed.
+    """Repeat the latest operation of a tenant, or of all selected tenants, if it failed.
 
     The operation runs with the same options as before.
     """
-    carry_out(
+
+    def order(api: Api, tenant_id: TenantId) -> ApiAnswer:
+        return api.send_request(RETRY_TENANT, RetryTenant(tenant_id=tenant_id.value, reason=or_unset(reason)))
+
+    selected = Selection.of(state, version, label, pinned)
+    check_one_or_selected(tenant, selected)
+    if tenant is not None:
+        carry_out(context, tenant, order, timeout=timeout if wait else None, as_json=as_json)
+        return
+    carry_out_on_all(
         context,
-        tenant,
-        lambda api, tenant_id: api.send_request(
-            RETRY_TENANT, RetryTenant(tenant_id=tenant_id.value, reason=or_unset(reason))
-        ),
+        selected,
+        order,
+        does="repeats the latest operation, if it failed, of",
+        confirmed=yes,
         timeout=timeout if wait else None,
         as_json=as_json,
     )
@@ -194,7 +291,11 @@ def retry(
 
 def delete(
     context: typer.Context,
-    tenant: Tenant,
+    tenant: OneTenant = None,
+    state: selection.State = None,
+    version: selection.Version = None,
+    label: selection.Labels = None,
+    pinned: selection.Pinned = None,
     drain: Annotated[
         int | None,
         typer.Option(
@@ -207,39 +308,58 @@ def delete(
     force: Annotated[
         bool, typer.Option("--force", help="Also delete the messages in the queue, and all events.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help=f"Do not ask for confirmation of --force. {NOT_ASKED}")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help=f"Do not ask to confirm --force or a selection. {NOT_ASKED}")
+    ] = False,
     reason: Reason = None,
     wait: Wait = False,
     timeout: Timeout = _TIMEOUT,
     as_json: Json = False,
 ) -> None:
-    """Delete a tenant and its queue, unless there are messages in the queue.
+    """Delete a tenant, or all selected tenants, unless there are messages in the queue.
 
     Events in the tenant's inbox count as messages.
     The tenant's history is kept. Only berth create brings the tenant back.
     """
     if drain and force:
         raise typer.BadParameter("cannot be combined with --force.", param_hint="'--drain'")
-    carry_out(
-        context,
-        tenant,
-        lambda api, tenant_id: api.send_request(
+
+    def order(api: Api, tenant_id: TenantId) -> ApiAnswer:
+        return api.send_request(
             DELETE_TENANT,
             DeleteTenant(tenant_id=tenant_id.value, force=force, drain_seconds=drain or 0, reason=or_unset(reason)),
-        ),
+        )
+
+    selected = Selection.of(state, version, label, pinned)
+    check_one_or_selected(tenant, selected)
+    if tenant is not None:
+        carry_out(
+            context,
+            tenant,
+            order,
+            timeout=timeout if wait else None,
+            as_json=as_json,
+            lost="every message in its queue, and its events" if force and not yes else None,
+        )
+        return
+    carry_out_on_all(
+        context,
+        selected,
+        order,
+        does="deletes, with every message in the queues and all events," if force else "deletes",
+        confirmed=yes,
         timeout=timeout if wait else None,
         as_json=as_json,
-        lost="every message in its queue, and its events" if force and not yes else None,
     )
 
 
-def labels_of(options: Sequence[str]) -> dict[str, str]:
-    labels: dict[str, str] = {}
-    for option in options:
-        name, equals, value = option.partition("=")
-        if not (name and equals):
-            raise typer.BadParameter(f"{option!a} is not of the form NAME=VALUE.", param_hint="'--label'")
-        if name in labels:
-            raise typer.BadParameter(f"{name!a} is given twice.", param_hint="'--label'")
-        labels[name] = value
-    return labels
+def check_one_or_selected(tenant: str | None, selected: Selection) -> None:
+    """Refuse a command that names neither a tenant nor a selection, or both."""
+    if tenant is None and not selected:
+        raise typer.BadParameter(
+            "name a tenant, or select tenants by --state, --version, --label or --pinned.", param_hint="'TENANT'"
+        )
+    if tenant is not None and selected:
+        raise typer.BadParameter(
+            "cannot be combined with --state, --version, --label or --pinned.", param_hint="'TENANT'"
+        )

@@ -73,7 +73,9 @@ def _advice(answer: ApiAnswer, *, can_wait: bool, waited: float | None) -> list[
     tenant, rollout = answer.body.get("tenantId"), answer.body.get("rolloutId")
     match kind_of(answer):
         case Refusal.DOWNGRADE:
-            return ["Allow the downgrade: --allow-downgrade"]
+            # The command may be a retry, which has no such option.
+            upgrade = f"berth upgrade {tenant} --to VERSION" if tenant else "berth rollout start"
+            return [f"Allow the downgrade: {upgrade} --allow-downgrade"]
         case Refusal.PINNED:
             return [
                 f"Pin it to another release: berth pin {tenant} VERSION",
@@ -89,7 +91,7 @@ def _advice(answer: ApiAnswer, *, can_wait: bool, waited: float | None) -> list[
             return [f"Watch it: berth rollout watch {rollout}", f"Abort it: berth rollout abort {rollout}"]
         case kind if kind in _LISTED_BY:
             return [f"See its {_LISTED_BY[kind]}: berth {_LISTED_BY[kind]} list {tenant}"]
-        case Refusal.ROLLOUT_OVER | Refusal.NOTHING_TO_APPROVE:
+        case Refusal.ROLLOUT_OVER | Refusal.NOTHING_TO_APPROVE | Refusal.NOTHING_TO_PROMOTE:
             return [f"See its status, and what you can do: berth rollout status {rollout}"]
         case _:
             return []
@@ -112,7 +114,7 @@ def _not_empty(answer: ApiAnswer, code: ExitCode) -> ApiProblem:
     ]
     advice: list[str] = []
     if queues:
-        advice.append("Receive the messages, or wait until they have been received: --drain SECONDS")
+        advice.append(f"Receive the messages, or wait until they are received: berth delete {tenant} --drain SECONDS")
     for place in places:
         number = messages[place]["visible"]
         counts.append(f"  {place}: {'at least ' if number >= MAX_COUNTED else ''}{number}")

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from orchestrator.client.transport import ApiAnswer
 
 BEGINS_WITHIN_SECONDS = 60
-STALLED_AFTER = timedelta(minutes=20)
-"""The function's timeout is 15 minutes. A reconciliation without progress for this long has died."""
+STALLED_AFTER = timedelta(minutes=25)
+"""If the function dies, another one continues the survey after 15 minutes, when the schedule starts it the next time. A
+reconciliation without progress for this long has died."""
 
 _TIMEOUT_SECONDS = 1800
 _FOUND = 200

@@ -49,6 +49,7 @@ def show_running(reconciliation: Document) -> None:
             "mode": f"dry run{drift}" if reconciliation["dryRun"] else f"repair{drift}",
             "requested": render.moment(reconciliation["startedAt"]),
             "reason": reconciliation["requestedBecause"],
+            "checked": checked(reconciliation) if reconciliation["status"] == ReconciliationStatus.RUNNING else None,
         }
     )
 

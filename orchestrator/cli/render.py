@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import traceback
@@ -14,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.cli.api import Document
+from orchestrator.cli.columns import UNLIMITED, Columns
 from orchestrator.cli.escaping import SafeConsole
 from orchestrator.common.times import parse_timestamp
 from orchestrator.rollouts.records import RolloutStatus, StageStatus
@@ -49,7 +51,10 @@ _NAME_WIDTH = len("root cause: ")
 
 
 def stdout() -> Console:
-    return SafeConsole(highlight=False, markup=False)
+    console = SafeConsole(highlight=False, markup=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = UNLIMITED  # Programs read lines, and a line that was broken for nobody is two lines to them.
+    return console
 
 
 def stderr() -> Console:
@@ -101,15 +106,20 @@ def prompt(question: str) -> str:
     return sys.stdin.readline().strip()
 
 
-def columns(*headings: str) -> Table:
-    """A table without borders, with one space between columns, so that a tenant id of 40 characters fits into 80.
+def columns(*headings: str) -> Columns:
+    return Columns(*headings)
 
-    The first column has ids, which stay in one line, so that they can be copied; the others give way.
-    """
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    for number, heading in enumerate(headings):
-        table.add_column(heading, overflow="fold", no_wrap=number == 0)
-    return table
+
+def show_table(table: Table, *, wide: bool = False) -> None:
+    """Print the table. A ``wide`` one has one line per row, however long, also on a terminal."""
+    console = stdout()
+    if wide:
+        console.width = UNLIMITED
+    console.print(table, soft_wrap=wide)
+
+
+def labels(given: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in sorted(given.items()))
 
 
 def state(word: str) -> Text:

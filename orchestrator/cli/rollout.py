@@ -10,9 +10,18 @@ import typer
 from orchestrator.api.fields import or_unset
 from orchestrator.api.rollout_models import ApproveStage, OrderRollout
 from orchestrator.api.rollout_routes import APPROVE_ROLLOUT, RETRY_ROLLOUT, START_ROLLOUT
-from orchestrator.cli import render, rollout_spec
+from orchestrator.cli import completing, render, rollout_spec
 from orchestrator.cli.invocation import NOT_ASKED, Invocation, Json, Reason
-from orchestrator.cli.rollout_finding import details, listed, named_or_newest
+from orchestrator.cli.rollout_adjusting import change, promote
+from orchestrator.cli.rollout_finding import (
+    RolloutToChange,
+    details,
+    listed,
+    named_or_failed,
+    named_or_newest,
+    named_or_only,
+    with_undone,
+)
 from orchestrator.cli.rollout_ordering import (
     approved_message,
     confirmed_stage,
@@ -23,13 +32,8 @@ from orchestrator.cli.rollout_ordering import (
     show_started_and_watch,
     watch_until_end,
 )
-from orchestrator.cli.rollout_spec import StageOptions, body_of, rollout_id
-from orchestrator.cli.rollout_view import (
-    settled,
-    show_list,
-    show_status,
-)
-from orchestrator.rollouts.records import RolloutStatus
+from orchestrator.cli.rollout_spec import StageOptions, UndoWithoutId, body_of, rollout_id
+from orchestrator.cli.rollout_view import show_list, show_status
 
 SAMPLE = 20
 """The default number of tenants that a plan checks. Most tenants have the same changes, so a few are enough."""
@@ -40,9 +44,12 @@ _OVERVIEW = """\
   berth rollout start                  move all tenants to the current release
   berth rollout watch                  watch the progress
   berth rollout pause                  pause it, until berth rollout resume
+  berth rollout change --concurrency 9 change its pace
+  berth rollout promote                do not wait for the end of a bake
   berth rollout status                 show what failed, and what to do next
   berth rollout retry                  retry only the tenants that failed
   berth rollout start --undo ROLLOUT   move its tenants back
+  berth rollout abort                  end it for good, also one that halted
 
 More examples: berth rollout start --help
 """
@@ -64,14 +71,11 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", epilog=_OVERVIE
 
 Rollout = Annotated[
     str | None,
-    typer.Argument(metavar="ROLLOUT", help="The rollout's id. Default: the newest rollout.", show_default=False),
-]
-RolloutButNoDryRun = Annotated[
-    str | None,
     typer.Argument(
         metavar="ROLLOUT",
-        help="The rollout's id. Default: the newest rollout that is not a dry run.",
+        help="The rollout's id. Default: the newest rollout.",
         show_default=False,
+        autocompletion=completing.rollout_ids,
     ),
 ]
 Watch = Annotated[
@@ -93,7 +97,7 @@ def rollout() -> None:
     """
 
 
-@app.command(epilog=_EXAMPLES.format(command="plan"))
+@app.command(cls=UndoWithoutId, epilog=_EXAMPLES.format(command="plan"))
 def plan(
     context: typer.Context,
     to: rollout_spec.To = None,
@@ -144,12 +148,14 @@ def plan(
     here: Invocation = context.obj
     with here.reporting_errors(as_json=as_json):
         api = here.connect()
+        with here.retrying() as retrying:
+            body = with_undone(api, retrying, body, undo)
         answer = send_start(here, partial(api.send_request, START_ROLLOUT, body))
         code = show_started_and_watch(here, api, answer, watched=wait, as_json=as_json)
     raise typer.Exit(code)
 
 
-@app.command(epilog=_EXAMPLES.format(command="start"))
+@app.command(cls=UndoWithoutId, epilog=_EXAMPLES.format(command="start"))
 def start(
     context: typer.Context,
     to: rollout_spec.To = None,
@@ -195,6 +201,8 @@ def start(
         if allow_replacement and not yes:
             here.confirm("This may replace or remove queues, with every message in them.")
         api = here.connect()
+        with here.retrying() as retrying:
+            body = with_undone(api, retrying, body, undo)
         answer = send_start(here, partial(api.send_request, START_ROLLOUT, body))
         code = show_started_and_watch(here, api, answer, watched=should_watch(here, watch), as_json=as_json)
     raise typer.Exit(code)
@@ -235,7 +243,7 @@ def watch(context: typer.Context, rollout: Rollout = None, as_json: Json = False
 
 @app.command()
 def pause(
-    context: typer.Context, rollout: RolloutButNoDryRun = None, reason: Reason = None, as_json: Json = False
+    context: typer.Context, rollout: RolloutToChange = None, reason: Reason = None, as_json: Json = False
 ) -> None:
     """Pause a rollout.
 
@@ -246,7 +254,7 @@ def pause(
 
 @app.command()
 def resume(
-    context: typer.Context, rollout: RolloutButNoDryRun = None, reason: Reason = None, as_json: Json = False
+    context: typer.Context, rollout: RolloutToChange = None, reason: Reason = None, as_json: Json = False
 ) -> None:
     """Resume a rollout.
 
@@ -259,12 +267,12 @@ def resume(
 @app.command()
 def abort(
     context: typer.Context,
-    rollout: RolloutButNoDryRun = None,
+    rollout: RolloutToChange = None,
     reason: Reason = None,
     yes: Annotated[bool, typer.Option("--yes", help=f"Do not ask to confirm. {NOT_ASKED}")] = False,
     as_json: Json = False,
 ) -> None:
-    """End a rollout for good.
+    """End a rollout for good, or close one that has halted.
 
     Updates that are running are finished. Tenants that were not started keep
     their version. Tenants that were moved are not moved back: for that, see berth
@@ -276,7 +284,7 @@ def abort(
 @app.command()
 def approve(
     context: typer.Context,
-    rollout: RolloutButNoDryRun = None,
+    rollout: RolloutToChange = None,
     stage: Annotated[
         int | None,
         typer.Option(
@@ -300,7 +308,7 @@ def approve(
     with here.reporting_errors(as_json=as_json):
         api = here.connect()
         with here.retrying() as retrying:
-            name = named_or_newest(api, retrying, given, dry_runs=False)
+            name = named_or_only(api, retrying, given, "approve", stage=stage)
             found = details(api, retrying, name) if stage is None else {}
         number = stage if stage is not None else confirmed_stage(here, found)
         with here.retrying() as retrying:
@@ -314,10 +322,14 @@ def approve(
         show_ordered(answer, partial(approved_message, number), as_json=as_json)
 
 
+app.command()(promote)
+app.command()(change)
+
+
 @app.command()
 def retry(
     context: typer.Context,
-    rollout: RolloutButNoDryRun = None,
+    rollout: RolloutToChange = None,
     reason: Reason = None,
     watch: Watch = None,
     as_json: Json = False,
@@ -331,7 +343,7 @@ def retry(
     with here.reporting_errors(as_json=as_json):
         api = here.connect()
         with here.retrying() as retrying:
-            name = named_or_newest(api, retrying, given, dry_runs=False)
+            name = named_or_failed(api, retrying, given)
         answer = send_start(
             here, partial(api.send_request, RETRY_ROLLOUT, OrderRollout(rollout_id=name, reason=or_unset(reason)))
         )
@@ -351,19 +363,11 @@ def list_rollouts(
         api = here.connect()
         with here.retrying() as retrying:
             found, cursor = listed(api, retrying, limit)
-            if as_json:
-                render.show_json({"rollouts": found, "cursor": cursor})
-                return
-            done: dict[str, int] = {}
-            for each in found:
-                if each["status"] in (RolloutStatus.SUCCEEDED, RolloutStatus.FAILED):
-                    done[each["rolloutId"]] = each["total"]
-                else:
-                    # The list does not have the progress of other rollouts.
-                    stages = details(api, retrying, each["rolloutId"])["stages"]
-                    done[each["rolloutId"]] = sum(map(settled, stages))
+        if as_json:
+            render.show_json({"rollouts": found, "cursor": cursor})
+            return
         if found:
-            show_list(found, done)
+            show_list(found)
         else:
             render.show_line("There are no rollouts yet. Plan one: berth rollout plan")
         if cursor:

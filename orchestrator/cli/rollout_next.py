@@ -31,6 +31,13 @@ def stage_to_approve(rollout: Document) -> int | None:
     )
 
 
+def stage_to_promote(rollout: Document) -> int | None:
+    """The stage whose wait can be ended now: it bakes, or awaits approval."""
+    if rollout["bakedUntil"] and not is_over(rollout):
+        return int(rollout["currentStage"])
+    return stage_to_approve(rollout)
+
+
 def awaits_an_operator(rollout: Document) -> bool:
     return rollout["status"] == RolloutStatus.PAUSED or awaiting_approval(rollout) is not None
 
@@ -51,14 +58,15 @@ def next_steps(rollout: Document) -> list[str]:
         return [f"Approve stage {stage}: berth rollout approve {name} --stage {stage}", abort]
     match RolloutStatus(rollout["status"]):
         case RolloutStatus.PENDING | RolloutStatus.RUNNING:
-            return [f"Watch it: berth rollout watch {name}", f"Pause it: berth rollout pause {name}", abort]
+            watch, pause = f"Watch it: berth rollout watch {name}", f"Pause it: berth rollout pause {name}"
+            return [watch, pause, abort, *_end_bake(rollout)]
         case RolloutStatus.PAUSED:
             return [f"Resume it: berth rollout resume {name}", abort]
         case RolloutStatus.ABORTING:
             return [f"Updates that are running are being finished. Watch them: berth rollout watch {name}"]
         case RolloutStatus.HALTED:
             resume = f"Accept the failures and continue: berth rollout resume {name}"
-            return [resume, *_retry(rollout), *_undo(rollout)]
+            return [resume, *_retry(rollout), *_undo(rollout), f"Close it: berth rollout abort {name}"]
         case RolloutStatus.ABORTED:
             return [*_retry(rollout), *_move_remaining(rollout), *_undo(rollout)]
         case RolloutStatus.SUCCEEDED | RolloutStatus.FAILED:
@@ -84,6 +92,13 @@ def _move_remaining(rollout: Document) -> list[str]:
         return [f"Retry the remaining tenants: berth rollout retry {rollout['retry']}"]
     what = "Move the remaining tenants back" if rollout["undo"] else "Move the remaining tenants"
     return [f"{what}: berth rollout start{options_of(spec_of(rollout))}"]
+
+
+def _end_bake(rollout: Document) -> list[str]:
+    if not rollout["bakedUntil"]:
+        return []
+    name, stage = rollout["rolloutId"], rollout["currentStage"]
+    return [f"Do not wait for the end of the bake: berth rollout promote {name} --stage {stage}"]
 
 
 def _retry(rollout: Document) -> list[str]:

@@ -28,15 +28,18 @@ def options_of(spec: Document) -> str:
         *_options("--label", [f"{name}={value}" for name, value in spec.get("labels", {}).items()]),
         *_option("--share", spec.get("share")),
         *_option("--undo", spec.get("undo")),
-        *_stage_options(spec["stages"]),
+        *_stage_options(spec["stages"], {"undo": spec["undo"]} if "undo" in spec else {}),
         *(["--allow-downgrade"] if spec.get("allowDowngrade") else []),
         *(["--allow-replacement"] if spec.get("allowReplacement") else []),
     ]
     return "".join(f" {shlex.quote(each)}" for each in given)
 
 
-def _stage_options(stages: Sequence[Document]) -> list[str]:
-    """The options that result in these stages. If there are none, the stages came from a file."""
+def _stage_options(stages: Sequence[Document], undo: Document) -> list[str]:
+    """The options that result in these stages. If there are none, the stages came from a file.
+
+    ``undo`` is the rollout that is undone, if any, because the defaults of an undo are others.
+    """
     first, last = stages[0], stages[-1]
     sizes = ",".join(stage["size"] for stage in stages)
     has_several = len(stages) > 1
@@ -52,7 +55,7 @@ def _stage_options(stages: Sequence[Document]) -> list[str]:
     repeated = spec_from({"stages": options.documents()}, max_concurrency=first["maxConcurrency"])
     if [stage_document(stage) for stage in repeated.stages] != list(stages):
         return ["--stages-file", "FILE"]
-    by_default = spec_from({"stages": [{"size": stage["size"]} for stage in stages]}, max_concurrency=0).stages
+    by_default = spec_from({"stages": [{"size": each["size"]} for each in stages], **undo}, max_concurrency=0).stages
     return [
         *_option("--stages", options.stages),
         # Always given, because the default is a setting of the control plane, which is not known here.

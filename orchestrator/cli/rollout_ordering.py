@@ -17,7 +17,7 @@ from orchestrator.cli.errors import ExitCode, NothingToApprove
 from orchestrator.cli.interrupts import noting_an_interrupt
 from orchestrator.cli.invocation import Invocation
 from orchestrator.cli.problems import problem
-from orchestrator.cli.rollout_finding import named_or_newest
+from orchestrator.cli.rollout_finding import named_or_only
 from orchestrator.cli.rollout_next import exit_code, next_steps, stage_to_approve
 from orchestrator.cli.rollout_spec import rollout_id
 from orchestrator.cli.rollout_view import (
@@ -88,7 +88,7 @@ def send_order(
     with here.reporting_errors(as_json=as_json):
         api = here.connect()
         with here.retrying() as retrying:
-            name = named_or_newest(api, retrying, given, dry_runs=False)
+            name = named_or_only(api, retrying, given, verb)
         if not confirmed:
             here.confirm(f"This ends rollout {name} for good.")
         with here.retrying() as retrying:

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from orchestrator.api.reading import decode
 from orchestrator.api.rollout_models import MAX_CONCURRENCY, MAX_TENANTS, StartRollout
-from orchestrator.cli.orders import labels_of
+from orchestrator.cli import completing
+from orchestrator.cli.selection import labels_of
 from orchestrator.common.errors import InvalidRequest, InvalidTenantId
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import ID_PATTERN
@@ -22,11 +24,19 @@ from orchestrator.common.versions import VERSION_PATTERN
 from orchestrator.rollouts.documents import DEFAULT_SIZES, REST
 from orchestrator.rollouts.records import MAX_STAGES
 
+HALTED = "halted"
+"""The value of ``--undo`` without an id."""
+
 _WHICH, _HOW = "Which tenants", "How"
 
 To = Annotated[
     str | None,
-    typer.Option(metavar="VERSION", help="The release to move to. Default: the current one.", rich_help_panel=_WHICH),
+    typer.Option(
+        metavar="VERSION",
+        help="The release to move to. Default: the current one.",
+        rich_help_panel=_WHICH,
+        autocompletion=completing.versions,
+    ),
 ]
 Tenants = Annotated[
     list[str] | None,
@@ -58,9 +68,11 @@ Share = Annotated[
 Undo = Annotated[
     str | None,
     typer.Option(
-        metavar="ROLLOUT",
-        help="Only the tenants that this rollout has moved: back to their earlier release, or to --to.",
+        metavar="[ROLLOUT]",
+        help="Only the tenants that this rollout has moved: back to their earlier release, or to --to. Without an id: "
+        "the rollout that has halted. There is no wait between stages unless --bake is given.",
         rich_help_panel=_WHICH,
+        autocompletion=completing.rollout_ids,
     ),
 ]
 Stages = Annotated[
@@ -135,6 +147,17 @@ _SHARE = re.compile("[1-9][0-9]{0,5}|([1-9][0-9]?|100)%", re.ASCII)
 _BOUND = re.compile("[0-9]{1,6}|([0-9]{1,2}|100)%", re.ASCII)
 
 
+class UndoWithoutId(TyperCommand):
+    """A command whose option ``--undo`` may be given without a value, which typer does not offer."""
+
+    # Any: the type of a context is private to typer.
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        given: list[str] = []
+        for arg, following in zip(args, [*args[1:], "--"], strict=False):
+            given += [arg, HALTED] if arg == "--undo" and following.startswith("-") else [arg]
+        return super().parse_args(ctx, given)
+
+
 @dataclass(frozen=True, slots=True)
 class StageOptions:
     stages: str | None
@@ -162,7 +185,7 @@ class StageOptions:
         if not any(given.values()):
             return None
         sizes = _sizes(self.stages) if self.stages is not None else list(DEFAULT_SIZES)
-        tolerated = None if self.tolerate is None else _share("--tolerate", self.tolerate, _BOUND)
+        tolerated = None if self.tolerate is None else tolerated_share(self.tolerate)
         if len(sizes) == 1 and (self.approval or self.bake is not None):
             raise _bad("--stages", "there is only one stage, but --bake and --approval apply between stages.")
         return [self._stage(number, len(sizes), size, tolerated) for number, size in enumerate(sizes, 1)]
@@ -212,7 +235,7 @@ def body_of(
         "allowReplacement": allow_replacement or None,
         "dryRun": dry_run or None,
         "sample": None if sample is None else _share("--sample", sample),
-        "undo": None if undo is None else rollout_id(undo, "--undo"),
+        "undo": None if undo in (None, HALTED) else rollout_id(undo, "--undo"),
         "reason": reason,
     }
     body = {name: value for name, value in values.items() if value is not None}
@@ -275,6 +298,10 @@ def _share(hint: str, given: str, pattern: re.Pattern[str] = _SHARE) -> str:
     if not pattern.fullmatch(given):
         raise _bad(hint, f"{given!a} is neither a number of tenants like 10 nor a share of them like 25%.")
     return given
+
+
+def tolerated_share(given: str) -> str:
+    return _share("--tolerate", given, _BOUND)
 
 
 def _stages_in(file: str) -> list[Any]:

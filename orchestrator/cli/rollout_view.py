@@ -40,6 +40,7 @@ _DRY_RUN_RESULTS: Mapping[str, str] = {
     Result.FAILED: "would fail",
 }
 _NOT_BEGUN = "NOT BEGUN"
+_AWAITING = Text("AWAITING APPROVAL", render.state(StageStatus.AWAITING_APPROVAL).style)
 _LOST_QUEUE = re.compile(r"may replace or remove .* \(AWS::SQS::Queue\)")
 """A dry run's line about a queue that may be lost, with its messages."""
 
@@ -70,7 +71,7 @@ def stage_status(rollout: Document, stage: Document) -> Text:
         until = render.moment(stage["bakedUntil"], "%H:%M:%S UTC")
         return Text.assemble(render.state(stage["status"]), f" until {until}")
     if stage["status"] == StageStatus.AWAITING_APPROVAL:
-        return Text("APPROVED" if stage["approvedBy"] else "AWAITING APPROVAL", render.state(stage["status"]).style)
+        return Text("APPROVED", render.state(stage["status"]).style) if stage["approvedBy"] else _AWAITING.copy()
     return render.state(stage["status"])
 
 
@@ -87,8 +88,9 @@ def show_status(rollout: Document) -> None:
     show_summary(rollout)
     render.show_line("\nStages", "bold")
     render.stdout().print(_stages(rollout))
+    _show_repairs(rollout["repairs"])
     _show_skipped(rollout["skipped"])
-    _show_failures(rollout["failures"])
+    _show_failures(rollout)
     _show_history(rollout["history"])
     _show_next(rollout)
     if rollout["status"] == RolloutStatus.PENDING:
@@ -99,6 +101,7 @@ def show_started(rollout: Document) -> None:
     """Show the plan of a rollout that was just started."""
     show_summary(rollout)
     _show_planned(rollout)
+    _show_repairs(rollout["repairs"])
     _show_skipped(rollout["skipped"])
 
 
@@ -118,7 +121,7 @@ def show_ended(rollout: Document) -> None:
     if rollout["reason"]:
         render.show_line(rollout["reason"])
     render.show_line(f"{_counts(rollout)}.")
-    _show_failures(rollout["failures"])
+    _show_failures(rollout)
     _show_next(rollout)
 
 
@@ -141,6 +144,7 @@ def show_plan(rollout: Document) -> None:
     for result, text in _DRY_RUN_RESULTS.items():
         if count := found["tenants"].get(result, 0):
             render.show_line(f"{count:>6} {text}", "bold red" if result == Result.FAILED else "")
+    _show_repairs(rollout["repairs"])
     _show_skipped(rollout["skipped"])
     _show_planned(rollout)
     if found["resources"]:
@@ -148,23 +152,58 @@ def show_plan(rollout: Document) -> None:
         for each in found["resources"]:
             lost = _LOST_QUEUE.fullmatch(each["change"])
             render.show_line(f"{each['count']:>6} {each['change']}", "bold red" if lost else "")
-    _show_failures(rollout["failures"], "Would fail")
+    _show_failures(rollout, "Would fail")
     _show_next(rollout)
 
 
-def show_list(rollouts: Sequence[Document], done: Mapping[str, int]) -> None:
-    table = render.columns("Rollout", "Status", "Version", "Tenants", "Started (UTC)", "", "By")
+def show_list(rollouts: Sequence[Document]) -> None:
+    table = render.columns("Rollout", "Status", "Version", "OK", "Failed", "Of", "Started (UTC)", "", "By")
+    for column in (3, 4, 5):
+        table.columns[column].justify = "right"
+    for column in (2, 6, 7):
+        table.columns[column].no_wrap = True  # The status has most words, and gives way first.
     for rollout in rollouts:
+        failed = rollout["failed"]
         table.add_row(
             rollout["rolloutId"],
-            render.state(rollout["status"]),
+            doing(rollout),
             rollout["version"] or "earlier",
-            f"{done[rollout['rolloutId']]}/{rollout['total']}",
+            str(rollout["succeeded"]),
+            Text(str(failed), "bold red" if failed else ""),
+            str(rollout["total"]),
             render.moment(rollout["createdAt"], "%Y-%m-%d %H:%M"),
             kind(rollout),
             Text(render.who(rollout["requestedBy"])),
         )
     render.stdout().print(table)
+
+
+def doing(rollout: Document) -> Text:
+    """The rollout's status in words: what it waits for, or where it has stopped."""
+    status, stage = RolloutStatus(rollout["status"]), rollout["currentStage"]
+    if status is RolloutStatus.PAUSED:
+        return Text.assemble(render.state(status), f" in stage {stage}")
+    if status is RolloutStatus.HALTED:
+        return Text.assemble(render.state(status), f" at stage {stage}")
+    if status is not RolloutStatus.RUNNING:
+        return render.state(status)
+    if awaited := rollout["awaitingStage"]:
+        return Text.assemble(_AWAITING, f" of stage {awaited}")
+    if rollout["bakedUntil"]:
+        until = render.moment(rollout["bakedUntil"], "%H:%M UTC")
+        return Text.assemble(render.state(StageStatus.BAKING), f" until {until}")
+    return Text.assemble(render.state(status), f" stage {stage} of {rollout['stageCount']}")
+
+
+def described(rollout: Document) -> str:
+    """One line that tells an operator which rollout this is."""
+    parts = [
+        doing(rollout).plain,
+        f"to {target(rollout)}",
+        f"{rollout['succeeded']} of {render.counted(rollout['total'], 'tenant')} moved",
+        f"started {render.moment(rollout['createdAt'])} by {render.who(rollout['requestedBy'])}",
+    ]
+    return ", ".join(parts)
 
 
 def show_summary(rollout: Document) -> None:
@@ -248,11 +287,20 @@ def _planned(size: int, spec: Document, *, is_last: bool) -> list[str]:
     ]
     if spec["approval"]:
         parts.insert(0, "once approved")
-    if spec["bakeSeconds"] and not is_last:
+    if spec["bakeSeconds"] and (spec["alarm"] or not is_last):
         parts.append(f"then a wait of {render.duration(spec['bakeSeconds'])}")
     if spec["alarm"]:
         parts.append(f"halted by the alarm {spec['alarm']}")
     return parts
+
+
+def _show_repairs(repairs: Document | None) -> None:
+    if repairs is None:
+        return
+    count = repairs["count"]
+    are = "is already at the release, but its" if count == 1 else "are already at the release, but their"
+    render.show_line("\nIncluded", "bold")
+    render.show_line(f"{count:>6} {are} last update failed: {_named(repairs['tenants'], count)}")
 
 
 def _show_skipped(skipped: Mapping[str, Document]) -> None:
@@ -267,11 +315,14 @@ def _show_skipped(skipped: Mapping[str, Document]) -> None:
         render.show_line(f"{count:>6} {one if count == 1 else many}{names}")
 
 
-def _show_failures(failures: Sequence[Document], heading: str = "Failed") -> None:
-    if not failures:
+def _show_failures(rollout: Document, heading: str = "Failed") -> None:
+    if not rollout["failures"]:
         return
-    render.show_line(f"\n{heading}", "bold red")
-    for group in failures:
+    # A control plane from before 0.9.0 counts all failures.
+    counted = rollout.get("failuresCounted", rollout["failed"])
+    part = f" (causes of {counted} of {rollout['failed']} tenants)" if counted < rollout["failed"] else ""
+    render.show_line(f"\n{heading}{part}", "bold red")
+    for group in rollout["failures"]:
         render.show_line(f"{group['count']:>6} {render.root_cause(group)}", "red")
         render.show_line(f"{'':>6} {_named(group['tenants'], group['count'])}")
 
@@ -283,7 +334,7 @@ def _show_history(history: Sequence[Document]) -> None:
     table = render.columns("Time (UTC)", "Order", "Asked by", "Reason")
     for entry in history:
         altered = [render.ALTERED] if entry["altered"] else []
-        reason = [Text(entry["reason"])] if entry["reason"] else []
+        reason = [Text(each) for each in (entry.get("detail"), entry["reason"]) if each]
         table.add_row(
             render.moment_of_entry(entry),
             _order(entry),

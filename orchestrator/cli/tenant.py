@@ -60,14 +60,13 @@ def tenant(
 
 def show_summary(document: Document) -> None:
     """Show the tenant's present state."""
-    labels = ", ".join(f"{name}={value}" for name, value in sorted(document["labels"].items()))
     render.show_pairs(
         {
             "tenant": document["tenantId"],
             "state": render.state(document["state"]),
             "version": document["version"],
             "pinned to": document["pinnedVersion"],
-            "labels": labels or None,
+            "labels": render.labels(document["labels"]) or None,
             "updated": _moment(document["updatedAt"]),
             "queue url": document["queueUrl"],
             "queue arn": document["queueArn"],
@@ -162,7 +161,7 @@ def _options(request: Document) -> list[str]:
 
 def _shown(value: object) -> str:
     if isinstance(value, Mapping):
-        value = ", ".join(f"{name}={each}" for name, each in sorted(value.items()))
+        value = render.labels(value)
     return str(value) if value else "none"
 
 

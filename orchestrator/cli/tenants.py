@@ -4,33 +4,32 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import partial
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
-from orchestrator.api.fields import or_unset
-from orchestrator.api.tenant_models import MAX_PAGE_SIZE, ListTenants
-from orchestrator.api.tenant_routes import LIST_TENANTS
-from orchestrator.cli import render
+from orchestrator.cli import render, selection
 from orchestrator.cli.api import Document
 from orchestrator.cli.invocation import Invocation, Json, one_of
-from orchestrator.cli.problems import problem
+from orchestrator.cli.selection import Selection
 from orchestrator.tenants.fleet import PAGE_SIZE
-from orchestrator.tenants.records import TenantState
 
-_FOUND = 200
-_STATES = ", ".join(TenantState)
+
+class Output(StrEnum):
+    TABLE = "table"
+    WIDE = "wide"
+    NAME = "name"
+    JSON = "json"
 
 
 def tenants(
     context: typer.Context,
-    state: Annotated[
-        TenantState | None,
-        typer.Option(parser=one_of(TenantState), metavar="STATE", help=f"Only tenants in this state: {_STATES}."),
-    ] = None,
-    version: Annotated[str | None, typer.Option(metavar="VERSION", help="Only tenants at this version.")] = None,
+    state: selection.State = None,
+    version: selection.Version = None,
+    label: selection.Labels = None,
+    pinned: selection.Pinned = None,
     limit: Annotated[
         int | None,
         typer.Option(metavar="NUMBER", min=1, help=f"The maximum number of tenants to list. Default: {PAGE_SIZE}."),
@@ -39,60 +38,75 @@ def tenants(
     cursor: Annotated[
         str | None, typer.Option(metavar="CURSOR", help="Continue where a list with the same filters ended.")
     ] = None,
+    output: Annotated[
+        Output | None,
+        typer.Option(
+            "--output",
+            "-o",
+            parser=one_of(Output),
+            metavar="FORMAT",
+            help=f"One of {', '.join(Output)}. name prints ids only, one per line.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """List the tenants.
+    """List the tenants, with their pins and labels.
 
     Deleted tenants are listed only with --state DELETED.
     """
     if every and limit:
         raise typer.BadParameter("cannot be combined with --all.", param_hint="'--limit'")
+    if as_json and output not in (None, Output.JSON):
+        raise typer.BadParameter("cannot be combined with --output.", param_hint="'--json'")
+    shown = Output.JSON if as_json else output or Output.TABLE
+    selected = Selection.of(state, version, label, pinned)
     here: Invocation = context.obj
-    with here.reporting_errors(as_json=as_json):
+    with here.reporting_errors(as_json=shown is Output.JSON):
         api = here.connect()
-        found: list[Document] = []
-        wanted = None if every else limit or PAGE_SIZE
         with here.retrying() as retrying:
-            while wanted is None or len(found) < wanted:
-                page = MAX_PAGE_SIZE if wanted is None else min(wanted - len(found), MAX_PAGE_SIZE)
-                answer = retrying(
-                    partial(
-                        api.send_request,
-                        LIST_TENANTS,
-                        ListTenants(
-                            state=or_unset(state), version=or_unset(version), cursor=or_unset(cursor), limit=page
-                        ),
-                    )
-                )
-                if answer.status != _FOUND:
-                    raise problem(answer)
-                found += answer.body["tenants"]
-                cursor = answer.body["cursor"]
-                if cursor is None:
-                    break
-        if as_json:
+            wanted = None if every else limit or PAGE_SIZE
+            found, cursor = selected.find(api, retrying, wanted=wanted, cursor=cursor)
+        if shown is Output.JSON:
             render.show_json({"tenants": found, "cursor": cursor})
+        elif shown is Output.NAME:
+            for tenant in found:
+                render.show_line(tenant["tenantId"])
         else:
-            _show(found, filtered=bool(state or version), cursor=cursor)
+            _show(found, filtered=bool(selected), wide=shown is Output.WIDE)
+        if cursor and shown is not Output.JSON:
+            render.note(f"There are more tenants. List all: --all. Or continue from here: --cursor {cursor}")
 
 
-def _show(found: Sequence[Document], *, filtered: bool, cursor: str | None) -> None:
+def _show(found: Sequence[Document], *, filtered: bool, wide: bool) -> None:
     if found:
-        _show_list(found)
+        _show_list(found, wide=wide)
     elif filtered:
         render.show_line("No tenant matches. See all tenants: berth tenants")
     else:
         render.show_line("There are no tenants yet. Create one: berth create TENANT --wait")
-    if cursor:
-        render.note(f"There are more tenants. List all: --all. Or continue from here: --cursor {cursor}")
 
 
-def _show_list(found: Sequence[Document]) -> None:
-    table = render.columns("Tenant", "State", "Version", "Updated (UTC)")
+def _show_list(found: Sequence[Document], *, wide: bool) -> None:
+    has_pins = wide or any(tenant["pinnedVersion"] for tenant in found)
+    has_labels = wide or any(tenant["labels"] for tenant in found)
+    headings = [
+        *("Tenant", "State", "Version"),
+        *(["Pin"] if has_pins else []),
+        "Updated (UTC)",
+        *(["Labels"] if has_labels else []),
+        *(["Queue"] if wide else []),
+    ]
+    table = render.columns(*headings)
     for tenant in found:
-        updated = render.moment(tenant["updatedAt"], "%Y-%m-%d %H:%M") if tenant["updatedAt"] else ""
-        table.add_row(tenant["tenantId"], render.state(tenant["state"]), tenant["version"] or "", updated)
-    render.stdout().print(table)
+        table.add_row(
+            *(tenant["tenantId"], render.state(tenant["state"]), tenant["version"] or ""),
+            *([tenant["pinnedVersion"] or ""] if has_pins else []),
+            render.moment(tenant["updatedAt"], "%Y-%m-%d %H:%M") if tenant["updatedAt"] else "",
+            *([Text(render.labels(tenant["labels"]))] if has_labels else []),
+            *([tenant["queueUrl"] or ""] if wide else []),
+        )
+    render.show_table(table, wide=wide)
     counts = Counter(tenant["state"] for tenant in found)
     by_state = ", ".join(f"{count} {state}" for state, count in counts.items())
     render.show_line(f"\n{render.counted(len(found), 'tenant')}: {by_state}")

@@ -11,7 +11,7 @@ from orchestrator.cli.errors import OperationFailed
 from orchestrator.cli.problems import kind_of, problem
 from orchestrator.client.retrying import Retrying, too_busy
 from orchestrator.tenants.admission import Refusal
-from orchestrator.tenants.records import Operation, Status
+from orchestrator.tenants.records import Operation, Status, TenantState
 
 if TYPE_CHECKING:
     from orchestrator.client.transport import ApiAnswer
@@ -51,6 +51,9 @@ def _advice(failed: Document, tenant: Document) -> str:
             "The tenant is still in service. Delete it once its messages have been received: "
             f"berth delete {name} --drain SECONDS; or delete it with its messages: berth delete {name} --force"
         )
+    if tenant["state"] == TenantState.DELETED:
+        # The operation was refused because of the delete, so a retry would be refused, too.
+        return f"The tenant was deleted. Create it again, with a new queue: berth create {name}"
     return f"Retry: berth retry {name}"
 
 

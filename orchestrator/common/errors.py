@@ -24,7 +24,7 @@ Some packages define their own branches of the tree:
 - orchestrator/local: ``LocalError``
 - orchestrator/client: ``ApiError`` and what is below it
 - orchestrator/cli: ``ControlPlaneNotFound``, ``ApiProblem``, ``OperationFailed``, ``NotConfirmed``, ``NoRollout``
-- stacks: ``SettingInvalid``, ``ReleaseMissing``, ``ReleaseChanged``, ``ReleaseUnexpected``
+- stacks: ``SettingInvalid``, ``ReleaseMissing``, ``ReleaseChanged``, ``ReleaseUnexpected``, ``ReleaseDiffers``
 
 Expected outcomes (busy, still working, not ready) are not exceptions: use cases return them as data.
 """

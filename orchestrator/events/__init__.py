@@ -10,13 +10,14 @@
 8. :mod:`orchestrator.events.authorising` who may do what: keys, sources and forms of living tenants
 9. :mod:`orchestrator.events.quotas`      the limits of a plan: events per second and per month
 10. :mod:`orchestrator.events.rates`      how often something may be done: requests of a tenant, submissions of a form
-11. :mod:`orchestrator.events.accepting`  accepting an event, by one write
-12. :mod:`orchestrator.events.listing`    reading events: one by its id, and lists of them
-13. :mod:`orchestrator.events.readable_json`  which JSON can be shown to readers as it is
-14. :mod:`orchestrator.events.documents`  how an event is shown outside
-15. :mod:`orchestrator.events.inbox`      the events that a tenant pulls and acknowledges
-16. :mod:`orchestrator.events.access`     temporary credentials with which a tenant's own programs read its events
-17. :mod:`orchestrator.events.remembering` results of reads that a warm function remembers for some seconds
+11. :mod:`orchestrator.events.event_types` which texts are the type of an event
+12. :mod:`orchestrator.events.accepting`  accepting an event, by one write
+13. :mod:`orchestrator.events.listing`    reading events: one by its id, and lists of them
+14. :mod:`orchestrator.events.readable_json`  which JSON can be shown to readers as it is
+15. :mod:`orchestrator.events.documents`  how an event is shown outside
+16. :mod:`orchestrator.events.inbox`      the events that a tenant pulls and acknowledges
+17. :mod:`orchestrator.events.access`     temporary credentials with which a tenant's own programs read its events
+18. :mod:`orchestrator.events.remembering` results of reads that a warm function remembers for some seconds
 
 Webhooks and forms:
 

@@ -21,9 +21,6 @@ from orchestrator.events.statuses import EventStatus
 if TYPE_CHECKING:
     from orchestrator.events.ports import Contents, EventWrites
 
-EVENT_TYPE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$"
-"""No type contains a #, which ends the type in the index by type."""
-
 REPEATS_ARE_KNOWN_FOR = timedelta(hours=24)
 
 

@@ -196,7 +196,10 @@ class ConfiguringConnections:
 
         def changed(connection: Connection) -> Connection:
             after = change.of(connection)
-            _check_documents(after)
+            _check_documents(
+                after.filter if after.filter != connection.filter else None,
+                after.transform if after.transform != connection.transform else None,
+            )
             # A destination that stays was checked for the caller who chose it.
             return after if change.address is None else _begun_anew(self._with_destination(after))
 
@@ -213,13 +216,15 @@ class ConfiguringConnections:
         return self._change(life, connection_id, paused)
 
     def resume(self, life: TenantEpoch, connection_id: str) -> Connection | Refused:
-        """Parked deliveries go out, and the connection begins anew, as if no delivery had ever failed."""
+        """Parked deliveries go out, and the connection begins anew, as if no delivery had ever failed.
+
+        One that is active is looked after again, too: somebody may have mended its row, and forgotten its place in the
+        list by which the sweep finds parked deliveries.
+        """
 
         def resumed(connection: Connection) -> Connection:
-            if connection.status is ConnectionStatus.ACTIVE:
-                return _begun_anew(connection)
-            active = replace(connection, status=ConnectionStatus.ACTIVE, reason=None, health=Health())
-            return replace(active, draining=True, found_empty_at=None)
+            active = replace(connection, status=ConnectionStatus.ACTIVE, reason=None, health=Health(), draining=True)
+            return active if active == connection else replace(active, found_empty_at=None)
 
         return self._change(life, connection_id, resumed)
 
@@ -295,7 +300,7 @@ class ConfiguringConnections:
                 retry=new.retry,
             )
         )
-        _check_documents(connection)
+        _check_documents(connection.filter, connection.transform)
         if new.destination.kind is not DestinationKind.WEBHOOK:
             return IssuedSecret(connection)
         made = new_signing_secret()
@@ -399,13 +404,14 @@ def _begun_anew(connection: Connection) -> Connection:
     return replace(connection, health=Health(), draining=True, found_empty_at=None)
 
 
-def _check_documents(connection: Connection) -> None:
-    if connection.filter is not None:
-        _check_size("filter", connection.filter)
-        check_filter(connection.filter)
-    if connection.transform is not None:
-        _check_size("transform", connection.transform)
-        check_transform(connection.transform)
+def _check_documents(new_filter: Document | None, new_transform: Document | None) -> None:
+    """Documents that stay are not checked: an earlier version of Berth may have accepted more of them."""
+    if new_filter is not None:
+        _check_size("filter", new_filter)
+        check_filter(new_filter)
+    if new_transform is not None:
+        _check_size("transform", new_transform)
+        check_transform(new_transform)
 
 
 def _check_size(name: str, document: Document) -> None:

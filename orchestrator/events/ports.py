@@ -18,6 +18,7 @@ from orchestrator.events.records import (
     EventSettings,
     Form,
     Purge,
+    RemainingEvent,
     Repetition,
     Source,
     TenantEpoch,
@@ -178,7 +179,17 @@ class Remains(Protocol):
 
     def delete_replays(self, life: TenantEpoch) -> int: ...
 
-    def delete_events(self, life: TenantEpoch, shard: int) -> int: ...
+    def events(self, life: TenantEpoch, shard: int) -> Sequence[RemainingEvent]:
+        """Some of the events that are left in a shard, by a consistent read."""
+        ...
+
+    def delete_deliveries(self, life: TenantEpoch, event: RemainingEvent) -> None:
+        """All deliveries and attempts of an event."""
+        ...
+
+    def delete_events(self, life: TenantEpoch, shard: int, events: Sequence[RemainingEvent]) -> int:
+        """Raises :class:`orchestrator.common.errors.Throttled` if none of them could be deleted now."""
+        ...
 
     def delete_contents(self, life: TenantEpoch) -> int: ...
 

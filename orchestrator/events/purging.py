@@ -210,7 +210,7 @@ class Purging:
         events = objects = 0
         for shard in range(MAX_SHARDS):
             if is_empty:
-                number, is_empty = self._exhaust(partial(self._remains.delete_events, life, shard))
+                number, is_empty = self._exhaust(partial(delete_events, self._remains, life, shard))
                 events += number
         if is_empty:
             objects, is_empty = self._exhaust(partial(self._remains.delete_contents, life))
@@ -223,6 +223,22 @@ class Purging:
             if not self._has_time():
                 return total, False
         return total, True
+
+
+def delete_events(remains: Remains, life: TenantEpoch, shard: int) -> int:
+    """Delete some events of a shard, and everything that only they lead to."""
+    events = remains.events(life, shard)
+    if not events:
+        return 0
+    with_deliveries = [each for each in events if each.may_have_deliveries]
+    # The deliveries go first, since only their event leads to them; and again after it, because a delivery that was
+    # under way may have written a row in between. Without its event it cannot.
+    for each in with_deliveries:
+        remains.delete_deliveries(life, each)
+    deleted = remains.delete_events(life, shard, events)
+    for each in with_deliveries:
+        remains.delete_deliveries(life, each)
+    return deleted
 
 
 def _seconds(duration: timedelta) -> int:
@@ -240,7 +256,7 @@ class ListingPurges:
     def purges(self) -> Sequence[Purge]:
         """All open purges, oldest first; then the last ones that are finished, newest first.
 
-        A row that cannot be read is left out: the alarm UnreadableEventRows reports it.
+        A row that cannot be read is left out: the alarm UnreadableRows reports it.
         """
         readable = [each for each in self._purges.open_purges() if isinstance(each, Purge)]
         return [*readable, *self._purges.finished_purges(_MAX_RECENT)]

@@ -289,6 +289,16 @@ class Deleted:
 
 
 @dataclass(frozen=True, slots=True)
+class RemainingEvent:
+    """An event of an epoch that has ended."""
+
+    row: str
+    """Names the row within its shard."""
+    may_have_deliveries: bool
+    """False for an event that was delivered at the first try, as most are, or that nobody wanted."""
+
+
+@dataclass(frozen=True, slots=True)
 class Purge:
     """The deletion of everything that an epoch of a tenant has left behind."""
 

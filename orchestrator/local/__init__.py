@@ -5,6 +5,7 @@
     guard             admits only requests that are signed with the home's key
     cloudformation    adds what the emulator's CloudFormation leaves out of its responses
     custom_resources  describes custom resources while they are in progress, as AWS does
+    waiting_states    fails states that wait with a task token when their function fails, as AWS does
     access_key        the key that requests are signed with
     home              the directory that holds the emulator's state
     deployment        deploys the CDK app with the CDK's own command line

@@ -90,6 +90,8 @@ def status(console: Console) -> None:
         name = _name()
         if is_deployed(emulator, name):
             console.print(f"{name} is up, at {emulator.endpoint}.", highlight=False)
+            for variable, url in _api_urls(emulator).items():
+                console.print(f"{variable} is {url}", highlight=False, soft_wrap=True)
         else:
             console.print(
                 f"The emulator is running at {emulator.endpoint}, but {name} is not deployed: `make up` deploys it.",
@@ -103,15 +105,21 @@ def env(console: Console) -> None:
     emulator = Emulator.running()
     if emulator is None:
         raise LocalError("The local control plane is not running. Start it: make up")
-    variables = emulator.client_environment()
-    if "ApiUrl" in (deployed := outputs(emulator, _name())):
-        variables["BERTH_API_URL"] = emulator.api_url(deployed["ApiUrl"])
-    if "EventsApiUrl" in (events := events_outputs(emulator, _name())):
-        variables["BERTH_EVENTS_API_URL"] = emulator.api_url(events["EventsApiUrl"])
+    variables = emulator.client_environment() | _api_urls(emulator)
     for name in sorted(name for name in os.environ if name.startswith("AWS_") and name not in variables):
         console.out(f"unset {name}", highlight=False)
     for name, value in variables.items():
         console.out(f"export {name}={shlex.quote(value)}", highlight=False)
+
+
+def _api_urls(emulator: Emulator) -> dict[str, str]:
+    """The addresses of both APIs, by the environment variable for each."""
+    found = {}
+    if "ApiUrl" in (deployed := outputs(emulator, _name())):
+        found["BERTH_API_URL"] = emulator.api_url(deployed["ApiUrl"])
+    if "EventsApiUrl" in (events := events_outputs(emulator, _name())):
+        found["BERTH_EVENTS_API_URL"] = emulator.api_url(events["EventsApiUrl"])
+    return found
 
 
 def reset(console: Console) -> None:

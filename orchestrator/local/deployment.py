@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,7 +23,8 @@ DEPLOY_SECONDS = 600
 
 # The settings that differ from a deployment on AWS.
 CONTEXT = {
-    # The emulator sends no CloudFormation events, so every wait for one ends by this timeout.
+    # The emulator sends no CloudFormation events, so every wait for one ends by the timeout.
+    "berth:stackEvents": "false",
     "berth:awaitStackSeconds": "1",
     # The emulator's change sets are ready when CreateChangeSet returns.
     "berth:awaitReviewSeconds": "1",
@@ -109,6 +110,16 @@ def deploy(emulator: Emulator, progress: Progress, **context: str) -> dict[str, 
             events_table=every_output.get("EventsTableName"),
         )
     return deployed
+
+
+def deploy_app(emulator: Emulator, module: str, stack: str, context: Mapping[str, str]) -> None:
+    """Deploy a stack of another CDK app, which is a module of this checkout, onto an emulator with a control plane."""
+    options = ["--app", f"python -m {module}", "--output", str(_assembly(emulator))]
+    options += ["--require-approval", "never", "--method", "direct"]
+    for key, value in context.items():
+        options += ["--context", f"{key}={value}"]
+    with _alone(emulator.home, lambda _step: None) as lock:
+        _cdk(emulator, lock, CHECKOUT, "deploy", stack, *options)
 
 
 def _refuse_name_that_differs_only_by_case(emulator: Emulator, name: str) -> None:

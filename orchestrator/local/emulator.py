@@ -83,6 +83,11 @@ class Emulator:
             return None
         return cls(record.port, home, record.keep_state)
 
+    @classmethod
+    def is_stopped(cls, home: Path = DEFAULT_HOME) -> bool:
+        """True if an emulator was used in this home, and is not running."""
+        return cls.running(home) is None and Home(home).has_state()
+
     @property
     def endpoint(self) -> str:
         return f"http://127.0.0.1:{self.port}"

@@ -116,6 +116,13 @@ class Home:
         for snapshot in older:
             shutil.rmtree(snapshot)
 
+    def has_state(self) -> bool:
+        """True if there is saved state, or if the emulator crashed before it saved any."""
+        try:
+            return self.running.exists() or bool(self._saved())
+        except PermissionError:
+            return False  # The home belongs to another user.
+
     def forget_state(self) -> None:
         for folder in (self.root / "saved", self.running, self.tmp):
             shutil.rmtree(folder, ignore_errors=True)

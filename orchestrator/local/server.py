@@ -21,6 +21,7 @@ from orchestrator.local.custom_resources import describe_custom_resources
 from orchestrator.local.guard import guarded, issued_by_ministack
 from orchestrator.local.home import Home, Record
 from orchestrator.local.stage_variables import add_stage_variables
+from orchestrator.local.waiting_states import fail_with_their_functions
 
 # Each Lambda worker needs three pipes, and each client a connection. Some systems allow only 256 open files by default.
 OPEN_FILES = 8192
@@ -82,6 +83,7 @@ def main(root: str, port: str, keep_state: str, *, wrapped: Wrapper = lambda emu
     add_stage_variables()
     describe_custom_resources()
     complete_cloudformation()
+    fail_with_their_functions()
     config = Config()
     config.bind = [f"127.0.0.1:{port}"]
     config.loglevel = "WARNING"

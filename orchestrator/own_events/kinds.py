@@ -141,8 +141,8 @@ KINDS: Mapping[Kind, KindSpec] = {
         _OF_ROLLOUTS,
     ),
     Kind.CONNECTION_DISABLED: KindSpec(
-        "Berth disabled a connection, because it failed for days or its receiver said that it is gone. Its deliveries "
-        "fail until somebody resumes it.",
+        "Berth disabled a connection, because it failed for days, its receiver said that it is gone, or its mail came "
+        "back. Its deliveries fail until somebody resumes it.",
         {
             **_OF_CONNECTIONS,
             "name": Field("the connection's name"),

@@ -7,6 +7,10 @@
    :mod:`orchestrator.reconciling.adoption_writes`  the rules for an adoption's writes
 5. :mod:`orchestrator.reconciling.repairing`    repairs a finding
 6. :mod:`orchestrator.reconciling.reconciler`   runs a reconciliation of all tenants
+   :mod:`orchestrator.reconciling.progress`     its results and its time
+   :mod:`orchestrator.reconciling.surveying`    compares all tenants with all stacks
+   :mod:`orchestrator.reconciling.checkpoints`  how far a survey has come
+   :mod:`orchestrator.reconciling.checking`     checks one tenant of a survey
 7. :mod:`orchestrator.reconciling.control`      requests and finds reconciliations
 8. :mod:`orchestrator.reconciling.events`       the events of schedules and queues, validated
 9. :mod:`orchestrator.reconciling.fleet_counts` counts tenants by version and state

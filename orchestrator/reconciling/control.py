@@ -69,3 +69,14 @@ class Reconciliations:
             )
         requested = self.ledger.reconciliation(reconciliation)
         return None if requested is None or requested.over else requested
+
+    def unfinished(self) -> list[str]:
+        """The reconciliations whose surveys have to be continued, because the time of a function was not enough."""
+        unfinished: list[str] = []
+        for reconciliation in sorted(self.ledger.unfinished_surveys()):
+            if self.to_run(reconciliation) is None:
+                # The function ended between the record of the result and this one.
+                self.ledger.end_survey(reconciliation)
+            else:
+                unfinished.append(reconciliation)
+        return unfinished

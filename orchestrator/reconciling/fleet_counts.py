@@ -16,6 +16,7 @@ from orchestrator.tenants.records import TenantState
 if TYPE_CHECKING:
     from orchestrator.common.times import Clock
     from orchestrator.reconciling.ports import FleetCountsLedger
+    from orchestrator.tenants.limits import TenantCounts
     from orchestrator.tenants.ports import FleetReader
 
 SMALL_FLEET = 1_000
@@ -49,6 +50,8 @@ class FleetCounter:
     fleet: FleetReader
     ledger: FleetCountsLedger
     clock: Clock
+    tenant_counts: TenantCounts
+    """The number of tenants that limits their creates."""
 
     def current(self) -> FleetCounts:
         """The counts of now or, if the fleet is large, those that were kept last."""
@@ -61,7 +64,10 @@ class FleetCounter:
         """Count the fleet and keep the counts, if those that are kept are old."""
         kept = self.ledger.fleet_counts()
         if kept is None or self._age(kept) >= kept.kept_for:
-            self.ledger.keep_fleet_counts(self._count())
+            seen = self.tenant_counts.start(0)
+            counts = self._count()
+            self.ledger.keep_fleet_counts(counts)
+            self.tenant_counts.keep(counts.total, counts.at, seen=seen)
 
     def _count(self) -> FleetCounts:
         return FleetCounts(self.clock.now(), self.fleet.versions_in_use())

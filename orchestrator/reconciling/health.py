@@ -13,6 +13,8 @@ from orchestrator.reconciling.fleet_counts import FleetCounter
 from orchestrator.reconciling.ports import ReconciliationLedger
 from orchestrator.reconciling.reconciler import STUCK_AFTER
 from orchestrator.reconciling.records import LATEST_SCAN, SETTLING, SURVEY, Reconciliation, ReconciliationStatus
+from orchestrator.rollouts.ports import RolloutExecutions, RolloutLedger
+from orchestrator.rollouts.stalling import stalled_rollouts
 from orchestrator.tenants.ports import FleetReader, Queues
 from orchestrator.tenants.records import TenantState
 
@@ -69,6 +71,8 @@ class Health:
     """The maximum number of tenants of the control plane."""
     dead_letter_queues: Mapping[str, str]
     """The URLs of the control plane's own dead-letter queues, by a description of their messages."""
+    rollouts: RolloutLedger
+    rollout_executions: RolloutExecutions
     clock: Clock
 
     def examine(self) -> list[Check]:
@@ -77,6 +81,7 @@ class Health:
         stack_limit = self.stack_limit()
         return [
             self._operations(),
+            self._rollouts(),
             _failed_tenants(at_versions),
             self._ran("reconciler", settling, SETTLING_EVERY),
             self._ran("survey", survey, SURVEY_EVERY),
@@ -99,6 +104,19 @@ class Health:
             Verdict.PROBLEM,
             f"{len(stuck)} past their deadline: {named}",
             "Settle them: berth reconcile",
+        )
+
+    def _rollouts(self) -> Check:
+        """Checked here and not only by the reconciler, so that an operator who looks sees it at once."""
+        stalled = stalled_rollouts(self.rollouts, self.rollout_executions, self.clock.now())
+        if not stalled:
+            return Check("rollouts", Verdict.OK, "none has lost its execution")
+        first = stalled[0].id
+        return Check(
+            "rollouts",
+            Verdict.PROBLEM,
+            f"{len(stalled)} without a running execution: {', '.join(each.id for each in stalled[:_MAX_NAMED])}",
+            f"Continue it: berth rollout resume {first}. Or end it: berth rollout abort {first}",
         )
 
     def _tenant_limit(self, tenants: int, stack_limit: int | None) -> Check:

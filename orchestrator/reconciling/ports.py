@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from orchestrator.common.errors import QueueOutOfReach
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.reconciling.checkpoints import Checkpoint
 from orchestrator.reconciling.fleet_counts import FleetCounts
 from orchestrator.reconciling.records import Reconciliation
-from orchestrator.tenants.ports import Stack
+from orchestrator.tenants.ports import Queues, Stack
 from orchestrator.tenants.records import (
     Audit,
     Lock,
@@ -27,13 +29,21 @@ from orchestrator.tenants.writes import AuditKey
 class StackSurvey(Protocol):
     """All stacks of the account and region. Every method may raise :class:`orchestrator.common.errors.Throttled`."""
 
-    def all(self) -> Iterable[SurveyedStack]: ...
+    def page(self, token: str | None) -> StackPage:
+        """The first page of stacks, or the one after the page that had returned the token."""
 
     def start_drift_detection(self, stack_id: str) -> str | None:
         """Start the drift detection of the stack and return its id. ``None`` if that is not possible now."""
 
     def drift(self, detection: str) -> Drift:
         """The state and the result of a drift detection."""
+
+
+@dataclass(frozen=True, slots=True)
+class StackPage:
+    stacks: Sequence[SurveyedStack]
+    token: str | None
+    """The token of the next page; ``None`` on the last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +58,11 @@ class Drift:
     drifted: bool = False
     detail: str = ""
     """How many resources differ, or why the drift could not be detected."""
+
+
+class SurveyedQueues(Queues, Protocol):
+    def exist(self, urls: Sequence[str]) -> Mapping[str, bool | QueueOutOfReach]:
+        """Whether each of the queues exists, or why that cannot be told. Many are asked for at the same time."""
 
 
 class Corrections(Protocol):
@@ -144,7 +159,27 @@ class FleetCountsLedger(Protocol):
     def keep_fleet_counts(self, counts: FleetCounts) -> None: ...
 
 
-class ReconciliationLedger(FleetCountsLedger, Protocol):
+class Checkpoints(Protocol):
+    """The saved positions of surveys that are not finished."""
+
+    def unfinished_surveys(self) -> frozenset[str]:
+        """The ids of the reconciliations whose surveys were saved and have not ended."""
+
+    def checkpoint(self, reconciliation: str) -> Checkpoint | None: ...
+
+    def save_checkpoint(self, checkpoint: Checkpoint) -> bool:
+        """Store the position. ``False`` if another function has stored one since the checkpoint's revision."""
+
+    def end_survey(self, reconciliation: str) -> None:
+        """The survey is not unfinished any more."""
+
+    def store_stacks(self, reconciliation: Reconciliation, number: int, stacks: Sequence[SurveyedStack]) -> None:
+        """Store a part of the list of all stacks. Parts are numbered from 0."""
+
+    def stored_stacks(self, reconciliation: Reconciliation, number: int) -> Sequence[SurveyedStack]: ...
+
+
+class ReconciliationLedger(FleetCountsLedger, Checkpoints, Protocol):
     def record_reconciliation(self, reconciliation: Reconciliation) -> None:
         """Record the reconciliation. An earlier record with the same id is replaced."""
 

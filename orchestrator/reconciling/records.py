@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -171,7 +170,3 @@ class Reconciliation:
         """The number of tenants from before Berth that were found and not adopted."""
         found = self.counts.get(Kind.UNLISTED, 0)
         return found - self.repaired if self.spec.adopt else found
-
-
-def counted(findings: Sequence[Finding]) -> Mapping[Kind, int]:
-    return dict(Counter(finding.kind for finding in findings))

@@ -13,7 +13,7 @@ from orchestrator.reconciling.classifying import Observation
 from orchestrator.reconciling.ports import Corrections
 from orchestrator.reconciling.records import Finding, Remedy
 from orchestrator.tenants.admission import Refused
-from orchestrator.tenants.lifecycle import Accepted, Lifecycle, OrderResult, Unchanged
+from orchestrator.tenants.lifecycle import Accepted, Changed, Lifecycle, OrderResult, Unchanged
 from orchestrator.tenants.ports import QueueMetadata
 from orchestrator.tenants.records import Request
 from orchestrator.tenants.state import is_delete_in_effect
@@ -73,7 +73,7 @@ def _with_result(finding: Finding, ordered: OrderResult) -> Finding:
     match ordered:
         case Accepted(attempt, execution):
             return replace(finding, result=f"{attempt.operation} {attempt.version}: {execution}", ordered=True)
-        case Unchanged(reason) | Refused(_, reason):
+        case Changed(reason) | Unchanged(reason) | Refused(_, reason):
             return replace(finding, result=reason)
 
 

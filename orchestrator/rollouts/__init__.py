@@ -8,6 +8,7 @@ Read the modules in this order:
 4. :mod:`orchestrator.rollouts.planning`   turning a spec and its tenants into a recorded rollout
 5. :mod:`orchestrator.rollouts.selector`   reading the fleet's records and selecting the tenants to move
 6. :mod:`orchestrator.rollouts.control`    start, pause, resume, abort, approve, retry, undo
+   :mod:`orchestrator.rollouts.adjusting`  promote a stage that waits, change the pace
 
 The state machine then calls:
 
@@ -17,6 +18,8 @@ The state machine then calls:
 10. :mod:`orchestrator.rollouts.reviewing` a dry run's review of one tenant
 
 :mod:`orchestrator.rollouts.steps` parses the state machine's payloads, :mod:`orchestrator.rollouts.finding` looks up
-tenants, :mod:`orchestrator.rollouts.documents` converts specs to and from JSON, :mod:`orchestrator.rollouts.refusals`
-words the refusals, and :mod:`orchestrator.rollouts.ports` has the interfaces that adapters implement.
+tenants, :mod:`orchestrator.rollouts.listing` lists rollouts, :mod:`orchestrator.rollouts.stalling` finds those whose
+execution has died, :mod:`orchestrator.rollouts.documents` converts specs to and from JSON,
+:mod:`orchestrator.rollouts.refusals` words the refusals, and :mod:`orchestrator.rollouts.ports` has the interfaces that
+adapters implement.
 """

@@ -17,7 +17,9 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.counting import settlement
 from orchestrator.rollouts.finding import read_tenant
 from orchestrator.rollouts.gate import classify, recorded_failure
+from orchestrator.rollouts.pacing import check_interval
 from orchestrator.rollouts.records import (
+    MAX_REASON,
     Item,
     Result,
     Rollout,
@@ -34,16 +36,10 @@ if TYPE_CHECKING:
     from orchestrator.rollouts.ports import Alarms, Manifests, RolloutExecutions, RolloutLedger, Throttling
     from orchestrator.tenants.ports import TenantReader
 
-CHECKS_PER_BAKE = 120
-"""The maximum number of checks of the alarm per bake. An execution's history is limited."""
-MIN_CHECK_SECONDS = 15
-
 MAX_IDLE_ROUNDS = 5
 """The maximum number of times in a row that a stage's map is started and settles no tenant."""
 
 _MAX_TRIES = 25
-
-_REASON_LENGTH = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +237,13 @@ class Advancing:
         manifest = stage.manifest
         if len(left) < len(items):
             manifest = self.manifests.write(f"{rollout.id}/stage-{stage.number}-{stage.revision}", left)
-        if not self.ledger.change_stage(replace(stage, settled_before=stage.settled, idle_rounds=idle_rounds)):
+        begun = replace(
+            stage,
+            settled_before=stage.settled,
+            idle_rounds=idle_rounds,
+            map_concurrency=stage.spec.max_concurrency,
+        )
+        if not self.ledger.change_stage(begun):
             return None
         return RunStage(stage.number, manifest, stage.spec.max_concurrency)
 
@@ -285,9 +287,7 @@ class Advancing:
         return " ".join(filter(None, reasons))
 
     def _end(self, rollout: Rollout, status: RolloutStatus, reason: str) -> Next | None:
-        ended = replace(
-            rollout, status=status, reason=reason[:_REASON_LENGTH], ended_at=self.clock.now(), task_token=None
-        )
+        ended = replace(rollout, status=status, reason=reason[:MAX_REASON], ended_at=self.clock.now(), task_token=None)
         return _over(ended) if self.ledger.change(ended) else None
 
 
@@ -335,5 +335,4 @@ def _baking_since(stage: Stage, now: datetime) -> datetime:
 
 
 def _seconds_until_check(bake_seconds: int, left: timedelta) -> int:
-    interval = max(MIN_CHECK_SECONDS, math.ceil(bake_seconds / CHECKS_PER_BAKE))
-    return max(1, min(interval, math.ceil(left.total_seconds())))
+    return max(1, min(check_interval(bake_seconds), math.ceil(left.total_seconds())))

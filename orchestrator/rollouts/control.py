@@ -15,6 +15,7 @@ from orchestrator.common.errors import Unsettled
 from orchestrator.common.times import new_id
 from orchestrator.rollouts.planning import plan
 from orchestrator.rollouts.records import (
+    MAX_REASON,
     Item,
     Order,
     RecordedOrder,
@@ -154,8 +155,8 @@ class Rollouts:
                 return _running_already(rollout)
             running = replace(rollout, status=RolloutStatus.RUNNING, reason=_status_reason("Resumed", by, reason))
             if rollout.execution is None:
-                return replace(running, status=RolloutStatus.PENDING)
-            return _next_attempt(running) if dead else running
+                return replace(running, status=RolloutStatus.PENDING, attempted_at=self.clock.now())
+            return self._next_attempt(running) if dead else running
 
         changed = self._change(rollout_id, resumed, self._order(rollout_id, Order.RESUME, by, reason))
         if isinstance(changed, RolloutWithStages):
@@ -171,7 +172,10 @@ class Rollouts:
             self.ledger.change_stage(replace(stage, idle_rounds=0))
 
     def abort(self, rollout_id: str, by: str, *, reason: str = "") -> Changed:
-        """End the rollout: at once if no tenant is in flight, else when the updates in flight have finished."""
+        """End the rollout: at once if no tenant is in flight, else when the updates in flight have finished.
+
+        A halted rollout is closed: it can no longer be resumed, and no longer waits for a decision.
+        """
         order = self._order(rollout_id, Order.ABORT, by, reason)
         changed = self._change(rollout_id, lambda rollout: self._aborting(rollout, by, reason), order)
         if isinstance(changed, Refused):
@@ -182,6 +186,10 @@ class Rollouts:
     def _aborting(self, rollout: Rollout, by: str, reason: str) -> Rollout | Unchanged | Refused:
         if rollout.status is RolloutStatus.ABORTED:
             return Unchanged(f"Rollout {rollout.id} is already aborted.")
+        if rollout.status is RolloutStatus.HALTED:
+            # The reason for the halt stays, because it says why somebody has closed the rollout.
+            closed = f"{_status_reason('Closed', by, reason)} {rollout.reason}"
+            return replace(rollout, status=RolloutStatus.ABORTED, reason=closed[:MAX_REASON])
         if not rollout.status.active:
             return cannot_be(rollout, "aborted")
         if rollout.status is RolloutStatus.ABORTING:
@@ -215,7 +223,7 @@ class Rollouts:
                 if stage.number == rollout.current_stage:
                     self._wake(rollout)
                 return Unchanged(f"Rollout {rollout_id}: stage {number} is already approved.")
-            if stage is None or stage != _awaiting_approval(rollout, stages):
+            if stage is None or stage != awaiting_approval(rollout, stages):
                 return _nothing_to_approve(rollout, number, stages)
             if self.ledger.change_stage(replace(stage, approved_by=by), order=order):
                 # Read again: an execution that began to wait since the first read has not seen the approval.
@@ -277,7 +285,7 @@ class Rollouts:
 
         def replaced(rollout: Rollout) -> Rollout | Unchanged:
             never_ran = rollout.status is RolloutStatus.PENDING and rollout.execution is None
-            return _next_attempt(rollout) if never_ran else _running_already(rollout)
+            return self._next_attempt(rollout) if never_ran else _running_already(rollout)
 
         changed = self._change(underway.rollout.id, replaced)
         if isinstance(changed, RolloutWithStages):
@@ -330,11 +338,21 @@ class Rollouts:
             seen = replace(stage, forgiven=stage.failed, idle_rounds=0, resumed_at=resumed_at)
             if not self.ledger.change_stage(seen):
                 continue
-            reopened = replace(_next_attempt(rollout), reason=_status_reason("Resumed", by, reason), ended_at=None)
+            reopened = replace(self._next_attempt(rollout), reason=_status_reason("Resumed", by, reason), ended_at=None)
             if self.ledger.change(reopened, revision=registry.revision, order=order):
                 self._start(reopened)
                 return RolloutWithStages(reopened, self.ledger.stages(rollout.id))
         raise Unsettled(f"Rollout {rollout_id} is being changed by other requests. Try again.")
+
+    def _next_attempt(self, rollout: Rollout) -> Rollout:
+        return replace(
+            rollout,
+            attempt=rollout.attempt + 1,
+            attempted_at=self.clock.now(),
+            execution=None,
+            task_token=None,
+            status=RolloutStatus.PENDING,
+        )
 
     def _wake(self, rollout: Rollout) -> None:
         if rollout.task_token is not None:
@@ -355,7 +373,7 @@ def _status_reason(done: str, by: str, reason: str) -> str:
     return f"{done} by {by}: {reason}" if reason else f"{done} by {by}."
 
 
-def _awaiting_approval(rollout: Rollout, stages: Sequence[Stage]) -> Stage | None:
+def awaiting_approval(rollout: Rollout, stages: Sequence[Stage]) -> Stage | None:
     """The stage that can be approved now."""
     stage = stages[rollout.current_stage - 1]
     active = rollout.status.active and rollout.status is not RolloutStatus.ABORTING
@@ -364,7 +382,7 @@ def _awaiting_approval(rollout: Rollout, stages: Sequence[Stage]) -> Stage | Non
 
 
 def _nothing_to_approve(rollout: Rollout, number: int, stages: Sequence[Stage]) -> Refused:
-    awaiting = _awaiting_approval(rollout, stages)
+    awaiting = awaiting_approval(rollout, stages)
     current = stages[rollout.current_stage - 1]
     now = (
         f"Stage {awaiting.number} does."
@@ -376,10 +394,6 @@ def _nothing_to_approve(rollout: Rollout, number: int, stages: Sequence[Stage]) 
         f"Rollout {rollout.id}: stage {number} does not await approval. {now}",
         {"rolloutId": rollout.id, **({"awaitingStage": awaiting.number} if awaiting else {})},
     )
-
-
-def _next_attempt(rollout: Rollout) -> Rollout:
-    return replace(rollout, attempt=rollout.attempt + 1, execution=None, task_token=None, status=RolloutStatus.PENDING)
 
 
 def _nothing_to_do(spec: Spec, selected: Selected) -> NothingToDo | Refused:

@@ -28,7 +28,8 @@ def spec_from(document: Mapping[str, Any], *, max_concurrency: int) -> Spec:
     return Spec(
         version=document.get("version"),
         stages=tuple(
-            _stage_from(stage, number, len(stages), max_concurrency) for number, stage in enumerate(stages, 1)
+            _stage_from(stage, number, len(stages), max_concurrency, undo="undo" in document)
+            for number, stage in enumerate(stages, 1)
         ),
         tenants=None if tenants is None else tuple(dict.fromkeys(TenantId.parse(each) for each in tenants)),
         labels=document.get("labels", {}),
@@ -70,14 +71,18 @@ def stage_document(stage: StageSpec) -> dict[str, object]:
     }
 
 
-def _stage_from(document: Mapping[str, Any], number: int, of: int, max_concurrency: int) -> StageSpec:
-    """The spec of one stage. By default the first stage tolerates no failure, and the last one has no bake."""
+def _stage_from(document: Mapping[str, Any], number: int, of: int, max_concurrency: int, *, undo: bool) -> StageSpec:
+    """The spec of one stage. By default the first stage tolerates no failure, and the last one has no bake.
+
+    The stages of an undo do not bake by default: the tenants go back to a release that they had before.
+    """
     size = document["size"]
+    bake_seconds = _DEFAULT_BAKE_SECONDS if number < of and not undo else 0
     return StageSpec(
         size=None if size == REST else share_of(size),
         max_concurrency=int(document.get("maxConcurrency", max_concurrency)),  # JSON schemas accept 5.0 as an integer.
         tolerated=share_of(document.get("tolerated", "0" if number == 1 else _DEFAULT_TOLERATED)),
-        bake_seconds=int(document.get("bakeSeconds", _DEFAULT_BAKE_SECONDS if number < of else 0)),
+        bake_seconds=int(document.get("bakeSeconds", bake_seconds)),
         alarm=document.get("alarm"),
         approval=document.get("approval", False),
     )

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 MAX_PASSES = 10
 """The maximum number of times that the fleet is listed for one plan."""
 
-_PAGE = 1_000
 _MAX_TRIES = 5
 _WITHOUT_A_QUEUE = frozenset({TenantState.UNKNOWN, TenantState.FAILED})
 
@@ -72,7 +71,8 @@ class TenantFinder:
 
     def list_once(self) -> dict[TenantId, Candidate]:
         """Every tenant in the index. A tenant that changes state meanwhile may be missed."""
-        return {candidate.tenant: candidate for candidate in self._listed()}
+        listed = (candidate for state in LISTED_STATES for candidate in self.fleet.tenants_in_brief(state))
+        return {candidate.tenant: candidate for candidate in listed}
 
     def look_up(self, tenants: Iterable[TenantId]) -> Iterator[Candidate]:
         """These tenants, read from their own rows. A tenant without rows is omitted."""
@@ -85,13 +85,3 @@ class TenantFinder:
                 yield Candidate(tenant, state, None, None, {})
             else:
                 yield Candidate(tenant, state, metadata.version, metadata.pinned_version, metadata.labels)
-
-    def _listed(self) -> Iterator[Candidate]:
-        for state in LISTED_STATES:
-            after: str | None = None
-            while page := self.fleet.tenants_in(state, after=after, limit=_PAGE):
-                for listed in page:
-                    yield Candidate(listed.tenant, listed.state, listed.version, listed.pinned_version, listed.labels)
-                if len(page) < _PAGE:
-                    break
-                after = page[-1].position

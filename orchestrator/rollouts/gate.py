@@ -82,7 +82,10 @@ class NoRoom:
 
 @dataclass(frozen=True, slots=True)
 class AdmissionStopped:
-    """No tenant is admitted in this run of the stage: the rollout is not running, or too many tenants failed."""
+    """No tenant is admitted in this run of the stage.
+
+    The rollout is not running, too many tenants failed, or the map is started again with a higher concurrency.
+    """
 
     outcome = "stopped"
 
@@ -119,7 +122,7 @@ class Gate:
     def _try_to_admit(self, turn: Turn) -> Admitted | ToReview | NoRoom | AdmissionStopped | Settled | TryAgain | None:
         """``None`` if another write came first: read everything again."""
         rollout, stage = self._read(turn)
-        if rollout.status is not RolloutStatus.RUNNING or stage.too_many_failed:
+        if rollout.status is not RolloutStatus.RUNNING or stage.too_many_failed or stage.outgrows_map:
             return AdmissionStopped()
         before = self.ledger.tenant_outcome(turn.rollout, turn.item.tenant)
         if before is not None and before.result.settled:
@@ -291,8 +294,10 @@ def classify(
     state = state_of(metadata, audits)
     # A delete that has just begun may still be refused. The tenant is then served again, at the version of the update.
     in_service = metadata is not None and (metadata.published or state is TenantState.DELETING)
-    # Another update that is running may move the tenant to another version. Then only this turn's update counts.
-    stays = state is not TenantState.UPDATING or _has_succeeded(before, audits, item.version)
+    # Another update that is running may move the tenant to another version, and a tenant whose update failed may have
+    # been at the version before its turn. Then only this turn's update counts.
+    unsure = state in (TenantState.UPDATING, TenantState.UPDATE_FAILED)
+    stays = not unsure or _has_succeeded(before, audits, item.version)
     if metadata is not None and in_service and metadata.version == item.version and stays:
         return replace(outcome, result=Result.SUCCEEDED)
     if state is TenantState.DELETED:

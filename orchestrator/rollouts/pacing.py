@@ -9,6 +9,7 @@ stage starts with the limit that the stage before had reached.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -21,6 +22,15 @@ and unused capacity is lost. If the decrease was not enough, the next one follow
 REACTION_TIME = timedelta(seconds=15)
 """Throttling within this time after a decrease is still caused by the earlier limit, so it causes no other decrease.
 A stage begins with many calls at once, so throttling within this time after its start does not count either."""
+
+CHECKS_PER_BAKE = 120
+"""The maximum number of checks of the alarm per bake. An execution's history is limited."""
+MIN_CHECK_SECONDS = 15
+
+
+def check_interval(bake_seconds: int) -> int:
+    """The number of seconds between two checks of a bake. A promotion takes effect at the next check."""
+    return max(MIN_CHECK_SECONDS, math.ceil(bake_seconds / CHECKS_PER_BAKE))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -32,8 +33,23 @@ def plan(
         sample = items if spec.sample is None else items[: spec.sample.size_of(len(items))]
         lists = [(_dry_run_stage(lists[0][0]), sample)]
     total = sum(len(list_) for _, list_ in lists)
-    stages = [_stage(rollout_id, number, stage, list_, manifests) for number, (stage, list_) in enumerate(lists, 1)]
-    rollout = Rollout(rollout_id, spec, by, at, planned, total, selected.skipped, start_reason=reason)
+    specs = [stage for stage, _ in lists]
+    specs[-1] = without_idle_bake(specs[-1])
+    stages = [
+        _stage(rollout_id, number, spec, list_, manifests)
+        for number, (spec, (_, list_)) in enumerate(zip(specs, lists, strict=True), 1)
+    ]
+    rollout = Rollout(
+        rollout_id,
+        spec,
+        by,
+        at,
+        planned,
+        total,
+        selected.skipped,
+        repairs=selected.repairs,
+        start_reason=reason,
+    )
     return rollout, stages
 
 
@@ -47,6 +63,14 @@ def _stage(rollout_id: str, number: int, stage: StageSpec, items: Sequence[Item]
         manifest=manifests.write(f"{rollout_id}/stage-{number}", items),
         pace=Pace.initial(stage.max_concurrency),
     )
+
+
+def without_idle_bake(last: StageSpec) -> StageSpec:
+    """The last stage that has tenants. It bakes only if an alarm is watched meanwhile.
+
+    No stage follows, so a bake without an alarm would decide nothing, and keep the tenants from other rollouts.
+    """
+    return last if last.alarm else replace(last, bake_seconds=0)
 
 
 def _dry_run_stage(stage: StageSpec) -> StageSpec:

@@ -61,6 +61,9 @@ class RolloutLedger(Protocol):
 
     def change_stage(self, stage: Stage, *, order: RecordedOrder | None = None) -> bool: ...
 
+    def change_stages(self, stages: Sequence[Stage], *, order: RecordedOrder) -> bool:
+        """Write several stages of a rollout at once, or none of them. The order is appended to its history."""
+
     def tenant_outcome(self, rollout: str, tenant: TenantId) -> TenantOutcome | None: ...
 
     def outcomes(self, rollout: str) -> Iterable[TenantOutcome]:
@@ -69,8 +72,8 @@ class RolloutLedger(Protocol):
     def reviews(self, rollout: str) -> Reviews | None:
         """What a dry run has found so far; ``None`` if nothing was counted, as in dry runs from before 0.9.0."""
 
-    def failures(self, rollout: str) -> Iterable[TenantOutcome]:
-        """The outcomes of the tenants that failed. They are read from the index."""
+    def failures(self, rollout: str, *, limit: int) -> Sequence[TenantOutcome]:
+        """The outcomes of tenants that failed, at most ``limit``, by tenant id. They are read from the index."""
 
     def admit(self, count: Count, outcome: TenantOutcome, *, before: TenantOutcome | None) -> bool:
         """Record that the tenant has its turn, if the rollout is running and the count is allowed.

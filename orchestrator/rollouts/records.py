@@ -12,6 +12,8 @@ from orchestrator.rollouts.pacing import Pace
 from orchestrator.tenants.records import RootCause
 
 MAX_STAGES = 10
+MAX_REASON = 2_000
+"""The maximum length of the reason for a rollout's status."""
 
 
 class RolloutStatus(StrEnum):
@@ -159,6 +161,15 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
+class Repairs:
+    """The tenants that are at their target version already, and are updated all the same: their last update failed."""
+
+    count: int
+    tenants: tuple[str, ...]
+    """The first few of the tenants."""
+
+
+@dataclass(frozen=True, slots=True)
 class Stage:
     rollout: str
     number: int
@@ -179,6 +190,8 @@ class Stage:
     """The number of failures when an operator last resumed the rollout. They no longer count as too many."""
     settled_before: int = 0
     """The number of settled tenants when the stage's map was last started."""
+    map_concurrency: int | None = None
+    """The concurrency with which the stage's map was last started. Before 0.9.0 it was not recorded."""
     idle_rounds: int = 0
     """The number of times in a row that the stage's map was started and settled no tenant."""
     approved_by: str | None = None
@@ -194,6 +207,11 @@ class Stage:
     @property
     def settled(self) -> int:
         return self.succeeded + self.failed + self.skipped
+
+    @property
+    def outgrows_map(self) -> bool:
+        """True if the stage may have more tenants in flight than its map can run, since an operator has changed it."""
+        return self.map_concurrency is not None and self.spec.max_concurrency > self.map_concurrency
 
     @property
     def too_many_failed(self) -> bool:
@@ -218,9 +236,13 @@ class Rollout:
     current_stage: int = 1
     attempt: int = 1
     """The number of the execution. A new execution replaces one that died, or resumes a halted rollout."""
+    attempted_at: datetime | None = None
+    """The time when the execution was last requested. ``None``: when the rollout was created."""
     execution: str | None = None
     task_token: str | None = None
     ended_at: datetime | None = None
+    repairs: Repairs | None = None
+    """``None`` if there are none."""
     start_reason: str = ""
     """The operator's reason for the rollout. It is also the reason of the tenants' updates."""
     revision: int = 0
@@ -229,6 +251,23 @@ class Rollout:
     def name(self) -> str:
         """The name of the execution. It is deterministic, so that two starts result in one execution."""
         return f"rollout-{self.id}-{self.attempt}"
+
+
+@dataclass(frozen=True, slots=True)
+class NewPace:
+    """The values to change. ``None``: the value stays as it is."""
+
+    max_concurrency: int | None = None
+    tolerated: Share | None = None
+    bake_seconds: int | None = None
+
+    def __str__(self) -> str:
+        parts = {
+            "at once": self.max_concurrency,
+            "may fail": self.tolerated,
+            "bake seconds": self.bake_seconds,
+        }
+        return ", ".join(f"{name}: {value}" for name, value in parts.items() if value is not None)
 
 
 class Order(StrEnum):
@@ -241,6 +280,8 @@ class Order(StrEnum):
     ABORT = "ABORT"
     RETRY = "RETRY"
     UNDO = "UNDO"
+    PROMOTE = "PROMOTE"
+    CHANGE = "CHANGE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,9 +294,11 @@ class RecordedOrder:
     by: str
     reason: str = ""
     stage: int | None = None
-    """APPROVE: the approved stage."""
+    """APPROVE and PROMOTE: the stage that is approved, or whose wait is ended."""
     other: str | None = None
     """RETRY and UNDO: the rollout that retries or undoes this one. START: the rollout that is retried or undone."""
+    detail: str = ""
+    """CHANGE: the new values."""
     altered: bool = False
     """True if the row's content does not match its key, so somebody has overwritten it."""
 

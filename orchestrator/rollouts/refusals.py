@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from orchestrator.rollouts.records import Rollout
+from collections.abc import Sequence
+
+from orchestrator.rollouts.records import Rollout, Stage
 from orchestrator.tenants.admission import Refusal, Refused
 
 
@@ -18,6 +20,16 @@ def moved_nothing(rollout: str) -> Refused:
         f"Rollout {rollout} is a dry run, which moved no tenant, so there is nothing to undo. List the rollouts: berth "
         "rollout list",
         {"rolloutId": rollout},
+    )
+
+
+def nothing_to_promote(rollout: Rollout, number: int, stages: Sequence[Stage]) -> Refused:
+    current = stages[rollout.current_stage - 1]
+    return Refused(
+        Refusal.NOTHING_TO_PROMOTE,
+        f"Rollout {rollout.id}: stage {number} neither bakes nor awaits approval. The rollout is {rollout.status}, in "
+        f"stage {current.number} ({current.status}).",
+        {"rolloutId": rollout.id},
     )
 
 

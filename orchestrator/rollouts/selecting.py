@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.versions import is_older
-from orchestrator.rollouts.records import Item, Share, Skip, Skipped, Spec, StageSpec, TenantOutcome
-from orchestrator.tenants.records import TenantState
+from orchestrator.rollouts.records import Item, Repairs, Share, Skip, Skipped, Spec, StageSpec, TenantOutcome
+from orchestrator.tenants.records import TenantInBrief, TenantState
 
 MAX_NAMED = 20
 """The maximum number of skipped tenants that are named per reason."""
@@ -18,15 +18,8 @@ _BUSY = frozenset({TenantState.PROVISIONING, TenantState.UPDATING, TenantState.D
 _SERVED = frozenset({TenantState.READY, TenantState.UPDATE_FAILED})
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """The properties of a tenant that decide whether it is selected."""
-
-    tenant: TenantId
-    state: TenantState
-    version: str | None
-    pinned_version: str | None
-    labels: Mapping[str, str]
+Candidate = TenantInBrief
+"""A tenant that may be selected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +27,8 @@ class Selected:
     items: Sequence[Item]
     """The tenants to move, in the order of their turns."""
     skipped: Mapping[Skip, Skipped]
+    repairs: Repairs | None = None
+    """The tenants among ``items`` that are at their target version already. Their last update failed."""
 
 
 @dataclass(slots=True)
@@ -57,7 +52,8 @@ def select(spec: Spec, version: str, fleet: Iterable[Candidate]) -> Selected:
     found: set[TenantId] = set()
     items: list[Item] = []
     # A tenant that changes state while the fleet is being read may be listed twice: the later entry counts.
-    for tenant in {candidate.tenant: candidate for candidate in fleet}.values():
+    candidates = {candidate.tenant: candidate for candidate in fleet}
+    for tenant in candidates.values():
         if requested is not None and tenant.tenant not in requested:
             continue
         found.add(tenant.tenant)
@@ -70,7 +66,8 @@ def select(spec: Spec, version: str, fleet: Iterable[Candidate]) -> Selected:
             skipped.add(tenant.tenant, reason)
     for unknown in (requested or frozenset()) - found:
         skipped.add(unknown, Skip.UNKNOWN)
-    return Selected(_take(spec.share, in_order(items, version)), skipped.summary())
+    taken = _take(spec.share, in_order(items, version))
+    return Selected(taken, skipped.summary(), _repairs(taken, candidates))
 
 
 def select_for_undo(
@@ -134,7 +131,17 @@ def _select_these(
             items.append(item)
         else:
             skipped.add(item.tenant, reason)
-    return Selected(_take(spec.share, in_order(items, spec.version or "")), skipped.summary())
+    taken = _take(spec.share, in_order(items, spec.version or ""))
+    return Selected(taken, skipped.summary(), _repairs(taken, fleet))
+
+
+def _repairs(items: Iterable[Item], fleet: Mapping[TenantId, Candidate]) -> Repairs | None:
+    names = sorted(item.tenant.value for item in items if _needs_repair(fleet[item.tenant], item.version))
+    return Repairs(len(names), tuple(names[:MAX_NAMED])) if names else None
+
+
+def _needs_repair(tenant: Candidate, version: str) -> bool:
+    return tenant.version == version and tenant.state is TenantState.UPDATE_FAILED
 
 
 def skip_reason(
@@ -161,7 +168,8 @@ def skip_reason(
     if state is TenantState.PROVISIONING:
         at = None  # The tenant's row may still have the version from before the tenant was deleted.
     updating = state is TenantState.UPDATING
-    if at == version and not updating:
+    # After a failed update, an update to the tenant's own version repairs its stack.
+    if at == version and not updating and state is not TenantState.UPDATE_FAILED:
         return Skip.CURRENT
     if pinned_to not in (None, version):
         return Skip.PINNED

@@ -30,6 +30,7 @@ from orchestrator.rollouts.selecting import (
 )
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.records import Attempt, Operation
+from orchestrator.tenants.selections import no_such_tenants, unknown_labels
 
 if TYPE_CHECKING:
     from orchestrator.rollouts.ports import RolloutLedger
@@ -49,6 +50,24 @@ class TenantSelector:
     """The executions of the tenants' own updates."""
 
     def select(self, spec: Spec) -> Selected | Refused:
+        selected = self._select(spec)
+        return self._mistake(spec, selected) or selected if isinstance(selected, Selected) else selected
+
+    def _mistake(self, spec: Spec, selected: Selected) -> Refused | None:
+        """The refusal of a spec that names tenants or labels that do not exist."""
+        unknown = selected.skipped.get(Skip.UNKNOWN) if spec.tenants is not None else None
+        if unknown is None and (selected.items or not spec.labels):
+            return None
+        # The fleet is listed for the message, and only then.
+        fleet = self._finder.list_once()
+        if unknown is not None:
+            there = [tenant.value for tenant in fleet]
+            return Refused(Refusal.UNKNOWN_SELECTION, no_such_tenants(unknown.tenants, there))
+        if message := unknown_labels(spec.labels, [candidate.labels for candidate in fleet.values()]):
+            return Refused(Refusal.UNKNOWN_SELECTION, message)
+        return None
+
+    def _select(self, spec: Spec) -> Selected | Refused:
         if spec.retry:
             to_retry = [each for each in self.ledger.outcomes(spec.retry) if _needs_retry(each)]
             return self._select_of(select_for_retry, spec, to_retry)

@@ -15,8 +15,10 @@ Requests of platforms:
 Requests of operators:
 
 9. :mod:`orchestrator.tenants.admission`        which operation may run on which tenant, as a pure function
-10. :mod:`orchestrator.tenants.lifecycle`       create, upgrade, retry, delete and pin a tenant
-11. :mod:`orchestrator.tenants.fleet`           the details of one tenant, and the list of all tenants
+10. :mod:`orchestrator.tenants.lifecycle`       create, upgrade, retry, delete, label and pin a tenant;
+    :mod:`orchestrator.tenants.order_messages`  has its longer messages
+11. :mod:`orchestrator.tenants.fleet`           the details of one tenant, and the list of all tenants;
+    :mod:`orchestrator.tenants.selections`      finds ids and labels that no tenant has
 
 Requests of other teams' stacks:
 
@@ -33,20 +35,21 @@ The steps of the state machines:
 19. :mod:`orchestrator.tenants.outcomes`         the possible outcomes of each step
 20. :mod:`orchestrator.tenants.stack_status`     what each CloudFormation stack status means for a tenant
 21. :mod:`orchestrator.tenants.own_stack`        which stack belongs to the tenant
-22. :mod:`orchestrator.tenants.tenant_stack`     the steps on a stack: review, start, await, inspect
+22. :mod:`orchestrator.tenants.tenant_stack`     the steps on a stack: review, start, inspect
 23. :mod:`orchestrator.tenants.creating`, :mod:`orchestrator.tenants.updating`, :mod:`orchestrator.tenants.deleting`:
     these steps for each operation
-24. :mod:`orchestrator.tenants.reviews`          reviews of updates that are kept for other tenants
-25. :mod:`orchestrator.tenants.queue_metadata`   the queue that the tenant's stack itself reports
-26. :mod:`orchestrator.tenants.changes`          entries of the history for changes outside operations
+24. :mod:`orchestrator.tenants.awaiting`         waiting for a stack, with a task token
+25. :mod:`orchestrator.tenants.reviews`          reviews of updates that are kept for other tenants
+26. :mod:`orchestrator.tenants.queue_metadata`   the queue that the tenant's stack itself reports
+27. :mod:`orchestrator.tenants.changes`          entries of the history for changes outside operations
 
 The writes to a tenant's rows:
 
-27. :mod:`orchestrator.tenants.writes`                 a transition as data: writes to rows, with conditions
-28. :mod:`orchestrator.tenants.operation_rows`         the rows that an operation writes
-29. :mod:`orchestrator.tenants.operation_transitions`  the rules for an operation's writes
-30. :mod:`orchestrator.tenants.metadata_transitions`   the rules for changes of the metadata outside operations
-31. :mod:`orchestrator.tenants.ledger`                 reads the records, computes the transition, applies it
+28. :mod:`orchestrator.tenants.writes`                 a transition as data: writes to rows, with conditions
+29. :mod:`orchestrator.tenants.operation_rows`         the rows that an operation writes
+30. :mod:`orchestrator.tenants.operation_transitions`  the rules for an operation's writes
+31. :mod:`orchestrator.tenants.metadata_transitions`   the rules for changes of the metadata outside operations
+32. :mod:`orchestrator.tenants.ledger`                 reads the records, computes the transition, applies it
 
 :mod:`orchestrator.tenants.ports` has the interfaces that these modules need from the outside.
 """

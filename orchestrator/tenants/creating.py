@@ -23,12 +23,12 @@ def start(
         # response to a call is lost, the stack is found by its name.
         moment = f"{clock.now():%Y%m%d%H%M%S%f}"
         created = stacks.create(run.tenant, release=release, client_token=f"{token}-create-{moment}")
-        return Started(created) if created else Again("another request has just created the stack")
+        return Started(created, requested=True) if created else Again("another request has just created the stack")
     if stack.status == DELETING:
         return Clearing(stack.stack_id)
     if condition(stack.status) is StackCondition.CREATION_FAILED:
         stacks.delete(stack.stack_id, client_token=f"{token}-delete-{stack.stack_id.rpartition('/')[2]}")
-        return Clearing(stack.stack_id)
+        return Clearing(stack.stack_id, requested=True)
     return Started(stack.stack_id)
 
 

@@ -13,7 +13,7 @@ from orchestrator.releases.template_contract import DEAD_LETTER_QUEUE, OUTBOUND_
 from orchestrator.tenants.creating import DELETING, broken
 from orchestrator.tenants.names import LEGACY_PREFIXES_SETTING, Names
 from orchestrator.tenants.outcomes import Again, Draining, Empty, GaveUp, Gone, Started, Working
-from orchestrator.tenants.own_stack import has_unknown_stack, own_stack, recorded_stack
+from orchestrator.tenants.own_stack import has_unknown_stack, own_stack_by, recorded_stack
 from orchestrator.tenants.ports import Queues, Stack, Stacks, TenantReader, UnfinishedWork
 from orchestrator.tenants.records import Messages, Metadata, Queue, Run
 from orchestrator.tenants.stack_status import StackCondition, condition
@@ -54,8 +54,8 @@ def check_messages(
     Unfinished work outside the queues counts as messages, but nobody can finish it while the tenant is withdrawn. So
     the delete does not wait for it.
     """
-    now = clock.now()
-    reason = why_not_adopted(reader.metadata(run.tenant), stacks.names, queues)
+    now, metadata = clock.now(), reader.metadata(run.tenant)
+    reason = why_not_adopted(metadata, stacks.names, queues)
     if reason is not None:
         return GaveUp(reason)
     if run.request.force:
@@ -65,7 +65,7 @@ def check_messages(
             f"Tenant {run.tenant} still has unfinished work: {describe_messages(elsewhere)}. Nothing was deleted. "
             "Finish it, or force the deletion."
         )
-    counted = _counted_for(run, reader, stacks, queues)
+    counted = _counted_for(run, metadata, stacks, queues)
     if not counted:
         return Empty(empty_since, now)
     held = _not_empty(counted)
@@ -116,14 +116,13 @@ def unfinished_work(tenant: TenantId, work: UnfinishedWork) -> dict[str, Message
     return _not_empty({name: Messages(number, 0, 0) for name, number in work.unfinished(tenant).items()})
 
 
-def _counted_for(run: Run, reader: TenantReader, stacks: Stacks, queues: Queues) -> dict[str, Messages]:
+def _counted_for(run: Run, metadata: Metadata | None, stacks: Stacks, queues: Queues) -> dict[str, Messages]:
     """The messages in those of the tenant's queues that exist, even if the inbound queue is gone."""
-    metadata = reader.metadata(run.tenant)
     inbound, outbound = (metadata.queue, metadata.outbound_queue) if metadata else (None, None)
     stack = None
     if inbound is None:
         # An earlier delete has removed the queue from the metadata, and then failed.
-        stack = own_stack(run.tenant, reader=reader, stacks=stacks)
+        stack = own_stack_by(metadata, run.tenant, stacks)
         inbound = stack.queue if stack else None
     counted = _counted(inbound, outbound, queues)
     recorded = recorded_stack(metadata)
@@ -132,7 +131,7 @@ def _counted_for(run: Run, reader: TenantReader, stacks: Stacks, queues: Queues)
         return counted
     # Either the inbound queue is gone, so its dead-letter queue cannot be found through it. Or an earlier system made
     # the stack, and its template may have queues that no row names. CloudFormation lists all queues.
-    stack = stack or own_stack(run.tenant, reader=reader, stacks=stacks)
+    stack = stack or own_stack_by(metadata, run.tenant, stacks)
     listed = stacks.queues(stack.stack_id) if stack else {}
     known = {queue.arn for queue in (inbound, outbound) if queue}
     others = {_NAMES.get(name, name): queue.url for name, queue in listed.items() if queue.arn not in known}
@@ -181,7 +180,7 @@ def start(
     if not is_counted and not run.request.force:
         return Again("the messages have to be counted again first")
     stacks.delete(stack.stack_id, client_token=f"{_token(run)}-{failed + 1}")
-    return Started(stack.stack_id)
+    return Started(stack.stack_id, requested=True)
 
 
 def inspect(stack: Stack | None) -> Gone | Working | Again:

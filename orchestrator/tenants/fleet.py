@@ -31,7 +31,10 @@ LISTED_STATES = tuple(state for state in TenantState if state is not TenantState
 """The order in which tenants are listed. Deleted tenants are listed only on request."""
 
 PAGE_SIZE = 100
+MAX_EXAMINED = 1_000
+"""The maximum number of tenants that one page of a list by labels or pin looks at. The index has no such filters."""
 HISTORY_PAGE_SIZE = 100
+_BATCH = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +112,20 @@ def list_tenants(
     *,
     state: TenantState | None = None,
     version: str | None = None,
+    labels: Mapping[str, str] | None = None,
+    pinned: bool | None = None,
     cursor: str | None = None,
     limit: int = PAGE_SIZE,
 ) -> Page:
-    """One page of tenants, ordered by state, version and id."""
+    """One page of tenants, ordered by state, version and id.
+
+    With ``labels`` or ``pinned``, a page may have fewer tenants than the limit, even none, and yet a cursor.
+    """
     states = (state,) if state else LISTED_STATES
     first, after = _position(cursor, states, version) if cursor else (states[0], None)
+    if labels or pinned is not None:
+        remaining = states[states.index(first) :]
+        return _filtered(reader, remaining, after, version, labels=labels or {}, pinned=pinned, limit=limit)
     found: list[ListedTenant] = []
     for each in states[states.index(first) :]:
         # One tenant more than requested shows whether there is a next page.
@@ -124,6 +135,37 @@ def list_tenants(
             last = found[limit - 1]
             return Page(found[:limit], _cursor(last, version))
     return Page(found, None)
+
+
+def _filtered(
+    reader: FleetReader,
+    states: Sequence[TenantState],
+    after: str | None,
+    version: str | None,
+    *,
+    labels: Mapping[str, str],
+    pinned: bool | None,
+    limit: int,
+) -> Page:
+    found: list[ListedTenant] = []
+    examined = 0
+    for state in states:
+        while batch := reader.tenants_in(state, version=version, after=after, limit=_BATCH):
+            for listed in batch:
+                examined += 1
+                if _has_labels(listed, labels) and pinned in (None, listed.pinned_version is not None):
+                    found.append(listed)
+                if len(found) == limit or examined == MAX_EXAMINED:
+                    return Page(found, _cursor(listed, version))
+            if len(batch) < _BATCH:
+                break
+            after = batch[-1].position
+        after = None
+    return Page(found, None)
+
+
+def _has_labels(listed: ListedTenant, labels: Mapping[str, str]) -> bool:
+    return all(listed.labels.get(name) == value for name, value in labels.items())
 
 
 def _cursor(last: ListedTenant, version: str | None) -> str:

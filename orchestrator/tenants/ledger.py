@@ -14,7 +14,7 @@ from orchestrator.releases.records import Release
 from orchestrator.tenants import metadata_transitions, operation_transitions
 from orchestrator.tenants.changes import description
 from orchestrator.tenants.operation_rows import has_recorded
-from orchestrator.tenants.ports import Pin, Publication, SeenTenant, Stack, TenantRows
+from orchestrator.tenants.ports import LabelEdit, Pin, Publication, SeenTenant, Stack, TenantRows
 from orchestrator.tenants.records import (
     Attempt,
     Lock,
@@ -71,6 +71,12 @@ class Ledger:
     def remember_token(self, run: Run, task_token: str) -> None:
         self._apply(run, operation_transitions.stored_with_lock(run, task_token=task_token))
 
+    def remember_started(self, run: Run, task_token: str, *, stack_id: str, outcome: str) -> None:
+        stored = operation_transitions.stored_with_lock(
+            run, task_token=task_token, started_stack=stack_id, started_as=outcome
+        )
+        self._apply(run, stored)
+
     def remember_change_set(self, run: Run, change_set: str) -> None:
         self._apply(run, operation_transitions.stored_with_lock(run, change_set=change_set))
 
@@ -108,29 +114,30 @@ class Ledger:
         self,
         tenant: TenantId,
         *,
-        labels: Mapping[str, str] | None,
+        labels: Mapping[str, str] | LabelEdit | None,
         pin: Pin,
         request: Request,
         at: datetime,
         asked_for: Attempt | None = None,
         only_if: SeenTenant | None = None,
-    ) -> bool:
+    ) -> RecordedChange | None:
         for _ in range(_ROUNDS):
             metadata = self._rows.metadata(tenant)
             if asked_for is None and (metadata is None or metadata.withdrawn_by):
-                return False
+                return None
             if only_if is not None and not only_if.holds_for(metadata):
-                return False
-            change = description(tenant, metadata, labels=labels, pin=pin, request=request, at=at)
+                return None
+            wanted = labels.applied_to(metadata.labels if metadata else {}) if isinstance(labels, LabelEdit) else labels
+            change = description(tenant, metadata, labels=wanted, pin=pin, request=request, at=at)
             changes = change.before != change.after
             # Empty labels are recorded the first time, so that a create that is waiting does not set its own labels.
-            has_labels_recorded = labels is None or (metadata is not None and metadata.labelled)
+            has_labels_recorded = wanted is None or (metadata is not None and metadata.labelled)
             if asked_for is None and not changes and has_labels_recorded:
-                return True
+                return change
             described = metadata_transitions.described(
                 tenant,
                 metadata,
-                labels=labels,
+                labels=wanted,
                 pin=pin,
                 at=at,
                 asked_for=asked_for,
@@ -138,7 +145,7 @@ class Ledger:
                 change=change if changes else None,
             )
             if self._rows.apply(described):
-                return True
+                return change
         raise Unsettled(
             f"Tenant {tenant}: its labels or pin were not changed, because others kept changing them at the same time. "
             "Send the request again."

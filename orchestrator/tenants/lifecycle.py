@@ -1,4 +1,4 @@
-"""The requests of operators: create, upgrade, retry, delete, pin and unpin a tenant.
+"""The requests of operators: create, upgrade, retry, delete, label, pin and unpin a tenant.
 
 As in getQueue, starting an execution is crash-safe: its name is deterministic, and its first step takes the tenant's
 lock. The same request twice starts one execution.
@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from orchestrator.common.errors import Unsettled
+from orchestrator.common.errors import InvalidRequest, Unsettled
+from orchestrator.common.input_limits import MAX_LABELS
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import Clock
 from orchestrator.common.versions import order
@@ -19,14 +20,16 @@ from orchestrator.releases.published import fingerprint
 from orchestrator.releases.records import Release
 from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
 from orchestrator.tenants.admission import Refusal, Refused, refusal, tenant_deleted, unknown_release, unknown_tenant
-from orchestrator.tenants.decisions import FleetFull, Limited, TooManyCreates, version_to_create
+from orchestrator.tenants.decisions import version_to_create
 from orchestrator.tenants.deleting import describe_messages, messages_of, unfinished_work, why_not_adopted
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.operations import is_dead
+from orchestrator.tenants.order_messages import changes_of, refused_by, without_stack
 from orchestrator.tenants.own_stack import has_unknown_stack, why_out_of_reach
 from orchestrator.tenants.ports import (
     CreateLimits,
     Executions,
+    LabelEdit,
     Pin,
     Queues,
     SeenTenant,
@@ -42,6 +45,7 @@ from orchestrator.tenants.records import (
     Messages,
     Metadata,
     Operation,
+    RecordedChange,
     Request,
     Status,
     TenantState,
@@ -62,12 +66,21 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """The tenant is already in the requested state, or only its labels or pin were changed."""
+    """The tenant is already in the requested state."""
 
     reason: str
 
 
-OrderResult = Accepted | Unchanged | Refused
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """The labels or the pin of the tenant were changed, which needs no operation."""
+
+    reason: str
+    before: Mapping[str, object]
+    after: Mapping[str, object]
+
+
+OrderResult = Accepted | Changed | Unchanged | Refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,24 +221,37 @@ class Lifecycle:
         ]
         return any(self.executions.find_running(attempt) for attempt in attempts)
 
-    def pin(self, tenant: TenantId, version: str, request: Request) -> Unchanged | Refused:
+    def label(self, tenant: TenantId, edit: LabelEdit, request: Request) -> Changed | Unchanged | Refused:
+        """Set and remove single labels of the tenant. The others stay."""
+        metadata = self.reader.metadata(tenant)
+        after = edit.applied_to(metadata.labels if metadata else {})
+        if len(after) > MAX_LABELS:
+            raise InvalidRequest(f"Tenant {tenant} would have {len(after)} labels; at most {MAX_LABELS} are allowed.")
+        shown = ", ".join(f"{name}={value}" for name, value in sorted(after.items()))
+        result = f"Tenant {tenant} has {f'the labels {shown}' if shown else 'no labels'}."
+        return self._set(tenant, edit, Pin(), request, result)
+
+    def pin(self, tenant: TenantId, version: str, request: Request) -> Changed | Unchanged | Refused:
         """Pin the tenant to the release. This does not update the tenant, but limits its updates to that release."""
         if self.releases.release(version) is None:
             return unknown_release(tenant, version)
-        return self._set_pin(tenant, Pin(version), request, f"Tenant {tenant} is pinned to version {version}")
+        return self._set(tenant, None, Pin(version), request, f"Tenant {tenant} is pinned to version {version}.")
 
-    def unpin(self, tenant: TenantId, request: Request) -> Unchanged | Refused:
-        return self._set_pin(tenant, Pin(lift=True), request, f"Tenant {tenant} is not pinned")
+    def unpin(self, tenant: TenantId, request: Request) -> Changed | Unchanged | Refused:
+        return self._set(tenant, None, Pin(lift=True), request, f"Tenant {tenant} is not pinned.")
 
-    def _set_pin(self, tenant: TenantId, pin: Pin, request: Request, result: str) -> Unchanged | Refused:
+    def _set(
+        self, tenant: TenantId, labels: LabelEdit | None, pin: Pin, request: Request, result: str
+    ) -> Changed | Unchanged | Refused:
         metadata, audits = self.reader.metadata(tenant), self.reader.audits(tenant)
         if is_deleted(audits):
             return tenant_deleted(tenant)
         if metadata is None:
             return unknown_tenant(tenant)
-        if not self.descriptions.describe(tenant, labels=None, pin=pin, request=request, at=self.clock.now()):
+        change = self.descriptions.describe(tenant, labels=labels, pin=pin, request=request, at=self.clock.now())
+        if change is None:
             return _busy(tenant, self.reader.lock(tenant))
-        return Unchanged(f"{result}. It is at version {metadata.version}." if metadata.version else f"{result}.")
+        return _described(change, f"{result} It is at version {metadata.version}." if metadata.version else result)
 
     def _describe(
         self, tenant: TenantId, metadata: Metadata, request: Request, *, unpin: bool, only_if: SeenTenant | None
@@ -235,12 +261,14 @@ class Lifecycle:
         pin = Pin(request.pin, lift=unpin)
         if request.labels is None and pin == Pin():
             return Unchanged(exists)
-        described = self.descriptions.describe(
+        change = self.descriptions.describe(
             tenant, labels=request.labels, pin=pin, request=request, at=self.clock.now(), only_if=only_if
         )
-        if not described:
+        if change is None:
             return _busy(tenant, self.reader.lock(tenant))
-        return Unchanged(" ".join([exists, *_changes(tenant, metadata, request, unpin=unpin)]))
+        if change.before == change.after:
+            return Unchanged(f"{exists} Its labels and its pin are as requested.")
+        return _described(change, " ".join([exists, *changes_of(tenant, metadata, request, unpin=unpin)]))
 
     def _order(
         self,
@@ -301,7 +329,7 @@ class Lifecycle:
     def _limited(self, tenant: TenantId, audits: Sequence[Audit]) -> Refused | None:
         is_new = not audits or is_deleted(audits)
         limited = self.limits.check(tenant, is_new=is_new, caller=self.counted_for)
-        return _refused_by(limited, tenant) if limited else None
+        return refused_by(limited, tenant) if limited else None
 
     def _record_create(
         self, attempt: Attempt, description: Description, request: Request, only_if: SeenTenant | None
@@ -312,7 +340,7 @@ class Lifecycle:
         it. If getQueue has started a create before, that create keeps these labels, and is refused if its version is
         not the pin.
         """
-        return self.descriptions.describe(
+        change = self.descriptions.describe(
             attempt.tenant,
             labels=description.labels,
             pin=description.pin,
@@ -321,6 +349,7 @@ class Lifecycle:
             asked_for=attempt,
             only_if=only_if,
         )
+        return change is not None
 
     def _refusal(
         self, attempt: Attempt, request: Request, metadata: Metadata | None, audits: Sequence[Audit]
@@ -352,7 +381,7 @@ class Lifecycle:
         if refused or attempt.operation is not Operation.UPDATE or metadata is None:
             return refused
         if has_unknown_stack(metadata, self.names):
-            return _without_stack(tenant)
+            return without_stack(tenant)
         # After a failed update, an update to the tenant's own version repairs its stack.
         is_at_target = metadata.version == attempt.version and state_of(metadata, audits) is TenantState.READY
         if is_at_target and not self._would_change_stack(metadata, release):
@@ -371,44 +400,10 @@ class Lifecycle:
         return made_from not in (None, metadata.deployed)
 
 
-def _changes(tenant: TenantId, metadata: Metadata, request: Request, *, unpin: bool) -> list[str]:
-    """The sentences about what a create has changed of a tenant that exists."""
-    changes = [] if request.labels is None else ["Its labels are recorded."]
-    if unpin:
-        changes.append("It is no longer pinned.")
-    elif request.pin and request.pin == metadata.version:
-        changes.append("It is now pinned to that version.")
-    elif request.pin:
-        changes.append(f"It is now pinned to version {request.pin}. Update it: berth upgrade {tenant}")
-    return changes
-
-
-def _without_stack(tenant: TenantId) -> Refused:
-    return Refused(
-        Refusal.NOT_ADOPTED,
-        f"Tenant {tenant} is from before Berth, and the stack of its queue is not recorded. The tenant is served, but "
-        "it was not upgraded. Adopt it: berth adopt. If no stack has the queue, the tenant has to be deleted and "
-        "created again: see A fleet from before Berth in the runbook.",
-    )
-
-
-def _refused_by(limited: Limited, tenant: TenantId) -> Refused:
-    match limited:
-        case FleetFull(tenants, limit):
-            return Refused(
-                Refusal.FLEET_FULL,
-                f"Tenant {tenant} was not created: there are {tenants} tenants, and the maximum is {limit} "
-                "(berth:maxTenants). Delete tenants that nobody needs, or deploy with a higher maximum, up to the "
-                "account's quota of stacks. See the quota: berth doctor",
-                {"tenants": tenants, "maxTenants": limit},
-            )
-        case TooManyCreates(limit, seconds):
-            return Refused(
-                Refusal.TOO_MANY_CREATES,
-                f"Tenant {tenant} was not created yet: {limit} creates were started within a minute, which is the "
-                f"maximum per caller (berth:createsPerMinute). Send the request again in {seconds} seconds.",
-                {"retryAfterSeconds": seconds},
-            )
+def _described(change: RecordedChange, result: str) -> Changed | Unchanged:
+    if change.before == change.after:
+        return Unchanged(result)
+    return Changed(result, change.before, change.after)
 
 
 def _next_attempt(

@@ -7,9 +7,9 @@ tenants applies to operators.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from orchestrator.common.callers import counted_as
 from orchestrator.tenants.decisions import FleetFull, Limited, TooManyCreates
@@ -21,18 +21,15 @@ if TYPE_CHECKING:
 
 WINDOW = timedelta(minutes=1)
 COUNT_MAX_AGE = timedelta(minutes=1)
-"""How long a count of the tenants is used before the tenants are counted again.
+"""How old a count may be for refusing the creates of platforms and of other teams' stacks.
 
-Creates within this time may exceed the maximum. Their number is bounded by each caller's rate, and the default maximum
-is well below the quota of an account.
+If the fleet seems full, the tenants are counted at most this often, however many callers ask. A tenant that was deleted
+makes room after this time. Creates within this time may exceed the maximum. Their number is bounded by each caller's
+rate, and the default maximum is well below the quota of an account.
 """
 
-MAX_ORDERS_PER_COUNT = 1_000
-"""An upper bound of the creates that operators can start while a count is used: the API allows fewer requests.
-
-If the count is further below the maximum than this, it is not repeated for operators' creates. Closer to the maximum it
-is repeated for each create, so that an operator who has deleted tenants can create others at once.
-"""
+KEPT_COUNT_MAX_AGE = timedelta(hours=4)
+"""The scheduled reconciliation counts the tenants more often than this. If it does not run, creates count them."""
 
 TENANT_QUEUE_RESOURCES = "Custom::TenantQueue"
 """The caller for which the creates of all other teams' stacks are counted together. The stacks' names cannot be
@@ -72,7 +69,7 @@ class Limits:
     """``None`` if creates are not counted by caller."""
 
     def check(self, tenant: TenantId, *, is_new: bool, caller: str | None) -> Limited | None:
-        # The maximum number of tenants is checked first, because that check writes nothing.
+        # The maximum number of tenants is checked first, so that a full fleet counts nothing for the caller.
         if is_new and (tenants := self.count_tenants()) >= self.max_tenants:
             # The caller may be polling for a create that was started below the maximum and has not begun yet.
             started = self.rate is not None and caller is not None and self.rate.has_just_started(tenant, caller)
@@ -89,23 +86,58 @@ class Unlimited:
         return None
 
 
-class CachedTenantCount:
-    """The number of tenants. It is counted again if the last count is too old, or is at least ``doubted``."""
+@dataclass(frozen=True, slots=True)
+class TenantCount:
+    """The number of tenants when they were last counted, and the number of creates that were started since."""
 
-    def __init__(self, count_tenants: Callable[[], int], clock: Clock, *, doubted: int | None = None) -> None:
-        self._count_tenants = count_tenants
-        self._clock = clock
-        self._doubted = doubted
-        self._counted: tuple[datetime, int] | None = None
+    started: int
+    """It may be too high: a caller that repeats its request before the create begins is counted again."""
+    counted: int | None = None
+    """``None`` if the tenants were never counted."""
+    at: datetime | None = None
+    """When the tenants were counted."""
+
+
+class TenantCounts(Protocol):
+    """One count of the tenants that all functions share."""
+
+    def start(self, creates: int) -> TenantCount:
+        """Add creates to those that were started since the tenants were counted, and return the count."""
+
+    def keep(self, tenants: int, at: datetime, *, seen: TenantCount) -> None:
+        """Replace the count. Creates that were started after it was ``seen`` still count as started.
+
+        Nothing is replaced if another function has replaced the count since it was seen.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class KeptTenantCount:
+    """The number of tenants, for a create that is about to be started.
+
+    DynamoDB cannot count without reading, so the tenants are counted only if the kept count, and the creates that were
+    started since, reach the maximum. Deleted tenants are subtracted by the next count. So the kept count is too high
+    rather than too low, except for creates that had not begun when the tenants were counted.
+    """
+
+    count_tenants: Callable[[], int]
+    kept: TenantCounts
+    clock: Clock
+    max_tenants: int
+    max_age: timedelta = COUNT_MAX_AGE
+    """How old a count may be that refuses a create. Operators may use the room of a deleted tenant at once."""
 
     def __call__(self) -> int:
-        now = self._clock.now()
-        if self._counted is None or now - self._counted[0] >= COUNT_MAX_AGE or self._is_doubted(self._counted[1]):
-            self._counted = now, self._count_tenants()
-        return self._counted[1]
-
-    def _is_doubted(self, count: int) -> bool:
-        return self._doubted is not None and count >= self._doubted
+        now, seen = self.clock.now(), self.kept.start(1)
+        if seen.counted is not None and seen.at is not None:
+            age, at_most = now - seen.at, seen.counted + seen.started - 1
+            if age < KEPT_COUNT_MAX_AGE and at_most < self.max_tenants:
+                return at_most
+            if age < self.max_age:
+                return seen.counted
+        tenants = self.count_tenants()
+        self.kept.keep(tenants, now, seen=replace(seen, started=seen.started - 1))
+        return tenants
 
 
 def _minute(moment: datetime) -> datetime:

@@ -283,7 +283,8 @@ def published(run: Run, publication: Publication, at: datetime) -> Transition:
         "listed_state": TenantState.READY,
         "listed_version": publication.version,
     }
-    clears = ["withdrawn_by", "root_cause", "asked_for", "asked_for_at", "last_version"]
+    # The request of another create stays, which may still wait for the lock: until it begins, the tenant is busy.
+    clears = ["withdrawn_by", "root_cause", "last_version"]
     if run.attempt.operation is Operation.UPDATE:
         clears.append("outbound_queue")
     for name in ("deployed", "stack_changed_at"):

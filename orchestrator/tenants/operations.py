@@ -101,7 +101,8 @@ def begin(
             )
         return Busy(holder.run.execution)
 
-    audits, metadata = reader.audits(run.tenant), reader.metadata(run.tenant)
+    records = reader.records(run.tenant)
+    audits, metadata = records.audits, records.metadata
     refused = refusal(attempt, run.request, asked_at=run.asked_at, metadata=metadata, audits=audits, release=release)
     if refused:
         return GaveUp(refused.reason)

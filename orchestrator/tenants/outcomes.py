@@ -65,6 +65,8 @@ class Started:
     """CloudFormation is changing the stack, or the existing stack needs no change."""
 
     stack_id: str
+    requested: bool = field(default=False, compare=False)
+    """True if this step has requested the change. Otherwise it may have ended already."""
     outcome = "started"
 
 
@@ -73,6 +75,8 @@ class Clearing:
     """The stack must first be deleted after a failed creation, or roll back a failed update."""
 
     stack_id: str
+    requested: bool = field(default=False, compare=False)
+    """As for :class:`Started`."""
     outcome = "clearing"
 
 
@@ -129,6 +133,20 @@ class Done:
     changed_at: datetime | None = field(default=None, compare=False)
     """When CloudFormation last created or updated the stack, if known."""
     outcome = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The execution waits with its task token for CloudFormation's event. No Choice reads this outcome."""
+
+    outcome = "waiting"
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """CloudFormation is not changing the stack, so there is nothing to wait for. The stack is inspected next."""
+
+    outcome = "settled"
 
 
 Inspection = Done | Gone | NotReady | Working | Reviewing | Again | GaveUp

@@ -12,12 +12,16 @@ from orchestrator.tenants.stack_status import StackCondition, condition
 
 
 def own_stack(tenant: TenantId, *, reader: TenantReader, stacks: Stacks) -> Stack | None:
-    """The tenant's stack, if it exists.
+    """The tenant's stack, if it exists. See :func:`own_stack_by`."""
+    return own_stack_by(reader.metadata(tenant), tenant, stacks)
+
+
+def own_stack_by(metadata: Metadata | None, tenant: TenantId, stacks: Stacks) -> Stack | None:
+    """The tenant's stack, if it exists, by the tenant's metadata.
 
     Raises :class:`StackNotOurs` if somebody else's stack has the tenant's stack name, and :class:`StackOutOfReach` if
     this deployment has no permission for the recorded stack.
     """
-    metadata = reader.metadata(tenant)
     if reason := why_out_of_reach(metadata, stacks.names):
         raise StackOutOfReach(reason)
     stack = find_stack(tenant, metadata, stacks)

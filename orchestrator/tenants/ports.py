@@ -3,7 +3,7 @@ memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, auto
@@ -24,6 +24,7 @@ from orchestrator.tenants.records import (
     Request,
     RootCause,
     Run,
+    TenantInBrief,
     TenantRecords,
     TenantState,
     UnreadableEntry,
@@ -88,8 +89,8 @@ class Executions(Protocol):
     def how_it_ended(self, execution: str) -> str:
         """The end of a sentence that begins with "The execution": ``was aborted (by ada)``."""
 
-    def wake(self, task_token: str) -> bool:
-        """Resume a waiting execution. ``False`` if it is no longer waiting."""
+    def wake(self, task_token: str, result: Mapping[str, object] | None = None) -> bool:
+        """Resume a waiting execution with this result of its state. ``False`` if it is no longer waiting."""
 
 
 class UnfinishedWork(Protocol):
@@ -114,12 +115,12 @@ class TenantReader(Protocol):
 
     def lock(self, tenant: TenantId) -> Lock | None: ...
 
+    def records(self, tenant: TenantId) -> TenantRecords:
+        """Metadata, audits and lock, in one read."""
+
 
 class TenantRows(TenantReader, Protocol):
     """The rows of tenants, as :class:`orchestrator.tenants.ledger.Ledger` writes them."""
-
-    def records(self, tenant: TenantId) -> TenantRecords:
-        """Metadata, audits and lock, in one read."""
 
     def audit(self, attempt: Attempt) -> Audit | None:
         """The audit of the attempt's operation, which may have been written by another attempt."""
@@ -167,6 +168,9 @@ class OperationLedger(Protocol):
         """
 
     def remember_token(self, run: Run, task_token: str) -> None: ...
+
+    def remember_started(self, run: Run, task_token: str, *, stack_id: str, outcome: str) -> None:
+        """Store the task token, the stack that was started, and the outcome of that start with the lock."""
 
     def remember_change_set(self, run: Run, change_set: str) -> None:
         """Store the id of the run's change set with the lock."""
@@ -236,6 +240,18 @@ class Pin:
 
 
 @dataclass(frozen=True, slots=True)
+class LabelEdit:
+    """A change of some of a tenant's labels. It is applied to the labels that are there when it is written."""
+
+    sets: Mapping[str, str]
+    removes: Collection[str] = ()
+
+    def applied_to(self, labels: Mapping[str, str]) -> dict[str, str]:
+        kept = {name: value for name, value in labels.items() if name not in self.removes}
+        return {**kept, **self.sets}
+
+
+@dataclass(frozen=True, slots=True)
 class SeenTenant:
     """The metadata that a caller has read before it writes; ``None`` if there was none."""
 
@@ -259,18 +275,19 @@ class TenantDescriptions(Protocol):
         self,
         tenant: TenantId,
         *,
-        labels: Mapping[str, str] | None,
+        labels: Mapping[str, str] | LabelEdit | None,
         pin: Pin,
         request: Request,
         at: datetime,
         asked_for: Attempt | None = None,
         only_if: SeenTenant | None = None,
-    ) -> bool:
+    ) -> RecordedChange | None:
         """Set the given labels and pin, and append the change and its requester to the tenant's history.
 
-        Both happen in one transaction, and nothing is written if nothing changes. ``False`` if the tenant has no
-        metadata or a delete has withdrawn it, unless its create is about to be started as the attempt ``asked_for``.
-        ``False`` also if ``only_if`` is given and somebody has created the tenant, or requested its create, since then.
+        Both happen in one transaction, and nothing is written if nothing changes: the change that is returned then has
+        equal values before and after. ``None`` if the tenant has no metadata or a delete has withdrawn it, unless its
+        create is about to be started as the attempt ``asked_for``.
+        ``None`` also if ``only_if`` is given and somebody has created the tenant, or requested its create, since then.
         """
 
 
@@ -298,6 +315,8 @@ class FleetReader(Protocol):
         self, state: TenantState, *, version: str | None = None, after: str | None = None, limit: int
     ) -> Sequence[ListedTenant]:
         """Tenants in one state, and at ``version`` if given, in the order of their positions, from ``after`` on."""
+
+    def tenants_in_brief(self, state: TenantState) -> Iterable[TenantInBrief]: ...
 
     def versions_in_use(self) -> Mapping[str, Mapping[TenantState, int]]:
         """The number of tenants by version and state. The version of tenants without one is empty."""

@@ -256,6 +256,10 @@ class Lock:
     """Update: the fingerprint that the metadata had when the run began. The metadata has none during an update."""
     stack_changed_at: datetime | None = None
     """Update: the same for the time of the stack's last change."""
+    started_stack: str | None = None
+    """The id of the stack that the run has last started to change, or has found as it is."""
+    started_as: str | None = None
+    """The outcome of that start: ``started``, ``clearing`` or ``unchanged``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +279,17 @@ class Audit:
     """Delete: the execution of the explicit create that superseded the delete."""
     asked_at: datetime | None = None
     """The time of the operation's request. Rows from before 0.5.0 do not have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TenantInBrief:
+    """The properties of a tenant that decide whether a rollout moves it."""
+
+    tenant: TenantId
+    state: TenantState
+    version: str | None
+    pinned_version: str | None
+    labels: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,10 +108,14 @@ _FAILURE = {"anyOf": [_GAVE_UP, ERROR]}
 _STEP = Schema(object_of({"execution": _EXECUTION}, _OPERATION))
 _CHECK_STEP = Schema(object_of({"execution": _EXECUTION}, {"emptySince": {"type": ["string", "null"]}}))
 _START_STEP = Schema(
-    object_of({"execution": _EXECUTION}, {"lookedAt": TEXT, "emptySince": {"type": ["string", "null"]}})
+    object_of(
+        {"execution": _EXECUTION},
+        {"lookedAt": TEXT, "emptySince": {"type": ["string", "null"]}, "taskToken": SECRET},
+    )
 )
-_STACK_STEP = Schema(object_of({"execution": _EXECUTION, "stack": _STARTED}))
-_AWAIT_STEP = Schema(object_of({"execution": _EXECUTION, "stack": _STARTED, "taskToken": SECRET}))
+# Machines of 0.8.0 pass on the result of StartStack. Since then, it is kept with the lock.
+_STACK_STEP = Schema(object_of({"execution": _EXECUTION}, {"stack": _STARTED}))
+_AWAIT_STEP = Schema(object_of({"execution": _EXECUTION, "taskToken": SECRET}, {"stack": _STARTED}))
 _FINISH_STEP = Schema(object_of({"execution": _EXECUTION, "stack": _INSPECTED}))
 _FAILURE_STEP = Schema(object_of({"execution": _EXECUTION, "failure": _FAILURE}, _OPERATION))
 _SETTLE_STEP = Schema(
@@ -147,21 +151,25 @@ class CheckStep:
 class StartStep:
     run: Run
     looked_at: datetime | None
-    """Delete: when the tenant's queues were last found empty."""
+    """Delete: when the tenant's queues were last found empty, if a machine of 0.8.0 has a state that counts."""
     empty_since: datetime | None
-    """Update: since when every count has found the queues empty that the update removes."""
+    """Since when every count has found the queues empty that the step removes."""
+    task_token: str | None = None
+    """The state waits with this token. Machines of 0.8.0 send none: their next state waits."""
 
 
 @dataclass(frozen=True, slots=True)
 class StackStep:
     run: Run
-    started: Start
+    started: Start | None
+    """The result of StartStack, if a machine of 0.8.0 passes it on."""
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitStep:
     run: Run
-    started: Start
+    started: Start | None
+    """As for :class:`StackStep`."""
     task_token: str
 
 
@@ -228,7 +236,8 @@ def parse_check_step(event: object) -> CheckStep:
 def parse_start_step(event: object) -> StartStep:
     checked = valid(_START_STEP, event)
     run, looked_at = _run(checked), checked.get("lookedAt")
-    return StartStep(run, _moment(looked_at, "lookedAt") if looked_at else None, _empty_since(checked, run))
+    counted_at = _moment(looked_at, "lookedAt") if looked_at else None
+    return StartStep(run, counted_at, _empty_since(checked, run), checked.get("taskToken"))
 
 
 def _empty_since(checked: Mapping[str, Any], run: Run) -> datetime | None:
@@ -241,12 +250,12 @@ def _empty_since(checked: Mapping[str, Any], run: Run) -> datetime | None:
 
 def parse_stack_step(event: object) -> StackStep:
     checked = valid(_STACK_STEP, event)
-    return StackStep(_run(checked), _start(checked["stack"]))
+    return StackStep(_run(checked), _start(checked.get("stack")))
 
 
 def parse_await_step(event: object) -> AwaitStep:
     checked = valid(_AWAIT_STEP, event)
-    return AwaitStep(_run(checked), _start(checked["stack"]), checked["taskToken"])
+    return AwaitStep(_run(checked), _start(checked.get("stack")), checked["taskToken"])
 
 
 def parse_finish_step(event: object) -> FinishStep:
@@ -262,8 +271,10 @@ def parse_finish_step(event: object) -> FinishStep:
     return FinishStep(run, Done(stack["stackId"], queue, stack["version"], moment))
 
 
-def _start(result: Mapping[str, Any]) -> Start:
+def _start(result: Mapping[str, Any] | None) -> Start | None:
     """The outcome of StartStack, from its result."""
+    if result is None:
+        return None
     match result["outcome"]:
         case "started":
             return Started(result["stackId"])

@@ -14,7 +14,7 @@ from orchestrator.common.errors import InvalidRequest, Throttled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.admission import Refusal, Refused, is_owner, other_owner
 from orchestrator.tenants.confirming import how_it_ended, is_confirmed, is_undone
-from orchestrator.tenants.lifecycle import Accepted, Lifecycle, OrderResult, Unchanged
+from orchestrator.tenants.lifecycle import Accepted, Changed, Lifecycle, OrderResult, Unchanged
 from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
 from orchestrator.tenants.ports import SeenTenant, StackResources
 from orchestrator.tenants.records import (
@@ -188,7 +188,7 @@ def _provide(asked: TenantQueueRequest, since: datetime, lifecycle: Lifecycle, u
     request = replace(asked.request, asked_at=since)
     ordered = lifecycle.create(tenant, request, unpin=asked.unpin, explicit=not same_tenant, only_if=SeenTenant(seen))
     metadata = reader.metadata(tenant)
-    if isinstance(ordered, Unchanged) and metadata and metadata.published:
+    if isinstance(ordered, Changed | Unchanged) and metadata and metadata.published:
         return Provided(metadata.queue)
     return _waiting(ordered)
 
@@ -244,7 +244,7 @@ def _waiting(ordered: OrderResult) -> Answer:
     match ordered:
         case Refused(kind, reason) if kind not in _TEMPORARY_REFUSALS:
             return NotProvided(reason)
-        case Accepted() | Unchanged() | Refused():
+        case Accepted() | Changed() | Unchanged() | Refused():
             return Waiting()
 
 

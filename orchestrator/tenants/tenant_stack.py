@@ -1,4 +1,4 @@
-"""The steps on a tenant's stack: review its changes, start it, await it, inspect it.
+"""The steps on a tenant's stack: review its changes, start it, inspect it. :mod:`orchestrator.tenants.awaiting` waits.
 
 Starting takes one step towards the requested stack. Inspecting reports the actual stack, whoever changed it. So a
 repeated, lost or late step only costs time. The steps of each operation are in
@@ -11,18 +11,17 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 
 from orchestrator.common.errors import Conflict, LostOwnership, StackNotOurs, StackOutOfReach, Throttled, UnknownRelease
-from orchestrator.common.stack_arns import name_of
 from orchestrator.common.times import Clock
 from orchestrator.releases.ports import Releases
 from orchestrator.releases.records import Release
 from orchestrator.tenants import creating, deleting, updating
 from orchestrator.tenants.deadlines import DEADLINE, overdue
-from orchestrator.tenants.names import Names
 from orchestrator.tenants.outcomes import (
     Again,
     Clearing,
     Done,
     Draining,
+    Empty,
     GaveUp,
     Gone,
     Inspection,
@@ -33,10 +32,9 @@ from orchestrator.tenants.outcomes import (
     Unchanged,
     Working,
 )
-from orchestrator.tenants.own_stack import has_unknown_stack, may_be_stack_of, own_stack
-from orchestrator.tenants.ports import Executions, OperationLedger, Queues, Stack, Stacks, TenantReader
-from orchestrator.tenants.records import Attempt, Lock, Operation, Run
-from orchestrator.tenants.stack_status import StackCondition, condition
+from orchestrator.tenants.own_stack import has_unknown_stack, may_be_stack_of, own_stack, own_stack_by
+from orchestrator.tenants.ports import Queues, Stack, Stacks, TenantReader, UnfinishedWork
+from orchestrator.tenants.records import Lock, Operation, Run
 from orchestrator.tenants.updating import Drafting, EmptyCheck
 
 
@@ -44,7 +42,7 @@ def review_changes(
     run: Run, *, reader: TenantReader, releases: Releases, stacks: Stacks, drafting: Drafting
 ) -> Reviewing:
     """Create the change set of an update. If this step is repeated, no second change set is created."""
-    lock = _own_lock(run, reader)
+    lock = own_lock(run, reader)
     run = lock.run
     if run.attempt.operation is not Operation.UPDATE:
         raise Conflict(f"Tenant {run.tenant}: {run.attempt.name} is not an update, so there are no changes to review.")
@@ -68,19 +66,35 @@ def start_stack(
     empty_for: timedelta,
     empty_since: datetime | None = None,
     looked_at: datetime | None = None,
+    unfinished: UnfinishedWork | None = None,
 ) -> Start:
     """Take one step towards the stack that the operation is to bring about.
 
     The operation is read from the lock, because the payload may be forged by anybody who may invoke the function.
-    ``empty_since`` is since when the queues that an update removes were seen empty. ``looked_at`` is when the queues of
-    a tenant that is to be deleted were last seen empty.
+    ``empty_since`` is since when the queues that the step removes were seen empty. If ``unfinished`` is given, a delete
+    counts the messages itself. The machine of 0.8.0 has a state for that, and ``looked_at`` is the time of its count.
     """
-    lock = _own_lock(run, reader)
+    lock = own_lock(run, reader)
     run = lock.run
     try:
-        stack = own_stack(run.tenant, reader=reader, stacks=stacks)
+        if run.attempt.operation is Operation.DELETE and unfinished is not None:
+            counted = deleting.check_messages(
+                run,
+                empty_since=empty_since,
+                empty_for=empty_for,
+                reader=reader,
+                stacks=stacks,
+                queues=queues,
+                unfinished=unfinished,
+                clock=clock,
+            )
+            if not isinstance(counted, Empty):
+                return counted
+            looked_at = counted.looked_at
+        metadata = reader.metadata(run.tenant)
+        stack = own_stack_by(metadata, run.tenant, stacks)
         match run.attempt.operation:
-            case Operation.CREATE if stack is None and has_unknown_stack(reader.metadata(run.tenant), stacks.names):
+            case Operation.CREATE if stack is None and has_unknown_stack(metadata, stacks.names):
                 return GaveUp(
                     f"Tenant {run.tenant} is from before Berth and is served from a stack that is not recorded, so no "
                     "second stack was created. Adopt the tenant: berth adopt"
@@ -88,7 +102,6 @@ def start_stack(
             case Operation.CREATE:
                 return creating.start(run, stack, _release(run, releases), stacks=stacks, clock=clock)
             case Operation.UPDATE:
-                metadata = reader.metadata(run.tenant)
                 return updating.start(
                     lock,
                     stack,
@@ -104,44 +117,6 @@ def start_stack(
         return GaveUp(str(out_of_reach))
     except Throttled as throttled:
         return Again(str(throttled), throttled=True)
-
-
-def await_stack(
-    run: Run,
-    *,
-    started: Start,
-    task_token: str,
-    ledger: OperationLedger,
-    stacks: Stacks,
-    executions: Executions,
-) -> Working:
-    """Store the task token, so that the stack's event can resume the run.
-
-    The stack may have settled before the token was stored, so the stack is checked once more, and the run is resumed at
-    once if there is nothing to wait for.
-    """
-    ledger.remember_token(run, task_token)
-    try:
-        stack = stacks.find(started.stack_id) if isinstance(started, Started | Clearing) else None
-    except Throttled:
-        return Working()  # The event, or the state's timeout, resumes the run.
-    if stack is None or condition(stack.status) is not StackCondition.WORKING:
-        executions.wake(task_token)
-    return Working()
-
-
-def stack_settled(
-    stack_id: str, *, client_token: str, names: Names, reader: TenantReader, executions: Executions
-) -> bool:
-    """Resume the run that waits for a stack that has settled, if there is one.
-
-    The name of an earlier system's stack does not contain the tenant. The client token does, if a run has changed the
-    stack. Otherwise no run waits for the stack, or the run resumes after its timeout.
-    """
-    is_legacy = names.is_legacy(name_of(stack_id))
-    tenant = Attempt.tenant_of(client_token) if is_legacy else names.tenant_of(stack_id)
-    lock = reader.lock(tenant) if tenant else None
-    return lock is not None and lock.task_token is not None and executions.wake(lock.task_token)
 
 
 def inspect_stack(
@@ -162,7 +137,7 @@ def inspect_stack(
         if isinstance(started, Again | Reviewing):
             outcome = started
         elif isinstance(started, Draining):
-            outcome = Again(f"messages in the queues that the update removes: {started.messages}")
+            outcome = Again(f"messages in the queues that would be removed: {started.messages}")
         else:
             stack = stacks.find(started.stack_id)
             outcome = _inspect(run, stack, started, reader, stacks)
@@ -222,7 +197,7 @@ def _too_late(stack: Stack | None, outcome: Inspection) -> Inspection:
     return outcome
 
 
-def _own_lock(run: Run, reader: TenantReader) -> Lock:
+def own_lock(run: Run, reader: TenantReader) -> Lock:
     lock = reader.lock(run.tenant)
     if lock is None or lock.run.execution != run.execution:
         raise LostOwnership(

@@ -177,7 +177,7 @@ def _start_directly(
         )
     except Conflict as conflict:
         return Again(str(conflict))
-    return Started(stack.stack_id) if changed else Unchanged(stack.stack_id)
+    return Started(stack.stack_id, requested=True) if changed else Unchanged(stack.stack_id)
 
 
 def _execute(
@@ -222,7 +222,7 @@ def _execute(
         stacks.execute_change_set(stack.stack_id, change_set.id, client_token=_token(run))
     except Conflict as conflict:
         return Again(str(conflict))
-    return Started(stack.stack_id)
+    return Started(stack.stack_id, requested=True)
 
 
 def _draining(run: Run, change_set: ChangeSet, empty_check: EmptyCheck) -> Draining | None:
@@ -337,7 +337,7 @@ def _roll_back(run: Run, stack: Stack, stacks: Stacks) -> Clearing | GaveUp:
         stacks.roll_back(stack.stack_id, client_token=token)
     else:
         stacks.continue_rollback(stack.stack_id, client_token=token)
-    return Clearing(stack.stack_id)
+    return Clearing(stack.stack_id, requested=True)
 
 
 def inspect(

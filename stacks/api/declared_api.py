@@ -134,6 +134,9 @@ class DeclaredApi:
     def server_errors(self, label: str | None = None) -> cloudwatch.Metric:
         return self._api.metric_server_error(period=PERIOD, label=label, statistic="Sum")
 
+    def client_errors(self, label: str | None = None) -> cloudwatch.Metric:
+        return self._api.metric_client_error(period=PERIOD, label=label, statistic="Sum")
+
     def _add_routes(self, function: BerthFunction, routes: Iterable[Served]) -> Iterable[apigateway.HttpRoute]:
         integration = HttpLambdaIntegration(
             function.node.id,

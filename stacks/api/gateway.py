@@ -16,7 +16,7 @@ from stacks.common.alarms import PERIOD, Alarm
 from stacks.common.capability import Capability, Output
 from stacks.common.dead_letters import DeadLetters
 from stacks.common.functions import WHOLE_FLEET_MEGABYTES, BerthFunction, FunctionKit
-from stacks.common.graphs import graph, search
+from stacks.common.graphs import graph
 from stacks.common.limits import limit_creates, limit_tenants
 from stacks.common.permissions import allow, allow_asking_for_unfinished_work, names_of
 from stacks.common.table import HISTORY_ROWS, RELEASE_ROWS, TENANT_ROWS
@@ -56,7 +56,7 @@ class Api(Capability):
         self.operators = self._operators(kit, machines, rollouts, reconciliation, stack_role, dead_letters)
         for function in (self.get_queue, self.operators):
             machines.publish_releases_before(function)
-        limit_tenants(self.operators, settings=settings)
+        limit_tenants(self.operators, kit=kit, settings=settings)
 
         self._api = DeclaredApi(
             self,
@@ -92,8 +92,8 @@ class Api(Capability):
                 "ApiServerErrors",
                 self._api.server_errors(),
                 "The API responded with 5xx to several requests: AWS throttled a function, and the callers were told "
-                "to try again, or a function failed, which sets off its own alarm. The access log has the routes and "
-                "the callers.",
+                "to try again, or a function failed, which also sets off FunctionErrors. The access log has the routes "
+                "and the callers.",
                 threshold=_SERVER_ERRORS,
             ),
         )
@@ -113,9 +113,11 @@ class Api(Capability):
                 get_queue.metric_errors(label="errors"),
                 get_queue.metric_throttles(label="throttles"),
             ),
-            _responses_graph(self.get_queue),
-            _responses_graph(self.operators),
-            graph("API: 5xx", self._api.server_errors(label="5xx")),
+            graph(
+                "API: refused requests and server errors",
+                self._api.client_errors(label="4xx"),
+                self._api.server_errors(label="5xx"),
+            ),
         )
 
     @property
@@ -183,11 +185,6 @@ class Api(Capability):
         allow_asking_for_unfinished_work(operators.role)
         _allow_diagnosing(operators.role, kit, dead_letters)
         return operators
-
-
-def _responses_graph(function: BerthFunction) -> cloudwatch.GraphWidget:
-    """Responses with a status of 400 and above, one line per status. The functions count no others."""
-    return graph(f"{function.name}: responses other than success", search(function, f'service="{function.name}"'))
 
 
 def _allow_diagnosing(role: iam.Role, kit: FunctionKit, dead_letters: Iterable[DeadLetters]) -> None:

@@ -1,10 +1,12 @@
-"""Alarms. Each description says what happened, what to do, and which entry of the runbook has the details."""
+"""Alarms. Each description says what happened, what to do, and which entry of the runbook has the details.
+
+There is an alarm only for what a person has to act on, because each costs something every month.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -12,8 +14,8 @@ from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-if TYPE_CHECKING:
-    from stacks.common.functions import BerthFunction
+from stacks.common.log_groups import EXECUTIONS_DIED, FUNCTION_ERRORS
+from stacks.common.permissions import names_of
 
 PERIOD = Duration.minutes(5)
 
@@ -26,8 +28,6 @@ class Alarm:
     metric: cloudwatch.Metric
     description: str
     """What happened, and what the operator should do."""
-    runbook: str | None = None
-    """The heading of the alarm's entry in the runbook, if the heading is not the alarm's name."""
     threshold: int = 1
     periods: int = 1
     is_heartbeat: bool = False
@@ -47,7 +47,7 @@ class Alarms(Construct):
         created = cloudwatch.Alarm(
             self,
             alarm.name,
-            alarm_description=f"{alarm.description} Runbook: {alarm.runbook or alarm.name}.",
+            alarm_description=f"{alarm.description} Runbook: {alarm.name}.",
             metric=alarm.metric,
             threshold=alarm.threshold,
             comparison_operator=(
@@ -63,19 +63,35 @@ class Alarms(Construct):
             created.add_alarm_action(self._action)
 
 
-def alarms_of_function(function: BerthFunction) -> Iterator[Alarm]:
-    """The alarms that every function has."""
-    yield Alarm(
-        f"{function.node.id}Errors",
-        function.function.metric_errors(period=PERIOD),
-        f"The function {function.name} raised an unexpected error. "
-        "Look in its log group for level ERROR: the line has the tenant, the execution and the stack trace.",
-        runbook="...Errors",
+def alarms_of_all(scope: Construct) -> Sequence[Alarm]:
+    """The alarms about all functions and machines of a control plane, those in its other stacks included."""
+    return (
+        Alarm(
+            FUNCTION_ERRORS,
+            counted_by_all(scope, FUNCTION_ERRORS),
+            "A function failed: by an unexpected error, a timeout or a lack of memory. The metric Errors of Lambda "
+            "says which function. Look in its log group for level ERROR: the line has the tenant, the execution and "
+            "the stack trace.",
+        ),
+        Alarm(
+            "FunctionThrottles",
+            # Without a dimension, Lambda counts all functions of the account and region.
+            cloudwatch.Metric(namespace="AWS/Lambda", metric_name="Throttles", statistic="Sum", period=PERIOD),
+            "Lambda throttled calls of a function of this account, of Berth or of somebody else: a reserved "
+            "concurrency or the account's is used up. The metric Throttles of Lambda says which function. Find out "
+            "what calls it, or have AWS raise the account's quota.",
+        ),
+        Alarm(
+            EXECUTIONS_DIED,
+            counted_by_all(scope, EXECUTIONS_DIED),
+            "An execution timed out, or somebody stopped it in Step Functions. An operation on a tenant is closed "
+            "automatically, within minutes, and a purge goes on within the hour; a rollout has to be resumed, and a "
+            "team's stack waits for a response. The logs of the machines name the execution; CloudTrail says who "
+            "stopped it.",
+        ),
     )
-    yield Alarm(
-        f"{function.node.id}Throttles",
-        function.function.metric_throttles(period=PERIOD),
-        f"Lambda throttled calls of {function.name}: its reserved concurrency or the account's is used up. "
-        "Find out which function uses it, or have AWS raise the account's quota.",
-        runbook="...Throttles",
-    )
+
+
+def counted_by_all(scope: Construct, metric: str) -> cloudwatch.Metric:
+    """A metric of the whole control plane, without the dimension that says which function counted."""
+    return cloudwatch.Metric(namespace=names_of(scope).metrics, metric_name=metric, statistic="Sum", period=PERIOD)

@@ -34,7 +34,7 @@ class Capability(Construct):
 
     @property
     def functions(self) -> Sequence[BerthFunction]:
-        """All functions of the capability. Each of them gets the alarms that every function has."""
+        """All functions of the capability. One alarm of the control plane is about the failed calls of all of them."""
         return ()
 
     @property
@@ -44,12 +44,12 @@ class Capability(Construct):
 
     @property
     def alarms(self) -> Sequence[Alarm]:
-        """The capability's own alarms, besides those of its functions and dead letters."""
+        """The capability's own alarms, besides those of its dead letters."""
         return ()
 
     @property
     def widgets(self) -> Sequence[cloudwatch.IWidget]:
-        """The graphs on the dashboard, made by :mod:`stacks.common.graphs`."""
+        """The graphs on the dashboard, if there is one, made by :mod:`stacks.common.graphs`."""
         return ()
 
     @property

@@ -103,9 +103,9 @@ class BerthFunction(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self.name = name
-        logs = log_group(self, "Logs", days=kit.log_retention_days, encryption=kit.encryption)
+        self.logs = log_group(self, "Logs", days=kit.log_retention_days, encryption=kit.encryption)
         self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
-        allow(self.role, ["logs:CreateLogStream", "logs:PutLogEvents"], logs.log_group_arn)
+        allow(self.role, ["logs:CreateLogStream", "logs:PutLogEvents"], self.logs.log_group_arn)
         self.function = lambda_.Function(
             self,
             "Function",
@@ -121,7 +121,7 @@ class BerthFunction(Construct):
             reserved_concurrent_executions=reserved_concurrency,
             dead_letter_queue=dead_letters,
             role=self.role,
-            log_group=logs,
+            log_group=self.logs,
             logging_format=lambda_.LoggingFormat.JSON,
             application_log_level_v2=lambda_.ApplicationLogLevel.INFO,
             # Lambda's own lines about a call without an error are longer than the function's.

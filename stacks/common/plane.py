@@ -6,25 +6,34 @@ from collections.abc import Sequence
 
 from aws_cdk import CfnOutput, Stack
 
-from stacks.common.alarms import Alarms, alarms_of_function
+from stacks.common.alarms import Alarm, Alarms
 from stacks.common.capability import Capability
 from stacks.common.dashboard import Dashboard
+from stacks.common.log_groups import count_failed_calls
+from stacks.settings import Settings
 
 
 def compose(
-    stack: Stack, capabilities: Sequence[Capability], *, version: str, alarm_topic_arn: str | None = None
+    stack: Stack,
+    capabilities: Sequence[Capability],
+    *,
+    version: str,
+    settings: Settings,
+    other_alarms: Sequence[Alarm] = (),
 ) -> None:
-    """Add the alarms, the dashboard (in the order of the capabilities) and the outputs."""
-    alarms = Alarms(stack, "Alarms", topic_arn=alarm_topic_arn)
+    """Add the alarms, the dashboard (in the order of the capabilities) if there is to be one, and the outputs."""
+    alarms = Alarms(stack, "Alarms", topic_arn=settings.alarm_topic_arn)
+    for alarm in other_alarms:
+        alarms.add(alarm)
     for capability in capabilities:
         for alarm in capability.alarms:
             alarms.add(alarm)
         for function in capability.functions:
-            for alarm in alarms_of_function(function):
-                alarms.add(alarm)
+            count_failed_calls(function.logs)
         for dead_letters in capability.dead_letters:
             alarms.add(dead_letters.alarm)
-    Dashboard(stack, "Dashboard", capabilities=capabilities)
+    if settings.dashboard:
+        Dashboard(stack, "Dashboard", capabilities=capabilities)
     for capability in capabilities:
         for output in capability.outputs:
             CfnOutput(stack, output.name, value=output.value, export_name=output.export_name)

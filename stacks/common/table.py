@@ -24,6 +24,7 @@ from orchestrator.adapters.dynamodb.keys import (
     UNFINISHED_OPERATIONS,
     pace_key,
     registry_key,
+    tenant_count_key,
 )
 from orchestrator.adapters.dynamodb.unlisted import SCANNED_ATTRIBUTES
 from stacks.common.capability import Capability, Output
@@ -43,6 +44,8 @@ PACE_ROWS = pace_key()["pk"]["S"]
 RECONCILIATION_ROWS = RECONCILIATIONS
 CREATES_ROWS = f"{CREATES_PREFIX}*"
 """The number of creates that each caller has started in the current minute."""
+TENANT_COUNT_ROWS = tenant_count_key()["pk"]["S"]
+"""The number of tenants when they were last counted, and of the creates that were started since."""
 
 _READING = frozenset({"GetItem", "Query", "ConditionCheckItem"})
 
@@ -171,6 +174,10 @@ class TenantTable(Capability):
             },
         )
         self._encryption.allow_table(role, writing=False)
+
+    def allow_keeping_the_count(self, role: iam.Role) -> None:
+        """Let a role read and change the kept number of tenants."""
+        self.allow(role, "UpdateItem", rows=TENANT_COUNT_ROWS)
 
     def allow_counting_creates(self, role: iam.Role) -> None:
         """Let a role count the creates that each caller starts."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from aws_cdk import Duration, Stack
+from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_events as event_rules
 from aws_cdk import aws_events_targets as targets
@@ -20,7 +20,7 @@ from constructs import Construct
 
 from orchestrator.adapters.dynamodb.event_keys import EVENT_PREFIX, LISTED_CARE, LISTED_SETTINGS, STATUS_INDEX
 from orchestrator.tenants.credentials import Access
-from stacks.common.alarms import PERIOD, Alarm
+from stacks.common.alarms import PERIOD, Alarm, counted_by_all
 from stacks.common.capability import Capability, Output
 from stacks.common.dead_letters import DeadLetters, dead_letter_queue
 from stacks.common.encryption import Encryption
@@ -28,9 +28,10 @@ from stacks.common.functions import BerthFunction, FunctionKit
 from stacks.common.graphs import graph
 from stacks.common.permissions import allow, allow_on_tenant_queues
 from stacks.common.table import TENANT_ROWS
+from stacks.events.connections import allow_changing_connections
 from stacks.events.contents import Contents
+from stacks.events.mail import Mail
 from stacks.events.rows import (
-    CHANGE_ROWS,
     CONFIGURATION_ROWS,
     CONNECTION_ROWS,
     DELIVERY_ROWS,
@@ -128,6 +129,7 @@ class Delivery(Capability):
         events: EventsTable,
         contents: Contents,
         secrets: SecretsKey,
+        mail: Mail | None,
         settings: Settings,
     ) -> None:
         super().__init__(scope, construct_id)
@@ -135,6 +137,7 @@ class Delivery(Capability):
         self._events = events
         self._contents = contents
         self._secrets = secrets
+        self._mail = mail
         self._settings = settings
         self._queues = _Queues(self, "Queues", encryption=kit.encryption)
         self._dispatch_events = self._make_dispatch_events()
@@ -197,10 +200,10 @@ class Delivery(Capability):
             ),
             Alarm(
                 "SweepNotRunning",
-                self._sweep_deliveries.counted("Swept", statistic="Sum", period=PERIOD),
-                "The function sweep_deliveries has not finished a run for ten minutes. Retries that wait for more than "
-                "15 minutes, and deliveries whose message was lost, do not go out. None is lost: the next run sends "
-                "what is due. Look at the function's log, and at the rule that calls it every minute.",
+                self._sweep_deliveries.function.metric_invocations(period=PERIOD),
+                "The function sweep_deliveries was not called for ten minutes. Retries that wait for more than 15 "
+                "minutes, and deliveries whose message was lost, do not go out. None is lost: the next run sends what "
+                "is due. Look at the rule that calls the function every minute, and at its throttles.",
                 periods=_SWEEP_PERIODS,
                 is_heartbeat=True,
             ),
@@ -218,11 +221,11 @@ class Delivery(Capability):
                 "were not dispatched may wait for another night. Invoke the function again with an empty event.",
             ),
             Alarm(
-                "UnreadableConnectionRows",
-                self._dispatch_events.counted("UnreadableRows", statistic="Maximum", period=PERIOD),
-                "The row of a connection, or of an event, cannot be read: somebody other than Berth has changed it. "
-                "Deliveries to this connection wait, and so do new events of the same source, form or API. Nothing is "
-                "lost, and all others go on. The log of dispatch_events has the keys of the row.",
+                "UnreadableRows",
+                counted_by_all(self, "UnreadableRows"),
+                "A row of an event, of a connection, or of a tenant's event settings, bills or purge cannot be read: "
+                "somebody other than Berth has changed it. This connection or tenant waits, and all others go on. The "
+                "logs of the event plane's functions, level ERROR, have the keys of the row.",
             ),
             Alarm(
                 "DeliveriesLost",
@@ -316,17 +319,17 @@ class Delivery(Capability):
             "DeliverEvents",
             "deliver_events",
             timeout_seconds=_DELIVER_SECONDS,
-            memory_megabytes=512,
             reserved_concurrency=at_once,
             environment={
                 **self._environment_of_dispatchers,
                 **self._secrets.environment,
                 **self._settings.destination_environment,
+                **(self._mail.environment if self._mail else {}),
             },
         )
         role = function.role
         self._allow_changing_deliveries(role)
-        self._allow_changing_connections(role)
+        allow_changing_connections(role, table=self._kit.table, events=self._events)
         self._allow_sending_to_receivers(role)
         self._queues.allow_sending(role, self._queues.first, self._queues.later)
         first, later = _shared(at_once or _DELIVER_AT_ONCE)
@@ -348,7 +351,7 @@ class Delivery(Capability):
         self._allow_dispatching(role)
         self._allow_changing_deliveries(role)
         self._events.allow(role, "BatchGetItem", rows=DELIVERY_ROWS)
-        self._allow_changing_connections(role)
+        allow_changing_connections(role, table=self._kit.table, events=self._events)
         self._kit.table.allow_index(role, LISTED_CARE)
         self._kit.table.allow(role, "BatchGetItem", rows=CONNECTION_ROWS)
         # The row of a deleted connection, and the pointer to it.
@@ -418,7 +421,6 @@ class Delivery(Capability):
         timeout_seconds: int,
         environment: Mapping[str, str] | None = None,
         reserved_concurrency: int | None = None,
-        memory_megabytes: int = 256,
         dead_letters: sqs.Queue | None = None,
     ) -> BerthFunction:
         return BerthFunction(
@@ -427,7 +429,6 @@ class Delivery(Capability):
             kit=self._kit,
             name=name,
             timeout_seconds=timeout_seconds,
-            memory_megabytes=memory_megabytes,
             reserved_concurrency=reserved_concurrency,
             environment={"BERTH_EVENTS_TABLE": self._events.name, **(environment or {})},
             dead_letters=dead_letters,
@@ -467,11 +468,6 @@ class Delivery(Capability):
         self._contents.allow(role, "GetObject")
         self._contents.allow_listing(role)
 
-    def _allow_changing_connections(self, role: iam.Role) -> None:
-        """Let a role note the health of a connection, and disable it, which is on record."""
-        self._kit.table.allow(role, "GetItem", "UpdateItem", rows=CONNECTION_ROWS)
-        self._events.allow(role, "PutItem", rows=CHANGE_ROWS)
-
     def _allow_sending_to_receivers(self, role: iam.Role) -> None:
         """Let a role do what the destinations need that are in AWS. Webhooks need no permission."""
         self._kit.table.allow(role, "GetItem", rows=CONFIGURATION_ROWS)
@@ -481,17 +477,8 @@ class Delivery(Capability):
         self._kit.encryption.allow_queues_with_former_keys(role, Access.SEND)
         self._allow_reading_contents(role)
         self._secrets.allow_decrypting(role)
-        sender = self._settings.events_mail_from
-        if sender is not None:
-            self._allow_mail(role, sender)
-
-    def _allow_mail(self, role: iam.Role, sender: str) -> None:
-        """The address itself, or its domain, is the verified identity. Mail can be sent from this address only."""
-        identities = [
-            Stack.of(self).format_arn(service="ses", resource="identity", resource_name=name)
-            for name in (sender, sender.rpartition("@")[2])
-        ]
-        allow(role, ["ses:SendEmail"], *identities, conditions={"StringEquals": {"ses:FromAddress": sender}})
+        if self._mail is not None:
+            self._mail.allow_sending(role)
 
 
 def _shared(at_once: int) -> tuple[int, int]:

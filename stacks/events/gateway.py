@@ -24,7 +24,7 @@ from stacks.common.alarms import Alarm
 from stacks.common.capability import Capability, Output
 from stacks.common.dead_letters import DeadLetters
 from stacks.common.functions import BerthFunction, FunctionKit
-from stacks.common.graphs import graph, search
+from stacks.common.graphs import graph
 from stacks.common.permissions import allow, names_of, statement
 from stacks.common.table import TENANT_ROWS
 from stacks.events.contents import Contents
@@ -119,7 +119,8 @@ class EventsApi(Capability):
                 "EventsApiServerErrors",
                 self._api.server_errors(),
                 "The Events API responded with 5xx to several requests: AWS throttled a function, and the callers were "
-                "told to try again, or a function failed, which sets off its own alarm. The access log has the routes.",
+                "told to try again, or a function failed, which also sets off FunctionErrors. The access log has the "
+                "routes.",
                 threshold=_SERVER_ERRORS,
             ),
         )
@@ -149,11 +150,11 @@ class EventsApi(Capability):
                     for function in self._facing_internet
                 ),
             ),
-            *(
-                graph(f"{function.name}: responses other than success", search(function, f'service="{function.name}"'))
-                for function in (self.ingest, self.receive, self.tenant_events, self.event_operators)
+            graph(
+                "Events API: refused requests and server errors",
+                self._api.client_errors(label="4xx"),
+                self._api.server_errors(label="5xx"),
             ),
-            graph("Events API: 5xx", self._api.server_errors(label="5xx")),
         )
 
     @property

@@ -95,35 +95,10 @@ class Purging(Capability):
     def alarms(self) -> Sequence[Alarm]:
         return (
             Alarm(
-                "PurgeFailed",
-                self._machine.metric_failed(period=PERIOD),
-                "The events of a deleted tenant could not be purged. Another execution is started within the hour. "
-                "`berth events purges` shows the tenant and the reason.",
-            ),
-            Alarm(
-                "PurgeTimedOut",
-                self._machine.metric_timed_out(period=PERIOD),
-                "The execution that purges a deleted tenant's events ran for a day. Another execution goes on within "
-                "the hour. `berth events purges` shows how far it is.",
-            ),
-            Alarm(
-                "PurgeAborted",
-                self._machine.metric_aborted(period=PERIOD),
-                "Somebody stopped the execution that purges a deleted tenant's events. CloudTrail says who. Another "
-                "execution is started within the hour.",
-            ),
-            Alarm(
                 "PurgesStuck",
                 self._find_purges.counted("PurgesStuck", statistic="Maximum", period=PERIOD),
                 "The events of a deleted tenant are not purged 6 hours after the delete. `berth events purges` shows "
                 "which, and why.",
-            ),
-            Alarm(
-                "UnreadableEventRows",
-                self._find_purges.counted("UnreadableRows", statistic="Maximum", period=PERIOD),
-                "A row of a tenant's event settings, or of a purge, cannot be read: somebody other than Berth has "
-                "changed it. The tenant is neither billed nor purged; all others are. The log of find_purges has the "
-                "keys of the row.",
             ),
         )
 

@@ -18,6 +18,7 @@ from stacks.events.access import EventAccess
 from stacks.events.contents import Contents
 from stacks.events.delivery import Delivery
 from stacks.events.gateway import EventsApi
+from stacks.events.mail import Mail
 from stacks.events.own_events import OwnEvents
 from stacks.events.purging import Purging
 from stacks.events.secrets_key import SecretsKey
@@ -47,8 +48,10 @@ class EventsStack(Stack):
         secrets = SecretsKey(self, "Secrets", settings=settings)
         own_events = OwnEvents(self, "OwnEvents", kit=kit, events=table, contents=contents, settings=settings)
         usage = Usage(self, "Usage", kit=kit, events=table, publish_events=own_events.publish_events)
+        sender = settings.events_mail_from
+        mail = Mail(self, "Mail", kit=kit, events=table, sender=sender) if sender is not None else None
         delivery = Delivery(
-            self, "Delivery", kit=kit, events=table, contents=contents, secrets=secrets, settings=settings
+            self, "Delivery", kit=kit, events=table, contents=contents, secrets=secrets, mail=mail, settings=settings
         )
         purging = Purging(
             self,
@@ -61,6 +64,7 @@ class EventsStack(Stack):
         )
         unfinished = UnfinishedWork(self, "Unfinished", kit=kit, events=table)
         behind_api: list[Capability] = [table, contents, secrets, usage, delivery, purging, unfinished, own_events]
+        behind_api += [mail] if mail is not None else []
         api = EventsApi(
             self,
             "Api",
@@ -82,4 +86,4 @@ class EventsStack(Stack):
                 encryption=encryption,
                 seconds=settings.credentials_seconds,
             )
-        compose(self, [api, *behind_api], version=version, alarm_topic_arn=settings.alarm_topic_arn)
+        compose(self, [api, *behind_api], version=version, settings=settings)

@@ -72,17 +72,16 @@ class EventsTable(Capability):
 
     @property
     def alarms(self) -> Sequence[Alarm]:
-        return [
+        """Reads and acknowledgements that are throttled are answered with 503, and the API has an alarm about that."""
+        return (
             Alarm(
-                f"Events{operation}Throttled",
-                self._throttled(operation),
-                f"DynamoDB throttled {operation} on the table of events: one tenant uses more than its shards can "
-                "take, or one partition of an index is hot. CloudWatch Contributor Insights of the table names the "
-                "partition. Give the tenant a plan with more shards: `berth events settings ID --plan PLAN`.",
-                runbook="...Throttled",
-            )
-            for operation in _WATCHED
-        ]
+                "EventsPutItemThrottled",
+                self._throttled("PutItem"),
+                "DynamoDB throttled PutItem on the table of events: one tenant uses more than its shards can take, or "
+                "one partition of an index is hot. CloudWatch Contributor Insights of the table names the partition. "
+                "Give the tenant a plan with more shards: `berth events settings ID --plan PLAN`.",
+            ),
+        )
 
     @property
     def widgets(self) -> Sequence[cloudwatch.IWidget]:

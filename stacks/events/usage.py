@@ -165,13 +165,6 @@ class Usage(Capability):
                 threshold=_LATE_MILLISECONDS,
                 periods=_LATE_PERIODS,
             ),
-            Alarm(
-                "UnreadableUsageRows",
-                self._bill_usage.counted("UnreadableRows", statistic="Maximum", period=PERIOD),
-                "A row that says how far a tenant is billed, or a tenant's event settings, cannot be read: somebody "
-                "other than Berth has changed it. The tenant is not billed; all others are. The log of bill_usage has "
-                "the keys of the row.",
-            ),
         )
 
     @property

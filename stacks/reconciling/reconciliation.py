@@ -21,7 +21,7 @@ from constructs import Construct
 from orchestrator.reconciling.health import SETTLING_EVERY, SURVEY_EVERY
 from orchestrator.reconciling.records import SETTLING, SURVEY
 from orchestrator.tenants.credentials import Access
-from stacks.common.alarms import PERIOD, Alarm
+from stacks.common.alarms import Alarm
 from stacks.common.capability import Capability, Output
 from stacks.common.dead_letters import DeadLetters, dead_letter_queue
 from stacks.common.functions import BerthFunction, FunctionKit
@@ -39,7 +39,7 @@ from stacks.tenants.stack_role import TenantStackRole
 
 _CLOSE_SECONDS = 60
 _RECONCILE_SECONDS = 900
-"""The maximum for a function. Tenants that were not reached are reported, and checked the next time."""
+"""The maximum for a function. The next scheduled reconciliation continues a survey that takes longer."""
 _CLOCK_DIFFERENCE_SECONDS = 5
 """Added to the delay, because the clocks of Step Functions and SQS may differ."""
 # AWS allows only a few calls of DescribeExecution and DescribeStacks per second.
@@ -116,20 +116,6 @@ class Reconciliation(Capability):
                 "An operation is past its deadline and could not be closed: its execution is still running, or AWS "
                 "throttles. `berth doctor` names the tenants. Stop the execution in Step Functions; the operation is "
                 "then closed automatically.",
-            ),
-            Alarm(
-                "OperationsSettled",
-                self._close_execution.counted("OperationSettled", period=PERIOD, statistic="Sum"),
-                "An execution ended without recording the result of its operation, so Berth closed the operation. "
-                "Nothing is stuck. The log of close_execution names the tenant and the result. Find out what stopped "
-                "the execution. If the operation failed, run `berth retry ID`.",
-            ),
-            Alarm(
-                "Repairs",
-                self._reconcile.counted("Repairs", period=PERIOD, statistic="Sum"),
-                "A reconciliation closed an operation whose event was lost, or corrected rows that differed from a "
-                "stack. The log of reconcile has what it found and changed. If this happens again, events are being "
-                "lost: see EndedExecutionsUndelivered.",
             ),
             Alarm(
                 "FindingsLeft",
@@ -251,7 +237,8 @@ class Reconciliation(Capability):
         table.allow_listing(role)
         table.allow_listing_unfinished(role)
         table.allow(role, "Query", rows=RELEASE_ROWS)
-        table.allow(role, "GetItem", "PutItem", rows=RECONCILIATION_ROWS)
+        table.allow(role, "GetItem", "PutItem", "UpdateItem", rows=RECONCILIATION_ROWS)
+        table.allow_keeping_the_count(role)
         table.allow_scanning(role)
         rollouts.allow_watching(role)
         self._allow_surveying(role)

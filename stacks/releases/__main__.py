@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 
 from stacks.project import ROOT, read_version
@@ -10,9 +11,11 @@ from stacks.tenants.template import tenant_template
 
 
 def main() -> None:
-    version = read_version()
+    parser = argparse.ArgumentParser(prog="python -m stacks.releases", description=__doc__)
+    parser.add_argument("--redo", action="store_true", help="replace the file of a release that was never published")
+    version, redo = read_version(), parser.parse_args().redo
     try:
-        file = write_release(version, tenant_template(version))
+        file = write_release(version, tenant_template(version), redo=redo)
     except ReleaseChanged as changed:
         sys.exit(str(changed))
     sys.stdout.write(f"{file.relative_to(ROOT)} holds the tenant template of version {version}.\n")

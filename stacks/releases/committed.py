@@ -75,13 +75,17 @@ def digest(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
-def write_release(version: str, template: Mapping[str, Any], releases: Path = RELEASES) -> Path:
-    """Write the file of the version. A file that exists with other content is never changed."""
+def write_release(version: str, template: Mapping[str, Any], releases: Path = RELEASES, *, redo: bool = False) -> Path:
+    """Write the file of the version. A file that exists with other content is changed only with ``redo``.
+
+    ``redo`` is for a release that no control plane has published. Those that have refuse another template.
+    """
     file = releases / f"{version}.json"
     content = canonical(template)
-    if file.exists() and file.read_bytes() != content:
+    if file.exists() and file.read_bytes() != content and not redo:
         raise ReleaseChanged(
-            f"The tenant template differs from the released {file.name}. Bump version.txt, then run `make release`."
+            f"The tenant template differs from the released {file.name}. Bump version.txt, then run `make release`. If "
+            f"no control plane has published {version} yet: make release RELEASE_ARGS=--redo"
         )
     file.write_bytes(content)
     return file

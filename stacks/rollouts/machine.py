@@ -101,19 +101,6 @@ class RolloutMachine(Capability):
                 "`berth rollout list` shows which rollout, `berth rollout status` the failed tenants grouped by cause. "
                 "Fix the cause, then run `berth rollout resume` or `berth rollout retry`.",
             ),
-            Alarm(
-                "RolloutTimedOut",
-                self.machine.metric_timed_out(period=PERIOD),
-                "A rollout's execution timed out. No further tenant is started, and no other rollout may include its "
-                "remaining tenants. `berth rollout status` shows the progress. `berth rollout resume` continues from "
-                "there, `berth rollout abort` releases the tenants.",
-            ),
-            Alarm(
-                "RolloutAborted",
-                self.machine.metric_aborted(period=PERIOD),
-                "Somebody stopped a rollout's execution in Step Functions, so the rollout is unfinished. CloudTrail "
-                "says who. Then run `berth rollout resume` or `berth rollout abort`.",
-            ),
         )
 
     @property

@@ -20,7 +20,7 @@ from stacks.releases.publisher import PUBLISHED_FOR_EVER, published_templates
 from stacks.settings import Settings
 from stacks.tenants.stack_role import TenantStackRole
 
-_STACK_SECONDS = 30
+STACK_SECONDS = 30
 """The timeout of functions that change stacks: CloudFormation's responses may take a while when it throttles."""
 
 
@@ -110,7 +110,8 @@ class TenantFunctions:
             *("RollbackStack", "ContinueUpdateRollback"),
         )
         start_stack.function.add_environment(*self._empty_for)
-        # The id of the change set is kept with the lock.
+        start_stack.function.add_environment("BERTH_STACK_EVENTS", str(self._settings.stack_events).lower())
+        # The task token and the id of the change set are kept with the lock.
         self._kit.table.allow(start_stack.role, "UpdateItem", rows=TENANT_ROWS)
         self._kit.table.allow(start_stack.role, "GetItem", "PutItem", rows=REVIEW_ROWS)
         # These need no condition on the role: a change set is executed with the role that it was created with.
@@ -122,18 +123,20 @@ class TenantFunctions:
             "ExecuteChangeSet",
             "DeleteChangeSet",
         )
-        allow_on_tenant_queues(start_stack.role, "GetQueueAttributes")
+        # A delete counts the messages first.
+        allow_on_tenant_queues(start_stack.role, "GetQueueAttributes", "GetQueueUrl")
+        allow_asking_for_unfinished_work(start_stack.role)
         return start_stack
 
     def _await_stack(self) -> BerthFunction:
         await_stack = BerthFunction(self._scope, "AwaitStack", kit=self._kit, name="await_stack")
-        self._kit.table.allow(await_stack.role, "UpdateItem", rows=TENANT_ROWS)
+        self._kit.table.allow(await_stack.role, "GetItem", "UpdateItem", rows=TENANT_ROWS)
         allow_on_tenant_stacks(await_stack.role, "DescribeStacks")
         return await_stack
 
     def _inspect_stack(self) -> BerthFunction:
         inspect_stack = BerthFunction(self._scope, "InspectStack", kit=self._kit, name="inspect_stack")
-        # The stack of an adopted tenant has another name, which is in the table.
+        # The stack that was started is kept with the lock.
         self._kit.table.allow(inspect_stack.role, "GetItem", rows=TENANT_ROWS)
         allow_looking_at_tenant_stacks(inspect_stack.role, "DescribeStackEvents")
         allow_on_tenant_queues(inspect_stack.role, "GetQueueAttributes")
@@ -193,7 +196,7 @@ def function_with_the_stack_role(
         construct_id,
         kit=kit,
         name=name,
-        timeout_seconds=_STACK_SECONDS,
+        timeout_seconds=STACK_SECONDS,
         environment={
             **stack_role.environment,
             **stack_role.parameters,

@@ -15,13 +15,13 @@ from stacks.common.alarms import PERIOD, Alarm
 from stacks.common.capability import Capability, Output
 from stacks.common.functions import BerthFunction, FunctionKit
 from stacks.common.graphs import executions_graph
-from stacks.common.log_groups import log_group
+from stacks.common.log_groups import count_dead_executions, log_group
 from stacks.common.permissions import acknowledge_wildcard, allow, allow_on_tenant_queues, statement
 from stacks.common.table import RELEASE_ROWS, TENANT_ROWS, TenantTable
 from stacks.project import ROOT
 from stacks.releases.publisher import ReleasePublisher
 from stacks.settings import Settings
-from stacks.tenants.functions import TenantFunctions
+from stacks.tenants.functions import STACK_SECONDS, TenantFunctions
 from stacks.tenants.stack_role import TenantStackRole
 
 STATEMACHINES = ROOT / "statemachines"
@@ -38,7 +38,7 @@ _EVERY_OPERATION: Final[Mapping[str, str]] = {
 FUNCTIONS_OF: Final[Mapping[str, Mapping[str, str]]] = {
     "create_tenant": _EVERY_OPERATION,
     "update_tenant": _EVERY_OPERATION,
-    "delete_tenant": {**_EVERY_OPERATION, "CheckMessagesFunctionArn": "check_messages"},
+    "delete_tenant": _EVERY_OPERATION,
     "tenant_queue": {"SettleTenantQueueFunctionArn": "settle_tenant_queue"},
     "rollout": {
         "AdvanceRolloutFunctionArn": "advance_rollout",
@@ -51,9 +51,15 @@ FUNCTIONS_OF: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """For each workflow's file: the placeholders of function ARNs, and the name of each function."""
 
-FORMER_FUNCTIONS_OF: Final[Mapping[str, Sequence[str]]] = {"update_tenant": ("review_changes",)}
+FORMER_FUNCTIONS_OF: Final[Mapping[str, Sequence[str]]] = {
+    "update_tenant": ("review_changes",),
+    "delete_tenant": ("check_messages",),
+}
 """The functions that only executions call which began with the machine of the release before. They keep its definition,
 but have the permissions of today's role."""
+
+MIN_START_SECONDS = 2 * STACK_SECONDS
+"""StartStack must not time out while its function may still change the stack."""
 
 EXECUTIONS_ARE_MANY = "Every operation is an execution of its own. The machine is named."
 
@@ -66,6 +72,7 @@ def definition(stem: str, settings: Settings) -> str:
     """
     text = (STATEMACHINES / f"{stem}.asl.json").read_text(encoding="utf-8")
     numbers = {
+        "StartStackSeconds": max(settings.await_stack_seconds, MIN_START_SECONDS),
         "AwaitStackSeconds": settings.await_stack_seconds,
         "AwaitReviewSeconds": settings.await_review_seconds,
     }
@@ -95,6 +102,12 @@ def machine(
     acknowledge_wildcard(
         role, "*", "The CDK lets a machine write to log delivery and X-Ray, whose actions take no resource but `*`."
     )
+    # Log delivery adds every group to one policy of limited size, except groups with this prefix.
+    group_name = f"/aws/vendedlogs/states/{Stack.of(scope).stack_name}-{stem.replace('_', '-')}"
+    logs = log_group(
+        scope, f"{construct_id}Logs", days=kit.log_retention_days, encryption=kit.encryption, name=group_name
+    )
+    count_dead_executions(logs)
     return sfn.StateMachine(
         scope,
         construct_id,
@@ -103,14 +116,7 @@ def machine(
         role=role,
         tracing_enabled=True,
         logs=sfn.LogOptions(
-            # Log delivery adds every group to one policy of limited size, except groups with this prefix.
-            destination=log_group(
-                scope,
-                f"{construct_id}Logs",
-                days=kit.log_retention_days,
-                encryption=kit.encryption,
-                name=f"/aws/vendedlogs/states/{Stack.of(scope).stack_name}-{stem.replace('_', '-')}",
-            ),
+            destination=logs,
             level=sfn.LogLevel.ALL,
             # The data includes task tokens. With a token, a reader of the logs could respond instead of CloudFormation.
             include_execution_data=False,
@@ -165,7 +171,8 @@ class TenantMachines(Capability):
             policy = self._attach(function, statement(["states:DescribeExecution"], self.executions))
             for executions in self.executions:
                 acknowledge_wildcard(policy, executions, EXECUTIONS_ARE_MANY)
-        self._attach(functions.await_stack, statement(["states:SendTaskSuccess"], self.arns))
+        for function in (functions.start_stack, functions.await_stack):
+            self._attach(function, statement(["states:SendTaskSuccess"], self.arns))
 
     @property
     def functions(self) -> Sequence[BerthFunction]:
@@ -174,9 +181,9 @@ class TenantMachines(Capability):
     @property
     def alarms(self) -> Sequence[Alarm]:
         return (
-            *_alarms_of("Create", self.create, verb="create", done="provisioned"),
-            *_alarms_of("Update", self.update, verb="update", done="updated"),
-            *_alarms_of("Delete", self.delete, verb="delete", done="deleted"),
+            _failed("Create", self.create, done="provisioned"),
+            _failed("Update", self.update, done="updated"),
+            _failed("Delete", self.delete, done="deleted"),
         )
 
     @property
@@ -235,28 +242,10 @@ class TenantMachines(Capability):
         return iam.Policy(self, f"{function.node.id}OnMachine", statements=[permission], roles=[function.role])
 
 
-def _alarms_of(name: str, machine: sfn.StateMachine, *, verb: str, done: str) -> Sequence[Alarm]:
-    return (
-        Alarm(
-            f"{name}Failed",
-            machine.metric_failed(period=PERIOD),
-            f"A tenant could not be {done}. `berth tenant ID` shows the cause: the resource that failed with "
-            "CloudFormation's reason, or why Berth refused. Fix the cause, then run `berth retry ID`.",
-        ),
-        Alarm(
-            f"{name}TimedOut",
-            machine.metric_timed_out(period=PERIOD),
-            f"The execution that should {verb} a tenant timed out. Its operation is closed automatically, within "
-            "minutes; `berth tenant ID` shows the result. Find out what took so long. If the operation failed, run "
-            "`berth retry ID`.",
-            runbook="...TimedOut",
-        ),
-        Alarm(
-            f"{name}Aborted",
-            machine.metric_aborted(period=PERIOD),
-            f"Somebody stopped the execution that should {verb} a tenant. Its operation is closed automatically, "
-            "within minutes; `berth tenant ID` shows the result. CloudTrail says who stopped the execution. If the "
-            "operation failed, run `berth retry ID`.",
-            runbook="...Aborted",
-        ),
+def _failed(name: str, machine: sfn.StateMachine, *, done: str) -> Alarm:
+    return Alarm(
+        f"{name}Failed",
+        machine.metric_failed(period=PERIOD),
+        f"A tenant could not be {done}. `berth tenant ID` shows the cause: the resource that failed with "
+        "CloudFormation's reason, or why Berth refused. Fix the cause, then run `berth retry ID`.",
     )

@@ -12,16 +12,36 @@ from constructs import Construct
 from stacks.common.capability import Capability
 from stacks.common.dead_letters import DeadLetters, dead_letter_queue
 from stacks.common.functions import BerthFunction, FunctionKit
-from stacks.common.permissions import acknowledge, allow, names_of
+from stacks.common.permissions import (
+    acknowledge,
+    allow,
+    allow_looking_at_tenant_stacks,
+    allow_on_tenant_queues,
+    names_of,
+)
 from stacks.common.table import TENANT_ROWS
 from stacks.tenants.machines import TenantMachines
+from stacks.tenants.stack_role import TenantStackRole
 
 
 class StackEvents(Capability):
-    def __init__(self, scope: Construct, construct_id: str, *, kit: FunctionKit, machines: TenantMachines) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        kit: FunctionKit,
+        machines: TenantMachines,
+        stack_role: TenantStackRole,
+    ) -> None:
         super().__init__(scope, construct_id)
         self._stack_event = BerthFunction(self, "StackEvent", kit=kit, name="stack_event")
+        stack_role.add_to_environment_of(self._stack_event)
         kit.table.allow(self._stack_event.role, "GetItem", rows=TENANT_ROWS)
+        kit.table.allow_noting_throttles(self._stack_event.role)
+        # The operation is resumed with what became of its stack.
+        allow_looking_at_tenant_stacks(self._stack_event.role, "DescribeStackEvents")
+        allow_on_tenant_queues(self._stack_event.role, "GetQueueAttributes")
         allow(self._stack_event.role, ["states:SendTaskSuccess"], *machines.arns)
 
         self._undelivered = dead_letter_queue(self, "Undelivered", encryption=kit.encryption)

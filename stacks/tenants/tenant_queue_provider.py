@@ -79,13 +79,7 @@ class TenantQueueProvider(Capability):
         """There is no alarm for failed executions: an execution fails when another team's request cannot be
         fulfilled, and CloudFormation reports that to the team.
         """
-        no_answer = (
-            "Another team's stack requested a tenant's queue and got no response, so it waits for up to an hour. The "
-            "execution's input names the stack. Fix the cause, and ask the team to deploy again."
-        )
         return (
-            Alarm("TenantQueueTimedOut", self._machine.metric_timed_out(period=PERIOD), no_answer),
-            Alarm("TenantQueueAborted", self._machine.metric_aborted(period=PERIOD), no_answer),
             Alarm(
                 "TenantQueueNotConfirmed",
                 self._settle_tenant_queue.counted("RequestNotConfirmed", period=PERIOD, statistic="Sum"),

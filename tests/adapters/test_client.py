@@ -184,6 +184,12 @@ REQUESTS: list[tuple[AnyRoute, Wire, str, dict[str, object] | None]] = [
         None,
     ),
     (
+        tenants.LABEL_TENANT,
+        tenant_models.LabelTenant(tenant_id="acme", set={"plan": "gold"}, remove=["trial"]),
+        "/tenants/acme/labels",
+        {"set": {"plan": "gold"}, "remove": ["trial"]},
+    ),
+    (
         tenants.PIN_TENANT,
         tenant_models.PinTenant(tenant_id="acme", version="0.2.0"),
         "/tenants/acme/pin",
@@ -192,6 +198,12 @@ REQUESTS: list[tuple[AnyRoute, Wire, str, dict[str, object] | None]] = [
     (tenants.UNPIN_TENANT, tenant_models.UnpinTenant(tenant_id="acme"), "/tenants/acme/pin", None),
     (tenants.GET_TENANT, tenant_models.GetTenant(tenant_id="acme"), "/tenants/acme", None),
     (tenants.LIST_TENANTS, tenant_models.ListTenants(), "/tenants", None),
+    (
+        tenants.LIST_TENANTS,
+        tenant_models.ListTenants(label="plan=gold,team=a b", pinned=True),
+        "/tenants?label=plan%3Dgold%2Cteam%3Da%20b&pinned=true",
+        None,
+    ),
     (
         tenants.LIST_TENANTS,
         tenant_models.ListTenants(status=TenantState.UPDATE_FAILED, version="0.1.0", cursor="a-b_c", limit=5),
@@ -221,6 +233,18 @@ REQUESTS: list[tuple[AnyRoute, Wire, str, dict[str, object] | None]] = [
         rollout_models.ApproveStage(rollout_id=ID, stage=2),
         f"/rollouts/{ID}/approve",
         {"stage": 2},
+    ),
+    (
+        rollouts.PROMOTE_ROLLOUT,
+        rollout_models.PromoteStage(rollout_id=ID, stage=2),
+        f"/rollouts/{ID}/promote",
+        {"stage": 2},
+    ),
+    (
+        rollouts.CHANGE_ROLLOUT,
+        rollout_models.ChangeRollout(rollout_id=ID, max_concurrency=5, reason=WHY),
+        f"/rollouts/{ID}/change",
+        {"maxConcurrency": 5, "reason": WHY},
     ),
     (
         reconciliations.START_RECONCILIATION,

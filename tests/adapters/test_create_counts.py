@@ -9,13 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orchestrator.adapters.dynamodb.create_counts import DynamoCreateCounts
+from orchestrator.adapters.dynamodb.create_counts import DynamoCreateCounts, DynamoTenantCounts
 from orchestrator.adapters.dynamodb.keys import CREATES_PREFIX, creates_key
 from orchestrator.common.errors import Unsettled
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.limits import TenantCount, TenantCounts
 from orchestrator.tenants.ports import CreateCounts
 from tests.adapters.conftest import TABLE
-from tests.fakes import ACME, NOON, InMemoryCreateCounts
+from tests.fakes import ACME, NOON, InMemoryCreateCounts, InMemoryTenantCounts
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -93,3 +94,33 @@ def test_conflicting_writes_are_not_retried_for_ever(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(counts, "_update", lambda *_: {})
     with pytest.raises(Unsettled, match=r"acme.*Try again"):
         counts.count(CALLER, ACME, window=NOON, limit=1)
+
+
+# The kept number of tenants
+
+
+@pytest.fixture
+def kept(rows: DynamoDBClient | None) -> TenantCounts:
+    return DynamoTenantCounts(rows, TABLE) if rows else InMemoryTenantCounts()
+
+
+def test_tenants_that_were_never_counted_have_only_started_creates(kept: TenantCounts) -> None:
+    assert kept.start(0) == TenantCount(0)
+    assert kept.start(1) == TenantCount(1)
+
+
+def test_a_kept_count_keeps_the_creates_that_started_during_the_count(kept: TenantCounts) -> None:
+    seen = kept.start(2)
+    kept.start(1)
+    kept.keep(7, NOON, seen=seen)
+    assert kept.start(1) == TenantCount(2, 7, NOON)
+
+
+def test_of_two_counts_at_once_the_first_is_kept(kept: TenantCounts) -> None:
+    seen = kept.start(1)
+    kept.keep(7, NOON, seen=seen)
+    kept.keep(8, NEXT, seen=seen)
+    again = kept.start(0)
+    assert again == TenantCount(0, 7, NOON)
+    kept.keep(9, NEXT, seen=again)
+    assert kept.start(0) == TenantCount(0, 9, NEXT)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.adapters.sqs import SqsQueues
-from orchestrator.tenants.ports import Queues
+from orchestrator.reconciling.ports import SurveyedQueues
 from orchestrator.tenants.records import Messages, Queue
 from tests.adapters.conftest import REGION, Account
 from tests.fakes import FakeQueues
@@ -19,7 +19,7 @@ class InMemory:
 
     def __init__(self) -> None:
         self._fake = FakeQueues()
-        self.queues: Queues = self._fake
+        self.queues: SurveyedQueues = self._fake
 
     def make(self, name: str, *, dead_letters: Queue | None = None) -> Queue:
         queue = Queue(f"arn:aws:sqs:{REGION}:000000000000:{name}", f"https://sqs.{REGION}.amazonaws.com/0/{name}")
@@ -45,7 +45,7 @@ class OnAws:
     def __init__(self, account: Account) -> None:
         self._sqs = account.client("sqs")
         self._account = account.number
-        self.queues: Queues = SqsQueues(self._sqs)
+        self.queues: SurveyedQueues = SqsQueues(self._sqs)
 
     def make(self, name: str, *, dead_letters: Queue | None = None) -> Queue:
         policy = {"deadLetterTargetArn": dead_letters.arn, "maxReceiveCount": 5} if dead_letters else None
@@ -114,3 +114,11 @@ def test_a_deleted_dead_letter_queue_is_none(world: World) -> None:
     queue = world.make("acme", dead_letters=dead)
     world.remove(dead)
     assert world.queues.dead_letter_queue(queue.url) is None
+
+
+def test_many_queues_are_asked_for_at_once(world: World) -> None:
+    queues = [world.make(f"queue-{number}") for number in range(25)]
+    world.remove(queues[7])
+    expected = {queue.url: queue is not queues[7] for queue in queues}
+    assert world.queues.exist([queue.url for queue in queues]) == expected
+    assert world.queues.exist([]) == {}

@@ -6,7 +6,9 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from random import Random
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pytest
 from botocore.exceptions import ClientError
@@ -14,8 +16,10 @@ from botocore.stub import Stubber
 
 from orchestrator.adapters.dynamodb.reconciliations import LambdaReconciliations, ReconciliationTable
 from orchestrator.common.errors import Throttled
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.reconciling.checkpoints import Checkpoint, Phase, Position
 from orchestrator.reconciling.fleet_counts import FleetCounts
-from orchestrator.reconciling.ports import ReconciliationLedger
+from orchestrator.reconciling.ports import ReconciliationLedger, SurveyedStack
 from orchestrator.reconciling.records import (
     LATEST_SCAN,
     MAX_FINDINGS,
@@ -29,9 +33,11 @@ from orchestrator.reconciling.records import (
     Remedy,
     Spec,
 )
-from orchestrator.tenants.records import TenantState
+from orchestrator.reconciling.surveying import STACKS_PER_CHUNK
+from orchestrator.tenants.ports import Stack
+from orchestrator.tenants.records import Queue, TenantState
 from tests.adapters.conftest import TABLE, client
-from tests.fakes import NOON, VERSION
+from tests.fakes import NAMES, NOON, QUEUE, VERSION, stack_arn
 from tests.fakes.reconciling import InMemoryReconciliations
 from tests.present import present
 
@@ -220,3 +226,79 @@ def test_only_a_requested_reconciliation_expires(dynamodb: DynamoDBClient) -> No
         table.record_reconciliation(replace(ASKED, id=each))
     expire = {row["sk"]["S"]: row["ttl"] for row in dynamodb.scan(TableName=TABLE)["Items"] if "ttl" in row}
     assert expire == {ID: {"N": str(int((NOON + timedelta(days=90)).timestamp()))}}
+
+
+# The positions of surveys that are not finished
+
+
+A_DAY = timedelta(days=1)
+A_POSITION = Position(
+    Phase.TENANTS, "1.0.0#acme", TenantState.UPDATE_FAILED, 2, bytes([0, 1, 2] * 40_000), {"detection": "arn:stack"}
+)
+
+
+def a_checkpoint(**more: Any) -> Checkpoint:
+    return replace(Checkpoint(replace(TOLD, status=ReconciliationStatus.RUNNING), A_POSITION, NOON), **more)
+
+
+@pytest.fixture
+def ledger(rows: DynamoDBClient | None) -> ReconciliationLedger:
+    return ReconciliationTable(rows, TABLE) if rows else InMemoryReconciliations()
+
+
+class TestCheckpoints:
+    def test_a_position_is_read_as_it_was_saved(self, ledger: ReconciliationLedger) -> None:
+        assert ledger.checkpoint(ID) is None
+        assert ledger.unfinished_surveys() == frozenset()
+        assert ledger.save_checkpoint(a_checkpoint())
+        assert ledger.checkpoint(ID) == a_checkpoint(revision=1)
+        assert ledger.unfinished_surveys() == {ID}
+        assert ledger.reconciliation(ID) is None
+
+    def test_of_two_functions_that_continue_a_survey_one_is_refused(self, ledger: ReconciliationLedger) -> None:
+        ledger.save_checkpoint(a_checkpoint())
+        assert ledger.save_checkpoint(a_checkpoint(revision=1, claimed_until=NOON + A_DAY))
+        assert not ledger.save_checkpoint(a_checkpoint(revision=1))
+        saved = ledger.checkpoint(ID)
+        assert saved is not None
+        assert (saved.revision, saved.claimed_until) == (2, NOON + A_DAY)
+
+    def test_the_next_survey_with_the_same_id_replaces_the_position(self, ledger: ReconciliationLedger) -> None:
+        ledger.save_checkpoint(a_checkpoint())
+        began = a_checkpoint().reconciliation.started_at + A_DAY
+        later = a_checkpoint(reconciliation=replace(a_checkpoint().reconciliation, started_at=began))
+        assert ledger.save_checkpoint(later)
+        assert not ledger.save_checkpoint(a_checkpoint(revision=1))
+
+    def test_a_survey_that_has_ended_is_not_unfinished(self, ledger: ReconciliationLedger) -> None:
+        ledger.save_checkpoint(a_checkpoint())
+        ledger.end_survey(ID)
+        ledger.end_survey(ID)
+        assert ledger.unfinished_surveys() == frozenset()
+
+    def test_stacks_are_stored_in_parts(self, ledger: ReconciliationLedger) -> None:
+        stack = Stack(stack_arn(), "CREATE_COMPLETE", "", "acme", QUEUE, "1.0.0", ours=True)
+        of_others = Stack("arn:other", "UPDATE_COMPLETE", "", None, None, None, ours=False)
+        one, two = [SurveyedStack("berth-tenant-acme", stack)], [SurveyedStack("other", of_others)] * 2
+        reconciliation = a_checkpoint().reconciliation
+        ledger.store_stacks(reconciliation, 0, one)
+        ledger.store_stacks(reconciliation, 1, two)
+        assert [list(ledger.stored_stacks(reconciliation, number)) for number in (0, 1)] == [one, two]
+        with pytest.raises(LookupError):
+            ledger.stored_stacks(reconciliation, 2)
+
+    def test_a_full_part_fits_into_a_row(self, dynamodb: DynamoDBClient) -> None:
+        ledger, some = ReconciliationTable(dynamodb, TABLE), Random(1)
+        stacks = []
+        for _ in range(STACKS_PER_CHUNK):
+            tenant = TenantId.parse(str(UUID(int=some.getrandbits(128))))
+            name = f"{NAMES.stack_of(tenant)}-InboundQueue-{some.getrandbits(60):X}"
+            queue = Queue(f"arn:aws:sqs:eu-west-1:123456789012:{name}", f"https://sqs.eu-west-1.amazonaws.com/1/{name}")
+            stack_id = f"{stack_arn(tenant)}/{UUID(int=some.getrandbits(128))}"
+            stacks.append(
+                SurveyedStack(name, Stack(stack_id, "UPDATE_COMPLETE", "", str(tenant), queue, "1.0.0", ours=True))
+            )
+        ledger.store_stacks(a_checkpoint().reconciliation, 0, stacks)
+        (row,) = dynamodb.scan(TableName=TABLE)["Items"]
+        assert len(row["Stacks"]["B"]) < 200_000
+        assert "ttl" in row

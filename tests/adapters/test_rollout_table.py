@@ -17,6 +17,7 @@ from orchestrator.rollouts.records import (
     Item,
     Order,
     RecordedOrder,
+    Repairs,
     Result,
     Rollout,
     RolloutStatus,
@@ -95,7 +96,7 @@ def everything(ledger: RolloutLedger) -> tuple[object, ...]:
         [ledger.rollout(each.id) for each in rollouts],
         [ledger.stages(each.id) for each in rollouts],
         [list(ledger.outcomes(each.id)) for each in rollouts],
-        [list(ledger.failures(each.id)) for each in rollouts],
+        [list(ledger.failures(each.id, limit=1_000)) for each in rollouts],
         [list(ledger.orders(each.id)) for each in rollouts],
     )
 
@@ -145,6 +146,21 @@ class TestOrders:
         assert not ledger.change_stage(approved, order=replace(approval, by="bob"))
         assert list(ledger.orders(ONE)) == [approval]
 
+    def test_several_stages_are_changed_with_one_order_or_not_at_all(self, ledger: RolloutLedger) -> None:
+        registered(ledger)
+        change = an_order(Order.CHANGE, detail="at once: 3")
+        first, second = (replace(stage, map_concurrency=3) for stage in ledger.stages(ONE))
+        assert ledger.change_stages([first, second], order=change)
+        assert [stage.map_concurrency for stage in ledger.stages(ONE)] == [3, 3]
+        before = everything(ledger)
+        assert not ledger.change_stages([replace(first, revision=1), second], order=replace(change, by="bob"))
+        assert everything(ledger) == before
+        assert list(ledger.orders(ONE)) == [change]
+
+    def test_the_tenants_to_repair_are_stored(self, ledger: RolloutLedger) -> None:
+        registered(ledger, repairs=Repairs(2, ("a", "b")))
+        assert rollout_in(ledger).repairs == Repairs(2, ("a", "b"))
+
     def test_orders_are_sorted_by_time(self, ledger: RolloutLedger) -> None:
         rollout = registered(ledger)
         for number, order in enumerate((Order.RESUME, Order.PAUSE, Order.ABORT)):
@@ -163,7 +179,7 @@ class TestNothing:
         assert ledger.stage(ONE, 1) is None
         assert ledger.tenant_outcome(ONE, TenantId.parse("a")) is None
         assert list(ledger.stages(ONE)) == []
-        assert list(ledger.outcomes(ONE)) == list(ledger.failures(ONE)) == []
+        assert list(ledger.outcomes(ONE)) == list(ledger.failures(ONE, limit=9)) == []
         assert list(ledger.rollouts(limit=9)) == []
         assert ledger.registry() == Registry(frozenset(), 0)
 
@@ -454,7 +470,7 @@ class TestOutcomes:
         for name in ("b", "a", "c"):
             record(ledger, an_outcome(name, Result.FAILED))
         assert [each.item.tenant.value for each in ledger.outcomes(ONE)] == ["a", "b", "c"]
-        assert list(ledger.outcomes(TWO)) == list(ledger.failures(TWO)) == []
+        assert list(ledger.outcomes(TWO)) == list(ledger.failures(TWO, limit=9)) == []
         assert ledger.tenant_outcome(TWO, TenantId.parse("a")) is None
 
     def test_only_failed_outcomes_are_failures(self, ledger: RolloutLedger) -> None:
@@ -463,7 +479,8 @@ class TestOutcomes:
             record(ledger, an_outcome(f"at-{result.value.lower()}", result))
         failed = an_outcome("b", Result.FAILED, root_cause=QUEUE_TABOO)
         record(ledger, failed)
-        assert list(ledger.failures(ONE)) == [an_outcome("at-failed", Result.FAILED), failed]
+        assert list(ledger.failures(ONE, limit=9)) == [an_outcome("at-failed", Result.FAILED), failed]
+        assert list(ledger.failures(ONE, limit=1)) == [an_outcome("at-failed", Result.FAILED)]
 
 
 class TestCounts:

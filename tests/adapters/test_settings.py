@@ -24,9 +24,9 @@ VARIABLES |= {"mail_from": "BERTH_EVENTS_MAIL_FROM"}
 # Made of several variables, none of which is required.
 del VARIABLES["address_rules"]
 OPTIONAL = {"kms_key", "api_proof_digest", "queue_access_role", "event_access_role", "response_url_prefix", "mail_from"}
-OPTIONAL |= {"operators_tenant"}
+OPTIONAL |= {"operators_tenant", "mail_configuration_set"}
 NUMBERS = {"credentials_seconds", "rollout_concurrency", "max_tenants", "creates_per_minute"}
-FLAGS = {"create_on_get_queue"}
+FLAGS = {"create_on_get_queue", "stack_events"}
 DOCUMENTS = {"dead_letter_queues"}
 TYPED = {"location", "names", "stack_id", "operators_tenant"}
 LISTS = {"former_kms_keys"}

@@ -33,7 +33,10 @@ def described(name: str, **more: Any) -> dict[str, Any]:
 def test_all_stacks_are_listed_page_by_page(survey: CloudFormationSurvey, cloudformation: Stubber) -> None:
     cloudformation.add_response("describe_stacks", {"Stacks": [described("a"), described("b")], "NextToken": "2"}, {})
     cloudformation.add_response("describe_stacks", {"Stacks": [described("c")]}, {"NextToken": "2"})
-    assert [surveyed.name for surveyed in survey.all()] == ["a", "b", "c"]
+    first = survey.page(None)
+    assert ([each.name for each in first.stacks], first.token) == (["a", "b"], "2")
+    last = survey.page(first.token)
+    assert ([each.name for each in last.stacks], last.token) == (["c"], None)
 
 
 def test_a_tenants_stack_is_listed_with_all_details(survey: CloudFormationSurvey, cloudformation: Stubber) -> None:
@@ -48,22 +51,8 @@ def test_a_tenants_stack_is_listed_with_all_details(survey: CloudFormationSurvey
     cloudformation.add_response("describe_stacks", {"Stacks": [response]}, {})
     told_of = {"TenantId": "acme"}
     stack = Stack(stack_arn(), "CREATE_COMPLETE", "", "acme", QUEUE, VERSION, ours=True, parameters=told_of)
-    (found,) = survey.all()
+    (found,) = survey.page(None).stacks
     assert found == SurveyedStack(NAMES.stack_of(ACME), replace(stack, changed_at=response["CreationTime"]))
-
-
-def test_an_unneeded_page_is_not_requested(survey: CloudFormationSurvey, cloudformation: Stubber) -> None:
-    cloudformation.add_response("describe_stacks", {"Stacks": [described("a")], "NextToken": "2"}, {})
-    assert next(iter(survey.all())).name == "a"
-
-
-def test_the_later_pages_may_be_throttled(survey: CloudFormationSurvey, cloudformation: Stubber) -> None:
-    cloudformation.add_response("describe_stacks", {"Stacks": [described("a")], "NextToken": "2"}, {})
-    cloudformation.add_client_error("describe_stacks", "Throttling", "Rate exceeded")
-    stacks = iter(survey.all())
-    next(stacks)
-    with pytest.raises(Throttled, match="Rate exceeded"):
-        next(stacks)
 
 
 @pytest.mark.parametrize("kind", ["moto", "emulator"], indirect=True)
@@ -75,7 +64,7 @@ def test_deleted_stacks_are_not_listed(account: Account) -> None:
         aws.get_waiter("stack_create_complete").wait(StackName=name, WaiterConfig={"Delay": 0})
     aws.delete_stack(StackName="gone")
     aws.get_waiter("stack_delete_complete").wait(StackName="gone", WaiterConfig={"Delay": 0})
-    assert {surveyed.name for surveyed in CloudFormationSurvey(aws, service_role=lambda: ROLE).all()} == {
+    assert {surveyed.name for surveyed in CloudFormationSurvey(aws, service_role=lambda: ROLE).page(None).stacks} == {
         "one",
         "another",
     }
@@ -159,7 +148,7 @@ def test_without_the_api_the_limit_is_unknown(account: Account) -> None:
 
 
 CALLS: dict[str, Callable[[CloudFormationSurvey], object]] = {
-    "describe_stacks": lambda survey: list(survey.all()),
+    "describe_stacks": lambda survey: survey.page(None),
     "detect_stack_drift": lambda survey: survey.start_drift_detection(stack_arn()),
     "describe_stack_drift_detection_status": lambda survey: survey.drift("d-1"),
     "describe_account_limits": lambda survey: survey.stack_limit(),

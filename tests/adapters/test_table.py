@@ -349,8 +349,8 @@ class TestDescriptionsOnlyIfNobodyHasClaimedTheTenantSince:
         CLAIMS[claim](table)
         seen = table.metadata(ACME)
         described = table.describe(ACME, **SAID, asked_for=asked_for, only_if=SeenTenant(seen))  # type: ignore[arg-type]
-        assert described is (seen is not None or asked_for is not None)
-        assert (table.metadata(ACME) is not None) is described
+        assert (described is not None) is (seen is not None or asked_for is not None)
+        assert (table.metadata(ACME) is not None) is (described is not None)
 
     @pytest.mark.parametrize("claim", [name for name in CLAIMS if name != "nothing"])
     @pytest.mark.parametrize("asked_for", [None, an_attempt(2)], ids=["there", "asked for"])

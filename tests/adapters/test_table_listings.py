@@ -17,6 +17,7 @@ from orchestrator.tenants.records import (
     Operation,
     Request,
     Status,
+    TenantInBrief,
 )
 from orchestrator.tenants.records import TenantState as State
 from tests.adapters.tables import (
@@ -233,6 +234,34 @@ class TestListings:
         assert table.count_tenants() == 2
         table.remove(DELETE, at=LATER)
         assert table.count_tenants() == 1
+
+    def test_a_tenant_in_brief_has_what_rollouts_select_by(self, table: Table) -> None:
+        take(table, a_run(request=Request(labels={"tier": "gold"}, pin=VERSION)))
+        publish(table)
+        create(table, TenantId.parse("other"), NEXT_VERSION)
+        take(table, a_run(tenant=TenantId.parse("new"), version=NEXT_VERSION))
+        assert list(table.tenants_in_brief(State.READY)) == [
+            TenantInBrief(ACME, State.READY, VERSION, VERSION, {"tier": "gold"}),
+            TenantInBrief(TenantId.parse("other"), State.READY, NEXT_VERSION, None, {}),
+        ]
+        assert list(table.tenants_in_brief(State.PROVISIONING)) == [
+            TenantInBrief(TenantId.parse("new"), State.PROVISIONING, None, None, {})
+        ]
+
+    @pytest.mark.parametrize("state", State)
+    def test_a_tenant_in_brief_is_as_it_is_listed(self, table: Table, state: State) -> None:
+        create(table)
+        for run in (UPDATE, DELETE):
+            take(table, run)
+            table.fail(run, QUEUE_TABOO, LATER_STILL)
+        create(table, TenantId.parse("deleted"))
+        gone = a_run(tenant=TenantId.parse("deleted"), operation=Operation.DELETE, started_at=LATER)
+        take(table, gone)
+        table.remove(gone, at=LATER_STILL)
+        assert list(table.tenants_in_brief(state)) == [
+            TenantInBrief(each.tenant, each.state, each.version, each.pinned_version, each.labels)
+            for each in table.tenants_in(state, limit=9)
+        ]
 
     def test_a_refused_delete_restores_the_state(self, table: Table) -> None:
         create(table)

@@ -454,11 +454,16 @@ class TestPublish:
         assert metadata_of(table).created_by == creator
 
     def test_a_published_tenant_is_no_longer_requested(self, table: Table) -> None:
-        """This also holds if its create was killed before it began, and another create published the tenant."""
-        table.describe(ACME, labels=None, pin=Pin(), request=EXPLICIT, at=NOON, asked_for=an_attempt(2))
+        table.describe(ACME, labels=None, pin=Pin(), request=EXPLICIT, at=NOON, asked_for=RUN.attempt)
         take(table, RUN)
         publish(table)
         assert metadata_of(table).asked_for is None
+
+    def test_the_request_of_a_create_that_waits_for_the_lock_stays(self, table: Table) -> None:
+        table.describe(ACME, labels=None, pin=Pin(), request=EXPLICIT, at=NOON, asked_for=an_attempt(2))
+        take(table, RUN)
+        publish(table)
+        assert metadata_of(table).asked_for == an_attempt(2)
 
     def test_a_stack_that_removed_its_queue_is_not_published(self, table: Table) -> None:
         table.record_queue(ACME, stack_id="stack-1", queue=QUEUE, at=NOON)

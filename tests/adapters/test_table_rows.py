@@ -697,6 +697,8 @@ class TestListsWithARowThatCannotBeRead:
         assert "cannot be read" in str(unreadable.root_cause)
         after = table.tenants_in(TenantState.READY, after=unreadable.position, limit=10)
         assert [each.tenant.value for each in after] == ["initech"]
+        in_brief = [(each.tenant.value, each.version) for each in table.tenants_in_brief(TenantState.READY)]
+        assert in_brief == [("acme", VERSION), ("globex", VERSION), ("initech", VERSION)]
 
     def test_a_row_without_a_valid_tenant_id_is_omitted(self, table: WholeTable, dynamodb: DynamoDBClient) -> None:
         create(table, ACME)

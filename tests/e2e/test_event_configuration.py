@@ -55,7 +55,7 @@ def test_a_key_is_made_used_rotated_and_revoked(berthed: Commands) -> None:
     assert rotated["replaced"]["status"] == "active"
     for key in (made["key"], rotated["key"]):
         assert berthed.as_tenant("GET", "/keys", key)[0] == 200
-    assert berthed("keys", "revoke", str(TENANT), made["key_id"])["status"] == "revoked"
+    assert berthed("keys", "revoke", "--yes", str(TENANT), made["key_id"])["status"] == "revoked"
     # Routes that need admin read the key every time.
     assert berthed.as_tenant("GET", "/keys", made["key"])[0] == 401
     assert berthed.as_tenant("GET", "/keys", rotated["key"])[0] == 200
@@ -90,11 +90,11 @@ def test_sources_and_forms_by_command(berthed: Commands, tmp_path: Path) -> None
     path = source["path"]
     assert berthed.api.send("GET", path)[0] == 200
     assert berthed("sources", "pause", str(TENANT), source["source_id"])["status"] == "paused"
-    assert berthed("sources", "delete", str(TENANT), source["source_id"])["source_id"] == source["source_id"]
+    assert berthed("sources", "delete", "--yes", str(TENANT), source["source_id"])["source_id"] == source["source_id"]
     form = berthed("forms", "create", str(TENANT), "--name", "Contact", "--origin", "https://www.example.com")
     changed = berthed("forms", "update", str(TENANT), form["form_id"], "--any-origin", "--honeypot", "website")
     assert (changed["origins"], changed["honeypot"]) == ([], "website")
-    berthed("forms", "delete", str(TENANT), form["form_id"])
+    berthed("forms", "delete", "--yes", str(TENANT), form["form_id"])
     assert berthed("forms", "list", str(TENANT)) == {"forms": []}
 
 

@@ -51,7 +51,6 @@ SERVED_OR_NOT = {
     (Operation.UPDATE, "Finish"): (200, "READY"),
     # Nothing was deleted yet, so the tenant is served again.
     (Operation.DELETE, "Begin"): (200, "READY"),
-    (Operation.DELETE, "CheckMessages"): (200, "READY"),
     (Operation.DELETE, "StartStack"): (200, "READY"),
     (Operation.DELETE, "AwaitStack"): (410, "DELETED"),
     (Operation.DELETE, "InspectStack"): (410, "DELETED"),
@@ -70,7 +69,7 @@ def test_an_operation_that_is_aborted_at_any_state_is_settled_by_the_actual_stat
         # From the last state to the first, each of which stays throttled: an operation needs only the states before it.
         # On AWS an aborted execution makes no further calls; the emulator continues its retries. AwaitStack ends after
         # a moment, and InspectStack is throttled by then.
-        for state in ("Finish", "InspectStack", "AwaitStack", "StartStack", "CheckMessages", "Begin"):
+        for state in ("Finish", "InspectStack", "AwaitStack", "StartStack", "Begin"):
             held_up.enter_context(berth.held_up(_function_of(state)))
             there = [operation for operation, at in steps if at == state]
             executions = [

@@ -30,6 +30,7 @@ from tests.fakes.others import (
     FakeTemplates,
     FakeUnfinishedWork,
     InMemoryCreateCounts,
+    InMemoryTenantCounts,
 )
 from tests.fakes.ports import FakeIssuer, FakePorts, FakeSettings
 from tests.fakes.resources import FakeResources
@@ -76,6 +77,7 @@ __all__ = [
     "InMemoryManifests",
     "InMemoryRollouts",
     "InMemoryTable",
+    "InMemoryTenantCounts",
     "Operations",
     "Orders",
     "OwnedTenant",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -9,6 +10,7 @@ from orchestrator.common.errors import QueueOutOfReach
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.releases.records import Release
 from orchestrator.tenants.execution_input import is_input_of, machine_input
+from orchestrator.tenants.limits import TenantCount
 from orchestrator.tenants.records import Attempt, Messages, Queue, Request, Run
 from orchestrator.tenants.reviews import Review
 from tests.fakes.examples import NOON, execution_arn
@@ -46,6 +48,8 @@ class FakeExecutions:
         self.waiting: set[str] = set()
         """Task tokens that are being waited on."""
         self.woken: list[str] = []
+        self.results: dict[str, Mapping[str, object]] = {}
+        """The results that were sent with task tokens that were being waited on."""
         self.made_up_run = True
         self.endings: dict[str, str] = {}
         """How those ended that were not aborted."""
@@ -94,10 +98,12 @@ class FakeExecutions:
     def how_it_ended(self, execution: str) -> str:
         return self.endings.get(execution, "was aborted")
 
-    def wake(self, task_token: str) -> bool:
+    def wake(self, task_token: str, result: Mapping[str, object] | None = None) -> bool:
         self.woken.append(task_token)
         was_waiting = task_token in self.waiting
         self.waiting.discard(task_token)
+        if was_waiting:
+            self.results[task_token] = result or {}
         return was_waiting
 
     def end(self, execution: str) -> None:
@@ -143,6 +149,21 @@ class InMemoryCreateCounts:
         return began >= since and tenant in tenants
 
 
+class InMemoryTenantCounts:
+    """The kept number of tenants. ``tests/adapters`` holds it and DynamoDB's to one contract."""
+
+    def __init__(self) -> None:
+        self.count = TenantCount(started=0)
+
+    def start(self, creates: int) -> TenantCount:
+        self.count = replace(self.count, started=self.count.started + creates)
+        return self.count
+
+    def keep(self, tenants: int, at: datetime, *, seen: TenantCount) -> None:
+        if seen.at == self.count.at:
+            self.count = TenantCount(self.count.started - seen.started, tenants, at)
+
+
 class FakeQueues:
     """Queues that answer at once, or only after they were asked some times."""
 
@@ -164,6 +185,15 @@ class FakeQueues:
         if url in self.out_of_reach:
             raise QueueOutOfReach(f"Berth has no permission to read queue {url}: AccessDenied")
         return None if url in self.gone else self.held.get(url, Messages(0, 0, 0))
+
+    def exist(self, urls: Sequence[str]) -> dict[str, bool | QueueOutOfReach]:
+        found: dict[str, bool | QueueOutOfReach] = {}
+        for url in urls:
+            try:
+                found[url] = self.messages(url) is not None
+            except QueueOutOfReach as out_of_reach:
+                found[url] = out_of_reach
+        return found
 
     def dead_letter_queue(self, url: str) -> str | None:
         dead_letters = self.dead_letter_queues.get(url)

@@ -26,6 +26,7 @@ from tests.fakes.others import (
     FakeUnfinishedWork,
     InMemoryCreateCounts,
     InMemoryReviews,
+    InMemoryTenantCounts,
 )
 from tests.fakes.reconciling import FakeSurvey, InMemoryReconciliations
 from tests.fakes.resources import FakeResources
@@ -50,6 +51,7 @@ class FakeSettings:
     location: Location = LOCATION
     stack_id: StackArn = OWN_STACK
     empty_for: timedelta = timedelta(minutes=1)
+    stack_events: bool = True
     max_tenants: int = 1_900
     creates_per_minute: int = 0
     create_on_get_queue: bool = True
@@ -96,6 +98,7 @@ class FakePorts:
     published_templates: FakePublishedTemplates = field(default_factory=FakePublishedTemplates)
     reviews: InMemoryReviews = field(default_factory=InMemoryReviews)
     create_counts: InMemoryCreateCounts = field(default_factory=InMemoryCreateCounts)
+    tenant_counts: InMemoryTenantCounts = field(default_factory=InMemoryTenantCounts)
     credentials: CredentialsIssuer | None = field(default_factory=FakeIssuer)
     api_stage: FakeApiStage = field(default_factory=FakeApiStage)
     reconciliation_table: InMemoryReconciliations = field(default_factory=InMemoryReconciliations)

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 
+from orchestrator.reconciling.checkpoints import Checkpoint
 from orchestrator.reconciling.fleet_counts import FleetCounts
-from orchestrator.reconciling.ports import Drift, SurveyedStack
-from orchestrator.reconciling.records import Reconciliation
+from orchestrator.reconciling.ports import Drift, StackPage, SurveyedStack
+from orchestrator.reconciling.records import Finding, Kind, Reconciliation
 from orchestrator.tenants.ports import Stack
 from tests.fakes.stacks import FakeStacks
 
 
 class InMemoryReconciliations:
+    """``tests/adapters`` holds the checkpoints of it and of DynamoDB's to one contract."""
+
     def __init__(self) -> None:
         self.recorded: dict[str, Reconciliation] = {}
         self.started: list[str] = []
         self.counts: FleetCounts | None = None
+        self.unfinished: set[str] = set()
+        self.checkpoints: dict[str, Checkpoint] = {}
+        self.stacks: dict[tuple[str, datetime, int], Sequence[SurveyedStack]] = {}
 
     def record_reconciliation(self, reconciliation: Reconciliation) -> None:
         self.recorded[reconciliation.id] = reconciliation
@@ -28,6 +37,33 @@ class InMemoryReconciliations:
 
     def keep_fleet_counts(self, counts: FleetCounts) -> None:
         self.counts = counts
+
+    def unfinished_surveys(self) -> frozenset[str]:
+        return frozenset(self.unfinished)
+
+    def checkpoint(self, reconciliation: str) -> Checkpoint | None:
+        return self.checkpoints.get(reconciliation)
+
+    def save_checkpoint(self, checkpoint: Checkpoint) -> bool:
+        saved = checkpoint.reconciliation
+        before = self.checkpoints.get(saved.id)
+        if checkpoint.revision and (
+            before is None
+            or (before.revision, before.reconciliation.started_at) != (checkpoint.revision, saved.started_at)
+        ):
+            return False
+        self.checkpoints[saved.id] = replace(checkpoint, revision=checkpoint.revision + 1)
+        self.unfinished.add(saved.id)
+        return True
+
+    def end_survey(self, reconciliation: str) -> None:
+        self.unfinished.discard(reconciliation)
+
+    def store_stacks(self, reconciliation: Reconciliation, number: int, stacks: Sequence[SurveyedStack]) -> None:
+        self.stacks[reconciliation.id, reconciliation.started_at, number] = stacks
+
+    def stored_stacks(self, reconciliation: Reconciliation, number: int) -> Sequence[SurveyedStack]:
+        return self.stacks[reconciliation.id, reconciliation.started_at, number]
 
     def start_reconciliation(self, reconciliation: str) -> None:
         self.started.append(reconciliation)
@@ -45,11 +81,17 @@ class FakeSurvey:
         """How often a detection has to be looked at until it is done."""
         self.cannot_be_compared: set[str] = set()
         self._looks: dict[str, int] = {}
+        self.per_page: int | None = None
+        """The number of stacks per page. ``None`` if one page has all of them."""
+        self.pages: list[str | None] = []
+        """The tokens of the pages that were requested."""
 
-    def all(self) -> Iterator[SurveyedStack]:
-        yield from self.others
-        for stack in self._stacks.living:
-            yield SurveyedStack(_name(stack), stack)
+    def page(self, token: str | None) -> StackPage:
+        self.pages.append(token)
+        every = [*self.others, *(SurveyedStack(_name(stack), stack) for stack in self._stacks.living)]
+        begin = int(token or 0)
+        end = len(every) if self.per_page is None else begin + self.per_page
+        return StackPage(every[begin:end], str(end) if end < len(every) else None)
 
     def start_drift_detection(self, stack_id: str) -> str | None:
         return None if stack_id in self.cannot_be_compared else f"detection of {stack_id}"
@@ -64,3 +106,7 @@ class FakeSurvey:
 
 def _name(stack: Stack) -> str:
     return stack.stack_id.split("/")[1]
+
+
+def counted(findings: Sequence[Finding]) -> Mapping[Kind, int]:
+    return dict(Counter(finding.kind for finding in findings))

@@ -84,6 +84,15 @@ class InMemoryRollouts:
         self._append(order)
         return True
 
+    def change_stages(self, stages: Sequence[Stage], *, order: RecordedOrder) -> bool:
+        read = [self._stages.get((stage.rollout, stage.number)) for stage in stages]
+        if any(now is None or now.revision != stage.revision for now, stage in zip(read, stages, strict=True)):
+            return False
+        for stage in stages:
+            self._stages[stage.rollout, stage.number] = replace(stage, revision=stage.revision + 1)
+        self._append(order)
+        return True
+
     def tenant_outcome(self, rollout: str, tenant: TenantId) -> TenantOutcome | None:
         return self._outcomes.get((rollout, tenant))
 
@@ -95,8 +104,8 @@ class InMemoryRollouts:
         reviewed = self._reviewed.get(rollout)
         return Reviews.of(reviewed) if reviewed else None
 
-    def failures(self, rollout: str) -> Iterable[TenantOutcome]:
-        return [each for each in self.outcomes(rollout) if each.result is Result.FAILED]
+    def failures(self, rollout: str, *, limit: int) -> Sequence[TenantOutcome]:
+        return [each for each in self.outcomes(rollout) if each.result is Result.FAILED][:limit]
 
     def admit(self, count: Count, outcome: TenantOutcome, *, before: TenantOutcome | None) -> bool:
         rollout = self._rollouts.get(count.rollout)

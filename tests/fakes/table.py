@@ -30,6 +30,7 @@ from orchestrator.tenants.records import (
     RecordedChange,
     Run,
     Status,
+    TenantInBrief,
     TenantRecords,
     TenantState,
     UnreadableEntry,
@@ -94,6 +95,10 @@ class InMemoryTable(Ledger):
             for each in sorted(self._listed(state), key=lambda each: each.position)
             if each.position > (after or "") and (version is None or each.position.startswith(f"{version}#"))
         ][:limit]
+
+    def tenants_in_brief(self, state: TenantState) -> Iterable[TenantInBrief]:
+        for each in self.tenants_in(state, limit=len(self.tenants)):
+            yield TenantInBrief(each.tenant, each.state, each.version, each.pinned_version, each.labels)
 
     def versions_in_use(self) -> Mapping[str, Mapping[TenantState, int]]:
         counted: dict[str, dict[TenantState, int]] = {}
@@ -308,7 +313,7 @@ def _record(key: Key, given: Fields) -> Metadata | Audit | Lock:
         case LockKey(tenant):
             attempt = Attempt(tenant, given["operation"], given["version"], given["attempt"])
             run = Run(attempt, given["execution"], given["started_at"], given["request"])
-            more = ("task_token", "change_set", "deployed", "stack_changed_at")
+            more = ("task_token", "change_set", "deployed", "stack_changed_at", "started_stack", "started_as")
             return Lock(run, *(given.get(name) for name in more))
         case _:
             assert_never(key)

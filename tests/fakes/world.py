@@ -27,7 +27,9 @@ from orchestrator.tenants.outcomes import (
     Published,
     Removed,
     Reviewing,
+    Settled,
     Start,
+    Waiting,
     Working,
 )
 from orchestrator.tenants.ports import Stack
@@ -214,7 +216,7 @@ class OwnedTenant(World):
     def start(self) -> Start:
         return self.start_stack(self.run, empty_since=self.empty_since, looked_at=self.looked_at)
 
-    def wait_for(self, started: Start) -> Working:
+    def wait_for(self, started: Start | None) -> Waiting | Settled:
         return self.await_stack(self.run, started=started, task_token=TASK_TOKEN)
 
     def inspect(self, started: Start) -> Inspection:

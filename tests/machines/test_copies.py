@@ -16,7 +16,8 @@ DIFFERENCES = {
     "HasSettled": {"Choices"},
     "StartStack": {"Arguments", "Assign", "Comment"},
     "InspectStack": {"Comment"},
-    "PauseBeforeStart": {"Comment", "Next", "Seconds"},
+    "AwaitDrain": {"Comment"},
+    "PauseBeforeStart": {"Comment"},
     "Finish": {"Comment"},
     "RecordFailure": {"Arguments"},
 }

@@ -15,7 +15,7 @@ from orchestrator.events.purging import Purging
 from orchestrator.rollouts.advancing import Advancing
 from orchestrator.rollouts.gate import Gate
 from orchestrator.rollouts.reviewing import Reviewing
-from orchestrator.tenants import deleting, operations, tenant_queue, tenant_stack
+from orchestrator.tenants import awaiting, operations, tenant_queue, tenant_stack
 from orchestrator.tenants.deadlines import DEADLINE
 from orchestrator.tenants.outcomes import GaveUp
 from stacks.settings import Settings
@@ -25,10 +25,8 @@ from tests.machines.files import CHILDREN, MACHINES, OPERATIONS, PARTS, ROLLOUT,
 
 USE_CASES: dict[str, Callable[..., Any]] = {
     "begin": operations.begin,
-    "review_changes": tenant_stack.review_changes,
-    "check_messages": deleting.check_messages,
-    "start_stack": tenant_stack.start_stack,
-    "await_stack": tenant_stack.await_stack,
+    "start_stack": awaiting.start_and_wait,
+    "await_stack": awaiting.await_stack,
     "inspect_stack": tenant_stack.inspect_stack,
     "finish": operations.finish,
     "settle_tenant_queue": tenant_queue.answer,
@@ -63,7 +61,7 @@ SUCCEEDS_AT = {
 
 FAULTS_RECORDED_BY = {TURN: {"RecordOutcome", "TellFailure"}}
 
-NUMBERS = {"AwaitStackSeconds": 7, "AwaitReviewSeconds": 11}
+NUMBERS = {"StartStackSeconds": 60, "AwaitStackSeconds": 7, "AwaitReviewSeconds": 11}
 SETTINGS = Settings(
     await_stack_seconds=NUMBERS["AwaitStackSeconds"],
     await_review_seconds=NUMBERS["AwaitReviewSeconds"],
@@ -177,7 +175,7 @@ def test_choices_read_exactly_the_outcomes_of_the_use_cases(part: str) -> None:
 
 def test_outcomes_are_derived_from_signatures() -> None:
     assert outcomes_of(operations.begin) == {"begun", "busy", "done", "failed", "again"}
-    assert outcomes_of(tenant_stack.await_stack) == {"working", "again"}
+    assert outcomes_of(awaiting.await_stack) == {"waiting", "settled", "again"}
     assert outcomes_of(Advancing.advance) == {"run", "bake", "await", "succeeded", "stopped", "again"}
 
 

@@ -25,7 +25,6 @@ from orchestrator.tenants.outcomes import (
     Clearing,
     Done,
     Draining,
-    Empty,
     GaveUp,
     Gone,
     Reviewing,
@@ -116,21 +115,20 @@ def payload(stem: str, state: str, given: object = None, **variables: object) ->
 
 def assigned(stem: str, state: str, result: object, **before: object) -> dict[str, Any]:
     """The variables that the state assigns for this result of its function."""
+    return resumed(stem, state, {"Payload": result}, **before)
+
+
+def resumed(stem: str, state: str, result: object, **before: object) -> dict[str, Any]:
+    """The variables that the state assigns for this result, which for a wait was sent with its task token."""
     variables: dict[str, Any] = asl.evaluate(
-        asl.states(machine(stem))[state]["Assign"], {"states": {"result": {"Payload": result}}, **before}
+        asl.states(machine(stem))[state]["Assign"], {"states": {"result": result}, **before}
     )
     return variables
 
 
-@pytest.mark.parametrize(
-    ("stem", "state"),
-    [
-        *((stem, "Begin") for stem in OPERATIONS),
-        ("create_tenant", "StartStack"),
-    ],
-)
-def test_a_state_sends_its_run(stem: str, state: str) -> None:
-    assert schemas.parse_run(payload(stem, state)) == RUNS[stem]
+@for_each_operation
+def test_the_first_state_sends_its_run(stem: str) -> None:
+    assert schemas.parse_run(payload(stem, "Begin")) == RUNS[stem]
 
 
 @pytest.mark.parametrize("state", ["Begin", "RecordFailure"])
@@ -146,80 +144,68 @@ def test_a_machine_says_which_operation_it_is_for_and_its_functions_accept_no_ot
             schemas.parse_run(forged) if state == "Begin" else schemas.parse_failure_step(forged, NAMES)
 
 
-def test_a_delete_passes_on_since_when_the_queues_are_empty() -> None:
-    begun = assigned("delete_tenant", "Begin", outcome_json(Begun()))
-    first = schemas.parse_check_step(payload("delete_tenant", "CheckMessages", **begun))
-    assert (first.run, first.empty_since) == (RUNS["delete_tenant"], None)
-    counted = assigned("delete_tenant", "CheckMessages", outcome_json(Draining("none were counted", NOON, 60)), **begun)
-    assert schemas.parse_check_step(payload("delete_tenant", "CheckMessages", **counted)).empty_since == NOON
+@pytest.mark.parametrize("stem", ["update_tenant", "delete_tenant"])
+def test_a_step_is_told_since_when_the_queues_are_empty(stem: str) -> None:
+    begun = assigned(stem, "Begin", outcome_json(Begun()))
+    first = schemas.parse_start_step(payload(stem, "StartStack", **begun))
+    assert (first.run, first.empty_since) == (RUNS[stem], None)
+    counted = resumed(stem, "StartStack", outcome_json(Draining("none were counted", NOON, 60)), **begun)
+    assert schemas.parse_start_step(payload(stem, "StartStack", **counted)).empty_since == NOON
     throttled = {"outcome": "again", "reason": "Rate exceeded", "throttled": True}
-    assert assigned("delete_tenant", "CheckMessages", throttled, **counted) == counted
-    seen = assigned("delete_tenant", "CheckMessages", outcome_json(Draining("1", None, 5)), **counted)
+    assert resumed(stem, "StartStack", throttled, **counted) == counted
+    seen = resumed(stem, "StartStack", outcome_json(Draining("1", None, 5)), **counted)
     assert seen["emptySince"] is None
 
 
-def test_an_update_passes_on_since_when_the_removed_queues_are_empty() -> None:
-    begun = assigned("update_tenant", "Begin", outcome_json(Begun()))
-    first = schemas.parse_start_step(payload("update_tenant", "StartStack", **begun))
-    assert (first.run, first.empty_since) == (RUNS["update_tenant"], None)
-    looking = outcome_json(Draining("none were counted", NOON, 60))
-    counted = assigned("update_tenant", "StartStack", looking, **begun)
-    assert schemas.parse_start_step(payload("update_tenant", "StartStack", **counted)).empty_since == NOON
-    assert schemas.parse_stack_step(payload("update_tenant", "InspectStack", **counted)).started == Draining(
-        "none were counted", NOON, 60
-    )
-    throttled = {"outcome": "again", "reason": "Rate exceeded", "throttled": True}
-    assert assigned("update_tenant", "StartStack", throttled, **counted)["emptySince"] == counted["emptySince"]
+@pytest.mark.parametrize("stem", ["update_tenant", "delete_tenant"])
+def test_the_next_count_is_after_the_returned_time(stem: str) -> None:
+    seconds = asl.states(machine(stem))["AwaitDrain"]["Seconds"]
+    assert asl.evaluate(seconds, {"states": {"input": outcome_json(Draining("none were counted", NOON, 42))}}) == 42
 
 
-def test_a_delete_passes_the_time_of_the_last_count_to_start_stack() -> None:
-    counted = assigned("delete_tenant", "CheckMessages", outcome_json(Empty(None, NOON)), emptySince=None)
-    parsed = schemas.parse_start_step(payload("delete_tenant", "StartStack", **counted))
-    assert (parsed.run, parsed.looked_at) == (RUNS["delete_tenant"], NOON)
+@for_each_operation
+def test_a_state_that_waits_sends_its_task_token(stem: str) -> None:
+    started = schemas.parse_start_step(payload(stem, "StartStack", emptySince=None))
+    assert (started.run, started.task_token) == (RUNS[stem], "a task token")
+    awaited = schemas.parse_await_step(payload(stem, "AwaitStack"))
+    assert (awaited.run, awaited.started, awaited.task_token) == (RUNS[stem], None, "a task token")
 
 
-def test_a_delete_waits_between_two_counts_for_the_returned_time() -> None:
-    seconds = asl.states(machine("delete_tenant"))["AwaitDrain"]["Seconds"]
-    assert asl.evaluate(seconds, {"states": {"input": outcome_json(Draining("none were counted", NOON, 60))}}) == 60
-    assert asl.evaluate(seconds, {"states": {"input": {"outcome": "again"}}}) == 5
-
-
-def test_a_delete_counts_again_before_every_try_to_delete_the_stack() -> None:
-    states = asl.states(machine("delete_tenant"))
-    into_start = [name for name, state in states.items() if "StartStack" in asl.successors(state)]
-    assert into_start == ["IsEmpty"]
+@for_each_operation
+def test_the_stack_is_inspected_that_the_lock_names(stem: str) -> None:
+    parsed = schemas.parse_stack_step(payload(stem, "InspectStack"))
+    assert (parsed.run, parsed.started) == (RUNS[stem], None)
 
 
 @for_each_start
-def test_await_stack_accepts_the_result_of_start_stack(stem: str, start: Start) -> None:
-    variables = assigned(stem, "StartStack", outcome_json(start), emptySince=None)
-    parsed = schemas.parse_await_step(payload(stem, "AwaitStack", **variables))
-    assert (parsed.run, parsed.started, parsed.task_token) == (RUNS[stem], start, "a task token")
-
-
-@for_each_start
-def test_inspect_stack_accepts_the_result_of_start_stack(stem: str, start: Start) -> None:
-    variables = assigned(stem, "StartStack", outcome_json(start), emptySince=None)
-    parsed = schemas.parse_stack_step(payload(stem, "InspectStack", **variables))
-    assert (parsed.run, parsed.started) == (RUNS[stem], start)
+def test_functions_accept_the_result_of_start_stack_from_machines_of_the_release_before(
+    stem: str, start: Start
+) -> None:
+    given = {"execution": context(stem)["Execution"], "stack": outcome_json(start), "taskToken": "a task token"}
+    assert schemas.parse_await_step(given).started == start
+    assert schemas.parse_stack_step(given).started == start
 
 
 @pytest.mark.parametrize(
     ("stem", "inspected", "heard"),
     [("create_tenant", DONE, DONE), ("update_tenant", DONE, DONE), ("delete_tenant", Gone(), None)],
 )
-def test_finish_accepts_the_result_of_inspect_stack(stem: str, inspected: Done | Gone, heard: Done | None) -> None:
-    variables = assigned(stem, "InspectStack", outcome_json(inspected))
-    parsed = schemas.parse_finish_step(payload(stem, "Finish", **variables))
+def test_finish_accepts_what_became_of_the_stack(stem: str, inspected: Done | Gone, heard: Done | None) -> None:
+    parsed = schemas.parse_finish_step(payload(stem, "Finish", outcome_json(inspected)))
     assert (parsed.run, parsed.stack) == (RUNS[stem], heard)
 
 
 @for_each_operation
+def test_the_result_of_a_wait_is_the_input_of_the_next_state(stem: str) -> None:
+    output = asl.states(machine(stem))["StartStack"]["Output"]
+    assert asl.evaluate(output, {"states": {"result": outcome_json(DONE)}}) == outcome_json(DONE)
+
+
+@for_each_operation
 def test_the_result_of_a_function_is_the_input_of_the_next_state(stem: str) -> None:
-    silent = {"AwaitStack"}  # Its task is woken without a result.
-    for name, state in asl.tasks(machine(stem)):
+    for _, state in asl.tasks(machine(stem)):
         returned = {"states": {"result": {"Payload": {"outcome": "any"}}}}
-        assert name in silent or asl.evaluate(state["Output"], returned) == {"outcome": "any"}
+        assert asl.waits_for_token(state) or asl.evaluate(state["Output"], returned) == {"outcome": "any"}
 
 
 @for_each_operation
@@ -284,15 +270,9 @@ def test_an_unconfirmed_request_fails_its_execution_with_the_reason() -> None:
 @for_each_operation
 @pytest.mark.parametrize(("state", "least", "most"), [("AwaitTurn", 2, 5), ("PauseBeforeStart", 1, 10)])
 def test_a_wait_varies_within_bounds(stem: str, state: str, least: int, most: int) -> None:
-    throttled = {"stack": outcome_json(Again("Rate exceeded"))}
-    waits = [asl.evaluate(asl.states(machine(stem))[state]["Seconds"], throttled) for _ in range(200)]
+    waits = [asl.evaluate(asl.states(machine(stem))[state]["Seconds"], {}) for _ in range(200)]
     assert all(int(each) == each and least <= each <= most for each in waits)
     assert len(set(waits)) > 1
-
-
-def test_an_update_checks_the_removed_queues_again_after_the_returned_time() -> None:
-    seconds = asl.states(machine("update_tenant"))["PauseBeforeStart"]["Seconds"]
-    assert asl.evaluate(seconds, {"stack": outcome_json(Draining("none were counted", NOON, 42))}) == 42
 
 
 # Rollouts
@@ -317,8 +297,7 @@ def entered() -> dict[str, Any]:
 
 
 def test_finish_accepts_the_result_of_begin_when_the_update_is_already_done() -> None:
-    variables = assigned("update_tenant", "Begin", outcome_json(DONE))
-    assert schemas.parse_finish_step(payload("update_tenant", "Finish", **variables)).stack == DONE
+    assert schemas.parse_finish_step(payload("update_tenant", "Finish", outcome_json(DONE))).stack == DONE
 
 
 def test_a_rollouts_state_sends_the_rollout() -> None:

@@ -96,7 +96,7 @@ def abort(env: Environment, tenant: TenantId, _version: str) -> None:
 
 def all_of_them_die(env: Environment, tenant: TenantId, version: str) -> None:
     """A create before it has published, a delete before it has touched the stack, and a create that is refused."""
-    env.doomed |= {(tenant, state) for state in ("Finish", "CheckMessages", "RecordFailure")}
+    env.doomed |= {(tenant, state) for state in ("Finish", "AwaitDrain", "RecordFailure")}
     create(env, tenant, version)
     env.later(120, lambda: env.people.delete(tenant, version, OPERATOR))
     late = Attempt(tenant, Operation.CREATE, version, 5)

@@ -50,7 +50,7 @@ from tests.simulation.checks.invariants import Checks
 from tests.simulation.faults import NO_FAULTS, Faults
 from tests.simulation.suspendable import Abandoned, SuspendableCall
 from tests.simulation.timeline import Kind, Timeline
-from tests.simulation.world import Around, World, watched
+from tests.simulation.world import Around, World, wake_waiting, watched
 
 LATER_VERSION = "0.3.0"
 """A release with the same content as the one before it, so that an upgrade to it changes no stack."""
@@ -375,7 +375,7 @@ class Environment(World):
         use_cases = self.use_cases_of(caller)
 
         def work() -> bool:
-            return use_cases.stack_settled(stack_id, client_token=client_token)
+            return wake_waiting(stack_id, client_token, use_cases)
 
         def over(woken: bool | None, error: Exception | None) -> None:
             if error:

@@ -6,7 +6,7 @@ Most take something out of the product that keeps a promise. Each has the faults
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -15,10 +15,10 @@ from orchestrator.common.errors import StackNotOurs
 from orchestrator.common.stack_arns import name_of
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.writes import Condition, Equals, RowExists, any_of
-from orchestrator.reconciling import adoption_writes, reconciler, settling
+from orchestrator.reconciling import adoption_writes, checking, settling, surveying
 from orchestrator.reconciling.adopting import plan
 from orchestrator.reconciling.health import SETTLING_EVERY
-from orchestrator.reconciling.ports import Adopted, UnlistedTenant
+from orchestrator.reconciling.ports import Adopted, SurveyedStack, UnlistedTenant
 from orchestrator.reconciling.settling import Settling, run_of
 from orchestrator.releases.records import Release
 from orchestrator.tenants import (
@@ -39,7 +39,7 @@ from orchestrator.tenants import (
 from orchestrator.tenants.decisions import Deleted, Ready, StartCreate
 from orchestrator.tenants.lifecycle import Lifecycle, OrderResult
 from orchestrator.tenants.names import Names
-from orchestrator.tenants.outcomes import Done, GaveUp, NotReady
+from orchestrator.tenants.outcomes import Done, Empty, GaveUp, NotReady
 from orchestrator.tenants.ports import Pin, Publication, Stack
 from orchestrator.tenants.records import Audit, Lock, Metadata, Operation, Queue, RecordedChange, Request, Run, Status
 from orchestrator.tenants.resource_requests import Claim, TenantQueueRequest
@@ -47,8 +47,6 @@ from orchestrator.tenants.stack_resources import Requester
 from orchestrator.tenants.stack_status import StackCondition, condition
 from orchestrator.tenants.writes import Append, Transition
 from tests.fakes import NAMES, VERSION, FakeClock, FakeExecutions, InMemoryTable
-from tests.machines import asl
-from tests.machines.files import machine
 from tests.simulation import world
 from tests.simulation.actions import (
     ATTACKS,
@@ -126,9 +124,9 @@ def _keep_the_lock_after_a_failure(fail: Any, self: InMemoryTable, run: Run, *ar
     return recorded
 
 
-@wrapping("remember_token", Table)
-def _free_the_lock_early(remember: Any, self: InMemoryTable, run: Run, task_token: str) -> None:
-    remember(self, run, task_token)
+@wrapping("remember_started", Table)
+def _free_the_lock_early(remember: Any, self: InMemoryTable, run: Run, task_token: str, **started: Any) -> None:
+    remember(self, run, task_token, **started)
     self.plant_lock(run.tenant, None)
 
 
@@ -279,9 +277,9 @@ _names_without_a_digest = all_of(
 )
 
 
-def _stacks_by_their_parameters(self: reconciler.Reconciler) -> tuple[dict[str, Stack], dict[str, Stack]]:
+def _is_any_tenants(_self: surveying.Surveying, each: SurveyedStack) -> bool:
     """Every stack with a tenant parameter counts as this control plane's."""
-    return {each.name: each.stack for each in self.survey.all() if each.stack.tenant_id}, {}
+    return each.stack.tenant_id is not None
 
 
 def _by_name(tenant: TenantId, _metadata: Metadata | None, stacks: Any) -> Any:
@@ -330,10 +328,12 @@ def _remember_names_of_changes(remember: Any, self: InMemoryTable, run: Run, cha
 # Messages
 
 
-def _count_messages_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@wrapping("check_messages", deleting)
+def _count_messages_once(check: Any, run: Run, *, empty_since: datetime | None, clock: FakeClock, **named: Any) -> Any:
     """However long it takes until CloudFormation can delete the stack."""
-    monkeypatch.setitem(asl.states(machine("delete_tenant"))["PauseBeforeStart"], "Next", "StartStack")
-    monkeypatch.setattr(deleting, "MAX_COUNT_AGE", timedelta(hours=1), raising=False)
+    if empty_since is not None:
+        return Empty(empty_since, clock.now())
+    return check(run, empty_since=empty_since, clock=clock, **named)
 
 
 # Adopting
@@ -428,7 +428,7 @@ BUGS = {
     "publish is not fenced": PlantedBug(_whoever_owns_it("publish"), NOT_ITS_OWN_TENANT, CRASHES),
     "remove is not fenced": PlantedBug(_whoever_owns_it("remove"), NOT_ITS_OWN_TENANT, CRASHES),
     "a lock that is held is taken": PlantedBug(
-        _begin_with_a_lock_that_is_held, f"{AT_WORK}|say Started|is served, not", None, CONCURRENT
+        _begin_with_a_lock_that_is_held, f"{AT_WORK}|say Started|is served, not|has the history", None, CONCURRENT
     ),
     "every holder counts as dead": PlantedBug(
         replacing("is_dead", always(True), operations), AT_WORK, None, CONCURRENT
@@ -466,7 +466,7 @@ BUGS = {
     "the index is trusted": PlantedBug(_trust_the_index, "end twice", ABORTED_EXECUTIONS),
     "stacks' names have no digest": PlantedBug(_names_without_a_digest, "tenants are in each other's way"),
     "stacks are known by their parameters": PlantedBug(
-        replacing("_all_stacks", _stacks_by_their_parameters, reconciler.Reconciler), "is another control plane's"
+        replacing("_is_named", _is_any_tenants, surveying.Surveying), "is another control plane's"
     ),
     "a create is never refused": PlantedBug(
         replacing("refusal", always(None), operations), "a deleted tenant", REPEATED_EVENTS
@@ -623,7 +623,7 @@ BUGS = {
         _refuse_what_is_listed_late, "may not provide", ABORTED_EXECUTIONS
     ),
     "any stack of that name is adopted": PlantedBug(
-        replacing("is_ours", always(True), own_stack, reconciler),
+        replacing("is_ours", always(True), own_stack, checking),
         f"{NOT_ITS_OWN}|which somebody else made|there is no stack",
         None,
         ATTACKS,

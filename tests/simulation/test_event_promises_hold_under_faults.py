@@ -48,10 +48,11 @@ def test_the_promises_hold_and_everything_that_may_happen_does() -> None:
         *(f"replay {done}" for done in ("started", "paused", "resumed", "cancelled")),
     }
     replays = {f"replay is {status}" for status in ReplayStatus}
+    ends = {"acknowledged an event", "acknowledgement repeated", "purge repeated", "purge finished"}
     asked = {f"replay asked for what is {state}" for state in ("new", "failed", "delivered")}
     # Nobody asks often enough for the limit.
     resends = {f"resend {result}" for result in Round if result is not Round.EXHAUSTED}
-    assert {*outcomes, *faults, *resends, *requests, *replays, *asked} <= set(play_all(SEEDS))
+    assert {*outcomes, *faults, *resends, *requests, *replays, *ends, *asked} <= set(play_all(SEEDS))
 
 
 def test_the_same_seed_plays_the_same_run() -> None:

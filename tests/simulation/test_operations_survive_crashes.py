@@ -148,9 +148,7 @@ def test_the_machines_are_played_to_their_last_state() -> None:
         "Begin",
         "HasBegun",
         "StartStack",
-        "AwaitStack",
-        "AwaitStack",
-        "InspectStack",
+        "StartStack",
         "HasSettled",
         "Finish",
     ]

@@ -20,6 +20,8 @@ from tests.simulation.planted_bugs import BUGS, PlantedBug
 from tests.simulation.seeded_run import Broken, SeededRun
 
 SEEDS = range(150)
+ENOUGH_SEEDS = range(300)
+"""The seeds that it takes to see everything that may happen."""
 MORE_SEEDS = range(450, 900)
 """The seeds that it takes to see what is rare."""
 BUG_SEEDS = range(1_500)
@@ -37,7 +39,7 @@ def play_all(seeds: range, faults: Faults | None = None, actions: tuple[Action, 
 
 
 def test_the_promises_hold_and_everything_that_may_happen_does() -> None:
-    seen = play_all(SEEDS)
+    seen = play_all(ENOUGH_SEEDS)
     ends = {f"{operation} {status}" for operation in Operation for status in (Status.SUCCESS, Status.FAILURE)}
     settled = {f"{end}, settled" for end in ends}
     answers = {"Ready", "Provisioning", "BeingDeleted", "Deleted", "Failed"}

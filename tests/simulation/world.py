@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, TypeVar, cast
 
+from lambdas.runtime import outcome_json
 from orchestrator.common.errors import Throttled
 from orchestrator.composition import UseCases
 from orchestrator.tenants.get_queue import Answer
@@ -28,6 +29,7 @@ from tests.fakes import (
     FakeUnfinishedWork,
     InMemoryCreateCounts,
     InMemoryTable,
+    InMemoryTenantCounts,
     a_release,
     an_audit,
     some_metadata,
@@ -68,6 +70,14 @@ def watched(name: str, port: Port, around: Around) -> Port:
     return cast(Port, _Watched(name, port, around))
 
 
+def wake_waiting(stack_id: str, client_token: str, use_cases: UseCases) -> bool:
+    """As ``lambdas.tenants.stack_event``: resume the execution that waits for the stack, if there is one."""
+    found = use_cases.stack_settled(stack_id, client_token=client_token)
+    if found is None:
+        return False
+    return use_cases.ports.executions.wake(found.task_token, outcome_json(found.outcome) if found.outcome else {})
+
+
 @dataclass
 class World:
     table: InMemoryTable = field(default_factory=InMemoryTable)
@@ -82,6 +92,7 @@ class World:
     """Things that happen by themselves, one per moment."""
     new_name: Callable[[], str] = field(default_factory=numbered_names)
     create_counts: InMemoryCreateCounts = field(default_factory=InMemoryCreateCounts)
+    tenant_counts: InMemoryTenantCounts = field(default_factory=InMemoryTenantCounts)
     reviews: InMemoryReviews = field(default_factory=InMemoryReviews)
 
     def __post_init__(self) -> None:
@@ -108,6 +119,7 @@ class World:
             "queues": watched("queues", self.queues, around),
             "executions": watched("executions", self.executions, around),
             "create_counts": self.create_counts,
+            "tenant_counts": self.tenant_counts,
             "reviews": watched("reviews", self.reviews, around),
             "unfinished_work": self.unfinished_work,
         }
@@ -141,7 +153,7 @@ class World:
         for stack_id, status in before.items():
             if self.stacks.all[stack_id].stack.status != status:
                 self._custom_resource(stack_id, had_one=status != "CREATE_IN_PROGRESS")
-                self.use_cases().stack_settled(stack_id, client_token="")
+                wake_waiting(stack_id, "", self.use_cases())
 
     def _custom_resource(self, stack_id: str, *, had_one: bool) -> None:
         stack = self.stacks.all[stack_id].stack

@@ -115,6 +115,9 @@ without_creates = _variant(createOnGetQueue="false")
 without_rate_limit = _variant(createsPerMinute="0")
 with_everything = _variant(**SWITCHED_ON)
 """Credentials for queues and automatic rollouts are switched on."""
+with_dashboard = _variant(dashboard="true")
+events_with_dashboard = _variant("BerthEvents", dashboard="true")
+"""Both stacks have a dashboard."""
 with_legacy_stacks = _variant(**SWITCHED_ON, legacyStackPrefixes=",".join(LEGACY_PREFIXES))
 """There are tenants whose stacks an earlier system created."""
 with_key = _variant(**EVERYTHING)
@@ -123,9 +126,12 @@ events_with_everything = _variant("BerthEvents", **SWITCHED_ON)
 """The event plane with credentials switched on."""
 events_with_operators_tenant = _variant("BerthEvents", operatorsTenant="operators")
 """The event plane with a tenant of the operators' own."""
+MAIL_FROM = "events@example.com"
+events_with_mail = _variant("BerthEvents", eventsMailFrom=MAIL_FROM)
+"""The event plane with an address that mail comes from."""
 events_with_key = _variant("BerthEvents", **EVERYTHING)
 """The event plane with the customer's key."""
-beside = _variant("Berth-dev", name="Berth-dev", **SWITCHED_ON)
+beside = _variant("Berth-dev", name="Berth-dev", dashboard="true", **SWITCHED_ON)
 """Another control plane, whose name starts with the default name."""
 
 
@@ -142,6 +148,7 @@ def templates_with_other_settings(tmp_path_factory: pytest.TempPathFactory) -> t
         dependencies=Dependencies.LAYER,
         deployment_mode=DeploymentMode.STANDARD,
         alarm_topic_arn=TOPIC,
+        dashboard=True,
         log_retention_days=14,
         tracing=Tracing.ACTIVE,
         get_queue_concurrency=16,

@@ -11,8 +11,8 @@ import pytest
 from aws_cdk.assertions import Template
 
 from orchestrator.reconciling.health import SETTLING_EVERY, SURVEY_EVERY
-from stacks.common.function_code import module_of
 from stacks.project import ROOT
+from tests.costs_page import table
 from tests.stacks.conftest import TOPIC
 from tests.stacks.policies import spelled
 
@@ -33,6 +33,7 @@ MORE_THAN_ONE = {
 HEARTBEATS = {"SweepNotRunning"}
 """The alarms that go off when something does not happen."""
 
+PAGE = ROOT / "docs" / "runbook.md"
 RUNBOOK = re.compile(r" Runbook: ([\w.]+)\.$")
 HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 
@@ -51,43 +52,81 @@ def alarms(control_plane: Json) -> dict[str, Json]:
     return alarms_of(control_plane)
 
 
-def watched(alarm: Json) -> tuple[str, str, str]:
-    (dimension,) = alarm["Dimensions"]
-    return alarm["Namespace"], alarm["MetricName"], spelled(dimension["Value"])
+def watched(alarm: Json) -> tuple[str, str, str | None]:
+    """Namespace, metric and dimension value. ``None`` for a metric that is not of one resource."""
+    (dimension,) = alarm.get("Dimensions") or [None]
+    return alarm["Namespace"], alarm["MetricName"], dimension and spelled(dimension["Value"])
+
+
+def counted_lines(template: Json, group: str) -> list[tuple[str, str, str]]:
+    """Namespace, metric and pattern of every filter that counts lines of the log group."""
+    filters = (
+        each["Properties"] for each in template["Resources"].values() if each["Type"] == "AWS::Logs::MetricFilter"
+    )
+    found = [each for each in filters if each["LogGroupName"] == {"Ref": group}]
+    for each in found:
+        (metric,) = each["MetricTransformations"]
+        assert (metric["MetricValue"], metric.keys() & {"DefaultValue", "Dimensions"}) == ("1", set())
+    return [
+        (metric["MetricNamespace"], metric["MetricName"], each["FilterPattern"])
+        for each in found
+        for metric in each["MetricTransformations"]
+    ]
 
 
 # The metrics
 
 
-def test_every_function_has_its_alarms(alarms: dict[str, Json], function_ids: dict[str, str]) -> None:
-    found = {watched(alarm) for alarm in alarms.values() if alarm["Namespace"] == "AWS/Lambda"}
-    slow = ("AWS/Lambda", "Duration", f"<{function_ids['get_queue']}>")
-    assert found == {
-        slow,
-        *(
-            ("AWS/Lambda", metric, f"<{function}>")
-            for function in function_ids.values()
-            for metric in ("Errors", "Throttles")
-        ),
-    }
+@pytest.mark.parametrize("fixture", ["control_plane", "with_everything", "event_plane"])
+def test_the_failed_calls_of_every_function_are_counted_together(request: pytest.FixtureRequest, fixture: str) -> None:
+    template = request.getfixturevalue(fixture)
+    functions = [
+        each["Properties"] for each in template["Resources"].values() if each["Type"] == "AWS::Lambda::Function"
+    ]
+    assert functions
+    for function in functions:
+        logging = function["LoggingConfig"]
+        # At this level, Lambda reports the end of a call only if the call failed.
+        assert (logging["LogFormat"], logging["SystemLogLevel"]) == ("JSON", "WARN")
+        pattern = '{ $.type = "platform.report" && $.record.status != "success" }'
+        assert counted_lines(template, logging["LogGroup"]["Ref"]) == [("Berth", "FunctionErrors", pattern)]
 
 
-def test_the_function_that_starts_automatic_rollouts_has_its_alarms(control_plane: Json, with_everything: Json) -> None:
-    added = alarms_of(with_everything).keys() - alarms_of(control_plane).keys()
-    assert added == {"StartRolloutErrors", "StartRolloutThrottles"}
+@pytest.mark.parametrize("fixture", ["control_plane", "event_plane"])
+def test_the_dead_executions_of_every_machine_are_counted_together(
+    request: pytest.FixtureRequest, fixture: str
+) -> None:
+    template = request.getfixturevalue(fixture)
+    machines = [each["Properties"] for each in template["Resources"].values() if "StateMachine" in each["Type"]]
+    assert machines
+    for machine in machines:
+        (destination,) = machine["LoggingConfiguration"]["Destinations"]
+        group = destination["CloudWatchLogsLogGroup"]["LogGroupArn"]["Fn::GetAtt"][0]
+        pattern = '{ $.type = "ExecutionTimedOut" || $.type = "ExecutionAborted" }'
+        assert counted_lines(template, group) == [("Berth", "ExecutionsDied", pattern)]
+
+
+def test_one_alarm_each_is_about_all_functions_and_all_machines(alarms: dict[str, Json]) -> None:
+    assert watched(alarms["FunctionErrors"]) == ("Berth", "FunctionErrors", None)
+    assert watched(alarms["FunctionThrottles"]) == ("AWS/Lambda", "Throttles", None)
+    assert watched(alarms["ExecutionsDied"]) == ("Berth", "ExecutionsDied", None)
+
+
+def test_the_event_plane_shares_these_alarms_and_settings_add_none(
+    event_plane: Json, control_plane: Json, with_everything: Json
+) -> None:
+    assert not alarms_of(event_plane).keys() & alarms_of(control_plane).keys()
+    assert alarms_of(with_everything).keys() == alarms_of(control_plane).keys()
 
 
 def test_the_machines_have_their_alarms(alarms: dict[str, Json], machine_ids: dict[str, str]) -> None:
-    ends = {"ExecutionsFailed", "ExecutionsTimedOut", "ExecutionsAborted"}
+    """Other teams' requests for a queue have none: the machine fails when a request cannot be fulfilled, and
+    CloudFormation tells that team.
+    """
     found = {watched(alarm) for alarm in alarms.values() if alarm["Namespace"] == "AWS/States"}
     assert found == {
-        *(
-            ("AWS/States", end, f"<{machine_ids[stem]}>")
-            for stem in ("create_tenant", "update_tenant", "delete_tenant", "rollout")
-            for end in ends
-        ),
-        # This machine fails when another team's request cannot be fulfilled. CloudFormation tells that team.
-        *(("AWS/States", end, f"<{machine_ids['tenant_queue']}>") for end in ends - {"ExecutionsFailed"}),
+        ("AWS/States", "ExecutionsFailed", f"<{machine_ids[stem]}>")
+        for stem in ("create_tenant", "update_tenant", "delete_tenant", "rollout")
     }
 
 
@@ -108,19 +147,46 @@ def test_the_metrics_that_functions_emit_have_alarms(alarms: dict[str, Json]) ->
     found = {name: watched(alarm) for name, alarm in alarms.items() if alarm["Namespace"] == "Berth"}
     assert found == {
         "OperationsStuck": ("Berth", "OperationsStuck", "reconcile"),
-        "Repairs": ("Berth", "Repairs", "reconcile"),
         "FindingsLeft": ("Berth", "FindingsLeft", "reconcile"),
-        "OperationsSettled": ("Berth", "OperationSettled", "close_execution"),
+        "FunctionErrors": ("Berth", "FunctionErrors", None),
+        "ExecutionsDied": ("Berth", "ExecutionsDied", None),
         "TenantQueueNotConfirmed": ("Berth", "RequestNotConfirmed", "settle_tenant_queue"),
     }
 
 
-@pytest.mark.parametrize("function", ["reconcile", "close_execution", "settle_tenant_queue"])
-def test_every_metric_that_a_function_emits_has_an_alarm(alarms: dict[str, Json], function: str) -> None:
-    source = (ROOT / f"{module_of(function).replace('.', '/')}.py").read_text(encoding="utf-8")
-    counted = set(re.findall(r'count\("(\w+)"', source))
-    dimension = {"Name": "service", "Value": function}
-    assert counted == {alarm["MetricName"] for alarm in alarms.values() if alarm["Dimensions"] == [dimension]}
+WITHOUT_ALARM = {
+    "Delivered": "a success",
+    "TriesFailed": "the receiver's failure, which is tried again",
+    "DeliveriesFailed": "the receiver's failure, which its tenant sees",
+    "Parked": "waits for a receiver",
+    "EventsMissing": "the event has expired",
+    "DispatchedAgain": "dispatched by the next sweep; DispatchLate goes off if the cause lasts",
+    "SweepsCutShort": "the next run goes on; DeliveriesLate goes off if first tries wait",
+    "RecordsParked": "parked in a dead-letter queue, which has an alarm",
+    "Throttled": "tried again; FunctionErrors, ApiServerErrors or a failed execution follows if it lasts",
+    "UnverifiedWebhooks": "a sender's mistake",
+    "TrappedSubmissions": "a form's spam",
+    "OperationFailed": "the execution fails, and its machine has an alarm",
+    "OperationSettled": "repaired; the execution's end has set off ExecutionsDied, CreateFailed, ... or FunctionErrors",
+    "Repairs": "repaired",
+    "OperatorsTenantMissing": "has an alarm if berth:operatorsTenant is set",
+}
+"""The metrics of functions that no alarm watches, each with the reason."""
+
+
+def test_every_metric_that_a_function_emits_has_an_alarm_or_a_reason_to_have_none(
+    control_plane: Json, event_plane: Json
+) -> None:
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "lambdas").rglob("*.py")]
+    emitted = {
+        name for source in sources for name in re.findall(r'(?:count\(|Outcome\.\w+: |"error": )"(\w+)"', source)
+    }
+    alarms = [*alarms_of(control_plane).values(), *alarms_of(event_plane).values()]
+    from_lines = {"FunctionErrors", "ExecutionsDied"}
+    with_alarm = {each["MetricName"] for each in alarms if each["Namespace"] == "Berth"} - from_lines
+    assert with_alarm >= {"OperationsStuck", "UnreadableRows", "Errors"}
+    assert not with_alarm & WITHOUT_ALARM.keys()
+    assert emitted == with_alarm | WITHOUT_ALARM.keys()
 
 
 @pytest.mark.parametrize(
@@ -159,16 +225,13 @@ def test_alarms_say_what_to_do_and_are_quiet_when_nothing_runs(request: pytest.F
             assert alarm["TreatMissingData"] == "notBreaching"
             assert alarm["ComparisonOperator"] == "GreaterThanOrEqualToThreshold"
         assert alarm["Threshold"] == MORE_THAN_ONE.get(name, 1)
-        assert "Metrics" not in alarm, "the emulator knows no metric math"
+        assert "Metrics" not in alarm, "each metric of an expression costs as much as an alarm"
 
 
-@pytest.mark.parametrize(
-    "name", [f"{each}{end}" for each in ("Create", "Update", "Delete") for end in ("TimedOut", "Aborted")]
-)
-def test_alarms_about_executions_that_died_say_that_the_operation_is_closed_automatically(
-    alarms: dict[str, Json], name: str
+def test_the_alarm_about_executions_that_died_says_that_operations_are_closed_automatically(
+    alarms: dict[str, Json],
 ) -> None:
-    assert "closed automatically" in alarms[name]["AlarmDescription"]
+    assert "closed automatically" in alarms["ExecutionsDied"]["AlarmDescription"]
 
 
 def test_alarms_notify_the_topic_if_it_is_set(alarms: dict[str, Json], other_settings: Template) -> None:
@@ -183,20 +246,16 @@ def test_alarms_notify_the_topic_if_it_is_set(alarms: dict[str, Json], other_set
 
 @pytest.fixture(scope="module")
 def entries() -> set[str]:
-    """The alarms in the runbook's headings. A heading may name several: `## RolloutAborted, RolloutTimedOut`."""
-    headings = HEADING.findall((ROOT / "docs" / "runbook.md").read_text(encoding="utf-8"))
-    return {name for heading in headings for name in heading.split(", ")}
+    """The runbook's headings."""
+    return set(HEADING.findall(PAGE.read_text(encoding="utf-8")))
 
 
 @pytest.mark.parametrize("fixture", ["control_plane", "with_everything", "event_plane"])
 def test_every_alarm_names_its_entry_in_the_runbook(request: pytest.FixtureRequest, fixture: str) -> None:
-    """The entry is the alarm's name, or `...` and the end of the name: `...Errors` is for all alarms that end in
-    Errors.
-    """
     for name, alarm in alarms_of(request.getfixturevalue(fixture)).items():
         entry = RUNBOOK.search(alarm["AlarmDescription"])
         assert entry, name
-        assert entry[1] == name or (entry[1].startswith("...") and name.endswith(entry[1].removeprefix("..."))), name
+        assert entry[1] == name
 
 
 @pytest.mark.parametrize("fixture", ["control_plane", "with_everything", "event_plane"])
@@ -210,3 +269,10 @@ def test_the_runbook_has_every_entry_that_an_alarm_names(
     }
     assert named
     assert sorted(named - entries) == []
+
+
+def test_the_runbook_says_what_each_alarm_covers(event_plane: Json, control_plane: Json) -> None:
+    covering = {
+        name for row in table("Which alarm covers what", PAGE).values() for name in re.findall(r"`(\w+)`", row["alarm"])
+    }
+    assert covering == alarms_of(control_plane).keys() | alarms_of(event_plane).keys()

@@ -23,10 +23,12 @@ def settings(context: dict[str, Any], layer: Path, code: Path = ROOT) -> Setting
 def test_the_defaults_are_for_aws(tmp_path: Path) -> None:
     assert settings({}, tmp_path) == Settings(
         await_stack_seconds=60,
+        stack_events=True,
         await_review_seconds=3,
         dependencies=Dependencies.LAYER,
         deployment_mode=DeploymentMode.EXPRESS,
         alarm_topic_arn=None,
+        dashboard=False,
         log_retention_days=90,
         get_queue_concurrency=None,
         credentials_seconds=None,
@@ -48,6 +50,7 @@ def test_values_may_be_texts_from_the_command_line_or_numbers_from_a_file(tmp_pa
         "berth:getQueueConcurrency": "16",
         "berth:tenantMetadataConcurrency": "5",
         "berth:awaitReviewSeconds": "5",
+        "berth:stackEvents": "false",
         "berth:credentialsSeconds": "900",
         "berth:rolloutConcurrency": "8",
         "berth:lingerSeconds": "2",
@@ -57,9 +60,11 @@ def test_values_may_be_texts_from_the_command_line_or_numbers_from_a_file(tmp_pa
         "berth:createsPerMinute": "10",
         "berth:createOnGetQueue": "false",
         "berth:tracing": "active",
+        "berth:dashboard": "true",
     }
     expected = Settings(
         await_stack_seconds=2,
+        stack_events=False,
         await_review_seconds=5,
         dependencies=Dependencies.HOST,
         deployment_mode=DeploymentMode.STANDARD,
@@ -76,6 +81,7 @@ def test_values_may_be_texts_from_the_command_line_or_numbers_from_a_file(tmp_pa
         creates_per_minute=10,
         create_on_get_queue=False,
         tracing=Tracing.ACTIVE,
+        dashboard=True,
     )
     assert settings({"berth:awaitStackSeconds": "2", "berth:logRetentionDays": "7", **rest}, tmp_path) == expected
     assert settings({"berth:awaitStackSeconds": 2, "berth:logRetentionDays": 7, **rest}, tmp_path) == expected
@@ -185,5 +191,10 @@ def test_context_of_other_tools_is_ignored(tmp_path: Path) -> None:
 
 def test_the_readme_lists_every_setting_except_those_for_the_emulator() -> None:
     listed = set(re.findall(r"^\| `(berth:\w+)`", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE))
-    assert KNOWN - listed == {"berth:dependencies", "berth:loopbackDestinations", "berth:responseUrlPrefix"}
+    assert KNOWN - listed == {
+        "berth:dependencies",
+        "berth:loopbackDestinations",
+        "berth:responseUrlPrefix",
+        "berth:stackEvents",
+    }
     assert listed <= KNOWN

@@ -1,4 +1,4 @@
-"""docs/costs.md lists everything in the control plane that costs something even when it is not used."""
+"""docs/costs.md lists everything in both stacks that costs something even when it is not used."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from typing import Any
 
 from orchestrator.reconciling.health import SETTLING_EVERY, SURVEY_EVERY
 from tests.costs_page import table
+from tests.stacks.conftest import functions_in
 
 Json = dict[str, Any]
 
 MONTH = timedelta(days=30)
+MAX_IDLE = 6.00
+"""What both stacks may cost together per month, in dollars, without tenants and events."""
 OF_EVENTS = " (event plane)"
 """The end of the name of a row about the event plane."""
 POLLS_AT_ONCE, POLL = 5, timedelta(seconds=20)
@@ -29,6 +32,7 @@ COSTS_WHEN_USED = {
     "AWS::Lambda::Function",
     "AWS::Lambda::Permission",
     "AWS::Logs::LogGroup",
+    "AWS::Logs::MetricFilter",
     "AWS::S3::Bucket",
     "AWS::S3::BucketPolicy",
     "AWS::SQS::Queue",
@@ -48,10 +52,10 @@ def test_the_page_lists_everything_of_the_control_plane_with_a_cost_when_idle(co
         "rate(6 hours)",
     ]
     polls = POLLS_AT_ONCE * (MONTH // POLL) * types.count("AWS::Lambda::EventSourceMapping")
+    assert "AWS::CloudWatch::Dashboard" not in types
     assert {name: int(row["number"]) for name, row in table("Idle").items() if not name.endswith(OF_EVENTS)} == {
         "alarms": types.count("AWS::CloudWatch::Alarm"),
-        "dashboards": types.count("AWS::CloudWatch::Dashboard"),
-        "metrics that reconciliations write": 3,
+        "hours in which surveys write a metric": MONTH // SURVEY_EVERY,
         "settlings, every 5 minutes": MONTH // SETTLING_EVERY,
         "surveys, every 6 hours": MONTH // SURVEY_EVERY,
         "requests with which Lambda polls an empty queue": polls,
@@ -66,6 +70,7 @@ def test_the_page_lists_everything_of_the_event_plane_with_a_cost_when_idle(even
         if each["Type"] == "AWS::Events::Rule" and "ScheduleExpression" in each["Properties"]
     ]
     assert sorted(schedules) == ["cron(30 2 * * ? *)", "rate(1 hour)", "rate(1 hour)", "rate(1 minute)"]
+    assert "AWS::CloudWatch::Dashboard" not in types
     polled = [
         each
         for each in event_plane["Resources"].values()
@@ -74,12 +79,9 @@ def test_the_page_lists_everything_of_the_event_plane_with_a_cost_when_idle(even
     ]
     assert {name: int(row["number"]) for name, row in table("Idle").items() if name.endswith(OF_EVENTS)} == {
         f"alarms{OF_EVENTS}": types.count("AWS::CloudWatch::Alarm"),
-        f"dashboards{OF_EVENTS}": types.count("AWS::CloudWatch::Dashboard"),
         f"KMS keys{OF_EVENTS}": types.count("AWS::KMS::Key"),
-        f"metrics that searches for deleted tenants and counts for bills write{OF_EVENTS}": 3,
         f"searches for deleted tenants, every hour{OF_EVENTS}": MONTH // timedelta(hours=1),
         f"counts for bills, every hour{OF_EVENTS}": MONTH // timedelta(hours=1),
-        f"metrics that sweeps write{OF_EVENTS}": 1,
         f"sweeps, every minute{OF_EVENTS}": MONTH // timedelta(minutes=1),
         f"redispatches, every night{OF_EVENTS}": MONTH // timedelta(days=1),
         f"requests with which Lambda polls empty queues{OF_EVENTS}": POLLS_AT_ONCE * (MONTH // POLL) * len(polled),
@@ -87,5 +89,29 @@ def test_the_page_lists_everything_of_the_event_plane_with_a_cost_when_idle(even
 
 
 def test_all_other_resources_cost_nothing_when_idle(plane: Json) -> None:
-    counted = {"AWS::CloudWatch::Alarm", "AWS::CloudWatch::Dashboard", "AWS::Lambda::EventSourceMapping"}
+    counted = {"AWS::CloudWatch::Alarm", "AWS::Lambda::EventSourceMapping"}
     assert {each["Type"] for each in plane["Resources"].values()} - counted - {"AWS::KMS::Key"} <= COSTS_WHEN_USED
+
+
+def test_both_stacks_together_cost_less_than_the_limit_when_idle() -> None:
+    """The other tests compare the numbers with the templates, and tests/unit/test_costs_page.py the sums."""
+    cost = sum(float(row["number"]) * float(row["USD each"]) for row in table("Idle").values())
+    assert cost < MAX_IDLE
+
+
+def test_an_alarm_watches_one_metric(plane: Json) -> None:
+    """Each metric of an expression, and each that a query looks at, costs as much as an alarm."""
+    alarms = [each["Properties"] for each in plane["Resources"].values() if each["Type"] == "AWS::CloudWatch::Alarm"]
+    assert alarms
+    assert all("MetricName" in each and "Metrics" not in each for each in alarms)
+
+
+def test_the_page_has_the_memory_of_the_functions(control_plane: Json, event_plane: Json) -> None:
+    deployed = {
+        name: template["Resources"][logical_id]["Properties"]["MemorySize"]
+        for template in (control_plane, event_plane)
+        for name, logical_id in functions_in(template).items()
+    }
+    assert {name: int(row["MB"]) for name, row in table("Memory").items()} == {
+        name: deployed[name.partition(" ")[0]] for name in table("Memory")
+    }

@@ -16,7 +16,7 @@ from botocore.stub import Stubber
 
 from orchestrator.tenants.fleet import LISTED_STATES
 from orchestrator.tenants.names import Names
-from stacks import deploy
+from stacks import build, deploy
 from stacks.deploy import (
     CHOICES,
     ask_for_concurrency,
@@ -221,6 +221,17 @@ def test_a_missing_profile_keeps_the_default_because_the_cdk_reports_it(setting:
 
 # The command
 
+ANNOUNCED = "Deploying."
+BUILT = "Built."
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`make deploy` without an account and without a build."""
+    monkeypatch.setattr(deploy, "describe", lambda _profile, _stacks: ANNOUNCED)
+    monkeypatch.setattr(build, "main", lambda: sys.stdout.write(f"{BUILT}\n"))
+
+
 CHOSEN = [Choice(number, f"{number}.") for number in (50, 40, 30, 20, 10, 1900)]
 
 
@@ -235,6 +246,7 @@ CHOSEN = [Choice(number, f"{number}.") for number in (50, 40, 30, 20, 10, 1900)]
     ],
     ids=["chosen", "one kept at its default", "one set", "the other set, quota not read", "all set"],
 )
+@pytest.mark.usefixtures("command")
 def test_the_cdk_gets_the_chosen_settings_and_the_operators_arguments(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -259,9 +271,11 @@ def test_the_cdk_gets_the_chosen_settings_and_the_operators_arguments(
     assert commands == [
         ["cdk", "deploy", "Berth", "BerthEvents", *(each for pair in given for each in pair), *arguments]
     ]
-    assert capsys.readouterr().out == "".join(f"{choice.message}\n" for choice in choices)
+    lines = [ANNOUNCED, BUILT, *(choice.message for choice in choices)]
+    assert capsys.readouterr().out == "".join(f"{line}\n" for line in lines)
 
 
+@pytest.mark.usefixtures("command")
 def test_the_named_control_plane_is_read_and_deployed(monkeypatch: pytest.MonkeyPatch) -> None:
     read, commands = [], []
 
@@ -282,6 +296,7 @@ def test_the_named_control_plane_is_read_and_deployed(monkeypatch: pytest.Monkey
     assert commands == [["cdk", "deploy", "Berth-dev", "Berth-devEvents", "-c", "berth:name=Berth-dev"]]
 
 
+@pytest.mark.usefixtures("command")
 def test_without_events_only_the_control_plane_is_deployed(monkeypatch: pytest.MonkeyPatch) -> None:
     commands = []
 

@@ -189,6 +189,8 @@ def test_the_alarm_about_the_sweep_goes_off_without_data(event_plane: Json) -> N
     alarm = alarms_of(event_plane)["SweepNotRunning"]
     assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("LessThanThreshold", 1)
     assert alarm["TreatMissingData"] == "breaching"
+    # Lambda counts the calls at no charge. Calls that fail set off the alarm about failed calls.
+    assert (alarm["Namespace"], alarm["MetricName"], alarm["Statistic"]) == ("AWS/Lambda", "Invocations", "Sum")
     assert alarm["Period"] * alarm["EvaluationPeriods"] == 600
 
 
@@ -218,10 +220,13 @@ def test_mail_is_sent_by_deliverers_only_from_the_address_in_the_settings(
 
     assert sending(event_plane) == []
     template = events_with_other_settings.to_json()
+    (configuration_set,) = (
+        name for name, each in template["Resources"].items() if each["Type"] == "AWS::SES::ConfigurationSet"
+    )
     assert sending(template) == [
         (
             role_of(template, event_function_ids["deliver_events"]),
-            [SENDER, "example.com"],
+            [SENDER, "example.com", f"<{configuration_set}>"],
             {"StringEquals": {"ses:FromAddress": SENDER}},
         )
     ]

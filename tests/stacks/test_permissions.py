@@ -23,6 +23,7 @@ from orchestrator.adapters.dynamodb.keys import (
     registry_key,
     release_key,
     rollout_pk,
+    tenant_count_key,
     tenant_pk,
 )
 from orchestrator.adapters.dynamodb.unlisted import UnlistedRows
@@ -39,6 +40,7 @@ from stacks.common.table import (
     REGISTRY_ROWS,
     RELEASE_ROWS,
     ROLLOUT_ROWS,
+    TENANT_COUNT_ROWS,
     TENANT_ROWS,
 )
 from stacks.releases.committed import RELEASES
@@ -97,7 +99,10 @@ REQUESTS_OPERATIONS: Grants = {
     **SEES_EXECUTIONS,
 }
 
+LIMITS_TENANTS: Grants = {f"the table, rows {TENANT_COUNT_ROWS}": {"dynamodb:UpdateItem"}}
+
 LIMITS_CREATES: Grants = {
+    **LIMITS_TENANTS,
     f"the index, rows {LISTED_TENANTS}, to count them": {"dynamodb:Query"},
     f"the table, rows {CREATES_ROWS}": {"dynamodb:GetItem", "dynamodb:UpdateItem"},
 }
@@ -166,6 +171,7 @@ FUNCTIONS: dict[str, Grants] = {
         **REQUESTS_OPERATIONS,
         **ASKS_FOR_UNFINISHED_WORK,
         **STARTS_ROLLOUTS,
+        **LIMITS_TENANTS,
         HISTORY_TABLE_ROWS: {"dynamodb:Query", "dynamodb:PutItem"},
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query"},
         ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query"},
@@ -196,7 +202,8 @@ FUNCTIONS: dict[str, Grants] = {
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query"},
         ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem"},
         REGISTRY_TABLE_ROWS: {"dynamodb:GetItem"},
-        RECONCILIATION_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:PutItem"},
+        RECONCILIATION_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
+        **LIMITS_TENANTS,
         "executions of rollout": {"states:DescribeExecution"},
         f"the index, rows {LISTED_TENANTS}": {"dynamodb:Query"},
         UNFINISHED_ROWS: {"dynamodb:Query"},
@@ -257,10 +264,12 @@ FUNCTIONS: dict[str, Grants] = {
             "cloudformation:ExecuteChangeSet",
             "cloudformation:DeleteChangeSet",
         },
-        "tenant queues": {"sqs:GetQueueAttributes"},
+        **ASKS_FOR_UNFINISHED_WORK,
+        **READS_MESSAGES,
+        **on_machines("states:SendTaskSuccess", *TENANT_MACHINES),
     },
     "await_stack": {
-        TENANT_TABLE_ROWS: {"dynamodb:UpdateItem"},
+        TENANT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:UpdateItem"},
         **NOTES_THROTTLES,
         "tenant stacks": {"cloudformation:DescribeStacks"},
         **on_machines("states:SendTaskSuccess", *TENANT_MACHINES),
@@ -325,6 +334,9 @@ FUNCTIONS: dict[str, Grants] = {
     },
     "stack_event": {
         TENANT_TABLE_ROWS: {"dynamodb:GetItem"},
+        **NOTES_THROTTLES,
+        "tenant stacks": READS_STACKS | {"cloudformation:DescribeStackEvents"},
+        "tenant queues": {"sqs:GetQueueAttributes"},
         **on_machines("states:SendTaskSuccess", *TENANT_MACHINES),
     },
     "tenant_metadata": {
@@ -486,6 +498,7 @@ def test_each_pattern_of_rows_matches_exactly_the_keys_of_its_rows() -> None:
         PACE_ROWS: pace_key()["pk"]["S"],
         RECONCILIATION_ROWS: reconciliation_key("survey")["pk"]["S"],
         CREATES_ROWS: creates_key("a caller")["pk"]["S"],
+        TENANT_COUNT_ROWS: tenant_count_key()["pk"]["S"],
     }
     for rows, own in partitions.items():
         assert [pk for pk in partitions.values() if fnmatchcase(pk, rows)] == [own]

@@ -75,12 +75,12 @@ class ParcelsStack(Stack):
             settings=settings,
         )
         parcels = Parcels(self, "Parcels", kit=kit)
-        compose(self, [parcels], version="1.2.3", alarm_topic_arn=settings.alarm_topic_arn)
+        compose(self, [parcels], version="1.2.3", settings=settings)
 
 
 def synthesised(key: str | None = None) -> tuple[Json, Json]:
     """The templates of the control plane and of the stack beside it."""
-    settings = Settings(dependencies=Dependencies.HOST, alarm_topic_arn=TOPIC, kms_key_arn=key)
+    settings = Settings(dependencies=Dependencies.HOST, alarm_topic_arn=TOPIC, dashboard=True, kms_key_arn=key)
     app = App(analytics_reporting=False)
     control_plane = ControlPlaneStack(app, version=read_version(), settings=settings)
     ParcelsStack(app, control_plane=control_plane, settings=settings)
@@ -100,8 +100,14 @@ def second(templates: tuple[Json, Json]) -> Json:
 
 def test_its_capabilities_get_their_alarms_which_notify_the_same_topic(second: Json) -> None:
     alarms = alarms_of(second)
-    assert set(alarms) == {"SendErrors", "SendThrottles", "ParcelsUndelivered", "ParcelsLost"}
+    assert set(alarms) == {"ParcelsUndelivered", "ParcelsLost"}
     assert all(alarm["AlarmActions"] == [TOPIC] for alarm in alarms.values())
+
+
+def test_failed_calls_of_its_functions_set_off_the_alarm_of_the_control_plane(second: Json) -> None:
+    (counted,) = (each for each in second["Resources"].values() if each["Type"] == "AWS::Logs::MetricFilter")
+    (metric,) = counted["Properties"]["MetricTransformations"]
+    assert (metric["MetricNamespace"], metric["MetricName"]) == ("Berth", "FunctionErrors")
 
 
 def test_it_has_a_dashboard_of_its_own(second: Json) -> None:
@@ -121,8 +127,8 @@ def test_its_functions_know_the_control_plane_and_its_table(second: Json) -> Non
     assert set(variables["BERTH_TABLE"]) == {"Fn::ImportValue"}
 
 
-def test_the_control_plane_beside_it_keeps_its_resources(templates: tuple[Json, Json], control_plane: Json) -> None:
-    assert templates[0]["Resources"].keys() == control_plane["Resources"].keys()
+def test_the_control_plane_beside_it_keeps_its_resources(templates: tuple[Json, Json], with_dashboard: Json) -> None:
+    assert templates[0]["Resources"].keys() == with_dashboard["Resources"].keys()
 
 
 def test_with_a_key_its_functions_may_use_the_key_and_the_control_plane_does_not_depend_on_it() -> None:

@@ -248,6 +248,14 @@ def test_a_release_is_never_changed(tmp_path: Path) -> None:
     assert json.loads(file.read_bytes()) == {"a": 1}
 
 
+def test_a_release_that_was_never_published_can_be_written_again(tmp_path: Path) -> None:
+    file = write_release("1.2.3", {"a": 1}, tmp_path)
+    with pytest.raises(ReleaseChanged, match=r"no control plane has published 1\.2\.3 yet: .*RELEASE_ARGS=--redo"):
+        write_release("1.2.3", {"a": 2}, tmp_path)
+    assert write_release("1.2.3", {"a": 2}, tmp_path, redo=True) == file
+    assert json.loads(file.read_bytes()) == {"a": 2}
+
+
 def test_a_version_without_a_release_cannot_be_deployed(tmp_path: Path) -> None:
     with pytest.raises(ReleaseMissing, match="Run `make release`"):
         release_file("9.9.9", tmp_path)

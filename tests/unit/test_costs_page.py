@@ -9,6 +9,7 @@ import pytest
 
 from bench.delivery_capacity import PATHS
 from bench.event_capacity import FLOOR
+from bench.function_memory import SIZES, dollars_per_million
 from tests.costs_page import table, totals
 
 BENCH = Path(__file__).parents[2] / "bench" / "results.json"
@@ -91,6 +92,8 @@ def test_each_stack_costs_the_sum_of_its_parts_when_idle() -> None:
         exact[name.endswith(" (event plane)")] += float(part["number"]) * float(part["USD each"])
     assert totals()["a control plane without tenants, per month"] == f"{exact[False]:.2f}"
     assert totals()["the event plane without events, per month, beyond that"] == f"{exact[True]:.2f}"
+    metric = table("Idle")["hours in which surveys write a metric"]["USD each"]
+    assert metric == f"{0.30 / 720:.7f}"
 
 
 def test_a_tenant_with_event_settings_costs_its_reads_of_every_hour_and_a_write_per_day() -> None:
@@ -164,9 +167,28 @@ def test_the_page_has_the_units_of_every_path_of_a_delivery() -> None:
 )
 def test_a_delivery_costs_its_part_of_two_function_calls_and_three_requests_to_sqs(total: str, together: int) -> None:
     path = table("Deliveries")["one connection, first try"]
-    calls = 2 * 0.20 + (0.25 * 0.05 + 0.5 * 0.25) * 13.33
+    calls = 2 * 0.20 + 0.25 * (0.05 + 0.25) * 13.33
     shared = calls + 2 * CALL_KB * PRICES["KB of logs"] + 3 * PRICES["SQS request"]
     # Its connections are read when it is dispatched.
     reads = int(path["read units"]) + 1
     own = reads * PRICES["read"] + int(path["write units"]) * PRICES["write unit"] + 0.5 * PRICES["KB of logs"]
     assert totals()[total] == f"{shared / together + own:.2f}"
+
+
+def test_every_size_of_a_function_costs_its_processor_time_and_its_waiting() -> None:
+    """More memory computes faster at the same price, and waits at a higher price."""
+    for name, row in table("Memory").items():
+        processor, waiting = float(row["processor ms"]), float(row["waiting ms"])
+        costs = {size: f"{dollars_per_million(size, processor, waiting):.2f}" for size in SIZES}
+        assert costs == {size: row[f"{size} MB"] for size in SIZES}, name
+
+
+def test_the_page_has_the_times_that_the_bench_measured() -> None:
+    measured = {each["name"]: each["value"] for each in json.loads(BENCH.read_text(encoding="utf-8"))}
+    assert {name: (float(row["processor ms"]), float(row["waiting ms"])) for name, row in table("Memory").items()} == {
+        name: (
+            measured[f"memory: {name}: processor time per call, p50"],
+            measured[f"memory: {name}: assumed to wait, p50"],
+        )
+        for name in table("Memory")
+    }

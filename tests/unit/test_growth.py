@@ -17,8 +17,10 @@ DRY_RUN = "GET /rollouts/{id}: a dry run of all tenants"
 SMALL, LARGE = 100, 2 * SMALL_FLEET
 FLAT = (
     "GET /releases and doctor: counts by version",
+    "the number of tenants, before a create",
     "GET /tenants: a page",
     "GET /tenants/{id}, with as many operations",
+    "GET /rollouts/{id}: a rollout in which all tenants failed",
     DRY_RUN,
 )
 

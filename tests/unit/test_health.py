@@ -14,6 +14,7 @@ from orchestrator.reconciling.records import SETTLING, SURVEY, Coverage, Kind, R
 from orchestrator.tenants.records import Messages, Operation, Status, TenantState
 from tests.fakes import NEXT_VERSION, NOON, a_run, an_audit
 from tests.unit.reconciling.world import LONG_AGO, FleetWithStacks, asked_for, tenant
+from tests.unit.rollouts.world import ROLLOUT, a_rollout, a_stage
 
 A_SECOND = timedelta(seconds=1)
 QUEUES = {"events": "https://sqs/events", "schedules": "https://sqs/schedules"}
@@ -44,6 +45,7 @@ def test_a_control_plane_that_is_well_is_told_so(world: FleetWithStacks) -> None
     ran(world, SURVEY, coverage=Coverage(all_stacks=7), scanned_at=NOON)
     assert world.health.examine() == [
         Check("operations", Verdict.OK, "none is past its deadline"),
+        Check("rollouts", Verdict.OK, "none has lost its execution"),
         Check("tenants", Verdict.OK, "none has failed"),
         Check("reconciler", Verdict.OK, "ran 0 s ago"),
         Check("survey", Verdict.OK, "ran 0 s ago"),
@@ -93,6 +95,19 @@ def test_a_tenant_with_several_is_named_once(world: FleetWithStacks) -> None:
     for operation in (Operation.CREATE, Operation.UPDATE, Operation.DELETE):
         world.table.plant_audit(an_audit(Status.STARTED, operation, at=LONG_AGO))
     assert checks(world)["operations"].detail == "3 past their deadline: acme"
+
+
+# Rollouts
+
+
+def test_a_rollout_whose_execution_died_is_a_problem_at_once(world: FleetWithStacks) -> None:
+    assert world.rollout_table.register(a_rollout(), [a_stage()], revision=0)
+    found = checks(world)["rollouts"]
+    assert found.verdict is Verdict.PROBLEM
+    assert found.detail == f"1 without a running execution: {ROLLOUT}"
+    assert f"berth rollout resume {ROLLOUT}" in found.advice
+    world.rollout_executions.running.add(str(a_rollout().execution))
+    assert checks(world)["rollouts"].verdict is Verdict.OK
 
 
 # Tenants

@@ -16,7 +16,7 @@ from orchestrator.releases.published import fingerprint, stack_parameters
 from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.get_queue import Provisioning
-from orchestrator.tenants.lifecycle import Accepted, Lifecycle, OrderResult, Unchanged
+from orchestrator.tenants.lifecycle import Accepted, Changed, Lifecycle, OrderResult, Unchanged
 from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
 from orchestrator.tenants.records import (
     Attempt,
@@ -90,6 +90,12 @@ def already_so(ordered: OrderResult) -> str:
     return ordered.reason
 
 
+def changed(ordered: OrderResult) -> str:
+    assert isinstance(ordered, Changed)
+    assert ordered.before != ordered.after
+    return ordered.reason
+
+
 # Create
 
 
@@ -135,7 +141,7 @@ def test_creating_a_tenant_that_is_there_changes_nothing(ready: Orders) -> None:
 
 def test_creating_a_tenant_that_is_there_sets_its_labels_and_pin_and_moves_nothing(ready: Orders) -> None:
     ready.clock.advance(timedelta(hours=1))
-    already_so(ready.lifecycle.create(ACME, replace(BY_ADA, labels=LABELS, pin=NEXT_VERSION)))
+    changed(ready.lifecycle.create(ACME, replace(BY_ADA, labels=LABELS, pin=NEXT_VERSION)))
     assert ready.metadata == replace(
         some_metadata(), labels=LABELS, pinned_version=NEXT_VERSION, updated_at=NOON + timedelta(hours=1)
     )
@@ -159,7 +165,7 @@ def test_labels_can_be_taken_away(world: Orders) -> None:
 
 def test_a_pin_can_be_lifted(world: Orders) -> None:
     world.provision(labels=LABELS, pinned_version=VERSION)
-    already_so(world.lifecycle.create(ACME, BY_ADA, unpin=True))
+    changed(world.lifecycle.create(ACME, BY_ADA, unpin=True))
     assert world.metadata.pinned_version is None
     assert world.metadata.labels == LABELS
 
@@ -185,7 +191,7 @@ def test_a_pin_is_recorded_and_does_not_update_the_tenant(world: Orders) -> None
     world.provision(labels=LABELS)
     world.clock.advance(A_SECOND)
     before = world.metadata
-    assert already_so(world.lifecycle.pin(ACME, NEXT_VERSION, EXPLICIT)) == (
+    assert changed(world.lifecycle.pin(ACME, NEXT_VERSION, EXPLICIT)) == (
         f"Tenant acme is pinned to version {NEXT_VERSION}. It is at version {VERSION}."
     )
     assert world.metadata == replace(before, pinned_version=NEXT_VERSION, updated_at=NOON + A_SECOND)
@@ -195,21 +201,23 @@ def test_a_pin_is_recorded_and_does_not_update_the_tenant(world: Orders) -> None
 def test_unpinning_lifts_the_pin_and_nothing_else(world: Orders) -> None:
     world.provision(labels=LABELS, pinned_version=VERSION)
     before = world.metadata
-    assert "not pinned" in already_so(world.lifecycle.unpin(ACME, EXPLICIT))
+    assert "not pinned" in changed(world.lifecycle.unpin(ACME, EXPLICIT))
     assert world.metadata == replace(before, pinned_version=None)
     assert not world.executions.started
 
 
 def test_pinning_and_unpinning_twice_is_doing_it_once(ready: Orders) -> None:
-    assert ready.lifecycle.pin(ACME, VERSION, EXPLICIT) == ready.lifecycle.pin(ACME, VERSION, EXPLICIT)
+    assert changed(ready.lifecycle.pin(ACME, VERSION, EXPLICIT)) == already_so(
+        ready.lifecycle.pin(ACME, VERSION, EXPLICIT)
+    )
     assert ready.metadata.pinned_version == VERSION
-    assert ready.lifecycle.unpin(ACME, EXPLICIT) == ready.lifecycle.unpin(ACME, EXPLICIT)
+    assert changed(ready.lifecycle.unpin(ACME, EXPLICIT)) == already_so(ready.lifecycle.unpin(ACME, EXPLICIT))
     assert ready.metadata.pinned_version is None
 
 
 def test_another_pin_takes_the_place_of_the_one_before(world: Orders) -> None:
     world.provision(pinned_version=VERSION)
-    already_so(world.lifecycle.pin(ACME, NEXT_VERSION, EXPLICIT))
+    changed(world.lifecycle.pin(ACME, NEXT_VERSION, EXPLICIT))
     assert world.metadata.pinned_version == NEXT_VERSION
 
 
@@ -267,17 +275,17 @@ def test_a_tenant_may_be_pinned_and_unpinned_while_it_is_worked_at(world: Orders
         world.provision()
     order = world.lifecycle.create if operation is Operation.CREATE else partial(world.lifecycle.upgrade, version=None)
     run = world.begun(order(ACME, request=BY_ADA))
-    already_so(world.lifecycle.pin(ACME, VERSION, EXPLICIT))
+    changed(world.lifecycle.pin(ACME, VERSION, EXPLICIT))
     assert world.metadata.pinned_version == VERSION
     world.succeeded(run)
     assert (world.metadata.version, world.metadata.pinned_version) == (NEXT_VERSION, VERSION)
-    already_so(world.lifecycle.unpin(ACME, EXPLICIT))
+    changed(world.lifecycle.unpin(ACME, EXPLICIT))
     assert world.metadata.pinned_version is None
 
 
 def test_a_tenant_whose_creation_failed_may_be_pinned_before_it_is_created_again(world: Orders) -> None:
     world.failed(world.begun(world.lifecycle.create(ACME, BY_ADA)))
-    assert already_so(world.lifecycle.pin(ACME, VERSION, EXPLICIT)) == f"Tenant acme is pinned to version {VERSION}."
+    assert changed(world.lifecycle.pin(ACME, VERSION, EXPLICIT)) == f"Tenant acme is pinned to version {VERSION}."
     assert accepted(world.lifecycle.create(ACME, BY_ADA)).attempt.version == VERSION
 
 

@@ -13,13 +13,22 @@ from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.decisions import FleetFull, TooManyCreates
 from orchestrator.tenants.get_queue import Provisioning
 from orchestrator.tenants.lifecycle import Accepted
-from orchestrator.tenants.limits import COUNT_MAX_AGE, WINDOW, CachedTenantCount, CreateRate, Limits, Unlimited
+from orchestrator.tenants.limits import (
+    COUNT_MAX_AGE,
+    KEPT_COUNT_MAX_AGE,
+    WINDOW,
+    CreateRate,
+    KeptTenantCount,
+    Limits,
+    Unlimited,
+)
 from orchestrator.tenants.records import START_GRACE_PERIOD, Operation, Request, Status
 from tests.fakes import (
     ACME,
     VERSION,
     FakeClock,
     FakeSettings,
+    InMemoryTenantCounts,
     World,
     an_audit,
 )
@@ -184,23 +193,63 @@ def test_an_existing_tenant_is_repaired_at_the_maximum_too(there: object) -> Non
     assert isinstance(world.ask(ACME), Provisioning)
 
 
-def test_near_the_maximum_the_tenants_are_counted_each_time() -> None:
-    counted = iter([8, 9, 10, 9, 8])
-    count = CachedTenantCount(lambda: next(counted), FakeClock(), doubted=9)
-    assert [count() for _ in range(6)] == [8, 8, 8, 8, 8, 8]
-    count = CachedTenantCount(lambda: next(counted), FakeClock(), doubted=9)
-    assert [count() for _ in range(5)] == [9, 10, 9, 8, 8]
+class Counting:
+    """A fleet whose kept count all functions share, and which counts how often it is counted itself."""
+
+    def __init__(self, tenants: int, max_tenants: int = 10) -> None:
+        self.tenants, self.max_tenants, self.counts = tenants, max_tenants, 0
+        self.kept, self.clock = InMemoryTenantCounts(), FakeClock()
+
+    def counted(self) -> int:
+        self.counts += 1
+        return self.tenants
+
+    def count(self, max_age: timedelta = COUNT_MAX_AGE) -> int:
+        """The number of tenants for a create, in a function that has never counted."""
+        return KeptTenantCount(self.counted, self.kept, self.clock, self.max_tenants, max_age)()
 
 
-def test_a_count_is_used_for_a_minute_and_then_repeated() -> None:
-    clock, counted = FakeClock(), [7]
-    count = CachedTenantCount(lambda: counted[-1], clock)
-    assert count() == 7
-    counted.append(8)
-    clock.advance(COUNT_MAX_AGE - A_SECOND)
-    assert count() == 7
-    clock.advance(A_SECOND)
-    assert count() == 8
+def test_below_the_maximum_the_tenants_are_counted_once() -> None:
+    fleet = Counting(tenants=5, max_tenants=10)
+    assert [fleet.count() for _ in range(5)] == [5, 6, 7, 8, 9]
+    assert fleet.counts == 1
+
+
+def test_a_fleet_that_seems_full_is_counted_at_most_once_per_minute_for_platforms() -> None:
+    fleet = Counting(tenants=8, max_tenants=10)
+    # Two creates were started, and their callers repeat their requests. No tenant is refused because of that.
+    assert [fleet.count() for _ in range(6)] == [8, 9, 8, 8, 8, 8]
+    assert fleet.counts == 1
+    fleet.tenants = 10
+    fleet.clock.advance(COUNT_MAX_AGE)
+    assert [fleet.count() for _ in range(3)] == [10, 10, 10]
+    assert fleet.counts == 2
+
+
+def test_operators_are_refused_only_after_a_count() -> None:
+    fleet = Counting(tenants=10, max_tenants=10)
+    assert fleet.count(timedelta(0)) == 10
+    fleet.tenants = 9  # The operator has made room.
+    assert fleet.count(timedelta(0)) == 9
+    assert fleet.counts == 2
+
+
+def test_creates_that_start_during_a_count_still_count_as_started() -> None:
+    fleet = Counting(tenants=5)
+    seen = fleet.kept.start(1)
+    fleet.kept.start(3)
+    fleet.kept.keep(6, fleet.clock.now(), seen=seen)
+    assert fleet.count() == 6 + 3
+
+
+def test_a_count_that_is_not_renewed_is_not_trusted() -> None:
+    fleet = Counting(tenants=5)
+    fleet.count()
+    fleet.tenants = 7
+    fleet.clock.advance(KEPT_COUNT_MAX_AGE - A_SECOND)
+    assert fleet.count() == 6
+    fleet.clock.advance(A_SECOND)
+    assert fleet.count() == 7
 
 
 def test_repairs_are_not_limited() -> None:

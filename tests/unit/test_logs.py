@@ -325,3 +325,11 @@ def test_a_metric_is_a_line_that_cloudwatch_reads(logs: Any, capsys: pytest.Capt
         "service": "get_queue",
         "Throttled": [3.0],
     }
+
+
+def test_functions_may_count_together(logs: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    logs.count("UnreadableRows", by_service=False)
+    (line,) = lines(capsys)
+    (definition,) = line["_aws"]["CloudWatchMetrics"]
+    assert definition["Dimensions"] == [[]]
+    assert (line["service"], line["UnreadableRows"]) == ("get_queue", [1.0])

@@ -673,6 +673,7 @@ def of_every_tenant() -> Iterator[Asked]:
         yield Asked("retryTenant", name)
         yield Asked("deleteTenant", name)
         yield Asked("deleteTenant", name, {"force": "true"})
+        yield Asked("labelTenant", name, body={"set": {"plan": "gold"}, "remove": ["team"]})
         yield Asked("pinTenant", name, body={"version": VERSION})
         yield Asked("pinTenant", name, body={"version": "9.9.9"})
         yield Asked("unpinTenant", name)
@@ -683,11 +684,17 @@ def of_every_tenant() -> Iterator[Asked]:
     yield Asked("listTenants", query={"limit": 3})
     yield Asked("listTenants", query={"status": "DELETED"})
     yield Asked("listTenants", query={"cursor": "made up"})
+    yield Asked("listTenants", query={"label": "plan=gold,team=", "pinned": "true"})
+    yield Asked("listTenants", query={"label": "plan"})
     yield Asked("listReleases")
     yield Asked("listReleases", query={"page": 2})
 
 
-NEEDED: Mapping[str, Mapping[str, object]] = {"pinTenant": {"version": VERSION}, "approveRollout": {"stage": 1}}
+NEEDED: Mapping[str, Mapping[str, object]] = {
+    "pinTenant": {"version": VERSION},
+    "approveRollout": {"stage": 1},
+    "promoteRollout": {"stage": 1},
+}
 """A body of each operation that cannot be asked for without one."""
 
 
@@ -696,7 +703,10 @@ def of_every_rollout() -> Iterator[Asked]:
         if "{rolloutId}" in operation.path:
             for rollout in (*ROLLOUTS.values(), NO_ROLLOUT, "no-id"):
                 yield Asked(operation_id, rollout, body=NEEDED.get(operation_id))
+                if operation_id == "changeRollout":
+                    yield Asked(operation_id, rollout, body={"maxConcurrency": 1, "tolerated": "3", "bakeSeconds": 9})
     yield Asked("listRollouts")
+    yield Asked("listRollouts", query={"open": "true"})
     yield Asked("listRollouts", query={"limit": 3})
     yield Asked("listRollouts", query={"limit": 3, "cursor": ROLLOUTS["dry"]})
     yield Asked("listRollouts", query={"limit": 0})

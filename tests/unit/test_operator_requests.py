@@ -41,7 +41,11 @@ CALLER = {"authorizer": {"iam": {"userArn": ADA}}}
 ROUTES = [route for route in ALL_ROUTES if route.audience is Audience.OPERATOR]
 WITH_BODY = [route for route in ROUTES if route.has_body]
 IDS = {"tenantId": "acme"} | dict.fromkeys(("rolloutId", "reconciliationId", "adoptionId"), "20261116-120000-0001")
-REQUIRED: dict[str, Json] = {"pinTenant": {"version": "0.1.0"}, "approveRollout": {"stage": 1}}
+REQUIRED: dict[str, Json] = {
+    "pinTenant": {"version": "0.1.0"},
+    "approveRollout": {"stage": 1},
+    "promoteRollout": {"stage": 1},
+}
 """The smallest body of each route that needs one."""
 
 for_each_route = pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
@@ -404,6 +408,7 @@ def test_a_body_beyond_the_maximum_length_is_refused_unread(route: AnyRoute, bas
         (tenants.UPGRADE_TENANT, {"allowDowngrade": True}, Request(by=ADA, allow_downgrade=True)),
         (tenants.UPGRADE_TENANT, {"allowReplacement": True}, Request(by=ADA, allow_replacement=True)),
         (tenants.UPGRADE_TENANT, {"allowDowngrade": False, "allowReplacement": False}, Request(by=ADA)),
+        (tenants.LABEL_TENANT, {"remove": ["plan"], "reason": "Why"}, Request(by=ADA, reason="Why")),
         (tenants.PIN_TENANT, {"version": "0.1.0", "reason": "Why"}, Request(by=ADA, reason="Why")),
         (tenants.UNPIN_TENANT, {"reason": "Why"}, Request(by=ADA, reason="Why")),
         (tenants.DELETE_TENANT, {}, Request(by=ADA)),

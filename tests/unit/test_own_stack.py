@@ -9,6 +9,7 @@ import pytest
 
 from orchestrator.common.errors import StackNotOurs
 from orchestrator.releases.template_contract import QUEUE_TYPE
+from orchestrator.tenants.awaiting import Resumption
 from orchestrator.tenants.deadlines import DEADLINE
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.outcomes import Done, GaveUp, NotReady, Started
@@ -256,9 +257,7 @@ def test_the_client_token_finds_the_run_that_waits_for_the_stack() -> None:
     world = an_update_that_is_under_way()
     world.wait_for(Started(OLD))
     token = world.stacks.all[OLD].client_token
-    assert world.settle(OLD, token)
-    assert world.executions.woken == [TASK_TOKEN]
-    assert not world.settle(OLD, token), "once"
+    assert world.stack_settled(OLD, client_token=token) == Resumption(TASK_TOKEN, None)
 
 
 @pytest.mark.parametrize("token", ["", "Console-UpdateStack-1", "update-globex-1-0-0-1-update"])
@@ -266,8 +265,7 @@ def test_an_event_that_no_run_has_caused_resumes_no_run(token: str) -> None:
     """A prefix may fit stacks that are no tenants'. Whoever waits looks for itself after a while."""
     world = an_update_that_is_under_way()
     world.wait_for(Started(OLD))
-    assert not world.settle(OLD, token)
-    assert not world.executions.woken
+    assert world.stack_settled(OLD, client_token=token) is None
 
 
 def test_an_update_does_not_remove_the_queue_in_service_whatever_its_logical_id() -> None:

@@ -19,7 +19,7 @@ from orchestrator.releases.published import fingerprint
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.decisions import BeingDeleted, Deleted, Ready
 from orchestrator.tenants.get_queue import Provisioning
-from orchestrator.tenants.lifecycle import Accepted, Unchanged
+from orchestrator.tenants.lifecycle import Accepted, Changed, Unchanged
 from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
 from orchestrator.tenants.outcomes import Begun, Busy, Done, GaveUp, Start
 from orchestrator.tenants.records import (
@@ -377,6 +377,20 @@ def test_a_create_that_is_about_to_begin_is_not_forgotten_when_an_update_before_
     sequence.play(create)
 
 
+def test_a_create_that_waits_for_the_lock_is_not_forgotten_when_a_create_before_it_succeeds() -> None:
+    sequence = Sequence()
+    first = sequence.start(a_run(version=NEXT_VERSION, request=Request()))
+    waiting = sequence.run_of(sequence.world.lifecycle().create(ACME, replace(OPERATOR, labels={"tier": "gold"})))
+    assert waiting.attempt != first.attempt
+    sequence.play(first)
+    sequence.clock.advance(START_GRACE_PERIOD)
+    busy = sequence.world.lifecycle().delete(ACME, OPERATOR)
+    assert isinstance(busy, Refused)
+    assert busy.kind is Refusal.BUSY
+    sequence.play(waiting)
+    assert isinstance(sequence.world.lifecycle().delete(ACME, OPERATOR), Accepted)
+
+
 def test_a_delete_right_after_a_retried_create_is_told_that_the_tenant_is_busy() -> None:
     sequence = Sequence()
     failed = sequence.run_of(sequence.world.lifecycle().create(ACME, OPERATOR))
@@ -523,7 +537,7 @@ def test_a_retry_of_a_create_at_another_version_than_the_pin_is_told_about_the_p
     create = sequence.run_of(lifecycle.create(ACME, OPERATOR))
     sequence.begin(create)
     sequence.fail(create)
-    assert isinstance(lifecycle.pin(ACME, NEXT_VERSION, OPERATOR), Unchanged)
+    assert isinstance(lifecycle.pin(ACME, NEXT_VERSION, OPERATOR), Changed)
     retried = lifecycle.retry(ACME, OPERATOR.by)
     assert isinstance(retried, Refused)
     assert retried.kind is Refusal.PINNED

@@ -1,4 +1,4 @@
-"""Bringing the tenant's stack about: review, start, await, inspect; and what that means for a create."""
+"""Bringing the tenant's stack about: review, start, inspect; and what that means for a create."""
 
 from __future__ import annotations
 
@@ -29,12 +29,10 @@ from tests.fakes import (
     NEXT_VERSION,
     OTHER_QUEUE,
     QUEUE,
-    TASK_TOKEN,
     VERSION,
     FakeQueues,
     FakeSettings,
     FakeStacks,
-    InMemoryTable,
     OwnedTenant,
     a_release,
     a_run,
@@ -60,14 +58,6 @@ class Stepping(OwnedTenant):
     def start(self) -> Start:
         self.looked_at = self.clock.now()
         return super().start()
-
-    def settle(self, stack_id: str, client_token: str = "") -> bool:
-        """CloudFormation's event comes."""
-        return self.stack_settled(stack_id, client_token=client_token)
-
-    def remembered_token(self) -> str | None:
-        lock = self.table.lock(ACME)
-        return lock.task_token if lock else None
 
 
 @pytest.fixture
@@ -276,99 +266,6 @@ def test_being_throttled_while_clearing_is_no_failure(world: Stepping) -> None:
     world.stacks = ThrottlesWrites()
     world.plant("ROLLBACK_COMPLETE")
     assert told_why(world.start(), throttled=True) == "DeleteStack: Rate exceeded"
-
-
-# Await
-
-
-@pytest.mark.parametrize("kind", [Started, Clearing])
-@pytest.mark.parametrize("status", statuses(StackCondition.WORKING))
-def test_while_the_stack_is_being_changed_the_token_is_stored_and_no_run_is_resumed(
-    world: Stepping, status: str, kind: type[Started | Clearing]
-) -> None:
-    assert world.wait_for(kind(world.plant(status))) == Working()
-    assert world.remembered_token() == TASK_TOKEN
-    assert not world.executions.woken
-
-
-@pytest.mark.parametrize("kind", [Started, Clearing])
-@pytest.mark.parametrize("status", statuses(*set(SORTED) - {StackCondition.WORKING}))
-def test_a_stack_that_settled_before_the_token_was_there_wakes_the_run_at_once(
-    world: Stepping, status: str, kind: type[Started | Clearing]
-) -> None:
-    world.wait_for(kind(world.plant(status)))
-    assert world.executions.woken == [TASK_TOKEN]
-
-
-def test_the_token_is_stored_before_the_stack_is_read_so_that_no_event_is_missed(world: Stepping) -> None:
-    stack_id = world.plant("CREATE_IN_PROGRESS")
-    tokens: list[str | None] = []
-
-    class Watched(FakeStacks):
-        def find(self, name_or_id: str) -> Stack | None:
-            tokens.append(world.remembered_token())
-            return super().find(name_or_id)
-
-    watched = Watched()
-    watched.all = world.stacks.all
-    world.stacks = watched
-    world.wait_for(Started(stack_id))
-    assert tokens == [TASK_TOKEN]
-
-
-@pytest.mark.parametrize(
-    "started",
-    [Started(NOT_THERE), Again("Rate exceeded"), Gone(), GaveUp("It would lose messages."), Unchanged(NOT_THERE)],
-    ids=lambda started: started.outcome,
-)
-def test_without_a_stack_that_is_being_changed_there_is_nothing_to_wait_for(world: Stepping, started: Start) -> None:
-    world.wait_for(started)
-    assert world.executions.woken == [TASK_TOKEN]
-
-
-def test_being_throttled_while_awaiting_leaves_it_to_the_event_or_the_timeout(world: Stepping) -> None:
-    stack_id = world.plant("CREATE_COMPLETE")
-    world.stacks.throttled_calls = 1
-    assert world.wait_for(Started(stack_id)) == Working()
-    assert world.remembered_token() == TASK_TOKEN
-    assert not world.executions.woken
-
-
-def test_a_run_that_lost_its_tenant_does_not_leave_its_token(world: Stepping) -> None:
-    lock = world.table.lock(ACME)
-    take(world.table, a_run(2), instead_of=lock)
-    with pytest.raises(LostOwnership):
-        world.wait_for(Started(world.plant("CREATE_IN_PROGRESS")))
-    assert world.remembered_token() is None
-
-
-@for_each_operation
-def test_the_event_of_a_settled_stack_wakes_the_run_that_waits_for_it(run: Run) -> None:
-    world = Stepping(run)
-    stack_id = world.plant("CREATE_IN_PROGRESS")
-    world.wait_for(Started(stack_id))
-    assert world.settle(stack_id)
-    assert world.executions.woken == [TASK_TOKEN]
-
-
-def test_an_event_that_comes_twice_wakes_once(world: Stepping) -> None:
-    stack_id = world.plant("CREATE_IN_PROGRESS")
-    world.wait_for(Started(stack_id))
-    assert world.settle(stack_id)
-    assert not world.settle(stack_id)
-
-
-def test_an_event_that_no_run_waits_for_resumes_no_run(world: Stepping) -> None:
-    stack_id = world.plant("CREATE_COMPLETE")
-    assert not world.settle(stack_id)
-    world.table = InMemoryTable()
-    assert not world.settle(stack_id)
-    assert not world.executions.woken
-
-
-def test_the_event_of_a_stack_that_is_no_tenants_is_an_error(world: Stepping) -> None:
-    with pytest.raises(StackNotOurs):
-        world.settle("arn:aws:cloudformation:eu-west-1:0:stack/x/1")
 
 
 # Inspect, whatever the operation

@@ -129,6 +129,8 @@ LOCK_ROW: Mapping[str, Column] = {
     "change_set": _text("ChangeSet"),
     "deployed": _text("Deployed"),
     "stack_changed_at": _moment("StackChangedAt"),
+    "started_stack": _text("StartedStack"),
+    "started_as": _text("StartedAs"),
 }
 
 

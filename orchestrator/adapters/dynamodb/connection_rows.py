@@ -28,6 +28,9 @@ AS_READ = (
 )
 """The attributes that say whether a connection is still as it was read: one of them differs after every change."""
 
+DERIVED = ("ListingKey", "ListingSort")
+"""The place of the row in the list of connections that need care, or are disabled."""
+
 
 def key_of(connection: Connection) -> Key:
     return event_keys.connection_key(connection.life, connection.origin, connection.connection_id)

@@ -15,15 +15,22 @@ from botocore.exceptions import ClientError
 
 from orchestrator.adapters.aws import error_code, throttling
 from orchestrator.adapters.dynamodb import event_keys
-from orchestrator.adapters.dynamodb.connection_rows import AS_READ, connection_from, connection_row, key_of
+from orchestrator.adapters.dynamodb.connection_rows import (
+    AS_READ,
+    DERIVED,
+    connection_from,
+    connection_row,
+    key_of,
+)
 from orchestrator.adapters.dynamodb.event_changes import change_row
-from orchestrator.adapters.dynamodb.event_unreadable import read_row
+from orchestrator.adapters.dynamodb.event_unreadable import CANNOT_BE_READ, read_row
+from orchestrator.adapters.dynamodb.keys import key
 from orchestrator.adapters.dynamodb.reads import Reads
 from orchestrator.adapters.dynamodb.transacting import cancelled
 from orchestrator.adapters.dynamodb.values import Item, n, s
 from orchestrator.adapters.dynamodb.writes import Writes
 from orchestrator.events.changes import Recorder
-from orchestrator.events.delivery.records import Connection, ConnectionStatus, Health
+from orchestrator.events.delivery.records import Connection, ConnectionStatus, Health, UnreadableConnection
 from orchestrator.events.records import TenantEpoch, UnreadableRow
 
 if TYPE_CHECKING:
@@ -56,18 +63,23 @@ class DynamoConnections:
             if isinstance(found, UnreadableRow) or found.needs_care:
                 yield found
 
-    def cared_for(self, limit: int) -> Sequence[Connection]:
-        found = self._listed(event_keys.LISTED_CARE, limit)
-        return [each for each in found if not isinstance(each, UnreadableRow)]
+    def cared_for(self, limit: int) -> Sequence[Connection | UnreadableRow]:
+        return list(self._listed(event_keys.LISTED_CARE, limit))
 
-    def disabled(self, limit: int) -> Sequence[Connection]:
-        found = self._listed(event_keys.LISTED_DISABLED, limit)
-        return [each for each in found if not isinstance(each, UnreadableRow)]
+    def disabled(self, limit: int) -> Sequence[Connection | UnreadableRow]:
+        return list(self._listed(event_keys.LISTED_DISABLED, limit))
 
     def _listed(self, listing_key: str, limit: int | None = None) -> Iterator[Connection | UnreadableRow]:
-        rows = islice(self._reads.listed(listing_key), limit)
-        keys = [{"pk": row["pk"], "sk": row["sk"]} for row in rows]
-        return (read_row(row, connection_from) for row in self._reads.many(keys))
+        listed = {
+            (row["pk"]["S"], row["sk"]["S"]): row["ListingSort"]["S"]
+            for row in islice(self._reads.listed(listing_key), limit)
+        }
+        for row in self._reads.many([key(*name) for name in listed]):
+            found = read_row(row, connection_from)
+            if isinstance(found, UnreadableRow):
+                yield _unreadable(found, listed[row["pk"]["S"], row["sk"]["S"]])
+            else:
+                yield found
 
     def _of(self, life: TenantEpoch, row: Item) -> Connection | UnreadableRow | None:
         found = read_row(row, connection_from)
@@ -75,6 +87,14 @@ class DynamoConnections:
             self._report(found)
             return found
         return found if found.life == life else None
+
+
+def _unreadable(row: UnreadableRow, place: str) -> UnreadableRow:
+    """The row with the connection that it belongs to, as its place in the list says."""
+    try:
+        return UnreadableConnection(row.row, *event_keys.listed_connection(place))
+    except CANNOT_BE_READ:
+        return row
 
 
 class DynamoConnectionChanges:
@@ -134,4 +154,5 @@ class DynamoConnectionChanges:
         return True
 
     def _changed(self, before: Connection, after: Connection) -> Item:
-        return self._writes.change(key_of(before), connection_row(before), connection_row(after), as_read=AS_READ)
+        rows = connection_row(before), connection_row(after)
+        return self._writes.change(key_of(before), *rows, as_read=AS_READ, derived=DERIVED)

@@ -1,4 +1,5 @@
-"""Counts the creates that each caller has started in the current minute: one row per caller.
+"""Counts the creates that each caller has started in the current minute, in one row per caller, and all of them since
+the tenants were last counted, in one row.
 
 Callers are principals of this account, because HTTP APIs admit no others. So the account's quotas of roles and users
 limit the number of rows, and rows need not expire.
@@ -13,10 +14,11 @@ from botocore.exceptions import ClientError
 
 from orchestrator.adapters.aws import error_code, throttling
 from orchestrator.adapters.dynamodb import keys
-from orchestrator.adapters.dynamodb.values import Item, n, s, time
+from orchestrator.adapters.dynamodb.values import Item, n, number, s, time
 from orchestrator.common.errors import Unsettled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import parse_timestamp
+from orchestrator.tenants.limits import TenantCount
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -78,3 +80,45 @@ class DynamoCreateCounts:
             found: Item = response.get("Item") or {}
             return found
         return None
+
+
+class DynamoTenantCounts:
+    """Implements :class:`orchestrator.tenants.limits.TenantCounts`.
+
+    Both numbers are in one row and are added to, so no function waits for another one.
+    """
+
+    def __init__(self, client: DynamoDBClient, table: str) -> None:
+        self._client = client
+        self._table = table
+
+    def start(self, creates: int) -> TenantCount:
+        with throttling():
+            row: Item = self._client.update_item(
+                TableName=self._table,
+                Key=keys.tenant_count_key(),
+                UpdateExpression="ADD Started :creates",
+                ExpressionAttributeValues={":creates": n(creates)},
+                ReturnValues="ALL_NEW",
+            )["Attributes"]
+        at = row.get("CountedAt")
+        counted = number(row, "Counted", 0) if "Counted" in row else None
+        return TenantCount(number(row, "Started", 0), counted, parse_timestamp(at["S"]) if at else None)
+
+    def keep(self, tenants: int, at: datetime, *, seen: TenantCount) -> None:
+        values: Item = {":tenants": n(tenants), ":at": time(at), ":began": n(-seen.started)}
+        condition = "attribute_not_exists(CountedAt)"
+        if seen.at is not None:
+            condition, values[":seen"] = "CountedAt = :seen", time(seen.at)
+        try:
+            with throttling():
+                self._client.update_item(
+                    TableName=self._table,
+                    Key=keys.tenant_count_key(),
+                    UpdateExpression="SET Counted = :tenants, CountedAt = :at ADD Started :began",
+                    ConditionExpression=condition,
+                    ExpressionAttributeValues=values,
+                )
+        except ClientError as error:
+            if error_code(error) != "ConditionalCheckFailedException":
+                raise

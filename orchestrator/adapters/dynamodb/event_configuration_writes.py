@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from orchestrator.adapters.dynamodb import event_keys
 from orchestrator.adapters.dynamodb.connection_rows import (
     AS_READ,
+    DERIVED,
     connection_from,
     connection_row,
     key_of,
@@ -192,7 +193,7 @@ class DynamoConfigurationTable(DynamoEpochEnds):
 
     def change_connection(self, before: Connection, after: Connection) -> bool:
         old, new = connection_row(before), connection_row(after)
-        write = Writes(self._table).change(key_of(before), old, new, as_read=AS_READ)
+        write = Writes(self._table).change(key_of(before), old, new, as_read=AS_READ, derived=DERIVED)
         return self._transact([write], self._recorder.connection(before, after))
 
     # The parts of transactions

@@ -172,6 +172,12 @@ def listed_disabled(life: TenantEpoch, connection_id: str) -> tuple[str, str]:
     return LISTED_DISABLED, f"{life}#{connection_id}"
 
 
+def listed_connection(place: str) -> tuple[TenantEpoch, str]:
+    """The tenant's life and the connection's id in a place of these lists."""
+    tenant, epoch, connection_id = place.split("#")
+    return TenantEpoch(TenantId.parse(tenant), epoch), connection_id
+
+
 def found_by(listed: Mapping[str, Any]) -> list[Key]:
     """The keys by which a key, a source, a form or a connection is found, from its row in the tenant's partition."""
     match listed["sk"]["S"].partition("#"):

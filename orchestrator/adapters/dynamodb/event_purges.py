@@ -18,7 +18,7 @@ from orchestrator.adapters.dynamodb import delivery_keys, event_keys
 from orchestrator.adapters.dynamodb.event_configuration import life_from
 from orchestrator.adapters.dynamodb.event_configuration_writes import DynamoEpochEnds
 from orchestrator.adapters.dynamodb.event_unreadable import read_row
-from orchestrator.adapters.dynamodb.keys import Key
+from orchestrator.adapters.dynamodb.keys import Key, key
 from orchestrator.adapters.dynamodb.reads import Reads
 from orchestrator.adapters.dynamodb.values import Item, moment, n, number, s, text, time
 from orchestrator.adapters.dynamodb.writes import listing
@@ -27,7 +27,7 @@ from orchestrator.common.times import parse_timestamp
 from orchestrator.events.content import content_prefixes
 from orchestrator.events.delivery.records import API_ORIGIN
 from orchestrator.events.event_ids import IdRange
-from orchestrator.events.records import Deleted, Purge, TenantEpoch, UnreadableRow
+from orchestrator.events.records import Deleted, Purge, RemainingEvent, TenantEpoch, UnreadableRow
 from orchestrator.events.statuses import EventStatus
 
 if TYPE_CHECKING:
@@ -180,8 +180,8 @@ class DynamoRemains:
         for row in rows:
             # The row that is found by the key's digest, or by the id, goes first: without the row that lists it, the
             # next step would not find it.
-            for key in event_keys.found_by(row):
-                self._delete(key, "epoch = :epoch", {":epoch": s(life.epoch)})
+            for found in event_keys.found_by(row):
+                self._delete(found, "epoch = :epoch", {":epoch": s(life.epoch)})
             self._delete({"pk": row["pk"], "sk": row["sk"]}, None, None)
         return len(rows) + self._delete_connections(life)
 
@@ -198,39 +198,33 @@ class DynamoRemains:
     def delete_replays(self, life: TenantEpoch) -> int:
         return self._delete_partition(life, delivery_keys.replays_pk(life))
 
-    def delete_events(self, life: TenantEpoch, shard: int) -> int:
+    def events(self, life: TenantEpoch, shard: int) -> Sequence[RemainingEvent]:
         rows = self._page(
             self._events_table,
             event_keys.shard_pk(life, shard),
             ProjectionExpression="pk, sk, #status, retry_count, delivery_rows",
             ExpressionAttributeNames={"#status": "status"},
         )
-        partitions = [
-            delivery_keys.deliveries_pk(life, event_keys.event_id_of(row["sk"]["S"]))
-            for row in rows
-            if _may_have_deliveries(row)
-        ]
-        # The deliveries go first, since only their event leads to them; and again after it, because a delivery that was
-        # under way may have written a row in between. Without its event it cannot.
-        for pk in partitions:
-            self._delete_whole_partition(life, pk)
-        deleted = self._delete_rows(life, [{"pk": row["pk"], "sk": row["sk"]} for row in rows])
-        for pk in partitions:
-            self._delete_whole_partition(life, pk)
-        return deleted
+        return [RemainingEvent(row["sk"]["S"], may_have_deliveries=_may_have_deliveries(row)) for row in rows]
 
-    def _delete_whole_partition(self, life: TenantEpoch, pk: str) -> None:
+    def delete_deliveries(self, life: TenantEpoch, event: RemainingEvent) -> None:
+        pk = delivery_keys.deliveries_pk(life, event_keys.event_id_of(event.row))
         while self._delete_partition(life, pk):
             pass
 
+    def delete_events(self, life: TenantEpoch, shard: int, events: Sequence[RemainingEvent]) -> int:
+        pk = event_keys.shard_pk(life, shard)
+        return self._delete_rows(life, [key(pk, each.row) for each in events])
+
     def _delete_partition(self, life: TenantEpoch, pk: str) -> int:
         """Delete a page of a partition of the table of events."""
-        return self._delete_rows(life, self._page(self._events_table, pk, ProjectionExpression="pk, sk"))
+        page = self._page(self._events_table, pk, ProjectionExpression="pk, sk")
+        return self._delete_rows(life, [{"pk": row["pk"], "sk": row["sk"]} for row in page])
 
-    def _delete_rows(self, life: TenantEpoch, keys: list[Item]) -> int:
+    def _delete_rows(self, life: TenantEpoch, keys: Sequence[Key]) -> int:
         deleted = 0
         for start in range(0, len(keys), _MAX_BATCH):
-            deletes: Any = [{"DeleteRequest": {"Key": key}} for key in keys[start : start + _MAX_BATCH]]
+            deletes: Any = [{"DeleteRequest": {"Key": each}} for each in keys[start : start + _MAX_BATCH]]
             with throttling():
                 result = self._client.batch_write_item(RequestItems={self._events_table: deletes})
             # Rows that are left unprocessed are on the next page.
@@ -254,11 +248,11 @@ class DynamoRemains:
             )
         return page["Items"]
 
-    def _delete(self, key: Key, condition: str | None, values: Item | None) -> None:
+    def _delete(self, row: Key, condition: str | None, values: Item | None) -> None:
         options: Any = {"ConditionExpression": condition, "ExpressionAttributeValues": values} if condition else {}
         try:
             with throttling():
-                self._client.delete_item(TableName=self._table, Key=key, **options)
+                self._client.delete_item(TableName=self._table, Key=row, **options)
         except ClientError as error:
             # The row is gone already, or belongs to somebody else.
             if error_code(error) != _CONDITION_FAILED:

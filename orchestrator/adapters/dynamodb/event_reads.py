@@ -16,16 +16,14 @@ from orchestrator.adapters.dynamodb.delivery_rows import dispatched_from
 from orchestrator.adapters.dynamodb.event_rows import delivered_at_value, event_from
 from orchestrator.adapters.dynamodb.reads import Reads
 from orchestrator.adapters.dynamodb.values import Item, s
-from orchestrator.common.errors import Unsettled
-from orchestrator.events.delivery import transitions
+from orchestrator.events.delivery.acknowledging import acknowledge
+from orchestrator.events.delivery.records import DispatchedEvent
 from orchestrator.events.event_ids import IdRange
 from orchestrator.events.records import Event, TenantEpoch
 from orchestrator.events.statuses import UNDELIVERED, EventStatus
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
-
-_ROUNDS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,45 +91,7 @@ class DynamoEventReads:
         return self._by_index(life, event_keys.form_index_pk(form_id, shard), event_keys.by_form(within), limit)
 
     def acknowledge(self, life: TenantEpoch, event_id: str, at: datetime) -> bool:
-        """One write, unless the event has connections, too: then what they have done decides what is written."""
-        row = self._acknowledge_at_once(life, event_id, at)
-        deliveries = DynamoDeliveries(self._client, self._table)
-        for _ in range(_ROUNDS):
-            if row is None:
-                return True
-            if not row:
-                return False
-            event = dispatched_from(row)
-            # The event was acknowledged before.
-            if not event.event.in_inbox or deliveries.apply(transitions.acknowledged(event, at)):
-                return True
-            # A connection has changed the row meanwhile.
-            row = Reads(self._client, self._table).get(event_keys.event_key(life, event_id)) or {}
-        raise Unsettled(f"Tenant {life.tenant}: event {event_id} is being delivered. Acknowledge it again.")
-
-    def _acknowledge_at_once(self, life: TenantEpoch, event_id: str, at: datetime) -> Mapping[str, Any] | None:
-        """Acknowledge an event that only the inbox has. ``None`` if that is done, else the row, which may be empty."""
-        try:
-            with throttling():
-                self._client.update_item(
-                    TableName=self._table,
-                    Key=event_keys.event_key(life, event_id),
-                    UpdateExpression="SET #status = :delivered, delivered_at = :at REMOVE GSI1PK, GSI1SK",
-                    ConditionExpression="begins_with(GSI1SK, :undelivered) AND attribute_not_exists(pending)",
-                    ExpressionAttributeNames={"#status": "status"},
-                    ExpressionAttributeValues={
-                        ":delivered": s(EventStatus.DELIVERED),
-                        ":at": delivered_at_value(at),
-                        ":undelivered": s(f"{UNDELIVERED}#"),
-                    },
-                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
-                )
-        except ClientError as error:
-            if error_code(error) != "ConditionalCheckFailedException":
-                raise
-            response: Any = error.response
-            return response.get("Item") or {}
-        return None
+        return acknowledge(_InboxRows(self._client, self._table), life, event_id, at)
 
     def _by_index(self, life: TenantEpoch, pk: str, bounds: tuple[str, str], limit: int) -> tuple[Sequence[str], bool]:
         rows, more = self._query(_BY_TYPE, pk, bounds, limit)
@@ -159,3 +119,31 @@ class DynamoEventReads:
                 **options,
             )
         return list(found["Items"]), "LastEvaluatedKey" in found
+
+
+class _InboxRows(DynamoDeliveries):
+    """Implements :class:`orchestrator.events.delivery.acknowledging.InboxRows`."""
+
+    def acknowledge_at_once(self, life: TenantEpoch, event_id: str, at: datetime) -> DispatchedEvent | bool:
+        try:
+            with throttling():
+                self._client.update_item(
+                    TableName=self._table,
+                    Key=event_keys.event_key(life, event_id),
+                    UpdateExpression="SET #status = :delivered, delivered_at = :at REMOVE GSI1PK, GSI1SK",
+                    ConditionExpression="begins_with(GSI1SK, :undelivered) AND attribute_not_exists(pending)",
+                    ExpressionAttributeNames={"#status": "status"},
+                    ExpressionAttributeValues={
+                        ":delivered": s(EventStatus.DELIVERED),
+                        ":at": delivered_at_value(at),
+                        ":undelivered": s(f"{UNDELIVERED}#"),
+                    },
+                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                )
+        except ClientError as error:
+            if error_code(error) != "ConditionalCheckFailedException":
+                raise
+            response: Any = error.response
+            row = response.get("Item")
+            return dispatched_from(row) if row else False
+        return True

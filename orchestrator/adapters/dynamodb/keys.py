@@ -17,7 +17,11 @@
 | pace     | PACE             | CLOUDFORMATION                                           |
 | reconciliation | RECONCILIATION | {id}                                                 |
 | counts of the fleet | RECONCILIATION | fleet-counts                                    |
+| unfinished surveys | RECONCILIATION | unfinished-surveys                               |
+| position of a survey | RECONCILIATION | {id}#CHECKPOINT                                |
+| stacks of a survey | RECONCILIATION | {id}#STACKS#{time}#{number}                      |
 | creates  | CREATES#{digest} | WINDOW                                                   |
+| number of tenants | TENANT_COUNT | COUNT                                               |
 
 History has its own partitions, so that permissions can forbid changing it. The digest covers all other attributes of
 the row, so two different entries never have the same key, and a row that was changed later no longer matches its
@@ -249,6 +253,10 @@ def creates_key(caller: str) -> Key:
     return key(f"{CREATES_PREFIX}{hashlib.sha256(caller.encode()).hexdigest()}", "WINDOW")
 
 
+def tenant_count_key() -> Key:
+    return key("TENANT_COUNT", "COUNT")
+
+
 # Reconciliations
 
 
@@ -259,6 +267,19 @@ def reconciliation_key(reconciliation: str) -> Key:
 def fleet_counts_key() -> Key:
     """The reconciliation keeps the counts among its own rows. No reconciliation has this id."""
     return key(RECONCILIATIONS, "fleet-counts")
+
+
+def unfinished_surveys_key() -> Key:
+    return key(RECONCILIATIONS, "unfinished-surveys")
+
+
+def checkpoint_key(reconciliation: str) -> Key:
+    return key(RECONCILIATIONS, f"{reconciliation}#CHECKPOINT")
+
+
+def surveyed_stacks_key(reconciliation: str, started_at: datetime, number: int) -> Key:
+    """Scheduled surveys have the same id, so the key has the beginning, too."""
+    return key(RECONCILIATIONS, f"{reconciliation}#STACKS#{timestamp(started_at)}#{number:04}")
 
 
 def listed_rollout(rollout: str) -> tuple[str, str]:

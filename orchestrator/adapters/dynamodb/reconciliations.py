@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.adapters.aws import throttling
+from botocore.exceptions import ClientError
+
+from orchestrator.adapters.aws import error_code, throttling
 from orchestrator.adapters.dynamodb import keys
 from orchestrator.adapters.dynamodb.reads import Reads
-from orchestrator.adapters.dynamodb.values import Item, expiry, s, time
+from orchestrator.adapters.dynamodb.values import Item, expiry, n, s, time
 from orchestrator.common.times import parse_timestamp, timestamp
+from orchestrator.reconciling.checkpoints import Checkpoint, Phase, Position
 from orchestrator.reconciling.fleet_counts import FleetCounts
+from orchestrator.reconciling.ports import SurveyedStack
 from orchestrator.reconciling.records import (
     LATEST_SCAN,
     SETTLING,
@@ -27,7 +32,8 @@ from orchestrator.reconciling.records import (
     Remedy,
     Spec,
 )
-from orchestrator.tenants.records import TenantState
+from orchestrator.tenants.ports import Stack
+from orchestrator.tenants.records import Queue, TenantState
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -36,6 +42,9 @@ if TYPE_CHECKING:
 KEPT_FOR = timedelta(days=90)
 """The time for which a requested reconciliation is kept. Scheduled ones replace each other."""
 _SCHEDULED = frozenset({SETTLING, SURVEY, LATEST_SCAN})
+
+_CHECKPOINT_KEPT_FOR = timedelta(days=7)
+"""The time for which the position of a survey is kept, and the stacks that it has listed."""
 
 _MAX_TEXT = 1_000
 """Characters per text of a finding, so that one finding leaves room for the others."""
@@ -79,6 +88,64 @@ class ReconciliationTable:
         row = {"UpdatedAt": time(counts.at), "Counts": s(json.dumps(counts.by_version, sort_keys=True))}
         with throttling():
             self._client.put_item(TableName=self._table, Item=keys.fleet_counts_key() | row)
+
+    # Surveys that are not finished
+
+    def unfinished_surveys(self) -> frozenset[str]:
+        item = self._reads.get(keys.unfinished_surveys_key()) or {}
+        return frozenset(item.get("Ids", {"SS": []})["SS"])
+
+    def checkpoint(self, reconciliation: str) -> Checkpoint | None:
+        item = self._reads.get(keys.checkpoint_key(reconciliation))
+        return _checkpoint_from(item, reconciliation) if item else None
+
+    def save_checkpoint(self, checkpoint: Checkpoint) -> bool:
+        saved = checkpoint.reconciliation
+        condition: dict[str, Any] = {}
+        if checkpoint.revision:
+            condition = {
+                # A scheduled survey has the id of its predecessor, but not its beginning.
+                "ConditionExpression": "Revision = :read AND StartedAt = :started",
+                "ExpressionAttributeValues": {":read": n(checkpoint.revision), ":started": time(saved.started_at)},
+            }
+        try:
+            with throttling():
+                self._client.put_item(TableName=self._table, Item=_checkpoint_row(checkpoint), **condition)
+        except ClientError as error:
+            if error_code(error) != "ConditionalCheckFailedException":
+                raise
+            return False
+        if not checkpoint.revision:
+            self._change_unfinished("ADD Ids :id", saved.id)
+        return True
+
+    def end_survey(self, reconciliation: str) -> None:
+        self._change_unfinished("DELETE Ids :id", reconciliation)
+
+    def _change_unfinished(self, expression: str, reconciliation: str) -> None:
+        with throttling():
+            self._client.update_item(
+                TableName=self._table,
+                Key=keys.unfinished_surveys_key(),
+                UpdateExpression=expression,
+                ExpressionAttributeValues={":id": {"SS": [reconciliation]}},
+            )
+
+    def store_stacks(self, reconciliation: Reconciliation, number: int, stacks: Sequence[SurveyedStack]) -> None:
+        row = {
+            **keys.surveyed_stacks_key(reconciliation.id, reconciliation.started_at, number),
+            keys.EXPIRY: expiry(reconciliation.started_at + _CHECKPOINT_KEPT_FOR),
+            "Stacks": {"B": zlib.compress(json.dumps([_stack_values(each) for each in stacks]).encode())},
+        }
+        with throttling():
+            self._client.put_item(TableName=self._table, Item=row)
+
+    def stored_stacks(self, reconciliation: Reconciliation, number: int) -> Sequence[SurveyedStack]:
+        key = keys.surveyed_stacks_key(reconciliation.id, reconciliation.started_at, number)
+        item = self._reads.get(key)
+        if item is None:
+            raise LookupError(f"Reconciliation {reconciliation.id}: part {number} of its list of stacks is missing.")
+        return [_stack_from(values) for values in json.loads(zlib.decompress(item["Stacks"]["B"]))]
 
 
 class LambdaReconciliations:
@@ -151,6 +218,55 @@ def _reconciliation_from(item: Mapping[str, Any]) -> Reconciliation:
         reason=item["Reason"]["S"],
         cursor=progress.get("cursor"),
         scanned_at=parse_timestamp(progress["scannedAt"]) if progress.get("scannedAt") else None,
+    )
+
+
+def _checkpoint_row(checkpoint: Checkpoint) -> Item:
+    position, saved = checkpoint.position, checkpoint.reconciliation
+    place = {
+        "phase": position.phase,
+        "after": position.after,
+        "state": position.state,
+        "chunks": position.chunks,
+        "detections": dict(position.detections),
+    }
+    return {
+        **_row(saved),
+        **keys.checkpoint_key(saved.id),
+        keys.EXPIRY: expiry(saved.started_at + _CHECKPOINT_KEPT_FOR),
+        "Position": s(json.dumps(place)),
+        "Marks": {"B": zlib.compress(position.marks)},
+        "ClaimedUntil": time(checkpoint.claimed_until),
+        "Revision": n(checkpoint.revision + 1),
+    }
+
+
+def _checkpoint_from(item: Mapping[str, Any], reconciliation: str) -> Checkpoint:
+    place = json.loads(item["Position"]["S"])
+    position = Position(
+        Phase(place["phase"]),
+        place["after"],
+        TenantState(place["state"]) if place["state"] else None,
+        place["chunks"],
+        zlib.decompress(item["Marks"]["B"]),
+        place["detections"],
+    )
+    saved = replace(_reconciliation_from(item), id=reconciliation)
+    claimed_until = parse_timestamp(item["ClaimedUntil"]["S"])
+    return Checkpoint(saved, position, claimed_until, int(item["Revision"]["N"]))
+
+
+def _stack_values(each: SurveyedStack) -> list[object]:
+    """The details of a stack that a survey compares. The names repeat each other, so they compress well."""
+    stack = each.stack
+    queue = [stack.queue.arn, stack.queue.url] if stack.queue else None
+    return [each.name, stack.stack_id, stack.status, stack.tenant_id, queue, stack.version, stack.ours]
+
+
+def _stack_from(values: Any) -> SurveyedStack:
+    name, stack_id, status, tenant_id, queue, version, ours = values
+    return SurveyedStack(
+        name, Stack(stack_id, status, "", tenant_id, Queue(*queue) if queue else None, version, ours=ours)
     )
 
 

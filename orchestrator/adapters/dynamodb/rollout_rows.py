@@ -21,6 +21,7 @@ from orchestrator.rollouts.records import Item as Move
 from orchestrator.rollouts.records import (
     Order,
     RecordedOrder,
+    Repairs,
     Result,
     Rollout,
     RolloutStatus,
@@ -58,9 +59,11 @@ def plan_row(rollout: Rollout) -> Item:
         "Attempt": n(rollout.attempt),
         "Revision": n(rollout.revision),
         **_without_none(
+            AttemptedAt=time(rollout.attempted_at) if rollout.attempted_at else None,
             Execution=s(rollout.execution) if rollout.execution else None,
             TaskToken=s(rollout.task_token) if rollout.task_token else None,
             EndedAt=time(rollout.ended_at) if rollout.ended_at else None,
+            Repairs=s(json.dumps([repairs.count, *repairs.tenants])) if (repairs := rollout.repairs) else None,
             StartReason=s(rollout.start_reason) if rollout.start_reason else None,
         ),
     }
@@ -79,9 +82,11 @@ def rollout_from(item: Mapping[str, Any]) -> Rollout:
         reason=item["Reason"]["S"],
         current_stage=int(item["CurrentStage"]["N"]),
         attempt=int(item["Attempt"]["N"]),
+        attempted_at=moment(item, "AttemptedAt"),
         execution=text(item, "Execution"),
         task_token=text(item, "TaskToken"),
         ended_at=moment(item, "EndedAt"),
+        repairs=_repairs_from(item),
         start_reason=text(item, "StartReason") or "",
         revision=int(item["Revision"]["N"]),
     )
@@ -96,6 +101,7 @@ def order_row(order: RecordedOrder) -> Item:
             RequestedBecause=s(order.reason) if order.reason else None,
             Stage=n(order.stage) if order.stage else None,
             OtherRollout=s(order.other) if order.other else None,
+            Detail=s(order.detail) if order.detail else None,
         ),
     }
     return keys.rollout_history_key(order.rollout, order.at, order.order, fields) | fields
@@ -118,6 +124,7 @@ def _order_from(item: Mapping[str, Any]) -> RecordedOrder:
         reason=text(item, "RequestedBecause") or "",
         stage=number(item, "Stage", 0) or None,
         other=text(item, "OtherRollout"),
+        detail=text(item, "Detail") or "",
         altered=keys.is_altered(item),
     )
 
@@ -140,6 +147,7 @@ def stage_row(stage: Stage) -> Item:
         "IdleRounds": n(stage.idle_rounds),
         "Revision": n(stage.revision),
         **_without_none(
+            MapConcurrency=n(stage.map_concurrency) if stage.map_concurrency else None,
             ApprovedBy=s(stage.approved_by) if stage.approved_by else None,
             StartedAt=time(stage.started_at) if stage.started_at else None,
             BakedUntil=time(stage.baked_until) if stage.baked_until else None,
@@ -167,6 +175,7 @@ def stage_from(item: Mapping[str, Any]) -> Stage:
         forgiven=int(item["Forgiven"]["N"]),
         settled_before=int(item["SettledBefore"]["N"]),
         idle_rounds=int(item["IdleRounds"]["N"]),
+        map_concurrency=number(item, "MapConcurrency", 0) or None,
         approved_by=text(item, "ApprovedBy"),
         started_at=moment(item, "StartedAt"),
         baked_until=moment(item, "BakedUntil"),
@@ -317,6 +326,14 @@ def _skipped_document(skipped: Mapping[Skip, Skipped]) -> dict[str, object]:
 
 def _skipped_from(document: Mapping[str, Any]) -> dict[Skip, Skipped]:
     return {Skip(name): Skipped(each["count"], tuple(each["tenants"])) for name, each in document.items()}
+
+
+def _repairs_from(item: Mapping[str, Any]) -> Repairs | None:
+    """``None`` also for rollouts from before 0.9.0, which included no such tenants."""
+    if (stored := text(item, "Repairs")) is None:
+        return None
+    count, *tenants = json.loads(stored)
+    return Repairs(count, tuple(tenants))
 
 
 def _without_none(**values: Item | None) -> Item:

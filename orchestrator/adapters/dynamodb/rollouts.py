@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
@@ -92,8 +93,9 @@ class RolloutTable:
         item = self._reads.get(keys.reviews_key(rollout))
         return rollout_rows.reviews_from(item) if item else None
 
-    def failures(self, rollout: str) -> Iterable[TenantOutcome]:
-        return map(rollout_rows.outcome_from, self._reads.listed(keys.listed_failures(rollout)))
+    def failures(self, rollout: str, *, limit: int) -> Sequence[TenantOutcome]:
+        listed = islice(self._reads.listed(keys.listed_failures(rollout), Limit=limit), limit)
+        return [rollout_rows.outcome_from(item) for item in listed]
 
     def orders(self, rollout: str) -> Sequence[RecordedOrder | UnreadableEntry]:
         return [rollout_rows.order_from(item) for item in self._reads.partition(keys.rollout_history_pk(rollout))]
@@ -123,6 +125,9 @@ class RolloutTable:
 
     def change_stage(self, stage: Stage, *, order: RecordedOrder | None = None) -> bool:
         return self._transact([self._replace_stage(stage), *([self._append_order(order)] if order else [])])
+
+    def change_stages(self, stages: Sequence[Stage], *, order: RecordedOrder) -> bool:
+        return self._transact([*map(self._replace_stage, stages), self._append_order(order)])
 
     def admit(self, count: Count, outcome: TenantOutcome, *, before: TenantOutcome | None) -> bool:
         is_running = self._writes.check(

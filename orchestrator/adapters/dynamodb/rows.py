@@ -25,6 +25,7 @@ from orchestrator.adapters.dynamodb.tenant_values import (
 )
 from orchestrator.adapters.dynamodb.values import Item, moment, n, number, s, text, time
 from orchestrator.common.errors import BerthError, UnreadableRows
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import parse_timestamp
 from orchestrator.tenants.records import (
     Attempt,
@@ -39,6 +40,7 @@ from orchestrator.tenants.records import (
     RootCause,
     Run,
     Status,
+    TenantInBrief,
     TenantState,
     UnreadableEntry,
 )
@@ -86,6 +88,25 @@ def listed_from(item: Mapping[str, Any], state: TenantState) -> ListedTenant | N
         )
     except UNREADABLE:
         return None
+
+
+def brief_from(item: Mapping[str, Any], state: TenantState) -> TenantInBrief | None:
+    """A row that the index lists in that state. ``None`` if the row belongs to no tenant.
+
+    The position has the tenant and its version: every write of a tenant's version also writes the position.
+    """
+    try:
+        version, _, name = item["ListingSort"]["S"].rpartition("#")
+        tenant = TenantId.parse(name)
+    except UNREADABLE:
+        return None
+    if len(item) == 1:
+        return TenantInBrief(tenant, state, version or None, None, {})
+    try:
+        pinned_version, labels = (columns.METADATA[column].read(item) for column in ("pinned_version", "labels"))
+    except UNREADABLE:
+        pinned_version, labels = None, {}
+    return TenantInBrief(tenant, state, version or None, pinned_version, labels)
 
 
 def _describe(error: Exception) -> str:
@@ -247,6 +268,8 @@ def lock_from(item: Mapping[str, Any]) -> Lock:
         text(item, "ChangeSet"),
         text(item, "Deployed"),
         moment(item, "StackChangedAt"),
+        text(item, "StartedStack"),
+        text(item, "StartedAs"),
     )
 
 

@@ -66,10 +66,23 @@ class Writes:
             update["ExpressionAttributeNames"] = names
         return {"Update": update}
 
-    def change(self, key: keys.Key, before: Item, after: Item, *, as_read: Sequence[str] = ("epoch",)) -> Item:
-        """An update of the attributes that differ, if they and those in ``as_read`` are still as they were."""
-        changed = sorted(name for name in before | after if before.get(name) != after.get(name))
-        names = {f"#{name}": name for name in (*as_read, *changed)}
+    def change(
+        self,
+        key: keys.Key,
+        before: Item,
+        after: Item,
+        *,
+        as_read: Sequence[str] = ("epoch",),
+        derived: Sequence[str] = (),
+    ) -> Item:
+        """An update of the attributes that differ, if they and those in ``as_read`` are still as they were.
+
+        ``derived`` attributes follow from the others. They are written whatever they were, so that a row that has lost
+        them gets them back.
+        """
+        differ = {name for name in before | after if before.get(name) != after.get(name)}
+        changed = sorted(differ - set(derived))
+        names = {f"#{name}": name for name in (*as_read, *changed, *derived)}
         conditions, values, sets, removes = [], {}, [], []
         for name in dict.fromkeys((*as_read, *changed)):
             if name in before:
@@ -77,7 +90,7 @@ class Writes:
                 values[f":old_{name}"] = before[name]
             else:
                 conditions.append(f"attribute_not_exists(#{name})")
-        for name in changed:
+        for name in (*changed, *derived):
             if name in after:
                 sets.append(f"#{name} = :new_{name}")
                 values[f":new_{name}"] = after[name]

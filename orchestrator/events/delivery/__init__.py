@@ -19,6 +19,7 @@ From an event to its end:
 12. :mod:`orchestrator.events.delivery.redispatching`   events that the stream has lost
 13. :mod:`orchestrator.events.delivery.transitions`     every change of an event's deliveries
 14. :mod:`orchestrator.events.delivery.writes`          the rows that transitions write
+15. :mod:`orchestrator.events.delivery.acknowledging`   taking an event out of the inbox meanwhile
 
 Looking and acting:
 
@@ -30,14 +31,15 @@ Looking and acting:
 
 The try itself:
 
-15. :mod:`orchestrator.events.delivery.sending`         tries once, to whatever the destination is
-16. :mod:`orchestrator.events.delivery.payloads`        the payload that is sent
-17. :mod:`orchestrator.events.delivery.webhook_request` the request to a webhook
-18. :mod:`orchestrator.events.delivery.signing`         its signature
-19. :mod:`orchestrator.events.delivery.addresses`       where a webhook may be sent
-20. :mod:`orchestrator.events.delivery.queue_message`   the message to a tenant's own queue
-21. :mod:`orchestrator.events.delivery.queue_addresses` where that queue is
-22. :mod:`orchestrator.events.delivery.mail`            the mail
-23. :mod:`orchestrator.events.delivery.mail_addresses`  which texts are an address of mail
-24. :mod:`orchestrator.events.delivery.answers`         what an answer means
+16. :mod:`orchestrator.events.delivery.sending`         tries once, to whatever the destination is
+17. :mod:`orchestrator.events.delivery.payloads`        the payload that is sent
+18. :mod:`orchestrator.events.delivery.webhook_request` the request to a webhook
+19. :mod:`orchestrator.events.delivery.signing`         its signature
+20. :mod:`orchestrator.events.delivery.addresses`       where a webhook may be sent
+21. :mod:`orchestrator.events.delivery.queue_message`   the message to a tenant's own queue
+22. :mod:`orchestrator.events.delivery.queue_addresses` where that queue is
+23. :mod:`orchestrator.events.delivery.mail`            the mail
+24. :mod:`orchestrator.events.delivery.mail_addresses`  which texts are an address of mail
+25. :mod:`orchestrator.events.delivery.bounces`         mail that comes back, and complaints about it
+26. :mod:`orchestrator.events.delivery.answers`         what an answer means
 """

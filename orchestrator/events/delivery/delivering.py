@@ -77,6 +77,7 @@ def expires_soon(expires_at: datetime, at: datetime) -> bool:
 
 
 EXPIRED = "The event expires before it could be delivered."
+EXPIRED_UNREADABLE = "The record of the connection is damaged, and the event expires before anybody has mended it."
 UNREADABLE = "The record of the connection is damaged. An operator has to mend it; until then its deliveries wait."
 
 
@@ -123,13 +124,12 @@ class Delivering:
         elif transitions.is_over(event, ref.connection_id):
             return Outcome.FINISHED
         connection = self._connection(ref, origin_of(event.event), fresh=message.claims)
-        now = self._clock.now()
-        expires = expires_soon(event.event.expires_at, now)
         if isinstance(connection, UnreadableRow):
-            return self._end(event, delivery, ref, EXPIRED) if expires else self._postpone(event, delivery, ref)
+            return self._postpone(event, delivery, ref)
         if connection is None or health.has_ended(connection):
             return self._end(event, delivery, ref, health.why_ended(connection))
-        if expires:
+        now = self._clock.now()
+        if expires_soon(event.event.expires_at, now):
             return self._end(event, delivery, ref, EXPIRED)
         if health.parks(connection, now):
             return self._park(event, delivery, ref)
@@ -219,13 +219,19 @@ class Delivering:
         return self._set_aside(event, delivery, ref, lambda now: replace(now, state=DeliveryState.PARKED, due=None))
 
     def _postpone(self, event: DispatchedEvent, delivery: Delivery | None, ref: DeliveryRef) -> Outcome:
-        """Have the sweep send another message later. The connection may want the event, so it must not fail."""
-        due = self._clock.now() + UNREADABLE_AGAIN_AFTER
+        """Have the sweep send another message later. The connection may want the event, so it must not fail.
+
+        Only what is about to expire fails.
+        """
+        now = self._clock.now()
+        if expires_soon(event.event.expires_at, now):
+            return self._end(event, delivery, ref, EXPIRED_UNREADABLE)
+        due = now + UNREADABLE_AGAIN_AFTER
         return self._set_aside(
             event,
             delivery,
             ref,
-            lambda now: replace(now, state=DeliveryState.RETRYING, due=due, reason=UNREADABLE),
+            lambda round_: replace(round_, state=DeliveryState.RETRYING, due=due, reason=UNREADABLE),
         )
 
     def _set_aside(

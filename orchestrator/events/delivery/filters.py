@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.common.errors import InvalidRequest
+from orchestrator.events.event_types import is_event_type, no_event_type
 
 MAX_DEPTH = 8
 MAX_CONDITIONS = 100
@@ -134,6 +135,8 @@ class _Checker:
                 if name == "headers":
                     _check_header_names(given, here)
                 self._check_condition(given, here, depth)
+                if name == "event_type":
+                    _check_types(given, here)
             else:
                 raise _invalid(here, f"there is no such field. The fields are {', '.join(_FIELDS)}")
 
@@ -176,6 +179,45 @@ def _check_header_names(given: Any, path: str) -> None:
     for name in given if isinstance(given, dict) else ():
         if not name.startswith("$") and name != name.lower():
             raise _invalid(f"{path}.{name}", "names of headers are in lower case")
+
+
+def _check_types(condition: Any, path: str) -> None:
+    """Refuse what no event has as its type: such a condition would let no event pass, or every one."""
+    if not isinstance(condition, dict):
+        _check_type(condition, path)
+        return
+    for name, given in condition.items():
+        here = f"{path}.{name}"
+        if name in ("$and", "$or"):
+            for number, each in enumerate(given):
+                _check_types(each, f"{here}[{number}]")
+        elif name == "$not":
+            _check_types(given, here)
+        elif name in OPERATORS:
+            _check_types_in(name, given, here)
+        else:
+            raise _invalid(here, "a type is a text, which has no keys")
+
+
+def _check_types_in(operator: str, given: Any, path: str) -> None:
+    match operator:
+        case "$eq" | "$neq":
+            _check_type(given, path)
+        case "$in" | "$nin":
+            for each in given:
+                _check_type(each, path)
+        case "$startsWith" if given:
+            # Whatever a type begins with could be a whole type.
+            _check_type(given, path)
+        case "$endsWith" if not is_event_type(f"x{given}"):
+            _check_type(given, path)
+
+
+def _check_type(given: object, path: str) -> None:
+    if not isinstance(given, str):
+        raise _invalid(path, "it is not a text")
+    if not is_event_type(given):
+        raise _invalid(path, no_event_type(given).rstrip("."))
 
 
 def _check_operand(name: str, given: object, path: str) -> None:

@@ -14,6 +14,7 @@ from orchestrator.events.documents import json_text, parse_json
 from orchestrator.events.event_ids import event_timestamp
 
 MAX_PAYLOAD_BYTES = 100 * 1024
+TENANT_TAG, EPOCH_TAG, ORIGIN_TAG, CONNECTION_TAG, EVENT_TAG = "tenant", "epoch", "origin", "connection", "event"
 _MAX_SUBJECT = 200
 
 
@@ -23,6 +24,8 @@ class Mail:
     subject: str
     text: str = field(repr=False)
     headers: Mapping[str, str]
+    tags: Mapping[str, str] = field(default_factory=dict)
+    """What the mail server says again when it reports that the mail came back. The receiver does not see the tags."""
 
 
 def mail(outgoing: Outgoing, payload: Payload) -> Mail:
@@ -43,7 +46,20 @@ def mail(outgoing: Outgoing, payload: Payload) -> Mail:
         text="\n".join(lines) + "\n",
         # Automatic replies would come back to the sender's address.
         headers={ID_HEADER: outgoing.delivery_id, "Auto-Submitted": "auto-generated"},
+        tags=_tags(outgoing),
     )
+
+
+def _tags(outgoing: Outgoing) -> Mapping[str, str]:
+    """The way back to the connection. SES allows letters, digits, _ and - in tags, and all of these have no others."""
+    connection = outgoing.connection
+    return {
+        TENANT_TAG: connection.life.tenant.value,
+        EPOCH_TAG: connection.life.epoch,
+        ORIGIN_TAG: connection.origin,
+        CONNECTION_TAG: connection.connection_id,
+        EVENT_TAG: outgoing.event.event_id,
+    }
 
 
 def _payload_text(payload: Payload) -> str:

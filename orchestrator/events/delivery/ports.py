@@ -42,18 +42,20 @@ class Connections(Protocol):
 
     def needing_care(self) -> Iterator[Connection | UnreadableRow]:
         """Connections that are paused, disabled or deleted while deliveries may be parked, or draining, or whose
-        breaker is open. The list may be behind, the connections in it are not."""
+        breaker is open. The list may be behind, the connections in it are not.
+
+        A row that cannot be read is an ``UnreadableConnection``, unless its place in the list is damaged, too."""
         ...
 
 
 class ListedConnections(Protocol):
-    """Connections of all tenants that are in an index, as they are now. Rows that cannot be read are left out."""
+    """Connections of all tenants that are in an index, as they are now."""
 
-    def disabled(self, limit: int) -> Sequence[Connection]:
+    def disabled(self, limit: int) -> Sequence[Connection | UnreadableRow]:
         """Those that are disabled, and that the sweep is done with."""
         ...
 
-    def cared_for(self, limit: int) -> Sequence[Connection]:
+    def cared_for(self, limit: int) -> Sequence[Connection | UnreadableRow]:
         """Those that the sweep looks after."""
         ...
 

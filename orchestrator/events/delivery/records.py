@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from orchestrator.events.delivery.retries import RetrySchedule
-from orchestrator.events.records import Event, TenantEpoch
+from orchestrator.events.records import Event, TenantEpoch, UnreadableRow
 
 API_ORIGIN = "api"
 """The origin of events that were sent to ``POST /events``. All other origins are the id of a source or a form."""
@@ -55,7 +55,8 @@ class ConnectionStatus(StrEnum):
     PAUSED = "paused"
     """Its deliveries are parked until it is resumed."""
     DISABLED = "disabled"
-    """Its deliveries fail. Berth disables a connection that fails for days, or whose receiver says that it is gone."""
+    """Its deliveries fail. Berth disables a connection that fails for days, whose receiver says that it is gone, or
+    whose mail comes back."""
     DELETED = "deleted"
     """Its deliveries fail. The row stays until none is parked, and is shown to nobody."""
 
@@ -114,6 +115,14 @@ class Connection:
         """True while deliveries may be parked, so that the sweep has to look after the connection."""
         waits = self.status in (ConnectionStatus.PAUSED, ConnectionStatus.DELETED)
         return waits or self.draining or self.health.open_until is not None
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableConnection(UnreadableRow):
+    """A connection whose row cannot be read, found by its place in a list. Deliveries may be parked for it."""
+
+    life: TenantEpoch
+    connection_id: str
 
 
 # Deliveries

@@ -22,6 +22,7 @@ from orchestrator.common.times import Clock
 from orchestrator.events.delivery import health, transitions
 from orchestrator.events.delivery.delivering import (
     EXPIRED,
+    EXPIRED_UNREADABLE,
     GRACE,
     LAST_TRY_BEFORE_EXPIRY,
     expires_soon,
@@ -37,6 +38,7 @@ from orchestrator.events.delivery.records import (
     Delivery,
     DeliveryRef,
     DeliveryState,
+    UnreadableConnection,
 )
 from orchestrator.events.delivery.turns import rounds_of
 from orchestrator.events.event_ids import first_id_at, received_at
@@ -127,6 +129,12 @@ class Sweeping:
         connections = [each for each in listed if not isinstance(each, UnreadableRow)]
         swept.unreadable += len(listed) - len(connections)
         turns.extend(self._care_for(each, swept) for each in rounds_of(connections, self._random_below))
+        # What is parked for a damaged connection waits until somebody has mended it, and not longer than its event.
+        damaged = [each for each in listed if isinstance(each, UnreadableConnection)]
+        turns.extend(
+            self._fail_expiring(each.connection_id, EXPIRED_UNREADABLE, swept)
+            for each in rounds_of(damaged, self._random_below)
+        )
         yield from ()
 
     def _sweep_shard(self, shard: int, swept: Swept) -> Iterator[None]:
@@ -214,7 +222,7 @@ class Sweeping:
         if health.has_ended(connection):
             yield from self._drain(connection, swept)
         elif connection.status is ConnectionStatus.PAUSED or connection.health.open_until is not None:
-            yield from self._fail_expiring(connection, swept)
+            yield from self._fail_expiring(connection.connection_id, EXPIRED, swept)
             if not health.parks(connection, now):
                 # The breaker has been open for long enough: one delivery shows whether the receiver works again.
                 self._unpark(self._those_parked(self._table.parked(connection.connection_id, 1)), swept)
@@ -253,17 +261,17 @@ class Sweeping:
         for delivery in deliveries:
             swept.failed += self.fail(delivery, health.why_ended(connection))
 
-    def _fail_expiring(self, connection: Connection, swept: Swept) -> Iterator[None]:
+    def _fail_expiring(self, connection_id: str, reason: str, swept: Swept) -> Iterator[None]:
         """Fail what is about to expire. The list is in the order in which events came, so that is at its beginning."""
         now, after = self._clock.now(), None
-        oldest = self._table.parked(connection.connection_id, 1)
+        oldest = self._table.parked(connection_id, 1)
         if not any(expires_soon(received_at(ref.event_id) + LONGEST_DELIVERY, now) for ref in oldest):
             # So it is in nearly every sweep, and no row is read.
             return
         kept: Sequence[Delivery] = ()
         for _ in range(PAGES):
-            refs = self._table.parked(connection.connection_id, PAGE, after=after)
-            kept = self._fail_those_expiring(refs, swept)
+            refs = self._table.parked(connection_id, PAGE, after=after)
+            kept = self._fail_those_expiring(refs, reason, swept)
             if kept or len(refs) < PAGE:
                 break
             after = refs[-1].event_id
@@ -272,27 +280,27 @@ class Sweeping:
         for days in LIFETIMES_DAYS[:-1]:
             last = now + LAST_TRY_BEFORE_EXPIRY - timedelta(days=days)
             if kept and received_at(kept[0].ref.event_id) <= last:
-                yield from self._fail_those_received(connection, last - LATEST_SWEEP, last, swept)
+                yield from self._fail_those_received(connection_id, last - LATEST_SWEEP, last, reason, swept)
 
     def _fail_those_received(
-        self, connection: Connection, begin: datetime, end: datetime, swept: Swept
+        self, connection_id: str, begin: datetime, end: datetime, reason: str, swept: Swept
     ) -> Iterator[None]:
         after = first_id_at(begin)
         for _ in range(PAGES):
-            refs = self._table.parked(connection.connection_id, PAGE, after=after)
+            refs = self._table.parked(connection_id, PAGE, after=after)
             within = [ref for ref in refs if received_at(ref.event_id) <= end]
-            self._fail_those_expiring(within, swept)
+            self._fail_those_expiring(within, reason, swept)
             if len(within) < PAGE:
                 return
             after = within[-1].event_id
             yield
 
-    def _fail_those_expiring(self, refs: Sequence[DeliveryRef], swept: Swept) -> Sequence[Delivery]:
+    def _fail_those_expiring(self, refs: Sequence[DeliveryRef], reason: str, swept: Swept) -> Sequence[Delivery]:
         """Returns those that do not expire yet."""
         now, kept = self._clock.now(), []
         for delivery in self._those_parked(refs):
             if expires_soon(delivery.expires_at, now):
-                swept.failed += self.fail(delivery, EXPIRED)
+                swept.failed += self.fail(delivery, reason)
             else:
                 kept.append(delivery)
         return kept

@@ -232,6 +232,9 @@ def _settled(event: DispatchedEvent, connection_id: str, entry: DeliveryEntry) -
         sets |= ended
         return _update(event, sets, all_of(*conditions), clears=clears, takes=takes)
     conditions += _unfinished(event, connection_id, takes)
+    if finishes and not takes and event.pending is not None:
+        # A resend. Whoever finishes the event sets the status by the entries, so this entry has to come before that.
+        conditions.append(still("pending", event.pending))
     if not finishes:
         sets["status"] = EventStatus.RETRYING
         if waits_in_inbox:

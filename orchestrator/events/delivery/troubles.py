@@ -1,6 +1,6 @@
 """Connections of all tenants whose deliveries fail or wait: what an operator may want to tell a tenant.
 
-A receiver that fails is the tenant's affair, so nothing here is a failure of Berth.
+A receiver that fails is the tenant's affair, and no failure of Berth. A row that is damaged is the operator's.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from orchestrator.events.delivery.ports import ListedConnections
-from orchestrator.events.delivery.records import Connection, ConnectionStatus
+from orchestrator.events.delivery.records import Connection, ConnectionStatus, UnreadableConnection
 
 MAX_SHOWN = 200
 
 
 class Trouble(StrEnum):
+    DAMAGED = "damaged"
+    """Its row cannot be read, so its deliveries wait until somebody has mended it."""
     DISABLED = "disabled"
     """Its deliveries fail."""
     FAILING = "failing"
@@ -29,8 +31,8 @@ _ORDER = tuple(Trouble)
 
 @dataclass(frozen=True, slots=True)
 class Troubles:
-    connections: Sequence[tuple[Connection, Trouble]]
-    """Disabled ones first."""
+    connections: Sequence[tuple[Connection | UnreadableConnection, Trouble]]
+    """Damaged ones first."""
     more: bool
     """True if there are others, which are left out."""
 
@@ -40,17 +42,23 @@ class ListingTroubles:
         self._connections = connections
 
     def list(self) -> Troubles:
-        """Read from the indexes that hold only such connections. Rows that cannot be read are left out."""
+        """Read from the indexes that hold only such connections.
+
+        A row whose place in its index is damaged, too, is left out: nobody knows to which tenant it belongs.
+        """
         disabled = self._connections.disabled(MAX_SHOWN + 1)
         cared_for = self._connections.cared_for(MAX_SHOWN + 1)
         # Between the two reads, a connection may have moved from one list to the other.
-        by_id = {each.connection_id: each for each in (*disabled, *cared_for)}
+        named = [each for each in (*disabled, *cared_for) if isinstance(each, Connection | UnreadableConnection)]
+        by_id = {each.connection_id: each for each in named}
         found = [(each, trouble) for each in by_id.values() if (trouble := trouble_of(each))]
         found.sort(key=lambda each: _ORDER.index(each[1]))
         return Troubles(found[:MAX_SHOWN], more=max(map(len, (found, disabled, cared_for))) > MAX_SHOWN)
 
 
-def trouble_of(connection: Connection) -> Trouble | None:
+def trouble_of(connection: Connection | UnreadableConnection) -> Trouble | None:
+    if isinstance(connection, UnreadableConnection):
+        return Trouble.DAMAGED
     match connection.status:
         case ConnectionStatus.DISABLED:
             return Trouble.DISABLED

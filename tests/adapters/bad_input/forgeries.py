@@ -468,13 +468,19 @@ def _turn(rng: Random) -> Event:
     return event
 
 
+_STARTS = (
+    _step(lookedAt=_moment, emptySince=_moment),
+    _step(lookedAt=_moment, emptySince=_moment, taskToken=_token),
+)
+"""As machines of 0.8.0 call StartStack, and as they do since."""
+
 FORGERIES: Mapping[str, Forge] = {
     "get_queue": _get_queue,
     "operators": _by_api(tuple(route for route in test_api.ROUTES if route not in test_api.QUEUE_ROUTES)),
     "begin": _step(),
     "review_changes": _step(),
     "check_messages": _step(emptySince=_moment),
-    "start_stack": _step(lookedAt=_moment, emptySince=_moment),
+    "start_stack": lambda rng: rng.choice(_STARTS)(rng),
     "await_stack": _step(stack=_started, taskToken=_token),
     "inspect_stack": _step(stack=_started),
     "finish": _step(stack=_inspected),

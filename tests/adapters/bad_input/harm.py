@@ -108,7 +108,11 @@ DOCUMENTED: Mapping[str, tuple[str, ...]] = {
     "begin": ("{holder} metadata[.]deployed",),
     "review_changes": ("{holder} lock[.]change_set", "changes .*/berth-.*"),
     "check_messages": (),
-    "start_stack": ("stack .*/berth-tenant-draining-.*",),
+    "start_stack": (
+        "stack .*/berth-tenant-draining-.*",
+        "{holder} lock[.](task_token|started_stack|started_as)",
+        "waiting .*",
+    ),
     "await_stack": ("{holder} lock[.]task_token", "waiting .*"),
     "inspect_stack": (),
     "finish": _ENDS_IT,

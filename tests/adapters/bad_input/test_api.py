@@ -29,6 +29,7 @@ LABELS = {"plan": "gold", "team": "billing"}
 BODIES: dict[str, dict[str, Any]] = {
     "PUT /tenants/{tenantId}": {"version": VERSION, "labels": LABELS, "reason": WHY},
     "POST /tenants/{tenantId}/upgrade": {"version": VERSION, "allowDowngrade": True, "allowReplacement": False},
+    "POST /tenants/{tenantId}/labels": {"set": LABELS, "remove": ["trial"], "reason": WHY},
     "PUT /tenants/{tenantId}/pin": {"version": VERSION, "reason": WHY},
     "POST /tenants/{tenantId}/retry": {"reason": WHY},
     "POST /rollouts/{rolloutId}/pause": {"reason": WHY},
@@ -40,13 +41,22 @@ BODIES: dict[str, dict[str, Any]] = {
         "dryRun": True,
     },
     "POST /rollouts/{rolloutId}/approve": {"stage": 1, "reason": WHY},
+    "POST /rollouts/{rolloutId}/promote": {"stage": 1, "reason": WHY},
+    "POST /rollouts/{rolloutId}/change": {"maxConcurrency": 2, "tolerated": "10%", "bakeSeconds": 60, "reason": WHY},
     "POST /reconciliations": {"dryRun": True, "detectDrift": False},
     "POST /adoptions": {"dryRun": True, "cursor": "acme", "reason": WHY},
 }
 QUERIES: dict[str, dict[str, str]] = {
     "DELETE /tenants/{tenantId}": {"force": "true", "drainSeconds": "60", "reason": WHY},
     "DELETE /tenants/{tenantId}/pin": {"reason": WHY},
-    "GET /tenants": {"state": "READY", "version": VERSION, "limit": "10", "cursor": "UkVBRFkvMC4xLjAvMC4xLjAjYWNtZQ"},
+    "GET /tenants": {
+        "state": "READY",
+        "version": VERSION,
+        "label": "plan=gold,team=billing",
+        "pinned": "false",
+        "limit": "10",
+        "cursor": "UkVBRFkvMC4xLjAvMC4xLjAjYWNtZQ",
+    },
     "GET /rollouts": {"cursor": ROLLOUT, "limit": "10"},
 }
 IDS = {"tenantId": "acme", "rolloutId": ROLLOUT, "reconciliationId": RECONCILIATION, "adoptionId": RECONCILIATION}
@@ -58,6 +68,7 @@ ROUTES = (
     "DELETE /tenants/{tenantId}",
     "POST /tenants/{tenantId}/upgrade",
     "POST /tenants/{tenantId}/retry",
+    "POST /tenants/{tenantId}/labels",
     "PUT /tenants/{tenantId}/pin",
     "DELETE /tenants/{tenantId}/pin",
     "GET /tenants",
@@ -69,6 +80,8 @@ ROUTES = (
     "POST /rollouts/{rolloutId}/resume",
     "POST /rollouts/{rolloutId}/abort",
     "POST /rollouts/{rolloutId}/approve",
+    "POST /rollouts/{rolloutId}/promote",
+    "POST /rollouts/{rolloutId}/change",
     "POST /rollouts/{rolloutId}/retry",
     "POST /reconciliations",
     "GET /reconciliations/{reconciliationId}",

@@ -142,7 +142,7 @@ PROTECTIONS: dict[str, tuple[str, object, str, object]] = {
     "Step Functions confirms who begins": ("begin", HandingOver, "confirmed", lambda _self, run: run),
     "Step Functions confirms who has failed": ("record_failure", HandingOver, "confirmed", lambda _self, run: run),
     "writes are fenced by the lock": ("finish", operation_transitions, "_owned_by", lambda _run: all_of()),
-    "stacks are fenced by the lock": ("start_stack", tenant_stack, "_own_lock", _believe_who_runs),
+    "stacks are fenced by the lock": ("start_stack", tenant_stack, "own_lock", _believe_who_runs),
     "the lock says which operation it is": ("finish", operations, "_as_locked", lambda *_: None),
     "CloudFormation says which queue it is": ("finish", operations, "_check_stack", lambda *_: None),
     "CloudFormation says that a stack has gone": ("finish", operations, "_check_gone", lambda *_: None),

@@ -62,6 +62,7 @@ from tests.fakes import (
     InMemoryManifests,
     InMemoryRollouts,
     InMemoryTable,
+    InMemoryTenantCounts,
     a_release,
     a_run,
     an_audit,
@@ -104,6 +105,7 @@ ENVIRONMENT = {
     "BERTH_TENANT_QUEUE_MACHINE": "arn:aws:states:eu-west-1:000000000000:stateMachine:tenant-queue",
     "BERTH_ROLLOUT_CONCURRENCY": "8",
     "BERTH_EMPTY_FOR_SECONDS": "60",
+    "BERTH_STACK_EVENTS": "true",
     "BERTH_MAX_TENANTS": "1900",
     "BERTH_CREATES_PER_MINUTE": "60",
     "BERTH_CREATE_ON_GET_QUEUE": "true",
@@ -114,6 +116,7 @@ ENVIRONMENT = {
 READS = frozenset(
     {
         *("metadata", "audits", "history", "lock", "tenants_in", "versions_in_use", "unfinished_operations"),
+        "tenants_in_brief",
         *("count_tenants", "has_review", "published"),
         *("release", "releases", "is_running", "is_over", "how_it_ended", "find_running", "execution_of"),
         *(
@@ -340,6 +343,7 @@ def _fakes() -> dict[str, Any]:
         "table": table,
         "unlisted": table,
         "create_counts": InMemoryCreateCounts(),
+        "tenant_counts": InMemoryTenantCounts(),
         "executions": executions,
         "stacks": stacks,
         "writable_stacks": stacks,

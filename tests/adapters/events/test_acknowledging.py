@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import timedelta
+
 import pytest
 
 from orchestrator.adapters.dynamodb.deliveries import DynamoDeliveries
+from orchestrator.events.delivery.delivering import Outcome
+from orchestrator.events.delivery.writes import DeliveryWrite
 from orchestrator.events.inbox import Acknowledged
 from orchestrator.events.listing import Filter
 from orchestrator.events.statuses import EventStatus
@@ -96,9 +101,60 @@ def test_a_delivery_that_ends_meanwhile_is_not_forgotten(
     assert deliveries.status(event_id) is EventStatus.DELIVERED
 
 
+def test_a_resend_that_succeeds_while_the_event_is_acknowledged_makes_it_delivered(
+    deliveries: DeliveryWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deliveries.connect()
+    deliveries.receivers.answers[FIRST] = UNWANTED
+    event_id = deliveries.send(inbox=True)
+    deliveries.receivers.answers[FIRST] = TAKEN
+    deliveries.resending.resend(event_settings(), event_id)
+    apply = DynamoDeliveries.apply
+
+    def acknowledge_first(table: DynamoDeliveries, transition: Sequence[DeliveryWrite]) -> bool:
+        if len(transition) > 1:
+            # The try was made, and is about to be recorded.
+            monkeypatch.setattr(DynamoDeliveries, "apply", apply)
+            assert _acknowledge(deliveries, event_id) is Acknowledged.DONE
+            assert deliveries.status(event_id) is EventStatus.FAILED
+        return apply(table, transition)
+
+    monkeypatch.setattr(DynamoDeliveries, "apply", acknowledge_first)
+    assert deliveries.deliver() == [Outcome.DELIVERED]
+    assert deliveries.status(event_id) is EventStatus.DELIVERED
+    assert _listed(deliveries, EventStatus.FAILED) == []
+
+
 def test_an_event_with_connections_is_acknowledged_by_two_requests_at_most(deliveries: DeliveryWorld) -> None:
     deliveries.connect()
     event_id = deliveries.send(inbox=True)
     with noted_requests(deliveries.dynamodb) as calls:
         _acknowledge(deliveries, event_id)
     assert [name for name, _ in calls] == ["UpdateItem", "UpdateItem"]
+
+
+def test_a_resend_that_succeeds_while_the_last_connection_ends_makes_the_event_delivered(
+    deliveries: DeliveryWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deliveries.connect()
+    deliveries.connect(SECOND)
+    deliveries.receivers.answers = {FIRST: UNWANTED, SECOND: BROKEN}
+    event_id = deliveries.send()
+    retries = deliveries.messages.take()
+    deliveries.receivers.answers = {}
+    deliveries.resending.resend(event_settings(), event_id, FIRST)
+    deliveries.wait(timedelta(minutes=1))
+    apply = DynamoDeliveries.apply
+
+    def end_first(table: DynamoDeliveries, transition: Sequence[DeliveryWrite]) -> bool:
+        if len(transition) > 1:
+            # The resend was made, and is about to be recorded.
+            monkeypatch.setattr(DynamoDeliveries, "apply", apply)
+            assert [deliveries.delivering.deliver(message) for message in retries] == [Outcome.DELIVERED]
+            assert deliveries.status(event_id) is EventStatus.FAILED
+        return apply(table, transition)
+
+    monkeypatch.setattr(DynamoDeliveries, "apply", end_first)
+    assert deliveries.deliver() == [Outcome.DELIVERED]
+    assert deliveries.status(event_id) is EventStatus.DELIVERED
+    assert _listed(deliveries, EventStatus.FAILED) == []

@@ -183,7 +183,7 @@ class TestKeys:
 
     def test_a_revoked_key_stops(self, commands: Commands) -> None:
         created = commands.json("keys", "create", "acme", "--name", "Shop", "--scope", "admin")
-        result = commands.berth("keys", "revoke", "acme", created["key_id"])
+        result = commands.berth("keys", "revoke", "--yes", "acme", created["key_id"])
         assert result.stdout == f"The API key {created['key_id']} (Shop) of tenant acme is revoked.\n"
         assert commands.functions.ask("GET /keys", created["key"]).status == 401
 
@@ -196,7 +196,7 @@ class TestKeys:
         assert commands.berth("keys", "revoke", "acme", created["key_id"], "--yes").exit_code == ExitCode.OK
 
     def test_a_key_that_there_is_not(self, commands: Commands) -> None:
-        result = commands.berth("keys", "revoke", "acme", f"key_{'0' * 24}")
+        result = commands.berth("keys", "revoke", "--yes", "acme", f"key_{'0' * 24}")
         assert result.exit_code == ExitCode.GONE
         assert "See its keys: berth keys list acme" in result.stderr
 
@@ -345,7 +345,7 @@ class TestForms:
         assert commands.berth("forms", "resume", "acme", form).stdout == (
             f"Form {form} of tenant acme accepts submissions.\n"
         )
-        assert commands.berth("forms", "delete", "acme", form).exit_code == ExitCode.OK
+        assert commands.berth("forms", "delete", "--yes", "acme", form).exit_code == ExitCode.OK
         assert "has no forms" in commands.berth("forms", "list", "acme").stdout
 
 

@@ -123,6 +123,7 @@ class TestCreating:
         ("new", "message"),
         [
             ({"filter": {"colour": "red"}}, "filter: colour"),
+            ({"filter": {"event_type": "order created"}}, "filter: event_type: 'order created' is not the type of any"),
             ({"transform": {"run": "code"}}, "transform"),
             ({"filter": {"payload": {"text": "x" * 9_000}}}, "filter: it is larger"),
             ({"filter": {"payload": {"$eq": json.loads("[" * 40 + "]" * 40)}}}, "nested"),
@@ -256,6 +257,7 @@ class TestChanging:
         "change",
         [
             ConnectionChange(filter={"$where": 1}),
+            ConnectionChange(filter={"event_type": "order created"}),
             ConnectionChange(transform={"x": 1}),
             ConnectionChange(address="https://10.0.0.1/"),
         ],
@@ -266,6 +268,13 @@ class TestChanging:
         with pytest.raises(InvalidRequest):
             lives.connections.change(settings.life, connection.connection_id, change)
         assert stored(lives, connection) == connection
+
+    def test_a_filter_that_was_accepted_before_keeps_nobody_from_other_changes(self, lives: Lives) -> None:
+        settings = lives.settings()
+        connection = replace(webhook(lives, settings).connection, filter={"event_type": "order created"})
+        overwrite(lives, connection)
+        changed = lives.connections.change(settings.life, connection.connection_id, ConnectionChange(name="other"))
+        assert changed == replace(connection, name="other", revision=1)
 
     def test_a_tenant_may_rename_a_mail_connection_but_not_redirect_it(self, lives: Lives) -> None:
         settings = lives.settings()

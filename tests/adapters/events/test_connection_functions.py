@@ -14,6 +14,7 @@ from lambdas import event_connections
 from orchestrator.api.connection_routes import TENANT_ROUTES
 from orchestrator.api.for_operators import for_operators
 from orchestrator.api.reading import decode
+from orchestrator.events.event_types import no_event_type
 from tests.adapters.conftest import TABLE
 from tests.adapters.events.functions import EventFunctions, HttpAnswer
 from tests.adapters.events.lives import EVENTS_TABLE
@@ -204,6 +205,7 @@ def test_a_source_with_connections_is_deleted_after_them(event_functions: EventF
         ("POST /connections", {**WEBHOOK, "address": "https://localhost/"}, "not allowed"),
         ("POST /connections", {**WEBHOOK, "address": "https://[::1]/"}, "not allowed"),
         ("POST /connections", {**WEBHOOK, "filter": {"colour": 1}}, "colour"),
+        ("POST /connections", {**WEBHOOK, "filter": {"event_type": "a b"}}, no_event_type("a b")),
         ("POST /connections", {**WEBHOOK, "filter": {"payload": {"$regex": "a+"}}}, r"\$regex"),
         ("POST /connections", {**WEBHOOK, "transform": {"eval": "1"}}, "eval"),
         ("POST /connections", {**WEBHOOK, "retry_seconds": [0]}, "retry_seconds"),

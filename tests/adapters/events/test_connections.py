@@ -202,24 +202,29 @@ def test_a_disabled_connection_stays_listed_after_the_sweep_is_done_with_it(worl
     assert list(world.connections.cared_for(5)) == []
 
 
-def test_troubles_are_listed_with_the_disabled_first(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_troubles_are_listed_with_the_damaged_and_the_disabled_first(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     paused = world.put(connection_id="conn_" + "1" * 24, status=ConnectionStatus.PAUSED)
     failing = world.put(connection_id="conn_" + "2" * 24, health=Health(failing_since=NOON, open_until=NOON, opened=1))
     draining = world.put(connection_id="conn_" + "3" * 24, status=ConnectionStatus.DISABLED, draining=True)
     disabled = world.put(connection_id="conn_" + "4" * 24, status=ConnectionStatus.DISABLED)
     world.put(connection_id="conn_" + "5" * 24, draining=True)
     world.put(connection_id="conn_" + "6" * 24, status=ConnectionStatus.DELETED, draining=True)
-    world.damage(world.put(connection_id="conn_" + "7" * 24, status=ConnectionStatus.DISABLED))
+    damaged = world.put(connection_id="conn_" + "7" * 24, status=ConnectionStatus.DISABLED)
+    world.damage(damaged)
     listing = ListingTroubles(connections=world.connections)
     troubles = listing.list()
     assert troubles.more is False
     assert {(each.connection_id, trouble) for each, trouble in troubles.connections} == {
+        (damaged.connection_id, Trouble.DAMAGED),
         (disabled.connection_id, Trouble.DISABLED),
         (draining.connection_id, Trouble.DISABLED),
         (failing.connection_id, Trouble.FAILING),
         (paused.connection_id, Trouble.PAUSED),
     }
-    assert [trouble for _, trouble in troubles.connections[2:]] == [Trouble.FAILING, Trouble.PAUSED]
+    in_order = [trouble for _, trouble in troubles.connections]
+    assert in_order == [Trouble.DAMAGED, Trouble.DISABLED, Trouble.DISABLED, Trouble.FAILING, Trouble.PAUSED]
     monkeypatch.setattr(troubles_module, "MAX_SHOWN", 3)
     some = listing.list()
     assert (len(some.connections), some.more) == (3, True)

@@ -25,6 +25,7 @@ from orchestrator.events.delivery.redispatching import AT_ONCE
 from orchestrator.events.delivery.rounds import Round
 from orchestrator.events.event_ids import MAX_SHARDS
 from orchestrator.events.plans import Plan
+from orchestrator.events.purging import delete_events
 from orchestrator.events.records import TenantEpoch
 from orchestrator.events.statuses import EventStatus
 from tests.adapters.conftest import TABLE
@@ -212,7 +213,7 @@ def test_a_purge_finds_what_a_resend_has_left_after_a_delivery_that_was_never_tr
         deliveries.dynamodb, table=TABLE, events_table=EVENTS_TABLE, contents=S3Contents(_no_objects, BUCKET)
     )
     for shard in range(MAX_SHARDS):
-        remains.delete_events(ACME_LIFE, shard)
+        delete_events(remains, ACME_LIFE, shard)
     assert deliveries.table.deliveries(ACME_LIFE, event_id) == []
     assert deliveries.table.attempts(ACME_LIFE, event_id) == []
 

@@ -216,3 +216,19 @@ def test_the_page_has_the_requests_of_every_call(counted: dict[str, Counter[str]
         name: {column: int(cell) for column, cell in row.items() if cell} for name, row in table(HEADING).items()
     }
     assert {name: dict(requests) for name, requests in counted.items()} == documented
+
+
+@pytest.mark.parametrize("name", ["find_purges", "bill_usage", "sweep_deliveries"])
+def test_a_scheduled_function_that_finds_nothing_writes_no_metric(
+    event_functions: EventFunctions, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """A metric costs something in every hour in which it has a value."""
+    monkeypatch.setenv("AWS_LAMBDA_LOG_LEVEL", "INFO")
+    monkeypatch.setenv("BERTH_VERSION", "1.0.0")
+    monkeypatch.setenv("BERTH_PURGE_MACHINE", "arn:aws:states:eu-west-1:123456789012:stateMachine:purge")
+    calls = Calls(event_functions)
+    capsys.readouterr()
+    calls.run(name)
+    written = capsys.readouterr().out
+    assert '"message"' in written
+    assert '"_aws"' not in written

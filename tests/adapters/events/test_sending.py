@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from botocore.exceptions import ClientError
-from botocore.stub import Stubber
+from botocore.stub import ANY, Stubber
 
 from orchestrator.adapters import event_ports, kms
 from orchestrator.adapters.dynamodb.event_tenant_queues import DynamoTenantQueues
@@ -119,8 +119,8 @@ class TestMails:
             yield stubber
             stubber.assert_no_pending_responses()
 
-    def mails(self, sender: str | None = "berth@example.com") -> SesMails:
-        return SesMails(lambda: client("sesv2"), sender)
+    def mails(self, sender: str | None = "berth@example.com", configuration_set: str | None = None) -> SesMails:
+        return SesMails(lambda: client("sesv2"), sender, configuration_set=configuration_set)
 
     def test_ses_takes_a_mail(self, ses: Stubber) -> None:
         expected = {
@@ -136,6 +136,19 @@ class TestMails:
         }
         ses.add_response("send_email", {"MessageId": "1"}, expected)
         assert self.mails().send(MAIL) is None
+
+    def test_a_mail_with_a_configuration_set_has_tags_that_lead_back_to_its_connection(self, ses: Stubber) -> None:
+        tags = [{"Name": "tenant", "Value": "acme"}, {"Name": "connection", "Value": "conn_1"}]
+        expected = {
+            "FromEmailAddress": "berth@example.com",
+            "Destination": {"ToAddresses": ["ada@example.com"]},
+            "Content": ANY,
+            "ConfigurationSetName": "BerthEvents",
+            "EmailTags": tags,
+        }
+        ses.add_response("send_email", {"MessageId": "1"}, expected)
+        tagged = replace(MAIL, tags={each["Name"]: each["Value"] for each in tags})
+        assert self.mails(configuration_set="BerthEvents").send(tagged) is None
 
     @pytest.mark.usefixtures("aws")
     def test_ses_in_process_takes_it_too(self) -> None:

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from orchestrator.events.delivery.delivering import UNREADABLE, UNREADABLE_AGAIN_AFTER, Outcome
-from orchestrator.events.delivery.records import DISPATCH, DeliveryState
+from orchestrator.adapters.dynamodb.connection_rows import DERIVED, connection_row, key_of
+from orchestrator.adapters.dynamodb.event_configuration_writes import DynamoConfigurationTable
+from orchestrator.events.changes import Recorder
+from orchestrator.events.configuring_connections import ConfiguringConnections, DestinationRules
+from orchestrator.events.delivery.addresses import AddressRules
+from orchestrator.events.delivery.delivering import (
+    EXPIRED_UNREADABLE,
+    LAST_TRY_BEFORE_EXPIRY,
+    UNREADABLE,
+    UNREADABLE_AGAIN_AFTER,
+    Outcome,
+)
+from orchestrator.events.delivery.records import DISPATCH, Connection, ConnectionStatus, DeliveryState, Health
 from orchestrator.events.delivery.replays import NewReplay, Replay, ReplayStatus
 from orchestrator.events.delivery.sweeping import LONGEST_GRACE
+from orchestrator.events.delivery.troubles import ListingTroubles, Trouble
 from orchestrator.events.plans import LONGEST_DELIVERY
 from orchestrator.events.statuses import EventStatus
+from tests.adapters.conftest import TABLE
 from tests.adapters.events.delivery_world import BROKEN, FIRST, SECOND, TAKEN, DeliveryWorld
-from tests.fakes.events import event_settings
+from tests.adapters.events.lives import EVENTS_TABLE
+from tests.fakes.events import ACME_LIFE, OPERATOR, FakeSecrets, event_settings
+from tests.present import present
 
 MINUTE = timedelta(minutes=1)
 SOURCE = "src_" + "1" * 24
@@ -136,3 +153,125 @@ def test_a_replay_is_paused(deliveries: DeliveryWorld, of_origin: bool) -> None:
     assert isinstance(stopped, Replay)
     assert stopped.status is ReplayStatus.PAUSED
     assert "damaged" in stopped.reason
+
+
+# Parked deliveries
+
+
+@pytest.fixture
+def parked(deliveries: DeliveryWorld) -> str:
+    """An event whose delivery is parked, since its connection is paused. Then the row of the connection is damaged."""
+    record = deliveries.connect(status=ConnectionStatus.PAUSED)
+    event_id = deliveries.send(plan="free")
+    assert deliveries.delivery(event_id).state is DeliveryState.PARKED
+    deliveries.damage(record)
+    return event_id
+
+
+def _configuring(world: DeliveryWorld) -> ConfiguringConnections:
+    recorder = Recorder(OPERATOR, world.clock)
+    return ConfiguringConnections(
+        table=DynamoConfigurationTable(world.dynamodb, TABLE, events_table=EVENTS_TABLE, recorder=recorder),
+        secrets=FakeSecrets,
+        rules=DestinationRules(AddressRules(), sends_mail=False, by_operator=True),
+        clock=world.clock,
+    )
+
+
+def _forget_place(world: DeliveryWorld, record: Connection) -> None:
+    """Somebody restores the row, and leaves out the attributes by which it is listed."""
+    row = {name: value for name, value in connection_row(record).items() if name not in DERIVED}
+    world.dynamodb.put_item(TableName=TABLE, Item={**key_of(record), **row})
+
+
+def test_what_is_parked_stays_so_while_the_row_is_damaged_and_the_sweep_says_so(
+    deliveries: DeliveryWorld, parked: str
+) -> None:
+    swept = deliveries.sweep()
+    assert (swept.unreadable, swept.failed, swept.errors) == (1, 0, [])
+    assert deliveries.delivery(parked).state is DeliveryState.PARKED
+
+
+@pytest.mark.parametrize(
+    "mended",
+    [
+        {"draining": True},
+        {"health": Health(failing_since=None, open_until=None, opened=1), "draining": True},
+        {"status": ConnectionStatus.DISABLED, "draining": True},
+        {"status": ConnectionStatus.DELETED, "draining": True},
+    ],
+    ids=["resumed", "closed breaker", "disabled", "deleted"],
+)
+def test_what_is_parked_goes_on_once_the_row_is_mended(
+    deliveries: DeliveryWorld, parked: str, mended: dict[str, Any]
+) -> None:
+    deliveries.sweep()
+    deliveries.connect(**mended)
+    deliveries.sweep()
+    ends = "status" in mended
+    assert deliveries.deliver() == ([] if ends else [Outcome.DELIVERED])
+    assert deliveries.status(parked) is (EventStatus.FAILED if ends else EventStatus.DELIVERED)
+
+
+def test_what_is_parked_waits_on_if_the_mended_connection_is_paused(deliveries: DeliveryWorld, parked: str) -> None:
+    record = deliveries.connect(status=ConnectionStatus.PAUSED)
+    deliveries.sweep()
+    assert deliveries.delivery(parked).state is DeliveryState.PARKED
+    _configuring(deliveries).resume(record.life, record.connection_id)
+    assert _swept_and_delivered(deliveries) == [Outcome.DELIVERED]
+
+
+@pytest.mark.parametrize("status", [ConnectionStatus.ACTIVE, ConnectionStatus.PAUSED, ConnectionStatus.DISABLED])
+def test_a_resume_finds_what_is_parked_even_if_the_mended_row_is_in_no_list(
+    deliveries: DeliveryWorld, parked: str, status: ConnectionStatus
+) -> None:
+    record = replace(deliveries.connect(), status=status, draining=status is ConnectionStatus.DISABLED)
+    _forget_place(deliveries, record)
+    assert _swept_and_delivered(deliveries) == []
+    resumed = _configuring(deliveries).resume(record.life, record.connection_id)
+    assert isinstance(resumed, Connection)
+    assert _swept_and_delivered(deliveries) == [Outcome.DELIVERED]
+    assert deliveries.status(parked) is EventStatus.DELIVERED
+
+
+def test_a_delete_ends_what_is_parked_even_if_the_mended_row_is_in_no_list(
+    deliveries: DeliveryWorld, parked: str
+) -> None:
+    record = replace(deliveries.connect(), status=ConnectionStatus.PAUSED)
+    _forget_place(deliveries, record)
+    _configuring(deliveries).delete(record.life, record.connection_id)
+    deliveries.sweep()
+    assert deliveries.status(parked) is EventStatus.FAILED
+
+
+def test_before_the_event_expires_what_is_parked_fails_and_says_why(deliveries: DeliveryWorld, parked: str) -> None:
+    event = present(deliveries.table.event(ACME_LIFE, parked)).event
+    deliveries.wait(event.expires_at - LAST_TRY_BEFORE_EXPIRY - deliveries.clock.now() - MINUTE)
+    assert deliveries.sweep().failed == 0
+    deliveries.wait(2 * MINUTE)
+    assert deliveries.sweep().failed == 1
+    assert deliveries.status(parked) is EventStatus.FAILED
+    assert deliveries.delivery(parked).reason == EXPIRED_UNREADABLE
+
+
+def test_operators_are_told_of_the_connection(deliveries: DeliveryWorld, parked: str) -> None:
+    assert parked
+    ((found, trouble),) = ListingTroubles(connections=deliveries.connections).list().connections
+    assert (found.life, found.connection_id, trouble) == (ACME_LIFE, FIRST, Trouble.DAMAGED)
+
+
+def test_a_row_whose_place_in_the_list_is_damaged_too_stops_nobody(deliveries: DeliveryWorld, parked: str) -> None:
+    record = deliveries.connect(status=ConnectionStatus.PAUSED)
+    deliveries.dynamodb.update_item(
+        TableName=TABLE,
+        Key=key_of(record),
+        UpdateExpression="SET destination = :nonsense, ListingSort = :nonsense",
+        ExpressionAttributeValues={":nonsense": {"S": "pigeon"}},
+    )
+    deliveries.connect(SECOND, origin=SOURCE, status=ConnectionStatus.PAUSED)
+    second = deliveries.send(source_id=SOURCE)
+    deliveries.connect(SECOND, origin=SOURCE, draining=True)
+    assert deliveries.sweep().unreadable == 1
+    assert deliveries.deliver() == [Outcome.DELIVERED]
+    assert (deliveries.status(second), deliveries.status(parked)) == (EventStatus.DELIVERED, EventStatus.RECEIVED)
+    assert ListingTroubles(connections=deliveries.connections).list().connections == []

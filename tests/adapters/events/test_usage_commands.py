@@ -50,7 +50,7 @@ class TestUsage:
 
     def test_a_wrong_month_is_answered_with_an_example(self, commands: Commands) -> None:
         result = commands.berth("events", "usage", "acme", "--month", "november")
-        assert result.stderr == "Error: month: 'november' is not valid. An example: 2026-11\n"
+        assert result.stderr == "Error: --month: 'november' is not valid. An example: 2026-11\n"
 
     @pytest.mark.parametrize("month", ["2026-13", "0000-01", "2026-1", "november", "2026-11\n"])
     def test_a_month_that_does_not_exist_is_refused(self, event_functions: EventFunctions, month: str) -> None:
@@ -152,6 +152,17 @@ class TestDoctor:
         assert result.exit_code == ExitCode.OK
         (line,) = (each for each in result.stdout.splitlines() if "1 paused" in each)
         assert line.startswith("ok ")
+
+    def test_a_damaged_connection_is_a_problem_with_advice(
+        self, commands: Commands, event_functions: EventFunctions
+    ) -> None:
+        damaged = commands.json("connections", "create", "acme", "--name", "Shop")["connection_id"]
+        assert commands.berth("connections", "pause", "acme", damaged).exit_code == ExitCode.OK
+        (row,) = (each for each in event_functions.rows if each["sk"]["S"] == f"CONN#{damaged}")
+        event_functions.dynamodb.put_item(TableName=TABLE, Item={**row, "status": {"S": "odd"}})
+        verdict, detail, advice = self.check(commands, "connections")
+        assert (verdict, detail) == ("problem", f"1 damaged: acme {damaged} (damaged)")
+        assert "UnreadableRows" in str(advice)
 
     def test_the_list_of_troubled_connections_is_for_operators(self, event_functions: EventFunctions) -> None:
         key = event_functions.key()

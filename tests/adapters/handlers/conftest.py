@@ -55,6 +55,7 @@ def functions(dynamodb: DynamoDBClient, monkeypatch: pytest.MonkeyPatch) -> Iter
         "BERTH_CREATE_ON_GET_QUEUE": "true",
         "BERTH_LOCATION": f"aws:{REGION}:123456789012",
         "BERTH_EMPTY_FOR_SECONDS": "60",
+        "BERTH_STACK_EVENTS": "true",
         **{f"BERTH_{operation}_MACHINE": machine for operation, machine in machines.items()},
         "BERTH_TENANT_QUEUE_MACHINE": tenant_queue_machine,
         "BERTH_ROLLOUT_MACHINE": rollout_machine,

@@ -24,6 +24,25 @@ from tests.fakes import ACME, FakeStacks, a_run
 
 def test_a_tenant_with_an_empty_queue_is_deleted(functions: Functions, stack: str) -> None:
     step(functions, "begin", DELETE)
+    looked = step(functions, "start_stack", DELETE, emptySince=None, taskToken="first")
+    now = timestamp(functions.clock.now())
+    assert looked == {"outcome": "draining", "messages": "none were counted", "emptySince": now, "seconds": 60}
+    assert functions.sent_to("cloudformation.DeleteStack") == []
+    functions.clock.advance(timedelta(seconds=60))
+    assert step(functions, "start_stack", DELETE, emptySince=now, taskToken="second") == {"outcome": "waiting"}
+    (sent,) = functions.sent_to("cloudformation.DeleteStack")
+    assert (sent["StackName"], sent["RoleARN"], sent["DeploymentConfig"]) == (stack, STACK_ROLE, DEPLOYMENT)
+    functions.call("stack_event", {"detail": {"stack-id": stack}})
+    first, second = functions.sent_to("stepfunctions.SendTaskSuccess")
+    assert (first["taskToken"], json.loads(first["output"])) == ("first", looked)
+    assert (second["taskToken"], json.loads(second["output"])) == ("second", {"outcome": "gone"})
+    assert step(functions, "finish", DELETE, stack={"outcome": "gone"}) == {"outcome": "removed"}
+    assert functions.table.metadata(ACME) is None
+    assert functions.get_queue({"tenantId": "acme"})[0] == 410
+
+
+def test_a_delete_of_the_release_before_counts_in_a_state_of_its_own(functions: Functions, stack: str) -> None:
+    step(functions, "begin", DELETE)
     looked = step(functions, "check_messages", DELETE, emptySince=None)
     now = timestamp(functions.clock.now())
     assert looked == {"outcome": "draining", "messages": "none were counted", "emptySince": now, "seconds": 60}
@@ -32,7 +51,7 @@ def test_a_tenant_with_an_empty_queue_is_deleted(functions: Functions, stack: st
     assert looked == {"outcome": "empty", "emptySince": now, "lookedAt": timestamp(functions.clock.now())}
     assert step(functions, "start_stack", DELETE)["outcome"] == "again"  # It does not say when they were counted.
     started = step(functions, "start_stack", DELETE, lookedAt=looked["lookedAt"])
-    assert started == {"outcome": "started", "stackId": stack}
+    assert started == {"outcome": "started", "stackId": stack, "requested": True}
     (sent,) = functions.sent_to("cloudformation.DeleteStack")
     assert (sent["StackName"], sent["RoleARN"], sent["DeploymentConfig"]) == (stack, STACK_ROLE, DEPLOYMENT)
     inspected = step(functions, "inspect_stack", DELETE, stack=started)

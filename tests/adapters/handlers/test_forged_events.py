@@ -18,6 +18,7 @@ ORDERS: dict[str, dict[str, Any]] = {
     "PUT /tenants/{tenantId}": {"labels": {"tier": "gold"}},
     "DELETE /tenants/{tenantId}": {},
     "POST /tenants/{tenantId}/upgrade": {"version": NEXT_VERSION},
+    "POST /tenants/{tenantId}/labels": {"set": {"tier": "gold"}},
     "PUT /tenants/{tenantId}/pin": {"version": VERSION},
     "POST /rollouts": {},
     "POST /reconciliations": {},

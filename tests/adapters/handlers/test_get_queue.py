@@ -323,7 +323,7 @@ class TestCredentials:
 
 
 @pytest.mark.parametrize("level", ["DEBUG", "INFO"])
-def test_every_response_except_ready_is_logged_and_counted(
+def test_every_response_except_ready_is_logged_and_none_is_counted(
     functions: Functions, lines: Lines, monkeypatch: pytest.MonkeyPatch, level: str
 ) -> None:
     monkeypatch.setenv("AWS_LAMBDA_LOG_LEVEL", level)
@@ -332,10 +332,10 @@ def test_every_response_except_ready_is_logged_and_counted(
     functions.serve()
     functions.get_queue(ASKING)
     response = lines()
-    logged = [(line.get("tenant_id"), line["status"]) for line in response if "_aws" not in line]
+    # API Gateway counts answers at no charge. A metric for each status would cost something.
+    assert not [line for line in response if "_aws" in line]
+    logged = [(line.get("tenant_id"), line["status"]) for line in response]
     assert logged == [(None, 400), ("acme", 202), *([("acme", 200)] if level == "DEBUG" else [])]
-    counted = [name for line in response if "_aws" in line for name in line if name.startswith("Answered")]
-    assert counted == ["Answered400", "Answered202"]
 
 
 def test_the_execution_that_was_started_is_logged(functions: Functions, lines: Lines) -> None:

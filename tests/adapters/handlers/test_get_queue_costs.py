@@ -19,8 +19,10 @@ DELETE = a_run(operation=Operation.DELETE, started_at=NOON + timedelta(minutes=1
 GET, QUERY = "dynamodb.GetItem", "dynamodb.Query"
 LOOK = [GET, QUERY, GET]
 """The metadata, which is not served; then the audits, and the metadata again, in this order."""
-COUNT = [QUERY] * len(LISTED_STATES)
-"""The count of all tenants, state by state: once per minute and function."""
+KEPT = "dynamodb.UpdateItem"
+"""The kept number of tenants, to which the create is added."""
+COUNT = [KEPT, *[QUERY] * len(LISTED_STATES), KEPT]
+"""The count of all tenants, state by state, if none is kept, or if the fleet seems full and the count is old."""
 NOTE = "dynamodb.UpdateItem"
 """The caller's creates of this minute. The first of a minute costs two."""
 START, DESCRIBE = "stepfunctions.StartExecution", "stepfunctions.DescribeExecution"
@@ -41,27 +43,27 @@ def test_a_ready_tenant_costs_one_read(functions: Functions) -> None:
 
 def test_an_unknown_tenant(functions: Functions) -> None:
     assert cost(functions, 202) == [*LOOK, *COUNT, NOTE, NOTE, START]
-    assert cost(functions, 202) == [*LOOK, NOTE, START]
-    assert cost(functions, 202, tenant="another") == [*LOOK, NOTE, START]
+    assert cost(functions, 202) == [*LOOK, KEPT, NOTE, START]
+    assert cost(functions, 202, tenant="another") == [*LOOK, KEPT, NOTE, START]
 
 
 def test_an_unknown_tenant_in_the_next_minute(functions: Functions) -> None:
     functions.get_queue(ASKING)
     functions.clock.advance(timedelta(minutes=1))
-    assert cost(functions, 202) == [*LOOK, *COUNT, NOTE, NOTE, START]
+    assert cost(functions, 202) == [*LOOK, KEPT, NOTE, NOTE, START]
 
 
 def test_a_create_above_the_rate_limit(functions: Functions, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BERTH_CREATES_PER_MINUTE", "1")
     functions.get_queue(ASKING)
-    assert cost(functions, 429, tenant="another") == [*LOOK, NOTE]
+    assert cost(functions, 429, tenant="another") == [*LOOK, KEPT, NOTE]
 
 
 def test_a_tenant_above_the_limit(functions: Functions, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BERTH_MAX_TENANTS", "1")
     functions.serve()
     assert cost(functions, 409, tenant="another") == [*LOOK, *COUNT, GET]
-    assert cost(functions, 409, tenant="yet-another") == [*LOOK, GET]
+    assert cost(functions, 409, tenant="yet-another") == [*LOOK, KEPT, GET]
 
 
 def test_an_unknown_tenant_where_get_queue_creates_none(functions: Functions, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +74,7 @@ def test_an_unknown_tenant_where_get_queue_creates_none(functions: Functions, mo
 def test_without_a_rate_limit(functions: Functions, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BERTH_CREATES_PER_MINUTE", "0")
     assert cost(functions, 202) == [*LOOK, *COUNT, START]
-    assert cost(functions, 202) == [*LOOK, START]
+    assert cost(functions, 202) == [*LOOK, KEPT, START]
 
 
 def test_a_tenant_during_its_create(functions: Functions) -> None:
@@ -100,7 +102,7 @@ def test_a_tenant_whose_create_an_earlier_system_never_ended(functions: Function
 def test_an_attempt_that_ended_before_it_could_record_anything(functions: Functions) -> None:
     _, _, body = functions.get_queue(ASKING)
     client("stepfunctions").stop_execution(executionArn=body["execution"])
-    assert cost(functions, 202) == [*LOOK, NOTE, START, DESCRIBE, QUERY, GET, START]
+    assert cost(functions, 202) == [*LOOK, KEPT, NOTE, START, DESCRIBE, QUERY, GET, START]
 
 
 def test_a_tenant_whose_create_failed(functions: Functions) -> None:

@@ -52,7 +52,7 @@ class TestPin:
     def test_a_tenant_is_pinned_and_unpinned(self, functions: Functions) -> None:
         functions.serve()
         status, _, body = functions.operate(PIN, body={"version": VERSION})
-        assert (status, body["status"]) == (200, "UNCHANGED")
+        assert (status, body["status"]) == (200, "CHANGED")
         assert functions.operate(SHOW)[2]["pinnedVersion"] == VERSION
         assert functions.operate(UNPIN)[0] == 200
         assert functions.operate(SHOW)[2]["pinnedVersion"] is None
@@ -355,12 +355,11 @@ def test_throttling_is_answered_with_try_again_and_starts_nothing(
     assert functions.all_executions == []
 
 
-def test_every_call_is_logged_with_its_caller_and_refusals_are_counted(functions: Functions, lines: Lines) -> None:
+def test_every_call_is_logged_with_its_caller(functions: Functions, lines: Lines) -> None:
     _, _, created = functions.operate(CREATE)
     functions.operate(SHOW, tenant="another")
     functions.operate(UPGRADE, tenant="a/b")
-    response = lines()
-    logged = [line for line in response if "_aws" not in line]
+    logged = lines()
     assert [(line["route"], line["status"], line.get("tenant_id")) for line in logged] == [
         (CREATE, 202, "acme"),
         (SHOW, 404, "another"),
@@ -368,8 +367,6 @@ def test_every_call_is_logged_with_its_caller_and_refusals_are_counted(functions
     ]
     assert {line["caller"] for line in logged} == {ADA}
     assert logged[0]["execution"] == created["execution"]
-    counted = [name for line in response if "_aws" in line for name in line if name.startswith("Answered")]
-    assert counted == ["Answered404", "Answered400"]
 
 
 def test_the_audit_has_the_requester(functions: Functions) -> None:

@@ -312,6 +312,17 @@ class TestReconcile:
         reconcile(functions, SURVEY, Context(spare + 1))
         assert found(functions, SURVEY).status is ReconciliationStatus.DONE
 
+    def test_a_survey_that_needs_more_time_is_continued_by_the_next_schedule(self, functions: Functions) -> None:
+        orphan()
+        asked = functions.operate(START, body={"dryRun": True})[2]["reconciliationId"]
+        spare = functions.load("reconcile").TO_SPARE_MILLISECONDS
+        reconcile(functions, asked, Context(spare))
+        assert found(functions, asked).status is ReconciliationStatus.RUNNING
+        reconcile(functions, SETTLING)
+        done = found(functions, asked)
+        assert (done.status, done.counts) == (ReconciliationStatus.DONE, {Kind.ORPHAN_STACK: 1})
+        assert found(functions, SETTLING).status is ReconciliationStatus.DONE
+
     def test_with_throttling_it_is_incomplete(self, functions: Functions) -> None:
         functions.throttle("DescribeStacks")
         reconcile(functions, SURVEY)
@@ -333,7 +344,14 @@ class TestReconcile:
             Kind.ORPHAN_STACK,
         ]
         counted = {name: line[name] for line in response for name in COUNTED if name in line}
-        assert counted == dict(zip(COUNTED, ([0.0], [1.0], [1.0]), strict=True))
+        assert counted == {"Repairs": [1.0], "FindingsLeft": [1.0]}
+
+    @pytest.mark.parametrize(("reconciliation", "expected"), [(SETTLING, {}), (SURVEY, {"FindingsLeft": [0.0]})])
+    def test_only_a_survey_counts_that_there_is_nothing(
+        self, functions: Functions, lines: Lines, reconciliation: str, expected: dict[str, list[float]]
+    ) -> None:
+        reconcile(functions, reconciliation)
+        assert {name: line[name] for line in lines() for name in COUNTED if name in line} == expected
 
     def test_findings_of_a_dry_run_raise_no_alarm(self, functions: Functions, lines: Lines) -> None:
         orphan()

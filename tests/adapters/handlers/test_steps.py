@@ -141,7 +141,7 @@ class TestCreate:
         made = plant_stack(ACME, role=STACK_ROLE)
         step(functions, "begin", CREATE)
         started = step(functions, "start_stack", CREATE)
-        assert started == {"outcome": "started", "stackId": made}
+        assert started == {"outcome": "started", "stackId": made, "requested": False}
         inspected = step(functions, "inspect_stack", CREATE, stack=started)
         assert step(functions, "finish", CREATE, stack=inspected) == {"outcome": "published"}
 
@@ -171,12 +171,54 @@ class TestCreate:
         assert response == {"outcome": "notReady", "reason": "its queue cannot be used yet"}
 
 
+class TestStartStack:
+    """StartStack waits with its task token, and CloudFormation's event ends the wait."""
+
+    def test_a_create_waits_for_its_stack_and_is_resumed_with_it(self, functions: Functions) -> None:
+        functions.table.record_release(a_release())
+        stacks = functions.use(FakeStacks())
+        step(functions, "begin", CREATE)
+        assert step(functions, "start_stack", CREATE, taskToken="token") == {"outcome": "waiting"}
+        assert functions.sent_to("stepfunctions.SendTaskSuccess") == []
+        (created,) = stacks.living
+        stacks.settle()
+        functions.call("stack_event", {"detail": {"stack-id": created.stack_id}})
+        (sent,) = functions.sent_to("stepfunctions.SendTaskSuccess")
+        resumed = json.loads(sent["output"])
+        assert (sent["taskToken"], resumed["outcome"], resumed["stackId"]) == ("token", "done", created.stack_id)
+        assert step(functions, "finish", CREATE, stack=resumed) == {"outcome": "published"}
+
+    def test_an_outcome_without_a_change_ends_the_wait_at_once(self, functions: Functions) -> None:
+        functions.table.record_release(a_release())
+        functions.use(FakeStacks()).throttled_calls = 1
+        step(functions, "begin", CREATE)
+        outcome = step(functions, "start_stack", CREATE, taskToken="token")
+        assert outcome == {"outcome": "again", "reason": "find: Rate exceeded", "throttled": True}
+        (sent,) = functions.sent_to("stepfunctions.SendTaskSuccess")
+        assert (sent["taskToken"], json.loads(sent["output"])) == ("token", outcome)
+
+    def test_throttling_of_the_table_ends_the_wait_at_once(self, functions: Functions) -> None:
+        functions.throttle("GetItem")
+        assert step(functions, "start_stack", CREATE, taskToken="token")["outcome"] == "again"
+        assert len(functions.sent_to("stepfunctions.SendTaskSuccess")) == 1
+
+    def test_after_the_timeout_the_stack_is_inspected_that_was_started(self, functions: Functions) -> None:
+        functions.table.record_release(a_release())
+        stacks = functions.use(FakeStacks())
+        step(functions, "begin", CREATE)
+        step(functions, "start_stack", CREATE, taskToken="token")
+        assert step(functions, "inspect_stack", CREATE) == {"outcome": "working"}
+        assert step(functions, "await_stack", CREATE, taskToken="another token") == {"outcome": "waiting"}
+        stacks.settle()
+        assert step(functions, "inspect_stack", CREATE)["outcome"] == "done"
+
+
 class TestAwaitStack:
     @pytest.mark.parametrize("run", [CREATE, UPDATE, DELETE], ids=["create", "update", "delete"])
     def test_await_stack_stores_the_task_token(self, functions: Functions, run: Run) -> None:
         take(functions.table, run)
         stack = {"outcome": "again", "reason": "Rate exceeded"}
-        assert step(functions, "await_stack", run, stack=stack, taskToken="token") == {"outcome": "working"}
+        assert step(functions, "await_stack", run, stack=stack, taskToken="token") == {"outcome": "settled"}
         lock = present(functions.table.lock(ACME))
         assert lock.task_token == "token"
 
@@ -187,7 +229,8 @@ class TestAwaitStack:
         take(functions.table, UPDATE)
         stack = {"outcome": "unchanged", "stackId": planted.stack_id}
         step(functions, "await_stack", UPDATE, stack=stack, taskToken="token")
-        assert functions.sent_to("stepfunctions.SendTaskSuccess") == [{"taskToken": "token", "output": "{}"}]
+        sent = {"taskToken": "token", "output": '{"outcome": "settled"}'}
+        assert functions.sent_to("stepfunctions.SendTaskSuccess") == [sent]
 
     def test_a_run_whose_stack_is_changing_waits(self, functions: Functions, stacks: FakeStacks) -> None:
         (planted,) = stacks.living
@@ -197,7 +240,9 @@ class TestAwaitStack:
         step(functions, "await_stack", UPDATE, stack=stack, taskToken="token")
         assert functions.sent_to("stepfunctions.SendTaskSuccess") == []
 
-    def test_the_event_of_its_stack_wakes_a_run(self, functions: Functions, stacks: FakeStacks) -> None:
+    def test_the_event_of_its_stack_wakes_a_run_of_the_release_before(
+        self, functions: Functions, stacks: FakeStacks
+    ) -> None:
         (planted,) = stacks.living
         take(functions.table, UPDATE)
         functions.table.remember_token(UPDATE, "token")

@@ -34,7 +34,7 @@ def test_a_change_set_is_created_reviewed_and_executed(functions: Functions, sta
     step(functions, "begin", UPDATE)
     assert step(functions, "review_changes", UPDATE) == {"outcome": "reviewing"}
     functions.answer("GetTemplate", {"TemplateBody": DELAYING})  # Moto has only that of the stack.
-    assert step(functions, "start_stack", UPDATE) == {"outcome": "started", "stackId": stack}
+    assert step(functions, "start_stack", UPDATE) == {"outcome": "started", "stackId": stack, "requested": True}
     (drawn_up,) = functions.sent_to("cloudformation.CreateChangeSet")
     assert (drawn_up["RoleARN"], drawn_up["DeploymentConfig"]) == (STACK_ROLE, DEPLOYMENT)
     assert drawn_up["Parameters"][1]["ParameterValue"] == SERVICE_TOKEN
@@ -58,7 +58,7 @@ def test_a_change_set_of_somebody_else_is_not_executed(functions: Functions, sta
     step(functions, "begin", UPDATE)
     step(functions, "review_changes", UPDATE)
     functions.answer("GetTemplate", {"TemplateBody": DELAYING})
-    assert step(functions, "start_stack", UPDATE) == {"outcome": "started", "stackId": stack}
+    assert step(functions, "start_stack", UPDATE) == {"outcome": "started", "stackId": stack, "requested": True}
     (made,) = functions.sent_to("cloudformation.ExecuteChangeSet")
     assert made["ChangeSetName"] != planted
     assert client("cloudformation").get_template(StackName=stack)["TemplateBody"] == DELAYING
@@ -134,7 +134,7 @@ def test_an_incomplete_update_is_rolled_back_first(functions: Functions, stacks:
     step(functions, "begin", UPDATE)
     step(functions, "review_changes", UPDATE)
     started = step(functions, "start_stack", UPDATE)
-    assert started == {"outcome": "clearing", "stackId": planted.stack_id}
+    assert started == {"outcome": "clearing", "stackId": planted.stack_id, "requested": True}
     assert stacks.calls[-1] == "continue_rollback"
     stacks.settle()
     assert step(functions, "inspect_stack", UPDATE, stack=started)["outcome"] == "again"

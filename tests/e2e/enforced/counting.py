@@ -1,7 +1,6 @@
 """Count the requests of an operation, from the log of decisions and from the history of its execution.
 
-The emulator sends no events about stacks, so an operation polls its stack more often than on AWS. Only the straight
-path is counted: each state and its function once, or as often as ``ROUNDS`` says.
+Only the straight path is counted: each state and its function once, or as often as ``ROUNDS`` says.
 """
 
 from __future__ import annotations
@@ -15,11 +14,12 @@ from tests.e2e.enforced.control_plane import Enforced
 from tests.e2e.enforced.decisions import Decision
 
 ROUNDS = dict.fromkeys(
-    ("CheckMessages", "IsEmpty", "check_messages", "Advance", "WhatNext", "advance_rollout"),
+    ("StartStack", "HasSettled", "start_stack", "Advance", "WhatNext", "advance_rollout"),
     2,
 ) | {"unfinished_work": 3}
-"""How often a state or function runs, if more than once: a queue must be seen empty twice, and a rollout decides before
-and after its one stage. Unfinished work is asked for when a delete is ordered, and at every look at the queue."""
+"""How often a state or function may run, if more than once: before a delete, a queue must be seen empty twice, and a
+rollout decides before and after its one stage. Unfinished work is asked for when a delete is ordered, and at every look
+at the queue."""
 DETOURS = frozenset({"AwaitTurn", "AwaitQueue", "PauseBeforeStart"})
 """States that wait, and are not part of every execution."""
 READS = frozenset({"dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan"})

@@ -23,7 +23,8 @@ from tests.e2e.operators import call
 
 ANYTHING = {"Effect": "Allow", "Action": "*", "Resource": "*"}
 KEY = {"pk": {"S": "HISTORY#acme"}, "sk": {"S": "2026-01-01T00:00:00.000Z#1"}}
-FUNCTIONS = sorted(function_names() - {"start_rollout"})
+FUNCTIONS = sorted(function_names() - {"start_rollout", "process_bounces"})
+"""All but those that are deployed only with certain settings."""
 APPENDING = {
     *("begin", "finish", "record_failure", "close_execution", "reconcile"),
     *("operators", "settle_tenant_queue", "tenant_metadata"),

@@ -21,6 +21,7 @@ from orchestrator.common.times import timestamp
 from orchestrator.composition import UseCases
 from orchestrator.tenants import schemas
 from orchestrator.tenants.deadlines import overdue
+from orchestrator.tenants.outcomes import Waiting
 from orchestrator.tenants.records import Operation, Run
 from tests.fakes import NAMES
 from tests.machines import asl
@@ -115,12 +116,28 @@ def _check_messages(run: Run, event: Event, use_cases: UseCases) -> Outcome:
     return use_cases.check_messages(run, empty_since=parsed(schemas.parse_check_step, event).empty_since)
 
 
+def _waiting(step: Function) -> Function:
+    """As ``lambdas.runtime.waiting_step``: every outcome but ``waiting`` ends the wait at once."""
+
+    def answering(event: Event, use_cases: UseCases) -> Event:
+        result = step(event, use_cases)
+        if "taskToken" in event and result["outcome"] != Waiting.outcome:
+            use_cases.ports.executions.wake(event["taskToken"], result)
+        return result
+
+    return answering
+
+
+@_waiting
 @_step
 def _start_stack(run: Run, event: Event, use_cases: UseCases) -> Outcome:
     asked = parsed(schemas.parse_start_step, event)
-    return use_cases.start_stack(run, empty_since=asked.empty_since, looked_at=asked.looked_at)
+    if asked.task_token is None:  # A machine of the release before.
+        return use_cases.start_stack(run, empty_since=asked.empty_since, looked_at=asked.looked_at)
+    return use_cases.start_and_wait(run, task_token=asked.task_token, empty_since=asked.empty_since)
 
 
+@_waiting
 @_step
 def _await_stack(run: Run, event: Event, use_cases: UseCases) -> Outcome:
     asked = parsed(schemas.parse_await_step, event)
@@ -254,7 +271,7 @@ class Execution:
             self.abort()
             raise
         except (Crash, BerthError) as error:
-            self._failed(state, error)
+            self._failed(state, token, error)
         else:
             self._answered(state, token, result)
 
@@ -262,10 +279,12 @@ class Execution:
         if asl.waits_for_token(state):
             self._awaited = token
         else:
-            self._done(state, result)
+            self._done(state, {"Payload": result})
 
-    def _failed(self, state: asl.State, error: Crash | BerthError) -> None:
-        if isinstance(error, Crash):
+    def _failed(self, state: asl.State, token: str, error: Crash | BerthError) -> None:
+        if token in self.world.executions.results:
+            self._awaited = token  # The function sent the token back before it died, which has ended the state.
+        elif isinstance(error, Crash):
             self._fault(state, "Lambda.Unknown", "The function died.")
         else:
             self._fault(state, type(error).__name__, str(error))
@@ -280,15 +299,16 @@ class Execution:
             waiting.discard(token)
             self._fault(state, "States.Timeout", "")
         else:
-            self._done(state, {})
+            self._done(state, cast(Event, self.world.executions.results[token]))
 
     def _done(self, state: asl.State, result: Event) -> None:
-        result = {"states": {"result": {"Payload": result}}, **self._variables}
-        self._variables |= asl.evaluate(state.get("Assign", {}), result)
+        """``result`` is the result of the function, or what was sent with the task token."""
+        given = {"states": {"result": result}, **self._variables}
+        self._variables |= asl.evaluate(state.get("Assign", {}), given)
         if state.get("End"):
             self._end(State.SUCCEEDED)
         else:
-            self._go(state["Next"], asl.evaluate(state.get("Output", result), result))
+            self._go(state["Next"], asl.evaluate(state.get("Output", result), given))
 
     def _fault(self, state: asl.State, error: str, cause: str) -> None:
         caught = {error, "States.ALL"} | ({"States.TaskFailed"} if error != "States.Timeout" else set())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from orchestrator.common.errors import BerthError
 from orchestrator.common.tenant_ids import TenantId
@@ -70,10 +70,10 @@ class TimedExecution(Execution):
                 return
             self.rests_for = 0.0
             if isinstance(error, Crash | BerthError):
-                self._failed(state, error)
+                self._failed(state, token, error)
             else:
                 self._answered(state, token, result or {})
-                self.rests_for = AWAIT_STACK_SECONDS if self._awaited else self.rests_for
+            self.rests_for = AWAIT_STACK_SECONDS if self._awaited else self.rests_for
             self.world.plan(self)
 
         caller = Caller(Role.RUN, self.tenant, self.name)
@@ -87,7 +87,7 @@ class TimedExecution(Execution):
             waiting.discard(token)
             self._fault(state, "States.Timeout", "")
         else:
-            self._done(state, {})
+            self._done(state, cast(Event, self.world.executions.results[token]))
 
     def _rest_for(self, seconds: int) -> None:
         self.rests_for = float(seconds)

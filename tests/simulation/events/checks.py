@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from orchestrator.events.delivery import health, transitions
-from orchestrator.events.delivery.delivering import EXPIRED
+from orchestrator.events.delivery.delivering import EXPIRED, EXPIRED_UNREADABLE
 from orchestrator.events.delivery.dispatching import CLOCKS_DIFFER_BY
 from orchestrator.events.delivery.records import (
     INBOX,
@@ -18,7 +18,7 @@ from orchestrator.events.delivery.records import (
     Outgoing,
     origin_of,
 )
-from orchestrator.events.delivery.writes import AttemptKey, DeliveryKey, EventKey
+from orchestrator.events.delivery.writes import AttemptKey, DeliveryKey, EventKey, Key
 from orchestrator.events.records import Event
 from orchestrator.events.statuses import UNDELIVERED, EventStatus
 from tests.fakes import FakeClock
@@ -42,6 +42,8 @@ class Checks:
     in_inbox: set[tuple[object, str]] = field(default_factory=set)
     resent: set[DeliveryRef] = field(default_factory=set)
     purged: set[object] = field(default_factory=set)
+    acknowledged: set[tuple[object, str]] = field(default_factory=set)
+    """The events of which a consumer was told that they are out of the inbox."""
     works: set[str] = field(default_factory=set)
     """The connections that take everything, once faults are over."""
     tries: Counter[DeliveryRef] = field(default_factory=Counter)
@@ -105,6 +107,7 @@ class Checks:
 
     def check_end(self) -> None:
         self.replays.check_end()
+        self._check_purged()
         for key in self.table.events:
             event = self.table.event(key.life, key.event_id)
             if event is not None:
@@ -112,6 +115,15 @@ class Checks:
         for row in self.table.rows:
             if isinstance(row, DeliveryKey):
                 self._check_delivery(row)
+
+    def _check_purged(self) -> None:
+        """Nothing is left of a life that has ended."""
+        rows = [key for key in self.table.rows if _life_of(key) in self.purged]
+        assert not rows, f"{len(rows)} rows of a life that was purged are left, such as {rows[0]}"
+        connections = [each.connection_id for each in self.connections.all.values() if each.life in self.purged]
+        assert not connections, f"connections of a life that was purged are left: {connections}"
+        replays = [each.replay_id for each in self.all_replays.all.values() if each.life in self.purged]
+        assert not replays, f"replays of a life that was purged are left: {replays}"
 
     def _check_event(self, event: DispatchedEvent) -> None:
         name = event.event.life, event.event.event_id
@@ -124,11 +136,12 @@ class Checks:
                 assert self.receivers.received[name[1], connection_id], f"{name} never reached {connection_id}"
             else:
                 assert entry.reason, f"{name} failed for {connection_id} without a reason"
-                expired = entry.reason == EXPIRED
+                expired = entry.reason in (EXPIRED, EXPIRED_UNREADABLE)
                 assert not expired or connection_id not in self.works, f"{name} was not tried for days: {connection_id}"
         waits = (event.pending or frozenset()) == {INBOX} or (event.pending is None and event.event.in_inbox)
         assert waits or event.pending is None, f"{name} is still to go to {event.pending}"
         row = self.table.rows[_key(event)]
+        assert not waits or name not in self.acknowledged, f"{name} was acknowledged, and waits in the inbox"
         if waits:
             assert row["indexed_as"] == UNDELIVERED
             return
@@ -152,6 +165,10 @@ class Checks:
 
 def _wants(connection: Connection, event: Event) -> bool:
     return connection.filter is None or connection.filter == {"event_type": event.event_type}
+
+
+def _life_of(key: Key) -> object:
+    return key.ref.life if isinstance(key, DeliveryKey | AttemptKey) else key.life
 
 
 def _key(event: DispatchedEvent) -> EventKey:

@@ -15,7 +15,14 @@ from orchestrator.events.delivery import health
 from orchestrator.events.delivery.delivering import Delivering
 from orchestrator.events.delivery.dispatching import Dispatching
 from orchestrator.events.delivery.messages import DeliveryMessage
-from orchestrator.events.delivery.records import Answer, Connection, DeliveryRef, DispatchedEvent, Outgoing
+from orchestrator.events.delivery.records import (
+    Answer,
+    Connection,
+    DeliveryRef,
+    DispatchedEvent,
+    Outgoing,
+    UnreadableConnection,
+)
 from orchestrator.events.delivery.recovering import Recovering
 from orchestrator.events.delivery.redispatching import Redispatching
 from orchestrator.events.delivery.replaying import Replaying
@@ -44,7 +51,7 @@ INSTANCES = 3
 """Warm instances of the function that delivers. Each remembers connections, and has its own clock."""
 MINUTE = timedelta(minutes=1)
 DAY = timedelta(days=1)
-DYNAMODB = ("table", "replays", "connections", "changes", "configuration")
+DYNAMODB = ("table", "replays", "connections", "changes", "configuration", "inbox", "purges", "remains")
 """The ports behind which DynamoDB is."""
 
 
@@ -115,7 +122,10 @@ class ReadConnections:
         return self._read(found) if found else None
 
     def needing_care(self) -> Iterator[Connection | UnreadableRow]:
-        return (self._read(each) for each in self.connections.all.values() if each.needs_care)
+        for each in self.connections.all.values():
+            if each.needs_care:
+                is_damaged = each.connection_id in self.damaged
+                yield UnreadableConnection("", each.life, each.connection_id) if is_damaged else each
 
     def _read(self, connection: Connection) -> Connection | UnreadableRow:
         is_damaged = connection.connection_id in self.damaged
@@ -147,7 +157,7 @@ class Environment:
         self._lagging = Lagging(self.clock, rng, self.seen, faults.index_lag)
         partitions = Partitions(self.clock, faults.partition_reads, faults.partition_writes)
         simulated = Requests(partitions, rng, self._wait, self.seen), self._lagging, self.checks.replays
-        self._simulated_table = SimulatedTable(self.table, *simulated)
+        self.simulated_table = SimulatedTable(self.table, *simulated)
         self._simulated_replays = SimulatedReplays(self.replays, *simulated)
         self._broken: list[AssertionError] = []
         self._at_work: Call | None = None
@@ -218,7 +228,7 @@ class Environment:
         return SkewedClock(self.clock, skew) if skew else self.clock
 
     def table_port(self) -> Any:
-        return self.port("table", self._simulated_table)
+        return self.port("table", self.simulated_table)
 
     def replays_port(self) -> Any:
         return self.port("replays", self._simulated_replays)
@@ -324,7 +334,7 @@ class Environment:
     # The stream
 
     def accept(self, event: DispatchedEvent) -> None:
-        if not self._simulated_table.accept(event.event):
+        if not self.simulated_table.accept(event.event):
             self.seen["event refused by a busy partition"] += 1
             return
         self.checks.accepted(event.event)

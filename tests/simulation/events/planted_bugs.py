@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from orchestrator.common.errors import Throttled
 from orchestrator.common.writes import RowExists, Update
+from orchestrator.events import purging
 from orchestrator.events.configuring_connections import ConfiguringConnections
-from orchestrator.events.delivery import delivering, dispatching, health, redispatching, transitions
+from orchestrator.events.delivery import acknowledging, delivering, dispatching, health, redispatching, transitions
 from orchestrator.events.delivery.delivering import Delivering
 from orchestrator.events.delivery.dispatching import Dispatched, Dispatching
 from orchestrator.events.delivery.records import Delivery
@@ -18,13 +19,19 @@ from orchestrator.events.delivery.replaying import Replaying
 from orchestrator.events.delivery.replays import Replay
 from orchestrator.events.delivery.sweeping import Sweeping
 from orchestrator.events.delivery.writes import DeliveryWrite, EventKey
+from orchestrator.events.ports import Remains
+from orchestrator.events.records import TenantEpoch
 from orchestrator.events.statuses import EventStatus
+from tests.simulation.events import ends
 from tests.simulation.events.faults import Faults
 from tests.simulation.planting import Bug, all_of, always, replacing, wrapping
 
 BUSY_PARTITIONS = Faults(partition_writes=1, partition_reads=2)
 BUSY_TABLE = Faults(throttle=0.3)
-LOST_BATCHES = Faults(lost_batch=0.3, failing=0.5, interleave=0.3)
+LOST_BATCHES = Faults(lost_batch=0.6, failing=0.5)
+INTERLEAVED_FUNCTIONS = Faults(interleave=0.5, failing=0.5)
+UNSENT_MESSAGES = Faults(unsent=0.2, late=0.3, twice=0.4, repeated_batch=0.4, crash=0.06)
+DYING_FUNCTIONS = Faults(crash=0.06, failing=0.8)
 SEEDS = range(250)
 """The seeds in which a bug has to be found."""
 
@@ -110,6 +117,25 @@ def _a_change_lets_what_is_parked_wait(change: Any, self: Any, life: Any, connec
     return change(self, life, connection_id, lambda there: replace(make(there), draining=False))
 
 
+def _forget_an_acknowledgement_that_meets_another_write(
+    rows: acknowledging.InboxRows, life: TenantEpoch, event_id: str, at: datetime
+) -> bool:
+    found = rows.acknowledge_at_once(life, event_id, at)
+    if isinstance(found, bool):
+        return found
+    if found.event.in_inbox:
+        rows.apply(transitions.acknowledged(found, at))
+    return True
+
+
+def _delete_events_before_their_deliveries(remains: Remains, life: TenantEpoch, shard: int) -> int:
+    events = remains.events(life, shard)
+    deleted = remains.delete_events(life, shard, events)
+    for each in events:
+        remains.delete_deliveries(life, each)
+    return deleted
+
+
 def _forget_what_is_parked(self: Sweeping, connection: Any, _swept: Any) -> Iterator[None]:
     self._changes.set_drained(connection, found_empty_at=None, draining=False)
     yield from ()
@@ -137,7 +163,7 @@ BUGS: dict[str, PlantedBug] = {
         replacing("_drain", _forget_what_is_parked, Sweeping), "is not done|for ever|still to go to"
     ),
     "what is parked for ever never fails": PlantedBug(
-        replacing("_fail_expiring", lambda *_: (), Sweeping), "is not done"
+        replacing("_fail_expiring", lambda *_: iter(()), Sweeping), "is not done"
     ),
     "a breaker that has opened stays open": PlantedBug(
         all_of(
@@ -162,7 +188,9 @@ BUGS: dict[str, PlantedBug] = {
     "a resend that is over keeps an event from its first failure": PlantedBug(
         replacing("_was_resent_before", always(False), delivering), "is not done|still to go to", LOST_BATCHES
     ),
-    "a finished delivery is tried again": PlantedBug(_a_finished_delivery_is_tried_again, "sent again after a success"),
+    "a finished delivery is tried again": PlantedBug(
+        _a_finished_delivery_is_tried_again, "sent again after a success", UNSENT_MESSAGES
+    ),
     "a batch that meets a busy partition is forgotten": PlantedBug(
         all_of(
             _a_batch_that_meets_a_busy_partition_is_forgotten,
@@ -177,6 +205,19 @@ BUGS: dict[str, PlantedBug] = {
     ),
     "a replay leaves out what meets a busy table": PlantedBug(
         _a_replay_leaves_out_what_meets_a_busy_table, "has finished without", BUSY_TABLE
+    ),
+    "an acknowledgement that meets another write is forgotten": PlantedBug(
+        replacing("acknowledge", _forget_an_acknowledgement_that_meets_another_write, acknowledging),
+        "was acknowledged, and waits in the inbox",
+        INTERLEAVED_FUNCTIONS,
+    ),
+    "a purge deletes events before their deliveries": PlantedBug(
+        replacing("delete_events", _delete_events_before_their_deliveries, purging),
+        "of a life that was purged are left",
+        DYING_FUNCTIONS,
+    ),
+    "a purge does not wait for late writes": PlantedBug(
+        replacing("SETTLE", timedelta(), ends), "of a life that was purged are left"
     ),
     "a change of a connection lets what is parked wait": PlantedBug(
         _a_change_lets_what_is_parked_wait, "is not done|for ever"

@@ -9,7 +9,6 @@ from datetime import timedelta
 from typing import TypeVar
 
 from orchestrator.events.configuring_connections import NewConnection
-from orchestrator.events.delivery import transitions
 from orchestrator.events.delivery.records import (
     API_ORIGIN,
     Connection,
@@ -21,12 +20,13 @@ from orchestrator.events.delivery.records import (
     origin_of,
 )
 from orchestrator.events.delivery.replays import NewReplay, ReplayStatus
-from orchestrator.events.delivery.writes import AttemptKey, DeliveryKey, EventKey
+from orchestrator.events.delivery.writes import EventKey
 from orchestrator.events.event_ids import new_event_id
 from orchestrator.events.plans import Plan, time_to_live
 from orchestrator.events.records import Content, Event, TenantEpoch
 from orchestrator.events.statuses import EventStatus
 from tests.fakes import ACME
+from tests.simulation.events.ends import Consumers, Purges
 from tests.simulation.events.environment import DAY, MINUTE, SHARDS, Environment
 from tests.simulation.events.faults import A_FUNCTION_LIVES, Faults, draw_faults
 from tests.simulation.events.operators import Operators
@@ -59,6 +59,8 @@ class SeededEvents:
         self._rng = random.Random(seed)
         self.env = Environment(self._rng, faults or draw_faults(self._rng), LIVES, [SOURCE])
         self._operators = Operators(self.env)
+        self._consumers = Consumers(self.env)
+        self._purges = Purges(self.env)
         self._inbox = self._rng.random() < 0.4
         self._number = 0
 
@@ -143,7 +145,8 @@ class SeededEvents:
             minutes += 1
             # Every minute at first, then more seldom, so that a run of nine days ends soon.
             env.run_until(env.clock.now() + (MINUTE if minutes < 15 else timedelta(minutes=20)))
-            if env.clock.now() > began + timedelta(days=1) and env.checks.everything_is_settled():
+            is_over = env.checks.everything_is_settled() and self._purges.are_finished
+            if env.clock.now() > began + timedelta(days=1) and is_over:
                 break
 
     def _mostly(self, choices: Sequence[Choice]) -> Choice:
@@ -152,10 +155,10 @@ class SeededEvents:
 
     # Actions
 
-    def _accept(self, life: TenantEpoch | None = None, origin: str | None = None) -> None:
+    def _accept(self, life: TenantEpoch | None = None, origin: str | None = None, *, late: bool = False) -> None:
         env, rng = self.env, self._rng
         life, origin = life or self._mostly(LIVES), origin or self._mostly(ORIGINS)
-        if life in env.checks.purged:
+        if life in env.checks.purged and not late:
             return
         at = env.clock.now()
         event = Event(
@@ -171,6 +174,10 @@ class SeededEvents:
         env.accept(DispatchedEvent(event))
         if self._inbox and rng.random() < 0.3:
             self._take_at_once(event)
+        elif self._inbox and rng.random() < 0.5:
+            # A consumer reads the inbox while connections are at work on the event.
+            soon = timedelta(seconds=rng.choice((0.1, 1, 2, 5, 30)))
+            env.later(soon, lambda: self._consumers.acknowledge(life, [event.event_id]))
 
     def _accept_many(self) -> None:
         """Several events of one origin come at once, and meet in the same partitions."""
@@ -252,7 +259,7 @@ class SeededEvents:
             event = env.table.event(key.life, key.event_id)
             assert event is not None
             if event.event.in_inbox:
-                env.table.apply(transitions.acknowledged(event, env.clock.now()))
+                self._consumers.acknowledge(key.life, [key.event_id])
 
     def _resend(self) -> None:
         """Somebody asks for an event again, often for the last one: it may not be dispatched, or not be tried yet."""
@@ -311,22 +318,18 @@ class SeededEvents:
         """A consumer is quicker than the stream: it acknowledges the event, and asks for it at a connection, too."""
         env = self.env
         connections = env.connections.of_origin(event.life, origin_of(event))
-        env.table.apply(transitions.acknowledged(DispatchedEvent(event), env.clock.now()))
+        self._consumers.acknowledge(event.life, [event.event_id])
         for connection in connections:
             self._operators.resend(DeliveryRef(event.life, event.event_id, connection.connection_id))
 
     def _purge(self) -> None:
         """A life of the tenant ends: its rows go, whatever is on its way."""
         env, life = self.env, self._mostly(LIVES)
+        if life in env.checks.purged:
+            return
+        if self._rng.random() < 0.5:
+            # A function that has seen that the tenant was alive may still accept an event.
+            late = timedelta(seconds=self._rng.uniform(0, A_FUNCTION_LIVES.total_seconds()))
+            env.later(late, lambda: self._accept(life, late=True))
         env.checks.purged.add(life)
-        env.configurations[life].current = None
-        for replay in list(env.replays.all.values()):
-            if replay.life == life:
-                del env.replays.all[replay.replay_id]
-        for connection in list(env.connections.all.values()):
-            if connection.life == life:
-                del env.connections.all[connection.connection_id]
-        for key in list(env.table.rows):
-            of = key.ref.life if isinstance(key, DeliveryKey | AttemptKey) else key.life
-            if of == life:
-                del env.table.rows[key]
+        self._purges.end(life)

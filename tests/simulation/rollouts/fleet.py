@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -84,13 +84,25 @@ class CheckedRollouts(InMemoryRollouts):
     def change_stage(self, stage: Stage, *, order: RecordedOrder | None = None) -> bool:
         before = self._stages[stage.rollout, stage.number]
         changed = super().change_stage(stage, order=order)
-        if changed and stage.approved_by and not before.approved_by:
+        if changed:
+            self._check_change(before, stage)
+        return changed
+
+    def change_stages(self, stages: Sequence[Stage], *, order: RecordedOrder) -> bool:
+        before = [self._stages[stage.rollout, stage.number] for stage in stages]
+        changed = super().change_stages(stages, order=order)
+        if changed:
+            for was, stage in zip(before, stages, strict=True):
+                self._check_change(was, stage)
+        return changed
+
+    def _check_change(self, before: Stage, stage: Stage) -> None:
+        if stage.approved_by and not before.approved_by:
             meant = f"stage {stage.number}"
             assert stage.approved_by.endswith(meant), f"{stage.approved_by!r} was taken for an approval of {meant}"
-        if changed and stage.status is StageStatus.DONE is not before.status and stage.spec.alarm:
+        if stage.status is StageStatus.DONE is not before.status and stage.spec.alarm:
             since = max(filter(None, (before.ended_at, before.resumed_at)))
             assert not self.alarms.to_be_seen_since(since), f"stage {stage.number} goes on after its alarm went off"
-        return changed
 
     def admit(self, count: Count, outcome: TenantOutcome, *, before: TenantOutcome | None) -> bool:
         rollout, stage = self._rollouts[count.rollout], self._stages[count.rollout, count.stage]
@@ -107,7 +119,8 @@ class CheckedRollouts(InMemoryRollouts):
         changed = super().change(rollout, revision=revision, order=order)
         if changed and not before.active:
             reopened = before is RolloutStatus.HALTED and rollout.status is RolloutStatus.PENDING
-            assert reopened or rollout.status is before, f"it was {before}, and is {rollout.status}"
+            closed = before is RolloutStatus.HALTED and rollout.status is RolloutStatus.ABORTED
+            assert reopened or closed or rollout.status is before, f"it was {before}, and is {rollout.status}"
         if changed and before.active and not rollout.status.active:
             self.when_over(rollout)
         return changed

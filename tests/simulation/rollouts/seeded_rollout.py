@@ -2,9 +2,9 @@
 
 Their executions, the children and the operations on tenants take turns, and between any two calls of one the others
 may go on. What else may happen does, also while a rollout is planned: operators pause, resume, approve (also twice, and
-the wrong stage), abort, undo and retry; tenants are pinned, updated, deleted and created by hand; functions and
-executions die, and what they left behind is settled; CloudFormation and Step Functions throttle; listings lag; an
-alarm goes off and recovers.
+the wrong stage), promote, change the pace, abort, undo and retry; tenants are pinned, updated, deleted and created by
+hand; functions and executions die, and what they left behind is settled; CloudFormation and Step Functions throttle;
+listings lag; an alarm goes off and recovers.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from typing import Any
 
 from orchestrator.common.errors import BerthError, Throttled
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.rollouts.adjusting import Adjusting
 from orchestrator.rollouts.control import NothingToDo, RolloutWithStages
 from orchestrator.rollouts.documents import spec_from
-from orchestrator.rollouts.records import Rollout, RolloutStatus, Stage, StageStatus
+from orchestrator.rollouts.records import NewPace, Rollout, RolloutStatus, Share, Stage, StageStatus
 from orchestrator.tenants.admission import Refused
 from orchestrator.tenants.lifecycle import Accepted
 from orchestrator.tenants.ports import Pin
@@ -39,12 +40,13 @@ from tests.simulation.rollouts.fleet import ALARM, EQUAL_VERSION, Fleet
 from tests.simulation.seeded_run import Broken
 from tests.simulation.world import OPERATOR
 
+ALL = Share(100, percent=True)
 A_SECOND, A_MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 MAX_STEPS = 9_000
 MAX_ACTIONS = 14
 MAX_SECONDS_AFTER_PAUSE = 5.0
 """How long after it was admitted a tenant's update may still be started, though the rollout was paused meanwhile."""
-WRITES = {"admit", "record", "change", "change_stage", "write", "wake"}
+WRITES = {"admit", "record", "change", "change_stage", "change_stages", "write", "wake"}
 STAGES: list[list[dict[str, Any]]] = [
     [{"size": "rest", "tolerated": "0", "maxConcurrency": 1}],
     [{"size": "rest", "tolerated": "100%", "maxConcurrency": 2}],
@@ -98,6 +100,8 @@ class SeededRollout:
         self._starts_to_throttle = 0
         self._approvals: list[tuple[str, int]] = []
         """Which stages of which rollouts were approved, or were tried to be."""
+        self._highest: dict[tuple[str, int], int] = {}
+        """The highest concurrency of each stage before an operator changed it."""
         self._resumes_left = self._rng.randint(0, 2)
         """How often an operator has it go on after it has stopped itself."""
 
@@ -251,6 +255,8 @@ class SeededRollout:
             *(partial(self._ask, what) for what in ("pause", "pause", "resume")),
             self._abort,
             *(partial(self._approve, which) for which in ("this", "again", "another")),
+            self._promote,
+            self._change_pace,
             self._kill_the_rollout,
             self._kill_and_abort,
             self._kill_a_turn,
@@ -363,6 +369,31 @@ class SeededRollout:
         self._approvals.append((self.rollout_id, number))
         self._ask("approve", number, f"{OPERATOR.by} for stage {number}")
         self.seen[f"approved {which}"] += 1
+
+    def _promote(self) -> None:
+        """Mostly the stage that waits, and sometimes another."""
+        number = self._rng.choice([self.rollout.current_stage] * 3 + [self._rng.randint(1, 4)])
+        self._adjust(
+            "promote", lambda adjusting: adjusting.promote(self.rollout_id, number, f"{OPERATOR.by} for stage {number}")
+        )
+
+    def _change_pace(self) -> None:
+        """Raise or lower the concurrency, or change the bake. More failures are tolerated, never fewer: a turn that was
+        admitted at the same moment may be based on the former tolerance."""
+        for stage in self.fleet.ledger.stages(self.rollout_id):
+            key = (stage.rollout, stage.number)
+            self._highest[key] = max(self._highest.get(key, 0), stage.spec.max_concurrency)
+        new = self._rng.choice(
+            [NewPace(max_concurrency=1), NewPace(max_concurrency=6), NewPace(bake_seconds=5), NewPace(tolerated=ALL)]
+        )
+        self._adjust("change", lambda adjusting: adjusting.change(self.rollout_id, new, OPERATOR.by))
+
+    def _adjust(self, what: str, ask: Callable[[Adjusting], object]) -> None:
+        adjusting = self.fleet.use_cases(self._around_operator, version=NEXT_VERSION).rollout_adjusting
+        try:
+            self.seen[what] += isinstance(ask(adjusting), RolloutWithStages)
+        except (Crash, BerthError):
+            return
 
     def _kill_the_rollout(self) -> None:
         """Its execution is stopped, and with it its children and, mostly, what they wait for."""
@@ -490,7 +521,8 @@ class SeededRollout:
         stage = self.fleet.ledger.stage(given["rolloutId"], given["stage"])
         assert stage
         of_stage = [each for each in running if each.rollout_and_stage == turn.rollout_and_stage]
-        assert len(of_stage) < stage.spec.max_concurrency, f"{len(of_stage)} wait or run, one more comes, but {stage}"
+        at_most = max(stage.spec.max_concurrency, stage.map_concurrency or 0)
+        assert len(of_stage) < at_most, f"{len(of_stage)} wait or run, one more comes, but {stage}"
         return turn
 
     def _start_update(self, turn: Turn, name: str, given: Event) -> Execution | None:
@@ -521,6 +553,9 @@ class SeededRollout:
         """Have an operator unblock the rollout, and return ``False`` if it is over."""
         rollout = self.rollout
         if not rollout.status.active:
+            if rollout.status is RolloutStatus.HALTED and self._rng.random() < 0.2:
+                self.seen["closed"] += self._ask("abort")
+                return False
             if rollout.status is RolloutStatus.HALTED and self._resumes_left:
                 self._resumes_left -= 1
                 self.seen["resumed after a halt"] += 1
@@ -553,7 +588,10 @@ class SeededRollout:
         running = [name for name in self._started_by if self._operations[name].running]
         of_this = [name for name in running if self._started_by[name] == self.rollout_id]
         if of_this:
-            assert len(of_this) <= self._stage.spec.max_concurrency, f"in flight: {of_this}, but {self._stage}"
+            stage = self._stage
+            # Updates that were started before the concurrency was lowered are finished.
+            at_most = max(stage.spec.max_concurrency, self._highest.get((stage.rollout, stage.number), 0))
+            assert len(of_this) <= at_most, f"in flight: {of_this}, but {stage}"
 
     def _check_the_end(self, undone: Rollout | None) -> None:
         for rollout in self.fleet.ledger.rollouts(limit=10):

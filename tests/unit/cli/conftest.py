@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from importlib import metadata
 
 import pytest
 from typer.main import get_command
@@ -19,6 +18,7 @@ from orchestrator.cli.app import app
 from orchestrator.cli.control_plane import ControlPlane, DeployedStack, Options
 from orchestrator.cli.errors import ControlPlaneNotFound, ExitCode
 from orchestrator.cli.invocation import World
+from orchestrator.cli.version import own_version
 from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.get_queue import Answer
@@ -76,7 +76,7 @@ class FakeControlPlane:
 
     there: InMemoryApi
     status: str = "UPDATE_COMPLETE"
-    version: str | None = field(default_factory=lambda: metadata.version("berth"))
+    version: str | None = field(default_factory=own_version)
     trouble: dict[str, Exception] = field(default_factory=dict)
     """Errors to raise, by the name of the method: caller, stack, events_stack, api or queue."""
     messages: list[str] = field(default_factory=list)
@@ -94,7 +94,7 @@ class FakeControlPlane:
     def stack(self) -> DeployedStack:
         self._raise_trouble("stack")
         outputs = {"ApiUrl": API_URL} | ({"Version": self.version} if self.version else {})
-        return DeployedStack("Berth", "in eu-west-1", self.status, outputs)
+        return DeployedStack("Berth", "in eu-west-1", self.status, outputs, "111122223333")
 
     def api(self) -> InMemoryApi:
         self._raise_trouble("api")

@@ -12,7 +12,8 @@ import pytest
 from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.reconcile import STALLED_AFTER
 from orchestrator.client.transport import ApiAnswer
-from orchestrator.reconciling.records import Coverage, Finding, Kind, ReconciliationStatus, Remedy, counted
+from orchestrator.reconciling.records import Coverage, Finding, Kind, ReconciliationStatus, Remedy
+from tests.fakes.reconciling import counted
 from tests.unit.cli.conftest import Scene
 
 DONE, INCOMPLETE, RUNNING = (

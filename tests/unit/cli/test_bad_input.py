@@ -58,6 +58,12 @@ FITTING = {
     "STATE": ("READY", "deleted"),
     "STATUS": ("failed", "undelivered"),
     "TENANT": ("acme", "globex"),
+    "JSON": ("{}", '{"set": {"plan": "gold"}}'),
+    "METHOD": ("GET", "POST", "DELETE"),
+    "PATH": ("/tenants", "/tenants/acme", "/tenants/acme/labels"),
+    "FORMAT": ("wide", "name", "json"),
+    "NAME=VALUE|NAME-...": ("plan=gold", "trial-"),
+    "[ROLLOUT]": ("20261116-120000-0a1b", "--bake"),
     "TIME": ("2h", "2026-11-16T12:00:00Z"),
     "TYPE": ("order.created",),
     "TEXT": ("Ticket 4711", "why not?"),
@@ -157,7 +163,7 @@ class Recording(InMemoryApi):
 _ROLLOUT_ID = "[0-9]{8}-[0-9]{6}-[0-9a-f]{4}"
 PATHS = re.compile(
     "(GET|PUT|DELETE) /tenants/[A-Za-z0-9_-]{1,40}(/queue|/pin)?"
-    "|POST /tenants/[A-Za-z0-9_-]{1,40}/(upgrade|retry|queue/credentials/(send|receive))"
+    "|POST /tenants/[A-Za-z0-9_-]{1,40}/(upgrade|retry|labels|queue/credentials/(send|receive))"
     "|GET /(tenants|releases|rollouts|diagnosis)"
     f"|POST /rollouts(/{_ROLLOUT_ID}/[a-z]+)?"
     f"|GET /(rollouts|reconciliations|adoptions)/{_ROLLOUT_ID}"

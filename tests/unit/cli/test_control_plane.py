@@ -65,6 +65,7 @@ class FakeAws:
             for name, value in self.outputs.items()
         )
         stack = (
+            "<StackId>arn:aws:cloudformation:eu-west-1:111122223333:stack/Berth/1</StackId>"
             "<StackName>Berth</StackName><CreationTime>2026-11-16T12:00:00Z</CreationTime>"
             f"<StackStatus>CREATE_IN_PROGRESS</StackStatus><Outputs>{outputs}</Outputs>"
         )
@@ -149,6 +150,24 @@ class TestWhich:
 
     def test_aws_is_used_when_the_local_control_plane_is_not_running(self) -> None:
         assert choose(Options(), {}, nothing) is None
+
+    def test_a_local_control_plane_that_was_stopped_is_not_replaced_by_aws(self) -> None:
+        with pytest.raises(ControlPlaneNotFound, match="The local control plane is stopped, and nothing selects AWS"):
+            choose(Options(), {"AWS_DEFAULT_REGION": "eu-west-1"}, nothing, lambda: True)
+
+    @pytest.mark.parametrize(
+        ("options", "environment"),
+        [
+            (Options(region="eu-west-1"), {}),
+            (Options(profile="prod"), {}),
+            (Options(), {"AWS_PROFILE": "prod"}),
+            (Options(), {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE"}),
+        ],
+    )
+    def test_aws_is_used_if_it_is_selected_while_the_local_control_plane_is_stopped(
+        self, options: Options, environment: dict[str, str]
+    ) -> None:
+        assert choose(options, environment, nothing, lambda: True) is None
 
     def test_local_is_refused_when_the_local_control_plane_is_not_running(self) -> None:
         with pytest.raises(ControlPlaneNotFound, match="The local control plane is not running: start it with make up"):
@@ -241,6 +260,24 @@ class TestAws:
             find(Options(region="eu-west-1"), find_local=nothing).events_api()
         for text in ("no stack BerthEvents in eu-west-1", "Berth has no event plane", "make deploy", "berth:events"):
             assert text in str(refused.value)
+
+    def test_a_note_says_where_the_command_acts(self, scene: Scene, on_aws: FakeAws) -> None:
+        on_aws.outputs["ApiUrl"] = on_aws.endpoint
+        # The runner's environment is without AWS.
+        scene.environment |= {name: os.environ[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_ENDPOINT_URL")}
+        world = World(find=partial(find, environment={}, find_local=nothing))
+        result = scene.berth_in(world, ["tenants", "--region", "eu-west-1", "--json"])
+        assert result.exit_code == ExitCode.OK
+        assert result.stderr == "Using the control plane Berth in eu-west-1, account 111122223333.\n"
+
+    def test_the_place_is_noted_once_before_the_first_request(
+        self, on_aws: FakeAws, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        on_aws.outputs = {"ApiUrl": on_aws.endpoint, "EventsApiUrl": on_aws.endpoint}
+        control_plane = find(Options(region="eu-west-1"), find_local=nothing)
+        control_plane.events_api()
+        control_plane.api()
+        assert capsys.readouterr().err == ("Using the control plane Berth in eu-west-1, account 111122223333.\n")
 
     def test_the_stack_is_described_once(self, on_aws: FakeAws) -> None:
         control_plane = find(Options(region="eu-west-1"), find_local=nothing)

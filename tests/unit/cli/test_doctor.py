@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
-from importlib import metadata
+from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError, ProfileNotFound
 
 from orchestrator.cli.errors import ControlPlaneNotFound, ExitCode
+from orchestrator.cli.version import own_version
 from orchestrator.client.transport import ApiAnswer
 from orchestrator.reconciling.records import SETTLING, SURVEY, Coverage, Reconciliation, ReconciliationStatus, Spec
 from orchestrator.tenants.records import Messages
@@ -17,7 +18,7 @@ from tests.fakes import NOON
 from tests.unit.cli.conftest import API_URL, TERMINAL, FakeControlPlane, Scene
 from tests.unit.cli.fake_api import ADA, DEAD_LETTERS
 
-OURS = metadata.version("berth")
+OURS = own_version()
 NO_WAY = EndpointConnectionError(endpoint_url="https://x.invalid")
 EXPIRED = ClientError({"Error": {"Code": "ExpiredToken", "Message": "Log in."}}, "GetCallerIdentity")
 
@@ -46,6 +47,7 @@ def test_no_problems(scene: Scene) -> None:
         f"ok      control plane Berth in eu-west-1 is UPDATE_COMPLETE, version {OURS}",
         f"ok      api           {API_URL} answers",
         "ok      operations    none is past its deadline",
+        "ok      rollouts      none has lost its execution",
         "ok      tenants       none has failed",
         "ok      reconciler    ran 0 s ago",
         "ok      survey        ran 0 s ago",
@@ -75,7 +77,7 @@ def test_a_problem_is_shown_with_advice(scene: Scene) -> None:
     scene.api.queues.held[DEAD_LETTERS] = Messages(2, 0, 0)
     result = scene.berth("doctor", exits=ExitCode.ATTENTION)
     lines = result.stdout.splitlines()
-    assert lines[8:10] == [
+    assert lines[9:11] == [
         "problem dead letters  reconciliations: 2 undelivered",
         f"                      Their attributes have the reason. Fix it, then purge the queue: {DEAD_LETTERS}",
     ]
@@ -179,6 +181,15 @@ class TestControlPlane:
         verdict, detail, advice = checks(scene)["control plane"]
         assert (verdict, detail) == ("warning", f"Berth in eu-west-1 is UPDATE_COMPLETE, version {expected}")
         assert advice == f"This command line has version {OURS}: install the other version, or deploy this one."
+
+    def test_after_a_bump_and_its_deployment_the_versions_agree(
+        self, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        bumped = tmp_path / "version.txt"
+        bumped.write_text("9.8.7\n")
+        monkeypatch.setattr("orchestrator.cli.version.FILE", bumped)
+        scene.control_plane = FakeControlPlane(scene.api, version="9.8.7")
+        assert checks(scene)["control plane"] == ("ok", "Berth in eu-west-1 is UPDATE_COMPLETE, version 9.8.7", None)
 
 
 class TestEventPlane:

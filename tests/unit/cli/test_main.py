@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib import metadata
+from pathlib import Path
 
 import click
 import pytest
@@ -18,6 +18,7 @@ from orchestrator.cli.control_plane import Options
 from orchestrator.cli.errors import ControlPlaneNotFound, ExitCode
 from orchestrator.common.errors import Conflict, Throttled
 from orchestrator.reconciling.records import Kind
+from stacks.project import read_version
 from tests.unit.cli.conftest import Scene
 
 
@@ -147,15 +148,24 @@ def test_local_cannot_be_combined_with_options_for_aws(scene: Scene, other: list
 
 def test_version(scene: Scene) -> None:
     result = scene.berth("--version")
-    assert (result.exit_code, result.stdout) == (ExitCode.OK, f"berth {metadata.version('berth')}\n")
+    assert (result.exit_code, result.stdout) == (ExitCode.OK, f"berth {read_version()}\n")
+
+
+def test_after_a_bump_the_version_is_the_new_one_without_another_installation(
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bumped = tmp_path / "version.txt"
+    bumped.write_text("9.8.7\n")
+    monkeypatch.setattr("orchestrator.cli.version.FILE", bumped)
+    assert scene.berth("--version").stdout == "berth 9.8.7\n"
 
 
 def test_help_lists_commands_examples_and_exit_codes_within_80_columns(scene: Scene) -> None:
     result = scene.berth("--help", exits=ExitCode.OK)
     # Typer also prints colours when it detects a CI server.
     lines = [line.strip() for line in Text.from_ansi(result.stdout).plain.splitlines()]
-    commands = ["create", "get-queue", "upgrade", "pin", "retry", "delete", "tenant", "tenants", "releases", "rollout"]
-    commands += ["doctor", "reconcile"]
+    commands = ["create", "get-queue", "upgrade", "label", "pin", "retry", "delete", "tenant", "tenants", "releases"]
+    commands += ["rollout", "doctor", "reconcile"]
     shown = [line.split()[1] for line in lines if line.startswith("│ ") and line.split()[1] in commands]
     assert shown == commands
     for command in commands:
@@ -170,11 +180,12 @@ def test_help_lists_commands_examples_and_exit_codes_within_80_columns(scene: Sc
     [
         ("create", ["--version", "Create the tenant", "--unpin", "--label", "--wait", "--timeout"]),
         ("upgrade", ["--to", "--allow-downgrade", "--allow-replacement", "--wait", "--timeout"]),
-        ("retry", ["--wait", "--timeout"]),
+        ("retry", ["--state", "--label", "--yes", "--wait", "--timeout"]),
+        ("label", ["TENANT", "NAME=VALUE", "--reason"]),
         ("delete", ["--drain", "--force", "--yes", "--wait", "--timeout"]),
         ("get-queue", ["--wait", "--timeout", "--credentials"]),
         ("tenant", []),
-        ("tenants", ["--state", "UPDATE_FAILED", "--version", "--limit", "--all", "--cursor"]),
+        ("tenants", ["--state", "UPDATE_FAILED", "--version", "--label", "--pinned", "--output", "--limit", "--all"]),
         ("releases", ["VERSION"]),
         ("pin", ["TENANT", "VERSION"]),
         ("unpin", ["TENANT"]),
@@ -184,10 +195,12 @@ def test_help_lists_commands_examples_and_exit_codes_within_80_columns(scene: Sc
         ("rollout start", ["--undo", "--allow-replacement", "--yes", "--no-watch", "rollout start --approval"]),
         ("rollout status", ["ROLLOUT"]),
         ("rollout watch", ["ROLLOUT", "exit code is 0"]),
-        ("rollout pause", ["ROLLOUT", "not a dry run"]),
-        ("rollout resume", ["ROLLOUT", "not a dry run"]),
-        ("rollout abort", ["ROLLOUT", "not a dry run", "--yes"]),
-        ("rollout approve", ["ROLLOUT", "not a dry run"]),
+        ("rollout pause", ["ROLLOUT", "Dry runs must be named"]),
+        ("rollout resume", ["ROLLOUT", "Dry runs must be named"]),
+        ("rollout abort", ["ROLLOUT", "Dry runs must be named", "--yes"]),
+        ("rollout approve", ["ROLLOUT", "Dry runs must be named"]),
+        ("rollout promote", ["ROLLOUT", "--stage", "alarm"]),
+        ("rollout change", ["ROLLOUT", "--concurrency", "--tolerate", "--bake"]),
         ("rollout retry", ["ROLLOUT", "--watch"]),
         ("rollout list", ["--limit"]),
     ],
@@ -208,7 +221,8 @@ def test_the_help_says_which_options_may_follow_the_command(scene: Scene) -> Non
 def test_the_help_of_rollouts_begins_with_the_first_step(scene: Scene) -> None:
     result = scene.berth("rollout", "--help")
     lines = [line.strip() for line in Text.from_ansi(result.stdout).plain.splitlines()]
-    commands = ["plan", "start", "status", "watch", "pause", "resume", "abort", "approve", "retry", "list"]
+    commands = ["plan", "start", "status", "watch", "pause", "resume", "abort", "approve", "promote", "change"]
+    commands += ["retry", "list"]
     assert [line.split()[1] for line in lines if line.startswith("│ ") and "--help" not in line] == commands
     assert "From start to end" in lines
 

@@ -67,7 +67,14 @@ class TestCreate:
         metadata = scene.api.table.metadata(ACME)
         assert (metadata.pinned_version, metadata.labels) == ("0.1.0", {"team": "blue"})
         result = scene.berth("create", "acme", "--unpin", "--json")
-        assert json.loads(result.stdout)["status"] == "UNCHANGED"
+        assert json.loads(result.stdout) == {
+            "tenantId": "acme",
+            "status": "CHANGED",
+            "detail": "Tenant acme exists, at version 0.1.0. It is no longer pinned.",
+            "before": {"labels": {"team": "blue"}, "pinnedVersion": "0.1.0"},
+            "after": {"labels": {"team": "blue"}, "pinnedVersion": None},
+        }
+        assert json.loads(scene.berth("create", "acme", "--unpin", "--json").stdout)["status"] == "UNCHANGED"
         metadata = scene.api.table.metadata(ACME)
         assert (metadata.pinned_version, metadata.labels) == (None, {"team": "blue"})
 
@@ -76,7 +83,7 @@ class TestCreate:
         [
             (["--version", "0.2.0"], "It is now pinned to version 0.2.0. Update it: berth upgrade acme"),
             (["--version", "0.1.0"], "It is now pinned to that version."),
-            (["--unpin"], "It is no longer pinned."),
+            (["--unpin"], "Its labels and its pin are as requested."),
             (["--label", "team=blue"], "Its labels are recorded."),
             (["--label", "a=b", "--unpin"], "Its labels are recorded. It is no longer pinned."),
         ],
@@ -143,7 +150,7 @@ class TestUpgrade:
         result = scene.berth("upgrade", "acme", "--to", "0.1.0", "--json", exits=ExitCode.REFUSED)
         first, *advice = result.stderr.splitlines()
         assert first.startswith("Error: Tenant acme is at version 0.2.0, and 0.1.0 is older")
-        assert advice == ["Allow the downgrade: --allow-downgrade"]
+        assert advice == ["Allow the downgrade: berth upgrade acme --to VERSION --allow-downgrade"]
         assert json.loads(result.stdout)["type"] == "urn:berth:problem:downgrade"
 
     def test_a_pinned_tenant_is_not_moved(self, scene: Scene) -> None:
@@ -195,7 +202,7 @@ class TestPin:
         scene.api.clock.advance(timedelta(seconds=1))
         scene.berth("pin", "acme", "0.1.0")
         result = scene.berth("unpin", "acme", "--json", exits=ExitCode.OK)
-        assert json.loads(result.stdout)["status"] == "UNCHANGED"
+        assert json.loads(result.stdout)["status"] == "CHANGED"
         assert scene.api.asked[-1] == "DELETE /tenants/acme/pin"
         assert scene.api.table.metadata(ACME).pinned_version is None
 
@@ -281,7 +288,7 @@ class TestDelete:
             "Error: Tenant acme still has messages, so nothing was deleted.",
             "  inbound queue: 3 visible, 1 in flight, 0 delayed",
             "  dead-letter queue: 2 visible, 0 in flight, 0 delayed",
-            "Receive the messages, or wait until they have been received: --drain SECONDS",
+            "Receive the messages, or wait until they are received: berth delete acme --drain SECONDS",
             "Or delete them with the tenant: berth delete acme --force",
         ]
         assert json.loads(result.stdout)["messages"]["inbound queue"] == {"visible": 3, "inFlight": 1, "delayed": 0}
@@ -317,7 +324,7 @@ class TestDelete:
             "Error: Tenant acme still has messages and events, so nothing was deleted.",
             "  inbound queue: 3 visible, 1 in flight, 0 delayed",
             "  inbox of events: at least 100",
-            "Receive the messages, or wait until they have been received: --drain SECONDS",
+            "Receive the messages, or wait until they are received: berth delete acme --drain SECONDS",
             "Acknowledge the events: berth inbox acme, then berth inbox ack acme EVENT_ID...",
             "Or delete them with the tenant: berth delete acme --force",
         ]
@@ -337,11 +344,16 @@ class TestDelete:
     def test_the_help_has_the_maximum_drain(self, scene: Scene) -> None:
         assert "at most 1200" in " ".join(scene.berth("delete", "--help").stdout.replace("│", " ").split())
 
-    def test_force_without_a_terminal_needs_no_confirmation(self, scene: Scene) -> None:
+    def test_force_without_a_terminal_needs_yes(self, scene: Scene) -> None:
         scene.has()
         scene.api.queues.held = {QUEUE.url: Messages(3, 0, 0)}
-        result = scene.berth("delete", "acme", "--force", exits=ExitCode.OK)
-        assert "Type the tenant's id" not in result.output
+        result = scene.berth("delete", "acme", "--force", exits=ExitCode.BAD_USAGE)
+        assert result.stderr == (
+            "Error: This deletes tenant acme and every message in its queue, and its events. Without a terminal, this "
+            "has to be confirmed by --yes. Nothing was done.\n"
+        )
+        assert scene.connected_to == []
+        scene.berth("delete", "acme", "--force", "--yes", exits=ExitCode.OK)
         assert started(scene)[3] == Request(by=ADA, force=True)
 
     def test_force_is_confirmed_by_typing_the_tenants_id(self, scene: Scene) -> None:
@@ -349,7 +361,8 @@ class TestDelete:
         scene.typed = "acme\n"
         result = scene.berth("delete", "acme", "--force", exits=ExitCode.OK)
         assert result.stderr.startswith(
-            "This deletes tenant acme and every message in its queue, and its events. Type the tenant's id"
+            "Control plane Berth in eu-west-1, account 111122223333. This deletes tenant acme and every message in its "
+            "queue, and its events. Type the tenant's id to continue:"
         )
         assert started(scene)[3] == Request(by=ADA, force=True)
 
@@ -357,9 +370,9 @@ class TestDelete:
     def test_without_confirmation_of_force_nothing_is_changed(self, scene: Scene, typed: str) -> None:
         scene.typed = typed
         result = scene.berth("delete", "acme", "--force", "--json", exits=ExitCode.REFUSED)
-        assert result.stderr.endswith("Error: That is not the tenant's id. Nothing was changed.\n")
+        assert result.stderr.endswith("Error: That is not the tenant's id, so nothing was done.\n")
         assert json.loads(result.stdout)["exitCode"] == ExitCode.REFUSED
-        assert scene.connected_to == []
+        assert scene.api.asked == []
 
     def test_yes_skips_the_confirmation(self, scene: Scene) -> None:
         scene.has()

@@ -10,7 +10,8 @@ import pytest
 
 from orchestrator.cli.errors import ExitCode
 from orchestrator.client.transport import ApiAnswer
-from orchestrator.reconciling.records import Coverage, Finding, Kind, ReconciliationStatus, Remedy, counted
+from orchestrator.reconciling.records import Coverage, Finding, Kind, ReconciliationStatus, Remedy
+from tests.fakes.reconciling import counted
 from tests.unit.cli.conftest import Scene
 
 DONE, INCOMPLETE, RUNNING = (
@@ -309,7 +310,7 @@ class TestTrouble:
     def test_a_reconciliation_that_has_died(self, scene: Scene) -> None:
         scene.meanwhile = [partial(scene.api.reconciliation_is_now, status=RUNNING)]
         result = scene.berth("reconcile", exits=ExitCode.ATTENTION)
-        assert sum(scene.pauses) == timedelta(minutes=20).total_seconds() + 2
+        assert sum(scene.pauses) == timedelta(minutes=25).total_seconds() + 2
         name = scene.api.last_reconciliation.id
         assert result.stderr.splitlines()[-3:] == [
             f"Error: Reconciliation {name} has made no progress since 2026-11-16 12:00:00 UTC: its function has died.",
@@ -328,10 +329,10 @@ class TestTrouble:
             scene.api.clock.advance(timedelta(seconds=2))
             scene.api.reconciliation_is_now(status=RUNNING)
 
-        scene.meanwhile = [moves] * 700
+        scene.meanwhile = [moves] * 800
         comes_to(scene)
         assert scene.berth("reconcile").exit_code == ExitCode.OK
-        assert sum(scene.pauses) > timedelta(minutes=20).total_seconds()
+        assert sum(scene.pauses) > timedelta(minutes=25).total_seconds()
 
     def test_polls_respect_retry_after(self, scene: Scene) -> None:
         scene.meanwhile = [

@@ -58,7 +58,7 @@ class TestTheSameOptions:
         fleet.berth("rollout", "plan", "--no-wait", *[each for each in arguments if each != "--yes"])
         planned = fleet.api.newest.spec
         fleet.api.is_now(status=RolloutStatus.SUCCEEDED)
-        assert fleet.berth(*advised(fleet, "Start it")).exit_code == ExitCode.OK
+        assert fleet.berth(*advised(fleet, "Start it"), "--yes").exit_code == ExitCode.OK
         assert fleet.api.newest.spec == replace(planned, dry_run=False, sample=None)
 
     def test_what_is_left_after_an_abort_is_asked_for_in_the_same_way(self, fleet: Scene, arguments: list[str]) -> None:
@@ -67,7 +67,7 @@ class TestTheSameOptions:
         fleet.berth("rollout", "start", *arguments)
         first = fleet.api.newest
         fleet.api.is_now(status=RolloutStatus.ABORTED)
-        assert fleet.berth(*advised(fleet, "Move the remaining tenants")).exit_code == ExitCode.OK
+        assert fleet.berth(*advised(fleet, "Move the remaining tenants"), "--yes").exit_code == ExitCode.OK
         assert fleet.api.newest.id != first.id
         assert fleet.api.newest.spec == first.spec
 

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from orchestrator.cli.errors import ExitCode
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.rollouts.records import Result, RolloutStatus, StageStatus
+from orchestrator.rollouts.records import Result, RolloutStatus, Stage, StageStatus
 from orchestrator.tenants.records import RootCause, UnreadableEntry
 from tests.fakes import NOON, QUEUE_TABOO, execution_arn
 from tests.unit.cli.conftest import Scene
+from tests.unit.cli.fake_api import ADA
 
 TENANTS = [TenantId.parse(f"t{number}") for number in range(10)]
+MORE = TenantId.parse("more")
 ORDERS = ["pause", "resume", "abort", "approve"]
+
+
+def confirmed(verb: str) -> list[str]:
+    """The option that an order needs without a terminal."""
+    return ["--yes"] if verb == "abort" else []
+
+
 NAMED = {"approve": ["--stage", "2"]}
 """The options that avoid a lookup."""
 
@@ -42,6 +52,21 @@ def older(underway: Scene) -> str:
     underway.berth("rollout", "plan", "--no-wait")
     underway.api.asked.clear()
     return older
+
+
+def another(scene: Scene) -> str:
+    """Start a rollout of one more tenant, and return the rollout's id."""
+    scene.has(MORE)
+    scene.api.clock.advance(NOON + timedelta(minutes=1) - scene.api.clock.now())
+    scene.berth("rollout", "start", "--tenant", MORE.value)
+    scene.api.asked.clear()
+    return scene.api.newest.id
+
+
+def stage_of(scene: Scene, number: int) -> Stage:
+    stage = scene.api.ledger.stage(scene.api.newest.id, number)
+    assert stage is not None
+    return stage
 
 
 class TestStatus:
@@ -111,7 +136,7 @@ class TestStatus:
             (RolloutStatus.ABORTING, ["watch"]),
             (RolloutStatus.SUCCEEDED, ["start"]),
             (RolloutStatus.FAILED, ["retry", "start"]),
-            (RolloutStatus.HALTED, ["resume", "retry", "start"]),
+            (RolloutStatus.HALTED, ["resume", "retry", "start", "abort"]),
             (RolloutStatus.ABORTED, ["retry", "start", "start"]),
         ],
     )
@@ -189,15 +214,52 @@ class TestStatus:
 
 class TestOrders:
     @pytest.mark.parametrize("verb", ORDERS)
-    def test_orders_go_to_the_newest_that_is_not_a_dry_run(self, underway: Scene, older: str, verb: str) -> None:
-        underway.berth("rollout", verb, *NAMED.get(verb, []))
-        assert underway.api.asked == ["GET /rollouts?limit=20", f"POST /rollouts/{older}/{verb}"]
+    def test_orders_go_to_the_only_rollout_and_never_to_a_dry_run(self, underway: Scene, older: str, verb: str) -> None:
+        underway.berth("rollout", verb, *confirmed(verb), *NAMED.get(verb, []))
+        assert underway.api.asked == ["GET /rollouts?open=true", f"POST /rollouts/{older}/{verb}"]
+
+    @pytest.mark.parametrize("verb", ["pause", "abort"])
+    def test_several_rollouts_can_be_meant(self, underway: Scene, verb: str) -> None:
+        first = underway.api.newest.id
+        second = another(underway)
+        result = underway.berth("rollout", verb, *confirmed(verb), exits=ExitCode.REFUSED)
+        assert result.stderr.splitlines() == [
+            "Error: There are 2 rollouts that this can be meant for. Name one of them.",
+            f"berth rollout {verb} {second}   (PENDING, to 0.2.0, 0 of 1 tenant moved, started 2026-11-16 12:01:00 UTC "
+            "by ada)",
+            f"berth rollout {verb} {first}   (RUNNING stage 2 of 3, to 0.2.0, 1 of 10 tenants moved, started "
+            "2026-11-16 12:00:00 UTC by ada)",
+        ]
+        assert [each for each in underway.api.asked if each.endswith(f"/{verb}")] == []
+
+    def test_an_order_goes_to_the_rollout_that_it_can_change(self, underway: Scene) -> None:
+        first = underway.api.newest.id
+        second = another(underway)
+        underway.berth("rollout", "pause", second)
+        assert underway.berth("rollout", "pause").stdout.startswith(f"Rollout {first} is paused.")
+        assert "2 rollouts that this can be meant for" in underway.berth("rollout", "resume").stderr
+        underway.berth("rollout", "resume", first)
+        assert underway.berth("rollout", "resume").stdout == f"Rollout {second} is resumed.\n"
+
+    def test_an_approval_goes_to_the_rollout_whose_stage_awaits_it(self, underway: Scene) -> None:
+        first = underway.api.newest.id
+        underway.api.is_now(current_stage=3)
+        underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
+        another(underway)
+        result = underway.berth("rollout", "approve", "--stage", "3", exits=ExitCode.OK)
+        assert result.stdout == f"Rollout {first}: stage 3 is approved. It starts now.\n"
+
+    @pytest.mark.parametrize("verb", ["pause", "resume", "abort", "approve"])
+    def test_no_rollout_can_be_meant(self, underway: Scene, verb: str) -> None:
+        underway.api.is_now(status=RolloutStatus.SUCCEEDED)
+        result = underway.berth("rollout", verb, *confirmed(verb), exits=ExitCode.GONE)
+        assert result.stderr.startswith(f"Error: There is no rollout to {verb}: none is running, paused or halted.")
 
     @pytest.mark.usefixtures("older")
     @pytest.mark.parametrize("verb", ORDERS)
     def test_orders_go_to_the_named_rollout(self, underway: Scene, verb: str) -> None:
         named = underway.api.newest.id
-        underway.berth("rollout", verb, named, *NAMED.get(verb, []))
+        underway.berth("rollout", verb, *confirmed(verb), named, *NAMED.get(verb, []))
         assert underway.api.asked == [f"POST /rollouts/{named}/{verb}"]
 
     @pytest.mark.parametrize("verb", ORDERS)
@@ -205,7 +267,7 @@ class TestOrders:
         scene.has()
         scene.berth("rollout", "plan", "--no-wait")
         result = scene.berth("rollout", verb, exits=ExitCode.GONE)
-        assert result.stderr.startswith("Error: There are no rollouts yet, except for dry runs.")
+        assert result.stderr.startswith(f"Error: There is no rollout to {verb}: ")
 
     def test_many_dry_runs_are_skipped(self, underway: Scene) -> None:
         older = underway.api.newest.id
@@ -236,7 +298,7 @@ class TestOrders:
 
     def test_abort(self, underway: Scene) -> None:
         name = underway.api.newest.id
-        result = underway.berth("rollout", "abort", exits=ExitCode.OK)
+        result = underway.berth("rollout", "abort", "--yes", exits=ExitCode.OK)
         assert result.stdout == f"Rollout {name} is being aborted. 2 updates are still running and will be finished.\n"
         assert result.stderr.endswith(f"berth rollout watch {name}\n")
         assert underway.api.newest.status is RolloutStatus.ABORTING
@@ -244,14 +306,21 @@ class TestOrders:
     def test_abort_a_rollout_without_an_execution(self, underway: Scene) -> None:
         underway.api.rollout_executions.running.clear()
         underway.api.stage_is_now(2, in_flight=0)
-        result = underway.berth("rollout", "abort")
+        result = underway.berth("rollout", "abort", "--yes")
         assert result.stdout == f"Rollout {underway.api.newest.id} is aborted.\n"
 
     def test_abort_is_confirmed_on_a_terminal(self, underway: Scene) -> None:
         underway.typed = "yes\n"
         result = underway.berth("rollout", "abort", exits=ExitCode.OK)
-        question = f"This ends rollout {underway.api.newest.id} for good. Type yes to continue:"
-        assert result.stderr.startswith(question)
+        assert result.stderr.startswith(
+            f"Control plane Berth in eu-west-1, account 111122223333. This ends rollout {underway.api.newest.id} for "
+            "good. Type yes to continue:"
+        )
+
+    def test_abort_without_a_terminal_needs_yes(self, underway: Scene) -> None:
+        result = underway.berth("rollout", "abort", exits=ExitCode.BAD_USAGE)
+        assert result.stderr.endswith("Without a terminal, this has to be confirmed by --yes. Nothing was done.\n")
+        assert underway.api.newest.status is RolloutStatus.RUNNING
 
     @pytest.mark.parametrize("typed", ["y\n", "no\n", "\n", ""])
     def test_without_confirmation_nothing_is_aborted(self, underway: Scene, typed: str) -> None:
@@ -288,7 +357,7 @@ class TestOrders:
         underway.typed = "yes\n"
         result = underway.berth("rollout", "approve", exits=ExitCode.OK)
         question = f"This starts stage 3 of rollout {underway.api.newest.id}: 4 tenants. Type yes to continue:"
-        assert result.stderr.startswith(question)
+        assert question in result.stderr
         assert "stage 3 is approved" in result.stdout
 
     def test_without_confirmation_nothing_is_approved(self, underway: Scene) -> None:
@@ -334,36 +403,45 @@ class TestOrders:
         result = underway.berth("rollout", "approve", "--stage", "2", exits=ExitCode.REFUSED)
         assert result.stderr.endswith(f"berth rollout status {underway.api.newest.id}\n")
 
+    def test_abort_closes_a_halted_rollout(self, underway: Scene) -> None:
+        underway.api.is_now(status=RolloutStatus.HALTED, reason="An alarm went off.")
+        result = underway.berth("rollout", "abort", "--yes", "--reason", "The release is bad.", exits=ExitCode.OK)
+        assert result.stdout.startswith(f"Rollout {underway.api.newest.id} is aborted.")
+        reason = underway.api.newest.reason
+        assert reason == f"Closed by {ADA}: The release is bad. An alarm went off."
+        assert underway.berth("rollout", "resume").exit_code == ExitCode.GONE
+
     def test_abort_an_aborted_rollout(self, underway: Scene) -> None:
         underway.api.is_now(status=RolloutStatus.ABORTED)
-        result = underway.berth("rollout", "abort", exits=ExitCode.OK)
-        assert (result.stdout, result.stderr) == (f"Rollout {underway.api.newest.id} is already aborted.\n", "")
+        name = underway.api.newest.id
+        result = underway.berth("rollout", "abort", name, "--yes", exits=ExitCode.OK)
+        assert (result.stdout, result.stderr) == (f"Rollout {name} is already aborted.\n", "")
 
     @pytest.mark.parametrize("command", [["delete"], ["rollout", "abort"], ["rollout", "start"]], ids=" ".join)
-    def test_the_help_says_when_there_is_no_confirmation(self, scene: Scene, command: list[str]) -> None:
+    def test_the_help_says_when_the_confirmation_is_an_option(self, scene: Scene, command: list[str]) -> None:
         output = " ".join(scene.berth(*command, "--help").stdout.replace("│", " ").split())
-        assert "Without a terminal there is no question." in output
+        assert "Required without a terminal, where nobody can be asked." in output
 
     @pytest.mark.parametrize("verb", ["pause", "resume", "abort"])
     def test_an_ended_rollout_is_not_changed(self, underway: Scene, verb: str) -> None:
         underway.api.is_now(status=RolloutStatus.SUCCEEDED)
-        result = underway.berth("rollout", verb, exits=ExitCode.REFUSED)
+        result = underway.berth("rollout", verb, underway.api.newest.id, *confirmed(verb), exits=ExitCode.REFUSED)
         assert result.stderr.splitlines()[1].endswith(f"berth rollout status {underway.api.newest.id}")
 
     @pytest.mark.parametrize("verb", ["pause", "resume", "abort", "retry"])
     def test_an_unknown_rollout(self, scene: Scene, verb: str) -> None:
-        assert scene.berth("rollout", verb, "20261116-120000-0a1b").exit_code == ExitCode.GONE
+        assert scene.berth("rollout", verb, *confirmed(verb), "20261116-120000-0a1b").exit_code == ExitCode.GONE
 
     @pytest.mark.parametrize(("verb", "status"), [("pause", "PAUSED"), ("abort", "ABORTING")])
     def test_json_is_the_apis_response(self, underway: Scene, verb: str, status: str) -> None:
-        output = json.loads(underway.berth("rollout", verb, "--json").stdout)
+        output = json.loads(underway.berth("rollout", verb, *confirmed(verb), "--json").stdout)
         assert (output["rolloutId"], output["status"]) == (underway.api.newest.id, status)
 
     @pytest.mark.parametrize("verb", ["pause", "resume", "abort"])
     def test_the_reason_is_sent(self, underway: Scene, verb: str) -> None:
         if verb == "resume":
             underway.berth("rollout", "pause")
-        underway.berth("rollout", verb, "--reason", "Ticket 4711")
+        underway.berth("rollout", verb, *confirmed(verb), "--reason", "Ticket 4711")
         assert {"reason": "Ticket 4711"} in underway.api.sent
         shown = underway.berth("rollout", "status").stdout
         (row,) = [line for line in shown.splitlines() if f" {verb.upper()} " in line]
@@ -380,7 +458,107 @@ class TestOrders:
         assert "APPROVE stage 3 ada      Looks good" in underway.berth("rollout", "status").stdout
 
 
+class TestPromote:
+    def bakes(self, scene: Scene, seconds: int = 300) -> str:
+        spec = replace(stage_of(scene, 2).spec, bake_seconds=seconds)
+        until = scene.api.clock.now() + timedelta(seconds=seconds)
+        scene.api.stage_is_now(2, status=StageStatus.BAKING, baked_until=until, spec=spec)
+        return scene.api.newest.id
+
+    @pytest.mark.parametrize(("seconds", "within"), [(300, "15 s"), (24 * 3600, "12 min")])
+    def test_the_rest_of_a_bake_is_skipped(self, underway: Scene, seconds: int, within: str) -> None:
+        name = self.bakes(underway, seconds)
+        result = underway.berth("rollout", "promote", "--stage", "2", "--reason", "All is well.", exits=ExitCode.OK)
+        assert result.stdout == (
+            f"Rollout {name}: the wait of stage 2 is over. The rollout continues within {within}.\n"
+        )
+        assert "PROMOTE stage 2 ada      All is well." in underway.berth("rollout", "status").stdout
+
+    def test_the_status_says_how_to_skip_the_bake(self, underway: Scene) -> None:
+        name = self.bakes(underway)
+        assert f"berth rollout promote {name} --stage 2\n" in underway.berth("rollout", "status").stderr
+
+    def test_a_stage_that_awaits_approval_starts(self, underway: Scene) -> None:
+        underway.api.is_now(current_stage=3)
+        underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
+        underway.typed = "yes\n"
+        result = underway.berth("rollout", "promote", exits=ExitCode.OK)
+        assert "This ends the wait of stage 3 of rollout" in result.stderr
+        assert result.stdout.endswith("the wait of stage 3 is over. It starts now.\n")
+
+    def test_without_a_terminal_the_stage_must_be_named(self, underway: Scene) -> None:
+        name = self.bakes(underway)
+        result = underway.berth("rollout", "promote", exits=ExitCode.BAD_USAGE)
+        assert result.stderr.endswith(f"Name the stage: berth rollout promote {name} --stage 2\n")
+
+    def test_a_stage_that_does_not_wait_is_not_promoted(self, underway: Scene) -> None:
+        result = underway.berth("rollout", "promote", "--stage", "3", exits=ExitCode.REFUSED)
+        assert "stage 3 neither bakes nor awaits approval" in result.stderr
+        assert "no stage bakes or awaits approval" in underway.berth("rollout", "promote").stderr
+
+    def test_a_paused_rollout_waits_for_the_resume(self, underway: Scene) -> None:
+        self.bakes(underway)
+        underway.berth("rollout", "pause")
+        result = underway.berth("rollout", "promote", "--stage", "2", exits=ExitCode.OK)
+        assert result.stdout.endswith("The rollout continues when it is resumed.\n")
+
+
+class TestChange:
+    def test_the_pace_is_changed_and_shown_in_the_history(self, underway: Scene) -> None:
+        name = underway.api.newest.id
+        result = underway.berth("rollout", "change", "--concurrency", "7", "--tolerate", "4", exits=ExitCode.OK)
+        assert result.stdout == f"Rollout {name}: the pace of the stages that are left is changed.\n"
+        assert [stage_of(underway, number).spec.max_concurrency for number in (1, 2, 3)] == [50, 7, 7]
+        assert "CHANGE ada      at once: 7, may fail: 4" in underway.berth("rollout", "status").stdout
+
+    def test_the_control_planes_maximum_stays(self, underway: Scene) -> None:
+        result = underway.berth("rollout", "change", "--concurrency", "51", exits=ExitCode.BAD_USAGE)
+        assert "at most 50 tenants at once" in result.stderr
+
+    def test_nothing_to_change(self, underway: Scene) -> None:
+        assert underway.berth("rollout", "change").exit_code == ExitCode.BAD_USAGE
+        result = underway.berth("rollout", "change", "--concurrency", "50", exits=ExitCode.OK)
+        assert result.stdout.endswith("the stages that are left have this pace already.\n")
+
+    def test_a_tolerance_that_is_no_share(self, underway: Scene) -> None:
+        assert underway.berth("rollout", "change", "--tolerate", "many").exit_code == ExitCode.BAD_USAGE
+
+
+class TestUndo:
+    def test_the_halted_rollout_is_undone_without_its_id_and_without_a_bake(self, underway: Scene) -> None:
+        underway.api.came_to(TENANTS[0], Result.SUCCEEDED, stage=2, from_version="0.1.0")
+        underway.api.table.plant_metadata(replace(underway.api.world.metadata_of(TENANTS[0]), version="0.2.0"))
+        underway.api.is_now(status=RolloutStatus.HALTED)
+        undone = underway.api.newest.id
+        underway.api.clock.advance(timedelta(minutes=1))
+        underway.berth("rollout", "start", "--undo", "--reason", "Bad.", exits=ExitCode.OK)
+        assert underway.api.newest.spec.undo == undone
+        assert [stage.bake_seconds for stage in underway.api.newest.spec.stages] == [0, 0, 0]
+
+    def test_no_rollout_is_halted(self, underway: Scene) -> None:
+        result = underway.berth("rollout", "start", "--undo", exits=ExitCode.GONE)
+        assert "No rollout is halted, so --undo needs the id of a rollout." in result.stderr
+
+    def test_several_rollouts_are_halted(self, underway: Scene) -> None:
+        underway.api.is_now(status=RolloutStatus.HALTED)
+        first = underway.api.newest.id
+        second = another(underway)
+        underway.api.is_now(status=RolloutStatus.HALTED)
+        result = underway.berth("rollout", "plan", "--undo", exits=ExitCode.REFUSED)
+        assert [line.split()[1] for line in result.stderr.splitlines()[1:]] == [second, first]
+
+
 class TestRetry:
+    def test_several_halted_rollouts_can_be_meant(self, underway: Scene) -> None:
+        underway.api.came_to(TENANTS[1], Result.FAILED, stage=2, cause=QUEUE_TABOO)
+        underway.api.is_now(status=RolloutStatus.HALTED)
+        first = underway.api.newest.id
+        second = another(underway)
+        underway.api.came_to(MORE, Result.FAILED, cause=QUEUE_TABOO)
+        underway.api.is_now(status=RolloutStatus.HALTED)
+        result = underway.berth("rollout", "retry", exits=ExitCode.REFUSED)
+        assert [line.split()[3] for line in result.stderr.splitlines()[1:]] == [second, first]
+
     def test_a_retry_moves_only_failed_tenants(self, underway: Scene) -> None:
         underway.api.came_to(TENANTS[1], Result.FAILED, stage=2, cause=QUEUE_TABOO)
         underway.api.is_now(status=RolloutStatus.HALTED)

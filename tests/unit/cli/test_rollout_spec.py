@@ -71,7 +71,7 @@ class TestWhatIsSent:
         self, scene: Scene, arguments: list[str], body: dict[str, object]
     ) -> None:
         scene.has()
-        scene.berth("rollout", "start", *arguments)
+        scene.berth("rollout", "start", "--yes", *arguments)
         assert sent(scene) == body
 
     def test_a_plan_is_started_with_the_options(

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from orchestrator.cli.errors import ExitCode
+from orchestrator.cli.rollout_view import doing
 from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.rollouts.records import Result, RolloutStatus
-from tests.fakes import ACME
+from orchestrator.rollouts.records import Result, RolloutStatus, StageStatus
+from tests.fakes import ACME, NOON
 from tests.unit.cli.conftest import Scene
 
 NEW = TenantId.parse("new")
@@ -65,13 +67,12 @@ class TestStart:
 
     def test_every_tenant_is_already_at_the_release(self, scene: Scene) -> None:
         scene.has(NEW, version="0.2.0")
-        result = scene.berth("rollout", "start", "--tenant", "new", "--tenant", "nobody", exits=ExitCode.OK)
+        result = scene.berth("rollout", "start", "--tenant", "new", exits=ExitCode.OK)
         assert result.stdout.splitlines() == [
-            "No tenant has to be moved (1 current, 1 unknown).",
+            "No tenant has to be moved (1 current).",
             "",
             "Skipped",
             "     1 is already at the release: new",
-            "     1 does not exist: nobody",
         ]
         assert scene.api.ledger.rollouts(limit=1) == []
 
@@ -101,7 +102,7 @@ class TestStart:
     def test_a_downgrade_must_be_allowed(self, scene: Scene) -> None:
         scene.has(version="0.2.0")
         result = scene.berth("rollout", "start", "--to", "0.1.0", exits=ExitCode.REFUSED)
-        assert result.stderr.endswith("Allow the downgrade: --allow-downgrade\n")
+        assert result.stderr.endswith("Allow the downgrade: berth rollout start --allow-downgrade\n")
 
     def test_an_interrupt_before_the_response(self, fleet: Scene) -> None:
         fleet.trouble_asleep = KeyboardInterrupt()
@@ -114,12 +115,14 @@ class TestStart:
         fleet.typed = typed
         result = fleet.berth("rollout", "start", "--allow-replacement", "--no-watch", exits=ExitCode.REFUSED)
         assert "every message in them. Type yes to continue:" in result.stderr
+        assert fleet.api.asked == []
+
+    def test_without_a_terminal_the_loss_of_messages_needs_yes(self, fleet: Scene) -> None:
+        fleet.berth("rollout", "start", "--allow-replacement", exits=ExitCode.BAD_USAGE)
         assert fleet.connected_to == []
 
-    @pytest.mark.parametrize(("typed", "arguments"), [("yes\n", []), ("", ["--yes"]), (None, [])])
-    def test_confirmation_by_prompt_option_or_without_a_terminal(
-        self, fleet: Scene, typed: str | None, arguments: list[str]
-    ) -> None:
+    @pytest.mark.parametrize(("typed", "arguments"), [("yes\n", []), ("", ["--yes"]), (None, ["--yes"])])
+    def test_confirmation_by_prompt_or_option(self, fleet: Scene, typed: str | None, arguments: list[str]) -> None:
         fleet.typed = typed
         fleet.berth("rollout", "start", "--allow-replacement", "--no-watch", *arguments, exits=ExitCode.OK)
         assert fleet.api.newest.spec.allow_replacement
@@ -148,7 +151,13 @@ class TestUndoAndRetry:
         result = scene.berth("rollout", "start", "--undo", first, exits=ExitCode.OK)
         assert f"rollout:    {scene.api.newest.id} (undoes {first})\n" in result.stdout
         assert "to:         each tenant's earlier release\n" in result.stdout
-        assert scene.berth("rollout", "list").stdout.splitlines()[1].split()[1:4] == ["PENDING", "earlier", "0/1"]
+        assert scene.berth("rollout", "list").stdout.splitlines()[1].split()[1:6] == [
+            "PENDING",
+            "earlier",
+            "0",
+            "0",
+            "1",
+        ]
 
 
 class TestList:
@@ -175,17 +184,51 @@ class TestList:
         result = three.berth("rollout", "list", exits=ExitCode.OK)
         ids = [rollout.id for rollout in three.api.ledger.rollouts(limit=3)]
         assert [line.rstrip() for line in result.stdout.splitlines()] == [
-            "Rollout              Status    Version Tenants Started (UTC)            By",
-            f"{ids[0]} PENDING   0.2.0   0/1     2026-11-16 12:04 retry   ada",
-            f"{ids[1]} HALTED    0.2.0   2/11    2026-11-16 12:03         ada",
-            f"{ids[2]} SUCCEEDED 0.2.0   11/11   2026-11-16 12:02 dry run ada",
+            "Rollout              Status    Version OK Failed Of Started (UTC)            By",
+            f"{ids[0]} PENDING   0.2.0    0      0  1 2026-11-16 12:04 retry   ada",
+            f"{ids[1]} HALTED at 0.2.0    1      1 11 2026-11-16 12:03         ada",
+            "                     stage 1",
+            f"{ids[2]} SUCCEEDED 0.2.0    0      0 11 2026-11-16 12:02 dry run ada",
         ]
         assert result.stderr == ""
-        assert three.api.asked == ["GET /rollouts?limit=20", f"GET /rollouts/{ids[0]}", f"GET /rollouts/{ids[1]}"]
+        assert three.api.asked == ["GET /rollouts?limit=20"]
+
+    @pytest.mark.parametrize(
+        ("rollout", "stage", "shown"),
+        [
+            ({"status": RolloutStatus.RUNNING}, {"status": StageStatus.RUNNING}, "RUNNING stage 2 of 3"),
+            ({"status": RolloutStatus.PAUSED}, {"status": StageStatus.RUNNING}, "PAUSED in stage 2"),
+            ({"status": RolloutStatus.HALTED}, {"status": StageStatus.RUNNING}, "HALTED at stage 2"),
+            ({"status": RolloutStatus.ABORTING}, {"status": StageStatus.RUNNING}, "ABORTING"),
+            (
+                {"status": RolloutStatus.RUNNING},
+                {"status": StageStatus.BAKING, "baked_until": NOON},
+                "BAKING until 12:00 UTC",
+            ),
+            (
+                {"status": RolloutStatus.RUNNING},
+                {"status": StageStatus.AWAITING_APPROVAL},
+                "AWAITING APPROVAL of stage 2",
+            ),
+            (
+                {"status": RolloutStatus.RUNNING},
+                {"status": StageStatus.AWAITING_APPROVAL, "approved_by": "ada"},
+                "RUNNING stage 2 of 3",
+            ),
+        ],
+    )
+    def test_the_list_says_what_a_rollout_waits_for(
+        self, fleet: Scene, rollout: dict[str, Any], stage: dict[str, Any], shown: str
+    ) -> None:
+        fleet.berth("rollout", "start")
+        fleet.api.is_now(current_stage=2, **rollout)
+        fleet.api.stage_is_now(2, **stage)
+        (brief,) = json.loads(fleet.berth("rollout", "list", "--json").stdout)["rollouts"]
+        assert doing(brief).plain == shown
 
     def test_the_limit_of_the_list(self, three: Scene) -> None:
         result = three.berth("rollout", "list", "--limit", "2")
-        assert len(result.stdout.splitlines()) == 3
+        assert len(result.stdout.splitlines()) == 4  # The second rollout has two lines.
         assert result.stderr == "There may be more. List more: --limit 10\n"
 
     def test_as_json(self, three: Scene) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.api import rollout_models
 from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.progress import REMIND_SECONDS
 from orchestrator.cli.rollout_watching import BUSY_RETRY_SECONDS
@@ -179,7 +180,9 @@ class TestTheEnd:
         done(underway, 0)()
         ends(underway, status)()
         undo = f"Move the tenants back: berth rollout start --undo {underway.api.newest.id}"
-        assert underway.berth("rollout", "watch").stderr.splitlines()[-1] == undo
+        close = f"Close it: berth rollout abort {underway.api.newest.id}"
+        last = [undo, close] if status is RolloutStatus.HALTED else [undo]
+        assert underway.berth("rollout", "watch").stderr.splitlines()[-len(last) :] == last
 
     def test_the_command_to_retry_is_shown_after_failures(self, underway: Scene, status: RolloutStatus) -> None:
         ends(underway, status)()
@@ -416,6 +419,15 @@ class TestPlan:
         assert "2 would fail" in red
         assert "2 may replace or remove InboundQueue (AWS::SQS::Queue)" in red
         assert not any("changes" in line for line in red)
+
+    def test_of_many_failures_a_plan_says_how_many_have_these_causes(
+        self, fleet: Scene, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(rollout_models, "MAX_FAILURES", 1)
+        fleet.meanwhile = [self.found(fleet, lost=True)]
+        result = fleet.berth("rollout", "plan", "--all", exits=ExitCode.FAILED)
+        assert "     2 would fail\n" in result.stdout
+        assert "Would fail (causes of 1 of 2 tenants)\n     1 berth-tenant-…" in result.stdout
 
     def test_as_json(self, fleet: Scene) -> None:
         fleet.meanwhile = [self.found(fleet, lost=True)]

@@ -9,7 +9,7 @@ import pytest
 from orchestrator.api.tenant_models import MAX_PAGE_SIZE
 from orchestrator.cli.errors import ExitCode
 from orchestrator.common.tenant_ids import TENANT_ID_MAX_LENGTH, TenantId
-from orchestrator.tenants.fleet import PAGE_SIZE
+from orchestrator.tenants.fleet import MAX_EXAMINED, PAGE_SIZE
 from orchestrator.tenants.records import TenantState
 from tests.fakes import QUEUE, some_metadata
 from tests.unit.cli.conftest import Scene
@@ -95,9 +95,91 @@ def test_filtered(scene: Scene, filters: list[str], expected: list[str]) -> None
     assert listed(scene.berth("tenants", *filters, "--json").stdout) == expected
 
 
+def labelled(scene: Scene) -> None:
+    scene.has()
+    scene.has(TenantId("carol"), version="0.2.0")
+    scene.berth("label", "acme", "plan=gold", "team=blue", exits=ExitCode.OK)
+    scene.berth("label", "carol", "plan=free", exits=ExitCode.OK)
+    scene.berth("pin", "carol", "0.2.0", exits=ExitCode.OK)
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        (["--label", "plan=gold"], ["acme"]),
+        (["--label", "plan=gold", "--label", "team=blue"], ["acme"]),
+        (["--label", "plan=free", "--label", "team=blue"], []),
+        (["--pinned"], ["carol"]),
+        (["--not-pinned"], ["acme"]),
+        (["--not-pinned", "--label", "plan=free"], []),
+        (["--state", "FAILED", "--label", "plan=free"], []),
+    ],
+    ids=" ".join,
+)
+def test_filtered_by_label_and_pin(scene: Scene, filters: list[str], expected: list[str]) -> None:
+    labelled(scene)
+    result = scene.berth("tenants", *filters, "--json", exits=ExitCode.OK)
+    assert listed(result.stdout) == expected
+
+
+@pytest.mark.parametrize(
+    ("filters", "message"),
+    [
+        (["--label", "tier=gold"], "No tenant has a label tier. Labels in use: plan, team."),
+        (["--label", "plan=glod"], "No tenant has the label plan=glod. Values of plan: free, gold."),
+        (["--state", "FAILED", "--label", "tier=x"], "No tenant has a label tier. Labels in use: plan, team."),
+        (["--version", "9.9.9"], "There is no version 9.9.9. Versions: 0.1.0, 0.2.0."),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_filter_that_names_what_does_not_exist_is_refused_with_what_does(
+    scene: Scene, filters: list[str], message: str
+) -> None:
+    labelled(scene)
+    result = scene.berth("tenants", *filters, exits=ExitCode.BAD_USAGE)
+    assert (result.stdout, result.stderr) == ("", f"Error: {message}\n")
+
+
+def test_pins_and_labels_are_shown_if_there_are_any(scene: Scene) -> None:
+    labelled(scene)
+    lines = [line.rstrip() for line in scene.berth("tenants").stdout.splitlines()]
+    assert lines[:3] == [
+        "Tenant State Version Pin   Updated (UTC)    Labels",
+        "acme   READY 0.1.0         2026-11-16 12:00 plan=gold, team=blue",
+        "carol  READY 0.2.0   0.2.0 2026-11-16 12:00 plan=free",
+    ]
+
+
+def test_a_wide_list_has_one_line_per_tenant(scene: Scene) -> None:
+    labelled(scene)
+    lines = [line.rstrip() for line in scene.berth("tenants", "-o", "wide").stdout.splitlines()]
+    assert lines[0] == "Tenant State Version Pin   Updated (UTC)    Labels               Queue"
+    assert lines[1].startswith("acme   READY 0.1.0")
+    assert lines[1].endswith(QUEUE.url)
+    assert len(lines[1]) > 80
+
+
+def test_a_list_of_names(scene: Scene) -> None:
+    labelled(scene)
+    assert scene.berth("tenants", "-o", "name").stdout == "acme\ncarol\n"
+
+
+def test_a_list_as_json_by_either_option(scene: Scene) -> None:
+    labelled(scene)
+    assert scene.berth("tenants", "-o", "JSON").stdout == scene.berth("tenants", "--json").stdout
+
+
+def test_short_pages_of_a_filtered_list_are_followed_to_the_end(scene: Scene) -> None:
+    names = fleet(scene, MAX_EXAMINED + 5)
+    last = TenantId(names[-1])
+    scene.api.table.plant_metadata(some_metadata(tenant=last, labels={"plan": "gold"}))
+    assert listed(scene.berth("tenants", "--label", "plan=gold", "--json").stdout) == [names[-1]]
+    assert len(scene.api.asked) == 2
+
+
 def test_a_filter_without_matches(scene: Scene) -> None:
     scene.has()
-    result = scene.berth("tenants", "--version", "9.9.9", exits=ExitCode.OK)
+    result = scene.berth("tenants", "--version", "0.2.0", exits=ExitCode.OK)
     assert result.stdout == "No tenant matches. See all tenants: berth tenants\n"
 
 
@@ -148,7 +230,18 @@ def test_an_invalid_cursor(scene: Scene) -> None:
     assert result.stderr.startswith("Error: The cursor was not returned")
 
 
-@pytest.mark.parametrize("arguments", [["--limit", "0"], ["--all", "--limit", "5"], ["--state", "HAPPY"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--limit", "0"],
+        ["--all", "--limit", "5"],
+        ["--state", "HAPPY"],
+        ["--label", "plan"],
+        ["-o", "yaml"],
+        ["-o", "wide", "--json"],
+    ],
+    ids=" ".join,
+)
 def test_bad_usage(scene: Scene, arguments: list[str]) -> None:
     assert scene.berth("tenants", *arguments).exit_code == ExitCode.BAD_USAGE
     assert scene.connected_to == []

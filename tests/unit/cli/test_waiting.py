@@ -106,8 +106,9 @@ def test_a_failure_as_json(scene: Scene) -> None:
     scene.meanwhile = [scene.api.begin, scene.api.fail]
     result = scene.berth("delete", "acme", "--wait", "--json", exits=ExitCode.FAILED)
     shown = json.loads(result.stdout)
-    assert (shown["exitCode"], shown["tenantId"], shown["operation"]) == (ExitCode.FAILED, "acme", "DELETE")
-    assert (shown["status"], shown["rootCause"]) == ("Failure", CAUSE)
+    record = shown["record"]
+    assert (shown["exitCode"], record["tenantId"], record["operation"]) == (ExitCode.FAILED, "acme", "DELETE")
+    assert (record["status"], record["rootCause"]) == ("Failure", CAUSE)
     assert shown["detail"].startswith("DELETE of tenant acme failed: InboundQueue")
 
 
@@ -124,7 +125,7 @@ def test_the_started_attempt_is_waited_for_even_if_another_follows_at_once(scene
 
     scene.meanwhile = [scene.api.begin, fail_and_try_again]
     result = scene.berth("retry", "acme", "--wait", "--json", exits=ExitCode.FAILED)
-    assert json.loads(result.stdout)["attempt"] == 2
+    assert json.loads(result.stdout)["record"]["attempt"] == 2
 
 
 class TestBusy:

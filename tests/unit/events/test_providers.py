@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.events.accepting import EVENT_TYPE_PATTERN
 from orchestrator.events.challenges import MAX_CHALLENGE_CHARACTERS, challenge_in
+from orchestrator.events.event_types import EVENT_TYPE_PATTERN
 from orchestrator.events.incoming import Incoming
 from orchestrator.events.providers import Announcement, announced, usable_type
 from orchestrator.events.records import Provider, Source, SourceStatus, TenantEpoch

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.local.emulator import Emulator
 from orchestrator.local.errors import LocalError
 from orchestrator.local.home import Home
 
@@ -115,3 +116,13 @@ def test_in_another_users_home_nothing_is_running_and_nothing_can_be_started(
     assert Home(tmp_path).record() is None
     with pytest.raises(LocalError, match=r"belongs to another user.*BERTH_LOCAL_HOME"):
         Home(tmp_path).take_lock()
+
+
+def test_a_home_with_state_and_without_an_emulator_is_stopped(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    assert not Emulator.is_stopped(tmp_path)
+    home.lay_out_state()
+    home.save_state()
+    assert Emulator.is_stopped(tmp_path)
+    home.forget_state()
+    assert not Emulator.is_stopped(tmp_path)

@@ -1,4 +1,4 @@
-"""`make up` ends with the commands to try next."""
+"""`make up` ends with the commands to try next, and `make status` says where the APIs are."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ from rich.console import Console
 from orchestrator.local import __main__ as local
 
 EMULATOR = SimpleNamespace(
-    endpoint="http://127.0.0.1:4566", has_crashed=lambda: False, start=lambda: None, log="a log", is_up=lambda: True
+    endpoint="http://127.0.0.1:4566",
+    has_crashed=lambda: False,
+    start=lambda: None,
+    log="a log",
+    is_up=lambda: True,
+    api_url=lambda deployed: f"http://{deployed}.execute-api.localhost:4566",
 )
 
 
@@ -33,3 +38,16 @@ def test_without_the_event_plane_it_is_not(monkeypatch: pytest.MonkeyPatch) -> N
     text = printed(monkeypatch, events="false")
     assert "berth get-queue acme" in text
     assert "events settings" not in text
+
+
+def test_the_status_names_the_address_of_each_api(monkeypatch: pytest.MonkeyPatch) -> None:
+    console: Any = Console(width=200, record=True, file=io.StringIO())
+    monkeypatch.setattr(local, "Emulator", SimpleNamespace(running=lambda: EMULATOR))
+    monkeypatch.setattr(local, "is_deployed", lambda *_: True)
+    monkeypatch.setattr(local, "outputs", lambda *_: {"ApiUrl": "abc"})
+    monkeypatch.setattr(local, "events_outputs", lambda *_: {"EventsApiUrl": "def"})
+    local.status(console)
+    assert console.export_text().splitlines()[1:3] == [
+        "BERTH_API_URL is http://abc.execute-api.localhost:4566",
+        "BERTH_EVENTS_API_URL is http://def.execute-api.localhost:4566",
+    ]

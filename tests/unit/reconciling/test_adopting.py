@@ -14,7 +14,7 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.control import SCHEDULES
 from orchestrator.reconciling.health import Check, Verdict
 from orchestrator.reconciling.ports import Adopted, UnlistedPage, UnlistedTenant
-from orchestrator.reconciling.reconciler import READ_UNITS_PER_SECOND, SCAN_EVERY
+from orchestrator.reconciling.progress import READ_UNITS_PER_SECOND
 from orchestrator.reconciling.records import (
     MAX_FINDINGS,
     SURVEY,
@@ -25,6 +25,7 @@ from orchestrator.reconciling.records import (
     Remedy,
     Spec,
 )
+from orchestrator.reconciling.surveying import SCAN_EVERY
 from orchestrator.tenants.deadlines import LEGACY_MAX_RUN_TIME
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.ports import Stack

@@ -7,8 +7,9 @@ from datetime import timedelta
 
 from orchestrator.reconciling.fleet_counts import SMALL_FLEET, FleetCounter, FleetCounts
 from orchestrator.reconciling.records import SETTLING, Reconciliation, ReconciliationStatus, Spec
+from orchestrator.tenants.limits import TenantCount
 from orchestrator.tenants.records import TenantState
-from tests.fakes import NOON, VERSION, FakeClock, InMemoryTable, World
+from tests.fakes import NOON, VERSION, FakeClock, InMemoryTable, InMemoryTenantCounts, World
 from tests.fakes.reconciling import InMemoryReconciliations
 
 MINUTE = timedelta(minutes=1)
@@ -29,7 +30,8 @@ class CountedFleet(InMemoryTable):
 class Counted:
     def __init__(self, tenants: int) -> None:
         self.fleet, self.ledger, self.clock = CountedFleet(tenants), InMemoryReconciliations(), FakeClock(NOON)
-        self.counter = FleetCounter(self.fleet, self.ledger, self.clock)
+        self.tenant_counts = InMemoryTenantCounts()
+        self.counter = FleetCounter(self.fleet, self.ledger, self.clock, self.tenant_counts)
 
 
 def test_a_small_fleet_is_counted_for_each_request() -> None:
@@ -86,3 +88,10 @@ def test_the_scheduled_reconciliation_renews_the_counts() -> None:
     scheduled = Reconciliation(SETTLING, "schedule", Spec(), ReconciliationStatus.RUNNING, NOON, NOON)
     world.reconciler().run(scheduled)
     assert world.reconciliation_table.fleet_counts() == FleetCounts(world.clock.now(), {})
+
+
+def test_renewed_counts_limit_creates_too() -> None:
+    counted = Counted(5_000)
+    counted.tenant_counts.start(3)
+    counted.counter.renew()
+    assert counted.tenant_counts.count == TenantCount(0, 5_000, NOON)

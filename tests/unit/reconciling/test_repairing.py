@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.reconciling.checking import observe
 from orchestrator.reconciling.classifying import Observation, classify
 from orchestrator.reconciling.records import Finding, Kind, Remedy
 from orchestrator.tenants.records import Attempt, Messages, Operation, Request, Status
@@ -22,7 +23,7 @@ def world() -> FleetWithStacks:
 
 
 def look(world: FleetWithStacks, who: TenantId = ACME) -> Observation:
-    return world.reconciler()._observe(who)
+    return observe(who, world.tenants, world.stacks, world.queues)
 
 
 def found(world: FleetWithStacks, observation: Observation) -> Finding:

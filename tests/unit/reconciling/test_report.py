@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from orchestrator.api.reconciliation_answers import (
 )
 from orchestrator.api.responses import RETRY_AFTER_SECONDS, Response
 from orchestrator.reconciling.health import Check, Verdict
-from orchestrator.reconciling.records import Coverage, Kind, ReconciliationStatus, Remedy, Spec, counted
+from orchestrator.reconciling.records import Coverage, Kind, ReconciliationStatus, Remedy, Spec
 from orchestrator.tenants.admission import Refusal, Refused
 from tests.fakes import VERSION
 from tests.unit.reconciling.world import ADA, RECONCILIATION, a_finding, asked_for
@@ -42,7 +43,7 @@ def test_the_response_has_all_details_of_a_reconciliation() -> None:
         status=ReconciliationStatus.INCOMPLETE,
         reason="no time",
         coverage=Coverage(1, 2, 3, 4, 5, 6),
-        counts={**counted(findings), Kind.DRIFTED: 3},
+        counts={**Counter(finding.kind for finding in findings), Kind.DRIFTED: 3},
         findings=findings,
         repaired=3,
         ordered=1,

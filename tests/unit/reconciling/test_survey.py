@@ -9,14 +9,14 @@ import pytest
 
 from orchestrator.common.errors import UnreadableRows
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.reconciling.ports import SurveyedStack
-from orchestrator.reconciling.reconciler import DRIFT_AT_ONCE
+from orchestrator.reconciling.ports import StackPage, SurveyedStack
 from orchestrator.reconciling.records import (
     Coverage,
     Kind,
     ReconciliationStatus,
     Spec,
 )
+from orchestrator.reconciling.surveying import DRIFT_AT_ONCE
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.ports import ListedTenant, Stack
 from orchestrator.tenants.records import Messages, Metadata, Operation, Queue, RootCause, Status, TenantState
@@ -160,7 +160,7 @@ def test_a_tenant_that_was_never_created_is_not_created_by_a_repair(world: Fleet
 def test_the_stack_is_read_again_before_a_repair(world: FleetWithStacks) -> None:
     """The stack was made after the list was."""
     world.add("acme")
-    world.survey.all = lambda: iter(())  # type: ignore[method-assign]
+    world.survey.page = lambda _token: StackPage([], None)  # type: ignore[method-assign]
     done = world.reconcile(REPAIR)
     assert not done.findings
     assert world.stacks.calls == ["find"]

@@ -9,7 +9,6 @@ import pytest
 
 from orchestrator.common.errors import Conflict, Unsettled
 from orchestrator.rollouts.advancing import (
-    CHECKS_PER_BAKE,
     MAX_IDLE_ROUNDS,
     AwaitOperator,
     Bake,
@@ -19,7 +18,18 @@ from orchestrator.rollouts.advancing import (
 )
 from orchestrator.rollouts.control import RolloutWithStages
 from orchestrator.rollouts.gate import AdmissionStopped, Admitted, Settled
-from orchestrator.rollouts.records import Result, RolloutStatus, Share, Skip, Spec, StageStatus, TenantOutcome, Turn
+from orchestrator.rollouts.pacing import CHECKS_PER_BAKE
+from orchestrator.rollouts.records import (
+    Result,
+    RolloutStatus,
+    Share,
+    Skip,
+    Spec,
+    StageSpec,
+    StageStatus,
+    TenantOutcome,
+    Turn,
+)
 from orchestrator.tenants.records import Operation, Request, RootCause, Status
 from tests.fakes import NEXT_VERSION, QUEUE_TABOO, VERSION, a_run, an_audit, execution_arn
 from tests.unit.rollouts.world import (
@@ -158,7 +168,7 @@ def test_a_rollout_that_skipped_a_busy_tenant_fails() -> None:
 
 
 def test_a_rollout_succeeds_only_if_every_tenant_has_a_recorded_outcome() -> None:
-    world, rollout = started(2, a_spec(a_stage_spec(bake_seconds=60)))
+    world, rollout = started(2, a_spec(a_stage_spec(bake_seconds=60, alarm="errors")))
     world.run_stage(rollout, world.advance(rollout))
     assert isinstance(world.advance(rollout), Bake)
     del world.rollout_table._outcomes[rollout, tenants(2)[0]]
@@ -464,6 +474,25 @@ def test_a_bake_is_checked_at_the_expected_interval(seconds: int) -> None:
     assert world.clock.now() - ended == timedelta(seconds=seconds)
 
 
+@pytest.mark.parametrize("stages", [(THREE_STAGES.stages[0],), THREE_STAGES.stages], ids=["one", "three"])
+def test_there_is_no_bake_after_the_last_stage_that_has_tenants(stages: tuple[StageSpec, ...]) -> None:
+    world, rollout = started(1, a_spec(*stages))
+    world.run_stage(rollout, world.advance(rollout))
+
+    assert world.advance(rollout) == Succeeded()
+    assert world.rollout_table.registry().active == frozenset()
+
+
+def test_the_last_stage_bakes_while_its_alarm_is_watched() -> None:
+    world, rollout = started(1, a_spec(a_stage_spec(bake_seconds=60, alarm="errors")))
+    world.run_stage(rollout, world.advance(rollout))
+    world.bake(world.advance(rollout))
+    world.alarms.sound("errors", "Threshold crossed.", at=world.clock.now())
+
+    assert isinstance(world.advance(rollout), NotSucceeded)
+    assert world.status(rollout) is RolloutStatus.HALTED
+
+
 def test_without_a_bake_the_next_stage_starts_at_once() -> None:
     world, rollout = started(2, TWO_STAGES)
     world.run_stage(rollout, world.advance(rollout))
@@ -691,7 +720,10 @@ def test_an_execution_that_need_not_wait_is_woken_at_once() -> None:
 
 # Pausing and aborting at every step
 
-MOMENTS = a_spec(a_stage_spec(Share(1), bake_seconds=60, approval=True), a_stage_spec(bake_seconds=30, approval=True))
+MOMENTS = a_spec(
+    a_stage_spec(Share(1), bake_seconds=60, approval=True),
+    a_stage_spec(bake_seconds=30, approval=True, alarm="errors"),
+)
 
 
 def play(world: Fleet, rollout: str, at: int, interrupt: Callable[[], object]) -> object:

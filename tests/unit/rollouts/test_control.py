@@ -19,6 +19,7 @@ from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.records import (
     Item,
     Order,
+    Repairs,
     Result,
     Rollout,
     RolloutStatus,
@@ -188,14 +189,42 @@ def test_named_tenants_are_read_from_their_own_rows() -> None:
     world.table.plant_metadata(replace(world.metadata_of(tenant("t002")), pinned_version=VERSION), listed=False)
     world.delete(tenant("t003"))
 
-    rollout = world.start(naming("t001", "t002", "t003", "nobody"))
+    rollout = world.start(naming("t001", "t002", "t003"))
 
     assert world.planned_tenants(rollout) == ["t001"]
     assert world.rollout(rollout).skipped == {
         Skip.PINNED: Skipped(1, ("t002",)),
         Skip.DELETED: Skipped(1, ("t003",)),
-        Skip.UNKNOWN: Skipped(1, ("nobody",)),
     }
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        (naming("t001", "t02"), "No such tenant: t02. Similar ids: t002."),
+        (naming("zzz", "yyy"), "No such tenants: yyy, zzz. There are these tenants: t001, t002."),
+        (a_spec(labels={"tier": "free"}), "No tenant has a label tier. Labels in use: plan, team."),
+        (a_spec(labels={"plan": "glod"}), "No tenant has the label plan=glod. Values of plan: free, gold."),
+        (naming("t001", labels={"plan": "glod"}), "No tenant has the label plan=glod. Values of plan: free, gold."),
+    ],
+)
+def test_tenants_and_labels_that_do_not_exist_are_refused_with_those_that_do(spec: Spec, expected: str) -> None:
+    world = Fleet(2)
+    for name, plan in (("t001", "gold"), ("t002", "free")):
+        labels = {"plan": plan, "team": "blue"}
+        world.table.plant_metadata(replace(world.metadata_of(tenant(name)), labels=labels))
+
+    refused = world.rollouts.start(spec, ADA)
+
+    assert refused == Refused(Refusal.UNKNOWN_SELECTION, expected)
+
+
+def test_labels_that_no_tenant_has_together_select_nothing() -> None:
+    world = Fleet(2)
+    for name, labels in (("t001", {"plan": "gold"}), ("t002", {"team": "blue"})):
+        world.table.plant_metadata(replace(world.metadata_of(tenant(name)), labels=labels))
+
+    assert isinstance(world.rollouts.start(a_spec(labels={"plan": "gold", "team": "blue"}), ADA), NothingToDo)
 
 
 # One rollout at a time per tenant
@@ -445,7 +474,7 @@ ALIVE = [
     ("abort", RolloutStatus.ABORTING, UNCHANGED),
     ("abort", RolloutStatus.SUCCEEDED, OVER),
     ("abort", RolloutStatus.FAILED, OVER),
-    ("abort", RolloutStatus.HALTED, OVER),
+    ("abort", RolloutStatus.HALTED, RolloutStatus.ABORTED),
     ("abort", RolloutStatus.ABORTED, UNCHANGED),
 ]
 DEAD = [
@@ -844,7 +873,8 @@ def test_undo_moves_each_tenant_back_to_its_own_earlier_version() -> None:
 
     undoing = world.start(a_spec(version=None, undo=rollout))
 
-    assert {item.tenant.value: item.version for item in world.items(undoing)} == {"t001": VERSION, "t002": "0.0.9"}
+    items = {item.tenant.value: item.version for item in world.items(undoing)}
+    assert items == {"t001": VERSION, "t002": "0.0.9", "t003": VERSION}
     assert world.drive(undoing) == Succeeded()
     assert [world.metadata_of(who).version for who in tenants(3)] == [VERSION, "0.0.9", VERSION]
 
@@ -885,7 +915,7 @@ def test_a_running_rollout_is_not_undone() -> None:
 
 
 @pytest.mark.parametrize("how", ["halted", "aborted"])
-def test_undo_of_a_stopped_rollout_moves_back_only_the_moved_tenants(how: str) -> None:
+def test_undo_of_a_stopped_rollout_moves_back_the_moved_tenants_and_repairs_the_failed_ones(how: str) -> None:
     world = Fleet(4)
     rollout = world.start(a_spec(a_stage_spec(Share(2)), a_stage_spec()))
     world.run_stage(rollout, world.advance(rollout))
@@ -899,7 +929,11 @@ def test_undo_of_a_stopped_rollout_moves_back_only_the_moved_tenants(how: str) -
 
     undoing = world.start(a_spec(version=None, undo=rollout))
 
-    assert sorted(world.planned_tenants(undoing)) == moved
+    failed = [who.value for who in tenants(4) if world.results(rollout).get(who.value) is Result.FAILED]
+    assert sorted(world.planned_tenants(undoing)) == sorted([*moved, *failed])
+    assert world.rollout(undoing).repairs == (Repairs(len(failed), tuple(failed)) if failed else None)
+    assert world.drive(undoing) == Succeeded()
+    assert [each.state for each in world.table.tenants_in(TenantState.UPDATE_FAILED, limit=10)] == []
 
 
 def test_a_dry_run_has_nothing_to_undo() -> None:
@@ -1036,13 +1070,34 @@ def test_undo_skips_a_tenant_whose_update_has_not_begun_and_reports_it(begun: bo
     assert world.rollout(undoing).skipped == ({} if begun else {Skip.UNDER_WAY: Skipped(1, (name,))})
 
 
-def test_undo_skips_a_failed_tenant_that_was_not_moved() -> None:
+def test_a_rollout_to_the_version_that_tenants_are_at_repairs_those_whose_update_failed() -> None:
+    world, _rollout = rolled_out(3, failing=("t001", "t002"))
+
+    repairing = world.start(a_spec(version=VERSION, allow_downgrade=False))
+
+    assert sorted(world.planned_tenants(repairing)) == ["t001", "t002"]
+    assert world.rollout(repairing).repairs == Repairs(2, ("t001", "t002"))
+    assert world.rollout(repairing).skipped == {Skip.NEWER: Skipped(1, ("t003",))}
+    assert world.drive(repairing) == Succeeded()
+    assert list(world.table.tenants_in(TenantState.UPDATE_FAILED, limit=10)) == []
+
+
+def test_a_repair_that_fails_is_not_called_a_success() -> None:
+    world, _rollout = rolled_out(2, failing=("t001",))
+    repairing = world.start(a_spec(version=VERSION))
+
+    assert isinstance(world.drive(repairing, failing=["t001"]), NotSucceeded)
+    assert world.results(repairing) == {"t001": Result.FAILED}
+
+
+def test_undo_includes_a_failed_tenant_that_was_not_moved_and_says_so() -> None:
     world, rollout = rolled_out(2, failing=("t001",))
 
     undoing = world.start(a_spec(version=None, undo=rollout))
 
-    assert world.planned_tenants(undoing) == ["t002"]
-    assert world.rollout(undoing).skipped == {Skip.CURRENT: Skipped(1, ("t001",))}
+    assert sorted(world.planned_tenants(undoing)) == ["t001", "t002"]
+    assert world.rollout(undoing).repairs == Repairs(1, ("t001",))
+    assert world.rollout(undoing).skipped == {}
 
 
 def test_undo_ignores_tenants_that_were_never_started() -> None:

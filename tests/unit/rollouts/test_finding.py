@@ -14,8 +14,7 @@ from orchestrator.rollouts.advancing import Succeeded
 from orchestrator.rollouts.finding import MAX_PASSES
 from orchestrator.rollouts.records import Share, Skip, Skipped
 from orchestrator.tenants.fleet import LISTED_STATES
-from orchestrator.tenants.ports import ListedTenant
-from orchestrator.tenants.records import Audit, Operation, Request, TenantState
+from orchestrator.tenants.records import Audit, Operation, Request, TenantInBrief, TenantState
 from tests.fakes import NEXT_VERSION, QUEUE_TABOO, VERSION, InMemoryTable, a_run
 from tests.unit.rollouts.world import ADA, Fleet, a_spec, a_stage_spec, tenant, tenants
 
@@ -31,8 +30,8 @@ class ChangingFleet:
     """Called with the state, and the number of times that it was listed."""
     listed: dict[TenantState, int] = field(default_factory=dict)
 
-    def tenants_in(self, state: TenantState, **named: Any) -> Sequence[ListedTenant]:
-        page = self.table.tenants_in(state, **named)
+    def tenants_in_brief(self, state: TenantState) -> Sequence[TenantInBrief]:
+        page = list(self.table.tenants_in_brief(state))
         self.listed[state] = self.listed.get(state, 0) + 1
         self.happens(state, self.listed[state])
         return page

@@ -716,7 +716,7 @@ def test_recording_a_retry_twice_frees_one_slot() -> None:
 
     assert turns.record(1) == turns.record(1) == TryAgain()
     assert turns.in_flight == 2
-    turns.world.change(T1, version=NEXT_VERSION)
+    turns.world.update(turns.admitted(1))
     assert turns.record(1) == Settled(Result.SUCCEEDED)
     assert turns.in_flight == 2
 

@@ -28,6 +28,7 @@ from orchestrator.rollouts.records import (
     Item,
     Order,
     RecordedOrder,
+    Repairs,
     Result,
     RolloutStatus,
     Share,
@@ -155,6 +156,7 @@ def test_a_rollouts_document_contains_its_stages() -> None:
         total=9,
         skipped={Skip.PINNED: Skipped(2, ("x", "y"))},
         current_stage=2,
+        repairs=Repairs(1, ("z",)),
     )
     stages = [
         a_stage(status=StageStatus.DONE, succeeded=1, started_at=NOON, ended_at=NOON, baked_until=NOON),
@@ -184,6 +186,11 @@ def test_a_rollouts_document_contains_its_stages() -> None:
         "failed": 2,
         "skippedSince": 1,
         "inFlight": 3,
+        "stageCount": 2,
+        "stageStatus": "RUNNING",
+        "bakedUntil": None,
+        "awaitingStage": None,
+        "repairs": {"count": 1, "tenants": ["z"]},
     }
     second: dict[str, Any] = document["stages"][1]  # type: ignore[index]
     assert {name: second[name] for name in second if name not in ("spec", "wish")} == {
@@ -212,6 +219,7 @@ def test_a_rollouts_document_contains_its_failures() -> None:
 
     assert response.status == 200
     assert response.body["failures"] == group_by_cause([a_failure(tenant("acme"))])
+    assert response.body["failuresCounted"] == 1
     assert "changes" not in response.body
     assert response.body["history"] == [
         {
@@ -221,6 +229,7 @@ def test_a_rollouts_document_contains_its_failures() -> None:
             "reason": "Ticket 4711",
             "stage": 2,
             "rolloutId": None,
+            "detail": None,
             "altered": False,
         }
     ]
@@ -316,8 +325,12 @@ def test_every_refusal_is_a_problem_that_names_its_kind() -> None:
 
 
 def test_a_list_ends_with_a_cursor_if_there_may_be_more() -> None:
-    rollouts = [a_rollout(), replace(a_rollout(), id="20261116-110000-0000")]
+    older = "20261116-110000-0000"
+    rollouts = [
+        RolloutWithStages(a_rollout(), [a_stage()]),
+        RolloutWithStages(replace(a_rollout(), id=older), [replace(a_stage(), rollout=older)]),
+    ]
 
-    assert rollouts_response(rollouts, 2).body["cursor"] == "20261116-110000-0000"
+    assert rollouts_response(rollouts, 2).body["cursor"] == older
     assert rollouts_response(rollouts, 3).body["cursor"] is None
     assert rollouts_response([], 3).body == {"rollouts": [], "cursor": None}

@@ -130,6 +130,10 @@ class ContendedRollouts(InMemoryRollouts):
         self._write_concurrently()
         return super().change_stage(stage, order=order)
 
+    def change_stages(self, stages: Sequence[Stage], *, order: RecordedOrder) -> bool:
+        self._write_concurrently()
+        return super().change_stages(stages, order=order)
+
     def register(
         self, rollout: Rollout, stages: Sequence[Stage], *, revision: int, orders: Sequence[RecordedOrder] = ()
     ) -> bool:

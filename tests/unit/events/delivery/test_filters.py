@@ -28,6 +28,7 @@ PASSING: dict[str, dict[str, Any]] = {
     "one of several types": {"event_type": {"$in": ["order.created", "order.paid"]}},
     "the beginning of a type": {"event_type": {"$startsWith": "order."}},
     "the end of a type": {"event_type": {"$endsWith": ".created"}},
+    "any beginning": {"event_type": {"$startsWith": ""}},
     "a header": {"headers": {"x-github-event": "push"}},
     "a value deep inside": {"payload": {"customer": {"country": "DE"}}},
     "an equal number": {"payload": {"total": {"$eq": 120}}},
@@ -105,6 +106,15 @@ INVALID: dict[str, tuple[object, str]] = {
         {"payload": {str(number): number for number in range(MAX_CONDITIONS + 1)}},
         f"at most {MAX_CONDITIONS} conditions",
     ),
+    "a type that no event has": ({"event_type": "a b"}, "event_type: 'a b' is not the type of any event. A type has"),
+    "such a type inside $or": ({"$or": [{"event_type": "a#"}]}, r"\$or\[0\].event_type: 'a#' is not the type"),
+    "such a type below $not": ({"event_type": {"$not": {"$eq": ""}}}, r"event_type.\$not.\$eq: '' is not the type"),
+    "such a type in a list": ({"event_type": {"$nin": ["a", "-b"]}}, r"event_type.\$nin: '-b' is not the type"),
+    "a type as long as a book": ({"event_type": "x" * 8_000}, r"\.\.\. is not the type.* such as order.created\.$"),
+    "a beginning that no type has": ({"event_type": {"$startsWith": "order#"}}, "'order#' is not the type"),
+    "an end that no type has": ({"event_type": {"$endsWith": "é"}}, "is not the type of any event"),
+    "a number as a type": ({"event_type": {"$in": [1]}}, r"event_type.\$in: it is not a text"),
+    "a key of a type": ({"event_type": {"name": "a"}}, "event_type.name: a type is a text, which has no keys"),
     "a header in capitals": ({"headers": {"X-Event": "a"}}, "headers.X-Event: names of headers are in lower case"),
 }
 

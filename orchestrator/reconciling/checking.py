@@ -1,0 +1,150 @@
+"""Checks one tenant or one stack of a survey, and repairs it if that was requested."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from orchestrator.common.errors import InvalidTenantId, QueueOutOfReach, UnreadableRows
+from orchestrator.common.stack_arns import name_of
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.reconciling.adopting import is_unlisted, not_adopted
+from orchestrator.reconciling.classifying import (
+    Observation,
+    classify,
+    foreign_stack,
+    queue_out_of_reach,
+    stack_out_of_reach,
+    unreadable_rows,
+)
+from orchestrator.reconciling.ports import SurveyedQueues, UnlistedTenants
+from orchestrator.reconciling.progress import Progress
+from orchestrator.reconciling.repairing import Repairing
+from orchestrator.releases.published import is_known, same_content
+from orchestrator.releases.records import Release
+from orchestrator.tenants.own_stack import find_stack, has_unknown_stack, is_ours, why_out_of_reach
+from orchestrator.tenants.ports import ListedTenant, Queues, Stack, Stacks, TenantReader
+from orchestrator.tenants.records import Metadata, Queue, TenantState
+
+_SERVED = frozenset({TenantState.READY, TenantState.UPDATE_FAILED})
+_BUSY = frozenset({TenantState.PROVISIONING, TenantState.UPDATING, TenantState.DELETING})
+
+Expected = tuple[ListedTenant, Stack | None]
+"""A tenant in the index, and its stack in the list of stacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class TenantChecks:
+    tenants: TenantReader
+    stacks: Stacks
+    queues: SurveyedQueues
+    unlisted: UnlistedTenants
+    repairing: Repairing
+    releases: Mapping[str, Release]
+    progress: Progress
+
+    def existing_queues(self, page: Sequence[Expected]) -> Mapping[str, bool | QueueOutOfReach]:
+        """Whether the queues exist of those tenants for which the index and the list of stacks show no difference.
+
+        This is one request per tenant, so the requests of a page are sent at the same time.
+        """
+        return self.queues.exist(
+            [listed.queue.url for listed, stack in page if listed.queue and self._seems_as_expected(listed, stack)]
+        )
+
+    def check_listed(
+        self, listed: ListedTenant, stack: Stack | None, exist: Mapping[str, bool | QueueOutOfReach]
+    ) -> None:
+        progress = self.progress
+        progress.coverage = replace(progress.coverage, tenants=progress.coverage.tenants + 1)
+        if not listed.readable:
+            progress.found(unreadable_rows(listed.tenant, listed.root_cause.reason if listed.root_cause else ""))
+            return
+        if listed.state in _BUSY:
+            return
+        exists = exist.get(listed.queue.url) if listed.queue and self._seems_as_expected(listed, stack) else None
+        if isinstance(exists, QueueOutOfReach):
+            progress.found(queue_out_of_reach(listed.tenant, str(exists)))
+        elif not exists:
+            self._check_safely(listed.tenant)
+
+    def check_stack(self, name: str, stack: Stack) -> None:
+        """Check a stack that no listed tenant has. Its tenant may be deleted, be from before Berth, or not exist."""
+        try:
+            tenant = TenantId.parse(stack.tenant_id)
+        except InvalidTenantId:
+            self.progress.found(foreign_stack(name, stack))
+            return
+        if self.stacks.names.stack_of(tenant) != name:
+            self.progress.found(foreign_stack(name, stack))
+            return
+        if is_unlisted(tenant.value, self.unlisted, self.stacks.names):
+            self.progress.found(not_adopted(tenant.value))
+            return
+        self._check_safely(tenant)
+
+    def _seems_as_expected(self, listed: ListedTenant, stack: Stack | None) -> bool:
+        """True if the index and the list of stacks show no difference. For most tenants nothing more is read."""
+        if listed.state in _BUSY or not listed.readable:
+            return False
+        if listed.stack_id is not None and not self.stacks.names.reaches(name_of(listed.stack_id)):
+            return False
+        if listed.state not in _SERVED or listed.queue is None or stack is None or stack.queue != listed.queue:
+            return False
+        # Stacks of an earlier system do not name their version.
+        at_version = stack.version in (None, listed.version) or same_content(
+            stack.version, listed.version, self.releases.get
+        )
+        return at_version and is_known(listed.version, self.releases)
+
+    def _check_safely(self, tenant: TenantId) -> None:
+        try:
+            self._check(tenant)
+        except QueueOutOfReach as denied:
+            self.progress.found(queue_out_of_reach(tenant, str(denied)))
+        except UnreadableRows as unreadable:
+            self.progress.found(unreadable_rows(tenant, str(unreadable)))
+
+    def _check(self, tenant: TenantId) -> None:
+        """Check one tenant, and repair it if requested. The index and the list of stacks lag, so all is read again."""
+        if reason := why_out_of_reach(self.tenants.metadata(tenant), self.stacks.names):
+            self.progress.found(stack_out_of_reach(tenant, reason))
+            return
+        observation = observe(tenant, self.tenants, self.stacks, self.queues)
+        if observation.live_stack is None and has_unknown_stack(observation.metadata, self.stacks.names):
+            self.progress.found(not_adopted(tenant.value))
+            return
+        finding = classify(observation, self.releases)
+        if finding is None:
+            return
+        requested = self.progress.requested
+        if requested.spec.repair and not requested.spec.dry_run:
+            finding = self.repairing.repair(finding, observation, requested.by, reason=requested.spec.reason)
+        self.progress.found(finding)
+
+
+def observe(tenant: TenantId, tenants: TenantReader, stacks: Stacks, queues: Queues) -> Observation:
+    metadata, audits = tenants.metadata(tenant), tenants.audits(tenant)
+    stack = find_stack(tenant, metadata, stacks)
+    name = name_of(stack.stack_id) if stack else stacks.names.stack_of(tenant)
+    queue = metadata.queue if metadata and metadata.published else None
+    queue_is_gone = queue is not None and queues.messages(queue.url) is None
+    ours = stack is None or is_ours(stack, metadata, stacks)
+    own_queue = _own_queue(metadata, stack, stacks) if stack and ours and _differs(metadata, stack) else None
+    # The lock is read last, so that an operation that has begun since is not disturbed.
+    return Observation(tenant, name, metadata, audits, tenants.lock(tenant), stack, queue_is_gone, ours, own_queue)
+
+
+def _own_queue(metadata: Metadata | None, stack: Stack, stacks: Stacks) -> Queue | None:
+    """The tenant's queue among the stack's resources. An earlier system's template may give it any logical id."""
+    own_queue = stacks.queue(stack.stack_id)
+    if own_queue is None and metadata and metadata.queue in stacks.queues(stack.stack_id).values():
+        return metadata.queue
+    return own_queue
+
+
+def _differs(metadata: Metadata | None, stack: Stack) -> bool:
+    """True if a served tenant's metadata differs from its stack's outputs."""
+    served = metadata is not None and metadata.published
+    recorded = (metadata.queue, metadata.stack_id, metadata.version) if metadata else ()
+    return served and recorded != (stack.queue, stack.stack_id, stack.version)

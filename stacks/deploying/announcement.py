@@ -1,0 +1,73 @@
+"""The text that `make deploy` prints before it builds anything: where it deploys to, and what will change there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from orchestrator.common.errors import BerthError
+from orchestrator.common.versions import is_older
+
+
+class ReleaseDiffers(BerthError):
+    """A release that this checkout would publish was published in the account before, with another template."""
+
+
+@dataclass(frozen=True, slots=True)
+class StackNow:
+    """A stack as it is before the deployment."""
+
+    name: str
+    status: str | None = None
+    """``None`` if there is no such stack yet."""
+    version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The place that is deployed to, and what is there now."""
+
+    account: str
+    region: str
+    caller: str
+    stacks: Sequence[StackNow]
+    published: Mapping[str, str] | None
+    """The digest of every published release, by version. ``None`` if the table could not be read."""
+
+
+def announce(target: Target, version: str, releases: Mapping[str, str]) -> str:
+    """``releases`` has the digest of every release in the checkout, by version, oldest first."""
+    lines = [
+        f"Deploying version {version} to account {target.account}, region {target.region}, as {target.caller}:",
+        *(f"  {stack.name} {_change(stack, version)}" for stack in target.stacks),
+        f"  {_publications(target.published, releases)}",
+        "  No tenant is moved to another release, unless berth:rolloutOnPublish is set: see berth rollout plan.",
+    ]
+    return "\n".join(lines)
+
+
+def _change(stack: StackNow, version: str) -> str:
+    if stack.status is None:
+        return f"is created, at version {version}"
+    now = f"now {stack.status}"
+    if stack.version is None:
+        return f"is updated to version {version} ({now}, version unknown)"
+    if stack.version == version:
+        return f"stays at version {version}, and gets the code and the settings of this checkout ({now})"
+    if is_older(version, than=stack.version):
+        return f"GOES BACK from version {stack.version} to {version} ({now})"
+    return f"is updated from version {stack.version} to {version} ({now})"
+
+
+def _publications(published: Mapping[str, str] | None, releases: Mapping[str, str]) -> str:
+    if published is None:
+        return "Which releases are published already could not be read from the table."
+    different = [version for version, digest in releases.items() if published.get(version, digest) != digest]
+    if different:
+        raise ReleaseDiffers(
+            f"Nothing was built or deployed: release {', '.join(different)} was published here before with another "
+            "template, and a published release never changes. Restore its file, bump version.txt, then run "
+            "`make release`."
+        )
+    new = [version for version in releases if version not in published]
+    return f"Releases that are published: {', '.join(new)}." if new else "No new release is published."

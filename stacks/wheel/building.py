@@ -1,0 +1,72 @@
+"""Builds the wheel: ``[tool.berth.wheel]`` in pyproject.toml says which folders it has, and under which names.
+
+In the checkout, modules import each other as ``orchestrator...`` and ``stacks...``. Those names would collide with the
+folders of whoever installs Berth, so in the wheel the same modules are below ``berth``, and import each other there.
+An editable installation, which the checkout has, keeps the names of the checkout.
+
+Setuptools loads this file by itself, before Berth is installed. So it imports nothing of Berth.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tomllib
+from pathlib import Path
+
+from setuptools.command.build_py import build_py  # type: ignore[import-untyped]
+
+PACKAGE = "berth"
+_MOVED = ("orchestrator", "stacks")
+"""Names of the checkout that have a place below ``berth`` in the wheel."""
+_FROM = re.compile(rf"^(\s*from )({'|'.join(_MOVED)})\b", re.MULTILINE)
+_IMPORT = re.compile(rf"^\s*import ({'|'.join(_MOVED)})\b.*$", re.MULTILINE)
+_SUFFIXES = frozenset({".py", ".typed"})
+
+
+class ImportNotMoved(Exception):
+    """An import that cannot be moved below ``berth`` by changing its first name."""
+
+
+def in_the_wheel(source: str) -> str:
+    """The source of a module, with imports of Berth's own modules below ``berth``."""
+    if found := _IMPORT.search(source):
+        raise ImportNotMoved(f"Write this as 'from ... import ...', so that it works in the wheel: {found[0].strip()}")
+    return _FROM.sub(rf"\1{PACKAGE}.\2", source)
+
+
+def files_of(root: Path) -> dict[Path, Path]:
+    """The files of the wheel and the files of the checkout that they are made from, both relative."""
+    settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"][PACKAGE]["wheel"]
+    found: dict[Path, Path] = {}
+    for source, target in settings.items():
+        if (root / source).is_file():
+            found[Path(target)] = Path(source)
+            continue
+        for file in sorted((root / source).rglob("*")):
+            if file.suffix in _SUFFIXES:
+                found[target / file.relative_to(root / source)] = file.relative_to(root)
+    return found
+
+
+class BuildPy(build_py):  # type: ignore[misc]
+    """What setuptools runs instead of copying the packages of the checkout."""
+
+    def run(self) -> None:
+        if self.editable_mode:
+            return
+        # A build before this one may have left modules that are gone since.
+        shutil.rmtree(self.build_lib, ignore_errors=True)
+        for target, source in files_of(Path()).items():
+            file = self.build_lib / target
+            file.parent.mkdir(parents=True, exist_ok=True)
+            text = source.read_text(encoding="utf-8")
+            file.write_text(in_the_wheel(text) if source.suffix == ".py" else text, encoding="utf-8")
+
+    def get_source_files(self) -> list[str]:
+        """The files that a source distribution needs, so that the wheel can be built from it."""
+        building = Path("stacks/wheel")
+        return sorted({str(source) for source in (*files_of(Path()).values(), *building.glob("*.py"))})
+
+    def get_outputs(self, include_bytecode: bool = True) -> list[str]:  # noqa: ARG002 - setuptools' signature
+        return [] if self.editable_mode else [str(self.build_lib / target) for target in files_of(Path())]

@@ -1,0 +1,163 @@
+"""The text that `make deploy` prints before it builds, and the reasons for which it does not build at all."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, NoCredentialsError, NoRegionError, ProfileNotFound
+from botocore.session import Session
+from botocore.stub import Stubber
+
+from orchestrator.adapters.dynamodb import rows
+from orchestrator.adapters.dynamodb.keys import release_key
+from stacks import build, deploy
+from stacks.deploying.announcement import ReleaseDiffers, StackNow, Target, announce
+from stacks.project import read_version
+from tests.fakes import a_release
+
+ADA = "arn:aws:iam::123456789012:user/ada"
+CHECKOUT = {"0.1.0": "one", "0.2.0": "two"}
+TARGET = Target(
+    "123456789012",
+    "eu-west-1",
+    ADA,
+    [StackNow("Berth", "UPDATE_COMPLETE", "0.1.0"), StackNow("BerthEvents")],
+    {"0.1.0": "one"},
+)
+
+
+def test_the_account_the_region_the_stacks_the_versions_and_the_changes_are_named() -> None:
+    assert announce(TARGET, "0.2.0", CHECKOUT).splitlines() == [
+        f"Deploying version 0.2.0 to account 123456789012, region eu-west-1, as {ADA}:",
+        "  Berth is updated from version 0.1.0 to 0.2.0 (now UPDATE_COMPLETE)",
+        "  BerthEvents is created, at version 0.2.0",
+        "  Releases that are published: 0.2.0.",
+        "  No tenant is moved to another release, unless berth:rolloutOnPublish is set: see berth rollout plan.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("stack", "change"),
+    [
+        (StackNow("Berth", "CREATE_COMPLETE", "0.2.0"), "stays at version 0.2.0, and gets the code and the settings"),
+        (StackNow("Berth", "CREATE_COMPLETE", "0.10.0"), "GOES BACK from version 0.10.0 to 0.2.0"),
+        (StackNow("Berth", "ROLLBACK_COMPLETE"), "is updated to version 0.2.0 (now ROLLBACK_COMPLETE, version unknown"),
+    ],
+    ids=["again", "back", "no version"],
+)
+def test_the_change_of_a_stack_depends_on_its_version(stack: StackNow, change: str) -> None:
+    assert f"  Berth {change}" in announce(replace(TARGET, stacks=[stack]), "0.2.0", CHECKOUT)
+
+
+@pytest.mark.parametrize(
+    ("published", "expected"),
+    [
+        ({}, "Releases that are published: 0.1.0, 0.2.0."),
+        (CHECKOUT, "No new release is published."),
+        ({**CHECKOUT, "0.3.0": "of another checkout"}, "No new release is published."),
+        (None, "could not be read from the table"),
+    ],
+)
+def test_new_releases_are_named(published: dict[str, str] | None, expected: str) -> None:
+    assert expected in announce(replace(TARGET, published=published), "0.2.0", CHECKOUT)
+
+
+def test_a_release_that_was_published_with_another_template_ends_the_deployment() -> None:
+    with pytest.raises(ReleaseDiffers, match=r"release 0\.2\.0 was published here before with another template"):
+        announce(replace(TARGET, published={"0.1.0": "one", "0.2.0": "another"}), "0.2.0", CHECKOUT)
+
+
+# Reading the account
+
+
+class FakeSession:
+    """A session whose clients answer what a test has prepared."""
+
+    def __init__(self) -> None:
+        keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": "eu-west-1"}
+        self.clients: dict[str, Any] = {
+            name: Session().create_client(name, **keys) for name in ("cloudformation", "dynamodb", "sts")
+        }
+        self.stubs = {name: Stubber(client) for name, client in self.clients.items()}
+        for stub in self.stubs.values():
+            stub.activate()
+        identity = {"Account": "123456789012", "Arn": ADA, "UserId": "ada"}
+        self.stubs["sts"].add_response("get_caller_identity", identity)
+
+    def client(self, name: str) -> Any:
+        return self.clients[name]
+
+    def has_stack(self, name: str, **outputs: str) -> None:
+        listed = [{"OutputKey": key, "OutputValue": value} for key, value in outputs.items()]
+        stack = {"StackName": name, "CreationTime": 0, "StackStatus": "CREATE_COMPLETE", "Outputs": listed}
+        self.stubs["cloudformation"].add_response("describe_stacks", {"Stacks": [stack]}, {"StackName": name})
+
+    def has_no_stack(self) -> None:
+        self.stubs["cloudformation"].add_client_error("describe_stacks", "ValidationError", "does not exist")
+
+
+@pytest.fixture
+def session() -> FakeSession:
+    return FakeSession()
+
+
+def test_before_the_first_deployment_there_are_no_stacks_and_no_releases(session: FakeSession) -> None:
+    session.has_no_stack()
+    session.has_no_stack()
+    target = deploy.look(session, ["Berth", "BerthEvents"])  # type: ignore[arg-type]
+    assert target == Target(
+        "123456789012", "eu-west-1", ADA, [StackNow("Berth"), StackNow("BerthEvents")], published={}
+    )
+
+
+def test_the_stacks_and_the_published_releases_are_read(session: FakeSession) -> None:
+    session.has_stack("Berth", Version="0.1.0", TableName="tenants")
+    session.has_stack("BerthEvents", Version="0.1.0")
+    release = a_release("0.1.0")
+    items = [release_key("0.1.0") | rows.release_fields(release)]
+    session.stubs["dynamodb"].add_response("query", {"Items": items})
+    target = deploy.look(session, ["Berth", "BerthEvents"])  # type: ignore[arg-type]
+    assert target.stacks == [
+        StackNow("Berth", "CREATE_COMPLETE", "0.1.0"),
+        StackNow("BerthEvents", "CREATE_COMPLETE", "0.1.0"),
+    ]
+    assert target.published == {"0.1.0": release.digest}
+
+
+def test_the_releases_are_unknown_if_the_table_cannot_be_read(session: FakeSession) -> None:
+    session.has_stack("Berth", Version="0.1.0", TableName="tenants")
+    session.stubs["dynamodb"].add_client_error("query", "AccessDeniedException")
+    assert deploy.look(session, ["Berth"]).published is None  # type: ignore[arg-type]
+
+
+def test_the_releases_of_the_checkout_are_compared(session: FakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    session.has_no_stack()
+    monkeypatch.setattr(deploy, "_session", lambda _profile: session)
+    text = deploy.describe(None, ["Berth"])
+    assert f"Berth is created, at version {read_version()}" in text
+    assert f", {read_version()}." in text
+
+
+EXPIRED = ClientError({"Error": {"Code": "ExpiredToken", "Message": "Log in."}}, "GetCallerIdentity")
+
+
+@pytest.mark.parametrize(
+    "error", [NoCredentialsError(), NoRegionError(), ProfileNotFound(profile="prod"), EXPIRED], ids=repr
+)
+def test_without_an_account_nothing_is_built(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def no_account(_profile: str | None) -> object:
+        raise error
+
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("Something was built or deployed.")
+
+    monkeypatch.setattr(sys, "argv", ["deploy"])
+    monkeypatch.setattr(deploy, "_session", no_account)
+    monkeypatch.setattr(build, "main", never)
+    monkeypatch.setattr(subprocess, "run", never)
+    with pytest.raises(SystemExit, match=r"Nothing was built or deployed: .*AWS_PROFILE"):
+        deploy.main()

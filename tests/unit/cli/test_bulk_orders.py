@@ -1,0 +1,100 @@
+"""`berth retry` and `berth delete` for every tenant of a selection."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from orchestrator.cli.errors import ExitCode
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.records import Messages, Operation
+from tests.fakes import QUEUE
+from tests.unit.cli.conftest import Scene
+
+NAMES = ("a1", "a2", "a3")
+
+
+@pytest.fixture
+def failed(scene: Scene) -> Scene:
+    """Three tenants whose update has failed, and one that is ready."""
+    for name in NAMES:
+        scene.has(TenantId(name))
+        scene.api.upgrade(TenantId(name))
+        scene.api.begin()
+        scene.api.fail()
+    scene.has(TenantId("b1"), version="0.2.0")
+    return scene
+
+
+def started(scene: Scene, since: int) -> list[tuple[str, Operation]]:
+    return [(attempt.tenant.value, attempt.operation) for attempt, _ in scene.api.executions.started[since:]]
+
+
+def test_every_selected_tenant_is_retried(failed: Scene) -> None:
+    before = len(failed.api.executions.started)
+    result = failed.berth("retry", "--state", "UPDATE_FAILED", "--yes", exits=ExitCode.OK)
+    assert result.stdout.splitlines() == [f"{name}: UPDATE 0.2.0, attempt 2: started" for name in NAMES]
+    assert result.stderr == "3 of 3 tenants done or started. See: berth tenants\n"
+    assert started(failed, before) == [(name, Operation.UPDATE) for name in NAMES]
+
+
+def test_the_number_of_tenants_is_confirmed(failed: Scene) -> None:
+    failed.typed = "3\n"
+    result = failed.berth("retry", "--state", "UPDATE_FAILED", exits=ExitCode.OK)
+    assert result.stderr.startswith(
+        "Control plane Berth in eu-west-1, account 111122223333. This repeats the latest operation, if it failed, of 3 "
+        "tenants: a1, a2, a3. Type the number of tenants to continue:"
+    )
+
+
+@pytest.mark.parametrize(
+    ("typed", "code"), [("2\n", ExitCode.REFUSED), ("yes\n", ExitCode.REFUSED), (None, ExitCode.BAD_USAGE)]
+)
+@pytest.mark.parametrize("command", ["retry", "delete"])
+def test_without_confirmation_nothing_is_started(
+    failed: Scene, command: str, typed: str | None, code: ExitCode
+) -> None:
+    before = len(failed.api.executions.started)
+    failed.typed = typed
+    failed.berth(command, "--state", "UPDATE_FAILED", exits=code)
+    assert started(failed, before) == []
+
+
+def test_every_selected_tenant_is_deleted_and_waited_for(failed: Scene) -> None:
+    failed.berth("label", "b1", "trial=over", exits=ExitCode.OK)
+    failed.meanwhile = [failed.api.begin, failed.api.succeed]
+    result = failed.berth("delete", "--label", "trial=over", "--yes", "--wait", exits=ExitCode.OK)
+    assert result.stdout == "b1: DELETE: done\n"
+
+
+def test_a_tenant_that_is_refused_does_not_stop_the_others(failed: Scene) -> None:
+    failed.api.queues.held = {QUEUE.url: Messages(1, 0, 0)}
+    result = failed.berth("delete", "--version", "0.1.0", "--yes", "--json", exits=ExitCode.REFUSED)
+    results = json.loads(result.stdout)["results"]
+    assert [(each["tenantId"], each["exitCode"]) for each in results] == [(name, 7) for name in NAMES]
+    assert results[0]["result"]["type"] == "urn:berth:problem:queue-not-empty"
+
+
+def test_an_operation_that_fails_gives_the_exit_code(failed: Scene) -> None:
+    failed.meanwhile = [failed.api.begin, failed.api.fail]
+    result = failed.berth("delete", "--version", "0.2.0", "--yes", "--wait", exits=ExitCode.FAILED)
+    assert result.stdout.startswith("b1: DELETE of tenant b1 failed: InboundQueue")
+
+
+def test_a_selection_without_tenants_starts_nothing(failed: Scene) -> None:
+    result = failed.berth("retry", "--state", "FAILED", exits=ExitCode.OK)
+    assert result.stdout == "No tenant matches. See all tenants: berth tenants\n"
+    assert json.loads(failed.berth("retry", "--state", "FAILED", "--json").stdout) == {"results": []}
+
+
+def test_a_label_that_no_tenant_has_is_refused(failed: Scene) -> None:
+    result = failed.berth("delete", "--label", "tiral=over", "--yes", exits=ExitCode.BAD_USAGE)
+    assert result.stderr == "Error: No tenant has a label tiral. No tenant has labels.\n"
+
+
+@pytest.mark.parametrize("command", ["retry", "delete"])
+@pytest.mark.parametrize("arguments", [[], ["acme", "--state", "FAILED"], ["acme", "--label", "a=b"]], ids=" ".join)
+def test_either_a_tenant_or_a_selection_is_given(scene: Scene, command: str, arguments: list[str]) -> None:
+    assert scene.berth(command, *arguments).exit_code == ExitCode.BAD_USAGE
+    assert scene.connected_to == []

@@ -1,0 +1,130 @@
+"""What commands print with --json is as docs/cli-output.json says."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT202012
+
+from orchestrator.cli.errors import ControlPlaneNotFound, ExitCode
+from orchestrator.tenants.decisions import Ready
+from tests.fakes import ACME, QUEUE, VERSION
+from tests.unit.cli.conftest import Scene
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+@cache
+def registry() -> Registry[Any]:
+    resources = [
+        (name, Resource.from_contents(json.loads((DOCS / name).read_text()), default_specification=DRAFT202012))
+        for name in ("cli-output.json", "openapi.json")
+    ]
+    return Registry().with_resources(resources)
+
+
+def check(kind: str, text: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(text)
+    schema = {"$ref": f"cli-output.json#/$defs/{kind.replace(' ', '%20')}"}
+    Draft202012Validator(schema, registry=registry()).validate(document)
+    return document
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "status",
+        "create new",
+        "create acme",
+        "create acme --label plan=gold",
+        "upgrade acme",
+        "upgrade acme --to 0.1.0",
+        "delete acme",
+        "delete nobody",
+        "delete --version 0.1.0 --yes",
+        "retry --state READY --yes",
+        "label acme plan=gold",
+        "label acme plan-",
+        "pin acme 0.2.0",
+        "unpin acme",
+        "get-queue acme",
+        "tenant acme",
+        "tenants",
+        "releases",
+        "releases 0.1.0",
+        "release diff 0.6.0 0.7.0",
+        "rollout plan --no-wait",
+        "rollout start",
+        "rollout start --to 0.1.0",
+        "rollout list",
+    ],
+)
+def test_a_document_is_as_documented(scene: Scene, command: str) -> None:
+    scene.has()
+    scene.queue_answers(Ready(QUEUE, VERSION))
+    words = command.split()
+    kind = " ".join(words[:2]) if words[0] in ("rollout", "release") else words[0]
+    result = scene.berth(*words, "--json")
+    if kind != "retry":
+        assert result.exit_code == ExitCode.OK
+    check(kind, result.stdout)
+
+
+@pytest.mark.parametrize("command", ["status", "watch", "pause", "resume", "abort --yes"])
+def test_documents_about_a_rollout(scene: Scene, command: str) -> None:
+    scene.has()
+    scene.berth("rollout", "start", exits=ExitCode.OK)
+    if command in ("watch", "resume"):
+        scene.berth("rollout", "pause", exits=ExitCode.OK)
+    check(f"rollout {command.split()[0]}", scene.berth("rollout", *command.split(), "--json").stdout)
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "kind"),
+    [
+        ("tenant nobody", ExitCode.GONE, "urn:berth:problem:unknown-tenant"),
+        ("tenant a/b", ExitCode.BAD_USAGE, "urn:berth:cli:bad-usage"),
+        ("tenants --state HAPPY", ExitCode.BAD_USAGE, "urn:berth:cli:bad-usage"),
+        ("tenants --no-such-option", ExitCode.BAD_USAGE, "urn:berth:cli:bad-usage"),
+        ("tenants --label nosuch=x", ExitCode.BAD_USAGE, "urn:berth:cli:bad-usage"),
+        ("tenant", ExitCode.BAD_USAGE, "urn:berth:cli:bad-usage"),
+        ("no-such-command", ExitCode.BAD_USAGE, "urn:berth:cli:bad-usage"),
+        ("--local --region x tenants", ExitCode.BAD_USAGE, "urn:berth:cli:bad-usage"),
+        ("upgrade acme --to 0.0.1", ExitCode.BAD_USAGE, "urn:berth:problem:unknown-release"),
+        ("delete acme --force", ExitCode.BAD_USAGE, "urn:berth:cli:bad-usage"),
+        ("retry acme", ExitCode.REFUSED, "urn:berth:problem:nothing-to-retry"),
+        ("rollout status", ExitCode.GONE, "urn:berth:cli:gone"),
+        ("rollout start --tenant zzz", ExitCode.BAD_USAGE, "urn:berth:problem:unknown-selection"),
+        ("rollout start --share lots", ExitCode.BAD_USAGE, "urn:berth:cli:bad-usage"),
+        ("create acme --version newest", ExitCode.BAD_USAGE, "urn:berth:problem:invalid-request"),
+    ],
+)
+def test_every_error_has_the_same_shape(scene: Scene, command: str, code: ExitCode, kind: str) -> None:
+    scene.has()
+    result = scene.berth(*command.split(), "--json", exits=code)
+    error = check("error", result.stdout)
+    assert (error["type"], error["exitCode"]) == (kind, code)
+    assert result.stderr != ""
+
+
+def test_an_operation_that_failed_has_its_record(scene: Scene) -> None:
+    scene.has()
+    scene.meanwhile = [scene.api.begin, scene.api.fail]
+    error = check("error", scene.berth("upgrade", "acme", "--wait", "--json").stdout)
+    assert (error["record"]["tenantId"], error["record"]["operation"]) == (ACME.value, "UPDATE")
+    assert error["advice"] == ["Retry: berth retry acme. Full history: berth tenant acme"]
+
+
+def test_a_control_plane_that_is_not_there(scene: Scene) -> None:
+    scene.trouble = ControlPlaneNotFound("Nothing there.")
+    assert check("error", scene.berth("tenants", "-o", "json").stdout)["type"] == "urn:berth:cli:no-control-plane"
+
+
+def test_without_json_a_usage_error_prints_no_document(scene: Scene) -> None:
+    assert scene.berth("tenants", "--state", "HAPPY").stdout == ""

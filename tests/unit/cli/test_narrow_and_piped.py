@@ -1,0 +1,97 @@
+"""Narrow terminals, pipes, and messages in words of the command line."""
+
+from __future__ import annotations
+
+import pytest
+from rich.text import Text
+
+from orchestrator.cli.errors import ExitCode
+from orchestrator.cli.option_names import in_words_of_options
+from orchestrator.common.tenant_ids import TENANT_ID_MAX_LENGTH, TenantId
+from tests.fakes import ACME
+from tests.unit.cli.conftest import BERTH, TERMINAL, Scene
+from tests.unit.cli.test_main import commands_below
+
+LONGEST = TenantId.parse("x" * TENANT_ID_MAX_LENGTH)
+
+
+def plain(text: str) -> str:
+    return Text.from_ansi(text).plain
+
+
+def test_on_a_narrow_terminal_ids_and_times_are_not_broken(scene: Scene) -> None:
+    scene.has(LONGEST)
+    scene.berth("label", LONGEST.value, "plan=gold", exits=ExitCode.OK)
+    scene.environment |= TERMINAL | {"COLUMNS": "60"}
+    lines = [line.rstrip() for line in plain(scene.berth("tenants").stdout).splitlines()]
+    assert lines[:5] == [
+        LONGEST.value,
+        "  State: READY",
+        "  Version: 0.1.0",
+        "  Updated (UTC): 2026-11-16 12:00",
+        "  Labels: plan=gold",
+    ]
+
+
+@pytest.mark.parametrize("width", ["40", "60", "80", "200"])
+def test_a_history_keeps_its_times_whole_at_any_width(scene: Scene, width: str) -> None:
+    scene.has()
+    scene.berth("upgrade", "acme", "--reason", "because there is a new release that everybody needs")
+    scene.api.begin()
+    scene.api.fail()
+    scene.environment |= TERMINAL | {"COLUMNS": width}
+    shown = plain(scene.berth("tenant", "acme").stdout)
+    assert "2026-11-16 12:00:10" in shown
+    assert "2026-11-16 12:00:20" in shown
+
+
+def test_what_is_piped_is_not_wrapped(scene: Scene) -> None:
+    scene.has()
+    reason = "because " * 30
+    scene.berth("pin", "acme", "0.1.0", "--reason", reason.strip(), exits=ExitCode.OK)
+    scene.environment["COLUMNS"] = None
+    assert reason.strip() in scene.berth("tenant", "acme").stdout
+
+
+@pytest.mark.parametrize("command", ["rollout start", "rollout retry", "tenants", "connections create", "create"])
+def test_the_help_of_a_flag_has_no_type(scene: Scene, command: str) -> None:
+    shown = plain(scene.berth(*command.split(), "--help", exits=ExitCode.OK).stdout)
+    assert "<bool>" not in shown
+    assert "BOOLEAN" not in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["create", "acme", "--version", "newest"], "--version: 'newest' is not a version like 1.2.3"),
+        (["upgrade", "acme", "--to", "newest"], "--to: 'newest' is not a version like 1.2.3"),
+        (["pin", "acme", "newest"], "VERSION: 'newest' is not a version like 1.2.3"),
+        (["create", "acme", "--label", "te am=x"], "--label: 'te am' is not the name of a label: 1 to 63 letters"),
+        (["create", "acme", "--label", "team=a,b"], "--label: 'a,b' is not the value of a label: up to 128 letters"),
+        (["label", "acme", "te am=x"], "NAME=VALUE|NAME-...: 'te am' is not the name of a label: 1 to 63"),
+        (["tenant", "acme", "--before", "noon"], "--before: 'noon' "),
+        (["unpin", "acme", "--reason", "x" * 501], "--reason: '"),
+        (["retry", "acme", "--reason", "two\nlines"], "--reason: 'two\\nlines' is not one line of printable text"),
+        (["tenants", "--version", "newest"], "--version: 'newest' is not a version like 1.2.3"),
+    ],
+    ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else "",
+)
+def test_messages_about_values_name_the_option(scene: Scene, arguments: list[str], expected: str) -> None:
+    scene.has()
+    result = scene.berth(*arguments, exits=ExitCode.BAD_USAGE)
+    assert result.stderr.startswith(f"Error: {expected}")
+
+
+def test_the_bound_is_in_the_message_and_in_the_help(scene: Scene) -> None:
+    scene.has()
+    assert "at most 500 characters" in scene.berth("unpin", "acme", "--reason", "x" * 501).stderr
+    for command in ("create", "unpin", "retry"):
+        shown = " ".join(plain(scene.berth(command, "--help").stdout).replace("│", " ").split())
+        assert "at most 500 characters" in shown
+        assert "1 to 40 letters, digits and inner dashes" in shown or command == "retry"
+
+
+def test_a_message_that_is_about_no_option_stays_as_it_is() -> None:
+    create = next(command for path, command in commands_below(BERTH) if path == ("create",))
+    for message in (f"Tenant {ACME}: too many", "unheardOf: 'x' is not a number", "No such thing."):
+        assert in_words_of_options(message, create.params) == message

@@ -1,0 +1,70 @@
+"""`berth api`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from orchestrator.cli.errors import ExitCode
+from tests.fakes import ACME
+from tests.unit.cli.conftest import Scene
+from tests.unit.cli.fake_api import ScriptedEventsApi
+
+
+def test_a_request_is_sent_as_it_is_given_and_the_answer_is_printed(scene: Scene) -> None:
+    scene.has()
+    result = scene.berth("api", "get", "/tenants?state=READY&limit=5", exits=ExitCode.OK)
+    assert [tenant["tenantId"] for tenant in json.loads(result.stdout)["tenants"]] == ["acme"]
+    assert scene.api.asked == ["GET /tenants?state=READY&limit=5"]
+
+
+def test_a_body_comes_from_the_option_a_file_or_standard_input(scene: Scene, tmp_path: Path) -> None:
+    scene.has()
+    body = '{"set": {"plan": "gold"}}'
+    file = tmp_path / "body.json"
+    file.write_text(body)
+    scene.typed, scene.is_a_terminal = body, False
+    for given in (body, f"@{file}", "@-"):
+        scene.berth("api", "POST", "/tenants/acme/labels", "--body", given, exits=ExitCode.OK)
+        assert scene.api.sent[-1] == {"set": {"plan": "gold"}}
+
+
+def test_a_route_of_the_event_plane_goes_to_its_api(scene: Scene) -> None:
+    events = ScriptedEventsApi()
+    scene.events = events
+    scene.berth("api", "GET", "/tenants/acme/keys", exits=ExitCode.OK)
+    assert events.asked == ["GET /tenants/acme/keys"]
+
+
+def test_a_delete_is_confirmed(scene: Scene) -> None:
+    scene.has()
+    scene.berth("api", "DELETE", "/tenants/acme", exits=ExitCode.BAD_USAGE)
+    assert scene.api.asked == []
+    scene.berth("api", "DELETE", "/tenants/acme?force=true", "--yes", exits=ExitCode.OK)
+    assert scene.api.asked == ["DELETE /tenants/acme?force=true"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["GET", "/tenant"], "There is no route GET '/tenant'. Paths, among others: "),
+        (["PATCH", "/tenants/acme"], "There is no route PATCH /tenants/acme. Methods of this path: DELETE, GET, PUT."),
+        (["GET", "/tenants?limit=0"], "limit: '0' is not a whole number from 1 to 500"),
+        (["GET", "/tenants/a%2Fb"], "The tenant id 'a/b' is not valid"),
+        (["POST", "/tenants/acme/labels", "--body", "{"], "--body: this is not JSON."),
+        (["POST", "/tenants/acme/labels", "--body", "@missing"], "--body: 'missing' cannot be read as text."),
+        (["POST", "/events", "--body", "{}"], "There is no route POST '/events'."),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_bad_usage(scene: Scene, arguments: list[str], message: str) -> None:
+    result = scene.berth("api", *arguments, exits=ExitCode.BAD_USAGE)
+    assert result.stderr.startswith(f"Error: {message}")
+    assert scene.connected_to == []
+
+
+def test_a_problem_has_its_exit_code(scene: Scene) -> None:
+    result = scene.berth("api", "GET", f"/tenants/{ACME}", exits=ExitCode.GONE)
+    assert json.loads(result.stdout)["type"] == "urn:berth:problem:unknown-tenant"
