@@ -6,6 +6,8 @@
     cloudformation    adds what the emulator's CloudFormation leaves out of its responses
     custom_resources  describes custom resources while they are in progress, as AWS does
     waiting_states    fails states that wait with a task token when their function fails, as AWS does
+    function_processes  forks the processes of functions, so that they start quickly
+    fork_server       the process that forks them
     access_key        the key that requests are signed with
     home              the directory that holds the emulator's state
     deployment        deploys the CDK app with the CDK's own command line

@@ -18,6 +18,7 @@ from hypercorn.typing import ASGIFramework, ASGIReceiveCallable, ASGISendCallabl
 
 from orchestrator.local.cloudformation import complete as complete_cloudformation
 from orchestrator.local.custom_resources import describe_custom_resources
+from orchestrator.local.function_processes import fork_function_processes
 from orchestrator.local.guard import guarded, issued_by_ministack
 from orchestrator.local.home import Home, Record
 from orchestrator.local.stage_variables import add_stage_variables
@@ -84,6 +85,7 @@ def main(root: str, port: str, keep_state: str, *, wrapped: Wrapper = lambda emu
     describe_custom_resources()
     complete_cloudformation()
     fail_with_their_functions()
+    fork_function_processes()
     config = Config()
     config.bind = [f"127.0.0.1:{port}"]
     config.loglevel = "WARNING"

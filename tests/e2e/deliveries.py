@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import signal
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from orchestrator.adapters.dynamodb.deliveries import DynamoDeliveries
@@ -17,7 +14,6 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.delivery.records import Attempt, DispatchedEvent
 from orchestrator.events.records import TenantEpoch
 from orchestrator.events.statuses import EventStatus
-from orchestrator.local.home import Home
 from tests.e2e.deployed import Deployed, eventually
 from tests.e2e.events_api import EventsApi
 from tests.present import present
@@ -130,18 +126,8 @@ def messages_come_again_soon(berth: Deployed, api: EventsApi) -> Iterator[None]:
 
 def kill(berth: Deployed, function: str) -> int:
     """Kill the processes of a function, and return their number."""
-    record = present(Home(berth.emulator.home).record())
-    name = f"AWS_LAMBDA_FUNCTION_NAME={berth.function(function)}".encode()
-    killed = 0
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            is_worker = int((process / "stat").read_text().rpartition(")")[2].split()[1]) == record.pid
-            if is_worker and name in (process / "environ").read_bytes().split(b"\0"):
-                os.kill(int(process.name), signal.SIGKILL)
-                killed += 1
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    return killed
+    name = berth.function(function)
+    return berth.kill_processes_of(lambda found: found == name)
 
 
 @contextmanager

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import signal
 import threading
 import time
 import zipfile
@@ -11,10 +13,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeVar
 
 import boto3
 
+from orchestrator.adapters.dynamodb import keys
 from orchestrator.adapters.dynamodb.tenants import DynamoTable
 from orchestrator.adapters.sessions import session_without_profile
 from orchestrator.adapters.stepfunctions import StepFunctionsExecutions
@@ -42,7 +46,7 @@ def handler(event, _context):
     urllib.request.urlopen(request, timeout=10).close()
 """
 
-WITHIN_SECONDS = 120.0
+WITHIN_SECONDS = 300.0
 ASK_AGAIN = frozenset({429, 500, 502, 503})
 """The responses of API Gateway when the function is throttled. A platform's client retries."""
 
@@ -171,6 +175,23 @@ class Deployed:
             else:
                 functions.put_function_concurrency(FunctionName=function, ReservedConcurrentExecutions=bound)
 
+    def kill_processes_of(self, chosen: Callable[[str], bool]) -> int:
+        """Kill the processes of the functions whose names are chosen, and return their number.
+
+        A process works in the folder into which the emulator has unpacked the function's code.
+        """
+        killed = 0
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                folder = (process / "cwd").readlink().parent
+                name = folder.name.removeprefix("ministack-lambda-").rpartition("-")[0]
+                if folder.parent == self.emulator.home / "tmp" and chosen(name):
+                    os.kill(int(process.name), signal.SIGKILL)
+                    killed += 1
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+        return killed
+
     # As an operator
 
     def start_create(self, tenant: TenantId, attempt: int) -> str:
@@ -206,6 +227,10 @@ class Deployed:
         pages = self.client("dynamodb").get_paginator("scan").paginate(TableName=self.outputs["TableName"])
         items = [item for page in pages for item in page["Items"]]
         return sorted(items, key=lambda item: (item["pk"]["S"], item["sk"]["S"]))
+
+    def rows_of_tenants(self) -> list[dict[str, Any]]:
+        """The rows of all tenants. Functions that run by a schedule write other rows at any time."""
+        return [row for row in self.rows() if row["pk"]["S"].startswith(keys.TENANT_PREFIX)]
 
     def rows_of(self, tenant: TenantId) -> dict[str, dict[str, Any]]:
         return {row["sk"]["S"]: row for row in self.rows() if row["pk"]["S"] == f"TENANT_ID#{tenant}"}

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from orchestrator.adapters.dynamodb import keys
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.deployment import deploy
 from orchestrator.local.emulator import Emulator, free_port
@@ -81,10 +80,6 @@ def _fleet(berth: Deployed) -> None:
     assert len(EVERYBODY) == 25
 
 
-def rows_of_tenants(berth: Deployed) -> list[dict[str, Any]]:
-    return [row for row in berth.rows() if row["pk"]["S"].startswith(keys.TENANT_PREFIX)]
-
-
 def adopted(berth: Deployed, *options: str) -> tuple[int, dict[str, Any], dict[str, dict[str, Any]]]:
     """The exit code, the whole document, and its entries by tenant."""
     done = run(berth, "adopt", "--json", *options)
@@ -108,7 +103,7 @@ def test_older_tenants_are_served_but_not_listed_and_survey_and_doctor_advise_to
 ) -> None:
     assert berth.ask(SERVED[0]).body["version"] == VERSION
     assert listed(berth) == {}
-    before = rows_of_tenants(berth)
+    before = berth.rows_of_tenants()
 
     done = run(berth, "reconcile", "--json")
 
@@ -122,11 +117,11 @@ def test_older_tenants_are_served_but_not_listed_and_survey_and_doctor_advise_to
     verdict, advice = doctors_word(berth)
     assert verdict == "warning"
     assert "berth adopt --dry-run" in advice
-    assert rows_of_tenants(berth) == before
+    assert berth.rows_of_tenants() == before
 
 
 def test_a_dry_run_lists_the_tenants_and_changes_nothing(berth: Deployed) -> None:
-    before = rows_of_tenants(berth)
+    before = berth.rows_of_tenants()
     code, shown, found = adopted(berth, "--dry-run")
     assert (code, shown["total"], shown["adopted"]) == (8, 25, 0)
     assert set(found) == {tenant.value for tenant in EVERYBODY}
@@ -143,7 +138,7 @@ def test_a_dry_run_lists_the_tenants_and_changes_nothing(berth: Deployed) -> Non
     assert "CREATE that never ended becomes Success" in found[STILL_STARTED.value]["detail"]
     assert "no stack has its queue" in found[NO_STACK.value]["detail"]
     assert "DELETED" in found[DELETED.value]["detail"]
-    assert rows_of_tenants(berth) == before
+    assert berth.rows_of_tenants() == before
 
 
 def _heed_interrupts() -> None:

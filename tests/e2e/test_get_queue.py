@@ -105,14 +105,14 @@ def test_a_direct_invocation_returns_the_same_response(berth: Deployed) -> None:
     ids=lambda event: json.dumps(event)[:40],
 )
 def test_bad_input_is_refused_and_changes_nothing(berth: Deployed, event: Any) -> None:
-    rows, executions = berth.rows(), _all_executions(berth)
+    rows, executions = berth.rows_of_tenants(), _all_executions(berth)
 
     answer = berth.invoke(berth.outputs["GetQueueFunctionName"], event)
 
     assert answer["statusCode"] == 400
     assert answer["headers"]["Content-Type"] == "application/problem+json"
     assert json.loads(answer["body"])["type"] == "urn:berth:problem:invalid-request"
-    assert berth.rows() == rows
+    assert berth.rows_of_tenants() == rows
     assert _all_executions(berth) == executions
 
 

@@ -6,19 +6,15 @@ Without a retry by an operator, the tenant ends provisioned, or failed with a re
 from __future__ import annotations
 
 import io
-import os
-import signal
 import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Any
 
 from orchestrator.adapters.dynamodb import keys
 from orchestrator.adapters.dynamodb.applying import key_of
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import timestamp
-from orchestrator.local.home import Home
 from orchestrator.tenants.records import Attempt, Audit, HistoryEntry, Operation, Request, Status
 from orchestrator.tenants.writes import AuditKey
 from tests.e2e.deployed import Deployed, eventually
@@ -244,18 +240,7 @@ def _kill_workers(berth: Deployed) -> int:
 
     The function of tenants' stacks is left out: on AWS the call by CloudFormation would be repeated, here it is lost.
     """
-    record = Home(berth.emulator.home).record()
-    assert record
-    killed = 0
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            is_worker = int((process / "stat").read_text().rpartition(")")[2].split()[1]) == record.pid
-            if is_worker and b"AWS_LAMBDA_FUNCTION_NAME=Berth-Machines" in (process / "environ").read_bytes():
-                os.kill(int(process.name), signal.SIGKILL)
-                killed += 1
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    return killed
+    return berth.kill_processes_of(lambda name: name.startswith("Berth-Machines"))
 
 
 @contextmanager
