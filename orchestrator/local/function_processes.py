@@ -60,21 +60,30 @@ class ForkServer:
         # Nobody waits for it: it ends when the channel is closed. Setting a return code stops Popen from warning.
         process.returncode = 0
 
+    def close(self) -> None:
+        self._channel.close()
+
     def start(self, script: str, *, folder: str | Path, environment: Mapping[str, str]) -> "ForkedProcess":
         message = {"script": script, "folder": str(folder), "environment": dict(environment)}
         ours, theirs = _pipes()
         try:
-            with self._lock:
-                socket.send_fds(self._channel, [json.dumps(message).encode()], theirs)
-                answer, files, _, _ = socket.recv_fds(self._channel, fork_server.MAX_BYTES, 1)
+            return ForkedProcess(self._forked(json.dumps(message).encode(), theirs), *ours)
+        except OSError as error:
+            for file in ours:
+                os.close(file)
+            gone = "The process that forks the functions' processes has ended. Restart the emulator."
+            raise RuntimeError(gone) from error
         finally:
             for file in theirs:
                 os.close(file)
+
+    def _forked(self, message: bytes, standard_files: Sequence[int]) -> int:
+        with self._lock:
+            socket.send_fds(self._channel, [message], standard_files)
+            answer, files, _, _ = socket.recv_fds(self._channel, fork_server.MAX_BYTES, 1)
         if not answer:
-            for file in ours:
-                os.close(file)
-            raise RuntimeError("The process that forks the functions' processes has ended. Restart the emulator.")
-        return ForkedProcess(files[0], *ours)
+            raise ConnectionResetError
+        return files[0]
 
 
 class ForkedProcess:
