@@ -44,7 +44,13 @@ RECEIVERS = 100
 EVENTS = 3_000
 ALL_EVENTS = 20_000
 PER_SECOND = 20
-"""What two processors carry: below it, times are those of the way and not of a backlog."""
+"""The rate at which events are published on a machine that is fast enough for it."""
+REQUESTS_PER_EVENT = 12
+"""The requests to the emulator that an event takes, with those that look for messages."""
+BUSY = 0.3
+"""The part of its time for which the emulator, which is one process, answers requests. Above it, times are those of a
+backlog and not of the way."""
+_CALIBRATING = 200
 FLOOR_EVENTS = 500
 """The floor is measured with this many events at most before, and with as many after."""
 AT_ONCE = 25
@@ -65,16 +71,22 @@ Send = Callable[[int], str]
 
 
 def events_delivery_full() -> list[Result]:
-    """The same with all events. It takes a quarter of an hour."""
-    return events_delivery(ALL_EVENTS)
+    """The same with all events, at the full rate. It takes a quarter of an hour."""
+    return events_delivery(ALL_EVENTS, per_second=PER_SECOND)
 
 
 def events_delivery(
-    events: int = EVENTS, *, receiving: int = RECEIVERS, per_second: float = PER_SECOND, drain: float = DRAIN_SECONDS
+    events: int = EVENTS,
+    *,
+    receiving: int = RECEIVERS,
+    per_second: float | None = None,
+    drain: float = DRAIN_SECONDS,
 ) -> list[Result]:
+    """Without a rate, events are published as fast as this machine carries them without a backlog."""
     kinds = kinds_of(receiving)
     load = [os.getloadavg()[0]]
     with receivers(kinds) as there, delivery_functions() as (client, session):
+        per_second = per_second or _rate(client)
         bench = DeliveryBench(client, session, there, kinds, per_second)
         part = min(events, FLOOR_EVENTS)
         floor = bench.floor(part)
@@ -129,6 +141,14 @@ def _times(ours: Mapping[str, Checked], floor: Checked) -> Iterator[Result]:
             yield Result(
                 f"{start} {name} / the bare floor, p{part}", round(found / time_, 2) if time_ else 0.0, "x", aim
             )
+
+
+def _rate(client: Any) -> float:
+    began = time.perf_counter()
+    for _ in range(_CALIBRATING):
+        client.get_item(TableName=EVENTS_TABLE, Key={"pk": {"S": "calibrating"}, "sk": {"S": "calibrating"}})
+    request = (time.perf_counter() - began) / _CALIBRATING
+    return min(float(PER_SECOND), round(BUSY / (REQUESTS_PER_EVENT * request), 1))
 
 
 @contextlib.contextmanager
