@@ -188,8 +188,8 @@ class Deployed:
                 if folder.parent == self.emulator.home / "tmp" and chosen(name):
                     os.kill(int(process.name), signal.SIGKILL)
                     killed += 1
-            except (FileNotFoundError, ProcessLookupError):
-                continue
+            except OSError:
+                continue  # It has ended, or belongs to somebody else.
         return killed
 
     # As an operator
