@@ -46,8 +46,8 @@ reset: install ## Stop the local control plane and forget its state
 	@$(BIN)/python -m orchestrator.local reset
 
 test: install ## Run every check: format, lint, types, all tests
-	@$(MAKE) --no-print-directory --jobs 2 format-check lint compile-unit-tests compile-other-tests types
-	@$(MAKE) --no-print-directory pytest
+	@$(MAKE) --no-print-directory format-check lint
+	@$(MAKE) --no-print-directory --jobs 2 pytest types
 
 format: install ## Format the code
 	@$(BIN)/ruff format .
@@ -62,17 +62,8 @@ lint: install ## Lint (ruff)
 types: install ## Check types (mypy --strict)
 	@$(BIN)/mypy
 
-# Collecting compiles the tests and what they import. Without this, each of the five processes below would do it. What
-# cannot be collected is reported there.
-compile-unit-tests: install
-	@$(BIN)/pytest --collect-only --quiet tests/unit > /dev/null 2>&1 || true
-
-compile-other-tests: install
-	@$(BIN)/pytest --collect-only --quiet --ignore tests/unit > /dev/null 2>&1 || true
-
-# Five at once, also on two cores: the four parts of the end-to-end tests mostly wait.
 pytest: install
-	@$(BIN)/pytest --numprocesses 5 --dist loadscope --no-loadscope-reorder
+	@$(BIN)/python -m tests
 
 fuzz: install ## Send 10,000 bad inputs to every route, edge and command, and 10,000 forged events to every function (BERTH_FUZZ_SEED sends one of them again)
 	@BERTH_FUZZ_INPUTS=10000 $(BIN)/pytest --numprocesses 2 --dist loadscope tests/adapters/bad_input tests/unit/cli/test_bad_input.py
@@ -105,4 +96,4 @@ deploy: install ## Deploy onto AWS, with your credentials (CDK_ARGS adds options
 verify: install ## See the deployed control plane work, on AWS or locally: a tenant is created, used and deleted (VERIFY_ARGS="--region ...")
 	@$(BIN)/berth verify $(VERIFY_ARGS)
 
-.PHONY: help install demo tour up down status reset test format format-check lint types compile-unit-tests compile-other-tests pytest fuzz soak bench openapi wheel release bootstrap deploy verify
+.PHONY: help install demo tour up down status reset test format format-check lint types pytest fuzz soak bench openapi wheel release bootstrap deploy verify

@@ -1,0 +1,137 @@
+"""Runs all tests, in several processes at once: ``python -m tests``. ``make test`` calls it.
+
+Each process collects only the tests of one part: collecting all of them takes longer than most parts. The tests of a
+part share a deployment or a synthesis. Arguments go to pytest: ``python -m tests --durations 20``.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent
+AT_ONCE = 5
+"""More than the processors of a small machine, because the end-to-end tests mostly wait."""
+PARTS: Mapping[str, Sequence[str]] = {
+    "demo": ("e2e/test_demo.py",),
+    "end to end": ("e2e/",),
+    "rollouts": (
+        "e2e/test_rollouts.py",
+        "e2e/test_tenant_queue.py",
+        "e2e/test_update_tenant.py",
+        "e2e/test_what_dies.py",
+    ),
+    "permissions": ("e2e/enforced/",),
+    "own deployments": ("e2e/test_adopt.py", "e2e/test_key.py"),
+    "own emulators": ("e2e/test_local_", "e2e/test_side_by_side.py", "e2e/test_upgrade_of_berth.py"),
+    "stacks": ("stacks/",),
+    "simulation": ("simulation/",),
+    "adapters of events": ("adapters/events/",),
+    "handlers": ("adapters/handlers/", "adapters/bad_input/"),
+    "adapters": ("adapters/",),
+    "unit": ("unit/",),
+    "command line": ("unit/cli/", "machines/", "previous/"),
+}
+"""The paths of each part, in the order in which the parts start: those that take longest come first. A file belongs to
+the part with the longest matching path."""
+EVERY_SECONDS = 60.0
+_NOTHING_COLLECTED = 5
+
+
+@dataclass(frozen=True)
+class Ended:
+    part: str
+    seconds: float
+    exit_code: int
+    output: str
+
+    @property
+    def has_failed(self) -> bool:
+        return self.exit_code not in (0, _NOTHING_COLLECTED)
+
+    @property
+    def summary(self) -> str:
+        return self.output.rpartition("\n")[2].strip("= ")
+
+    @property
+    def counts(self) -> Counter[str]:
+        found = re.findall(r"(\d+) (passed|failed|error)", self.summary)
+        return Counter({kind: int(number) for number, kind in found})
+
+
+def part_of(file: str) -> str:
+    """The part that a file below ``tests/`` belongs to."""
+    matching = {path: part for part, paths in PARTS.items() for path in paths if file.startswith(path)}
+    if not matching:
+        raise LookupError(f"{file} belongs to no part. Add its folder to PARTS in tests/__main__.py.")
+    return matching[max(matching, key=len)]
+
+
+def files_by_part() -> dict[str, list[str]]:
+    files: dict[str, list[str]] = {part: [] for part in PARTS}
+    for file in sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("test_*.py")):
+        files[part_of(file)].append(file)
+    return files
+
+
+def main(arguments: Sequence[str]) -> int:
+    began = time.monotonic()
+    ended: list[Ended] = []
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        waiting = {pool.submit(_run, part, files, arguments) for part, files in files_by_part().items()}
+        try:
+            while waiting:
+                done, waiting = wait(waiting, EVERY_SECONDS, FIRST_COMPLETED)
+                for each in done:
+                    ended.append(each.result())
+                    _report(ended[-1])
+                if not done:
+                    _say(f"{time.monotonic() - began:.0f} s: {len(waiting)} of {len(PARTS)} parts have not ended")
+        except KeyboardInterrupt:
+            # The processes are interrupted, too, and stop their emulators.
+            pool.shutdown(cancel_futures=True)
+            raise
+    failed = [each.part for each in ended if each.has_failed]
+    if failed:
+        _say(f"Failed: {', '.join(failed)}")
+    counts = sum((each.counts for each in ended), Counter[str]())
+    _say(f"{counts['passed']} passed, {counts['failed'] + counts['error']} failed")
+    return 1 if failed else 0
+
+
+def _run(part: str, files: Sequence[str], arguments: Sequence[str]) -> Ended:
+    began = time.monotonic()
+    command = [sys.executable, "-m", "pytest", "--quiet", *arguments, *(str(ROOT / file) for file in files)]
+    process = subprocess.run(
+        command,
+        cwd=ROOT.parent,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    return Ended(part, time.monotonic() - began, process.returncode, process.stdout.rstrip())
+
+
+def _report(ended: Ended) -> None:
+    """Print the output of a part that failed, and a line for one that passed."""
+    if ended.has_failed:
+        _say(f"\n----- {ended.part} -----\n{ended.output}\n")
+    _say(f"{ended.part}: {ended.summary}")
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
