@@ -70,7 +70,7 @@ from tests.fakes import (
     some_metadata,
     take,
 )
-from tests.fakes.others import FakePublishedTemplates, InMemoryReviews
+from tests.fakes.others import FakePublishedTemplates, InMemoryReleaseStates, InMemoryReviews
 from tests.fakes.reconciling import FakeSurvey, InMemoryReconciliations
 
 RESPONSE_URL = (
@@ -352,6 +352,7 @@ def _fakes() -> dict[str, Any]:
         "templates": FakeTemplates({"template.json": TEMPLATE}),
         "published_templates": FakePublishedTemplates(),
         "reviews": InMemoryReviews(),
+        "release_states": InMemoryReleaseStates(),
         "unfinished_work": FakeUnfinishedWork(),
         "survey": Survey(stacks),
         "account_functions": AccountFunctions(),
