@@ -146,10 +146,10 @@ class Rollouts:
         rollout = self.ledger.rollout(rollout_id)
         if rollout is None:
             return unknown_rollout(rollout_id)
-        if (refused := self._withdrawn_release(rollout.spec, self.choose())) and not rollout.spec.dry_run:
-            return refused
         if rollout.status is RolloutStatus.HALTED:
-            return self._reopen(rollout_id, by, reason)
+            # A rollout that is paused or whose execution died may be resumed: its next step halts it.
+            refused = None if rollout.spec.dry_run else self._withdrawn_release(rollout.spec, self.choose())
+            return refused or self._reopen(rollout_id, by, reason)
 
         def resumed(rollout: Rollout) -> Rollout | Unchanged | Refused:
             if not rollout.status.active or rollout.status is RolloutStatus.ABORTING:

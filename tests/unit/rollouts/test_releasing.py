@@ -152,6 +152,17 @@ class TestOrders:
         assert isinstance(fleet.rollouts.resume(rollout, ADA), RolloutWithStages)
         assert fleet.drive(rollout, 2) == Succeeded()
 
+    def test_a_rollout_that_is_paused_can_be_resumed_and_then_halts(self) -> None:
+        """Otherwise one whose execution has died would never end by itself."""
+        fleet = Fleet(2)
+        rollout = fleet.start()
+        fleet.advance(rollout)
+        fleet.rollouts.pause(rollout, ADA)
+        withdraw(fleet)
+        assert isinstance(fleet.rollouts.resume(rollout, ADA), RolloutWithStages)
+        assert isinstance(fleet.advance(rollout), NotSucceeded)
+        assert fleet.status(rollout) is RolloutStatus.HALTED
+
     def test_a_retry_offers_the_way_back(self) -> None:
         fleet = Fleet(1)
         rollout = fleet.start()
