@@ -21,7 +21,8 @@ from orchestrator.api.fields import (
 )
 from orchestrator.api.tenant_models import TenantCounts
 from orchestrator.releases import records, states
-from orchestrator.rollouts.releasing import MAX_LISTED, ReleaseStatus
+from orchestrator.rollouts import releasing
+from orchestrator.rollouts.releasing import MAX_LISTED
 
 HISTORY_SIZE = 50
 """The number of changes of the releases' state that are answered."""
@@ -33,6 +34,15 @@ PromotionMode = Annotated[
         description="When a release becomes current by itself. onDeploy: when it is deployed. afterRollout: when a "
         "rollout has moved the fleet to it without a failure.",
     ),
+]
+
+
+ReleaseOrder = Annotated[
+    records.ReleaseOrder, Meta(title="ReleaseOrder", description="What somebody did with a release.")
+]
+ReleaseStatus = Annotated[
+    releasing.ReleaseStatus,
+    Meta(title="ReleaseStatus", description="UNCHANGED: the release was as requested before."),
 ]
 
 
@@ -68,7 +78,7 @@ class ReleaseHistoryEntry(Wire, frozen=True, kw_only=True):
     """One change of which release is current, or which releases are withdrawn."""
 
     at: Moment | None
-    order: Annotated[records.ReleaseOrder | None, Meta(description="null if the entry cannot be read.")]
+    order: Annotated[ReleaseOrder | None, Meta(description="null if the entry cannot be read.")]
     version: str
     requested_by: RequestedBy
     reason: GivenReason
@@ -107,9 +117,7 @@ class ReleaseOrdered(Wire, frozen=True, kw_only=True):
     """The release after the order."""
 
     version: Version
-    status: Annotated[
-        ReleaseStatus, Meta(title="ReleaseStatus", description="UNCHANGED: the release was as requested before.")
-    ]
+    status: ReleaseStatus
     detail: Text
     current: Annotated[Version, Meta(description="The release that new tenants get now.")]
     current_before: Annotated[Version, Meta(description="The release that was current before the order.")]

@@ -76,7 +76,7 @@ def _show_list(document: Document) -> None:
             render.moment(release["publishedAt"], "%Y-%m-%d %H:%M"),
             str(release["tenants"]["total"]),
             Text(str(not_ready), "bold red" if not_ready else ""),
-            _mark(release),
+            _mark(release, current),
             Text(_first_line(release["notes"] or "")),
         )
     if published:
@@ -98,8 +98,8 @@ def _show_one(release: Document, all_releases: Document) -> None:
     version, tenants, current = release["version"], release["tenants"], all_releases["current"]
     render.show_pairs(
         {
-            "version": version + (f" ({mark})" if (mark := _mark(release).plain) else ""),
-            "withdrawn": _withdrawn(release["withdrawn"]),
+            "version": version + (f" ({mark})" if (mark := _mark(release, current).plain) else ""),
+            "withdrawn": _withdrawn(release.get("withdrawn")),
             "published": render.moment(release["publishedAt"]),
             "digest": release["digest"],
             "template": release["templateUrl"],
@@ -109,23 +109,24 @@ def _show_one(release: Document, all_releases: Document) -> None:
     if release["notes"]:
         render.show_line()
         render.show_line(release["notes"])
-    for entry in reversed(all_releases["history"]):
+    for entry in reversed(all_releases.get("history", [])):
         if entry["version"] == version:
             render.show_line(_entry(entry))
     if tenants["total"]:
         render.note(f"List them: berth tenants --version {version}")
-    if release["withdrawn"] and tenants["total"]:
+    if release.get("withdrawn") and tenants["total"]:
         render.note(f"Move them back: berth rollout start --to {current} --allow-downgrade")
-    if release["withdrawn"]:
+    if release.get("withdrawn"):
         render.note(f"If it is good after all: berth release reinstate {version}")
     if version == current:
         render.note("Move the other tenants to it: berth rollout plan, then berth rollout start")
 
 
-def _mark(release: Document) -> Text:
-    if release["withdrawn"]:
+def _mark(release: Document, current: str) -> Text:
+    """Control planes before 0.9.0 do not say which releases were withdrawn, because none can be."""
+    if release.get("withdrawn"):
         return Text("withdrawn", "bold red")
-    return Text("current" if release["current"] else "")
+    return Text("current" if release["version"] == current else "")
 
 
 def _withdrawn(withdrawal: Document | None) -> str | None:
@@ -146,7 +147,7 @@ def _entry(entry: Document) -> str:
 
 def _note_candidate(document: Document) -> None:
     """Say how the deployed release becomes current, if deployments do not make it so."""
-    deployed, current = document["deployed"], document["current"]
+    deployed, current = document.get("deployed"), document["current"]
     found = next((release for release in document["releases"] if release["version"] == deployed), None)
     if found is None or deployed == current:
         return

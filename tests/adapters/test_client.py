@@ -218,8 +218,8 @@ REQUESTS: list[tuple[AnyRoute, Wire, str, dict[str, object] | None]] = [
         "/releases/0.2.0/withdraw",
         {"reason": "it is bad"},
     ),
-    (releases.PROMOTE_RELEASE, release_models.OrderRelease(version="0.2.0"), "/releases/0.2.0/promote", {}),
-    (releases.REINSTATE_RELEASE, release_models.OrderRelease(version="0.2.0"), "/releases/0.2.0/reinstate", {}),
+    (releases.PROMOTE_RELEASE, release_models.OrderRelease(version="0.2.0"), "/releases/0.2.0/promote", None),
+    (releases.REINSTATE_RELEASE, release_models.OrderRelease(version="0.2.0"), "/releases/0.2.0/reinstate", None),
     (
         rollouts.START_ROLLOUT,
         rollout_models.StartRollout(version="0.2.0", stages=[rollout_models.StageSpec(size="rest", alarm=None)]),
