@@ -11,7 +11,7 @@ import pytest
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.releases import Template
 from tests.e2e.deployed import Deployed
-from tests.e2e.fleet import ONE_AFTER_THE_OTHER, a_fleet, once_begun, order, over, started, versions
+from tests.e2e.fleet import a_fleet, once_begun, order, over, stages, started, versions
 from tests.e2e.operators import a_release, a_tenant, call, create, ended, retry, run, tenant_of, upgrade
 
 FLEET = "canaries"
@@ -65,8 +65,8 @@ def created(berth: Deployed, bad: str) -> TenantId:
 @pytest.fixture(scope="module")
 def rollout(berth: Deployed, bad: str, fleet: list[TenantId], created: TenantId) -> str:
     """The withdrawal of the release, in the middle of a rollout to it."""
-    moving = started(berth, FLEET, version=bad, stages=ONE_AFTER_THE_OTHER)
-    once_begun(berth, moving)
+    moving = started(berth, FLEET, version=bad, stages=[*stages("1"), *stages("rest", approval=True)])
+    once_begun(berth, moving)  # The second stage waits for an approval, which nobody gives.
     withdrawn = berth_command(berth, "release", "withdraw", bad, "--reason", WHY, "--yes")
     assert (withdrawn["status"], withdrawn["currentBefore"]) == ("WITHDRAWN", bad)
     assert withdrawn["withdrawn"]["reason"] == WHY
