@@ -19,12 +19,14 @@ from bench.simulated_ledger import (
     OLD,
     NoAlarms,
     NoOperator,
+    NothingWithdrawn,
     SimulatedManifests,
     SimulatedRollouts,
     SimulatedTenants,
 )
 from bench.simulated_update import SimulatedUpdate
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.releases.states import Promoter, PromotionMode, ReleaseChooser
 from orchestrator.rollouts.advancing import Advancing, Bake, NotSucceeded, RunStage, Succeeded
 from orchestrator.rollouts.documents import spec_from
 from orchestrator.rollouts.gate import Admitted, Gate, NoRoom, TryAgain
@@ -107,9 +109,18 @@ class SimulatedRollout:
         now = self.aws.clock.now()
         rollout, stages = plan(_ID, spec, selected, by="bench", at=now, manifests=self._manifests)
         self._ledger = SimulatedRollouts(rollout, stages, self.aws.chance, conditions.overtaken)
-        self._gate = Gate(self._ledger, self._tenants, self.aws, self.aws.clock)
+        clock, releases = self.aws.clock, NothingWithdrawn()
+        self._gate = Gate(self._ledger, self._tenants, self.aws, clock, releases)
+        chooser = ReleaseChooser(releases, releases, NEW, PromotionMode.ON_DEPLOY)
         self._advancing = Advancing(
-            self._ledger, self._tenants, self._manifests, NoAlarms(), self.aws, NoOperator(), self.aws.clock
+            self._ledger,
+            self._tenants,
+            self._manifests,
+            NoAlarms(),
+            self.aws,
+            NoOperator(),
+            clock,
+            Promoter(chooser),
         )
         self._rollout = self._machine()
         self._slots = 0

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.releases.records import RecordedReleaseChange, Release, ReleaseState
 from orchestrator.rollouts.counting import Count, Reviews
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.ports import Registry
@@ -201,6 +202,28 @@ class NoAlarms:
 
     def went_off(self, _name: str, *, since: datetime) -> str | None:  # noqa: ARG002 - there are none
         return None
+
+
+class NothingWithdrawn:
+    """No release is promoted or withdrawn while a rollout is measured, and none has to be looked up."""
+
+    def state(self) -> ReleaseState:
+        return ReleaseState()
+
+    def change(self, _state: ReleaseState, _change: RecordedReleaseChange) -> bool:
+        raise NotImplementedError
+
+    def changes(self, *, limit: int) -> Sequence[RecordedReleaseChange]:
+        raise NotImplementedError
+
+    def release(self, _version: str) -> Release | None:
+        raise NotImplementedError
+
+    def releases(self) -> Sequence[Release]:
+        raise NotImplementedError
+
+    def record_release(self, release: Release) -> Release:
+        raise NotImplementedError
 
 
 class NoOperator:

@@ -24,10 +24,12 @@ if TYPE_CHECKING:
     from orchestrator.reconciling.settling import Settling
     from orchestrator.releases.ports import Parameters
     from orchestrator.releases.records import Release
+    from orchestrator.releases.states import Choice, Promoter, ReleaseChooser
     from orchestrator.rollouts.adjusting import Adjusting
     from orchestrator.rollouts.advancing import Advancing
     from orchestrator.rollouts.control import Rollouts
     from orchestrator.rollouts.gate import Gate
+    from orchestrator.rollouts.releasing import Releasing
     from orchestrator.rollouts.reviewing import Reviewing as ReviewingInRollouts
     from orchestrator.tenants.awaiting import Resumption
     from orchestrator.tenants.confirming import Deployment
@@ -77,7 +79,26 @@ class UseCases:
 
         ports = self.ports
         limits = (lambda: self.counted_creates) if ports.settings.create_on_get_queue else None
-        return GetQueue(ports.tenants, ports.executions, ports.clock, ports.settings.version, limits, ports.releases)
+        version = ports.settings.version
+        return GetQueue(
+            ports.tenants, ports.executions, ports.clock, version, limits, ports.releases, self.choose_release
+        )
+
+    @property
+    def release_chooser(self) -> ReleaseChooser:
+        from orchestrator.releases.states import ReleaseChooser
+
+        ports, settings = self.ports, self.ports.settings
+        return ReleaseChooser(ports.release_states, ports.releases, settings.version, settings.promotion)
+
+    def choose_release(self) -> Choice:
+        return self.release_chooser.choose()
+
+    @property
+    def promoter(self) -> Promoter:
+        from orchestrator.releases.states import Promoter
+
+        return Promoter(self.release_chooser)
 
     @property
     def api_gateway(self) -> ApiGateway:
@@ -138,6 +159,7 @@ class UseCases:
             queues=ports.queues,
             clock=ports.clock,
             version=ports.settings.version,
+            choose=self.choose_release,
             limits=limits,
             counted_for=counted_for,
             names=ports.settings.names,
@@ -170,6 +192,7 @@ class UseCases:
             reader=ports.tenants,
             ledger=ports.ledger,
             releases=ports.releases,
+            withdrawal_of=lambda version: ports.release_states.state().withdrawn.get(version),
             stacks=ports.stacks,
             executions=ports.executions,
             parameters=ports.parameters,
@@ -359,6 +382,15 @@ class UseCases:
             again=again,
         )
 
+    def keep_current_release(self, request: str) -> None:
+        """Deployments cease to promote releases, so the release that is current now is promoted.
+
+        During a deployment, the stack has the outputs of the previous one.
+        """
+        ports, settings = self.ports, self.ports.settings
+        before = ports.stack_resources.stack_output(settings.stack_id, "Version")
+        self.promoter.keep_current(deployed_before=before, request=request, by="deployment", at=ports.clock.now())
+
     # Reconciling
 
     @property
@@ -464,8 +496,21 @@ class UseCases:
             alarms=ports.alarms,
             executions=ports.rollout_executions,
             clock=ports.clock,
-            version=ports.settings.version,
+            choose=self.choose_release,
             updates=ports.executions,
+        )
+
+    @property
+    def releasing(self) -> Releasing:
+        from orchestrator.rollouts.releasing import Releasing
+
+        ports = self.ports
+        return Releasing(
+            chooser=self.release_chooser,
+            fleet=ports.fleet,
+            rollouts=ports.rollout_table,
+            executions=ports.rollout_executions,
+            clock=ports.clock,
         )
 
     @property
@@ -487,6 +532,7 @@ class UseCases:
             throttling=ports.throttling,
             executions=ports.rollout_executions,
             clock=ports.clock,
+            promoter=self.promoter,
         )
 
     @property
@@ -494,7 +540,13 @@ class UseCases:
         from orchestrator.rollouts.gate import Gate
 
         ports = self.ports
-        return Gate(ledger=ports.rollout_table, tenants=ports.tenants, throttling=ports.throttling, clock=ports.clock)
+        return Gate(
+            ledger=ports.rollout_table,
+            tenants=ports.tenants,
+            throttling=ports.throttling,
+            clock=ports.clock,
+            release_states=ports.release_states,
+        )
 
     @property
     def reviewing(self) -> ReviewingInRollouts:

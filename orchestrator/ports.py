@@ -18,7 +18,8 @@ if TYPE_CHECKING:
         SurveyedQueues,
         UnlistedTenants,
     )
-    from orchestrator.releases.ports import Parameters, PublishedTemplates, Releases, TemplateStore
+    from orchestrator.releases.ports import Parameters, PublishedTemplates, Releases, ReleaseStates, TemplateStore
+    from orchestrator.releases.states import PromotionMode
     from orchestrator.rollouts.ports import Alarms, Manifests, RolloutExecutions, RolloutLedger, Throttling
     from orchestrator.tenants.credentials import CredentialsIssuer
     from orchestrator.tenants.ledger import Ledger
@@ -45,6 +46,9 @@ class UseCaseSettings(Protocol):
 
     @property
     def version(self) -> str: ...
+
+    @property
+    def promotion(self) -> PromotionMode: ...
 
     @property
     def location(self) -> Location: ...
@@ -108,6 +112,9 @@ class Ports(Protocol):
 
     @property
     def releases(self) -> Releases: ...
+
+    @property
+    def release_states(self) -> ReleaseStates: ...
 
     @property
     def ledger(self) -> Ledger: ...

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from boto3.session import Session
 from botocore.exceptions import BotoCoreError, ClientError
 
+from orchestrator.adapters.dynamodb.release_states import ReleaseStateTable
 from orchestrator.adapters.dynamodb.tenants import DynamoTable
 from orchestrator.common.errors import BerthError
 from orchestrator.tenants.names import Names
@@ -90,8 +91,10 @@ def look(session: Session, stack_names: Sequence[str]) -> Target:
         for name, stack in found.items()
     ]
     control_plane = found[stack_names[0]]
-    published = read_releases(session.client("dynamodb"), _outputs(control_plane) if control_plane else {})
-    return Target(caller["Account"], stacks.meta.region_name, caller["Arn"], now, published)
+    outputs = _outputs(control_plane) if control_plane else {}
+    table = session.client("dynamodb")
+    published, withdrawn = read_releases(table, outputs), read_withdrawals(table, outputs)
+    return Target(caller["Account"], stacks.meta.region_name, caller["Arn"], now, published, withdrawn)
 
 
 def read_releases(table: DynamoDBClient, outputs: Mapping[str, str]) -> Mapping[str, str] | None:
@@ -102,6 +105,16 @@ def read_releases(table: DynamoDBClient, outputs: Mapping[str, str]) -> Mapping[
     except (BerthError, ClientError):
         return None
     return {release.version: release.digest for release in releases}
+
+
+def read_withdrawals(table: DynamoDBClient, outputs: Mapping[str, str]) -> Mapping[str, str]:
+    """The releases that were withdrawn, by version; none if the operator may not read the table."""
+    name = outputs.get("TableName")
+    try:
+        withdrawn = ReleaseStateTable(table, name).state().withdrawn if name else {}
+    except (BerthError, ClientError):
+        return {}
+    return {version: withdrawal.sentence(version) for version, withdrawal in withdrawn.items()}
 
 
 def ask_for_concurrency(functions: LambdaClient, outputs: Mapping[str, str]) -> concurrency.Account:

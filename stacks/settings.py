@@ -17,6 +17,7 @@ from orchestrator.api.rollout_models import MAX_CONCURRENCY
 from orchestrator.common.errors import BerthError, InvalidName, InvalidTenantId
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.api_keys import ENVIRONMENT_PATTERN
+from orchestrator.releases.states import PromotionMode
 from orchestrator.tenants.names import DEFAULT_NAME, Names
 from stacks.common.function_code import is_current
 from stacks.project import CODE, LAYER
@@ -68,6 +69,7 @@ KNOWN = frozenset(
         "berth:maxTenants",
         "berth:name",
         "berth:operatorsTenant",
+        "berth:promotion",
         "berth:purgeSettleSeconds",
         "berth:receiveConcurrency",
         "berth:responseUrlPrefix",
@@ -156,6 +158,8 @@ class Settings:
     """How long nothing of a deleted tenant must have been found before the purge of its events is finished: longer than
     any function runs.
     """
+    promotion: PromotionMode = PromotionMode.ON_DEPLOY
+    """When a release becomes current for new tenants: when it is deployed, or after a rollout that succeeded."""
     rollout_on_publish: bool = False
     """Whether a deployment starts a rollout of the release that it published."""
     api_proof_generation: int = 1
@@ -235,6 +239,7 @@ class Settings:
             loopback_destinations=_flag(context, "berth:loopbackDestinations", default=cls.loopback_destinations),
             stack_role_source=_flag(context, "berth:stackRoleSource", default=cls.stack_role_source),
             response_url_prefix=_url_prefix(context, "berth:responseUrlPrefix"),
+            promotion=_choice(context, "berth:promotion", PromotionMode.ON_DEPLOY),
             rollout_on_publish=_flag(context, "berth:rolloutOnPublish", default=cls.rollout_on_publish),
             api_proof_generation=_generation(context, "berth:apiProofGeneration", cls.api_proof_generation),
             max_tenants=_number(context, "berth:maxTenants", cls.max_tenants, at_least=1, at_most=MAX_TENANTS_LIMIT),

@@ -44,6 +44,7 @@ from orchestrator.api.rollout_routes import START_ROLLOUT
 from orchestrator.common.errors import InvalidRequest, InvalidTenantId
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import ID_PATTERN
+from orchestrator.common.versions import VERSION_PATTERN
 from orchestrator.rollouts.documents import REST
 
 # schemathesis blanks Hypothesis' printer for the whole process: any property test that fails would say "x=," in place
@@ -99,6 +100,8 @@ class AtHand:
     tenants: Sequence[str]
     rollouts: Sequence[str]
     reconciliations: Sequence[str]
+    releases: Sequence[str] = ("9998.0.0",)
+    """By default none that was ever published: withdrawing one would concern every tenant."""
     most_at_once: int = MAX_CONCURRENCY
     """As many tenants as the control plane moves at once."""
     only_dry_runs: bool = False
@@ -129,11 +132,12 @@ def drive(
         tenant=st.sampled_from(at_hand.tenants),
         rollout=st.sampled_from(at_hand.rollouts),
         reconciliation=st.sampled_from(at_hand.reconciliations),
+        release=st.sampled_from(at_hand.releases),
     )
-    def ask(case: Case[Any], tenant: str, rollout: str, reconciliation: str) -> None:
+    def ask(case: Case[Any], tenant: str, rollout: str, reconciliation: str, release: str) -> None:
         # A body of blanks is not JSON, but Berth reads it like a missing body, which some routes accept.
         assume(not _is_blank(case.body))
-        _keep_to(at_hand, case, tenant, rollout, reconciliation)
+        _keep_to(at_hand, case, tenant, rollout, reconciliation, release)
         seen[_answered(case, session, base_url, checks)] += 1
 
     ask()
@@ -153,15 +157,16 @@ def cover(
     cases = operation.schema.iter_coverage_cases(
         operation, generation_modes=list(GenerationMode), generation_config=GenerationConfig()
     )
-    everybody = (itertools.cycle(each) for each in (at_hand.tenants, at_hand.rollouts, at_hand.reconciliations))
-    for case, tenant, rollout, reconciliation in zip(cases, *everybody, strict=False):
+    ids = (at_hand.tenants, at_hand.rollouts, at_hand.reconciliations, at_hand.releases)
+    everybody = (itertools.cycle(each) for each in ids)
+    for case, tenant, rollout, reconciliation, release in zip(cases, *everybody, strict=False):
         if case.method.upper() == operation.method.upper():
-            _keep_to(at_hand, case, tenant, rollout, reconciliation)
+            _keep_to(at_hand, case, tenant, rollout, reconciliation, release)
             seen[_answered(case, session, base_url, checks)] += 1
     return seen
 
 
-def _keep_to(at_hand: AtHand, case: Case[Any], tenant: str, rollout: str, reconciliation: str) -> None:
+def _keep_to(at_hand: AtHand, case: Case[Any], tenant: str, rollout: str, reconciliation: str, release: str) -> None:
     """Ask about what is at hand, and as no document can say that one has to."""
     # Each new tenant would get a stack.
     if _is_tenant_id(case.path_parameters.get("tenantId")):
@@ -172,6 +177,8 @@ def _keep_to(at_hand: AtHand, case: Case[Any], tenant: str, rollout: str, reconc
         case.path_parameters["reconciliationId"] = reconciliation
     if re.fullmatch(ID_PATTERN, str(case.path_parameters.get("adoptionId"))):
         case.path_parameters["adoptionId"] = reconciliation
+    if re.fullmatch(VERSION_PATTERN, str(case.path_parameters.get("version"))):
+        case.path_parameters["version"] = release
     # A cursor comes from the page before. No document can say which ones there are.
     if case.meta is not None and case.meta.generation.mode.is_positive:
         case.query.pop("cursor", None)

@@ -6,11 +6,12 @@ from typing import Any
 from lambdas.logs import logger
 from lambdas.runtime import use_cases
 from orchestrator.api import reconciliation_routes as reconciliations
-from orchestrator.api import rollout_models, tenant_models
+from orchestrator.api import release_models, rollout_models, tenant_models
+from orchestrator.api import release_routes as releases
 from orchestrator.api import rollout_routes as rollouts
 from orchestrator.api import tenant_routes as tenants
 from orchestrator.api.fields import EmptyRequest, or_default
-from orchestrator.api.operator_answers import order_response, releases_response, tenant_response, tenants_response
+from orchestrator.api.operator_answers import order_response, tenant_response, tenants_response
 from orchestrator.api.reading import read
 from orchestrator.api.reconciliation_answers import (
     adoption_response,
@@ -19,6 +20,7 @@ from orchestrator.api.reconciliation_answers import (
     reconciliation_response,
     reconciliation_start_response,
 )
+from orchestrator.api.release_answers import release_order_response, releases_response
 from orchestrator.api.responses import Response, refuse, try_again_later, unknown_caller
 from orchestrator.api.rollout_answers import (
     open_rollouts_response,
@@ -104,11 +106,33 @@ def _tenants(request: tenant_models.ListTenants, _by: str) -> Response:
 
 def _releases(_request: EmptyRequest, _by: str) -> Response:
     counts = use_cases.fleet_counter.current()
+    settings = use_cases.ports.settings
     return releases_response(
         use_cases.ports.releases.releases(),
-        use_cases.ports.settings.version,
+        use_cases.choose_release(),
         counts.by_version,
+        deployed=settings.version,
+        promotion=settings.promotion,
+        history=use_cases.ports.release_states.changes(limit=release_models.HISTORY_SIZE),
         counted_at=counts.at,
+    )
+
+
+def _promote_release(request: release_models.OrderRelease, by: str) -> Response:
+    return release_order_response(
+        use_cases.releasing.promote(request.version, by, reason=or_default(request.reason, ""))
+    )
+
+
+def _withdraw_release(request: release_models.OrderRelease, by: str) -> Response:
+    return release_order_response(
+        use_cases.releasing.withdraw(request.version, by, reason=or_default(request.reason, ""))
+    )
+
+
+def _reinstate_release(request: release_models.OrderRelease, by: str) -> Response:
+    return release_order_response(
+        use_cases.releasing.reinstate(request.version, by, reason=or_default(request.reason, ""))
     )
 
 
@@ -209,7 +233,10 @@ _serve(tenants.LABEL_TENANT, _label)
 _serve(tenants.PIN_TENANT, _pin)
 _serve(tenants.UNPIN_TENANT, _unpin)
 _serve(tenants.LIST_TENANTS, _tenants)
-_serve(tenants.LIST_RELEASES, _releases)
+_serve(releases.LIST_RELEASES, _releases)
+_serve(releases.PROMOTE_RELEASE, _promote_release)
+_serve(releases.WITHDRAW_RELEASE, _withdraw_release)
+_serve(releases.REINSTATE_RELEASE, _reinstate_release)
 _serve(rollouts.START_ROLLOUT, _start_rollout)
 _serve(rollouts.LIST_ROLLOUTS, _rollouts)
 _serve(rollouts.GET_ROLLOUT, _rollout)

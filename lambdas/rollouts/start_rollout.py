@@ -11,7 +11,7 @@ from orchestrator.tenants.resource_requests import parse_rollout_request
 
 _BY = "deployment"
 
-_NOT_FATAL = frozenset({Refusal.ROLLOUT_IN_THE_WAY, Refusal.DOWNGRADE})
+_NOT_FATAL = frozenset({Refusal.ROLLOUT_IN_THE_WAY, Refusal.DOWNGRADE, Refusal.RELEASE_WITHDRAWN})
 """Refusals that do not fail the deployment: the release is published and can be rolled out later. If the deployment
 was rolled back instead, the rollout of the earlier release would be refused as well."""
 

@@ -301,6 +301,15 @@ class CloudFormationResources:
         )
 
     def stack_status(self, stack: StackArn) -> str | None:
+        described = self._describe(stack)
+        return described["StackStatus"] if described else None
+
+    def stack_output(self, stack: StackArn, name: str) -> str | None:
+        described = self._describe(stack)
+        outputs = described.get("Outputs", []) if described else []
+        return next((output["OutputValue"] for output in outputs if output["OutputKey"] == name), None)
+
+    def _describe(self, stack: StackArn) -> StackTypeDef | None:
         try:
             with throttling():
                 stacks = self._client.describe_stacks(StackName=str(stack))["Stacks"]
@@ -308,7 +317,7 @@ class CloudFormationResources:
             if _does_not_exist(error):
                 return None
             raise
-        return stacks[0]["StackStatus"] if stacks else None
+        return stacks[0] if stacks else None
 
 
 def _does_not_exist(error: ClientError) -> bool:

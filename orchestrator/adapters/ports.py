@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from orchestrator.adapters.cloudwatch import CloudWatchAlarms
     from orchestrator.adapters.dynamodb.create_counts import DynamoCreateCounts, DynamoTenantCounts
     from orchestrator.adapters.dynamodb.reconciliations import LambdaReconciliations, ReconciliationTable
+    from orchestrator.adapters.dynamodb.release_states import ReleaseStateTable
     from orchestrator.adapters.dynamodb.reviews import ReviewTable
     from orchestrator.adapters.dynamodb.rollouts import RolloutTable
     from orchestrator.adapters.dynamodb.unlisted import UnlistedRows
@@ -78,6 +79,12 @@ class AwsPorts:
     @property
     def releases(self) -> DynamoTable:
         return self.table
+
+    @cached_property
+    def release_states(self) -> ReleaseStateTable:
+        from orchestrator.adapters.dynamodb.release_states import ReleaseStateTable
+
+        return ReleaseStateTable(self._dynamodb, self.settings.table)
 
     @cached_property
     def ledger(self) -> Ledger:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from orchestrator.common.stack_arns import Location, StackArn
     from orchestrator.common.tenant_ids import TenantId
     from orchestrator.events.delivery.addresses import AddressRules
+    from orchestrator.releases.states import PromotionMode
     from orchestrator.tenants.names import Names
     from orchestrator.tenants.records import Operation
 
@@ -57,6 +58,13 @@ class Settings:
     @property
     def version(self) -> str:
         return self._required("BERTH_VERSION")
+
+    @property
+    def promotion(self) -> PromotionMode:
+        """When a release becomes current by itself. Functions that choose no release do not have it."""
+        from orchestrator.releases.states import PromotionMode
+
+        return PromotionMode(self.environment.get("BERTH_PROMOTION") or PromotionMode.ON_DEPLOY)
 
     def machine(self, operation: Operation) -> str:
         return self._required(f"BERTH_{operation}_MACHINE")

@@ -6,26 +6,28 @@ The routes are declared once. The function, the gateway, the policies, the clien
 2. :mod:`orchestrator.api.problems`               kinds of problems
 3. :mod:`orchestrator.api.fields`                 the types of values in requests and answers
 4. :mod:`orchestrator.api.queue_routes`           the routes for platforms, senders and receivers
-5. :mod:`orchestrator.api.tenant_routes`          the operators' routes for tenants and releases
+5. :mod:`orchestrator.api.tenant_routes`          the operators' routes for tenants
 6. :mod:`orchestrator.api.tenant_models`          the requests and answers of these routes
-7. :mod:`orchestrator.api.rollout_routes`         the operators' routes for rollouts
-8. :mod:`orchestrator.api.rollout_models`         the requests and answers of these routes
-9. :mod:`orchestrator.api.reconciliation_routes`  the operators' routes for reconciliations, adoptions and health
-10. :mod:`orchestrator.api.event_problems`        kinds of problems of the event plane
-11. :mod:`orchestrator.api.event_fields`          the types of values in its requests and answers
-12. :mod:`orchestrator.api.event_routes`          the tenants' routes for events
-13. :mod:`orchestrator.api.event_read_routes`     the routes that read events and acknowledge those of the inbox
-14. :mod:`orchestrator.api.event_configuration_routes`  the routes for event settings, API keys, sources and forms
-15. :mod:`orchestrator.api.event_configuration_models`  the requests and answers of these routes
-16. :mod:`orchestrator.api.connection_routes`     the routes for connections, and for Zapier
-17. :mod:`orchestrator.api.connection_models`     the requests and answers of these routes
-18. :mod:`orchestrator.api.delivery_routes`       the routes that show what became of events, and send them again
-19. :mod:`orchestrator.api.event_change_routes`   the routes for the record of changes of all these
-20. :mod:`orchestrator.api.event_usage_routes`    the routes for usage and purges
-21. :mod:`orchestrator.api.receiving_routes`      the routes for everybody: webhooks and forms
-22. :mod:`orchestrator.api.for_operators`         operators' routes for what tenants can do themselves
-23. :mod:`orchestrator.api.routes`                all routes of the control plane
-24. :mod:`orchestrator.api.event_plane_routes`    all routes of the event plane
+7. :mod:`orchestrator.api.release_routes`         the operators' routes for releases
+8. :mod:`orchestrator.api.release_models`         the requests and answers of these routes
+9. :mod:`orchestrator.api.rollout_routes`         the operators' routes for rollouts
+10. :mod:`orchestrator.api.rollout_models`        the requests and answers of these routes
+11. :mod:`orchestrator.api.reconciliation_routes`  the operators' routes for reconciliations, adoptions and health
+12. :mod:`orchestrator.api.event_problems`        kinds of problems of the event plane
+13. :mod:`orchestrator.api.event_fields`          the types of values in its requests and answers
+14. :mod:`orchestrator.api.event_routes`          the tenants' routes for events
+15. :mod:`orchestrator.api.event_read_routes`     the routes that read events and acknowledge those of the inbox
+16. :mod:`orchestrator.api.event_configuration_routes`  the routes for event settings, API keys, sources and forms
+17. :mod:`orchestrator.api.event_configuration_models`  the requests and answers of these routes
+18. :mod:`orchestrator.api.connection_routes`     the routes for connections, and for Zapier
+19. :mod:`orchestrator.api.connection_models`     the requests and answers of these routes
+20. :mod:`orchestrator.api.delivery_routes`       the routes that show what became of events, and send them again
+21. :mod:`orchestrator.api.event_change_routes`   the routes for the record of changes of all these
+22. :mod:`orchestrator.api.event_usage_routes`    the routes for usage and purges
+23. :mod:`orchestrator.api.receiving_routes`      the routes for everybody: webhooks and forms
+24. :mod:`orchestrator.api.for_operators`         operators' routes for what tenants can do themselves
+25. :mod:`orchestrator.api.routes`                all routes of the control plane
+26. :mod:`orchestrator.api.event_plane_routes`    all routes of the event plane
 
 Requests and answers:
 
@@ -34,6 +36,7 @@ Requests and answers:
 - :mod:`orchestrator.api.responses`                the parts that all answers share, and problem details
 - :mod:`orchestrator.api.answers`                  getQueue's answers
 - :mod:`orchestrator.api.operator_answers`
+- :mod:`orchestrator.api.release_answers`
 - :mod:`orchestrator.api.rollout_answers`
 - :mod:`orchestrator.api.reconciliation_answers`
 - :mod:`orchestrator.api.event_reading`            from HTTP to events, byte for byte

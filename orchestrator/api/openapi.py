@@ -25,6 +25,7 @@ from orchestrator.api import (
     queue_routes,
     receiving_routes,
     reconciliation_routes,
+    release_models,
     rollout_models,
     tenant_models,
 )
@@ -308,7 +309,7 @@ CONTROL_PLANE = Api(
     document=_DOCS / "openapi.json",
     examples=_DOCS / "api-examples.json",
     routes=ROUTES,
-    modules=(fields, queue_routes, tenant_models, rollout_models, reconciliation_routes),
+    modules=(fields, queue_routes, tenant_models, release_models, rollout_models, reconciliation_routes),
     heading={
         "openapi": "3.1.0",
         "info": {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from orchestrator.api.answers import root_cause_document
@@ -10,8 +9,6 @@ from orchestrator.api.responses import RETRY_AFTER_SECONDS, Response, json_respo
 from orchestrator.api.routes import PROBLEMS
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import timestamp
-from orchestrator.common.versions import order
-from orchestrator.releases.records import Release
 from orchestrator.tenants.admission import Refusal, Refused, unknown_tenant
 from orchestrator.tenants.execution_input import request_document
 from orchestrator.tenants.fleet import Page, TenantDetail
@@ -24,7 +21,6 @@ from orchestrator.tenants.records import (
     Lock,
     RecordedChange,
     Request,
-    TenantState,
     UnreadableEntry,
     release_of,
 )
@@ -107,44 +103,6 @@ def tenants_response(page: Page) -> Response:
         200,
         {"tenants": [_listed_document(listed) for listed in page.tenants], "cursor": page.cursor},
     )
-
-
-def releases_response(
-    releases: Sequence[Release],
-    current: str,
-    in_use: Mapping[str, Mapping[TenantState, int]],
-    *,
-    counted_at: datetime,
-) -> Response:
-    """``in_use`` has the number of tenants by version and state, including versions that are not releases."""
-    newest_first = sorted(releases, key=lambda release: order(release.version), reverse=True)
-    return json_response(
-        200,
-        {
-            "current": current,
-            "countedAt": timestamp(counted_at),
-            "releases": [
-                {
-                    "version": release.version,
-                    "digest": release.digest,
-                    "templateUrl": release.template_url,
-                    "publishedAt": timestamp(release.published_at),
-                    "notes": release.notes or None,
-                    "tenants": _counts_document(in_use.get(release.version, {})),
-                }
-                for release in newest_first
-            ],
-            "elsewhere": {
-                version: _counts_document(counts)
-                for version, counts in sorted(in_use.items())
-                if version not in {release.version for release in releases}
-            },
-        },
-    )
-
-
-def _counts_document(counts: Mapping[TenantState, int]) -> dict[str, object]:
-    return {"total": sum(counts.values()), "byState": {state.value: count for state, count in sorted(counts.items())}}
 
 
 def _listed_document(listed: ListedTenant) -> dict[str, object]:

@@ -18,7 +18,7 @@ from orchestrator.api.rollout_models import (
     StartRollout,
 )
 from orchestrator.api.route import RETRY_AFTER, Answer, Audience, Rate, Route, location
-from orchestrator.api.tenant_routes import ALWAYS, DOWNGRADE, NOTHING_TO_RETRY, UNKNOWN_RELEASE
+from orchestrator.api.tenant_routes import ALWAYS, DOWNGRADE, NOTHING_TO_RETRY, RELEASE_WITHDRAWN, UNKNOWN_RELEASE
 from orchestrator.tenants.admission import Refusal
 
 # Problems
@@ -68,6 +68,9 @@ NOTHING_TO_PROMOTE = Problem(
     required=("rolloutId",),
 )
 _RELEASE_UNKNOWN = UNKNOWN_RELEASE.without_tenant("RolloutReleaseUnknown", "The version was never published.")
+_RELEASE_WITHDRAWN = RELEASE_WITHDRAWN.without_tenant(
+    "RolloutReleaseWithdrawn", "The release was withdrawn, so no rollout moves tenants to it."
+)
 _ALL_DOWNGRADES = DOWNGRADE.without_tenant(
     "RolloutDowngrade", "The release is older than the release of every tenant. To move them back, set allowDowngrade."
 )
@@ -101,6 +104,7 @@ START_ROLLOUT: Route[StartRollout, RolloutUnderWay | NothingToMove] = Route(
         _ALL_DOWNGRADES,
         ROLLOUT_IN_THE_WAY,
         _RELEASE_UNKNOWN,
+        _RELEASE_WITHDRAWN,
         UNKNOWN_ALARM,
         UNKNOWN_SELECTION,
     ),
@@ -149,7 +153,7 @@ RESUME_ROLLOUT: Route[OrderRollout, RolloutUnderWay | RolloutUnchanged] = Route(
     description="If the rollout had halted, the failures so far are accepted, and only new ones count.",
     request=OrderRollout,
     answers=(_UNCHANGED, _UNDER_WAY),
-    problems=(*ALWAYS, UNKNOWN_ROLLOUT, ROLLOUT_OVER, ROLLOUT_IN_THE_WAY),
+    problems=(*ALWAYS, UNKNOWN_ROLLOUT, ROLLOUT_OVER, ROLLOUT_IN_THE_WAY, _RELEASE_WITHDRAWN),
 )
 ABORT_ROLLOUT: Route[OrderRollout, RolloutUnderWay | RolloutUnchanged] = Route(
     name="abortRollout",
@@ -213,7 +217,7 @@ RETRY_ROLLOUT: Route[OrderRollout, RolloutUnderWay] = Route(
     description="The new rollout has the same stages and the same target releases.",
     request=OrderRollout,
     answers=(_STARTED,),
-    problems=(*ALWAYS, UNKNOWN_ROLLOUT, _NOTHING_FAILED, ROLLOUT_IN_THE_WAY, UNKNOWN_ALARM),
+    problems=(*ALWAYS, UNKNOWN_ROLLOUT, _NOTHING_FAILED, ROLLOUT_IN_THE_WAY, UNKNOWN_ALARM, _RELEASE_WITHDRAWN),
 )
 
 ROUTES = (

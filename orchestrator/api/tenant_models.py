@@ -430,32 +430,3 @@ class TenantCounts(Wire, frozen=True, kw_only=True):
 
     total: Count
     by_state: Annotated[dict[TenantState, PositiveCount], keys_of("TenantState")]
-
-
-class Release(Wire, frozen=True, kw_only=True):
-    """A published release of the tenant stack."""
-
-    version: Version
-    digest: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z", description="SHA-256 of the template.")]
-    template_url: Text
-    published_at: Moment
-    notes: Annotated[Text | None, Meta(description="The release's section of the changelog.")]
-    tenants: Annotated[TenantCounts, Meta(description="The tenants at this release.")]
-
-
-class Releases(Wire, frozen=True, kw_only=True):
-    """The published releases, and the number of tenants at each."""
-
-    current: Annotated[Version, Meta(description="The release that new tenants get, unless the request names another.")]
-    counted_at: Annotated[
-        Moment,
-        Meta(description="The time when the tenants were counted. A large fleet is counted every few minutes."),
-    ]
-    releases: Annotated[list[Release], Meta(description="Newest first.")]
-    elsewhere: Annotated[
-        dict[str, TenantCounts],
-        Meta(
-            description="Tenants at versions that are not published releases, by version. Tenants without a version "
-            "are under the empty text."
-        ),
-    ]

@@ -1,10 +1,7 @@
-"""The operators' routes for tenants and releases, with their problems."""
+"""The operators' routes for tenants, with their problems."""
 
 from __future__ import annotations
 
-from orchestrator.api.fields import (
-    EmptyRequest,
-)
 from orchestrator.api.problems import (
     FLEET_FULL,
     INVALID_REQUEST,
@@ -32,7 +29,6 @@ from orchestrator.api.tenant_models import (
     LabelTenant,
     ListTenants,
     PinTenant,
-    Releases,
     RetryTenant,
     Tenant,
     Tenants,
@@ -49,6 +45,14 @@ UNKNOWN_RELEASE = Problem(
     422,
     "There is no such release",
     "The version was never published.",
+    required=("tenantId",),
+)
+RELEASE_WITHDRAWN = Problem(
+    Refusal.RELEASE_WITHDRAWN,
+    409,
+    "The release was withdrawn",
+    "An operator has withdrawn the release, so nothing chooses it any more. The detail says who, when and why, and "
+    "what to do instead.",
     required=("tenantId",),
 )
 DOWNGRADE = Problem(
@@ -120,7 +124,7 @@ CREATE_TENANT: Route[CreateTenant, Accepted | DescribedTenant] = Route(
     description="If the tenant exists, this sets its labels and its pin. Setting a pin does not move the tenant.",
     request=CreateTenant,
     answers=(Answer(200, DescribedTenant, "The tenant exists. Its labels and its pin are recorded."), _ACCEPTED),
-    problems=(*ALWAYS, BUSY, FLEET_FULL, UNKNOWN_RELEASE),
+    problems=(*ALWAYS, BUSY, FLEET_FULL, UNKNOWN_RELEASE, RELEASE_WITHDRAWN),
 )
 GET_TENANT: Route[GetTenant, Tenant] = Route(
     name="getTenant",
@@ -167,6 +171,7 @@ UPGRADE_TENANT: Route[UpgradeTenant, Accepted | Unchanged] = Route(
         BUSY,
         TENANT_DELETED,
         UNKNOWN_RELEASE,
+        RELEASE_WITHDRAWN,
     ),
 )
 RETRY_TENANT: Route[RetryTenant, Accepted | Unchanged] = Route(
@@ -191,6 +196,7 @@ RETRY_TENANT: Route[RetryTenant, Accepted | Unchanged] = Route(
         BUSY,
         TENANT_DELETED,
         UNKNOWN_RELEASE,
+        RELEASE_WITHDRAWN,
     ),
 )
 LABEL_TENANT: Route[LabelTenant, DescribedTenant] = Route(
@@ -216,7 +222,7 @@ PIN_TENANT: Route[PinTenant, DescribedTenant] = Route(
     "its pin.",
     request=PinTenant,
     answers=(Answer(200, DescribedTenant, "The pin is recorded."),),
-    problems=(*ALWAYS, UNKNOWN_TENANT, BUSY, TENANT_DELETED, UNKNOWN_RELEASE),
+    problems=(*ALWAYS, UNKNOWN_TENANT, BUSY, TENANT_DELETED, UNKNOWN_RELEASE, RELEASE_WITHDRAWN),
 )
 UNPIN_TENANT: Route[UnpinTenant, DescribedTenant] = Route(
     name="unpinTenant",
@@ -243,18 +249,6 @@ LIST_TENANTS: Route[ListTenants, Tenants] = Route(
     answers=(Answer(200, Tenants, "A page of tenants."),),
     problems=ALWAYS,
 )
-LIST_RELEASES: Route[EmptyRequest, Releases] = Route(
-    name="listReleases",
-    method="GET",
-    path="/releases",
-    audience=Audience.OPERATOR,
-    rate=Rate.READS,
-    summary="List the published releases of the tenant stack, with the number of tenants at each",
-    request=EmptyRequest,
-    answers=(Answer(200, Releases, "The releases."),),
-    problems=ALWAYS,
-)
-
 ROUTES = (
     CREATE_TENANT,
     GET_TENANT,
@@ -265,5 +259,4 @@ ROUTES = (
     PIN_TENANT,
     UNPIN_TENANT,
     LIST_TENANTS,
-    LIST_RELEASES,
 )

@@ -21,7 +21,7 @@ from orchestrator.cli import (
     listen,
     raw_api,
     reconcile,
-    release_diff,
+    release,
     render,
     replay,
     rollout,
@@ -58,6 +58,7 @@ _EXAMPLES = """\
   berth tenants --label plan=gold     list the tenants with a label
   berth releases --profile prod       list releases, with an AWS CLI profile
   berth release diff 0.7.0 0.8.0      show what changes in a tenant's stack
+  berth release withdraw 0.8.0        take a bad release out
   berth tenants --stack Berth-dev     list the tenants of another deployment
   berth rollout plan                  show what moving all tenants would do
   berth rollout start                 move all tenants to the current release
@@ -174,7 +175,7 @@ app = typer.Typer(
 )
 for command in (status, create, get_queue, upgrade, label, pin, unpin, retry, delete, tenant, tenants, releases):
     app.command()(command)
-app.add_typer(release_diff.app, name="release")
+app.add_typer(release.app, name="release")
 app.add_typer(rollout.app, name="rollout")
 _EVENTS = "Events of tenants"
 for name, group in (

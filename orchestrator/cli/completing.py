@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator
 import typer
 
 from orchestrator.api.fields import EmptyRequest
+from orchestrator.api.release_routes import LIST_RELEASES
 from orchestrator.api.rollout_models import ListRollouts
 from orchestrator.api.rollout_routes import LIST_ROLLOUTS
 from orchestrator.api.tenant_models import MAX_PAGE_SIZE, ListTenants
-from orchestrator.api.tenant_routes import LIST_RELEASES, LIST_TENANTS
+from orchestrator.api.tenant_routes import LIST_TENANTS
 from orchestrator.cli.api import Api
 from orchestrator.cli.control_plane import Options, find
 from orchestrator.tenants.names import DEFAULT_NAME

@@ -24,13 +24,7 @@ from orchestrator.common.versions import VERSION_PATTERN, order
 TEMPLATES = Path(__file__).resolve().parents[2] / "stacks" / "releases"
 """The folder with the templates of the releases."""
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
 _MISSING = object()
-
-
-@app.callback()
-def release() -> None:
-    """Compare releases. To list them, see berth releases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +55,6 @@ class Change:
         }
 
 
-@app.command()
 def diff(
     context: typer.Context,
     before: Annotated[str, typer.Argument(metavar="VERSION", help="The earlier release.", show_default=False)],

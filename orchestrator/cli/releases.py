@@ -10,7 +10,7 @@ import typer
 from rich.text import Text
 
 from orchestrator.api.fields import EmptyRequest
-from orchestrator.api.tenant_routes import LIST_RELEASES
+from orchestrator.api.release_routes import LIST_RELEASES
 from orchestrator.cli import render
 from orchestrator.cli.api import Document
 from orchestrator.cli.invocation import Invocation, Json
@@ -18,6 +18,7 @@ from orchestrator.cli.problems import problem
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.versions import VERSION_PATTERN
 from orchestrator.reconciling.fleet_counts import SMALL_FLEET
+from orchestrator.releases.states import PromotionMode
 from orchestrator.tenants.records import TenantState
 
 _FOUND = 200
@@ -32,7 +33,8 @@ def releases(
 ) -> None:
     """List the published releases, newest first, and how many tenants are at each.
 
-    New tenants get the current release unless they are pinned to another.
+    New tenants get the current release unless they are pinned to another, and
+    nothing gets a release that was withdrawn: see berth release.
     To move tenants to a release, see berth rollout.
     """
     here: Invocation = context.obj
@@ -50,7 +52,7 @@ def releases(
         elif version is None:
             _show_list(document)
         else:
-            _show_one(document, current=answer.body["current"])
+            _show_one(document, answer.body)
 
 
 def _one(document: Document, version: str) -> Document:
@@ -74,11 +76,12 @@ def _show_list(document: Document) -> None:
             render.moment(release["publishedAt"], "%Y-%m-%d %H:%M"),
             str(release["tenants"]["total"]),
             Text(str(not_ready), "bold red" if not_ready else ""),
-            "current" if release["version"] == current else "",
+            _mark(release, current),
             Text(_first_line(release["notes"] or "")),
         )
     if published:
         render.stdout().print(table)
+    _note_candidate(document)
     for version, tenants in elsewhere.items():
         there = render.counted(tenants["total"], "tenant is", "tenants are")
         if version:
@@ -91,11 +94,12 @@ def _show_list(document: Document) -> None:
         render.note(f"The current version, {current}, is not published yet: wait until its deployment has ended.")
 
 
-def _show_one(release: Document, *, current: str) -> None:
-    version, tenants = release["version"], release["tenants"]
+def _show_one(release: Document, all_releases: Document) -> None:
+    version, tenants, current = release["version"], release["tenants"], all_releases["current"]
     render.show_pairs(
         {
-            "version": version + (" (current)" if version == current else ""),
+            "version": version + (f" ({mark})" if (mark := _mark(release, current).plain) else ""),
+            "withdrawn": _withdrawn(release.get("withdrawn")),
             "published": render.moment(release["publishedAt"]),
             "digest": release["digest"],
             "template": release["templateUrl"],
@@ -105,10 +109,55 @@ def _show_one(release: Document, *, current: str) -> None:
     if release["notes"]:
         render.show_line()
         render.show_line(release["notes"])
+    for entry in reversed(all_releases.get("history", [])):
+        if entry["version"] == version:
+            render.show_line(_entry(entry))
     if tenants["total"]:
         render.note(f"List them: berth tenants --version {version}")
+    if release.get("withdrawn") and tenants["total"]:
+        render.note(f"Move them back: berth rollout start --to {current} --allow-downgrade")
+    if release.get("withdrawn"):
+        render.note(f"If it is good after all: berth release reinstate {version}")
     if version == current:
         render.note("Move the other tenants to it: berth rollout plan, then berth rollout start")
+
+
+def _mark(release: Document, current: str) -> Text:
+    """Control planes before 0.9.0 do not say which releases were withdrawn, because none can be."""
+    if release.get("withdrawn"):
+        return Text("withdrawn", "bold red")
+    return Text("current" if release["version"] == current else "")
+
+
+def _withdrawn(withdrawal: Document | None) -> str | None:
+    if withdrawal is None:
+        return None
+    by = withdrawal["requestedBy"] or "somebody"
+    reason = f": {withdrawal['reason']}" if withdrawal["reason"] else ""
+    return f"{render.moment(withdrawal['at'])} by {by}{reason}"
+
+
+def _entry(entry: Document) -> str:
+    """One change of the release, as a line of its history."""
+    at = render.moment(entry["at"]) if entry["at"] else "at an unknown time"
+    reason = f": {entry['reason']}" if entry["reason"] else ""
+    altered = " (this entry was altered)" if entry["altered"] else ""
+    return f"{at}  {entry['order'] or 'unreadable'} by {entry['requestedBy'] or 'somebody'}{reason}{altered}"
+
+
+def _note_candidate(document: Document) -> None:
+    """Say how the deployed release becomes current, if deployments do not make it so."""
+    deployed, current = document.get("deployed"), document["current"]
+    found = next((release for release in document["releases"] if release["version"] == deployed), None)
+    if found is None or deployed == current:
+        return
+    if found["withdrawn"]:
+        render.note(f"Release {deployed}, which is deployed, is withdrawn. See why: berth releases {deployed}")
+    elif document["promotion"] == PromotionMode.AFTER_ROLLOUT:
+        render.note(
+            f"Release {deployed} is deployed, and becomes current when the fleet was moved to it: berth rollout start "
+            f"--to {deployed}. At once: berth release promote {deployed}"
+        )
 
 
 def _states(tenants: Document) -> str:

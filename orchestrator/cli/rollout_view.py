@@ -28,6 +28,7 @@ _SKIP_REASONS: Mapping[str, tuple[str, str]] = {
     Skip.DELETED: ("was deleted", "were deleted"),
     Skip.UNKNOWN: ("does not exist", "do not exist"),
     Skip.MOVED_SINCE: ("was moved to another release since", "were moved to another release since"),
+    Skip.WITHDRAWN: ("had a release that was withdrawn", "had releases that were withdrawn"),
     Skip.UNDER_WAY: (
         "has an update that has not started yet: undo again after the update",
         "have updates that have not started yet: undo again after the updates",

@@ -10,8 +10,9 @@ from typing import Annotated
 import typer
 
 from orchestrator.api.fields import EmptyRequest, or_unset
+from orchestrator.api.release_routes import LIST_RELEASES
 from orchestrator.api.tenant_models import MAX_PAGE_SIZE, ListTenants
-from orchestrator.api.tenant_routes import LIST_RELEASES, LIST_TENANTS
+from orchestrator.api.tenant_routes import LIST_TENANTS
 from orchestrator.cli import completing
 from orchestrator.cli.api import Api, Document
 from orchestrator.cli.invocation import one_of

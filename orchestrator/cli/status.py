@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import typer
 
 from orchestrator.api.fields import EmptyRequest
+from orchestrator.api.release_routes import LIST_RELEASES
 from orchestrator.api.rollout_models import ListRollouts
 from orchestrator.api.rollout_routes import LIST_ROLLOUTS
-from orchestrator.api.tenant_routes import LIST_RELEASES
 from orchestrator.cli import render
 from orchestrator.cli.api import Document
 from orchestrator.cli.invocation import Invocation, Json

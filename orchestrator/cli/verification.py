@@ -16,12 +16,12 @@ from botocore.exceptions import ConnectionError as NoConnection
 from orchestrator.api.fields import EmptyRequest, TenantIdRequest
 from orchestrator.api.problems import CREDENTIALS_NOT_ENABLED
 from orchestrator.api.queue_routes import CREDENTIAL_ROUTES, GET_QUEUE
+from orchestrator.api.release_routes import LIST_RELEASES
 from orchestrator.api.tenant_models import CreateTenant, DeleteTenant, GetTenant, RetryTenant, UpgradeTenant
 from orchestrator.api.tenant_routes import (
     CREATE_TENANT,
     DELETE_TENANT,
     GET_TENANT,
-    LIST_RELEASES,
     RETRY_TENANT,
     UPGRADE_TENANT,
 )

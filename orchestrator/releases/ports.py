@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.releases.records import Release
+from orchestrator.releases.records import RecordedReleaseChange, Release, ReleaseState
 
 Parameters = Callable[[TenantId, Release], Mapping[str, str]]
 """Returns the template parameters of a tenant's stack at a release."""
@@ -19,6 +19,21 @@ class Releases(Protocol):
 
     def record_release(self, release: Release) -> Release:
         """Record the release unless its version is already recorded; return the recorded release."""
+
+
+class ReleaseStates(Protocol):
+    """The state of all releases. It is read from the table every time, with strong consistency."""
+
+    def state(self) -> ReleaseState: ...
+
+    def change(self, state: ReleaseState, change: RecordedReleaseChange) -> bool:
+        """Write the state, and append the change to the history of releases, in one transaction.
+
+        ``False`` if the state has changed since it was read: its ``revision`` is the one that was read.
+        """
+
+    def changes(self, *, limit: int) -> Sequence[RecordedReleaseChange]:
+        """The newest entries of the history, newest first."""
 
 
 class PublishedTemplates(Protocol):

@@ -1,9 +1,13 @@
-"""The record of a release."""
+"""The record of a release, which never changes, and the state of all releases, which does."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
+
+from orchestrator.common.times import timestamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,3 +24,61 @@ class Release:
     """The release notes, from the changelog."""
     parameters: frozenset[str] = frozenset()
     """The template's parameters besides those that every template has. Empty for releases from before 0.7.0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawal:
+    """A release that nothing may choose any more: who withdrew it, when and why."""
+
+    at: datetime
+    by: str
+    reason: str = ""
+
+    def sentence(self, version: str) -> str:
+        """The beginning of a sentence: ``Release 0.2.0 was withdrawn by ada at ... (queues lose messages)``."""
+        reason = f" ({self.reason})" if self.reason else ""
+        return f"Release {version} was withdrawn by {self.by or 'somebody'} at {timestamp(self.at)}{reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Promotion:
+    """The release that was made current last."""
+
+    version: str
+    at: datetime
+    by: str
+    reason: str = ""
+    instead_of: str | None = None
+    """The deployed version at that time: the promotion lasts until another version is deployed. ``None`` if deployments
+    promote nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseState:
+    """The facts about releases that change. They are one row, so that one conditional write changes them."""
+
+    promotion: Promotion | None = None
+    withdrawn: Mapping[str, Withdrawal] = field(default_factory=dict)
+    kept_by: str = ""
+    """The request of the deployment that made promotions independent of deployments."""
+    revision: int = 0
+
+
+class ReleaseOrder(StrEnum):
+    PROMOTE = "PROMOTE"
+    WITHDRAW = "WITHDRAW"
+    REINSTATE = "REINSTATE"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedReleaseChange:
+    """One entry in the history of releases. The history is append-only."""
+
+    version: str
+    at: datetime | None
+    order: ReleaseOrder | None
+    """``None`` if the entry cannot be read."""
+    by: str
+    reason: str = ""
+    altered: bool = False
+    """True if the row's content does not match its key, so somebody has overwritten it."""

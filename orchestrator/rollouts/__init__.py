@@ -9,6 +9,7 @@ Read the modules in this order:
 5. :mod:`orchestrator.rollouts.selector`   reading the fleet's records and selecting the tenants to move
 6. :mod:`orchestrator.rollouts.control`    start, pause, resume, abort, approve, retry, undo
    :mod:`orchestrator.rollouts.adjusting`  promote a stage that waits, change the pace
+   :mod:`orchestrator.rollouts.releasing`  promote, withdraw and reinstate a release
 
 The state machine then calls:
 

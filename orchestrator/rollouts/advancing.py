@@ -25,6 +25,7 @@ from orchestrator.rollouts.records import (
     Rollout,
     RolloutStatus,
     Skip,
+    Spec,
     Stage,
     StageStatus,
     TenantOutcome,
@@ -33,6 +34,7 @@ from orchestrator.rollouts.records import (
 
 if TYPE_CHECKING:
     from orchestrator.common.times import Clock
+    from orchestrator.releases.states import Promoter
     from orchestrator.rollouts.ports import Alarms, Manifests, RolloutExecutions, RolloutLedger, Throttling
     from orchestrator.tenants.ports import TenantReader
 
@@ -93,6 +95,7 @@ class Advancing:
     throttling: Throttling
     executions: RolloutExecutions
     clock: Clock
+    promoter: Promoter
 
     def advance(self, rollout_id: str, attempt: int, execution: str) -> Next:
         """Decide the next step, and record the changes that it makes."""
@@ -110,11 +113,12 @@ class Advancing:
         """Store the task token for the next order, or wake the execution if it need not wait any more."""
         for _ in range(_MAX_TRIES):
             rollout, stages = self._read(rollout_id, attempt)
-            if not _awaits_an_operator(rollout, stages):
+            # An order, or the withdrawal of the release, may have come before the token was stored.
+            if not _awaits_an_operator(rollout, stages) or self._withdrawn_reason(rollout):
                 self.executions.wake(task_token)
                 return
             if rollout.task_token == task_token:
-                return  # The token was stored before this read, so later orders find it.
+                return  # The token was stored before these reads, so later orders and withdrawals find it.
             self.ledger.change(replace(rollout, task_token=task_token))
         raise _changed_too_often(rollout_id)
 
@@ -142,6 +146,8 @@ class Advancing:
             return _over(rollout)
         if rollout.status is RolloutStatus.ABORTING:
             return self._end(rollout, RolloutStatus.ABORTED, rollout.reason)
+        if reason := self._withdrawn_reason(rollout):
+            return self._end(rollout, RolloutStatus.HALTED, reason)
         if rollout.status is RolloutStatus.PAUSED:
             return AwaitOperator()
         stage = stages[rollout.current_stage - 1]
@@ -155,6 +161,14 @@ class Advancing:
                 return self._bake(rollout, stage)
             case StageStatus.DONE:
                 return self._next_stage(rollout, stages)
+
+    def _withdrawn_reason(self, rollout: Rollout) -> str | None:
+        """Why the rollout halts, if its release was withdrawn. A dry run moves no tenant, so it goes on."""
+        version = rollout.spec.version
+        withdrawal = self.promoter.chooser.withdrawal(version) if version and not rollout.spec.dry_run else None
+        if version is None or withdrawal is None:
+            return None
+        return f"{withdrawal.sentence(version)}. Move its tenants back: berth rollout start --undo {rollout.id}"
 
     def _begin(self, stage: Stage, earlier: Stage | None) -> Next | None:
         if stage.spec.approval and stage.approved_by is None:
@@ -266,7 +280,32 @@ class Advancing:
             self.ledger.change(replace(rollout, current_stage=rollout.current_stage + 1))
             return None
         reason = self._failure_reason(rollout, stages)
+        if not reason and not self._promote(rollout):
+            return None  # The release was withdrawn a moment ago, so the rollout halts.
         return self._end(rollout, RolloutStatus.FAILED if reason else RolloutStatus.SUCCEEDED, reason)
+
+    def _promote(self, rollout: Rollout) -> bool:
+        """Make the rollout's release current, if deployments do not do that. ``False`` if it was withdrawn.
+
+        This comes before the end is recorded: if the function dies in between, the step is repeated, and a promotion
+        that is repeated changes nothing.
+        """
+        spec = rollout.spec
+        if spec.version is None or not self.promoter.is_automatic or not self._moves_the_fleet(spec):
+            return True
+        by, now = f"rollout/{rollout.id}", self.clock.now()
+        return self.promoter.after_rollout(spec.version, by=by, at=now, allow_downgrade=spec.allow_downgrade)
+
+    def _moves_the_fleet(self, spec: Spec) -> bool:
+        """True for a rollout to all tenants, and for the retry of one. Others say little about new tenants."""
+        for _ in range(_MAX_TRIES):
+            if spec.retry is None:
+                return not (spec.dry_run or spec.undo or spec.tenants is not None or spec.labels or spec.share)
+            retried = self.ledger.rollout(spec.retry)
+            if retried is None:
+                return False
+            spec = retried.spec
+        return False
 
     def _failure_reason(self, rollout: Rollout, stages: Sequence[Stage]) -> str:
         """The reason why the rollout failed. Empty if every planned tenant succeeded or was skipped."""

@@ -26,7 +26,7 @@ from orchestrator.rollouts.records import (
     StageSpec,
     StageStatus,
 )
-from orchestrator.rollouts.refusals import cannot_be, not_over, unknown_rollout
+from orchestrator.rollouts.refusals import cannot_be, not_over, release_withdrawn, unknown_rollout
 from orchestrator.rollouts.selecting import (
     Selected,
 )
@@ -37,6 +37,7 @@ from orchestrator.tenants.lifecycle import Unchanged
 if TYPE_CHECKING:
     from orchestrator.common.times import Clock
     from orchestrator.releases.ports import Releases
+    from orchestrator.releases.states import Choice
     from orchestrator.rollouts.ports import Alarms, Manifests, RolloutExecutions, RolloutLedger
     from orchestrator.tenants.ports import Executions, FleetReader, TenantReader
 
@@ -73,17 +74,18 @@ class Rollouts:
     alarms: Alarms
     executions: RolloutExecutions
     clock: Clock
-    version: str
-    """The release that tenants are moved to, unless the spec names another."""
+    choose: Callable[[], Choice]
+    """Reads the release that tenants are moved to unless the spec names another, and those that were withdrawn."""
     updates: Executions
     """The executions of the tenants' own updates."""
 
     def start(self, spec: Spec, by: str, *, reason: str = "") -> RolloutWithStages | NothingToDo | Refused:
+        choice = self.choose()
         if spec.undo:
             spec = replace(spec, allow_downgrade=True)
         elif spec.version is None:
-            spec = replace(spec, version=self.version)
-        selected = self._select(spec)
+            spec = replace(spec, version=choice.candidate)
+        selected = self._select(spec, choice)
         if isinstance(selected, Refused):
             return selected
         if not selected.items:
@@ -145,7 +147,9 @@ class Rollouts:
         if rollout is None:
             return unknown_rollout(rollout_id)
         if rollout.status is RolloutStatus.HALTED:
-            return self._reopen(rollout_id, by, reason)
+            # A rollout that is paused or whose execution died may be resumed: its next step halts it.
+            refused = None if rollout.spec.dry_run else self._withdrawn_release(rollout.spec, self.choose())
+            return refused or self._reopen(rollout_id, by, reason)
 
         def resumed(rollout: Rollout) -> Rollout | Unchanged | Refused:
             if not rollout.status.active or rollout.status is RolloutStatus.ABORTING:
@@ -233,9 +237,19 @@ class Rollouts:
 
     # Planning
 
-    def _select(self, spec: Spec) -> Selected | Refused:
-        unknown = self._unknown_release(spec.version) or self._unknown_alarm(spec.stages)
-        return unknown or TenantSelector(self.ledger, self.tenants, self.fleet, self.updates).select(spec)
+    def _select(self, spec: Spec, choice: Choice) -> Selected | Refused:
+        refused = self._unknown_release(spec.version) or self._withdrawn_release(spec, choice)
+        refused = refused or self._unknown_alarm(spec.stages)
+        if refused:
+            return refused
+        selector = TenantSelector(
+            self.ledger, self.tenants, self.fleet, self.updates, withdrawn=frozenset(choice.withdrawn)
+        )
+        return selector.select(spec)
+
+    def _withdrawn_release(self, spec: Spec, choice: Choice) -> Refused | None:
+        withdrawal = choice.withdrawn.get(spec.version or "")
+        return release_withdrawn(spec.version or "", withdrawal, retried=spec.retry) if withdrawal else None
 
     def _unknown_release(self, version: str | None) -> Refused | None:
         if version is None or self.releases.release(version) is not None:

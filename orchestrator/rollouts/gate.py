@@ -33,6 +33,7 @@ from orchestrator.tenants.state import is_delete_in_effect, state_of
 
 if TYPE_CHECKING:
     from orchestrator.common.times import Clock
+    from orchestrator.releases.ports import ReleaseStates
     from orchestrator.rollouts.ports import RolloutLedger, Throttling
     from orchestrator.tenants.ports import TenantReader
 
@@ -111,6 +112,7 @@ class Gate:
     tenants: TenantReader
     throttling: Throttling
     clock: Clock
+    release_states: ReleaseStates
 
     def admit(self, turn: Turn) -> Admitted | ToReview | NoRoom | AdmissionStopped | Settled | TryAgain:
         for _ in range(_MAX_TRIES):
@@ -129,8 +131,12 @@ class Gate:
             return Settled(before.result)
         if before is not None and before.execution == turn.execution:
             return self._admit_again(rollout, turn, before)
+        is_withdrawn = turn.item.version in self.release_states.state().withdrawn
+        if is_withdrawn and rollout.spec.version is not None:
+            return AdmissionStopped()  # The rollout's next step halts it, with the reason.
         metadata, audits = read_tenant(turn.item.tenant, self.tenants)
-        if before is None and (skip := _skip(turn, rollout, metadata, audits)):
+        skip = Skip.WITHDRAWN if is_withdrawn else _skip(turn, rollout, metadata, audits)
+        if before is None and skip:
             skipped = self._outcome(turn, Result.SKIPPED, metadata, skip=skip)
             count = settlement(stage, skipped, in_flight=False, dry_run=rollout.spec.dry_run)
             return Settled(skipped.result) if self.ledger.record(count, skipped, before=before) else None

@@ -80,6 +80,8 @@ class Skip(StrEnum):
     UNKNOWN = "unknown"
     MOVED_SINCE = "moved-since"
     """Undo and retry: the tenant was moved to yet another version after the earlier rollout."""
+    WITHDRAWN = "withdrawn"
+    """Undo: the release that the tenant had before was withdrawn."""
     UNDER_WAY = "under-way"
     """Undo: the earlier rollout's update of the tenant has not begun yet, so it would reverse the undo afterwards."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from orchestrator.releases.records import Withdrawal
 from orchestrator.rollouts.records import Rollout, Stage
 from orchestrator.tenants.admission import Refusal, Refused
 
@@ -21,6 +22,16 @@ def moved_nothing(rollout: str) -> Refused:
         "rollout list",
         {"rolloutId": rollout},
     )
+
+
+def release_withdrawn(version: str, withdrawal: Withdrawal, *, retried: str | None = None) -> Refused:
+    """``retried`` is the rollout whose failed tenants were to be moved again, if there is one."""
+    instead = (
+        f"Move its tenants back: berth rollout start --undo {retried}"
+        if retried
+        else "Choose another release: berth releases"
+    )
+    return Refused(Refusal.RELEASE_WITHDRAWN, f"{withdrawal.sentence(version)}, so no tenant is moved to it. {instead}")
 
 
 def nothing_to_promote(rollout: Rollout, number: int, stages: Sequence[Stage]) -> Refused:

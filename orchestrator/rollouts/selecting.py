@@ -76,10 +76,12 @@ def select_for_undo(
     fleet: Mapping[TenantId, Candidate],
     *,
     under_way: Collection[TenantId] = (),
+    withdrawn: Collection[str] = (),
 ) -> Selected:
     """Select the tenants that another rollout has moved: each goes back to its earlier version, or to the spec's.
 
     ``under_way`` are the tenants whose update has not begun yet. That update would reverse the undo afterwards.
+    Nobody goes back to a release that was ``withdrawn``.
     """
     skipped = _SkippedTenants()
     items: list[Item] = []
@@ -96,6 +98,8 @@ def select_for_undo(
             skipped.add(tenant, Skip.MOVED_SINCE)
         elif back is None:
             skipped.add(tenant, Skip.UNKNOWN)  # The tenant's earlier version is not on record.
+        elif back in withdrawn:
+            skipped.add(tenant, Skip.WITHDRAWN)
         else:
             items.append(Item(tenant, back))
     return _select_these(spec, items, fleet, skipped)

@@ -48,6 +48,8 @@ class TenantSelector:
     fleet: FleetReader
     updates: Executions
     """The executions of the tenants' own updates."""
+    withdrawn: frozenset[str] = frozenset()
+    """The releases to which no tenant is moved any more."""
 
     def select(self, spec: Spec) -> Selected | Refused:
         selected = self._select(spec)
@@ -96,7 +98,8 @@ class TenantSelector:
         # Tenants whose update was interrupted or recorded as failed are included: the update may have succeeded later.
         moved = [self._with_origin(each) for each in self.ledger.outcomes(undone) if _may_have_been_moved(each)]
         under_way = frozenset(each.item.tenant for each in moved if self._has_waiting_update(each))
-        return self._select_of(partial(select_for_undo, under_way=under_way), spec, moved)
+        choose = partial(select_for_undo, under_way=under_way, withdrawn=self.withdrawn)
+        return self._select_of(choose, spec, moved)
 
     def _has_waiting_update(self, outcome: TenantOutcome) -> bool:
         """True if an update that the rollout started is still waiting for the tenant's lock."""

@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.versions import is_older
-from orchestrator.releases.records import Release
+from orchestrator.releases.records import Release, Withdrawal
 from orchestrator.tenants.records import UNKNOWN_CREATOR, Attempt, Audit, Metadata, Operation, Request, Run, Status
 from orchestrator.tenants.stack_resources import Requester, StackResource
 from orchestrator.tenants.state import is_delete_in_effect, is_deleted, latest_create
@@ -22,6 +22,8 @@ from orchestrator.tenants.state import is_delete_in_effect, is_deleted, latest_c
 class Refusal(StrEnum):
     UNKNOWN_TENANT = "unknown-tenant"
     UNKNOWN_RELEASE = "unknown-release"
+    RELEASE_WITHDRAWN = "release-withdrawn"
+    LAST_RELEASE = "last-release"
     TENANT_DELETED = "tenant-deleted"
     NOT_PROVISIONED = "not-provisioned"
     DOWNGRADE = "downgrade"
@@ -60,13 +62,19 @@ def refusal(
     metadata: Metadata | None,
     audits: Sequence[Audit],
     release: Release | None,
+    withdrawal: Withdrawal | None = None,
 ) -> Refused | None:
     """Why the operation may not run; ``None`` if it may. ``release`` is the published release of the attempt's version,
-    if there is one."""
+    if there is one, and ``withdrawal`` says that the release was withdrawn."""
     if attempt.operation is Operation.DELETE:
         return None
     if release is None:
         return unknown_release(attempt.tenant, attempt.version)
+    if withdrawal is not None:
+        pinned = request.pin or (metadata.pinned_version if metadata else None)
+        return release_withdrawn(
+            attempt.tenant, attempt.version, withdrawal, attempt.operation, pinned=pinned == attempt.version
+        )
     if attempt.operation is Operation.CREATE:
         return _create_refusal(attempt, request, asked_at, metadata, audits)
     return _update_refusal(attempt, request, metadata, audits)
@@ -76,6 +84,42 @@ def unknown_release(tenant: TenantId, version: str) -> Refused:
     return Refused(
         Refusal.UNKNOWN_RELEASE,
         f"Tenant {tenant}: version {version} was never published. See the published versions: berth releases",
+    )
+
+
+def release_withdrawn(
+    tenant: TenantId, version: str, withdrawal: Withdrawal, operation: Operation | None = None, *, pinned: bool = False
+) -> Refused:
+    """``operation`` is the one that is refused, if the request is not about a pin. ``pinned`` to this release."""
+    if operation is None:
+        done, instead = "pinned to it", f"Pin the tenant to another release: berth pin {tenant} VERSION"
+    else:
+        done, instead = _way_back(tenant, operation)
+        if pinned:
+            instead = (
+                f"The tenant is pinned to it: berth pin {tenant} VERSION, or berth unpin {tenant}. Then: {instead}"
+            )
+        else:
+            instead = f"Use the current release: {instead}"
+    return Refused(
+        Refusal.RELEASE_WITHDRAWN,
+        f"{withdrawal.sentence(version)}, so tenant {tenant} was not {done}. {instead}",
+    )
+
+
+def _way_back(tenant: TenantId, operation: Operation) -> tuple[str, str]:
+    if operation is Operation.CREATE:
+        return "created at it", f"berth create {tenant}"
+    return "moved to it", f"berth upgrade {tenant} --allow-downgrade"
+
+
+def withdrawn_under(tenant: TenantId, version: str, withdrawal: Withdrawal) -> Refused:
+    """There is nothing to retry, but the tenant is at a release that was withdrawn."""
+    return Refused(
+        Refusal.RELEASE_WITHDRAWN,
+        f"Tenant {tenant}: its latest operation succeeded, so there is nothing to retry. "
+        f"{withdrawal.sentence(version)}, and the tenant is at it. Move it to the current release: berth "
+        f"upgrade {tenant} --allow-downgrade",
     )
 
 

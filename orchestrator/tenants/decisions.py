@@ -105,17 +105,19 @@ def ready(metadata: Metadata | None) -> Ready | None:
 
 
 def version_to_create(
-    metadata: Metadata | None, audits: Sequence[Audit], current: str, is_published: Callable[[str], bool]
+    metadata: Metadata | None, audits: Sequence[Audit], current: str, is_available: Callable[[str], bool]
 ) -> str:
     """The release that a tenant is created at by default: its pin, the version that it had, or the current release.
 
-    A tenant whose queue has vanished is created again at the version that it had, because nobody has upgraded it.
+    A tenant whose queue has vanished is created again at the version that it had, because nobody has upgraded it. If
+    that release was withdrawn, the tenant is created at the current one. A pin is an operator's choice and stays: the
+    create of a tenant that is pinned to a withdrawn release is refused, with the reason.
     """
     if metadata is not None and metadata.pinned_version is not None:
         return metadata.pinned_version
     before = (metadata.last_version if metadata else None) or _last_version(audits)
     # The version of a tenant that is older than this control plane may never have been published here.
-    return before if before not in (None, current) and is_published(before) else current
+    return before if before not in (None, current) and is_available(before) else current
 
 
 def _last_version(audits: Sequence[Audit]) -> str | None:

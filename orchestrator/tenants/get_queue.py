@@ -35,6 +35,7 @@ from orchestrator.tenants.records import START_GRACE_PERIOD, Attempt, Audit, Met
 if TYPE_CHECKING:
     from orchestrator.common.times import Clock
     from orchestrator.releases.ports import Releases
+    from orchestrator.releases.states import Choice
     from orchestrator.tenants.ports import CreateLimits, Executions, TenantReader
 
 CHECK_EXECUTION_AFTER = timedelta(minutes=5)
@@ -61,10 +62,12 @@ class GetQueue:
     executions: Executions
     clock: Clock
     version: str
-    """The release that tenants are created at."""
+    """The version of the control plane, which is the release of creates unless another one is chosen."""
     limits: Callable[[], CreateLimits] | None
     """Returns the limits of creates when a create is about to be started. ``None`` if getQueue is read-only."""
     releases: Releases
+    choose: Callable[[], Choice]
+    """Reads which release is current. It is called only if a create may be started."""
 
     def __call__(self, tenant: TenantId, *, by: str = "") -> Answer:
         """``by`` is the caller. Simultaneous callers of one tenant must have the same ``by``: it is part of the
@@ -140,11 +143,20 @@ class GetQueue:
         # The audits are read before the metadata, so a create that finishes in between is seen as Ready.
         audits = self.reader.audits(tenant)
         metadata = self.reader.metadata(tenant)
+        abandoned = self._abandoned(audits)
+        decision = decide(metadata, audits, self.version, abandoned=abandoned)
+        if not isinstance(decision, StartCreate | Failed):
+            return decision, self.version, metadata  # No release has to be chosen.
         version = self._version(metadata, audits)
-        return decide(metadata, audits, version, abandoned=self._abandoned(audits)), version, metadata
+        return decide(metadata, audits, version, abandoned=abandoned), version, metadata
 
     def _version(self, metadata: Metadata | None, audits: Sequence[Audit]) -> str:
-        return version_to_create(metadata, audits, self.version, lambda version: bool(self.releases.release(version)))
+        choice = self.choose()
+
+        def is_available(version: str) -> bool:
+            return version not in choice.withdrawn and bool(self.releases.release(version))
+
+        return version_to_create(metadata, audits, choice.current, is_available)
 
     def _abandoned(self, audits: Sequence[Audit]) -> frozenset[str]:
         """Executions that are recorded as Started, are old enough to be checked, and no longer run."""

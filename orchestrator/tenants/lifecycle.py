@@ -6,7 +6,7 @@ lock. The same request twice starts one execution.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -18,13 +18,31 @@ from orchestrator.common.versions import order
 from orchestrator.releases.ports import Parameters, Releases
 from orchestrator.releases.published import fingerprint
 from orchestrator.releases.records import Release
+from orchestrator.releases.states import Choice
 from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
-from orchestrator.tenants.admission import Refusal, Refused, refusal, tenant_deleted, unknown_release, unknown_tenant
+from orchestrator.tenants.admission import (
+    Refusal,
+    Refused,
+    refusal,
+    release_withdrawn,
+    tenant_deleted,
+    unknown_release,
+    unknown_tenant,
+    withdrawn_under,
+)
 from orchestrator.tenants.decisions import version_to_create
 from orchestrator.tenants.deleting import describe_messages, messages_of, unfinished_work, why_not_adopted
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.operations import is_dead
-from orchestrator.tenants.order_messages import changes_of, refused_by, without_stack
+from orchestrator.tenants.order_messages import (
+    about_to_be_created,
+    busy,
+    changes_of,
+    message_counts,
+    not_deleted_by_retry,
+    refused_by,
+    without_stack,
+)
 from orchestrator.tenants.own_stack import has_unknown_stack, why_out_of_reach
 from orchestrator.tenants.ports import (
     CreateLimits,
@@ -42,7 +60,6 @@ from orchestrator.tenants.records import (
     Attempt,
     Audit,
     Lock,
-    Messages,
     Metadata,
     Operation,
     RecordedChange,
@@ -100,7 +117,9 @@ class Lifecycle:
     queues: Queues
     clock: Clock
     version: str
-    """The release that tenants are created at and upgraded to by default."""
+    """The version of the control plane."""
+    choose: Callable[[], Choice]
+    """Reads the release that tenants are created at and upgraded to by default, and those that were withdrawn."""
     limits: CreateLimits
     counted_for: str | None = None
     """The caller whose creates per minute are counted. Operators' creates are not counted."""
@@ -125,8 +144,8 @@ class Lifecycle:
         With ``only_if``, labels and pin are not set if somebody else has created the tenant, or requested its create,
         since the metadata was read.
         """
-        if request.pin and self.releases.release(request.pin) is None:
-            return unknown_release(tenant, request.pin)
+        if request.pin and (refused := self._not_to_pin(tenant, request.pin)):
+            return refused
         metadata = self.reader.metadata(tenant)
         if metadata is not None and metadata.published:
             return self._describe(tenant, metadata, request, unpin=unpin, only_if=only_if)
@@ -155,12 +174,17 @@ class Lifecycle:
 
     def version_to_create(self, metadata: Metadata | None, audits: Sequence[Audit]) -> str:
         """The release that the tenant is created at by default."""
-        return version_to_create(metadata, audits, self.version, lambda version: bool(self.releases.release(version)))
+        choice = self.choose()
+
+        def is_available(version: str) -> bool:
+            return version not in choice.withdrawn and bool(self.releases.release(version))
+
+        return version_to_create(metadata, audits, choice.current, is_available)
 
     def upgrade(self, tenant: TenantId, version: str | None, request: Request) -> OrderResult:
         """Update the tenant to ``version``, by default to the release that it is pinned to, or to the current one."""
         metadata = self.reader.metadata(tenant)
-        target = version or (metadata.pinned_version if metadata else None) or self.version
+        target = version or (metadata.pinned_version if metadata else None) or self.choose().current
         return self._order(tenant, Operation.UPDATE, target, replace(request, version=version), metadata)
 
     def retry(self, tenant: TenantId, by: str, *, reason: str = "") -> OrderResult:
@@ -175,14 +199,17 @@ class Lifecycle:
         in_service = metadata is not None and metadata.published
         latest = _latest(_that_can_be_retried(audits, in_service=in_service))
         if in_service and _is_failed_delete(_latest(audits)):
-            return _not_deleted_by_retry(tenant, latest)
+            return not_deleted_by_retry(tenant, latest)
         if latest is None or latest.status is Status.SUCCESS:
             if latest != _latest(audits) and is_deleted(audits):
                 return tenant_deleted(tenant)  # Operations that failed since then were refused because of the delete.
+            at = metadata.version if metadata and in_service else None
+            if at and (withdrawal := self.choose().withdrawn.get(at)):
+                return withdrawn_under(tenant, at, withdrawal)
             return Refused(
                 Refusal.NOTHING_TO_RETRY, f"Tenant {tenant}: its latest operation succeeded. There is nothing to retry."
             )
-        version = latest.version or self.version
+        version = latest.version or self.choose().current
         # The retry of a create has the time of the original request, so that a later delete still wins.
         asked_at = latest.asked_at if latest.operation is Operation.CREATE else None
         # A delete for a resource deletes only that resource's tenant, so it keeps the resource. A create does not.
@@ -216,7 +243,7 @@ class Lifecycle:
         published = sorted((release.version for release in self.releases.releases()), key=order)
         attempts = [
             Attempt(tenant, Operation.CREATE, version, number)
-            for version in dict.fromkeys((self.version, *published[-2:]))
+            for version in dict.fromkeys((self.version, self.choose().current, *published[-2:]))
             for number in (1, 2)
         ]
         return any(self.executions.find_running(attempt) for attempt in attempts)
@@ -233,9 +260,15 @@ class Lifecycle:
 
     def pin(self, tenant: TenantId, version: str, request: Request) -> Changed | Unchanged | Refused:
         """Pin the tenant to the release. This does not update the tenant, but limits its updates to that release."""
+        if refused := self._not_to_pin(tenant, version):
+            return refused
+        return self._set(tenant, None, Pin(version), request, f"Tenant {tenant} is pinned to version {version}.")
+
+    def _not_to_pin(self, tenant: TenantId, version: str) -> Refused | None:
         if self.releases.release(version) is None:
             return unknown_release(tenant, version)
-        return self._set(tenant, None, Pin(version), request, f"Tenant {tenant} is pinned to version {version}.")
+        withdrawal = self.choose().withdrawn.get(version)
+        return release_withdrawn(tenant, version, withdrawal) if withdrawal else None
 
     def unpin(self, tenant: TenantId, request: Request) -> Changed | Unchanged | Refused:
         return self._set(tenant, None, Pin(lift=True), request, f"Tenant {tenant} is not pinned.")
@@ -250,7 +283,7 @@ class Lifecycle:
             return unknown_tenant(tenant)
         change = self.descriptions.describe(tenant, labels=labels, pin=pin, request=request, at=self.clock.now())
         if change is None:
-            return _busy(tenant, self.reader.lock(tenant))
+            return busy(tenant, self.reader.lock(tenant))
         return _described(change, f"{result} It is at version {metadata.version}." if metadata.version else result)
 
     def _describe(
@@ -265,7 +298,7 @@ class Lifecycle:
             tenant, labels=request.labels, pin=pin, request=request, at=self.clock.now(), only_if=only_if
         )
         if change is None:
-            return _busy(tenant, self.reader.lock(tenant))
+            return busy(tenant, self.reader.lock(tenant))
         if change.before == change.after:
             return Unchanged(f"{exists} Its labels and its pin are as requested.")
         return _described(change, " ".join([exists, *changes_of(tenant, metadata, request, unpin=unpin)]))
@@ -292,10 +325,10 @@ class Lifecycle:
             if lock is not None and not is_dead(lock, executions=self.executions, clock=self.clock):
                 if operation is Operation.DELETE and pending is not None:
                     # The delete that holds the lock was requested before that create, which therefore wins.
-                    return _about_to_be_created(tenant, pending)
+                    return about_to_be_created(tenant, pending)
                 return _accepted_or_busy(lock, attempt, request)
             if pending is not None and pending != attempt:
-                return _about_to_be_created(tenant, pending)
+                return about_to_be_created(tenant, pending)
             refused = self._refusal(attempt, request, metadata, audits)
             if refused is None and operation is Operation.CREATE and first_free == 1 and pending is None:
                 refused = self._limited(tenant, audits)  # A pending create has passed the limits before.
@@ -304,7 +337,7 @@ class Lifecycle:
             # A resource does not describe a tenant with a pending create, whose requester may become the owner.
             records = description if only_if is None or pending is None else None
             if records and not self._record_create(attempt, records, request, only_if):
-                return _busy(tenant, None)
+                return busy(tenant, None)
             execution = self.executions.start(attempt, request)
             if execution is not None:
                 return Accepted(attempt, execution)
@@ -372,12 +405,20 @@ class Lifecycle:
                 f"Tenant {tenant} still has messages: {describe_messages(held)}. Nothing was deleted. Receive them, "
                 "wait for them to be received (drain), or force the deletion."
                 + (" Draining waits for queues only." if unfinished else ""),
-                {"messages": {name: _counts(messages) for name, messages in held.items()}},
+                {"messages": {name: message_counts(messages) for name, messages in held.items()}},
             )
         release = self.releases.release(attempt.version)
         # A request of this moment is later than everything that is recorded, whatever the clocks show.
         asked_at = request.asked_at or datetime.max.replace(tzinfo=UTC)
-        refused = refusal(attempt, request, asked_at=asked_at, metadata=metadata, audits=audits, release=release)
+        refused = refusal(
+            attempt,
+            request,
+            asked_at=asked_at,
+            metadata=metadata,
+            audits=audits,
+            release=release,
+            withdrawal=self.choose().withdrawn.get(attempt.version),
+        )
         if refused or attempt.operation is not Operation.UPDATE or metadata is None:
             return refused
         if has_unknown_stack(metadata, self.names):
@@ -434,17 +475,6 @@ def _is_failed_delete(audit: Audit | None) -> bool:
     return audit is not None and audit.operation is Operation.DELETE and audit.status is Status.FAILURE
 
 
-def _not_deleted_by_retry(tenant: TenantId, before: Audit | None) -> Refused:
-    """``before`` is the latest operation before the delete that failed."""
-    reason = (
-        f"Tenant {tenant}: its latest operation, a delete, failed and left the tenant in service. A retry does not "
-        f"delete a tenant that is in service. Request the delete again: berth delete {tenant}"
-    )
-    if before is not None and before.operation is Operation.UPDATE and before.status is Status.FAILURE:
-        reason += f". Or repeat the update that failed before the delete: berth upgrade {tenant} --to {before.version}"
-    return Refused(Refusal.NOTHING_TO_RETRY, reason)
-
-
 def _latest(audits: Sequence[Audit]) -> Audit | None:
     return max(audits, key=lambda audit: audit.updated_at, default=None)
 
@@ -462,34 +492,9 @@ def _accepted_or_busy(lock: Lock, requested: Attempt, request: Request) -> Accep
     options = _options(request)
     if same and options in (Request(), _options(lock.run.request)):
         return Accepted(holder, lock.run.execution)
-    return _busy(requested.tenant, lock)
+    return busy(requested.tenant, lock)
 
 
 def _options(request: Request) -> Request:
     """The options of the request, without requester, time and reason. The version is in the attempt."""
     return replace(request, by="", resource=None, explicit=False, version=None, asked_at=None, reason="")
-
-
-def _busy(tenant: TenantId, lock: Lock | None) -> Refused:
-    if lock is None:
-        return Refused(Refusal.BUSY, f"Tenant {tenant} is being changed by another request. Send the request again.")
-    operation, release = lock.run.attempt.operation, lock.run.attempt.release
-    what = f"{operation} {release}" if release else operation.value
-    return Refused(
-        Refusal.BUSY,
-        f"Tenant {tenant} is busy: {what} is running. Send the request again when it has ended.",
-        {"operation": operation.value, "version": release, "execution": lock.run.execution},
-    )
-
-
-def _about_to_be_created(tenant: TenantId, create: Attempt) -> Refused:
-    return Refused(
-        Refusal.BUSY,
-        f"Tenant {tenant} is busy: {create.operation} {create.version} is about to begin. Send the request again when "
-        "it has ended.",
-        {"operation": create.operation.value, "version": create.version},
-    )
-
-
-def _counts(messages: Messages) -> dict[str, int]:
-    return {"visible": messages.visible, "inFlight": messages.in_flight, "delayed": messages.delayed}

@@ -22,7 +22,7 @@ from orchestrator.common.errors import (
 from orchestrator.common.times import Clock
 from orchestrator.releases.ports import Parameters, Releases
 from orchestrator.releases.published import fingerprint, same_content
-from orchestrator.releases.records import Release
+from orchestrator.releases.records import Release, Withdrawal
 from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
 from orchestrator.tenants.admission import owner_once_begun, refusal, why_not_deleted
 from orchestrator.tenants.deadlines import overdue
@@ -70,6 +70,7 @@ def begin(
     reader: TenantReader,
     ledger: OperationLedger,
     releases: Releases,
+    withdrawal_of: Callable[[str], Withdrawal | None],
     stacks: Stacks,
     executions: Executions,
     parameters: Parameters,
@@ -89,9 +90,12 @@ def begin(
     attempt = run.attempt
     release = None if attempt.operation is Operation.DELETE else releases.release(attempt.version)
     target = fingerprint(release, parameters(run.tenant, release)) if release else None
-    holder = ledger.begin(run, at=clock.now(), release=release, target=target)
+    # Whoever requested the operation has checked this, but the release may have been withdrawn since.
+    withdrawal = withdrawal_of(attempt.version) if release else None
+    usable = None if withdrawal else release
+    holder = ledger.begin(run, at=clock.now(), release=usable, target=target)
     if holder is not None and is_dead(holder, executions=executions, clock=clock):
-        take_over = partial(ledger.begin, run, at=clock.now(), release=release, target=target, instead_of=holder)
+        take_over = partial(ledger.begin, run, at=clock.now(), release=usable, target=target, instead_of=holder)
         holder = _take_over(run, holder, take_over, reader=reader, stacks=stacks)
     if holder is not None:
         if overdue(run, clock):
@@ -103,7 +107,15 @@ def begin(
 
     records = reader.records(run.tenant)
     audits, metadata = records.audits, records.metadata
-    refused = refusal(attempt, run.request, asked_at=run.asked_at, metadata=metadata, audits=audits, release=release)
+    refused = refusal(
+        attempt,
+        run.request,
+        asked_at=run.asked_at,
+        metadata=metadata,
+        audits=audits,
+        release=release,
+        withdrawal=withdrawal,
+    )
     if refused:
         return GaveUp(refused.reason)
     not_deleted = why_not_deleted(run, metadata, audits) if attempt.operation is Operation.DELETE else None

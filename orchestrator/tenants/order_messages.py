@@ -5,7 +5,7 @@ from __future__ import annotations
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.decisions import FleetFull, Limited, TooManyCreates
-from orchestrator.tenants.records import Metadata, Request
+from orchestrator.tenants.records import Attempt, Audit, Lock, Messages, Metadata, Operation, Request, Status
 
 
 def changes_of(tenant: TenantId, metadata: Metadata, request: Request, *, unpin: bool) -> list[str]:
@@ -46,3 +46,39 @@ def refused_by(limited: Limited, tenant: TenantId) -> Refused:
                 f"maximum per caller (berth:createsPerMinute). Send the request again in {seconds} seconds.",
                 {"retryAfterSeconds": seconds},
             )
+
+
+def not_deleted_by_retry(tenant: TenantId, before: Audit | None) -> Refused:
+    """``before`` is the latest operation before the delete that failed."""
+    reason = (
+        f"Tenant {tenant}: its latest operation, a delete, failed and left the tenant in service. A retry does not "
+        f"delete a tenant that is in service. Request the delete again: berth delete {tenant}"
+    )
+    if before is not None and before.operation is Operation.UPDATE and before.status is Status.FAILURE:
+        reason += f". Or repeat the update that failed before the delete: berth upgrade {tenant} --to {before.version}"
+    return Refused(Refusal.NOTHING_TO_RETRY, reason)
+
+
+def busy(tenant: TenantId, lock: Lock | None) -> Refused:
+    if lock is None:
+        return Refused(Refusal.BUSY, f"Tenant {tenant} is being changed by another request. Send the request again.")
+    operation, release = lock.run.attempt.operation, lock.run.attempt.release
+    what = f"{operation} {release}" if release else operation.value
+    return Refused(
+        Refusal.BUSY,
+        f"Tenant {tenant} is busy: {what} is running. Send the request again when it has ended.",
+        {"operation": operation.value, "version": release, "execution": lock.run.execution},
+    )
+
+
+def about_to_be_created(tenant: TenantId, create: Attempt) -> Refused:
+    return Refused(
+        Refusal.BUSY,
+        f"Tenant {tenant} is busy: {create.operation} {create.version} is about to begin. Send the request again when "
+        "it has ended.",
+        {"operation": create.operation.value, "version": create.version},
+    )
+
+
+def message_counts(messages: Messages) -> dict[str, int]:
+    return {"visible": messages.visible, "inFlight": messages.in_flight, "delayed": messages.delayed}

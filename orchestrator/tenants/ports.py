@@ -160,7 +160,8 @@ class OperationLedger(Protocol):
         """Take the tenant's lock and record Started. ``None`` on success, otherwise the lock that another run holds.
 
         In the same transaction, a delete withdraws the metadata, and an explicit create that is not refused marks the
-        tenant's delete as superseded. ``release`` is the published release of the run's version, if there is one.
+        tenant's delete as superseded. ``release`` is the published release of the run's version, if there is one and it
+        was not withdrawn.
         ``target`` is the fingerprint that the stack is to have. An update that is not refused, and that changes the
         recorded fingerprint, moves the fingerprint from the metadata to the lock.
         ``instead_of`` is a lock whose execution is dead: the run takes it over, and the dead run's operation is closed.
@@ -501,6 +502,9 @@ class StackResources(Protocol):
     """
 
     def resource(self, resource: StackResource) -> ResourceState | None: ...
+
+    def stack_output(self, stack: StackArn, name: str) -> str | None:
+        """The value of one of the stack's outputs, if it has that output."""
 
     def stack_status(self, stack: StackArn) -> str | None: ...
 

@@ -133,6 +133,7 @@ _RELEASE = _custom_resource(
     },
     {"Notes": {"type": "string", "maxLength": MAX_NOTES}, "KmsKeyArn": TEXT},
 )
+_CURRENT_RELEASE = _custom_resource({})
 _ROLLOUT = _custom_resource({"Version": VERSION})
 _API_PROOF = _custom_resource({"Generation": {"type": "string", "pattern": "^[0-9]{1,9}$"}})
 _TENANT_QUEUE = _custom_resource(
@@ -181,6 +182,11 @@ def parse_release_request(event: object) -> ReleaseRequest:
         notes=properties.get("Notes", ""),
         key_changed=before is not None and before.get("KmsKeyArn") != properties.get("KmsKeyArn"),
     )
+
+
+def is_created(event: object) -> bool:
+    """True if the deployment creates the resource, and False if it only updates it."""
+    return Kind(valid(_CURRENT_RELEASE, event)["RequestType"]) is Kind.CREATE
 
 
 def wants_new_proof(event: object) -> bool:

@@ -19,7 +19,7 @@ from stacks.common.functions import WHOLE_FLEET_MEGABYTES, BerthFunction, Functi
 from stacks.common.graphs import graph
 from stacks.common.limits import limit_creates, limit_tenants
 from stacks.common.permissions import allow, allow_asking_for_unfinished_work, names_of
-from stacks.common.table import HISTORY_ROWS, RELEASE_ROWS, TENANT_ROWS
+from stacks.common.table import HISTORY_ROWS, TENANT_ROWS
 from stacks.reconciling.reconciliation import Reconciliation
 from stacks.rollouts.machine import RolloutMachine
 from stacks.settings import Settings
@@ -146,7 +146,7 @@ class Api(Capability):
         if settings.create_on_get_queue:
             limit_creates(get_queue, kit=kit, settings=settings)
             # A tenant whose queue was deleted is created again at its previous version, if that version was published.
-            kit.table.allow(get_queue.role, "GetItem", rows=RELEASE_ROWS)
+            kit.table.allow_choosing_releases(get_queue.role)
             allow(get_queue.role, ["states:StartExecution"], machines.create.state_machine_arn)
             machines.allow_describing(get_queue.role)
         return get_queue
@@ -179,7 +179,7 @@ class Api(Capability):
         )
         machines.allow_operations(operators.role, kit.table, (machines.create, machines.update, machines.delete))
         kit.table.allow(operators.role, "Query", rows=HISTORY_ROWS)
-        kit.table.allow(operators.role, "Query", rows=RELEASE_ROWS)
+        kit.table.allow_promoting_releases(operators.role)
         rollouts.allow_operating(operators.role)
         reconciliation.allow_asking(operators.role)
         allow_asking_for_unfinished_work(operators.role)

@@ -12,6 +12,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from orchestrator.releases.states import PromotionMode
 from orchestrator.tenants.names import Names
 from stacks.common.encryption import Encryption
 from stacks.common.function_code import LEFT_OUT, PACKAGES, handler_of
@@ -49,6 +50,7 @@ class FunctionKit:
     tracing: lambda_.Tracing
     linger_seconds: int
     response_url_prefix: str | None
+    promotion: PromotionMode
 
     @classmethod
     def create(
@@ -81,6 +83,7 @@ class FunctionKit:
             tracing=_TRACING[settings.tracing],
             linger_seconds=settings.linger_seconds,
             response_url_prefix=settings.response_url_prefix,
+            promotion=settings.promotion,
         )
 
 
@@ -137,6 +140,7 @@ class BerthFunction(Construct):
                 "BERTH_METRICS_NAMESPACE": names_of(self).metrics,
                 **_legacy_prefixes(names_of(self)),
                 **({"BERTH_RESPONSE_URL_PREFIX": kit.response_url_prefix} if kit.response_url_prefix else {}),
+                **({"BERTH_PROMOTION": kit.promotion.value} if kit.promotion is not PromotionMode.ON_DEPLOY else {}),
                 **(environment or {}),
             },
         )

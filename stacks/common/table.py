@@ -17,6 +17,7 @@ from orchestrator.adapters.dynamodb.keys import (
     LISTED_ROLLOUTS,
     LISTING_INDEX,
     RECONCILIATIONS,
+    RELEASE_STATE,
     RELEASES,
     REVIEWS,
     ROLLOUT_PREFIX,
@@ -34,6 +35,8 @@ from stacks.common.permissions import allow, allow_consuming_stream
 TENANT_ROWS = f"{TENANT_PREFIX}*"
 HISTORY_ROWS = f"{HISTORY_PREFIX}*"
 RELEASE_ROWS = RELEASES
+RELEASE_STATE_ROWS = RELEASE_STATE
+"""Which release is current, and which were withdrawn."""
 REVIEW_ROWS = REVIEWS
 """The reviews of updates that are kept for other tenants."""
 ROLLOUT_ROWS = f"{ROLLOUT_PREFIX}*"
@@ -174,6 +177,17 @@ class TenantTable(Capability):
             },
         )
         self._encryption.allow_table(role, writing=False)
+
+    def allow_choosing_releases(self, role: iam.Role) -> None:
+        """Let a role find out which release is current, and which were withdrawn."""
+        self.allow(role, "GetItem", rows=RELEASE_STATE_ROWS)
+        # The releases are listed if one was withdrawn, to find the newest earlier one.
+        self.allow(role, "GetItem", "Query", rows=RELEASE_ROWS)
+
+    def allow_promoting_releases(self, role: iam.Role) -> None:
+        """Let a role change which release is current, and which are withdrawn. The history records each change."""
+        self.allow_choosing_releases(role)
+        self.allow_appending(role, along_with=[RELEASE_STATE_ROWS])
 
     def allow_keeping_the_count(self, role: iam.Role) -> None:
         """Let a role read and change the kept number of tenants."""

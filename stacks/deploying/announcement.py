@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from orchestrator.common.errors import BerthError
 from orchestrator.common.versions import is_older
@@ -33,6 +33,8 @@ class Target:
     stacks: Sequence[StackNow]
     published: Mapping[str, str] | None
     """The digest of every published release, by version. ``None`` if the table could not be read."""
+    withdrawn: Mapping[str, str] = field(default_factory=dict)
+    """The releases that were withdrawn there, by version, each with a sentence that says by whom and why."""
 
 
 def announce(target: Target, version: str, releases: Mapping[str, str]) -> str:
@@ -41,6 +43,7 @@ def announce(target: Target, version: str, releases: Mapping[str, str]) -> str:
         f"Deploying version {version} to account {target.account}, region {target.region}, as {target.caller}:",
         *(f"  {stack.name} {_change(stack, version)}" for stack in target.stacks),
         f"  {_publications(target.published, releases)}",
+        *_withdrawal(target.withdrawn, version),
         "  No tenant is moved to another release, unless berth:rolloutOnPublish is set: see berth rollout plan.",
     ]
     return "\n".join(lines)
@@ -57,6 +60,15 @@ def _change(stack: StackNow, version: str) -> str:
     if is_older(version, than=stack.version):
         return f"GOES BACK from version {stack.version} to {version} ({now})"
     return f"is updated from version {stack.version} to {version} ({now})"
+
+
+def _withdrawal(withdrawn: Mapping[str, str], version: str) -> list[str]:
+    if version not in withdrawn:
+        return []
+    return [
+        f"  {withdrawn[version]}. It stays withdrawn, so new tenants do not get it. If it is good after all: berth "
+        f"release reinstate {version}"
+    ]
 
 
 def _publications(published: Mapping[str, str] | None, releases: Mapping[str, str]) -> str:

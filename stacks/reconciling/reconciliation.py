@@ -236,7 +236,6 @@ class Reconciliation(Capability):
         machines.allow_operations(role, table, (machines.create, machines.update, machines.delete))
         table.allow_listing(role)
         table.allow_listing_unfinished(role)
-        table.allow(role, "Query", rows=RELEASE_ROWS)
         table.allow(role, "GetItem", "PutItem", "UpdateItem", rows=RECONCILIATION_ROWS)
         table.allow_keeping_the_count(role)
         table.allow_scanning(role)

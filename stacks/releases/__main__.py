@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from stacks.project import ROOT, read_version
-from stacks.releases.committed import ReleaseChanged, write_release
+from stacks.releases.committed import ReleaseChanged, ReleaseUnexpected, write_release
 from stacks.tenants.template import tenant_template
 
 
@@ -16,8 +16,8 @@ def main() -> None:
     version, redo = read_version(), parser.parse_args().redo
     try:
         file = write_release(version, tenant_template(version), redo=redo)
-    except ReleaseChanged as changed:
-        sys.exit(str(changed))
+    except (ReleaseChanged, ReleaseUnexpected) as refused:
+        sys.exit(str(refused))
     sys.stdout.write(f"{file.relative_to(ROOT)} holds the tenant template of version {version}.\n")
 
 

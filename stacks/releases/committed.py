@@ -30,7 +30,7 @@ class ReleaseMissing(BerthError):
 
 
 class ReleaseUnexpected(BerthError):
-    """A committed template is of a later version than version.txt, or its file name is not a version."""
+    """A release would be written that is older than a committed one, or a template's file name is not a version."""
 
 
 def release_file(version: str, releases: Path = RELEASES) -> Path:
@@ -41,15 +41,16 @@ def release_file(version: str, releases: Path = RELEASES) -> Path:
 
 
 def releases_up_to(version: str, releases: Path = RELEASES) -> list[Path]:
-    """The committed releases, oldest first. The last must be that of ``version``."""
+    """The committed releases, oldest first. The last is that of ``version``.
+
+    Later releases are left out: somebody goes back to that version. Those that were published stay published.
+    """
     newest = release_file(version, releases)
-    committed = sorted(releases.glob("*.json"), key=_numbers)
-    later = [file.name for file in committed if _numbers(file) > _numbers(newest)]
-    if later:
-        raise ReleaseUnexpected(
-            f"Releases after version {version} are committed: {', '.join(later)}. Bump version.txt to the last of them."
-        )
-    return committed
+    return [file for file in _committed(releases) if _numbers(file) <= _numbers(newest)]
+
+
+def _committed(releases: Path) -> list[Path]:
+    return sorted(releases.glob("*.json"), key=_numbers)
 
 
 def _numbers(file: Path) -> tuple[int, ...]:
@@ -81,6 +82,11 @@ def write_release(version: str, template: Mapping[str, Any], releases: Path = RE
     ``redo`` is for a release that no control plane has published. Those that have refuse another template.
     """
     file = releases / f"{version}.json"
+    later = [each.name for each in _committed(releases) if not file.exists() and _numbers(each) > _numbers(file)]
+    if later:
+        raise ReleaseUnexpected(
+            f"Releases after version {version} are committed: {', '.join(later)}. Bump version.txt past these."
+        )
     content = canonical(template)
     if file.exists() and file.read_bytes() != content and not redo:
         raise ReleaseChanged(

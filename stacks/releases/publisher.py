@@ -14,6 +14,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
+from orchestrator.releases.states import PromotionMode
 from stacks.common.capability import Capability, Output
 from stacks.common.functions import DEPLOYMENT_TIMEOUT, BerthFunction, FunctionKit
 from stacks.common.permissions import acknowledge, allow, statement
@@ -75,9 +76,13 @@ class ReleasePublisher(Capability):
             timeout_seconds=90,
             environment={"BERTH_RELEASE_BUCKET": self.bucket.bucket_name, "BERTH_SOURCE_BUCKET": source_bucket},
         )
-        self.publish_release.allow_verifying_requests()
+        keeps_current = kit.promotion is PromotionMode.AFTER_ROLLOUT
+        # The outputs of the stack have the version of the previous deployment.
+        self.publish_release.allow_verifying_requests(*(["DescribeStacks"] if keeps_current else []))
         role = self.publish_release.role
         kit.table.allow(role, "GetItem", "PutItem", rows=RELEASE_ROWS)
+        if keeps_current:
+            kit.table.allow_promoting_releases(role)
         allow(
             role,
             ["s3:GetObject", "s3:PutObject"],
@@ -93,6 +98,8 @@ class ReleasePublisher(Capability):
             self._release(template, source, release_notes=notes(template.stem, current=kit.version))
             for template, source in sources.items()
         )
+        if keeps_current:
+            self._releases = (*self._releases, self._current_release())
 
     @property
     def functions(self) -> Sequence[BerthFunction]:
@@ -103,7 +110,7 @@ class ReleasePublisher(Capability):
         return (Output("ReleaseBucketName", self.bucket.bucket_name),)
 
     def publish_before(self, function: BerthFunction) -> None:
-        """Deploy the function only after every release is published."""
+        """Deploy the function only after every release is published, and one of them is recorded as current."""
         function.function.node.add_dependency(*self._releases)
 
     def _release(self, template: Path, source: s3_assets.Asset, *, release_notes: str) -> CustomResource:
@@ -124,6 +131,16 @@ class ReleasePublisher(Capability):
                 # A change of the key has every release stored again.
                 **({"KmsKeyArn": self._encryption.key_arn} if self._encryption.key_arn else {}),
             },
+        )
+
+    def _current_release(self) -> CustomResource:
+        """Records the release that is current, when deployments cease to make releases current."""
+        return CustomResource(
+            self,
+            "CurrentRelease",
+            resource_type="Custom::CurrentRelease",
+            service_token=self.publish_release.arn,
+            service_timeout=DEPLOYMENT_TIMEOUT,
         )
 
 

@@ -11,6 +11,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
+from orchestrator.releases.states import PromotionMode
 from stacks.common.alarms import PERIOD, Alarm
 from stacks.common.capability import Capability, Output
 from stacks.common.functions import WHOLE_FLEET_MEGABYTES, BerthFunction, FunctionKit
@@ -22,7 +23,7 @@ from stacks.common.permissions import (
     allow_on_tenant_queues,
     statement,
 )
-from stacks.common.table import PACE_ROWS, REGISTRY_ROWS, RELEASE_ROWS, ROLLOUT_ROWS, TENANT_ROWS
+from stacks.common.table import PACE_ROWS, REGISTRY_ROWS, RELEASE_STATE_ROWS, ROLLOUT_ROWS, TENANT_ROWS
 from stacks.releases.publisher import MAP_RESULTS
 from stacks.settings import Settings
 from stacks.tenants.functions import function_with_the_stack_role
@@ -126,7 +127,7 @@ class RolloutMachine(Capability):
         table.allow(role, "Query", rows=ROLLOUT_ROWS)
         table.allow_appending(role, along_with=[ROLLOUT_ROWS])
         table.allow(role, "GetItem", "UpdateItem", rows=REGISTRY_ROWS)
-        table.allow(role, "GetItem", rows=RELEASE_ROWS)
+        table.allow_choosing_releases(role)
         table.allow_listing(role)
         # The lists are deleted again if another rollout claimed one of the tenants first.
         self._allow_lists(role, "s3:DeleteObject")
@@ -165,6 +166,10 @@ class RolloutMachine(Capability):
         table = self._kit.table
         table.allow(function.role, "GetItem", "Query", "PutItem", "UpdateItem", rows=ROLLOUT_ROWS)
         table.allow(function.role, "UpdateItem", rows=REGISTRY_ROWS)
+        if self._settings.promotion is PromotionMode.AFTER_ROLLOUT:
+            table.allow_promoting_releases(function.role)
+        else:
+            table.allow(function.role, "GetItem", rows=RELEASE_STATE_ROWS)
         self._allow_looking_at_tenants(function)
         self._allow_lists(function.role)
         _allow_alarms(function.role, "DescribeAlarms", "DescribeAlarmHistory")
@@ -177,6 +182,7 @@ class RolloutMachine(Capability):
             self, "AwaitOperator", kit=self._kit, name="await_operator", environment=self._bucket_environment
         )
         self._kit.table.allow(function.role, "GetItem", "Query", "PutItem", rows=ROLLOUT_ROWS)
+        self._kit.table.allow(function.role, "GetItem", rows=RELEASE_STATE_ROWS)
         return function
 
     def _admit(self) -> BerthFunction:
@@ -184,6 +190,7 @@ class RolloutMachine(Capability):
         self._kit.table.allow(
             function.role, "GetItem", "PutItem", "UpdateItem", "ConditionCheckItem", rows=ROLLOUT_ROWS
         )
+        self._kit.table.allow(function.role, "GetItem", rows=RELEASE_STATE_ROWS)
         self._allow_looking_at_tenants(function)
         return function
 

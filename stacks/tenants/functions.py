@@ -15,7 +15,7 @@ from stacks.common.permissions import (
     allow_on_tenant_queues,
     allow_on_tenant_stacks,
 )
-from stacks.common.table import RELEASE_ROWS, REVIEW_ROWS, TENANT_ROWS
+from stacks.common.table import RELEASE_ROWS, RELEASE_STATE_ROWS, REVIEW_ROWS, TENANT_ROWS
 from stacks.releases.publisher import PUBLISHED_FOR_EVER, published_templates
 from stacks.settings import Settings
 from stacks.tenants.stack_role import TenantStackRole
@@ -75,6 +75,7 @@ class TenantFunctions:
         table.allow(begin.role, "GetItem", "Query", "UpdateItem", "ConditionCheckItem", rows=TENANT_ROWS)
         table.allow_appending(begin.role, along_with=[TENANT_ROWS])
         table.allow(begin.role, "GetItem", rows=RELEASE_ROWS)
+        table.allow(begin.role, "GetItem", rows=RELEASE_STATE_ROWS)
         # The next operation after a delete that died undoes the delete, if the delete had not touched the stack.
         allow_looking_at_tenant_stacks(begin.role)
         return begin

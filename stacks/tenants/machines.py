@@ -17,7 +17,7 @@ from stacks.common.functions import BerthFunction, FunctionKit
 from stacks.common.graphs import executions_graph
 from stacks.common.log_groups import count_dead_executions, log_group
 from stacks.common.permissions import acknowledge_wildcard, allow, allow_on_tenant_queues, statement
-from stacks.common.table import RELEASE_ROWS, TENANT_ROWS, TenantTable
+from stacks.common.table import TENANT_ROWS, TenantTable
 from stacks.project import ROOT
 from stacks.releases.publisher import ReleasePublisher
 from stacks.settings import Settings
@@ -233,7 +233,7 @@ class TenantMachines(Capability):
         """
         table.allow(role, "GetItem", "Query", "UpdateItem", rows=TENANT_ROWS)
         table.allow_appending(role)
-        table.allow(role, "GetItem", rows=RELEASE_ROWS)
+        table.allow_choosing_releases(role)
         allow_on_tenant_queues(role, "GetQueueAttributes", "GetQueueUrl")
         allow(role, ["states:StartExecution"], *(each.state_machine_arn for each in machines))
         self.allow_describing(role)

@@ -18,7 +18,8 @@ from botocore.exceptions import EndpointConnectionError
 
 from orchestrator.api import queue_routes as queues
 from orchestrator.api import reconciliation_routes as reconciliations
-from orchestrator.api import rollout_models, tenant_models
+from orchestrator.api import release_models, rollout_models, tenant_models
+from orchestrator.api import release_routes as releases
 from orchestrator.api import rollout_routes as rollouts
 from orchestrator.api import tenant_routes as tenants
 from orchestrator.api.event_configuration_models import (
@@ -210,7 +211,15 @@ REQUESTS: list[tuple[AnyRoute, Wire, str, dict[str, object] | None]] = [
         "/tenants?status=UPDATE_FAILED&version=0.1.0&cursor=a-b_c&limit=5",
         None,
     ),
-    (tenants.LIST_RELEASES, EmptyRequest(), "/releases", None),
+    (releases.LIST_RELEASES, EmptyRequest(), "/releases", None),
+    (
+        releases.WITHDRAW_RELEASE,
+        release_models.OrderRelease(version="0.2.0", reason="it is bad"),
+        "/releases/0.2.0/withdraw",
+        {"reason": "it is bad"},
+    ),
+    (releases.PROMOTE_RELEASE, release_models.OrderRelease(version="0.2.0"), "/releases/0.2.0/promote", None),
+    (releases.REINSTATE_RELEASE, release_models.OrderRelease(version="0.2.0"), "/releases/0.2.0/reinstate", None),
     (
         rollouts.START_ROLLOUT,
         rollout_models.StartRollout(version="0.2.0", stages=[rollout_models.StageSpec(size="rest", alarm=None)]),

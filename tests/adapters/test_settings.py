@@ -11,6 +11,7 @@ from orchestrator.common.errors import InvalidName, MissingSetting
 from orchestrator.common.stack_arns import Location, StackArn
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.delivery.addresses import AddressRules
+from orchestrator.releases.states import PromotionMode
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.records import Operation
 
@@ -23,6 +24,8 @@ VARIABLES |= {name: f"BERTH_{name.upper()}_SECONDS" for name in SPANS} | {
 VARIABLES |= {"mail_from": "BERTH_EVENTS_MAIL_FROM"}
 # Made of several variables, none of which is required.
 del VARIABLES["address_rules"]
+# It has a default.
+del VARIABLES["promotion"]
 OPTIONAL = {"kms_key", "api_proof_digest", "queue_access_role", "event_access_role", "response_url_prefix", "mail_from"}
 OPTIONAL |= {"operators_tenant", "mail_configuration_set"}
 NUMBERS = {"credentials_seconds", "rollout_concurrency", "max_tenants", "creates_per_minute"}
@@ -100,6 +103,11 @@ def test_the_name_is_typed() -> None:
     assert Settings(legacy).names == Names("Berth", ("old-", "platform-"))
     with pytest.raises(InvalidName):
         _ = Settings({"BERTH_NAME": "a b"}).names
+
+
+def test_deployments_promote_releases_unless_a_setting_says_otherwise() -> None:
+    assert Settings({}).promotion is Settings({"BERTH_PROMOTION": ""}).promotion is PromotionMode.ON_DEPLOY
+    assert Settings({"BERTH_PROMOTION": "afterRollout"}).promotion is PromotionMode.AFTER_ROLLOUT
 
 
 def test_the_operators_tenant_is_typed() -> None:

@@ -52,6 +52,20 @@ def test_a_stack_is_described_by_its_id(resources: CloudFormationResources, clou
     assert resources.stack_status(RESOURCE.stack) == "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS"
 
 
+@pytest.mark.parametrize(("outputs", "found"), [([], None), ([("Version", "0.8.0"), ("Name", "x")], "0.8.0")])
+def test_an_output_of_a_stack(
+    resources: CloudFormationResources, cloudformation: Stubber, outputs: list[tuple[str, str]], found: str | None
+) -> None:
+    stack = {
+        "StackName": "billing",
+        "CreationTime": NOON,
+        "StackStatus": "UPDATE_IN_PROGRESS",
+        **({"Outputs": [{"OutputKey": key, "OutputValue": value} for key, value in outputs]} if outputs else {}),
+    }
+    cloudformation.add_response("describe_stacks", {"Stacks": [stack]}, {"StackName": str(RESOURCE.stack)})
+    assert resources.stack_output(RESOURCE.stack, "Version") == found
+
+
 @pytest.mark.parametrize("words", ["Stack 'billing' does not exist", "Resource Queue does not exist for stack billing"])
 @pytest.mark.parametrize("method", CALLS)
 def test_a_missing_resource_or_stack_is_none(

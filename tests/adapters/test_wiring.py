@@ -37,16 +37,16 @@ def ports_without(*names: str) -> AwsPorts:
 
 @pytest.mark.usefixtures("aws")
 def test_functions_of_the_rollout_machine_do_not_need_its_arn() -> None:
-    of_the_machine = UseCases(ports_without("BERTH_VERSION"))
+    of_the_machine = UseCases(ports_without("BERTH_ROLLOUT_MACHINE"))
     for name in ("advancing", "gate", "reviewing"):
         assert getattr(of_the_machine, name)
 
 
 @pytest.mark.usefixtures("aws")
 def test_functions_that_start_rollouts_know_the_version() -> None:
-    assert UseCases(ports_without()).rollouts.version == VERSION
+    assert UseCases(ports_without()).release_chooser.deployed == VERSION
     with pytest.raises(MissingSetting, match="BERTH_VERSION"):
-        _ = UseCases(ports_without("BERTH_VERSION")).rollouts
+        _ = UseCases(ports_without("BERTH_VERSION")).rollouts.choose()
 
 
 def test_the_parameters_of_tenants_templates() -> None:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from orchestrator.common.errors import QueueOutOfReach
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.releases.records import Release
+from orchestrator.releases.records import RecordedReleaseChange, Release, ReleaseState
 from orchestrator.tenants.execution_input import is_input_of, machine_input
 from orchestrator.tenants.limits import TenantCount
 from orchestrator.tenants.records import Attempt, Messages, Queue, Request, Run
@@ -211,6 +211,29 @@ class InMemoryReviews:
 
     def keep_review(self, review: Review) -> None:
         self.kept.setdefault(review.move, review)
+
+
+class InMemoryReleaseStates:
+    """The state of releases. ``tests/adapters`` holds it and DynamoDB's to one contract."""
+
+    def __init__(self) -> None:
+        self.now = ReleaseState()
+        self.history: list[RecordedReleaseChange] = []
+        self.reads = 0
+
+    def state(self) -> ReleaseState:
+        self.reads += 1
+        return self.now
+
+    def change(self, state: ReleaseState, change: RecordedReleaseChange) -> bool:
+        if state.revision != self.now.revision:
+            return False
+        self.now = replace(state, revision=state.revision + 1)
+        self.history.append(change)
+        return True
+
+    def changes(self, *, limit: int) -> Sequence[RecordedReleaseChange]:
+        return self.history[::-1][:limit]
 
 
 class FakePublishedTemplates:

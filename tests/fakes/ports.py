@@ -12,6 +12,7 @@ from orchestrator.common.stack_arns import Location, StackArn
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.health import Concurrency
 from orchestrator.releases.ports import Parameters
+from orchestrator.releases.states import PromotionMode
 from orchestrator.tenants.credentials import Access, Credentials, CredentialsIssuer
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.ports import FleetReader, StackResources
@@ -25,6 +26,7 @@ from tests.fakes.others import (
     FakeTemplates,
     FakeUnfinishedWork,
     InMemoryCreateCounts,
+    InMemoryReleaseStates,
     InMemoryReviews,
     InMemoryTenantCounts,
 )
@@ -47,6 +49,7 @@ OWN_STACK = StackArn.parse("arn:aws:cloudformation:eu-west-1:000000000000:stack/
 @dataclass
 class FakeSettings:
     version: str = VERSION
+    promotion: PromotionMode = PromotionMode.ON_DEPLOY
     names: Names = NAMES
     location: Location = LOCATION
     stack_id: StackArn = OWN_STACK
@@ -97,6 +100,7 @@ class FakePorts:
     templates: FakeTemplates = field(default_factory=FakeTemplates)
     published_templates: FakePublishedTemplates = field(default_factory=FakePublishedTemplates)
     reviews: InMemoryReviews = field(default_factory=InMemoryReviews)
+    release_states: InMemoryReleaseStates = field(default_factory=InMemoryReleaseStates)
     create_counts: InMemoryCreateCounts = field(default_factory=InMemoryCreateCounts)
     tenant_counts: InMemoryTenantCounts = field(default_factory=InMemoryTenantCounts)
     credentials: CredentialsIssuer | None = field(default_factory=FakeIssuer)

@@ -20,6 +20,7 @@ LONG_AGO = NOON - timedelta(days=1)
 class FakeResources:
     states: dict[StackResource, ResourceState] = field(default_factory=dict)
     stacks: dict[StackArn, str] = field(default_factory=dict)
+    outputs: dict[tuple[StackArn, str], str] = field(default_factory=dict)
     throttled_calls: int = 0
     """How many of the next calls are refused."""
     asked: list[str] = field(default_factory=list)
@@ -31,6 +32,10 @@ class FakeResources:
     def stack_status(self, stack: StackArn) -> str | None:
         self._called("stack_status")
         return self.stacks.get(stack)
+
+    def stack_output(self, stack: StackArn, name: str) -> str | None:
+        self._called("stack_output")
+        return self.outputs.get((stack, name))
 
     def _called(self, method: str) -> None:
         self.asked.append(method)

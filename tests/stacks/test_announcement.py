@@ -13,7 +13,7 @@ from botocore.session import Session
 from botocore.stub import Stubber
 
 from orchestrator.adapters.dynamodb import rows
-from orchestrator.adapters.dynamodb.keys import release_key
+from orchestrator.adapters.dynamodb.keys import release_key, release_state_key
 from stacks import build, deploy
 from stacks.deploying.announcement import ReleaseDiffers, StackNow, Target, announce
 from stacks.project import read_version
@@ -38,6 +38,13 @@ def test_the_account_the_region_the_stacks_the_versions_and_the_changes_are_name
         "  Releases that are published: 0.2.0.",
         "  No tenant is moved to another release, unless berth:rolloutOnPublish is set: see berth rollout plan.",
     ]
+
+
+def test_a_version_that_was_withdrawn_is_deployed_and_stays_withdrawn() -> None:
+    withdrawn = replace(TARGET, withdrawn={"0.2.0": "Release 0.2.0 was withdrawn by ada"})
+    text = announce(withdrawn, "0.2.0", CHECKOUT)
+    assert "  Release 0.2.0 was withdrawn by ada. It stays withdrawn, so new tenants do not get it." in text
+    assert "withdrawn" not in announce(withdrawn, "0.1.0", {"0.1.0": "one"})
 
 
 @pytest.mark.parametrize(
@@ -120,17 +127,22 @@ def test_the_stacks_and_the_published_releases_are_read(session: FakeSession) ->
     release = a_release("0.1.0")
     items = [release_key("0.1.0") | rows.release_fields(release)]
     session.stubs["dynamodb"].add_response("query", {"Items": items})
+    withdrawn = {"At": {"S": "2026-11-16T12:00:00.000Z"}, "RequestedBy": {"S": "ada"}, "RequestedBecause": {"S": "bad"}}
+    state = release_state_key() | {"Withdrawn": {"M": {"0.1.0": {"M": withdrawn}}}, "Revision": {"N": "1"}}
+    session.stubs["dynamodb"].add_response("get_item", {"Item": state})
     target = deploy.look(session, ["Berth", "BerthEvents"])  # type: ignore[arg-type]
     assert target.stacks == [
         StackNow("Berth", "CREATE_COMPLETE", "0.1.0"),
         StackNow("BerthEvents", "CREATE_COMPLETE", "0.1.0"),
     ]
     assert target.published == {"0.1.0": release.digest}
+    assert target.withdrawn == {"0.1.0": "Release 0.1.0 was withdrawn by ada at 2026-11-16T12:00:00.000Z (bad)"}
 
 
 def test_the_releases_are_unknown_if_the_table_cannot_be_read(session: FakeSession) -> None:
     session.has_stack("Berth", Version="0.1.0", TableName="tenants")
     session.stubs["dynamodb"].add_client_error("query", "AccessDeniedException")
+    session.stubs["dynamodb"].add_client_error("get_item", "AccessDeniedException")
     assert deploy.look(session, ["Berth"]).published is None  # type: ignore[arg-type]
 
 

@@ -16,11 +16,12 @@ from lambdas.api.operators import ROUTES as SERVED
 from orchestrator.api.route import Audience
 from orchestrator.api.routes import ROUTES
 from orchestrator.common.callers import PROOF_VARIABLE
+from orchestrator.releases.states import PromotionMode
 from stacks.api.throttles import CREDENTIALS, ORDERS, QUEUES, READS, THROTTLES, Throttle
 from stacks.common.function_code import function_names, handler_of
 from stacks.control_plane import ControlPlaneStack
 from stacks.project import read_version
-from stacks.releases.committed import RELEASES, ReleaseMissing, ReleaseUnexpected, digest, notes
+from stacks.releases.committed import RELEASES, ReleaseMissing, digest, notes
 from stacks.rollouts.machine import MAP_LABEL, RESULTS
 from stacks.settings import Dependencies, Settings
 from stacks.tenants.machines import FUNCTIONS_OF, STATEMACHINES, definition
@@ -406,13 +407,44 @@ def test_a_published_release_is_retained(control_plane: Json, releases: dict[str
         assert release["DeletionPolicy"] == release["UpdateReplacePolicy"] == "Retain"
 
 
-@pytest.mark.parametrize(
-    ("version", "error"), [("0.1.0", ReleaseUnexpected), ("9999.0.0", ReleaseMissing)], ids=["behind", "ahead"]
-)
-def test_a_version_that_is_not_the_last_release_stops_the_deployment(version: str, error: type[Exception]) -> None:
+def test_a_version_without_a_release_stops_the_deployment() -> None:
     app = App(analytics_reporting=False)
-    with pytest.raises(error, match=re.escape(version)):
-        ControlPlaneStack(app, version=version, settings=Settings(dependencies=Dependencies.HOST))
+    with pytest.raises(ReleaseMissing, match=r"9999\.0\.0"):
+        ControlPlaneStack(app, version="9999.0.0", settings=Settings(dependencies=Dependencies.HOST))
+
+
+def _stack_of(version: str, **settings: Any) -> dict[str, Any]:
+    app = App(analytics_reporting=False)
+    stack = ControlPlaneStack(app, version=version, settings=Settings(dependencies=Dependencies.HOST, **settings))
+    template: dict[str, Any] = Template.from_stack(stack).to_json()
+    return template
+
+
+def test_going_back_to_an_older_version_deploys_it_and_publishes_no_later_release() -> None:
+    resources = _stack_of("0.2.0")["Resources"].values()
+    published = [each["Properties"]["Version"] for each in resources if each["Type"] == "Custom::Release"]
+    assert sorted(published) == ["0.1.0", "0.2.0"]
+    functions = [each["Properties"] for each in resources if each["Type"] == "AWS::Lambda::Function"]
+    versions = {each["Environment"]["Variables"].get("BERTH_VERSION") for each in functions}
+    assert versions <= {"0.2.0", None}
+
+
+def test_deployments_make_releases_current_unless_the_setting_says_otherwise(control_plane: dict[str, Any]) -> None:
+    assert "BERTH_PROMOTION" not in json.dumps(control_plane)
+    assert "Custom::CurrentRelease" not in json.dumps(control_plane)
+    resources = _stack_of(read_version(), promotion=PromotionMode.AFTER_ROLLOUT)["Resources"]
+    (current,) = [name for name, each in resources.items() if each["Type"] == "Custom::CurrentRelease"]
+    choosing = [
+        each
+        for each in resources.values()
+        if each["Type"] == "AWS::Lambda::Function"
+        and each["Properties"]["Environment"]["Variables"]["BERTH_SERVICE"]
+        in ("get_queue", "operators", "reconcile", "settle_tenant_queue")
+    ]
+    assert len(choosing) == 4
+    for function in choosing:
+        assert function["Properties"]["Environment"]["Variables"]["BERTH_PROMOTION"] == "afterRollout"
+        assert current in function["DependsOn"], "the release that is current has to be recorded first"
 
 
 # The machines

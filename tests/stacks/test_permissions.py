@@ -22,6 +22,7 @@ from orchestrator.adapters.dynamodb.keys import (
     reconciliation_key,
     registry_key,
     release_key,
+    release_state_key,
     rollout_pk,
     tenant_count_key,
     tenant_pk,
@@ -39,6 +40,7 @@ from stacks.common.table import (
     RECONCILIATION_ROWS,
     REGISTRY_ROWS,
     RELEASE_ROWS,
+    RELEASE_STATE_ROWS,
     ROLLOUT_ROWS,
     TENANT_COUNT_ROWS,
     TENANT_ROWS,
@@ -59,6 +61,8 @@ HISTORY_TABLE_ROWS = f"the table, rows {HISTORY_ROWS}"
 TENANT_AND_HISTORY_ROWS = f"the table, rows {TENANT_ROWS} and {HISTORY_ROWS}"
 ROLLOUT_AND_HISTORY_ROWS = f"the table, rows {ROLLOUT_ROWS} and {HISTORY_ROWS}"
 RELEASE_TABLE_ROWS = f"the table, rows {RELEASE_ROWS}"
+RELEASE_STATE_TABLE_ROWS = f"the table, rows {RELEASE_STATE_ROWS}"
+RELEASE_STATE_AND_HISTORY_ROWS = f"the table, rows {RELEASE_STATE_ROWS} and {HISTORY_ROWS}"
 ROLLOUT_TABLE_ROWS = f"the table, rows {ROLLOUT_ROWS}"
 REGISTRY_TABLE_ROWS = f"the table, rows {REGISTRY_ROWS}"
 PACE_TABLE_ROWS = f"the table, rows {PACE_ROWS}"
@@ -92,7 +96,12 @@ ASKS_FOR_UNFINISHED_WORK: Grants = {"the function for unfinished work": {"lambda
 
 READS_MESSAGES: Grants = {"tenant queues": {"sqs:GetQueueAttributes", "sqs:GetQueueUrl"}}
 
+SEES_WITHDRAWALS: Grants = {RELEASE_STATE_TABLE_ROWS: {"dynamodb:GetItem"}}
+
+CHOOSES_RELEASES: Grants = {**SEES_WITHDRAWALS, RELEASE_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query"}}
+
 REQUESTS_OPERATIONS: Grants = {
+    **CHOOSES_RELEASES,
     TENANT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"},
     HISTORY_TABLE_ROWS: {"dynamodb:PutItem"},
     **READS_MESSAGES,
@@ -128,7 +137,7 @@ STARTS_ROLLOUTS: Grants = {
     ROLLOUT_TABLE_ROWS: {"dynamodb:Query"},
     ROLLOUT_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
     REGISTRY_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:UpdateItem"},
-    RELEASE_TABLE_ROWS: {"dynamodb:GetItem"},
+    **CHOOSES_RELEASES,
     f"the index, rows {LISTED_TENANTS}": {"dynamodb:Query"},
     LISTS: READS_AND_WRITES_LISTS[LISTS] | {"s3:DeleteObject"},
     "the machine rollout": {"states:StartExecution"},
@@ -162,7 +171,7 @@ ACTS_WITH_THE_STACK_ROLE: Grants = {
 FUNCTIONS: dict[str, Grants] = {
     "get_queue": {
         TENANT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query"},
-        RELEASE_TABLE_ROWS: {"dynamodb:GetItem"},
+        **CHOOSES_RELEASES,
         **LIMITS_CREATES,
         **on_machines("states:StartExecution", "create_tenant"),
         **SEES_EXECUTIONS,
@@ -173,7 +182,7 @@ FUNCTIONS: dict[str, Grants] = {
         **STARTS_ROLLOUTS,
         **LIMITS_TENANTS,
         HISTORY_TABLE_ROWS: {"dynamodb:Query", "dynamodb:PutItem"},
-        RELEASE_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query"},
+        RELEASE_STATE_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
         ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query"},
         f"the index, rows {' and '.join(LISTED_IN_ROLLOUTS)}": {"dynamodb:Query"},
         "*": SEES_ALARMS["*"]
@@ -199,7 +208,7 @@ FUNCTIONS: dict[str, Grants] = {
         **CLOSES_OPERATIONS,
         HISTORY_TABLE_ROWS: {"dynamodb:PutItem"},
         **on_machines("states:StartExecution", *TENANT_MACHINES),
-        RELEASE_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query"},
+        **CHOOSES_RELEASES,
         ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem"},
         REGISTRY_TABLE_ROWS: {"dynamodb:GetItem"},
         RECONCILIATION_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
@@ -227,6 +236,7 @@ FUNCTIONS: dict[str, Grants] = {
         },
         TENANT_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem"},
+        **SEES_WITHDRAWALS,
         "tenant stacks": READS_STACKS,
         **NOTES_THROTTLES,
         **SEES_EXECUTIONS,
@@ -302,17 +312,20 @@ FUNCTIONS: dict[str, Grants] = {
     },
     "advance_rollout": {
         **READS_TENANTS,
+        **SEES_WITHDRAWALS,
         ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem"},
         REGISTRY_TABLE_ROWS: {"dynamodb:UpdateItem"},
         **READS_AND_WRITES_LISTS,
         "*": SEES_ALARMS["*"] | {"cloudwatch:DescribeAlarmHistory"},
     },
     "await_operator": {
+        **SEES_WITHDRAWALS,
         ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem"},
         **on_machines("states:SendTaskSuccess", "rollout"),
     },
     "admit_tenant": {
         **READS_TENANTS,
+        **SEES_WITHDRAWALS,
         ROLLOUT_TABLE_ROWS: {
             "dynamodb:GetItem",
             "dynamodb:PutItem",
@@ -353,7 +366,6 @@ FUNCTIONS: dict[str, Grants] = {
         **REQUESTS_OPERATIONS,
         **LIMITS_CREATES,
         "all stacks": {"cloudformation:DescribeStackResource", "cloudformation:DescribeStacks"},
-        RELEASE_TABLE_ROWS: {"dynamodb:GetItem"},
         **on_machines("states:StartExecution", "create_tenant", "delete_tenant"),
     },
     "api_proof": {
@@ -493,6 +505,7 @@ def test_each_pattern_of_rows_matches_exactly_the_keys_of_its_rows() -> None:
         TENANT_ROWS: tenant_pk(tenant),
         HISTORY_ROWS: history_pk(tenant),
         RELEASE_ROWS: release_key("1.2.3")["pk"]["S"],
+        RELEASE_STATE_ROWS: release_state_key()["pk"]["S"],
         ROLLOUT_ROWS: rollout_pk("20261116-083000-1a2b"),
         REGISTRY_ROWS: registry_key()["pk"]["S"],
         PACE_ROWS: pace_key()["pk"]["S"],

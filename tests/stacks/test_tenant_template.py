@@ -12,6 +12,7 @@ from aws_cdk import App, Validations
 from cdk_nag import AwsSolutionsChecks
 
 from orchestrator.common.tenant_ids import TENANT_ID_MAX_LENGTH, TENANT_ID_PATTERN
+from orchestrator.common.versions import order
 from orchestrator.releases import template_contract as contract
 from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
 from stacks.project import read_version
@@ -265,23 +266,33 @@ def test_a_version_without_a_release_cannot_be_deployed(tmp_path: Path) -> None:
 
 
 def test_releases_up_to_a_version_are_listed_oldest_first(tmp_path: Path) -> None:
-    for version in ("0.10.0", "0.2.0", "0.9.1", "1.0.0"):
+    for version in ("0.2.0", "0.9.1", "0.10.0", "1.0.0"):
         write_release(version, {}, tmp_path)
     (tmp_path / "__init__.py").touch()
     assert [file.stem for file in releases_up_to("1.0.0", tmp_path)] == ["0.2.0", "0.9.1", "0.10.0", "1.0.0"]
 
 
-def test_a_release_after_the_deployed_version_stops_the_deployment(tmp_path: Path) -> None:
+def test_going_back_to_an_older_version_deploys_without_the_later_releases(tmp_path: Path) -> None:
     for version in ("0.9.0", "0.10.0", "0.11.0"):
         write_release(version, {}, tmp_path)
-    with pytest.raises(ReleaseUnexpected, match=r"after version 0\.9\.0 .*: 0\.10\.0\.json, 0\.11\.0\.json\. Bump"):
-        releases_up_to("0.9.0", tmp_path)
+    assert [file.stem for file in releases_up_to("0.10.0", tmp_path)] == ["0.9.0", "0.10.0"]
+
+
+def test_a_release_is_not_written_before_one_that_is_committed(tmp_path: Path) -> None:
+    for version in ("0.9.0", "0.10.0", "0.11.0"):
+        write_release(version, {}, tmp_path)
+    with pytest.raises(ReleaseUnexpected, match=r"after version 0\.9\.5 .*: 0\.10\.0\.json, 0\.11\.0\.json\. Bump"):
+        write_release("0.9.5", {}, tmp_path)
+
+
+def test_the_version_of_this_checkout_is_the_newest_release() -> None:
+    assert releases_up_to(read_version())[-1] == sorted(RELEASES.glob("*.json"), key=lambda file: order(file.stem))[-1]
 
 
 @pytest.mark.parametrize("name", ["draft", "1.2", "v1.2.3", "1.2.3-beta", "12345.0.0"])
 def test_a_release_file_whose_name_is_not_a_version_stops_the_deployment(tmp_path: Path, name: str) -> None:
     write_release("1.2.3", {}, tmp_path)
-    write_release(name, {}, tmp_path)
+    (tmp_path / f"{name}.json").write_text("{}", encoding="utf-8")
     with pytest.raises(ReleaseUnexpected, match=rf"{name}\.json is among the releases"):
         releases_up_to("1.2.3", tmp_path)
 

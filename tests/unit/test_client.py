@@ -9,9 +9,9 @@ import pytest
 from orchestrator.api.answers import answer
 from orchestrator.api.fields import EmptyRequest
 from orchestrator.api.queue_routes import Provisioning, Queue
+from orchestrator.api.release_routes import LIST_RELEASES
 from orchestrator.api.requesting import HttpRequest
 from orchestrator.api.responses import Response, no_credentials, try_again_later
-from orchestrator.api.tenant_routes import LIST_RELEASES
 from orchestrator.client.client import Client
 from orchestrator.client.errors import ApiUnavailable, RequestRefused, StillProvisioning, UnexpectedAnswer
 from orchestrator.client.transport import ApiAnswer

@@ -13,6 +13,7 @@ import pytest
 from orchestrator.common.errors import QueueOutOfReach, Unsettled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.releases.published import fingerprint, stack_parameters
+from orchestrator.releases.states import Choice
 from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.get_queue import Provisioning
@@ -126,7 +127,7 @@ def test_a_tenant_is_not_pinned_to_a_release_that_there_is_not(world: Orders) ->
 
 def test_a_control_plane_whose_release_is_not_published_yet_creates_nothing() -> None:
     world = Orders()
-    lifecycle = replace(world.lifecycle, version=UNPUBLISHED_VERSION)
+    lifecycle = replace(world.lifecycle, choose=lambda: Choice(UNPUBLISHED_VERSION))
     refused(lifecycle.create(ACME, BY_ADA), Refusal.UNKNOWN_RELEASE)
     assert not world.executions.started
 

@@ -688,6 +688,10 @@ def of_every_tenant() -> Iterator[Asked]:
     yield Asked("listTenants", query={"label": "plan"})
     yield Asked("listReleases")
     yield Asked("listReleases", query={"page": 2})
+    for release in (VERSION, NEXT_VERSION, "9.9.9", "newest"):
+        for operation_id in ("promoteRelease", "withdrawRelease", "reinstateRelease"):
+            yield Asked(operation_id, release)
+            yield Asked(operation_id, release, body={"reason": "queues lose messages"})
 
 
 NEEDED: Mapping[str, Mapping[str, object]] = {
@@ -839,6 +843,32 @@ def only_looking(only: str | None) -> Api:
     return made
 
 
+def withdrawn(only: str | None) -> Api:
+    made = world(only)
+    made.releasing.withdraw(NEXT_VERSION, "ada", reason="queues lose messages")
+    return made
+
+
+def of_a_withdrawn_release() -> Iterator[Asked]:
+    yield Asked("listReleases")
+    yield Asked("createTenant", "never-heard-of", body={"version": NEXT_VERSION})
+    yield Asked("upgradeTenant", "outdated", body={"version": NEXT_VERSION})
+    yield Asked("retryTenant", "update-failed")
+    yield Asked("pinTenant", "outdated", body={"version": NEXT_VERSION})
+    yield Asked("startRollout", body={"version": NEXT_VERSION})
+    yield Asked("resumeRollout", ROLLOUTS["halted"])
+    yield Asked("retryRollout", ROLLOUTS["halted"])
+    yield Asked("promoteRelease", NEXT_VERSION)
+    yield Asked("withdrawRelease", NEXT_VERSION)
+    yield Asked("withdrawRelease", VERSION)
+    yield Asked("reinstateRelease", NEXT_VERSION)
+
+
+def _named_in(path: str, tenant: str) -> str:
+    """Something that the path may name."""
+    return tenant if "{tenantId}" in path else VERSION if "{version}" in path else NO_ROLLOUT
+
+
 def unproven(only: str | None) -> Api:
     made = world(only)
     made.settings.api_proof_digest = digest_of("another proof")
@@ -874,13 +904,15 @@ def test_every_answer_is_documented_and_every_documented_answer_is_given(
         note(Asked(name, "vanished"))
     gateway.use(overtaken)
     note(Asked("retryTenant", "update-failed"))
+    gateway.use(withdrawn)
+    for asked in of_a_withdrawn_release():
+        note(asked)
     gateway.use(throttled)
     for name, operation in OPERATIONS.items():
-        named = "acme" if "{tenantId}" in operation.path else NO_ROLLOUT
-        note(Asked(name, named, body=NEEDED.get(name)))
+        note(Asked(name, _named_in(operation.path, "acme"), body=NEEDED.get(name)))
     gateway.use(unproven)
     for name, operation in OPERATIONS.items():
-        note(Asked(name, "ready" if "{tenantId}" in operation.path else NO_ROLLOUT, body=NEEDED.get(name)))
+        note(Asked(name, _named_in(operation.path, "ready"), body=NEEDED.get(name)))
 
     assert given == set(DOCUMENTED)
 

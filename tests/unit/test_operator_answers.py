@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -13,13 +14,16 @@ from orchestrator.api.operator_answers import (
     order_response,
     refuse,
     refuse_order,
-    releases_response,
     tenant_response,
     tenants_response,
 )
+from orchestrator.api.release_answers import release_order_response, releases_response
 from orchestrator.api.responses import RETRY_AFTER_SECONDS, Response
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import timestamp
+from orchestrator.releases.records import RecordedReleaseChange, Release, ReleaseOrder, Withdrawal
+from orchestrator.releases.states import Choice, PromotionMode
+from orchestrator.rollouts.releasing import ReleaseOrdered, ReleaseStatus
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.fleet import Page, TenantDetail, list_tenants, tenant_detail
 from orchestrator.tenants.lifecycle import Accepted, OrderResult, Unchanged
@@ -116,6 +120,8 @@ STATUSES = {
     Refusal.ROLLOUT_OVER: (409, "rollout-over"),
     Refusal.NOTHING_TO_APPROVE: (409, "nothing-to-approve"),
     Refusal.NOTHING_TO_PROMOTE: (409, "nothing-to-promote"),
+    Refusal.RELEASE_WITHDRAWN: (409, "release-withdrawn"),
+    Refusal.LAST_RELEASE: (409, "last-release"),
     Refusal.UNKNOWN_RECONCILIATION: (404, "unknown-reconciliation"),
     Refusal.UNKNOWN_ADOPTION: (404, "unknown-adoption"),
     Refusal.FLEET_FULL: (409, "tenant-limit-reached"),
@@ -397,9 +403,24 @@ def test_a_list_of_one_state_names_no_other(state: TenantState) -> None:
 # Releases
 
 
+def listed(
+    releases: Sequence[Release],
+    current: str = VERSION,
+    in_use: Mapping[str, Mapping[TenantState, int]] | None = None,
+    *,
+    withdrawn: Mapping[str, Withdrawal] | None = None,
+    history: Sequence[RecordedReleaseChange] = (),
+) -> Response:
+    choice = Choice(current, withdrawn or {})
+    mode = PromotionMode.ON_DEPLOY
+    return releases_response(
+        releases, choice, in_use or {}, deployed=current, promotion=mode, history=history, counted_at=NOON
+    )
+
+
 def test_releases_are_sorted_newest_first_by_number() -> None:
     releases = [a_release(version) for version in ("0.1.0", "0.10.0", "0.2.0", "1.0.0", "0.9.0")]
-    response = releases_response(releases, "0.9.0", {}, counted_at=NOON)
+    response = listed(releases, "0.9.0")
     assert response.status == 200
     document = as_sent(response)
     assert document["current"] == "0.9.0"
@@ -410,21 +431,65 @@ def test_releases_are_sorted_newest_first_by_number() -> None:
         "templateUrl": a_release("0.1.0").template_url,
         "publishedAt": timestamp(NOON),
         "notes": None,
+        "current": False,
+        "withdrawn": None,
         "tenants": {"total": 0, "byState": {}},
     }
     assert document["elsewhere"] == {}
 
 
+def test_a_release_says_that_it_is_current_or_withdrawn_by_whom_and_why() -> None:
+    withdrawal = Withdrawal(NOON, "ada", "queues lose messages")
+    history = [
+        RecordedReleaseChange(NEXT_VERSION, NOON, ReleaseOrder.WITHDRAW, "ada", "queues lose messages"),
+        RecordedReleaseChange("", None, None, "", altered=True),
+    ]
+    releases = [a_release(VERSION), a_release(NEXT_VERSION)]
+    document = as_sent(listed(releases, withdrawn={NEXT_VERSION: withdrawal}, history=history))
+    assert [(each["current"], each["withdrawn"]) for each in document["releases"]] == [
+        (False, {"at": timestamp(NOON), "requestedBy": "ada", "reason": "queues lose messages"}),
+        (True, None),
+    ]
+    assert [(each["order"], each["requestedBy"], each["altered"]) for each in document["history"]] == [
+        ("WITHDRAW", "ada", False),
+        (None, None, True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("order", "status", "detail"),
+    [
+        (ReleaseOrder.PROMOTE, ReleaseStatus.PROMOTED, "Release 0.2.0 is promoted. New tenants get 0.2.0."),
+        (ReleaseOrder.PROMOTE, ReleaseStatus.UNCHANGED, "Release 0.2.0 was promoted before. New tenants get 0.2.0."),
+        (ReleaseOrder.WITHDRAW, ReleaseStatus.WITHDRAWN, "Release 0.2.0 is withdrawn. New tenants get 0.2.0."),
+        (ReleaseOrder.REINSTATE, ReleaseStatus.REINSTATED, "Release 0.2.0 is reinstated. New tenants get 0.2.0."),
+        (ReleaseOrder.REINSTATE, ReleaseStatus.UNCHANGED, "Release 0.2.0 is not withdrawn. New tenants get 0.2.0."),
+    ],
+)
+def test_an_order_about_a_release_says_what_it_did(order: ReleaseOrder, status: ReleaseStatus, detail: str) -> None:
+    ordered = ReleaseOrdered("0.2.0", order, status, before="0.2.0", current="0.2.0")
+    assert as_sent(release_order_response(ordered))["detail"] == detail
+
+
+def test_a_release_that_was_withdrawn_before_keeps_its_reason() -> None:
+    withdrawal = Withdrawal(NOON, "ada", "queues lose messages")
+    ordered = ReleaseOrdered(
+        "0.2.0", ReleaseOrder.WITHDRAW, ReleaseStatus.UNCHANGED, before="0.1.0", current="0.1.0", withdrawal=withdrawal
+    )
+    assert as_sent(release_order_response(ordered))["detail"] == (
+        "Release 0.2.0 was withdrawn by ada at 2026-11-16T12:00:00.000Z (queues lose messages), which stays on record. "
+        "New tenants get 0.1.0."
+    )
+
+
 def test_a_release_has_its_notes() -> None:
-    document = as_sent(releases_response([a_release(notes="- Everything is better.")], VERSION, {}, counted_at=NOON))
+    document = as_sent(listed([a_release(notes="- Everything is better.")]))
     assert document["releases"][0]["notes"] == "- Everything is better."
 
 
 def test_a_release_has_the_number_of_its_tenants_by_state() -> None:
     in_use = {VERSION: {TenantState.UPDATE_FAILED: 1, TenantState.READY: 41}, NEXT_VERSION: {TenantState.READY: 7}}
-    document = as_sent(
-        releases_response([a_release(VERSION), a_release(NEXT_VERSION)], NEXT_VERSION, in_use, counted_at=NOON)
-    )
+    document = as_sent(listed([a_release(VERSION), a_release(NEXT_VERSION)], NEXT_VERSION, in_use))
     assert [each["tenants"] for each in document["releases"]] == [
         {"total": 7, "byState": {"READY": 7}},
         {"total": 42, "byState": {"READY": 41, "UPDATE_FAILED": 1}},
@@ -435,7 +500,7 @@ def test_a_release_has_the_number_of_its_tenants_by_state() -> None:
 def test_tenants_at_no_release_are_counted_under_elsewhere() -> None:
     """At a version from before releases were recorded; or, under the empty one, at none yet or any more."""
     in_use = {VERSION: {TenantState.READY: 2}, "0.0.9": {TenantState.READY: 3}, "": {TenantState.FAILED: 1}}
-    document = as_sent(releases_response([a_release(VERSION)], VERSION, in_use, counted_at=NOON))
+    document = as_sent(listed([a_release(VERSION)], VERSION, in_use))
     assert document["elsewhere"] == {
         "": {"total": 1, "byState": {"FAILED": 1}},
         "0.0.9": {"total": 3, "byState": {"READY": 3}},
@@ -445,7 +510,7 @@ def test_tenants_at_no_release_are_counted_under_elsewhere() -> None:
 def test_the_counts_match_the_list_of_tenants() -> None:
     table = a_fleet()
     table.plant_audit(an_audit(Status.SUCCESS, Operation.DELETE, tenant=TenantId.parse("deleted")))
-    document = as_sent(releases_response([a_release()], VERSION, table.versions_in_use(), counted_at=NOON))
+    document = as_sent(listed([a_release()], VERSION, table.versions_in_use()))
     assert document["releases"][0]["tenants"] == {"total": 1, "byState": {"READY": 1}}
     assert document["elsewhere"] == {"": {"total": 1, "byState": {"FAILED": 1}}}
 

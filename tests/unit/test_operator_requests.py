@@ -40,7 +40,9 @@ ADA = "arn:aws:sts::000000000000:assumed-role/operator/ada"
 CALLER = {"authorizer": {"iam": {"userArn": ADA}}}
 ROUTES = [route for route in ALL_ROUTES if route.audience is Audience.OPERATOR]
 WITH_BODY = [route for route in ROUTES if route.has_body]
-IDS = {"tenantId": "acme"} | dict.fromkeys(("rolloutId", "reconciliationId", "adoptionId"), "20261116-120000-0001")
+IDS = {"tenantId": "acme", "version": "0.2.0"} | dict.fromkeys(
+    ("rolloutId", "reconciliationId", "adoptionId"), "20261116-120000-0001"
+)
 REQUIRED: dict[str, Json] = {
     "pinTenant": {"version": "0.1.0"},
     "approveRollout": {"stage": 1},

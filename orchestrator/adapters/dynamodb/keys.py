@@ -8,6 +8,8 @@
 | history  | HISTORY#{id}     | {time}#{attempt}#{status}#{digest}, {time}#{kind of change}#{digest} |
 | history of a rollout | HISTORY#ROLLOUT#{id} | {time}#{order}#{digest}                     |
 | release  | RELEASE          | VERSION#{version}                                        |
+| state of the releases | RELEASE_STATE | STATE                                          |
+| history of the releases' state | HISTORY#RELEASE#STATE | {time}#{order}#{digest}       |
 | review   | REVIEW           | {key of the move}                                        |
 | rollout  | ROLLOUT#{id}     | PLAN                                                     |
 | stage    | ROLLOUT#{id}     | STAGE#{number, two digits}                               |
@@ -65,6 +67,7 @@ AUDIT_PREFIX = "AUDIT#"
 TENANT_PREFIX = "TENANT_ID#"
 HISTORY_PREFIX = "HISTORY#"
 RELEASES = "RELEASE"
+RELEASE_STATE = "RELEASE_STATE"
 REVIEWS = "REVIEW"
 ROLLOUT_PREFIX = "ROLLOUT#"
 PLAN = "PLAN"
@@ -168,6 +171,19 @@ def tenant_of_history(pk: str) -> TenantId:
 
 def release_key(version: str) -> Key:
     return key(RELEASES, f"VERSION#{version}")
+
+
+def release_state_key() -> Key:
+    return key(RELEASE_STATE, "STATE")
+
+
+def release_history_pk() -> str:
+    """It cannot be a tenant's partition, because tenant ids contain no #."""
+    return f"{HISTORY_PREFIX}{RELEASES}#STATE"
+
+
+def release_history_key(at: datetime, order: str, fields: Mapping[str, Any]) -> Key:
+    return key(release_history_pk(), _history_sk(at, order, fields))
 
 
 def review_key(move: str) -> Key:

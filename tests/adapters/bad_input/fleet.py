@@ -65,7 +65,7 @@ from tests.fakes import (
     stack_arn,
     take,
 )
-from tests.fakes.others import FakePublishedTemplates, InMemoryReviews
+from tests.fakes.others import FakePublishedTemplates, InMemoryReleaseStates, InMemoryReviews
 from tests.fakes.reconciling import InMemoryReconciliations
 
 # Tenants, each named after its state
@@ -201,6 +201,7 @@ class Fleet:
             "queues": self.queues,
             "published_templates": FakePublishedTemplates(),
             "reviews": InMemoryReviews(),
+            "release_states": InMemoryReleaseStates(),
             "unfinished_work": FakeUnfinishedWork(),
             "templates": FakeTemplates({"template.json": TEMPLATE}),
             "survey": Survey(self.stacks),

@@ -59,7 +59,13 @@ QUERIES: dict[str, dict[str, str]] = {
     },
     "GET /rollouts": {"cursor": ROLLOUT, "limit": "10"},
 }
-IDS = {"tenantId": "acme", "rolloutId": ROLLOUT, "reconciliationId": RECONCILIATION, "adoptionId": RECONCILIATION}
+IDS = {
+    "tenantId": "acme",
+    "rolloutId": ROLLOUT,
+    "reconciliationId": RECONCILIATION,
+    "adoptionId": RECONCILIATION,
+    "version": VERSION,
+}
 
 ROUTES = (
     *QUEUE_ROUTES,
@@ -73,6 +79,9 @@ ROUTES = (
     "DELETE /tenants/{tenantId}/pin",
     "GET /tenants",
     "GET /releases",
+    "POST /releases/{version}/promote",
+    "POST /releases/{version}/withdraw",
+    "POST /releases/{version}/reinstate",
     "POST /rollouts",
     "GET /rollouts",
     "GET /rollouts/{rolloutId}",

@@ -70,7 +70,7 @@ from tests.fakes import (
     some_metadata,
     take,
 )
-from tests.fakes.others import FakePublishedTemplates, InMemoryReviews
+from tests.fakes.others import FakePublishedTemplates, InMemoryReleaseStates, InMemoryReviews
 from tests.fakes.reconciling import FakeSurvey, InMemoryReconciliations
 
 RESPONSE_URL = (
@@ -118,7 +118,18 @@ READS = frozenset(
         *("metadata", "audits", "history", "lock", "tenants_in", "versions_in_use", "unfinished_operations"),
         "tenants_in_brief",
         *("count_tenants", "has_review", "published"),
-        *("release", "releases", "is_running", "is_over", "how_it_ended", "find_running", "execution_of"),
+        *(
+            "release",
+            "releases",
+            "state",
+            "changes",
+            "stack_output",
+            "is_running",
+            "is_over",
+            "how_it_ended",
+            "find_running",
+            "execution_of",
+        ),
         *(
             "resource",
             "stack_status",
@@ -352,6 +363,7 @@ def _fakes() -> dict[str, Any]:
         "templates": FakeTemplates({"template.json": TEMPLATE}),
         "published_templates": FakePublishedTemplates(),
         "reviews": InMemoryReviews(),
+        "release_states": InMemoryReleaseStates(),
         "unfinished_work": FakeUnfinishedWork(),
         "survey": Survey(stacks),
         "account_functions": AccountFunctions(),

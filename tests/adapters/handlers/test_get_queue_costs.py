@@ -19,6 +19,8 @@ DELETE = a_run(operation=Operation.DELETE, started_at=NOON + timedelta(minutes=1
 GET, QUERY = "dynamodb.GetItem", "dynamodb.Query"
 LOOK = [GET, QUERY, GET]
 """The metadata, which is not served; then the audits, and the metadata again, in this order."""
+STATE = GET
+"""Which release is current, and which were withdrawn: read if a create may have to be started."""
 KEPT = "dynamodb.UpdateItem"
 """The kept number of tenants, to which the create is added."""
 COUNT = [KEPT, *[QUERY] * len(LISTED_STATES), KEPT]
@@ -42,28 +44,28 @@ def test_a_ready_tenant_costs_one_read(functions: Functions) -> None:
 
 
 def test_an_unknown_tenant(functions: Functions) -> None:
-    assert cost(functions, 202) == [*LOOK, *COUNT, NOTE, NOTE, START]
-    assert cost(functions, 202) == [*LOOK, KEPT, NOTE, START]
-    assert cost(functions, 202, tenant="another") == [*LOOK, KEPT, NOTE, START]
+    assert cost(functions, 202) == [*LOOK, STATE, *COUNT, NOTE, NOTE, START]
+    assert cost(functions, 202) == [*LOOK, STATE, KEPT, NOTE, START]
+    assert cost(functions, 202, tenant="another") == [*LOOK, STATE, KEPT, NOTE, START]
 
 
 def test_an_unknown_tenant_in_the_next_minute(functions: Functions) -> None:
     functions.get_queue(ASKING)
     functions.clock.advance(timedelta(minutes=1))
-    assert cost(functions, 202) == [*LOOK, KEPT, NOTE, NOTE, START]
+    assert cost(functions, 202) == [*LOOK, STATE, KEPT, NOTE, NOTE, START]
 
 
 def test_a_create_above_the_rate_limit(functions: Functions, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BERTH_CREATES_PER_MINUTE", "1")
     functions.get_queue(ASKING)
-    assert cost(functions, 429, tenant="another") == [*LOOK, KEPT, NOTE]
+    assert cost(functions, 429, tenant="another") == [*LOOK, STATE, KEPT, NOTE]
 
 
 def test_a_tenant_above_the_limit(functions: Functions, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BERTH_MAX_TENANTS", "1")
     functions.serve()
-    assert cost(functions, 409, tenant="another") == [*LOOK, *COUNT, GET]
-    assert cost(functions, 409, tenant="yet-another") == [*LOOK, KEPT, GET]
+    assert cost(functions, 409, tenant="another") == [*LOOK, STATE, *COUNT, GET]
+    assert cost(functions, 409, tenant="yet-another") == [*LOOK, STATE, KEPT, GET]
 
 
 def test_an_unknown_tenant_where_get_queue_creates_none(functions: Functions, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,8 +75,8 @@ def test_an_unknown_tenant_where_get_queue_creates_none(functions: Functions, mo
 
 def test_without_a_rate_limit(functions: Functions, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BERTH_CREATES_PER_MINUTE", "0")
-    assert cost(functions, 202) == [*LOOK, *COUNT, START]
-    assert cost(functions, 202) == [*LOOK, KEPT, START]
+    assert cost(functions, 202) == [*LOOK, STATE, *COUNT, START]
+    assert cost(functions, 202) == [*LOOK, STATE, KEPT, START]
 
 
 def test_a_tenant_during_its_create(functions: Functions) -> None:
@@ -87,7 +89,7 @@ def test_a_tenant_whose_create_died(functions: Functions) -> None:
     execution = f"{machine.replace(':stateMachine:', ':execution:')}:{run.attempt.name}"
     take(functions.table, replace(run, execution=execution))
     functions.clock.advance(timedelta(minutes=6))
-    assert cost(functions, 202) == [*LOOK, DESCRIBE, NOTE, NOTE, START]
+    assert cost(functions, 202) == [*LOOK, DESCRIBE, STATE, NOTE, NOTE, START]
 
 
 def test_a_tenant_whose_create_an_earlier_system_never_ended(functions: Functions) -> None:
@@ -96,18 +98,18 @@ def test_a_tenant_whose_create_an_earlier_system_never_ended(functions: Function
     functions.clock.advance(timedelta(minutes=6))
     assert cost(functions, 202) == LOOK
     functions.clock.advance(timedelta(hours=1))
-    assert cost(functions, 202) == [*LOOK, NOTE, NOTE, START]
+    assert cost(functions, 202) == [*LOOK, STATE, NOTE, NOTE, START]
 
 
 def test_an_attempt_that_ended_before_it_could_record_anything(functions: Functions) -> None:
     _, _, body = functions.get_queue(ASKING)
     client("stepfunctions").stop_execution(executionArn=body["execution"])
-    assert cost(functions, 202) == [*LOOK, KEPT, NOTE, START, DESCRIBE, QUERY, GET, START]
+    assert cost(functions, 202) == [*LOOK, STATE, KEPT, NOTE, START, DESCRIBE, QUERY, GET, STATE, START]
 
 
 def test_a_tenant_whose_create_failed(functions: Functions) -> None:
     functions.table.fail(a_run(), QUEUE_TABOO, NOON)
-    assert cost(functions, 424) == LOOK
+    assert cost(functions, 424) == [*LOOK, STATE]
 
 
 def test_a_tenant_during_and_after_its_delete(functions: Functions) -> None:

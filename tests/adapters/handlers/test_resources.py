@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 
-from orchestrator.common.errors import Throttled
+from orchestrator.common.errors import Throttled, Unconfirmed
 from orchestrator.releases.published import canonical
+from orchestrator.releases.records import ReleaseState
 from orchestrator.tenants.ports import Stack
 from orchestrator.tenants.records import Operation
+from orchestrator.tenants.stack_resources import StackResource
 from tests.adapters.conftest import REGION, client
 from tests.adapters.handlers.functions import (
     OF_A_DEPLOYMENT,
+    OWN_STACK,
     RELEASES,
     SOURCES,
     Functions,
@@ -29,6 +32,7 @@ from tests.fakes import (
     OTHER_QUEUE,
     QUEUE,
     VERSION,
+    FakeResources,
     FakeStacks,
     a_release,
     a_run,
@@ -246,6 +250,33 @@ class TestPublishRelease:
         assert statuses(functions) == ["SUCCESS", "SUCCESS"]
         assert len(client("s3").list_object_versions(Bucket=RELEASES)["Versions"]) == stored
         assert functions.table.release(VERSION) == published
+
+    @pytest.mark.parametrize("former", [None, NEXT_VERSION], ids=["the first deployment", "another version before"])
+    def test_the_release_that_is_current_is_kept_when_deployments_cease_to_promote(
+        self, functions: Functions, monkeypatch: pytest.MonkeyPatch, former: str | None
+    ) -> None:
+        monkeypatch.setenv("BERTH_PROMOTION", "afterRollout")
+        resources = FakeResources()
+        resource = StackResource.parse(OWN_STACK, "CurrentRelease")
+        doing = "CREATE_IN_PROGRESS"
+        resources.put(resource, doing, stack="UPDATE_IN_PROGRESS", kind="Custom::CurrentRelease")
+        if former:
+            resources.outputs[resource.stack, "Version"] = former
+        functions.show(resources)
+        event = functions.endpoint.event(ResourceType="Custom::CurrentRelease", ResourceProperties={})
+        for _ in range(2):
+            functions.call("publish_release", event | {"StackId": OWN_STACK, "LogicalResourceId": "CurrentRelease"})
+        assert statuses(functions) == ["SUCCESS", "SUCCESS"]
+        state = functions.ports.release_states.state()
+        assert present(state.promotion).version == (former or VERSION)
+        assert state.revision == 1, "the second event is the same request"
+
+    def test_a_forged_event_about_the_current_release_changes_nothing(self, functions: Functions) -> None:
+        functions.show(FakeResources())
+        event = functions.endpoint.event(ResourceType="Custom::CurrentRelease", ResourceProperties={})
+        with pytest.raises(Unconfirmed):
+            functions.call("publish_release", event | {"StackId": OWN_STACK, "LogicalResourceId": "CurrentRelease"})
+        assert functions.ports.release_states.state() == ReleaseState()
 
     def test_removing_the_control_plane_keeps_its_releases(self, functions: Functions) -> None:
         functions.table.record_release(a_release())

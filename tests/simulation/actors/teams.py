@@ -116,6 +116,9 @@ class Idle:
     def stack_status(self, _stack: StackArn) -> str:
         return self.status
 
+    def stack_output(self, _stack: StackArn, _name: str) -> None:
+        return None
+
 
 @dataclass
 class Teams:
@@ -167,6 +170,9 @@ class Teams:
     def stack_status(self, stack: StackArn) -> str | None:
         found = self._named(stack)
         return found.status if found else None
+
+    def stack_output(self, _stack: StackArn, _name: str) -> None:
+        """Only the control plane's own stack is asked for an output, and these are stacks of other teams."""
 
     def _named(self, stack: StackArn) -> TeamStack | None:
         return next((each for each in self.stacks if each.stack_id == str(stack)), None)

@@ -165,6 +165,7 @@ PATHS = re.compile(
     "(GET|PUT|DELETE) /tenants/[A-Za-z0-9_-]{1,40}(/queue|/pin)?"
     "|POST /tenants/[A-Za-z0-9_-]{1,40}/(upgrade|retry|labels|queue/credentials/(send|receive))"
     "|GET /(tenants|releases|rollouts|diagnosis)"
+    r"|POST /releases/[0-9]+\.[0-9]+\.[0-9]+/(promote|withdraw|reinstate)"
     f"|POST /rollouts(/{_ROLLOUT_ID}/[a-z]+)?"
     f"|GET /(rollouts|reconciliations|adoptions)/{_ROLLOUT_ID}"
     "|POST /(reconciliations|adoptions)"

@@ -16,7 +16,7 @@ from botocore.exceptions import NoCredentialsError, NoRegionError, ProfileNotFou
 
 from orchestrator.api.fields import EmptyRequest, TenantIdRequest
 from orchestrator.api.queue_routes import GET_QUEUE
-from orchestrator.api.tenant_routes import LIST_RELEASES
+from orchestrator.api.release_routes import LIST_RELEASES
 from orchestrator.cli.control_plane import Options, choose, find
 from orchestrator.cli.errors import ControlPlaneNotFound, ExitCode
 from orchestrator.cli.invocation import World

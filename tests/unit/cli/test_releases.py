@@ -100,6 +100,8 @@ def test_json_is_the_apis_response(scene: Scene) -> None:
         "templateUrl": a_release("0.2.0").template_url,
         "publishedAt": "2026-11-16T12:00:00.000Z",
         "notes": None,
+        "current": True,
+        "withdrawn": None,
         "tenants": {"total": 0, "byState": {}},
     }
 

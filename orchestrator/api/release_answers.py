@@ -1,0 +1,117 @@
+"""HTTP answers to operators about releases. The command line shows the same documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from orchestrator.api.operator_answers import refuse
+from orchestrator.api.responses import Response, json_response
+from orchestrator.common.times import timestamp
+from orchestrator.common.versions import order
+from orchestrator.releases.records import RecordedReleaseChange, Release, ReleaseOrder, Withdrawal
+from orchestrator.releases.states import Choice, PromotionMode
+from orchestrator.rollouts.releasing import ReleaseOrdered, ReleaseStatus
+from orchestrator.tenants.admission import Refused
+from orchestrator.tenants.records import TenantState
+
+
+def releases_response(
+    releases: Sequence[Release],
+    choice: Choice,
+    in_use: Mapping[str, Mapping[TenantState, int]],
+    *,
+    deployed: str,
+    promotion: PromotionMode,
+    history: Sequence[RecordedReleaseChange] = (),
+    counted_at: datetime,
+) -> Response:
+    """``in_use`` has the number of tenants by version and state, including versions that are not releases."""
+    newest_first = sorted(releases, key=lambda release: order(release.version), reverse=True)
+    return json_response(
+        200,
+        {
+            "current": choice.current,
+            "deployed": deployed,
+            "promotion": promotion.value,
+            "countedAt": timestamp(counted_at),
+            "releases": [
+                {
+                    "version": release.version,
+                    "digest": release.digest,
+                    "templateUrl": release.template_url,
+                    "publishedAt": timestamp(release.published_at),
+                    "notes": release.notes or None,
+                    "current": release.version == choice.current,
+                    "withdrawn": _withdrawal_document(choice.withdrawn.get(release.version)),
+                    "tenants": _counts_document(in_use.get(release.version, {})),
+                }
+                for release in newest_first
+            ],
+            "elsewhere": {
+                version: _counts_document(counts)
+                for version, counts in sorted(in_use.items())
+                if version not in {release.version for release in releases}
+            },
+            "history": [_history_document(change) for change in history],
+        },
+    )
+
+
+def _counts_document(counts: Mapping[TenantState, int]) -> dict[str, object]:
+    return {"total": sum(counts.values()), "byState": {state.value: count for state, count in sorted(counts.items())}}
+
+
+def _withdrawal_document(withdrawal: Withdrawal | None) -> dict[str, object] | None:
+    if withdrawal is None:
+        return None
+    return {
+        "at": timestamp(withdrawal.at),
+        "requestedBy": withdrawal.by or None,
+        "reason": withdrawal.reason or None,
+    }
+
+
+def _history_document(change: RecordedReleaseChange) -> dict[str, object]:
+    return {
+        "at": timestamp(change.at) if change.at else None,
+        "order": change.order.value if change.order else None,
+        "version": change.version,
+        "requestedBy": change.by or None,
+        "reason": change.reason or None,
+        "altered": change.altered,
+    }
+
+
+def release_order_response(ordered: ReleaseOrdered | Refused) -> Response:
+    if isinstance(ordered, Refused):
+        return refuse(ordered)
+    return json_response(
+        200,
+        {
+            "version": ordered.version,
+            "status": ordered.status.value,
+            "detail": _detail(ordered),
+            "current": ordered.current,
+            "currentBefore": ordered.before,
+            "withdrawn": _withdrawal_document(ordered.withdrawal),
+            "tenants": list(ordered.tenants),
+            "hasMoreTenants": ordered.has_more_tenants,
+            "rollouts": list(ordered.rollouts),
+        },
+    )
+
+
+def _detail(ordered: ReleaseOrdered) -> str:
+    version, unchanged = ordered.version, ordered.status is ReleaseStatus.UNCHANGED
+    match ordered.order:
+        case ReleaseOrder.PROMOTE:
+            done = f"Release {version} was promoted before." if unchanged else f"Release {version} is promoted."
+        case ReleaseOrder.WITHDRAW if unchanged and ordered.withdrawal:
+            done = f"{ordered.withdrawal.sentence(version)}, which stays on record."
+        case ReleaseOrder.WITHDRAW:
+            done = f"Release {version} is withdrawn."
+        case ReleaseOrder.REINSTATE:
+            done = f"Release {version} is not withdrawn." if unchanged else f"Release {version} is reinstated."
+    moved = f", instead of {ordered.before}" if ordered.before != ordered.current else ""
+    return f"{done} New tenants get {ordered.current}{moved}."

@@ -1,0 +1,137 @@
+"""The requests and answers of the operators' routes for releases."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType
+
+from orchestrator.api.fields import (
+    Altered,
+    GivenReason,
+    Moment,
+    Reason,
+    RequestedBy,
+    RolloutId,
+    TenantIdText,
+    Text,
+    Version,
+    Wire,
+    WireRequest,
+)
+from orchestrator.api.tenant_models import TenantCounts
+from orchestrator.releases import records, states
+from orchestrator.rollouts import releasing
+from orchestrator.rollouts.releasing import MAX_LISTED
+
+HISTORY_SIZE = 50
+"""The number of changes of the releases' state that are answered."""
+
+PromotionMode = Annotated[
+    states.PromotionMode,
+    Meta(
+        title="PromotionMode",
+        description="When a release becomes current by itself. onDeploy: when it is deployed. afterRollout: when a "
+        "rollout has moved the fleet to it without a failure.",
+    ),
+]
+
+
+ReleaseOrder = Annotated[
+    records.ReleaseOrder, Meta(title="ReleaseOrder", description="What somebody did with a release.")
+]
+ReleaseStatus = Annotated[
+    releasing.ReleaseStatus,
+    Meta(title="ReleaseStatus", description="UNCHANGED: the release was as requested before."),
+]
+
+
+class OrderRelease(WireRequest, frozen=True, kw_only=True):
+    """An order names a release in its path, and takes a reason."""
+
+    version: Version
+    reason: Reason | UnsetType = UNSET
+
+
+class Withdrawal(Wire, frozen=True, kw_only=True):
+    """A release was withdrawn: no create, upgrade, retry or rollout chooses it any more."""
+
+    at: Moment
+    requested_by: RequestedBy
+    reason: GivenReason
+
+
+class Release(Wire, frozen=True, kw_only=True):
+    """A published release of the tenant stack."""
+
+    version: Version
+    digest: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z", description="SHA-256 of the template.")]
+    template_url: Text
+    published_at: Moment
+    notes: Annotated[Text | None, Meta(description="The release's section of the changelog.")]
+    current: Annotated[bool, Meta(description="True for the release that new tenants get.")]
+    withdrawn: Annotated[Withdrawal | None, Meta(description="null unless the release is withdrawn.")]
+    tenants: Annotated[TenantCounts, Meta(description="The tenants at this release.")]
+
+
+class ReleaseHistoryEntry(Wire, frozen=True, kw_only=True):
+    """One change of which release is current, or which releases are withdrawn."""
+
+    at: Moment | None
+    order: Annotated[ReleaseOrder | None, Meta(description="null if the entry cannot be read.")]
+    version: str
+    requested_by: RequestedBy
+    reason: GivenReason
+    altered: Altered
+
+
+class Releases(Wire, frozen=True, kw_only=True):
+    """The published releases, and the number of tenants at each."""
+
+    current: Annotated[Version, Meta(description="The release that new tenants get, unless the request names another.")]
+    deployed: Annotated[Version, Meta(description="The version of the control plane.")]
+    promotion: PromotionMode
+    counted_at: Annotated[
+        Moment,
+        Meta(description="The time when the tenants were counted. A large fleet is counted every few minutes."),
+    ]
+    releases: Annotated[list[Release], Meta(description="Newest first.")]
+    elsewhere: Annotated[
+        dict[str, TenantCounts],
+        Meta(
+            description="Tenants at versions that are not published releases, by version. Tenants without a version "
+            "are under the empty text."
+        ),
+    ]
+    history: Annotated[
+        list[ReleaseHistoryEntry],
+        Meta(
+            max_length=HISTORY_SIZE,
+            description="Who promoted, withdrew and reinstated which release, newest first. Entries are never changed "
+            "or removed.",
+        ),
+    ]
+
+
+class ReleaseOrdered(Wire, frozen=True, kw_only=True):
+    """The release after the order."""
+
+    version: Version
+    status: ReleaseStatus
+    detail: Text
+    current: Annotated[Version, Meta(description="The release that new tenants get now.")]
+    current_before: Annotated[Version, Meta(description="The release that was current before the order.")]
+    withdrawn: Annotated[Withdrawal | None, Meta(description="null unless the release is withdrawn.")]
+    tenants: Annotated[
+        list[TenantIdText],
+        Meta(
+            max_length=MAX_LISTED,
+            description="Tenants that are at a release that was withdrawn. They stay there and are served. The index "
+            "that they are read from lags by a moment.",
+        ),
+    ]
+    has_more_tenants: Annotated[bool, Meta(description="True if more tenants are at the release than are listed.")]
+    rollouts: Annotated[
+        list[RolloutId],
+        Meta(description="Rollouts that were moving tenants to a release that was withdrawn. They halt."),
+    ]

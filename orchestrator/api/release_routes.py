@@ -1,0 +1,79 @@
+"""The operators' routes for releases, with their problems."""
+
+from __future__ import annotations
+
+from orchestrator.api.fields import EmptyRequest
+from orchestrator.api.problems import Problem
+from orchestrator.api.release_models import OrderRelease, ReleaseOrdered, Releases
+from orchestrator.api.route import Answer, Audience, Rate, Route
+from orchestrator.api.tenant_routes import ALWAYS, RELEASE_WITHDRAWN, UNKNOWN_RELEASE
+from orchestrator.tenants.admission import Refusal
+
+# Problems
+
+LAST_RELEASE = Problem(
+    Refusal.LAST_RELEASE,
+    409,
+    "No other release is left",
+    "Without the release, no earlier one would be left that new tenants could get. Promote another release first.",
+)
+_RELEASE_UNKNOWN = UNKNOWN_RELEASE.without_tenant("OrderedReleaseUnknown", "The version was never published.")
+_REINSTATE_FIRST = RELEASE_WITHDRAWN.without_tenant(
+    "PromotedReleaseWithdrawn", "The release was withdrawn. Reinstate it first, if it is good after all."
+)
+
+# Routes
+
+LIST_RELEASES: Route[EmptyRequest, Releases] = Route(
+    name="listReleases",
+    method="GET",
+    path="/releases",
+    audience=Audience.OPERATOR,
+    rate=Rate.READS,
+    summary="List the published releases of the tenant stack, with the number of tenants at each",
+    request=EmptyRequest,
+    answers=(Answer(200, Releases, "The releases."),),
+    problems=ALWAYS,
+)
+_ORDERED = (Answer(200, ReleaseOrdered, "The release is as requested."),)
+
+PROMOTE_RELEASE: Route[OrderRelease, ReleaseOrdered] = Route(
+    name="promoteRelease",
+    method="POST",
+    path="/releases/{version}/promote",
+    audience=Audience.OPERATOR,
+    rate=Rate.ORDERS,
+    summary="Make a release current",
+    description="New tenants get the current release. No tenant is moved. Where deployments make releases current, "
+    "this lasts until another version is deployed.",
+    request=OrderRelease,
+    answers=_ORDERED,
+    problems=(*ALWAYS, _RELEASE_UNKNOWN, _REINSTATE_FIRST),
+)
+WITHDRAW_RELEASE: Route[OrderRelease, ReleaseOrdered] = Route(
+    name="withdrawRelease",
+    method="POST",
+    path="/releases/{version}/withdraw",
+    audience=Audience.OPERATOR,
+    rate=Rate.ORDERS,
+    summary="Take a bad release out: nothing chooses it any more",
+    description="Rollouts to the release halt. If it was current, the newest earlier release that is not withdrawn is "
+    "current. Tenants that are at it stay there and are served. Operations that have begun are finished.",
+    request=OrderRelease,
+    answers=_ORDERED,
+    problems=(*ALWAYS, _RELEASE_UNKNOWN, LAST_RELEASE),
+)
+REINSTATE_RELEASE: Route[OrderRelease, ReleaseOrdered] = Route(
+    name="reinstateRelease",
+    method="POST",
+    path="/releases/{version}/reinstate",
+    audience=Audience.OPERATOR,
+    rate=Rate.ORDERS,
+    summary="Take the withdrawal of a release back",
+    description="The release is current again if it would be without its withdrawal. Rollouts that halted stay halted.",
+    request=OrderRelease,
+    answers=_ORDERED,
+    problems=(*ALWAYS, _RELEASE_UNKNOWN),
+)
+
+ROUTES = (LIST_RELEASES, PROMOTE_RELEASE, WITHDRAW_RELEASE, REINSTATE_RELEASE)

@@ -1,0 +1,182 @@
+"""Which release is current, and which releases were withdrawn: the facts about releases that change.
+
+A release itself never changes, and functions keep it for as long as they run. Its state is one row of its own, which is
+read whenever a release is chosen, and never kept. So a promotion or a withdrawal takes effect with the next choice.
+
+The current release follows from that row and from the version that is deployed:
+
+| `berth:promotion` | the current release                                                                          |
+|-------------------|----------------------------------------------------------------------------------------------|
+| `onDeploy`        | the deployed version, or the release that an operator has promoted since that was deployed     |
+| `afterRollout`    | the release that was promoted last, by an operator or by a rollout of the fleet that succeeded |
+
+If that release was withdrawn, the newest earlier release that was not withdrawn is current: a withdrawal never gives
+new tenants a newer release. A deployment writes nothing, so its rollback has nothing to undo.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import TypeVar
+
+from orchestrator.common.errors import Unsettled
+from orchestrator.common.versions import is_older, order
+from orchestrator.releases.ports import Releases, ReleaseStates
+from orchestrator.releases.records import Promotion, RecordedReleaseChange, ReleaseOrder, ReleaseState, Withdrawal
+
+T = TypeVar("T")
+_MAX_TRIES = 25
+
+
+class PromotionMode(StrEnum):
+    """When a release becomes current by itself: the setting ``berth:promotion``."""
+
+    ON_DEPLOY = "onDeploy"
+    AFTER_ROLLOUT = "afterRollout"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The releases that may be chosen at this moment."""
+
+    current: str
+    """The release that new tenants get."""
+    withdrawn: Mapping[str, Withdrawal] = field(default_factory=dict)
+    candidate: str = ""
+    """The release that a rollout moves tenants to by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseChooser:
+    """Reads the state of releases for those who choose one. Every call reads the row again."""
+
+    states: ReleaseStates
+    releases: Releases
+    deployed: str
+    """The version of the control plane."""
+    mode: PromotionMode
+
+    def choose(self) -> Choice:
+        state = self.states.state()
+        current = self.current_in(state) or self.newest_available(state)
+        deployed_first = self.mode is PromotionMode.AFTER_ROLLOUT and self.deployed not in state.withdrawn
+        return Choice(current, state.withdrawn, self.deployed if deployed_first else current)
+
+    def withdrawal(self, version: str) -> Withdrawal | None:
+        return self.states.state().withdrawn.get(version)
+
+    def current_in(self, state: ReleaseState) -> str | None:
+        """The current release in that state; ``None`` if it and all earlier releases were withdrawn."""
+        promoted = promoted_in(state, self.deployed, self.mode)
+        if promoted not in state.withdrawn:
+            return promoted
+        return max(self._available(state, before=promoted), key=order, default=None)
+
+    def newest_available(self, state: ReleaseState) -> str:
+        """The newest release of all that was not withdrawn. Withdrawing the last one is refused, so there is one."""
+        return max(self._available(state), key=order, default=self.deployed)
+
+    def _available(self, state: ReleaseState, *, before: str | None = None) -> Iterable[str]:
+        for release in self.releases.releases():
+            if release.version not in state.withdrawn and (before is None or is_older(release.version, than=before)):
+                yield release.version
+
+
+def promoted_in(state: ReleaseState, deployed: str, mode: PromotionMode) -> str:
+    """The release that is current unless it was withdrawn."""
+    promotion = state.promotion
+    if promotion is None:
+        return deployed
+    # A promotion lasts until another version is deployed, unless deployments promote nothing.
+    counts = mode is PromotionMode.AFTER_ROLLOUT or promotion.instead_of == deployed
+    return promotion.version if counts else deployed
+
+
+def promoted(
+    state: ReleaseState, version: str, *, by: str, at: datetime, reason: str, deployed: str, mode: PromotionMode
+) -> ReleaseState:
+    instead_of = deployed if mode is PromotionMode.ON_DEPLOY else None
+    return replace(state, promotion=Promotion(version, at, by, reason, instead_of))
+
+
+def withdrawn(state: ReleaseState, version: str, *, by: str, at: datetime, reason: str) -> ReleaseState:
+    return replace(state, withdrawn={**state.withdrawn, version: Withdrawal(at, by, reason)})
+
+
+def reinstated(state: ReleaseState, version: str) -> ReleaseState:
+    return replace(state, withdrawn={name: each for name, each in state.withdrawn.items() if name != version})
+
+
+@dataclass(frozen=True, slots=True)
+class StateChange:
+    """A change of the releases' state, and its entry in the history. Equal states change nothing."""
+
+    before: ReleaseState
+    after: ReleaseState
+    entry: RecordedReleaseChange
+
+
+def change_state(states: ReleaseStates, decide: Callable[[ReleaseState], StateChange | T]) -> StateChange | T:
+    """Write the change that ``decide`` makes of the state, or return whatever else it returns.
+
+    The write is conditional on the revision that was read, so that no two changes overwrite each other.
+    """
+    for _ in range(_MAX_TRIES):
+        decided = decide(states.state())
+        if not isinstance(decided, StateChange) or decided.after == decided.before:
+            return decided
+        if states.change(decided.after, decided.entry):
+            return decided
+    raise Unsettled("The state of the releases is being changed by other requests. Try again.")
+
+
+@dataclass(frozen=True, slots=True)
+class Promoter:
+    """Promotes a release without an operator: after a rollout, and when deployments cease to promote releases."""
+
+    chooser: ReleaseChooser
+
+    @property
+    def is_automatic(self) -> bool:
+        return self.chooser.mode is PromotionMode.AFTER_ROLLOUT
+
+    def after_rollout(self, version: str, *, by: str, at: datetime, allow_downgrade: bool) -> bool:
+        """Make the release current, unless it was withdrawn or is older. ``False`` if it was withdrawn.
+
+        An older release becomes current only by a rollout that was allowed to move tenants back.
+        """
+
+        def decide(state: ReleaseState) -> StateChange | bool:
+            if version in state.withdrawn:
+                return False
+            current = self.chooser.current_in(state)
+            goes_back = current is not None and is_older(version, than=current) and not allow_downgrade
+            if goes_back or promoted_in(state, self.chooser.deployed, self.chooser.mode) == version:
+                return True
+            return self._promoted(state, version, by=by, at=at, reason="")
+
+        return change_state(self.chooser.states, decide) is not False
+
+    def keep_current(self, *, deployed_before: str | None, request: str, by: str, at: datetime) -> None:
+        """Promote the release that is current as long as deployments promote releases.
+
+        This is done once per ``request``: a request that is repeated must not undo what operators have promoted since.
+        """
+
+        def decide(state: ReleaseState) -> StateChange | None:
+            if state.kept_by == request:
+                return None
+            version = promoted_in(state, deployed_before or self.chooser.deployed, PromotionMode.ON_DEPLOY)
+            reason = "berth:promotion was set to afterRollout"
+            change = self._promoted(state, version, by=by, at=at, reason=reason)
+            return replace(change, after=replace(change.after, kept_by=request))
+
+        change_state(self.chooser.states, decide)
+
+    def _promoted(self, state: ReleaseState, version: str, *, by: str, at: datetime, reason: str) -> StateChange:
+        chooser = self.chooser
+        after = promoted(state, version, by=by, at=at, reason=reason, deployed=chooser.deployed, mode=chooser.mode)
+        return StateChange(state, after, RecordedReleaseChange(version, at, ReleaseOrder.PROMOTE, by, reason))
