@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote
 
 import typer
 
@@ -71,19 +71,39 @@ def _read(method: str, path: str, body: str | None) -> tuple[AnyRoute, Any, bool
     from orchestrator.api.route import Audience
     from orchestrator.api.routes import ROUTES
 
-    given = urlsplit(path)
+    path, query = _split(path)
     events = [route for route in EVENT_ROUTES if route.audience not in (Audience.TENANT, Audience.PUBLIC)]
-    found = list(_matching([*ROUTES, *events], given.path))
+    found = list(_matching([*ROUTES, *events], path))
     for route, parameters in found:
         if route.method == method:
-            query = dict(parse_qsl(given.query, keep_blank_values=True))
             event = {"pathParameters": parameters, "queryStringParameters": query, "body": _text(body)}
             return route, read(route, event), route in events
     if found:
         methods = listed(route.method for route, _ in found)
-        raise InvalidRequest(f"There is no route {method} {given.path}. Methods of this path: {methods}.")
+        raise InvalidRequest(f"There is no route {method} {path}. Methods of this path: {methods}.")
     paths = listed(route.path for route in ROUTES if route.method == method)
-    raise InvalidRequest(f"There is no route {method} {given.path!a}. Paths, among others: {paths}.")
+    raise InvalidRequest(f"There is no route {method} {path!a}. Paths, among others: {paths}.")
+
+
+def _split(given: str) -> tuple[str, dict[str, str]]:
+    """The path and the parameters of its query.
+
+    Whatever would not be sent is refused: a host that is ignored could be that of another control plane.
+    """
+    if not given.startswith("/") or given.startswith("//"):
+        raise InvalidRequest(
+            f"PATH: {given!a} is not a path. Write only what follows the host, such as /tenants/acme. The options "
+            "before the command say which control plane is meant: berth --help"
+        )
+    if "#" in given:
+        raise InvalidRequest("PATH: it has a fragment, which is never sent. Leave out the # and what follows it.")
+    path, _, text = given.partition("?")
+    query: dict[str, str] = {}
+    for name, value in parse_qsl(text, keep_blank_values=True):
+        if name in query:
+            raise InvalidRequest(f"PATH: it has the parameter {name!a} twice. Write it once, with one value.")
+        query[name] = value
+    return path, query
 
 
 def _matching(routes: Sequence[AnyRoute], path: str) -> Iterator[tuple[AnyRoute, dict[str, str]]]:

@@ -52,6 +52,13 @@ def test_a_delete_is_confirmed(scene: Scene) -> None:
         (["GET", "/tenant"], "There is no route GET '/tenant'. Paths, among others: "),
         (["PATCH", "/tenants/acme"], "There is no route PATCH /tenants/acme. Methods of this path: DELETE, GET, PUT."),
         (["GET", "/tenants?limit=0"], "limit: '0' is not a whole number from 1 to 500"),
+        (
+            ["GET", "/tenants?limit=5&limit=500"],
+            "PATH: it has the parameter 'limit' twice. Write it once, with one value.",
+        ),
+        (["GET", "/tenants?limit=&limit=5"], "PATH: it has the parameter 'limit' twice."),
+        (["GET", "tenants"], "PATH: 'tenants' is not a path. Write only what follows the host, such as /tenants/acme."),
+        (["GET", "//["], "PATH: '//[' is not a path."),
         (["GET", "/tenants/a%2Fb"], "The tenant id 'a/b' is not valid"),
         (["POST", "/tenants/acme/labels", "--body", "{"], "--body: this is not JSON."),
         (["POST", "/tenants/acme/labels", "--body", "@missing"], "--body: 'missing' cannot be read as text."),
@@ -62,6 +69,25 @@ def test_a_delete_is_confirmed(scene: Scene) -> None:
 def test_bad_usage(scene: Scene, arguments: list[str], message: str) -> None:
     result = scene.berth("api", *arguments, exits=ExitCode.BAD_USAGE)
     assert result.stderr.startswith(f"Error: {message}")
+    assert scene.connected_to == []
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("https://staging.example/tenants/acme", "berth --help"),
+        ("//staging.example/tenants/acme", "berth --help"),
+        ("https:/tenants/acme", "berth --help"),
+        ("/tenants/acme#later", "Leave out the # and what follows it."),
+        ("/tenants/acme?force=true#", "Leave out the # and what follows it."),
+        ("/tenants/ac\nme", "The tenant id"),
+        ("\t/tenants/acme", "berth --help"),
+    ],
+)
+def test_no_part_of_a_url_is_ignored(scene: Scene, path: str, message: str) -> None:
+    scene.has()
+    result = scene.berth("api", "DELETE", path, "--yes", exits=ExitCode.BAD_USAGE)
+    assert message in result.stderr
     assert scene.connected_to == []
 
 
