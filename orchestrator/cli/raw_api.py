@@ -42,7 +42,9 @@ def api(
         str | None,
         typer.Option(metavar="JSON", help="The body: a JSON object, or @FILE; @- is stdin.", show_default=False),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help=f"Do not ask to confirm a DELETE. {NOT_ASKED}")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help=f"Do not ask to confirm what destroys something. {NOT_ASKED}")
+    ] = False,
 ) -> None:
     """Send a request to the API, and print the answer as JSON.
 
@@ -52,8 +54,9 @@ def api(
     here: Invocation = context.obj
     with here.reporting_errors(as_json=True):
         route, request, is_of_events = _read(method.upper(), path, body)
-        if route.method == "DELETE" and not yes:
-            here.confirm(f"This sends {route.method} {path}.")
+        warning = route.warning(request)
+        if (warning or route.method == "DELETE") and not yes:
+            here.confirm(f"This sends {route.method} {path}. {warning or ''}".rstrip())
         control_plane = here.find()
         target = control_plane.events_api() if is_of_events else control_plane.api()
         with here.retrying() as retrying:

@@ -46,6 +46,47 @@ def test_a_delete_is_confirmed(scene: Scene) -> None:
     assert scene.api.asked == ["DELETE /tenants/acme?force=true"]
 
 
+ROLLOUT = "20261116-120000-0a1b"
+CONNECTION = "conn_" + "1" * 24
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "warning"),
+    [
+        (f"/rollouts/{ROLLOUT}/abort", {}, f"This ends rollout {ROLLOUT} for good."),
+        ("/rollouts", {"version": "1.2.3", "allowReplacement": True}, "This may replace or remove queues"),
+        (
+            "/tenants/acme/replays",
+            {"connection_id": CONNECTION, "since": "2026-11-16T12:00:00Z", "include_delivered": True},
+            "This sends events again that were delivered already.",
+        ),
+    ],
+)
+def test_what_a_command_asks_about_is_confirmed(scene: Scene, path: str, body: dict[str, object], warning: str) -> None:
+    given = ("api", "POST", path, "--body", json.dumps(body))
+    result = scene.berth(*given, exits=ExitCode.BAD_USAGE)
+    assert f"This sends POST {path}. {warning}" in result.stderr
+    assert scene.connected_to == []
+    scene.events = events = ScriptedEventsApi()
+    scene.berth(*given, "--yes")
+    assert [*scene.api.asked, *events.asked] == [f"POST {path}"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        (f"/rollouts/{ROLLOUT}/pause", {}),
+        ("/rollouts", {"version": "1.2.3"}),
+        ("/rollouts", {"version": "1.2.3", "allowReplacement": True, "dryRun": True}),
+        ("/tenants/acme/replays", {"connection_id": CONNECTION, "since": "2026-11-16T12:00:00Z"}),
+    ],
+)
+def test_a_request_that_destroys_nothing_is_sent_at_once(scene: Scene, path: str, body: dict[str, object]) -> None:
+    scene.events = events = ScriptedEventsApi()
+    scene.berth("api", "POST", path, "--body", json.dumps(body))
+    assert [*scene.api.asked, *events.asked] == [f"POST {path}"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
