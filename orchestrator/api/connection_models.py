@@ -232,7 +232,14 @@ class TroubledConnections(EventWire, frozen=True, kw_only=True):
     paused, in this order."""
 
     connections: Annotated[list[TroubledConnection], Meta(max_length=troubles.MAX_SHOWN)]
-    more: Annotated[bool, Meta(description="True if there are others, which are left out.")]
+    more: Annotated[
+        bool,
+        Meta(
+            description="True if there are others, which are left out. Damaged ones are left out only if there are "
+            f"more than {troubles.MAX_SHOWN} of them, or more than {troubles.MAX_READ:,} connections that are disabled "
+            "or wait."
+        ),
+    ]
 
 
 class DeletedConnection(EventWire, frozen=True, kw_only=True):

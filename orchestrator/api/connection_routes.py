@@ -101,7 +101,7 @@ PAUSE_CONNECTION: Route[OfConnection, Connection] = Route(
     "expired by then.",
     request=OfConnection,
     answers=(Answer(200, Connection, "The connection is paused."),),
-    problems=(*_WITH_BODY, NO_SUCH_CONNECTION),
+    problems=(*_WITH_BODY, NO_SUCH_CONNECTION, CONNECTION_DISABLED),
 )
 RESUME_CONNECTION: Route[OfConnection, Connection] = Route(
     name="resumeConnection",
@@ -112,10 +112,10 @@ RESUME_CONNECTION: Route[OfConnection, Connection] = Route(
     rate=Rate.EVENT_READS,
     summary="Resume a connection",
     description="Deliveries that waited are sent, those of the oldest events first. A disabled connection begins "
-    "anew; its failed deliveries stay failed.",
+    "anew; its failed deliveries stay failed. If it sends mail, only an operator can resume or pause it.",
     request=OfConnection,
     answers=(Answer(200, Connection, "The connection delivers."),),
-    problems=(*_WITH_BODY, NO_SUCH_CONNECTION),
+    problems=(*_WITH_BODY, NO_SUCH_CONNECTION, CONNECTION_DISABLED),
 )
 ROTATE_CONNECTION: Route[OfConnection, IssuedConnection] = Route(
     name="rotateConnection",

@@ -292,6 +292,12 @@ RESEND_EVENT: Route[ResendEvent, Resent] = Route(
         UNSUPPORTED_TYPE,
     ),
 )
+
+
+def _warning_about_replay(request: StartReplay) -> str | None:
+    return "This sends events again that were delivered already." if request.include_delivered else None
+
+
 START_REPLAY: Route[StartReplay, Replay] = Route(
     name="startReplay",
     method="POST",
@@ -306,6 +312,7 @@ START_REPLAY: Route[StartReplay, Replay] = Route(
     request=StartReplay,
     answers=(Answer(202, Replay, "The replay will begin."),),
     problems=(*BY_KEY, NO_SUCH_CONNECTION, NOTHING_TO_RESEND, LIMIT_REACHED, UNSUPPORTED_TYPE),
+    warning=_warning_about_replay,
 )
 LIST_REPLAYS: Route[ListReplays, Replays] = Route(
     name="listReplays",

@@ -173,7 +173,7 @@ CONNECTION_DISABLED = Problem(
     EventRefusal.CONNECTION_DISABLED,
     409,
     "The connection is disabled",
-    "Nothing is sent to a connection that is disabled. Resume it first.",
+    "Nothing is sent to a connection that is disabled. Resume it first; one that sends mail is resumed by an operator.",
     required=("tenantId",),
 )
 NO_SUCH_REPLAY = Problem(

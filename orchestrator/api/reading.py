@@ -6,6 +6,7 @@ import base64
 import binascii
 import enum
 import json
+import math
 import re
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -99,7 +100,7 @@ def _body_of(event: Mapping[str, Any]) -> dict[str, Any]:
             text = base64.b64decode(text, validate=True).decode()
         if len(text) > MAX_CHARACTERS:
             raise InvalidRequest(f"The body has {len(text)} characters; at most {MAX_CHARACTERS} are allowed.")
-        body = json.loads(text, parse_float=_number) if text.strip() else {}
+        body = json.loads(text, parse_float=_number, parse_constant=_number) if text.strip() else {}
     except (ValueError, binascii.Error, RecursionError):
         raise InvalidRequest("The body is not JSON.") from None
     if not isinstance(body, dict):
@@ -109,8 +110,13 @@ def _body_of(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _number(text: str) -> float:
-    """Parse 5.0 as 5: in JSON they are the same number."""
+    """Parse 5.0 as 5: in JSON they are the same number.
+
+    Python reads NaN and Infinity, which are not JSON, and takes 1e999 for infinite. Nobody could read them again.
+    """
     number = float(text)
+    if not math.isfinite(number):
+        raise InvalidRequest(f"the body: {text[:_SHOWN_CHARACTERS]} is not a number of JSON, or is too large")
     return int(number) if number.is_integer() else number
 
 

@@ -87,6 +87,16 @@ _UNDER_WAY = Answer(
 )
 _UNCHANGED = Answer(200, RolloutUnchanged, "The rollout is already in the requested state.")
 
+
+def _warning_about_start(request: StartRollout) -> str | None:
+    loses = request.allow_replacement and not request.dry_run
+    return "This may replace or remove queues, with every message in them." if loses else None
+
+
+def _warning_about_abort(request: OrderRollout) -> str:
+    return f"This ends rollout {request.rollout_id} for good."
+
+
 START_ROLLOUT: Route[StartRollout, RolloutUnderWay | NothingToMove] = Route(
     name="startRollout",
     method="POST",
@@ -108,6 +118,7 @@ START_ROLLOUT: Route[StartRollout, RolloutUnderWay | NothingToMove] = Route(
         UNKNOWN_ALARM,
         UNKNOWN_SELECTION,
     ),
+    warning=_warning_about_start,
 )
 LIST_ROLLOUTS: Route[ListRollouts, Rollouts] = Route(
     name="listRollouts",
@@ -167,6 +178,7 @@ ABORT_ROLLOUT: Route[OrderRollout, RolloutUnderWay | RolloutUnchanged] = Route(
     request=OrderRollout,
     answers=(_UNCHANGED, _UNDER_WAY),
     problems=(*ALWAYS, UNKNOWN_ROLLOUT, ROLLOUT_OVER),
+    warning=_warning_about_abort,
 )
 APPROVE_ROLLOUT: Route[ApproveStage, RolloutUnderWay | RolloutUnchanged] = Route(
     name="approveRollout",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -67,6 +67,10 @@ class Answer(Generic[AnswerT]):
     headers: tuple[Header, ...] = ()
 
 
+def _no_warning(_request: object) -> str | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Route(Generic[RequestT, AnswerT]):
     """One route. Fields of the request that the path names are sent in the path only.
@@ -89,6 +93,11 @@ class Route(Generic[RequestT, AnswerT]):
     """The scope that the API key of a tenant must have."""
     bodies: tuple[str, ...] = ()
     """The content types of a body that is taken as it comes, without a wire model."""
+    warning: Callable[[RequestT], str | None] = _no_warning
+    """What an operator has to confirm before the command line sends this request, as a sentence. ``None``: nothing.
+
+    A DELETE that is sent by its path is confirmed in any case.
+    """
 
     @property
     def key(self) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote
 
 import typer
 
@@ -42,7 +42,9 @@ def api(
         str | None,
         typer.Option(metavar="JSON", help="The body: a JSON object, or @FILE; @- is stdin.", show_default=False),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help=f"Do not ask to confirm a DELETE. {NOT_ASKED}")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help=f"Do not ask to confirm what destroys something. {NOT_ASKED}")
+    ] = False,
 ) -> None:
     """Send a request to the API, and print the answer as JSON.
 
@@ -52,8 +54,9 @@ def api(
     here: Invocation = context.obj
     with here.reporting_errors(as_json=True):
         route, request, is_of_events = _read(method.upper(), path, body)
-        if route.method == "DELETE" and not yes:
-            here.confirm(f"This sends {route.method} {path}.")
+        warning = route.warning(request)
+        if (warning or route.method == "DELETE") and not yes:
+            here.confirm(f"This sends {route.method} {path}. {warning or ''}".rstrip())
         control_plane = here.find()
         target = control_plane.events_api() if is_of_events else control_plane.api()
         with here.retrying() as retrying:
@@ -71,19 +74,39 @@ def _read(method: str, path: str, body: str | None) -> tuple[AnyRoute, Any, bool
     from orchestrator.api.route import Audience
     from orchestrator.api.routes import ROUTES
 
-    given = urlsplit(path)
+    path, query = _split(path)
     events = [route for route in EVENT_ROUTES if route.audience not in (Audience.TENANT, Audience.PUBLIC)]
-    found = list(_matching([*ROUTES, *events], given.path))
+    found = list(_matching([*ROUTES, *events], path))
     for route, parameters in found:
         if route.method == method:
-            query = dict(parse_qsl(given.query, keep_blank_values=True))
             event = {"pathParameters": parameters, "queryStringParameters": query, "body": _text(body)}
             return route, read(route, event), route in events
     if found:
         methods = listed(route.method for route, _ in found)
-        raise InvalidRequest(f"There is no route {method} {given.path}. Methods of this path: {methods}.")
+        raise InvalidRequest(f"There is no route {method} {path}. Methods of this path: {methods}.")
     paths = listed(route.path for route in ROUTES if route.method == method)
-    raise InvalidRequest(f"There is no route {method} {given.path!a}. Paths, among others: {paths}.")
+    raise InvalidRequest(f"There is no route {method} {path!a}. Paths, among others: {paths}.")
+
+
+def _split(given: str) -> tuple[str, dict[str, str]]:
+    """The path and the parameters of its query.
+
+    Whatever would not be sent is refused: a host that is ignored could be that of another control plane.
+    """
+    if not given.startswith("/") or given.startswith("//"):
+        raise InvalidRequest(
+            f"PATH: {given!a} is not a path. Write only what follows the host, such as /tenants/acme. The options "
+            "before the command say which control plane is meant: berth --help"
+        )
+    if "#" in given:
+        raise InvalidRequest("PATH: it has a fragment, which is never sent. Leave out the # and what follows it.")
+    path, _, text = given.partition("?")
+    query: dict[str, str] = {}
+    for name, value in parse_qsl(text, keep_blank_values=True):
+        if name in query:
+            raise InvalidRequest(f"PATH: it has the parameter {name!a} twice. Write it once, with one value.")
+        query[name] = value
+    return path, query
 
 
 def _matching(routes: Sequence[AnyRoute], path: str) -> Iterator[tuple[AnyRoute, dict[str, str]]]:

@@ -133,8 +133,8 @@ def start(
             include_delivered=include_delivered,
             only_failed=only_failed,
         )
-        if include_delivered and not yes:
-            here.confirm(f"This sends events of tenant {tenant_id} again that were delivered already.")
+        if not yes and (warning := START_REPLAY.warning(request)):
+            here.confirm(f"Tenant {tenant_id}: {warning}")
         control_plane = here.find()
         started = ask_for(here, control_plane, tenant_id, START_REPLAY, request)
         if follow:

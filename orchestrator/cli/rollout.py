@@ -198,8 +198,8 @@ def start(
     )
     here: Invocation = context.obj
     with here.reporting_errors(as_json=as_json):
-        if allow_replacement and not yes:
-            here.confirm("This may replace or remove queues, with every message in them.")
+        if not yes and (warning := START_ROLLOUT.warning(body)):
+            here.confirm(warning)
         api = here.connect()
         with here.retrying() as retrying:
             body = with_undone(api, retrying, body, undo)

@@ -89,12 +89,11 @@ def send_order(
         api = here.connect()
         with here.retrying() as retrying:
             name = named_or_only(api, retrying, given, verb)
-        if not confirmed:
-            here.confirm(f"This ends rollout {name} for good.")
+        route, request = _ORDERS[verb], OrderRollout(rollout_id=name, reason=or_unset(reason))
+        if not confirmed and (warning := route.warning(request)):
+            here.confirm(warning)
         with here.retrying() as retrying:
-            answer = retrying(
-                partial(api.send_request, _ORDERS[verb], OrderRollout(rollout_id=name, reason=or_unset(reason)))
-            )
+            answer = retrying(partial(api.send_request, route, request))
         show_ordered(answer, partial(_changed_message, verb), as_json=as_json)
 
 

@@ -41,6 +41,7 @@ _MAX_DEPTH = 32
 ZAPIER_HOSTS = frozenset({"hooks.zapier.com"})
 
 OWN_QUEUE = Destination(DestinationKind.QUEUE)
+_NOT_ENDED = (ConnectionStatus.ACTIVE, ConnectionStatus.PAUSED)
 
 Document = Mapping[str, Any]
 
@@ -94,7 +95,7 @@ class DestinationRules:
     sends_mail: bool
     """True if Berth has an address to send mail from."""
     by_operator: bool
-    """True if an operator asks. Only operators confirm addresses of mail."""
+    """True if an operator asks. Only operators confirm addresses of mail, and resume mail that Berth has stopped."""
 
     def checked(self, destination: Destination, tenant: TenantId) -> Destination:
         """The destination as it is kept. Raises :class:`InvalidRequest` if nothing may be sent there.
@@ -115,6 +116,24 @@ class DestinationRules:
         if kind is DestinationKind.ZAPIER and target.host not in ZAPIER_HOSTS:
             raise InvalidRequest(f"address: the URL of a Zap begins with https://{min(ZAPIER_HOSTS)}/.")
         return Destination(kind, target.url)
+
+    def refusal_to_put_back(self, before: Connection, after: Connection) -> Refused | None:
+        """Why this caller may not resume or pause a connection that Berth has disabled.
+
+        Mail is disabled because it came back for good or because its receiver complained. Whoever puts it back
+        confirms the address again, so the rule is that of choosing one.
+        """
+        is_put_back = before.status is ConnectionStatus.DISABLED and after.status in _NOT_ENDED
+        if self.by_operator or not is_put_back or before.destination.kind is not DestinationKind.EMAIL:
+            return None
+        tenant = before.life.tenant
+        return Refused(
+            EventRefusal.CONNECTION_DISABLED,
+            tenant,
+            f"Berth has disabled the connection {before.connection_id} of tenant {tenant}, which sends mail. An "
+            "operator has to confirm that the address works and that its owner wants the mail. Ask one to resume it: "
+            f"berth connections resume {tenant} {before.connection_id}",
+        )
 
     def _mail_address(self, address: str, tenant: TenantId) -> str:
         if not self.sends_mail:
@@ -280,6 +299,8 @@ class ConfiguringConnections:
             changed = change(connection)
             if isinstance(changed, Refused) or changed == connection:
                 return changed
+            if refused := self._rules.refusal_to_put_back(connection, changed):
+                return refused
             changed = replace(changed, revision=connection.revision + 1)
             if self._table.change_connection(connection, changed):
                 return changed

@@ -19,6 +19,7 @@ from jsonschema import Draft202012Validator
 
 from orchestrator.api import openapi
 from orchestrator.api import tenant_routes as tenants
+from orchestrator.api.connection_routes import CREATE_CONNECTION
 from orchestrator.api.fields import or_default as sent
 from orchestrator.api.fields import whole
 from orchestrator.api.reading import MAX_CHARACTERS, read
@@ -310,6 +311,18 @@ def test_a_path_without_a_valid_id_is_refused(route: AnyRoute) -> None:
 def test_a_body_that_is_not_a_json_object_is_refused(route: AnyRoute, body: str) -> None:
     with pytest.raises(InvalidRequest):
         read(route, an_event(body))
+
+
+INFINITE = ("NaN", "Infinity", "-Infinity", "1e999", "-1e999", "1" * 400 + ".5")
+
+
+@pytest.mark.parametrize("route", [*WITH_BODY, CREATE_CONNECTION], ids=lambda route: route.name)
+@pytest.mark.parametrize("number", INFINITE, ids=lambda number: number[:10])
+def test_a_number_that_is_not_finite_is_refused(route: AnyRoute, number: str) -> None:
+    for body in (f'{{"reason": {number}}}', f'{{"name": "x", "transform": {{"set": {{"a": [{number}]}}}}}}'):
+        with pytest.raises(InvalidRequest, match=re.escape(number[:40])) as refused:
+            read(route, an_event(body))
+        assert len(str(refused.value)) < 120
 
 
 @for_each_route_with_body

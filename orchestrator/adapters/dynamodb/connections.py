@@ -63,11 +63,11 @@ class DynamoConnections:
             if isinstance(found, UnreadableRow) or found.needs_care:
                 yield found
 
-    def cared_for(self, limit: int) -> Sequence[Connection | UnreadableRow]:
-        return list(self._listed(event_keys.LISTED_CARE, limit))
+    def cared_for(self, limit: int) -> Iterator[Connection | UnreadableRow]:
+        return self._listed(event_keys.LISTED_CARE, limit)
 
-    def disabled(self, limit: int) -> Sequence[Connection | UnreadableRow]:
-        return list(self._listed(event_keys.LISTED_DISABLED, limit))
+    def disabled(self, limit: int) -> Iterator[Connection | UnreadableRow]:
+        return self._listed(event_keys.LISTED_DISABLED, limit)
 
     def _listed(self, listing_key: str, limit: int | None = None) -> Iterator[Connection | UnreadableRow]:
         listed = {

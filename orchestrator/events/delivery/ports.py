@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -51,11 +51,11 @@ class Connections(Protocol):
 class ListedConnections(Protocol):
     """Connections of all tenants that are in an index, as they are now."""
 
-    def disabled(self, limit: int) -> Sequence[Connection | UnreadableRow]:
+    def disabled(self, limit: int) -> Iterable[Connection | UnreadableRow]:
         """Those that are disabled, and that the sweep is done with."""
         ...
 
-    def cared_for(self, limit: int) -> Sequence[Connection | UnreadableRow]:
+    def cared_for(self, limit: int) -> Iterable[Connection | UnreadableRow]:
         """Those that the sweep looks after."""
         ...
 

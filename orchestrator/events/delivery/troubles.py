@@ -5,14 +5,20 @@ A receiver that fails is the tenant's affair, and no failure of Berth. A row tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from heapq import nsmallest
 
 from orchestrator.events.delivery.ports import ListedConnections
 from orchestrator.events.delivery.records import Connection, ConnectionStatus, UnreadableConnection
+from orchestrator.events.records import UnreadableRow
 
 MAX_SHOWN = 200
+MAX_READ = 5_000
+"""How many connections of each list are read. The lists are ordered by tenant, so a damaged connection may come after
+any number of paused ones, and only its row says that it is damaged.
+"""
 
 
 class Trouble(StrEnum):
@@ -27,11 +33,12 @@ class Trouble(StrEnum):
 
 
 _ORDER = tuple(Trouble)
+Troubled = tuple[Connection | UnreadableConnection, Trouble]
 
 
 @dataclass(frozen=True, slots=True)
 class Troubles:
-    connections: Sequence[tuple[Connection | UnreadableConnection, Trouble]]
+    connections: Sequence[Troubled]
     """Damaged ones first."""
     more: bool
     """True if there are others, which are left out."""
@@ -46,14 +53,31 @@ class ListingTroubles:
 
         A row whose place in its index is damaged, too, is left out: nobody knows to which tenant it belongs.
         """
-        disabled = self._connections.disabled(MAX_SHOWN + 1)
-        cared_for = self._connections.cared_for(MAX_SHOWN + 1)
+        disabled = _Worst(self._connections.disabled(MAX_READ + 1))
+        cared_for = _Worst(self._connections.cared_for(MAX_READ + 1))
         # Between the two reads, a connection may have moved from one list to the other.
-        named = [each for each in (*disabled, *cared_for) if isinstance(each, Connection | UnreadableConnection)]
-        by_id = {each.connection_id: each for each in named}
-        found = [(each, trouble) for each in by_id.values() if (trouble := trouble_of(each))]
-        found.sort(key=lambda each: _ORDER.index(each[1]))
-        return Troubles(found[:MAX_SHOWN], more=max(map(len, (found, disabled, cared_for))) > MAX_SHOWN)
+        by_id = {each[0].connection_id: each for each in (*disabled.found, *cared_for.found)}
+        found = sorted(by_id.values(), key=_place)
+        more = len(found) > MAX_SHOWN or max(disabled.read, cared_for.read) > MAX_READ
+        return Troubles(found[:MAX_SHOWN], more=more)
+
+
+class _Worst:
+    """The worst troubles of a list, one more than are shown. No more of them are kept while the list is read."""
+
+    def __init__(self, listed: Iterable[Connection | UnreadableRow]) -> None:
+        self.read = 0
+        self.found = nsmallest(MAX_SHOWN + 1, self._troubled(listed), key=_place)
+
+    def _troubled(self, listed: Iterable[Connection | UnreadableRow]) -> Iterator[Troubled]:
+        for each in listed:
+            self.read += 1
+            if isinstance(each, Connection | UnreadableConnection) and (trouble := trouble_of(each)):
+                yield each, trouble
+
+
+def _place(troubled: Troubled) -> int:
+    return _ORDER.index(troubled[1])
 
 
 def trouble_of(connection: Connection | UnreadableConnection) -> Trouble | None:

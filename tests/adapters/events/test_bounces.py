@@ -249,6 +249,17 @@ def test_a_resumed_connection_is_disabled_by_the_next_bounce(mailing: Mailing) -
     assert mailing.shown["status"] == "disabled"
 
 
+@pytest.mark.parametrize("order", ["resume", "pause"])
+def test_the_tenant_does_not_undo_a_complaint(mailing: Mailing, order: str) -> None:
+    mailing.report(complained(tags=mailing.tags))
+    before = mailing.shown
+    route, ids = f"POST /connections/{{connectionId}}/{order}", {"connectionId": mailing.connection_id}
+    refused = mailing.functions.ask(route, mailing.key, ids=ids)
+    assert (refused.status, refused.body["type"]) == (409, "urn:berth:problem:connection-disabled")
+    assert mailing.shown == before
+    assert mailing.functions.operate(route, ids=ids).status == 200
+
+
 def test_a_report_about_another_life_of_the_tenant_changes_nothing(mailing: Mailing) -> None:
     before = mailing.functions.rows
     mailing.report(bounced(tags={**mailing.tags, "epoch": "00000000"}))

@@ -343,6 +343,55 @@ class TestPausing:
         resumed = lives.connections.resume(settings.life, connection.connection_id)
         assert resumed == replace(connection, draining=True, revision=1)
 
+    def test_a_tenant_does_not_put_mail_back_that_berth_has_disabled(self, lives: Lives) -> None:
+        settings = lives.settings()
+        connection = lives.connection(settings, destination=MAIL)
+        life, connection_id = settings.life, connection.connection_id
+        disabled = replace(connection, status=ConnectionStatus.DISABLED, reason="The receiver has complained.")
+        overwrite(lives, disabled)
+        by_tenant = lives.configuring_connections(by_operator=False)
+        for refused in (by_tenant.resume(life, connection_id), by_tenant.pause(life, connection_id)):
+            assert isinstance(refused, Refused)
+            assert refused.kind is EventRefusal.CONNECTION_DISABLED
+            assert f"berth connections resume {life.tenant} {connection_id}" in refused.reason
+        for address in ("eve@example.com", MAIL.address):
+            with pytest.raises(InvalidRequest, match="operator"):
+                by_tenant.change(life, connection_id, ConnectionChange(address=address))
+        assert stored(lives, connection) == disabled
+        assert isinstance(by_tenant.delete(life, connection_id), Connection)
+        with pytest.raises(InvalidRequest, match="operator"):
+            by_tenant.create(settings, NewConnection("again", MAIL))
+
+    def test_a_disable_between_read_and_write_is_not_undone_by_the_tenant(
+        self, lives: Lives, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings = lives.settings()
+        connection = lives.connection(settings, destination=MAIL)
+        disabled = replace(connection, status=ConnectionStatus.DISABLED, reason="It came back.", revision=1)
+        before_the_write(lives, monkeypatch, "change_connection", lambda: overwrite(lives, disabled))
+        by_tenant = lives.configuring_connections(by_operator=False)
+        assert kind_of(by_tenant.pause(settings.life, connection.connection_id)) is EventRefusal.CONNECTION_DISABLED
+        assert stored(lives, connection) == disabled
+
+    def test_an_operator_puts_mail_back_and_a_tenant_pauses_and_resumes_what_is_not_disabled(
+        self, lives: Lives
+    ) -> None:
+        settings = lives.settings()
+        connection = lives.connection(settings, destination=MAIL)
+        life, connection_id = settings.life, connection.connection_id
+        overwrite(lives, replace(connection, status=ConnectionStatus.DISABLED, reason="It came back."))
+        assert isinstance(lives.connections.resume(life, connection_id), Connection)
+        by_tenant = lives.configuring_connections(by_operator=False)
+        assert isinstance(by_tenant.pause(life, connection_id), Connection)
+        assert isinstance(by_tenant.resume(life, connection_id), Connection)
+
+    def test_a_tenant_resumes_a_disabled_webhook(self, lives: Lives) -> None:
+        settings = lives.settings()
+        connection = webhook(lives, settings).connection
+        overwrite(lives, replace(connection, status=ConnectionStatus.DISABLED, reason="410"))
+        by_tenant = lives.configuring_connections(by_operator=False)
+        assert isinstance(by_tenant.resume(settings.life, connection.connection_id), Connection)
+
     def test_a_resume_closes_the_breaker_of_a_connection_that_is_active(self, lives: Lives) -> None:
         settings = lives.settings()
         connection = lives.connection(settings)

@@ -25,7 +25,7 @@ from orchestrator.events.delivery.records import (
     Health,
 )
 from orchestrator.events.delivery.retries import RetrySchedule
-from orchestrator.events.delivery.troubles import ListingTroubles, Trouble
+from orchestrator.events.delivery.troubles import ListingTroubles, Trouble, Troubles
 from orchestrator.events.records import TenantEpoch, UnreadableRow
 from tests.adapters.conftest import TABLE
 from tests.adapters.events.lives import EVENTS_TABLE
@@ -228,6 +228,32 @@ def test_troubles_are_listed_with_the_damaged_and_the_disabled_first(
     monkeypatch.setattr(troubles_module, "MAX_SHOWN", 3)
     some = listing.list()
     assert (len(some.connections), some.more) == (3, True)
+
+
+@pytest.mark.parametrize("status", [ConnectionStatus.PAUSED, ConnectionStatus.DISABLED])
+def test_a_damaged_connection_is_shown_however_many_others_are_listed_before_it(
+    world: World, monkeypatch: pytest.MonkeyPatch, status: ConnectionStatus
+) -> None:
+    for number in range(8):
+        world.put(connection_id=f"conn_{number:024}", status=status)
+    damaged = world.put(connection_id="conn_" + "9" * 24, status=status)
+    world.damage(damaged)
+    monkeypatch.setattr(troubles_module, "MAX_SHOWN", 2)
+    troubles = ListingTroubles(connections=world.connections).list()
+    assert (troubles.connections[0][0].connection_id, troubles.connections[0][1]) == (
+        damaged.connection_id,
+        Trouble.DAMAGED,
+    )
+    assert (len(troubles.connections), troubles.more) == (2, True)
+
+
+def test_a_bounded_number_of_connections_is_read_for_troubles(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(4):
+        world.put(connection_id=f"conn_{number:024}", draining=True)
+    monkeypatch.setattr(troubles_module, "MAX_READ", 3)
+    assert ListingTroubles(connections=world.connections).list() == Troubles([], more=True)
+    monkeypatch.setattr(troubles_module, "MAX_READ", 4)
+    assert ListingTroubles(connections=world.connections).list() == Troubles([], more=False)
 
 
 def test_what_the_index_says_is_checked_against_the_row(world: World) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from bisect import bisect_left
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,9 +16,10 @@ from orchestrator.api.event_read_answers import event_response
 from orchestrator.common.errors import Conflict
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.content import pack
-from orchestrator.events.delivery.answers import Failure, Response
+from orchestrator.events.delivery.answers import Failure, Response, Unsendable
 from orchestrator.events.delivery.mail import MAX_PAYLOAD_BYTES
 from orchestrator.events.delivery.mail_addresses import is_mail_address
+from orchestrator.events.delivery.payloads import payload_to_send
 from orchestrator.events.delivery.queue_addresses import REMEMBERED_SECONDS
 from orchestrator.events.delivery.queue_message import MAX_MESSAGE_BYTES
 from orchestrator.events.delivery.records import Answer, DestinationKind, ServedQueue, Verdict
@@ -157,6 +159,24 @@ class TestTransforms:
         assert answer.verdict is Verdict.GIVE_UP
         assert "could not be transformed" in answer.text
         assert world.webhooks.requests == []
+
+    def test_a_payload_that_is_too_deep_only_once_it_is_transformed_is_not_sent(self) -> None:
+        """Versions of Python differ in the depth that they can read and write, so no payload has the right one."""
+        deep: list[Any] = []
+        for _ in range(200_000):
+            deep = [deep]
+        assert isinstance(payload_to_send(b"{}", "application/json", {"set": {"a": deep}}), Unsendable)
+
+    def test_a_payload_of_any_depth_is_sent_or_not_sent(self) -> None:
+        def is_sent(depth: int) -> bool:
+            payload = payload_to_send(b"[" * depth + b"]" * depth, "application/json", {"wrap": "order"})
+            return not isinstance(payload, Unsendable)
+
+        limit = bisect_left(range(200_000), True, key=lambda depth: not is_sent(depth + 1))
+        # The limit counts the frames of the caller, too, so it is here another one than in the search, by a few.
+        outcomes = [is_sent(limit + more) for more in range(-10, 11)]
+        assert outcomes == sorted(outcomes, reverse=True)
+        assert (outcomes[0], outcomes[-1]) == (True, False)
 
 
 class TestContents:
