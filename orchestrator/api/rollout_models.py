@@ -96,8 +96,8 @@ BakeSeconds = Annotated[
     Meta(
         ge=0,
         le=MAX_BAKE_SECONDS,
-        description="The time to wait after the stage before the next stage begins. After the last stage that has "
-        "tenants there is no wait, unless the stage has an alarm.",
+        description="How long the stage bakes: the time from the end of its updates until the next stage begins. The "
+        "last stage that has tenants does not bake, unless it has an alarm.",
     ),
 ]
 AlarmName = Annotated[
@@ -119,7 +119,7 @@ StageStatus = Annotated[
     records.StageStatus,
     Meta(
         title="StageStatus",
-        description="BAKING: all tenants of the stage were tried, and the rollout waits for bakeSeconds.",
+        description="BAKING: all tenants of the stage were tried, and the stage bakes for bakeSeconds.",
     ),
 ]
 SkipReason = Annotated[records.Skip, Meta(title="SkipReason", description="The reason why a tenant is skipped.")]
@@ -230,7 +230,7 @@ class ApproveStage(RolloutIdRequest, frozen=True, kw_only=True):
 
 
 class PromoteStage(RolloutIdRequest, frozen=True, kw_only=True):
-    """The stage whose wait ends."""
+    """The stage whose bake or wait for approval ends."""
 
     stage: StageNumber
     reason: Reason | UnsetType = UNSET
@@ -446,7 +446,8 @@ class RolloutOrder(Wire, frozen=True, kw_only=True):
     requested_by: RequestedBy
     reason: GivenReason
     stage: Annotated[
-        StageNumber | None, Meta(description="The stage that was approved, or whose wait was ended by a promotion.")
+        StageNumber | None,
+        Meta(description="The stage that was approved, or whose bake or wait for approval was ended by a promotion."),
     ]
     rollout_id: Annotated[
         RolloutId | None,

@@ -288,7 +288,7 @@ def _planned(size: int, spec: Document, *, is_last: bool) -> list[str]:
     if spec["approval"]:
         parts.insert(0, "once approved")
     if spec["bakeSeconds"] and (spec["alarm"] or not is_last):
-        parts.append(f"then a wait of {render.duration(spec['bakeSeconds'])}")
+        parts.append(f"then a bake of {render.duration(spec['bakeSeconds'])}")
     if spec["alarm"]:
         parts.append(f"halted by the alarm {spec['alarm']}")
     return parts
