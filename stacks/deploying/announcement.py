@@ -1,4 +1,4 @@
-"""The text that `make deploy` prints before it builds anything: where it deploys to, and what will change there."""
+"""The text that `make deploy` and `make diff` print before they build anything: the target, and what changes there."""
 
 from __future__ import annotations
 
@@ -35,10 +35,11 @@ class Target:
     """The digest of every published release, by version. ``None`` if the table could not be read."""
 
 
-def announce(target: Target, version: str, releases: Mapping[str, str]) -> str:
+def announce(target: Target, version: str, releases: Mapping[str, str], *, only_compares: bool = False) -> str:
     """``releases`` has the digest of every release in the checkout, by version, oldest first."""
+    place = f"account {target.account}, region {target.region}, as {target.caller}"
     lines = [
-        f"Deploying version {version} to account {target.account}, region {target.region}, as {target.caller}:",
+        f"Deploying version {version} to {place}{', would have these effects' if only_compares else ''}:",
         *(f"  {stack.name} {_change(stack, version)}" for stack in target.stacks),
         f"  {_publications(target.published, releases)}",
         "  No tenant is moved to another release, unless berth:rolloutOnPublish is set: see berth rollout plan.",
