@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         UnfinishedWork,
     )
     from orchestrator.tenants.records import Queue, RootCause, Run
+    from orchestrator.tenants.release_changes import ComparingReleases
     from orchestrator.tenants.resource_requests import Claim, TenantQueueRequest
     from orchestrator.tenants.tenant_queue import Answer, AnsweredBefore, NotConfirmed
     from orchestrator.tenants.updating import Drafting
@@ -358,6 +359,13 @@ class UseCases:
             clock=ports.clock,
             again=again,
         )
+
+    @property
+    def comparing_releases(self) -> ComparingReleases:
+        from orchestrator.tenants.release_changes import ComparingReleases
+
+        ports = self.ports
+        return ComparingReleases(ports.releases, ports.published_templates, ports.reviews, ports.parameters)
 
     # Reconciling
 

@@ -6,6 +6,7 @@ from typing import Any
 from lambdas.logs import logger
 from lambdas.runtime import use_cases
 from orchestrator.api import reconciliation_routes as reconciliations
+from orchestrator.api import release_routes as releases
 from orchestrator.api import rollout_models, tenant_models
 from orchestrator.api import rollout_routes as rollouts
 from orchestrator.api import tenant_routes as tenants
@@ -19,6 +20,7 @@ from orchestrator.api.reconciliation_answers import (
     reconciliation_response,
     reconciliation_start_response,
 )
+from orchestrator.api.release_answers import release_changes_response
 from orchestrator.api.responses import Response, refuse, try_again_later, unknown_caller
 from orchestrator.api.rollout_answers import (
     open_rollouts_response,
@@ -110,6 +112,10 @@ def _releases(_request: EmptyRequest, _by: str) -> Response:
         counts.by_version,
         counted_at=counts.at,
     )
+
+
+def _release_changes(request: releases.GetReleaseChanges, _by: str) -> Response:
+    return release_changes_response(use_cases.comparing_releases.compare(request.from_version, request.version))
 
 
 def _start_rollout(request: rollout_models.StartRollout, by: str) -> Response:
@@ -210,6 +216,7 @@ _serve(tenants.PIN_TENANT, _pin)
 _serve(tenants.UNPIN_TENANT, _unpin)
 _serve(tenants.LIST_TENANTS, _tenants)
 _serve(tenants.LIST_RELEASES, _releases)
+_serve(releases.GET_RELEASE_CHANGES, _release_changes)
 _serve(rollouts.START_ROLLOUT, _start_rollout)
 _serve(rollouts.LIST_ROLLOUTS, _rollouts)
 _serve(rollouts.GET_ROLLOUT, _rollout)

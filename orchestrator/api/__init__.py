@@ -10,6 +10,7 @@ The routes are declared once. The function, the gateway, the policies, the clien
 6. :mod:`orchestrator.api.tenant_models`          the requests and answers of these routes
 7. :mod:`orchestrator.api.rollout_routes`         the operators' routes for rollouts
 8. :mod:`orchestrator.api.rollout_models`         the requests and answers of these routes
+   :mod:`orchestrator.api.release_routes`         the operators' route that compares releases, with its models
 9. :mod:`orchestrator.api.reconciliation_routes`  the operators' routes for reconciliations, adoptions and health
 10. :mod:`orchestrator.api.event_problems`        kinds of problems of the event plane
 11. :mod:`orchestrator.api.event_fields`          the types of values in its requests and answers
@@ -35,6 +36,7 @@ Requests and answers:
 - :mod:`orchestrator.api.answers`                  getQueue's answers
 - :mod:`orchestrator.api.operator_answers`
 - :mod:`orchestrator.api.rollout_answers`
+- :mod:`orchestrator.api.release_answers`
 - :mod:`orchestrator.api.reconciliation_answers`
 - :mod:`orchestrator.api.event_reading`            from HTTP to events, byte for byte
 - :mod:`orchestrator.api.event_answers`

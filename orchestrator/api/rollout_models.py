@@ -36,6 +36,7 @@ from orchestrator.common.errors import InvalidRequest
 from orchestrator.rollouts import records
 from orchestrator.rollouts.documents import REST, share_of, spec_from
 from orchestrator.rollouts.records import MAX_STAGES
+from orchestrator.tenants import ports
 from orchestrator.tenants.fleet import PAGE_SIZE
 
 MAX_TENANTS = 500
@@ -129,6 +130,14 @@ TenantResult = Annotated[
         title="TenantResult",
         description="The result for one tenant. In a dry run, SUCCEEDED means that the tenant would change, and "
         "UNCHANGED that it would not.",
+    ),
+]
+Effect = Annotated[
+    ports.Effect,
+    Meta(
+        title="Effect",
+        description="What becomes of a resource, as a change set says. MAY_REPLACE: CloudFormation finds out only "
+        "during the update.",
     ),
 ]
 Order = Annotated[records.Order, Meta(title="Order", description="An operator's order to a rollout.")]
@@ -411,9 +420,23 @@ class Failures(Wire, frozen=True, kw_only=True):
 
 
 class ResourceChange(Wire, frozen=True, kw_only=True):
-    """A change of a resource, and the number of tenants that would have it."""
+    """A change of a resource, as the tenants' change sets say, and the number of tenants that would have it."""
 
     change: Text
+    effect: Annotated[
+        Effect | None,
+        Meta(description="null if the change is about the stack as a whole; then there is no resource, either."),
+    ]
+    resource: Annotated[Text | None, Meta(description="The resource's logical id.")]
+    resource_type: Text | None
+    count: PositiveCount
+
+
+class ReleaseMove(Wire, frozen=True, kw_only=True):
+    """The number of tenants that would change by a move between two releases, which getReleaseChanges compares."""
+
+    from_version: Version
+    version: Version
     count: PositiveCount
 
 
@@ -430,6 +453,14 @@ class Changes(Wire, frozen=True, kw_only=True):
         Meta(
             max_length=MAX_CAUSES,
             description="The changes of resources, the most frequent first.",
+        ),
+    ]
+    moves: Annotated[
+        list[ReleaseMove],
+        Meta(
+            max_length=MAX_CAUSES,
+            description="The moves of the tenants that would change, the most frequent first. Dry runs before 0.9.0 "
+            "have none.",
         ),
     ]
 

@@ -22,6 +22,7 @@ from orchestrator.cli.rollout_finding import (
     with_undone,
 )
 from orchestrator.cli.rollout_ordering import (
+    compared,
     send_order,
     send_start,
     should_watch,
@@ -216,7 +217,7 @@ def status(context: typer.Context, rollout: Rollout = None, as_json: Json = Fals
         if as_json:
             render.show_json(found)
         else:
-            show_status(found)
+            show_status(found, compared(here, api, found))
 
 
 @app.command()

@@ -17,10 +17,12 @@ from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.interrupts import noting_an_interrupt
 from orchestrator.cli.invocation import Invocation
 from orchestrator.cli.problems import problem
+from orchestrator.cli.release_changes import compare_moves
 from orchestrator.cli.rollout_finding import named_or_only
 from orchestrator.cli.rollout_next import exit_code, next_steps
 from orchestrator.cli.rollout_spec import rollout_id
 from orchestrator.cli.rollout_view import (
+    is_plan,
     show_ended,
     show_started,
     show_unchanged,
@@ -74,8 +76,16 @@ def watch_until_end(here: Invocation, api: Api, rollout: str, *, as_json: bool) 
         render.show_json(ended)
         _note_next(ended)
     else:
-        show_ended(ended)
+        show_ended(ended, compared(here, api, ended))
     return exit_code(ended)
+
+
+def compared(here: Invocation, api: Api, rollout: Document) -> list[Document]:
+    """The differences between the releases of a plan's moves; empty for other rollouts."""
+    if not is_plan(rollout):
+        return []
+    with here.retrying() as retrying:
+        return compare_moves(api, retrying, rollout)
 
 
 def send_order(

@@ -18,6 +18,7 @@ from botocore.exceptions import EndpointConnectionError
 
 from orchestrator.api import queue_routes as queues
 from orchestrator.api import reconciliation_routes as reconciliations
+from orchestrator.api import release_routes as releases
 from orchestrator.api import rollout_models, tenant_models
 from orchestrator.api import rollout_routes as rollouts
 from orchestrator.api import tenant_routes as tenants
@@ -211,6 +212,12 @@ REQUESTS: list[tuple[AnyRoute, Wire, str, dict[str, object] | None]] = [
         None,
     ),
     (tenants.LIST_RELEASES, EmptyRequest(), "/releases", None),
+    (
+        releases.GET_RELEASE_CHANGES,
+        releases.GetReleaseChanges(version="0.2.0", from_version="0.1.0"),
+        "/releases/0.2.0/changes?fromVersion=0.1.0",
+        None,
+    ),
     (
         rollouts.START_ROLLOUT,
         rollout_models.StartRollout(version="0.2.0", stages=[rollout_models.StageSpec(size="rest", alarm=None)]),

@@ -632,7 +632,7 @@ def test_the_spec_in_an_answer_equals_the_request(body: dict[str, Any]) -> None:
 class Asked:
     operation_id: str
     named: str | None = None
-    """The tenant, the rollout or the reconciliation."""
+    """The tenant, the release, the rollout or the reconciliation."""
     query: Mapping[str, object] = field(default_factory=dict)
     body: Mapping[str, object] | None = None
 
@@ -688,6 +688,9 @@ def of_every_tenant() -> Iterator[Asked]:
     yield Asked("listTenants", query={"label": "plan"})
     yield Asked("listReleases")
     yield Asked("listReleases", query={"page": 2})
+    for version in (VERSION, NEXT_VERSION, "9.9.9", "made up"):
+        yield Asked("getReleaseChanges", version, query={"fromVersion": VERSION})
+    yield Asked("getReleaseChanges", VERSION)
 
 
 NEEDED: Mapping[str, Mapping[str, object]] = {
@@ -878,6 +881,7 @@ def test_every_answer_is_documented_and_every_documented_answer_is_given(
     for name, operation in OPERATIONS.items():
         named = "acme" if "{tenantId}" in operation.path else NO_ROLLOUT
         note(Asked(name, named, body=NEEDED.get(name)))
+    note(Asked("getReleaseChanges", VERSION, query={"fromVersion": VERSION}))
     gateway.use(unproven)
     for name, operation in OPERATIONS.items():
         note(Asked(name, "ready" if "{tenantId}" in operation.path else NO_ROLLOUT, body=NEEDED.get(name)))
