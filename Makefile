@@ -93,7 +93,10 @@ bootstrap: install ## Prepare an AWS account and region for the CDK, once, with 
 deploy: install ## Deploy onto AWS, with your credentials (CDK_ARGS adds options, e.g. -c berth:alarmTopicArn=...)
 	@$(BIN)/python -m stacks.deploy $(CDK_ARGS)
 
+diff: install ## Show what `make deploy` would change, by CDK's diff and a change set (takes the same CDK_ARGS; LOCAL=true compares with the local control plane)
+	@$(BIN)/python -m $(if $(LOCAL),orchestrator.local diff,stacks.diff) $(CDK_ARGS)
+
 verify: install ## See the deployed control plane work, on AWS or locally: a tenant is created, used and deleted (VERIFY_ARGS="--region ...")
 	@$(BIN)/berth verify $(VERIFY_ARGS)
 
-.PHONY: help install demo tour up down status reset test format format-check lint types pytest fuzz soak bench openapi wheel release bootstrap deploy verify
+.PHONY: help install demo tour up down status reset test format format-check lint types pytest fuzz soak bench openapi wheel release bootstrap deploy diff verify

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         UnfinishedWork,
     )
     from orchestrator.tenants.records import Queue, RootCause, Run
+    from orchestrator.tenants.release_changes import ComparingReleases
     from orchestrator.tenants.resource_requests import Claim, TenantQueueRequest
     from orchestrator.tenants.tenant_queue import Answer, AnsweredBefore, NotConfirmed
     from orchestrator.tenants.updating import Drafting
@@ -390,6 +391,13 @@ class UseCases:
         ports, settings = self.ports, self.ports.settings
         before = ports.stack_resources.stack_output(settings.stack_id, "Version")
         self.promoter.keep_current(deployed_before=before, request=request, by="deployment", at=ports.clock.now())
+
+    @property
+    def comparing_releases(self) -> ComparingReleases:
+        from orchestrator.tenants.release_changes import ComparingReleases
+
+        ports = self.ports
+        return ComparingReleases(ports.releases, ports.published_templates, ports.reviews, ports.parameters)
 
     # Reconciling
 

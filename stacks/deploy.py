@@ -1,7 +1,7 @@
 """``python -m stacks.deploy``: ``cdk deploy`` with the same arguments, and with settings that fit the account's quotas.
 
 ``make deploy`` runs it. Before it builds anything, it prints where it deploys to and what will change there. Plain
-``cdk deploy`` builds nothing, and uses the defaults of the settings.
+``cdk deploy`` builds nothing, and uses the defaults of the settings. :mod:`stacks.diff` does the same for ``cdk diff``.
 """
 
 from __future__ import annotations
@@ -12,12 +12,20 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from boto3.session import Session
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    EndpointConnectionError,
+    InvalidRegionError,
+    NoRegionError,
+)
 
 from orchestrator.adapters.dynamodb.release_states import ReleaseStateTable
 from orchestrator.adapters.dynamodb.tenants import DynamoTable
@@ -29,7 +37,7 @@ from stacks.deploying.announcement import StackNow, Target, announce
 from stacks.deploying.choices import Choice
 from stacks.project import ROOT, read_version
 from stacks.releases.committed import digest, releases_up_to
-from stacks.settings import EVENTS, NAME, Settings, parse_name
+from stacks.settings import EVENTS, NAME, SettingInvalid, Settings, check_all_are_known, parse_name
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -42,13 +50,28 @@ SETTINGS_FILES = (Path.home() / ".cdk.json", ROOT / "cdk.json", ROOT / "cdk.cont
 
 def value_of(setting: str, arguments: Sequence[str], files: Iterable[Path] = SETTINGS_FILES) -> object:
     """The value of a setting on the command line or in the CDK's files; ``None`` if it is not set."""
+    given = [option.partition("=") for option in _given_settings(arguments)]
+    # If a setting is given twice, the CDK takes the later value.
+    typed = [value for name, _, value in given if name == setting]
+    values = chain(typed[-1:], (_value_in(file, setting) for file in files))
+    return next((value for value in values if value is not None), None)
+
+
+def check_settings(arguments: Sequence[str]) -> None:
+    """Refuse settings on the command line that do not exist or have no value. The app finds them, too, but only after
+    the build."""
+    given = _given_settings(arguments)
+    check_all_are_known(option.partition("=")[0] for option in given)
+    for option in given:
+        if "=" not in option:
+            raise SettingInvalid(f"The setting {option} has no value. Give it one: -c {option}=VALUE")
+
+
+def _given_settings(arguments: Sequence[str]) -> list[str]:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("-c", "--context", action="append", default=[])
-    given = [option.partition("=") for option in parser.parse_known_args(arguments)[0].context]
-    # If a setting is given twice, the CDK takes the later value.
-    values: list[object] = [value for name, _, value in given if name == setting][-1:]
-    values += (_value_in(file, setting) for file in files)
-    return next((value for value in values if value is not None), None)
+    given: list[str] = parser.parse_known_args(arguments)[0].context
+    return given
 
 
 def _value_in(file: Path, setting: str) -> object:
@@ -177,30 +200,31 @@ def chosen(setting: str, profile: str | None, names: Names) -> Choice:
         return Choice(None, f"{message} To set it: -c {setting}=N.")
 
 
-def describe(profile: str | None, stack_names: Sequence[str]) -> str:
+def describe(profile: str | None, stack_names: Sequence[str], *, only_compares: bool = False) -> str:
     """The announcement of the deployment. Raises an error if it cannot succeed, for example without credentials."""
     version = read_version()
     releases = {file.stem: digest(file) for file in releases_up_to(version)}
-    return announce(look(_session(profile), stack_names), version, releases)
+    return announce(look(_session(profile), stack_names), version, releases, only_compares=only_compares)
 
 
-def main() -> None:
-    arguments = sys.argv[1:]
+def run_cdk(command: Literal["deploy", "diff"], arguments: Sequence[str]) -> int:
+    """Run the command of the CDK on both stacks, with the operator's arguments and the settings that are chosen here.
+
+    Returns the CDK's exit code. Ends before anything is built if a deployment could not succeed.
+    """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--profile")
     profile = parser.parse_known_args(arguments)[0].profile
     try:
+        check_settings(arguments)
         names = parse_name(value_of(NAME, arguments))
         with_events = value_of(EVENTS, arguments) not in ("false", False)
         stacks = [names.control_plane, *([names.events] if with_events else [])]
-        _show(describe(profile, stacks))
+        _show(describe(profile, stacks, only_compares=command == "diff"))
     except BerthError as error:
         sys.exit(str(error))
     except (BotoCoreError, ClientError) as error:
-        sys.exit(
-            f"Nothing was built or deployed: {error}. Check the AWS credentials and the region: AWS_PROFILE and "
-            'AWS_REGION, or CDK_ARGS="--profile NAME".'
-        )
+        sys.exit(f"Nothing was built or deployed: {str(error).rstrip('.')}. {_advice(error, profile)}")
     build.main()
     options: list[str] = []
     for setting in CHOICES:
@@ -210,8 +234,30 @@ def main() -> None:
         _show(choice.message)
         if choice.value is not None:
             options += ["--context", f"{setting}={choice.value}"]
-    command = ["cdk", "deploy", *stacks, *options, *arguments]
-    sys.exit(subprocess.run(command, cwd=ROOT, check=False).returncode)  # noqa: S603 - the CDK of the environment
+    whole = ["cdk", command, *stacks, *options, *arguments]
+    return subprocess.run(whole, cwd=ROOT, check=False).returncode  # noqa: S603 - the CDK of the environment
+
+
+def _advice(error: BotoCoreError | ClientError, profile: str | None) -> str:
+    if isinstance(error, NoRegionError):
+        return "Name the region, for example: AWS_REGION=eu-west-1 make deploy"
+    if isinstance(error, EndpointConnectionError | InvalidRegionError):
+        region, known = _session(profile).region_name, all_regions()
+        if region and region not in known:
+            similar = get_close_matches(region, known, n=1)
+            meant = f" Did you mean {similar[0]}?" if similar else ""
+            return f"The region is {region}, which is not a region that the SDK knows.{meant}"
+    return 'Check the AWS credentials and the region: AWS_PROFILE and AWS_REGION, or CDK_ARGS="--profile NAME".'
+
+
+def all_regions() -> list[str]:
+    session = Session(region_name="us-east-1")
+    partitions = session.get_available_partitions()
+    return sorted({each for name in partitions for each in session.get_available_regions("sts", partition_name=name)})
+
+
+def main() -> None:
+    sys.exit(run_cdk("deploy", sys.argv[1:]))
 
 
 def _show(message: str) -> None:

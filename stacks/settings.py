@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import Enum
@@ -206,7 +206,7 @@ class Settings:
         cls, context: Node, layer: Path = LAYER, code: Path = CODE, environment: Mapping[str, str] = os.environ
     ) -> Settings:
         """Read all settings. The CDK sets the target account and region in ``environment``."""
-        _check_all_are_known(context)
+        check_all_are_known(context.get_all_context())
         settings = cls(
             names=name_in(context),
             await_stack_seconds=_seconds(context, "berth:awaitStackSeconds", cls.await_stack_seconds),
@@ -261,15 +261,19 @@ class Settings:
         return mail | ({"BERTH_LOOPBACK_DESTINATIONS": "true"} if self.loopback_destinations else {})
 
 
-def _check_all_are_known(context: Node) -> None:
-    """Refuse unknown settings: a misspelt setting would otherwise be ignored silently."""
-    for key in context.get_all_context():
-        if key.startswith(_PREFIX) and key not in KNOWN:
-            similar = get_close_matches(key, KNOWN, n=1)
-            raise SettingInvalid(
-                f"There is no setting {key}.{f' Did you mean {similar[0]}?' if similar else ''} README.md lists all "
-                "settings."
-            )
+def check_all_are_known(keys: Iterable[str]) -> None:
+    """Refuse unknown settings: a misspelt setting would otherwise be ignored silently.
+
+    Keys of other tools have a prefix of their own, so a key without one is a setting of Berth without its prefix.
+    """
+    for key in keys:
+        if key in KNOWN or not (key.startswith(_PREFIX) or _PREFIX + key in KNOWN):
+            continue
+        similar = get_close_matches(_PREFIX + key.removeprefix(_PREFIX), KNOWN, n=1)
+        raise SettingInvalid(
+            f"There is no setting {key}.{f' Did you mean {similar[0]}?' if similar else ''} README.md lists all "
+            "settings."
+        )
 
 
 def name_in(context: Node) -> Names:

@@ -20,7 +20,7 @@ from orchestrator.api.reconciliation_answers import (
     reconciliation_response,
     reconciliation_start_response,
 )
-from orchestrator.api.release_answers import release_order_response, releases_response
+from orchestrator.api.release_answers import release_changes_response, release_order_response, releases_response
 from orchestrator.api.responses import Response, refuse, try_again_later, unknown_caller
 from orchestrator.api.rollout_answers import (
     open_rollouts_response,
@@ -136,6 +136,10 @@ def _reinstate_release(request: release_models.OrderRelease, by: str) -> Respons
     )
 
 
+def _release_changes(request: release_models.GetReleaseChanges, _by: str) -> Response:
+    return release_changes_response(use_cases.comparing_releases.compare(request.from_version, request.version))
+
+
 def _start_rollout(request: rollout_models.StartRollout, by: str) -> Response:
     spec = request.spec(max_concurrency=use_cases.ports.settings.rollout_concurrency)
     return rollout_start_response(use_cases.rollouts.start(spec, by, reason=or_default(request.reason, "")))
@@ -234,6 +238,7 @@ _serve(tenants.PIN_TENANT, _pin)
 _serve(tenants.UNPIN_TENANT, _unpin)
 _serve(tenants.LIST_TENANTS, _tenants)
 _serve(releases.LIST_RELEASES, _releases)
+_serve(releases.GET_RELEASE_CHANGES, _release_changes)
 _serve(releases.PROMOTE_RELEASE, _promote_release)
 _serve(releases.WITHDRAW_RELEASE, _withdraw_release)
 _serve(releases.REINSTATE_RELEASE, _reinstate_release)

@@ -21,7 +21,7 @@ from orchestrator.releases.published import digest_of
 from orchestrator.releases.records import Release
 from orchestrator.releases.template_contract import INBOUND_QUEUE, QUEUE_TYPE, TENANT_PARAMETER
 from orchestrator.tenants.names import Names
-from orchestrator.tenants.ports import Change, ChangeSet, ChangeSetState, ResourceEvent, ResourceState, Stack
+from orchestrator.tenants.ports import Change, ChangeSet, ChangeSetState, Effect, ResourceEvent, ResourceState, Stack
 from orchestrator.tenants.records import Queue
 from orchestrator.tenants.stack_resources import StackResource
 
@@ -381,9 +381,19 @@ def _change(change: ChangeTypeDef) -> Change:
         resource=resource.get("LogicalResourceId", ""),
         resource_type=resource.get("ResourceType", ""),
         physical_id=resource.get("PhysicalResourceId", ""),
-        # "Conditional" depends on values that are known only later, so it counts as a replacement.
-        removes=resource.get("Action") == "Remove" or resource.get("Replacement") in ("True", "Conditional"),
+        effect=_effect(resource.get("Action"), resource.get("Replacement")),
     )
+
+
+def _effect(action: str | None, replacement: str | None) -> Effect:
+    if action == "Remove":
+        return Effect.REMOVE
+    if replacement == "True":
+        return Effect.REPLACE
+    # Both depend on values that are known only later.
+    if replacement == "Conditional" or action == "Dynamic":
+        return Effect.MAY_REPLACE
+    return Effect.ADD if action == "Add" else Effect.CHANGE
 
 
 def described_stack(described: StackTypeDef, *, service_role: str) -> Stack:

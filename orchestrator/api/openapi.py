@@ -117,7 +117,7 @@ class _Document:
         ]
         others = [name for name in properties if name not in route.path_parameters]
         if not route.has_body:
-            parameters += [self._in_query(name, properties[name]) for name in others]
+            parameters += [self._in_query(name, properties[name], required=name in required) for name in others]
         if parameters:
             operation["parameters"] = parameters
         if route.has_body and others:
@@ -131,12 +131,13 @@ class _Document:
         operation["responses"] = self._responses(route)
         return operation
 
-    def _in_query(self, name: str, schema: Json) -> Json:
+    def _in_query(self, name: str, schema: Json, *, required: bool) -> Json:
         described = {key: value for key, value in schema.items() if key != "description"}
         description = schema.get("description") or self._schemas.description(schema)
         return {
             "name": name,
             "in": "query",
+            **({"required": True} if required else {}),
             **({"description": description} if description else {}),
             "schema": described,
         }

@@ -14,6 +14,7 @@ from orchestrator.releases.states import Choice, PromotionMode
 from orchestrator.rollouts.releasing import ReleaseOrdered, ReleaseStatus
 from orchestrator.tenants.admission import Refused
 from orchestrator.tenants.records import TenantState
+from orchestrator.tenants.release_changes import ReleaseChanges
 
 
 def releases_response(
@@ -115,3 +116,18 @@ def _detail(ordered: ReleaseOrdered) -> str:
             done = f"Release {version} is not withdrawn." if unchanged else f"Release {version} is reinstated."
     moved = f", instead of {ordered.before}" if ordered.before != ordered.current else ""
     return f"{done} New tenants get {ordered.current}{moved}."
+
+
+def release_changes_response(found: ReleaseChanges | Refused) -> Response:
+    if isinstance(found, Refused):
+        return refuse(found)
+    review = found.review
+    return json_response(
+        200,
+        {
+            "fromVersion": found.origin,
+            "version": found.target,
+            "changes": None if found.changes is None else [change.as_document() for change in found.changes],
+            "review": {"reviewedAt": timestamp(review.at), "changeSet": review.change_set} if review else None,
+        },
+    )

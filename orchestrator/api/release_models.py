@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -51,6 +51,11 @@ class OrderRelease(WireRequest, frozen=True, kw_only=True):
 
     version: Version
     reason: Reason | UnsetType = UNSET
+
+
+class GetReleaseChanges(WireRequest, frozen=True, kw_only=True):
+    version: Annotated[Version, Meta(description="The release that tenants would be moved to.")]
+    from_version: Annotated[Version, Meta(description="The release that the tenants are at.")]
 
 
 class Withdrawal(Wire, frozen=True, kw_only=True):
@@ -134,4 +139,52 @@ class ReleaseOrdered(Wire, frozen=True, kw_only=True):
     rollouts: Annotated[
         list[RolloutId],
         Meta(description="Rollouts that were moving tenants to a release that was withdrawn. They halt."),
+    ]
+
+
+class TemplateChange(Wire, frozen=True, kw_only=True):
+    """A value that the templates of two releases do not have in common. It does not say what CloudFormation makes of
+    it: a dry run does."""
+
+    section: Annotated[Text, Meta(description="The section of the template.", examples=["Resources"])]
+    logical_id: Annotated[Text, Meta(description="The name of the entry in the section.", examples=["InboundQueue"])]
+    resource_type: Annotated[Text | None, Meta(description="null outside of the section Resources.")]
+    path: Annotated[
+        str,
+        Meta(
+            description="The place within the entry. Empty if the whole entry was added or removed.",
+            examples=["Properties.VisibilityTimeout"],
+        ),
+    ]
+    change: Literal["added", "removed", "changed"]
+    before: Annotated[Any, Meta(description="The value in the earlier template, unless it was added.")] | UnsetType = (
+        UNSET
+    )
+    after: Annotated[Any, Meta(description="The value in the later template, unless it was removed.")] | UnsetType = (
+        UNSET
+    )
+
+
+class KeptReview(Wire, frozen=True, kw_only=True):
+    """A change set of one tenant has shown that this move replaces and removes no queue. It holds for all tenants whose
+    stacks are as Berth has left them."""
+
+    reviewed_at: Moment
+    change_set: Annotated[Text, Meta(description="The id of the change set.")]
+
+
+class ReleaseChanges(Wire, frozen=True, kw_only=True):
+    """The differences between the templates of two releases."""
+
+    from_version: Version
+    version: Version
+    changes: Annotated[
+        list[TemplateChange] | None,
+        Meta(description="null if somebody has changed or removed a template since, or if one is too long."),
+    ]
+    review: Annotated[
+        KeptReview | None,
+        Meta(
+            description="null if no change set of this move was reviewed, or if the move replaces or removes a queue."
+        ),
     ]

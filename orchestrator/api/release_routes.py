@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from orchestrator.api.fields import EmptyRequest
 from orchestrator.api.problems import Problem
-from orchestrator.api.release_models import OrderRelease, ReleaseOrdered, Releases
+from orchestrator.api.release_models import GetReleaseChanges, OrderRelease, ReleaseChanges, ReleaseOrdered, Releases
 from orchestrator.api.route import Answer, Audience, Rate, Route
 from orchestrator.api.tenant_routes import ALWAYS, RELEASE_WITHDRAWN, UNKNOWN_RELEASE
 from orchestrator.tenants.admission import Refusal
@@ -18,6 +18,7 @@ LAST_RELEASE = Problem(
     "Without the release, no earlier one would be left that new tenants could get. Promote another release first.",
 )
 _RELEASE_UNKNOWN = UNKNOWN_RELEASE.without_tenant("OrderedReleaseUnknown", "The version was never published.")
+_COMPARED_RELEASE_UNKNOWN = UNKNOWN_RELEASE.without_tenant("ReleaseUnknown", "One of the versions was never published.")
 _REINSTATE_FIRST = RELEASE_WITHDRAWN.without_tenant(
     "PromotedReleaseWithdrawn", "The release was withdrawn. Reinstate it first, if it is good after all."
 )
@@ -34,6 +35,20 @@ LIST_RELEASES: Route[EmptyRequest, Releases] = Route(
     request=EmptyRequest,
     answers=(Answer(200, Releases, "The releases."),),
     problems=ALWAYS,
+)
+GET_RELEASE_CHANGES: Route[GetReleaseChanges, ReleaseChanges] = Route(
+    name="getReleaseChanges",
+    method="GET",
+    path="/releases/{version}/changes",
+    audience=Audience.OPERATOR,
+    rate=Rate.READS,
+    summary="Compare a release with another one, property by property",
+    description="The templates are compared as they were published. Whether CloudFormation replaces a resource is not "
+    "derived from them: `review` says whether a change set has shown that no queue is lost, and a dry run of a rollout "
+    "says more.",
+    request=GetReleaseChanges,
+    answers=(Answer(200, ReleaseChanges, "The differences."),),
+    problems=(*ALWAYS, _COMPARED_RELEASE_UNKNOWN),
 )
 _ORDERED = (Answer(200, ReleaseOrdered, "The release is as requested."),)
 
@@ -76,4 +91,4 @@ REINSTATE_RELEASE: Route[OrderRelease, ReleaseOrdered] = Route(
     problems=(*ALWAYS, _RELEASE_UNKNOWN),
 )
 
-ROUTES = (LIST_RELEASES, PROMOTE_RELEASE, WITHDRAW_RELEASE, REINSTATE_RELEASE)
+ROUTES = (LIST_RELEASES, GET_RELEASE_CHANGES, PROMOTE_RELEASE, WITHDRAW_RELEASE, REINSTATE_RELEASE)

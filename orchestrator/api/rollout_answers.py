@@ -25,6 +25,7 @@ from orchestrator.rollouts.records import (
     StageStatus,
     TenantOutcome,
 )
+from orchestrator.rollouts.resource_changes import ResourceChange
 from orchestrator.tenants.admission import Refused
 from orchestrator.tenants.lifecycle import Unchanged
 from orchestrator.tenants.records import RootCause, UnreadableEntry
@@ -205,7 +206,22 @@ def _changes_document(reviews: Reviews, *, in_flight: int) -> dict[str, object]:
     most_frequent = sorted(reviews.changes.items(), key=lambda change: (-change[1], change[0]))
     return {
         "tenants": dict(sorted(results.items())),
-        "resources": [{"change": change, "count": count} for change, count in most_frequent[:MAX_CAUSES]],
+        "resources": [_resource_change(change, count) for change, count in most_frequent[:MAX_CAUSES]],
+        "moves": [
+            {"fromVersion": origin, "version": target, "count": count}
+            for (origin, target), count in sorted(reviews.moves.items(), key=lambda move: (-move[1], move[0]))
+        ][:MAX_CAUSES],
+    }
+
+
+def _resource_change(text: str, count: int) -> dict[str, object]:
+    change = ResourceChange.parse(text)
+    return {
+        "change": text,
+        "effect": change.effect.value if change else None,
+        "resource": change.resource if change else None,
+        "resourceType": change.resource_type if change else None,
+        "count": count,
     }
 
 

@@ -36,6 +36,7 @@ from orchestrator.common.errors import InvalidRequest
 from orchestrator.rollouts import records
 from orchestrator.rollouts.documents import REST, share_of, spec_from
 from orchestrator.rollouts.records import MAX_STAGES
+from orchestrator.tenants import ports
 from orchestrator.tenants.fleet import PAGE_SIZE
 
 MAX_TENANTS = 500
@@ -96,8 +97,8 @@ BakeSeconds = Annotated[
     Meta(
         ge=0,
         le=MAX_BAKE_SECONDS,
-        description="The time to wait after the stage before the next stage begins. After the last stage that has "
-        "tenants there is no wait, unless the stage has an alarm.",
+        description="How long the stage bakes: the time from the end of its updates until the next stage begins. The "
+        "last stage that has tenants does not bake, unless it has an alarm.",
     ),
 ]
 AlarmName = Annotated[
@@ -119,7 +120,7 @@ StageStatus = Annotated[
     records.StageStatus,
     Meta(
         title="StageStatus",
-        description="BAKING: all tenants of the stage were tried, and the rollout waits for bakeSeconds.",
+        description="BAKING: all tenants of the stage were tried, and the stage bakes for bakeSeconds.",
     ),
 ]
 SkipReason = Annotated[records.Skip, Meta(title="SkipReason", description="The reason why a tenant is skipped.")]
@@ -129,6 +130,14 @@ TenantResult = Annotated[
         title="TenantResult",
         description="The result for one tenant. In a dry run, SUCCEEDED means that the tenant would change, and "
         "UNCHANGED that it would not.",
+    ),
+]
+Effect = Annotated[
+    ports.Effect,
+    Meta(
+        title="Effect",
+        description="What becomes of a resource, as a change set says. MAY_REPLACE: CloudFormation finds out only "
+        "during the update.",
     ),
 ]
 Order = Annotated[records.Order, Meta(title="Order", description="An operator's order to a rollout.")]
@@ -230,7 +239,7 @@ class ApproveStage(RolloutIdRequest, frozen=True, kw_only=True):
 
 
 class PromoteStage(RolloutIdRequest, frozen=True, kw_only=True):
-    """The stage whose wait ends."""
+    """The stage whose bake or wait for approval ends."""
 
     stage: StageNumber
     reason: Reason | UnsetType = UNSET
@@ -411,9 +420,23 @@ class Failures(Wire, frozen=True, kw_only=True):
 
 
 class ResourceChange(Wire, frozen=True, kw_only=True):
-    """A change of a resource, and the number of tenants that would have it."""
+    """A change of a resource, as the tenants' change sets say, and the number of tenants that would have it."""
 
     change: Text
+    effect: Annotated[
+        Effect | None,
+        Meta(description="null if the change is about the stack as a whole; then there is no resource, either."),
+    ]
+    resource: Annotated[Text | None, Meta(description="The resource's logical id.")]
+    resource_type: Text | None
+    count: PositiveCount
+
+
+class ReleaseMove(Wire, frozen=True, kw_only=True):
+    """The number of tenants that would change by a move between two releases, which getReleaseChanges compares."""
+
+    from_version: Version
+    version: Version
     count: PositiveCount
 
 
@@ -432,6 +455,14 @@ class Changes(Wire, frozen=True, kw_only=True):
             description="The changes of resources, the most frequent first.",
         ),
     ]
+    moves: Annotated[
+        list[ReleaseMove],
+        Meta(
+            max_length=MAX_CAUSES,
+            description="The moves of the tenants that would change, the most frequent first. Dry runs before 0.9.0 "
+            "have none.",
+        ),
+    ]
 
 
 def _all_null(*names: str) -> dict[str, Any]:
@@ -446,7 +477,8 @@ class RolloutOrder(Wire, frozen=True, kw_only=True):
     requested_by: RequestedBy
     reason: GivenReason
     stage: Annotated[
-        StageNumber | None, Meta(description="The stage that was approved, or whose wait was ended by a promotion.")
+        StageNumber | None,
+        Meta(description="The stage that was approved, or whose bake or wait for approval was ended by a promotion."),
     ]
     rollout_id: Annotated[
         RolloutId | None,

@@ -104,8 +104,8 @@ START_ROLLOUT: Route[StartRollout, RolloutUnderWay | NothingToMove] = Route(
     audience=Audience.OPERATOR,
     rate=Rate.ORDERS,
     summary="Move tenants to a release, in stages",
-    description="A dry run only reports what would change. After each stage the rollout waits for bakeSeconds and then "
-    "begins the next stage by itself. It halts if too many tenants failed or the stage's alarm goes off.",
+    description="A dry run only reports what would change. Each stage bakes for bakeSeconds after its updates. Then "
+    "the next stage begins by itself. The rollout halts if too many tenants failed or the stage's alarm goes off.",
     request=StartRollout,
     answers=(Answer(200, NothingToMove, "No tenant needs to be moved."), _STARTED),
     problems=(

@@ -8,27 +8,24 @@ from typing import Annotated
 import typer
 
 from orchestrator.api.fields import or_unset
-from orchestrator.api.rollout_models import ApproveStage, OrderRollout
-from orchestrator.api.rollout_routes import APPROVE_ROLLOUT, RETRY_ROLLOUT, START_ROLLOUT
+from orchestrator.api.rollout_models import OrderRollout
+from orchestrator.api.rollout_routes import RETRY_ROLLOUT, START_ROLLOUT
 from orchestrator.cli import completing, render, rollout_spec
 from orchestrator.cli.invocation import NOT_ASKED, Invocation, Json, Reason
-from orchestrator.cli.rollout_adjusting import change, promote
+from orchestrator.cli.rollout_adjusting import approve, change, promote
 from orchestrator.cli.rollout_finding import (
     RolloutToChange,
     details,
     listed,
     named_or_failed,
     named_or_newest,
-    named_or_only,
     with_undone,
 )
 from orchestrator.cli.rollout_ordering import (
-    approved_message,
-    confirmed_stage,
+    compared,
     send_order,
     send_start,
     should_watch,
-    show_ordered,
     show_started_and_watch,
     watch_until_end,
 )
@@ -91,7 +88,7 @@ def rollout() -> None:
     """Move the fleet to a release, in stages.
 
     By default it moves one tenant first, then a tenth of them, then the rest.
-    It waits between stages, so that problems can show.
+    Each stage bakes before the next one begins, so that problems can show.
     It halts if too many tenants of a stage fail, or if an alarm goes off.
     It runs in the control plane: closing the terminal does not stop it.
     """
@@ -220,7 +217,7 @@ def status(context: typer.Context, rollout: Rollout = None, as_json: Json = Fals
         if as_json:
             render.show_json(found)
         else:
-            show_status(found)
+            show_status(found, compared(here, api, found))
 
 
 @app.command()
@@ -281,47 +278,7 @@ def abort(
     send_order(context, rollout, "abort", reason, as_json=as_json, confirmed=yes)
 
 
-@app.command()
-def approve(
-    context: typer.Context,
-    rollout: RolloutToChange = None,
-    stage: Annotated[
-        int | None,
-        typer.Option(
-            metavar="NUMBER",
-            min=1,
-            help="The stage to approve. Without it, berth asks to confirm the waiting stage; without a terminal, it is "
-            "required.",
-            show_default=False,
-        ),
-    ] = None,
-    reason: Reason = None,
-    as_json: Json = False,
-) -> None:
-    """Approve the stage that waits for approval.
-
-    The stage is named, or confirmed, so that running the command twice does not
-    approve the next stage as well.
-    """
-    given = rollout_id(rollout) if rollout is not None else None
-    here: Invocation = context.obj
-    with here.reporting_errors(as_json=as_json):
-        api = here.connect()
-        with here.retrying() as retrying:
-            name = named_or_only(api, retrying, given, "approve", stage=stage)
-            found = details(api, retrying, name) if stage is None else {}
-        number = stage if stage is not None else confirmed_stage(here, found)
-        with here.retrying() as retrying:
-            answer = retrying(
-                partial(
-                    api.send_request,
-                    APPROVE_ROLLOUT,
-                    ApproveStage(rollout_id=name, stage=number, reason=or_unset(reason)),
-                )
-            )
-        show_ordered(answer, partial(approved_message, number), as_json=as_json)
-
-
+app.command()(approve)
 app.command()(promote)
 app.command()(change)
 

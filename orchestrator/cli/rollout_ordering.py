@@ -13,21 +13,21 @@ from orchestrator.api.rollout_models import OrderRollout
 from orchestrator.api.rollout_routes import ABORT_ROLLOUT, PAUSE_ROLLOUT, RESUME_ROLLOUT
 from orchestrator.cli import render
 from orchestrator.cli.api import Api, Document
-from orchestrator.cli.errors import ExitCode, NothingToApprove
+from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.interrupts import noting_an_interrupt
 from orchestrator.cli.invocation import Invocation
 from orchestrator.cli.problems import problem
+from orchestrator.cli.release_changes import compare_moves
 from orchestrator.cli.rollout_finding import named_or_only
-from orchestrator.cli.rollout_next import exit_code, next_steps, stage_to_approve
+from orchestrator.cli.rollout_next import exit_code, next_steps
 from orchestrator.cli.rollout_spec import rollout_id
 from orchestrator.cli.rollout_view import (
+    is_plan,
     show_ended,
     show_started,
     show_unchanged,
-    stage_status,
 )
 from orchestrator.cli.rollout_watching import watch as watch_rollout
-from orchestrator.common.errors import InvalidRequest
 from orchestrator.rollouts.records import RolloutStatus
 
 if TYPE_CHECKING:
@@ -76,8 +76,16 @@ def watch_until_end(here: Invocation, api: Api, rollout: str, *, as_json: bool) 
         render.show_json(ended)
         _note_next(ended)
     else:
-        show_ended(ended)
+        show_ended(ended, compared(here, api, ended))
     return exit_code(ended)
+
+
+def compared(here: Invocation, api: Api, rollout: Document) -> list[Document]:
+    """The differences between the releases of a plan's moves; empty for other rollouts."""
+    if not is_plan(rollout):
+        return []
+    with here.retrying() as retrying:
+        return compare_moves(api, retrying, rollout)
 
 
 def send_order(
@@ -108,31 +116,6 @@ def show_ordered(answer: ApiAnswer, message: Callable[[Document], str], *, as_js
         render.show_line(message(answer.body))
     if answer.status == _STARTED:
         _note_next(answer.body)
-
-
-def confirmed_stage(here: Invocation, rollout: Document) -> int:
-    """The stage that waits for approval, after the operator has confirmed it.
-
-    Without the confirmation, a command that is run twice would approve two stages.
-    """
-    name, number = rollout["rolloutId"], stage_to_approve(rollout)
-    if number is None:
-        current = rollout["stages"][rollout["currentStage"] - 1]
-        raise NothingToApprove(
-            f"Rollout {name}: no stage awaits approval. The rollout is {rollout['status']}, in stage "
-            f"{current['number']} ({stage_status(rollout, current).plain}). See: berth rollout status {name}"
-        )
-    if not here.world.someone_is_there():
-        raise InvalidRequest(f"Name the stage: berth rollout approve {name} --stage {number}")
-    tenants = render.counted(rollout["stages"][number - 1]["total"], "tenant")
-    here.confirm(f"This starts stage {number} of rollout {name}: {tenants}.")
-    return number
-
-
-def approved_message(number: int, rollout: Document) -> str:
-    is_paused = rollout["status"] == RolloutStatus.PAUSED
-    then = "It starts when the rollout is resumed." if is_paused else "It starts now."
-    return f"Rollout {rollout['rolloutId']}: stage {number} is approved. {then}"
 
 
 _ORDERS = {"pause": PAUSE_ROLLOUT, "resume": RESUME_ROLLOUT, "abort": ABORT_ROLLOUT}

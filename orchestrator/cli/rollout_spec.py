@@ -70,7 +70,7 @@ Undo = Annotated[
     typer.Option(
         metavar="[ROLLOUT]",
         help="Only the tenants that this rollout has moved: back to their earlier release, or to --to. Without an id: "
-        "the rollout that has halted. There is no wait between stages unless --bake is given.",
+        "the rollout that has halted. Stages do not bake unless --bake is given.",
         rich_help_panel=_WHICH,
         autocompletion=completing.rollout_ids,
     ),
@@ -106,7 +106,7 @@ Bake = Annotated[
     typer.Option(
         metavar="SECONDS",
         min=0,
-        help="How long to wait between stages. Default: 300.",
+        help="How long each stage bakes before the next one begins. Default: 300.",
         rich_help_panel=_HOW,
     ),
 ]

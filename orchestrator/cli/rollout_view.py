@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from rich.table import Table
@@ -10,11 +9,14 @@ from rich.text import Text
 
 from orchestrator.cli import render
 from orchestrator.cli.api import Document
+from orchestrator.cli.release_changes import show_moves
 from orchestrator.cli.rollout_next import awaiting_approval, is_over, next_steps
 from orchestrator.cli.rollout_options import spec_of
 from orchestrator.common.times import parse_timestamp
+from orchestrator.releases.template_contract import QUEUE_TYPE
 from orchestrator.rollouts.documents import share_of
 from orchestrator.rollouts.records import Order, Result, RolloutStatus, Skip, StageStatus
+from orchestrator.rollouts.resource_changes import ResourceChange
 
 MAX_NAMED = 5
 """The maximum number of tenants that one line names; --json names more."""
@@ -42,8 +44,6 @@ _DRY_RUN_RESULTS: Mapping[str, str] = {
 }
 _NOT_BEGUN = "NOT BEGUN"
 _AWAITING = Text("AWAITING APPROVAL", render.state(StageStatus.AWAITING_APPROVAL).style)
-_LOST_QUEUE = re.compile(r"may replace or remove .* \(AWS::SQS::Queue\)")
-"""A dry run's line about a queue that may be lost, with its messages."""
 
 
 def target(rollout: Document) -> str:
@@ -81,10 +81,15 @@ def running_of_limit(rollout: Document, stage: Document) -> str:
     return f"{stage['inFlight']} of {stage['concurrency']}" if running else ""
 
 
-def show_status(rollout: Document) -> None:
-    """Show everything about the rollout, for `berth rollout status`."""
-    if rollout["dryRun"] and is_over(rollout):
-        show_plan(rollout)
+def is_plan(rollout: Document) -> bool:
+    """True if the rollout is a dry run that has ended."""
+    return bool(rollout["dryRun"]) and is_over(rollout)
+
+
+def show_status(rollout: Document, compared: Sequence[Document] = ()) -> None:
+    """Show everything about the rollout, for `berth rollout status`. ``compared`` has the moves of a plan."""
+    if is_plan(rollout):
+        show_plan(rollout, compared)
         return
     show_summary(rollout)
     render.show_line("\nStages", "bold")
@@ -111,10 +116,10 @@ def show_unchanged(answer: Document) -> None:
     _show_skipped(answer.get("skipped", {}))
 
 
-def show_ended(rollout: Document) -> None:
-    """Show the result of a watched rollout, or that it waits for an operator."""
-    if rollout["dryRun"] and is_over(rollout):
-        show_plan(rollout)
+def show_ended(rollout: Document, compared: Sequence[Document] = ()) -> None:
+    """Show the result of a watched rollout, or that it waits for an operator. ``compared`` has the moves of a plan."""
+    if is_plan(rollout):
+        show_plan(rollout, compared)
         return
     render.show_line(Text.assemble(f"Rollout {rollout['rolloutId']} to {target(rollout)}: ", _status(rollout)))
     if stage := awaiting_approval(rollout):
@@ -126,7 +131,7 @@ def show_ended(rollout: Document) -> None:
     _show_next(rollout)
 
 
-def show_plan(rollout: Document) -> None:
+def show_plan(rollout: Document, compared: Sequence[Document]) -> None:
     """Show the result of a dry run."""
     total, found = rollout["total"], rollout["changes"]
     selected = rollout["selected"]
@@ -149,12 +154,18 @@ def show_plan(rollout: Document) -> None:
     _show_skipped(rollout["skipped"])
     _show_planned(rollout)
     if found["resources"]:
-        render.show_line("\nChanges, and the number of tenants with each", "bold")
+        render.show_line("\nChanges by the change sets, and the number of tenants with each", "bold")
         for each in found["resources"]:
-            lost = _LOST_QUEUE.fullmatch(each["change"])
-            render.show_line(f"{each['count']:>6} {each['change']}", "bold red" if lost else "")
+            render.show_line(f"{each['count']:>6} {each['change']}", "bold red" if _may_lose_queue(each) else "")
+    show_moves(compared, len(found.get("moves", [])))
     _show_failures(rollout, "Would fail")
     _show_next(rollout)
+
+
+def _may_lose_queue(change: Document) -> bool:
+    """True if the messages in a queue may be lost."""
+    parsed = ResourceChange.parse(change["change"])
+    return parsed is not None and parsed.resource_type == QUEUE_TYPE and parsed.effect.removes
 
 
 def show_list(rollouts: Sequence[Document]) -> None:
@@ -289,7 +300,7 @@ def _planned(size: int, spec: Document, *, is_last: bool) -> list[str]:
     if spec["approval"]:
         parts.insert(0, "once approved")
     if spec["bakeSeconds"] and (spec["alarm"] or not is_last):
-        parts.append(f"then a wait of {render.duration(spec['bakeSeconds'])}")
+        parts.append(f"then a bake of {render.duration(spec['bakeSeconds'])}")
     if spec["alarm"]:
         parts.append(f"halted by the alarm {spec['alarm']}")
     return parts

@@ -1,4 +1,4 @@
-"""The local control plane: ``python -m orchestrator.local up|down|status|env|reset|demo|tour``."""
+"""The local control plane: ``python -m orchestrator.local up|diff|down|status|env|reset|demo|tour``."""
 
 import argparse
 import os
@@ -15,7 +15,7 @@ from orchestrator.cli.escaping import SafeConsole
 from orchestrator.common.errors import BerthError
 from orchestrator.local.access_key import GET_IT
 from orchestrator.local.console import Steps
-from orchestrator.local.deployment import deploy, events_outputs, forget, is_deployed, outputs
+from orchestrator.local.deployment import compare, deploy, events_outputs, forget, is_deployed, outputs
 from orchestrator.local.emulator import Emulator
 from orchestrator.local.errors import LocalError
 from orchestrator.tenants.names import DEFAULT_NAME
@@ -48,6 +48,17 @@ def up(console: Console, context: dict[str, str]) -> None:
         f"For other tools (requests must be signed with its key):\n\n  {GET_IT}\n",
         highlight=False,
     )
+
+
+def diff(console: Console, context: dict[str, str]) -> None:
+    """show what `up` with the same settings would change in the running control plane"""
+    emulator = Emulator.running()
+    if emulator is None:
+        raise LocalError("The local control plane is not running. Start it: make up")
+    name = context.get("name", DEFAULT_NAME)
+    console.print(f"Comparing this checkout with {name} on the emulator at {emulator.endpoint}:", highlight=False)
+    compare(emulator, **context)
+    console.print("Nothing was deployed. `make up` with the same CDK_ARGS deploys this.", highlight=False)
 
 
 def _try_events(option: str) -> str:
@@ -153,6 +164,7 @@ def tour(console: Console) -> None:
         Path(picture).write_text(_FONT_FACE.sub("", svg))
 
 
+WITH_SETTINGS = {command.__name__: command for command in (up, diff)}
 COMMANDS = {command.__name__: command for command in (down, status, env, reset, demo, tour)}
 
 
@@ -186,22 +198,22 @@ def _relative(path: Path) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m orchestrator.local", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    up_parser = commands.add_parser(up.__name__, help=up.__doc__)
-    up_parser.add_argument(
-        "-c",
-        "--context",
-        type=_setting,
-        action="append",
-        default=[],
-        metavar=f"{_SETTINGS}SETTING=VALUE",
-        help="override a setting, in the CDK's form; berth:name deploys a second control plane beside the first",
-    )
+    for name, with_settings in WITH_SETTINGS.items():
+        commands.add_parser(name, help=with_settings.__doc__).add_argument(
+            "-c",
+            "--context",
+            type=_setting,
+            action="append",
+            default=[],
+            metavar=f"{_SETTINGS}SETTING=VALUE",
+            help="override a setting, in the CDK's form; berth:name means a second control plane beside the first",
+        )
     for name, command in COMMANDS.items():
         commands.add_parser(name, help=command.__doc__)
     arguments = parser.parse_args()
     try:
-        if arguments.command == up.__name__:
-            up(SafeConsole(), dict(arguments.context))
+        if with_context := WITH_SETTINGS.get(arguments.command):
+            with_context(SafeConsole(), dict(arguments.context))
         else:
             COMMANDS[arguments.command](SafeConsole())
     except BerthError as error:

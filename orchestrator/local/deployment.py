@@ -86,18 +86,14 @@ def deploy(emulator: Emulator, progress: Progress, **context: str) -> dict[str, 
             # Run outside the app's folder, because the CDK would synthesise the app first, which is not needed.
             _cdk(emulator, lock, emulator.home, "bootstrap", f"aws://{ACCOUNT}/{REGION}")
         settings = CONTEXT | {f"berth:{setting}": value for setting, value in context.items()}
-        with_events = settings.get("berth:events") != "false"
-        progress("Deploying the control plane and the event plane" if with_events else "Deploying the control plane")
-        options = ["--require-approval", "never", "--output", str(_assembly(emulator))]
+        stacks = _stacks(names, settings)
+        planes = "the control plane and the event plane" if len(stacks) > 1 else "the control plane"
+        progress(f"Deploying {planes}")
+        options = ["--require-approval", "never"]
         # Without a change set, which nobody would review here.
         options += ["--method", "direct"]
         options += ["--outputs-file", str(_outputs_file(emulator, name))]
-        # The emulator's CloudFormation receives the responses of custom resources itself.
-        response_url = {"berth:responseUrlPrefix": response_url_prefix(emulator)}
-        for key, value in (response_url | settings).items():
-            options += ["--context", f"{key}={value}"]
-        stacks = [name, names.events] if with_events else [name]
-        _cdk(emulator, lock, CHECKOUT, "deploy", *stacks, *options)
+        _cdk(emulator, lock, CHECKOUT, "deploy", *stacks, *options, *_app_options(emulator, settings))
         deployed = outputs(emulator, name)
         every_output = deployed | events_outputs(emulator, name)
         adjust(
@@ -110,6 +106,29 @@ def deploy(emulator: Emulator, progress: Progress, **context: str) -> dict[str, 
             events_table=every_output.get("EventsTableName"),
         )
     return deployed
+
+
+def compare(emulator: Emulator, **context: str) -> None:
+    """Show what :func:`deploy` with the same settings would change. The CDK writes it to the terminal."""
+    names = Names.parse(context.get("name", DEFAULT_NAME))
+    settings = CONTEXT | {f"berth:{setting}": value for setting, value in context.items()}
+    with _alone(emulator.home, lambda _step: None) as lock:
+        options = ["--method", "change-set", *_app_options(emulator, settings)]
+        _cdk(emulator, lock, CHECKOUT, "diff", *_stacks(names, settings), *options, shown=True)
+
+
+def _stacks(names: Names, settings: Mapping[str, str]) -> list[str]:
+    return [names.control_plane] if settings.get("berth:events") == "false" else [names.control_plane, names.events]
+
+
+def _app_options(emulator: Emulator, settings: Mapping[str, str]) -> list[str]:
+    """The options with which the CDK synthesises the app for the emulator."""
+    # The emulator's CloudFormation receives the responses of custom resources itself.
+    response_url = {"berth:responseUrlPrefix": response_url_prefix(emulator)}
+    options = ["--output", str(_assembly(emulator))]
+    for key, value in {**response_url, **settings}.items():
+        options += ["--context", f"{key}={value}"]
+    return options
 
 
 def deploy_app(emulator: Emulator, module: str, stack: str, context: Mapping[str, str]) -> None:
@@ -201,7 +220,8 @@ def _stack_is_complete(emulator: Emulator, name: str) -> bool:
     return re.search(r"<StackStatus>(CREATE|UPDATE)_COMPLETE</StackStatus>", described) is not None
 
 
-def _cdk(emulator: Emulator, lock: int, folder: Path, *arguments: str) -> None:
+def _cdk(emulator: Emulator, lock: int, folder: Path, *arguments: str, shown: bool = False) -> None:
+    """Run the CDK. Its output is written to a log, unless it is ``shown`` on the terminal."""
     command = [str(CDK), *arguments, "--no-notices", "--no-version-reporting", "--no-color"]
     path = emulator.home / "deploy.log"
     with path.open("ab") as log:
@@ -210,8 +230,8 @@ def _cdk(emulator: Emulator, lock: int, folder: Path, *arguments: str) -> None:
             cwd=folder,
             env=_cdk_environment(emulator),
             stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
+            stdout=None if shown else log,
+            stderr=None if shown else subprocess.STDOUT,
             pass_fds=(lock,),
             start_new_session=True,
         )
@@ -224,6 +244,8 @@ def _cdk(emulator: Emulator, lock: int, folder: Path, *arguments: str) -> None:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
+    if failed and shown:
+        raise LocalError(f"cdk {arguments[0]} failed.")
     if failed:
         raise LocalError(f"cdk {arguments[0]} failed. The end of its log, {path}:{_end_of(path)}")
 

@@ -3,6 +3,7 @@
 1. :mod:`orchestrator.releases.records`            the record of a release, and the state of all releases
 2. :mod:`orchestrator.releases.template_contract`  the names that the code expects in a tenant's template
 3. :mod:`orchestrator.releases.published`          publishing a release, a template's parameters, a stack's fingerprint
-4. :mod:`orchestrator.releases.states`             which release is current, and which were withdrawn
-5. :mod:`orchestrator.releases.ports`              the interfaces that adapters implement for releases
+4. :mod:`orchestrator.releases.comparing`          the differences between two templates, property by property
+5. :mod:`orchestrator.releases.states`             which release is current, and which were withdrawn
+6. :mod:`orchestrator.releases.ports`              the interfaces that adapters implement for releases
 """

@@ -21,6 +21,7 @@ The state machine then calls:
 :mod:`orchestrator.rollouts.steps` parses the state machine's payloads, :mod:`orchestrator.rollouts.finding` looks up
 tenants, :mod:`orchestrator.rollouts.listing` lists rollouts, :mod:`orchestrator.rollouts.stalling` finds those whose
 execution has died, :mod:`orchestrator.rollouts.documents` converts specs to and from JSON,
+:mod:`orchestrator.rollouts.resource_changes` has the changes that dry runs find,
 :mod:`orchestrator.rollouts.refusals` words the refusals, and :mod:`orchestrator.rollouts.ports` has the interfaces that
 adapters implement.
 """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -68,16 +68,26 @@ class Reviews:
     results: Mapping[Result, int]
     changes: Mapping[str, int]
     """The number of tenants that would have each change."""
+    moves: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """The number of tenants that would change by a move from one release to another."""
 
     @classmethod
     def of(cls, outcomes: Iterable[TenantOutcome]) -> Reviews:
         results: Counter[Result] = Counter()
         changes: Counter[str] = Counter()
+        moves: Counter[tuple[str, str]] = Counter()
         for outcome in outcomes:
             if outcome.result.settled:
                 results[outcome.result] += 1
                 changes.update(set(outcome.changes))
-        return cls(results, changes)
+                moves.update(move_of(outcome))
+        return cls(results, changes, moves)
+
+
+def move_of(outcome: TenantOutcome) -> list[tuple[str, str]]:
+    """The move by which the tenant would change; empty if it would not, or stays at its release."""
+    origin, target = outcome.from_version, outcome.item.version
+    return [(origin, target)] if outcome.changes and origin and origin != target else []
 
 
 def reviews_of(rollout: Rollout, stages: Iterable[Stage], ledger: RolloutLedger) -> Reviews:

@@ -11,10 +11,11 @@ from orchestrator.releases.published import fingerprint
 from orchestrator.releases.records import Release
 from orchestrator.rollouts.gate import Gate, Settled, TryAgain
 from orchestrator.rollouts.records import Result, TenantOutcome, Turn
+from orchestrator.rollouts.resource_changes import ResourceChange
 from orchestrator.tenants.deadlines import DEADLINE
 from orchestrator.tenants.operations import bounded
 from orchestrator.tenants.own_stack import own_stack
-from orchestrator.tenants.ports import Change, ChangeSet, ChangeSetState, Stack
+from orchestrator.tenants.ports import ChangeSet, ChangeSetState, Stack
 from orchestrator.tenants.records import RootCause
 from orchestrator.tenants.stack_status import StackCondition, condition
 from orchestrator.tenants.updating import has_another_key, losses, not_asked_for
@@ -109,7 +110,10 @@ class Reviewing:
             case ChangeSetState.EMPTY:
                 return replace(before, result=Result.UNCHANGED)
             case ChangeSetState.READY:
-                changes = tuple(_describe(change) for change in change_set.changes)
+                changes = tuple(
+                    str(ResourceChange(change.effect, change.resource, change.resource_type))
+                    for change in change_set.changes
+                )
                 metadata = self.tenants.metadata(before.item.tenant)
                 served = metadata.queue if metadata else None
                 lost = None if allowed else losses(stack, change_set.changes, self.queues, served=served)
@@ -133,8 +137,3 @@ def _change_set(before: TenantOutcome) -> str:
     The name is derived from the ARN of the map's child execution, which Step Functions generates.
     """
     return f"plan-{hashlib.sha256(before.execution.encode()).hexdigest()[:32]}"
-
-
-def _describe(change: Change) -> str:
-    verb = "may replace or remove" if change.removes else "changes"
-    return f"{verb} {change.resource} ({change.resource_type})"

@@ -40,6 +40,7 @@ The steps of the state machines:
     these steps for each operation
 24. :mod:`orchestrator.tenants.awaiting`         waiting for a stack, with a task token
 25. :mod:`orchestrator.tenants.reviews`          reviews of updates that are kept for other tenants
+    :mod:`orchestrator.tenants.release_changes`  what changes between two releases, and whether that was reviewed
 26. :mod:`orchestrator.tenants.queue_metadata`   the queue that the tenant's stack itself reports
 27. :mod:`orchestrator.tenants.changes`          entries of the history for changes outside operations
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import Enum, auto
+from enum import Enum, StrEnum, auto
 from typing import TYPE_CHECKING, Protocol
 
 from orchestrator.common.stack_arns import StackArn
@@ -45,8 +45,8 @@ NewName = Callable[[], str]
 class Reviews(Protocol):
     """The reviews of updates that are kept: see :mod:`orchestrator.tenants.reviews`."""
 
-    def has_review(self, move: str) -> bool:
-        """True if a review was kept for the move with this key."""
+    def review(self, move: str) -> Review | None:
+        """The review that was kept for the move with this key."""
 
     def keep_review(self, review: Review) -> None:
         """Keep the review, unless one is kept for the same move."""
@@ -398,6 +398,22 @@ class ChangeSetState(Enum):
     FAILED = auto()
 
 
+class Effect(StrEnum):
+    """What becomes of a resource, as a change set says."""
+
+    ADD = "ADD"
+    CHANGE = "CHANGE"
+    MAY_REPLACE = "MAY_REPLACE"
+    """CloudFormation knows only while it updates the stack whether it has to replace the resource."""
+    REPLACE = "REPLACE"
+    REMOVE = "REMOVE"
+
+    @property
+    def removes(self) -> bool:
+        """True if the resource is removed or replaced, or might be."""
+        return self in (Effect.MAY_REPLACE, Effect.REPLACE, Effect.REMOVE)
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """The change of one resource in a change set."""
@@ -405,8 +421,7 @@ class Change:
     resource: str
     resource_type: str
     physical_id: str
-    removes: bool
-    """The change removes or replaces the resource, or might."""
+    effect: Effect
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,7 +165,7 @@ def _start_directly(
     move = drafting.move(lock, stack, release)
     if move is None:
         return Started(stack.stack_id) if _own_events(run, stack, stacks) else None
-    if not drafting.reviews.has_review(move.key):
+    if drafting.reviews.review(move.key) is None:
         return None
     # The template is sent as it was published, so a template that somebody has changed since is not deployed.
     template = drafting.templates.published(release)
@@ -323,7 +323,7 @@ def losses(stack: Stack, changes: Iterable[Change], queues: Queues, *, served: Q
 
 
 def _removes_queue(change: Change) -> bool:
-    return change.resource_type == QUEUE_TYPE and change.removes
+    return change.resource_type == QUEUE_TYPE and change.effect.removes
 
 
 def _roll_back(run: Run, stack: Stack, stacks: Stacks) -> Clearing | GaveUp:

@@ -1,4 +1,4 @@
-"""The text that `make deploy` prints before it builds anything: where it deploys to, and what will change there."""
+"""The text that `make deploy` and `make diff` print before they build anything: the target, and what changes there."""
 
 from __future__ import annotations
 
@@ -37,10 +37,11 @@ class Target:
     """The releases that were withdrawn there, by version, each with a sentence that says by whom and why."""
 
 
-def announce(target: Target, version: str, releases: Mapping[str, str]) -> str:
+def announce(target: Target, version: str, releases: Mapping[str, str], *, only_compares: bool = False) -> str:
     """``releases`` has the digest of every release in the checkout, by version, oldest first."""
+    place = f"account {target.account}, region {target.region}, as {target.caller}"
     lines = [
-        f"Deploying version {version} to account {target.account}, region {target.region}, as {target.caller}:",
+        f"Deploying version {version} to {place}{', would have these effects' if only_compares else ''}:",
         *(f"  {stack.name} {_change(stack, version)}" for stack in target.stacks),
         f"  {_publications(target.published, releases)}",
         *_withdrawal(target.withdrawn, version),

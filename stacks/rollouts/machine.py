@@ -23,8 +23,15 @@ from stacks.common.permissions import (
     allow_on_tenant_queues,
     statement,
 )
-from stacks.common.table import PACE_ROWS, REGISTRY_ROWS, RELEASE_STATE_ROWS, ROLLOUT_ROWS, TENANT_ROWS
-from stacks.releases.publisher import MAP_RESULTS
+from stacks.common.table import (
+    PACE_ROWS,
+    REGISTRY_ROWS,
+    RELEASE_STATE_ROWS,
+    REVIEW_ROWS,
+    ROLLOUT_ROWS,
+    TENANT_ROWS,
+)
+from stacks.releases.publisher import MAP_RESULTS, PUBLISHED_FOR_EVER, published_templates
 from stacks.settings import Settings
 from stacks.tenants.functions import function_with_the_stack_role
 from stacks.tenants.machines import EXECUTIONS_ARE_MANY, TenantMachines, executions_of, machine
@@ -141,6 +148,9 @@ class RolloutMachine(Capability):
         self._kit.table.allow_listing_rollouts(role)
         _allow_alarms(role, "DescribeAlarms")
         allow(role, ["states:SendTaskSuccess"], self.machine.state_machine_arn)
+        # To compare the releases of a plan, and to say whether the move was reviewed.
+        allow(role, ["s3:GetObject"], published_templates(self._releases), wildcard_because=PUBLISHED_FOR_EVER)
+        self._kit.table.allow(role, "GetItem", rows=REVIEW_ROWS)
 
     def allow_watching(self, role: iam.Role) -> None:
         """Let a role see the unfinished rollouts, and whether their executions are still running."""

@@ -221,6 +221,12 @@ REQUESTS: list[tuple[AnyRoute, Wire, str, dict[str, object] | None]] = [
     (releases.PROMOTE_RELEASE, release_models.OrderRelease(version="0.2.0"), "/releases/0.2.0/promote", None),
     (releases.REINSTATE_RELEASE, release_models.OrderRelease(version="0.2.0"), "/releases/0.2.0/reinstate", None),
     (
+        releases.GET_RELEASE_CHANGES,
+        release_models.GetReleaseChanges(version="0.2.0", from_version="0.1.0"),
+        "/releases/0.2.0/changes?fromVersion=0.1.0",
+        None,
+    ),
+    (
         rollouts.START_ROLLOUT,
         rollout_models.StartRollout(version="0.2.0", stages=[rollout_models.StageSpec(size="rest", alarm=None)]),
         "/rollouts",

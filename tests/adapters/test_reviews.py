@@ -27,16 +27,16 @@ def reviews(rows: DynamoDBClient | None) -> Reviews:
 
 
 def test_a_review_is_kept_for_its_move_only(reviews: Reviews) -> None:
-    assert not reviews.has_review(REVIEW.move)
+    assert reviews.review(REVIEW.move) is None
     reviews.keep_review(REVIEW)
-    assert reviews.has_review(REVIEW.move)
-    assert not reviews.has_review("b" * 64)
+    assert reviews.review(REVIEW.move) == REVIEW
+    assert reviews.review("b" * 64) is None
 
 
 def test_a_review_may_be_kept_again(reviews: Reviews) -> None:
     for _ in range(2):
         reviews.keep_review(REVIEW)
-    assert reviews.has_review(REVIEW.move)
+    assert reviews.review(REVIEW.move) == REVIEW
 
 
 def test_the_first_review_of_a_move_is_never_overwritten(dynamodb: DynamoDBClient) -> None:
@@ -55,6 +55,6 @@ def test_the_first_review_of_a_move_is_never_overwritten(dynamodb: DynamoDBClien
 def test_a_review_is_read_once_per_process(dynamodb: DynamoDBClient) -> None:
     reviews = ReviewTable(dynamodb, TABLE)
     reviews.keep_review(REVIEW)
-    assert reviews.has_review(REVIEW.move)
+    assert reviews.review(REVIEW.move) == REVIEW
     dynamodb.delete_item(TableName=TABLE, Key=review_key(REVIEW.move))
-    assert reviews.has_review(REVIEW.move)
+    assert reviews.review(REVIEW.move) == REVIEW

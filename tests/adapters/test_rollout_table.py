@@ -571,13 +571,14 @@ class TestReviews:
             ("c", Result.UNCHANGED, ()),
             ("d", Result.SKIPPED, ()),
         ):
-            outcome = an_outcome(name, result, changes=changes)
+            outcome = an_outcome(name, result, changes=changes, from_version=VERSION)
             count = settlement(stage_in(ledger), outcome, in_flight=False, dry_run=True)
             assert ledger.record(count, outcome, before=None)
             assert not ledger.record(count, outcome, before=None)
         counted = present(ledger.reviews(ONE))
         assert counted.results == {Result.SUCCEEDED: 2, Result.UNCHANGED: 1, Result.SKIPPED: 1}
         assert counted.changes == {"changes Q (T)": 2, "changes A (T)": 1}
+        assert counted.moves == {(VERSION, NEXT_VERSION): 2}, "only tenants that would change are counted"
         assert reviews_of(rollout_in(ledger), ledger.stages(ONE), ledger) == Reviews.of(ledger.outcomes(ONE)) == counted
 
     def test_tenants_that_were_reviewed_without_being_counted_are_read(self, ledger: RolloutLedger) -> None:

@@ -16,7 +16,7 @@ from botocore.stub import ANY, Stubber
 from orchestrator.adapters.cloudformation import CloudFormationStacks
 from orchestrator.common.errors import Conflict, Throttled
 from orchestrator.releases.published import canonical, stack_parameters
-from orchestrator.tenants.ports import Change, ChangeSet, ChangeSetState, Stack
+from orchestrator.tenants.ports import Change, ChangeSet, ChangeSetState, Effect, Stack
 from orchestrator.tenants.records import Queue
 from stacks.releases.committed import digest, release_file
 from tests.adapters.conftest import client
@@ -461,22 +461,29 @@ def test_a_template_that_cannot_be_read_is_an_error(
 
 
 @pytest.mark.parametrize(
-    ("action", "replacement", "removes"),
+    ("action", "replacement", "effect", "removes"),
     [
-        ("Add", None, False),
-        ("Modify", "False", False),
-        ("Modify", "True", True),
-        ("Modify", "Conditional", True),
-        ("Remove", None, True),
+        ("Add", None, Effect.ADD, False),
+        ("Modify", "False", Effect.CHANGE, False),
+        ("Modify", "True", Effect.REPLACE, True),
+        ("Modify", "Conditional", Effect.MAY_REPLACE, True),
+        ("Dynamic", None, Effect.MAY_REPLACE, True),
+        ("Remove", None, Effect.REMOVE, True),
     ],
 )
 def test_a_change_that_may_replace_a_resource_removes_it(
-    stacks: CloudFormationStacks, cloudformation: Stubber, action: str, replacement: str | None, removes: bool
+    stacks: CloudFormationStacks,
+    cloudformation: Stubber,
+    action: str,
+    replacement: str | None,
+    effect: Effect,
+    removes: bool,
 ) -> None:
     change = a_change(action=action, **({"Replacement": replacement} if replacement else {}))
     cloudformation.add_response("describe_change_set", drawn_up(change))
     response = present(stacks.find_change_set(STACK_ID, CHANGES))
-    assert response.changes == [Change("Queue", "AWS::SQS::Queue", QUEUE.url, removes)]
+    assert response.changes == [Change("Queue", "AWS::SQS::Queue", QUEUE.url, effect)]
+    assert effect.removes is removes
 
 
 def test_an_added_resource_has_no_physical_id_yet(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:

@@ -206,8 +206,8 @@ class InMemoryReviews:
     def __init__(self) -> None:
         self.kept: dict[str, Review] = {}
 
-    def has_review(self, move: str) -> bool:
-        return move in self.kept
+    def review(self, move: str) -> Review | None:
+        return self.kept.get(move)
 
     def keep_review(self, review: Review) -> None:
         self.kept.setdefault(review.move, review)

@@ -8,7 +8,7 @@ from functools import partial
 
 from orchestrator.tenants.get_queue import Provisioning
 from orchestrator.tenants.lifecycle import Accepted, OrderResult
-from orchestrator.tenants.ports import Change, Stack
+from orchestrator.tenants.ports import Change, Effect, Stack
 from orchestrator.tenants.records import Messages, Operation, Request, RootCause, Status
 from tests.fakes import ACME, NEXT_VERSION, OTHER_QUEUE, VERSION, FakeQueues, an_audit, some_metadata
 from tests.fakes.stacks import QUEUE_TYPE
@@ -105,7 +105,7 @@ def legacy() -> World:
     metadata = replace(some_metadata(version=LEGACY_VERSION, queue=queue), stack_id=None, outbound_queue=outbound)
     world.table.plant_metadata(metadata)
     world.table.plant_audit(an_audit(Status.SUCCESS, version=None), numbered=False)
-    return would_change(world, Change("OutboundQueue", QUEUE_TYPE, outbound.url, removes=True))
+    return would_change(world, Change("OutboundQueue", QUEUE_TYPE, outbound.url, Effect.REPLACE))
 
 
 # Faults
@@ -159,7 +159,7 @@ def delete_before_messages_come(world: World) -> str | None:
 
 
 DRAIN = Request(by=OPERATOR.by, drain_seconds=60)
-INBOUND_REPLACED = Change("InboundQueue", QUEUE_TYPE, a_queue(1).url, removes=True)
+INBOUND_REPLACED = Change("InboundQueue", QUEUE_TYPE, a_queue(1).url, Effect.REPLACE)
 
 # Ends
 

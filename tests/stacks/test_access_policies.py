@@ -49,9 +49,10 @@ def allows(control_plane: Json, the_only: Callable[[str], str]) -> Callable[[str
 
     def answer(output: str, route: str) -> bool:
         an_id = "20261116-083000-1a2b"
-        method, path = route.format(tenantId="acme", rolloutId=an_id, reconciliationId=an_id, adoptionId=an_id).split(
-            " "
+        ids = {"tenantId": "acme", "version": "0.2.0"} | dict.fromkeys(
+            ("rolloutId", "reconciliationId", "adoptionId"), an_id
         )
+        method, path = route.format(**ids).split(" ")
         requested = f"arn:<AWS::Partition>:execute-api:<AWS::Region>:<AWS::AccountId>:{api}/$default/{method}{path}"
         return any(fnmatchcase(requested, resource) for resource in _resources(control_plane, output))
 

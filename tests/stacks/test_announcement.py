@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError, NoCredentialsError, NoRegionError, ProfileNotFound
+from botocore.exceptions import (
+    ClientError,
+    EndpointConnectionError,
+    InvalidRegionError,
+    NoCredentialsError,
+    NoRegionError,
+    ProfileNotFound,
+)
 from botocore.session import Session
 from botocore.stub import Stubber
 
 from orchestrator.adapters.dynamodb import rows
 from orchestrator.adapters.dynamodb.keys import release_key, release_state_key
-from stacks import build, deploy
+from stacks import build, deploy, diff
 from stacks.deploying.announcement import ReleaseDiffers, StackNow, Target, announce
 from stacks.project import read_version
 from tests.fakes import a_release
@@ -45,6 +54,14 @@ def test_a_version_that_was_withdrawn_is_deployed_and_stays_withdrawn() -> None:
     text = announce(withdrawn, "0.2.0", CHECKOUT)
     assert "  Release 0.2.0 was withdrawn by ada. It stays withdrawn, so new tenants do not get it." in text
     assert "withdrawn" not in announce(withdrawn, "0.1.0", {"0.1.0": "one"})
+
+
+def test_a_comparison_names_the_same_as_what_a_deployment_would_do() -> None:
+    first, *others = announce(TARGET, "0.2.0", CHECKOUT, only_compares=True).splitlines()
+    assert first == (
+        f"Deploying version 0.2.0 to account 123456789012, region eu-west-1, as {ADA}, would have these effects:"
+    )
+    assert others == announce(TARGET, "0.2.0", CHECKOUT).splitlines()[1:]
 
 
 @pytest.mark.parametrize(
@@ -157,19 +174,40 @@ def test_the_releases_of_the_checkout_are_compared(session: FakeSession, monkeyp
 EXPIRED = ClientError({"Error": {"Code": "ExpiredToken", "Message": "Log in."}}, "GetCallerIdentity")
 
 
+UNREACHABLE = EndpointConnectionError(endpoint_url="https://sts.eu-wst-1.amazonaws.com/")
+MALFORMED = InvalidRegionError(region_name="eu west 1")
+CREDENTIALS = "Check the AWS credentials and the region: AWS_PROFILE"
+
+
+@pytest.mark.parametrize("run", [deploy.main, diff.main], ids=["deploy", "diff"])
 @pytest.mark.parametrize(
-    "error", [NoCredentialsError(), NoRegionError(), ProfileNotFound(profile="prod"), EXPIRED], ids=repr
+    ("error", "region", "advice"),
+    [
+        (NoCredentialsError(), "eu-west-1", f"Unable to locate credentials. {CREDENTIALS}"),
+        (ProfileNotFound(profile="prod"), "eu-west-1", f"(prod) could not be found. {CREDENTIALS}"),
+        (EXPIRED, "eu-west-1", f"Log in. {CREDENTIALS}"),
+        (NoRegionError(), "", "You must specify a region. Name the region, for example: AWS_REGION=eu-west-1"),
+        (UNREACHABLE, "eu-wst-1", "which is not a region that the SDK knows. Did you mean eu-west-1?"),
+        (UNREACHABLE, "eu-west-1", CREDENTIALS),
+        (MALFORMED, "eu west 1", "a supported format. The region is eu west 1, which is not a region that the SDK"),
+    ],
+    ids=["credentials", "profile", "expired", "no region", "misspelt region", "no network", "malformed region"],
 )
-def test_without_an_account_nothing_is_built(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    def no_account(_profile: str | None) -> object:
-        raise error
+def test_without_an_account_nothing_is_built(
+    monkeypatch: pytest.MonkeyPatch, run: Callable[[], None], error: Exception, region: str, advice: str
+) -> None:
+    class NoAccount:
+        region_name = region
+
+        def client(self, _name: str) -> object:
+            raise error
 
     def never(*_: object, **__: object) -> None:
         raise AssertionError("Something was built or deployed.")
 
     monkeypatch.setattr(sys, "argv", ["deploy"])
-    monkeypatch.setattr(deploy, "_session", no_account)
+    monkeypatch.setattr(deploy, "_session", lambda _profile: NoAccount())
     monkeypatch.setattr(build, "main", never)
     monkeypatch.setattr(subprocess, "run", never)
-    with pytest.raises(SystemExit, match=r"Nothing was built or deployed: .*AWS_PROFILE"):
-        deploy.main()
+    with pytest.raises(SystemExit, match=f"^Nothing was built or deployed: .*{re.escape(advice)}"):
+        run()

@@ -16,7 +16,7 @@ from botocore.stub import Stubber
 
 from orchestrator.tenants.fleet import LISTED_STATES
 from orchestrator.tenants.names import Names
-from stacks import build, deploy
+from stacks import build, deploy, diff
 from stacks.deploy import (
     CHOICES,
     ask_for_concurrency,
@@ -228,7 +228,7 @@ BUILT = "Built."
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch) -> None:
     """`make deploy` without an account and without a build."""
-    monkeypatch.setattr(deploy, "describe", lambda _profile, _stacks: ANNOUNCED)
+    monkeypatch.setattr(deploy, "describe", lambda _profile, _stacks, **_how: ANNOUNCED)
     monkeypatch.setattr(build, "main", lambda: sys.stdout.write(f"{BUILT}\n"))
 
 
@@ -317,6 +317,55 @@ def test_without_events_only_the_control_plane_is_deployed(monkeypatch: pytest.M
         deploy.main()
     assert asked == ["berth:getQueueConcurrency", "berth:maxTenants"]
     assert commands == [["cdk", "deploy", "Berth", "-c", "berth:events=false"]]
+
+
+@pytest.mark.parametrize(
+    ("given", "passed"),
+    [
+        (["-c", "berth:events=false"], ["--method", "change-set", "-c", "berth:events=false"]),
+        (["-c", "berth:events=false", "--method=template"], ["-c", "berth:events=false", "--method=template"]),
+        (["-c", "berth:events=false", "-m", "auto"], ["-c", "berth:events=false", "-m", "auto"]),
+    ],
+    ids=["by a change set", "another method", "its short name"],
+)
+@pytest.mark.usefixtures("command")
+def test_a_comparison_has_the_settings_of_a_deployment(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], given: list[str], passed: list[str]
+) -> None:
+    commands = []
+
+    def run(command: list[str], **_: object) -> object:
+        commands.append(command)
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(sys, "argv", ["diff", *given])
+    monkeypatch.setattr(deploy, "chosen", lambda setting, _profile, _names: Choice(7, f"{setting}."))
+    monkeypatch.setattr(subprocess, "run", run)
+    with pytest.raises(SystemExit) as ended:
+        diff.main()
+    assert ended.value.code == 0
+    chosen_here = ["--context", "berth:getQueueConcurrency=7", "--context", "berth:maxTenants=7"]
+    assert commands == [["cdk", "diff", "Berth", *chosen_here, *passed]]
+    assert capsys.readouterr().out.endswith(
+        "Nothing was deployed. `make deploy` with the same CDK_ARGS deploys this.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("berth:maxTenant=5", r"There is no setting berth:maxTenant\. Did you mean berth:maxTenants\?"),
+        ("name=Berth-dev", r"There is no setting name\. Did you mean berth:name\?"),
+        ("berth:maxTenants", r"The setting berth:maxTenants has no value\. Give it one: -c berth:maxTenants=VALUE"),
+    ],
+    ids=["misspelt", "without the prefix", "without a value"],
+)
+def test_a_mistaken_setting_is_refused_before_the_account_is_read(
+    monkeypatch: pytest.MonkeyPatch, given: str, message: str
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["deploy", "-c", given])
+    with pytest.raises(SystemExit, match=message):
+        deploy.main()
 
 
 def test_an_invalid_name_is_refused_before_the_account_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

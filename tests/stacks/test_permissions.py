@@ -184,6 +184,8 @@ FUNCTIONS: dict[str, Grants] = {
         HISTORY_TABLE_ROWS: {"dynamodb:Query", "dynamodb:PutItem"},
         RELEASE_STATE_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
         ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query"},
+        "the table, rows REVIEW": {"dynamodb:GetItem"},
+        "published templates": {"s3:GetObject"},
         f"the index, rows {' and '.join(LISTED_IN_ROLLOUTS)}": {"dynamodb:Query"},
         "*": SEES_ALARMS["*"]
         | {"cloudformation:DescribeAccountLimits", "lambda:GetAccountSettings", "cloudwatch:GetMetricStatistics"},

@@ -632,7 +632,7 @@ def test_the_spec_in_an_answer_equals_the_request(body: dict[str, Any]) -> None:
 class Asked:
     operation_id: str
     named: str | None = None
-    """The tenant, the rollout or the reconciliation."""
+    """The tenant, the release, the rollout or the reconciliation."""
     query: Mapping[str, object] = field(default_factory=dict)
     body: Mapping[str, object] | None = None
 
@@ -692,6 +692,9 @@ def of_every_tenant() -> Iterator[Asked]:
         for operation_id in ("promoteRelease", "withdrawRelease", "reinstateRelease"):
             yield Asked(operation_id, release)
             yield Asked(operation_id, release, body={"reason": "queues lose messages"})
+    for version in (VERSION, NEXT_VERSION, "9.9.9", "made up"):
+        yield Asked("getReleaseChanges", version, query={"fromVersion": VERSION})
+    yield Asked("getReleaseChanges", VERSION)
 
 
 NEEDED: Mapping[str, Mapping[str, object]] = {
@@ -910,6 +913,7 @@ def test_every_answer_is_documented_and_every_documented_answer_is_given(
     gateway.use(throttled)
     for name, operation in OPERATIONS.items():
         note(Asked(name, _named_in(operation.path, "acme"), body=NEEDED.get(name)))
+    note(Asked("getReleaseChanges", VERSION, query={"fromVersion": VERSION}))
     gateway.use(unproven)
     for name, operation in OPERATIONS.items():
         note(Asked(name, _named_in(operation.path, "ready"), body=NEEDED.get(name)))

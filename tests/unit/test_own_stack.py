@@ -14,7 +14,7 @@ from orchestrator.tenants.deadlines import DEADLINE
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.outcomes import Done, GaveUp, NotReady, Started
 from orchestrator.tenants.own_stack import own_stack
-from orchestrator.tenants.ports import Change, Stack
+from orchestrator.tenants.ports import Change, Effect, Stack
 from orchestrator.tenants.records import Metadata, Operation, Queue, RootCause, Run
 from tests.fakes import (
     ACME,
@@ -272,7 +272,7 @@ def test_an_update_does_not_remove_the_queue_in_service_whatever_its_logical_id(
     """Such a template need not name it in its outputs, either; and it may be empty at this moment."""
     world = Stepping(a_run(operation=Operation.UPDATE, version=NEXT_VERSION))
     adopted(world)
-    world.stacks.would_change = (Change("Incoming", QUEUE_TYPE, QUEUE.url, removes=True),)
+    world.stacks.would_change = (Change("Incoming", QUEUE_TYPE, QUEUE.url, Effect.REPLACE),)
     world.review()
     outcome = world.start()
     assert isinstance(outcome, GaveUp)

@@ -12,7 +12,7 @@ import pytest
 
 from orchestrator.releases.published import fingerprint, queues_vary_by_tenant
 from orchestrator.tenants.outcomes import Again, Done, GaveUp, Reviewing, Started, Unchanged
-from orchestrator.tenants.ports import Change
+from orchestrator.tenants.ports import Change, Effect
 from orchestrator.tenants.records import Messages, Operation, Request
 from tests.fakes import (
     ACME,
@@ -33,7 +33,7 @@ from tests.fakes.stacks import QUEUE_TYPE
 RUN = a_run(operation=Operation.UPDATE, version=NEXT_VERSION)
 DAY_BEFORE = NOON - timedelta(days=1)
 DEPLOYED = fingerprint(a_release(), parameters_of(ACME))
-OUTBOUND = Change("OutboundQueue", QUEUE_TYPE, OTHER_QUEUE.url, removes=True)
+OUTBOUND = Change("OutboundQueue", QUEUE_TYPE, OTHER_QUEUE.url, Effect.REPLACE)
 MUTATING = {"create", "delete", "update", "create_change_set", "execute_change_set", "roll_back", "continue_rollback"}
 
 

@@ -26,7 +26,7 @@ from orchestrator.tenants.outcomes import (
     Unchanged,
     Working,
 )
-from orchestrator.tenants.ports import Change, ChangeSetState, ResourceEvent, Stack
+from orchestrator.tenants.ports import Change, ChangeSetState, Effect, ResourceEvent, Stack
 from orchestrator.tenants.records import Messages, Operation, Request, RootCause
 from orchestrator.tenants.stack_status import StackCondition
 from tests.fakes import (
@@ -188,7 +188,7 @@ def test_starting_again_after_the_response_unchanged_was_lost_has_the_same_outco
 
 def test_a_stack_at_the_target_version_that_differs_all_the_same_is_changed(world: Updating) -> None:
     stack_id = world.plant(version=NEXT_VERSION)
-    world.stacks.would_change = (Change("Metadata", "AWS::CloudFormation::CustomResource", "acme", removes=False),)
+    world.stacks.would_change = (Change("Metadata", "AWS::CloudFormation::CustomResource", "acme", Effect.CHANGE),)
     world.review()
     assert world.start() == Started(stack_id)
     assert world.touched
@@ -202,7 +202,7 @@ def there() -> Updating:
     """A tenant that is where it is to be updated to, and whose stack would be made otherwise now."""
     world = Updating()
     world.table.plant_metadata(some_metadata(version=NEXT_VERSION))
-    world.stacks.would_change = (Change("InboundQueue", QUEUE_TYPE, QUEUE.url, removes=False),)
+    world.stacks.would_change = (Change("InboundQueue", QUEUE_TYPE, QUEUE.url, Effect.CHANGE),)
     take(world.table, world.run)
     return world
 
@@ -245,13 +245,13 @@ def test_what_somebody_else_did_to_the_stack_is_not_taken_for_an_update_to_where
 
 # What would be lost
 
-INBOUND_BY_PHYSICAL_ID = Change("InboundQueue1A2B3C", QUEUE_TYPE, QUEUE.url, removes=True)
-INBOUND_BY_LOGICAL_ID = Change("InboundQueue", QUEUE_TYPE, "", removes=True)
-OUTBOUND = Change("OutboundQueue", QUEUE_TYPE, OTHER_QUEUE.url, removes=True)
-DEAD_LETTERS = Change("DeadLetterQueue", QUEUE_TYPE, OTHER_QUEUE.url, removes=True)
-HARMLESS = Change("InboundQueuePolicy", "AWS::SQS::QueueInlinePolicy", QUEUE.url, removes=True)
+INBOUND_BY_PHYSICAL_ID = Change("InboundQueue1A2B3C", QUEUE_TYPE, QUEUE.url, Effect.REPLACE)
+INBOUND_BY_LOGICAL_ID = Change("InboundQueue", QUEUE_TYPE, "", Effect.REPLACE)
+OUTBOUND = Change("OutboundQueue", QUEUE_TYPE, OTHER_QUEUE.url, Effect.REPLACE)
+DEAD_LETTERS = Change("DeadLetterQueue", QUEUE_TYPE, OTHER_QUEUE.url, Effect.REPLACE)
+HARMLESS = Change("InboundQueuePolicy", "AWS::SQS::QueueInlinePolicy", QUEUE.url, Effect.REPLACE)
 """Not a queue, although it bears a queue's id."""
-MODIFIED = Change("InboundQueue", QUEUE_TYPE, QUEUE.url, removes=False)
+MODIFIED = Change("InboundQueue", QUEUE_TYPE, QUEUE.url, Effect.CHANGE)
 
 
 @pytest.mark.parametrize("before_it", [(), (HARMLESS, MODIFIED, OUTBOUND)])

@@ -10,11 +10,11 @@ from orchestrator.adapters.aws import error_code, throttling
 from orchestrator.adapters.dynamodb import keys
 from orchestrator.adapters.dynamodb.reads import Reads
 from orchestrator.adapters.dynamodb.values import s, time
+from orchestrator.common.times import parse_timestamp
+from orchestrator.tenants.reviews import Review
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
-
-    from orchestrator.tenants.reviews import Review
 
 
 class ReviewTable:
@@ -24,12 +24,18 @@ class ReviewTable:
         self._client = client
         self._table = table
         self._reads = Reads(client, table)
-        self._seen: set[str] = set()
+        self._seen: dict[str, Review] = {}
 
-    def has_review(self, move: str) -> bool:
-        if move not in self._seen and self._reads.get(keys.review_key(move)):
-            self._seen.add(move)
-        return move in self._seen
+    def review(self, move: str) -> Review | None:
+        if move not in self._seen and (row := self._reads.get(keys.review_key(move))):
+            self._seen[move] = Review(
+                move,
+                row["FromVersion"]["S"],
+                row["Version"]["S"],
+                row["ChangeSet"]["S"],
+                parse_timestamp(row["ReviewedAt"]["S"]),
+            )
+        return self._seen.get(move)
 
     def keep_review(self, review: Review) -> None:
         row = {

@@ -13,7 +13,7 @@ from orchestrator.adapters.dynamodb.tenant_values import root_cause_from, root_c
 from orchestrator.adapters.dynamodb.values import Item, expiry, moment, n, number, s, text, time
 from orchestrator.adapters.dynamodb.writes import listing
 from orchestrator.common.times import parse_timestamp
-from orchestrator.rollouts.counting import Count, Reviews
+from orchestrator.rollouts.counting import Count, Reviews, move_of
 from orchestrator.rollouts.documents import spec_document, spec_from, stage_document
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.ports import Registry
@@ -39,7 +39,7 @@ KEPT_FOR = timedelta(days=400)
 """The time for which the outcomes of tenants are kept: as long as changes of the event plane. A rollout can be undone,
 and its failed tenants retried, while they are there. The rollout, its stages and its orders are kept for ever."""
 
-_RESULT, _CHANGE = "Result#", "Change#"
+_RESULT, _CHANGE, _MOVE = "Result#", "Change#", "Move#"
 
 
 def plan_row(rollout: Rollout) -> Item:
@@ -221,7 +221,11 @@ def counted(count: Count) -> Item:
 
 def reviewed(outcome: TenantOutcome) -> Item:
     """The update of the row of a dry run's findings that adds the outcome. Every count is an attribute of its own."""
-    found = [f"{_RESULT}{outcome.result}", *(f"{_CHANGE}{change}" for change in dict.fromkeys(outcome.changes))]
+    found = [
+        f"{_RESULT}{outcome.result}",
+        *(f"{_CHANGE}{change}" for change in dict.fromkeys(outcome.changes)),
+        *(f"{_MOVE}{origin}#{target}" for origin, target in move_of(outcome)),
+    ]
     return {
         "UpdateExpression": "SET #ttl = :ttl ADD " + ", ".join(f"#n{number} :one" for number in range(len(found))),
         "ExpressionAttributeNames": {f"#n{number}": name for number, name in enumerate(found)} | {"#ttl": keys.EXPIRY},
@@ -234,7 +238,13 @@ def reviews_from(item: Mapping[str, Any]) -> Reviews:
     return Reviews(
         {Result(name.removeprefix(_RESULT)): count for name, count in counts.items() if name.startswith(_RESULT)},
         {name.removeprefix(_CHANGE): count for name, count in counts.items() if name.startswith(_CHANGE)},
+        {_move(name): count for name, count in counts.items() if name.startswith(_MOVE)},
     )
+
+
+def _move(name: str) -> tuple[str, str]:
+    origin, _, target = name.removeprefix(_MOVE).partition("#")
+    return origin, target
 
 
 def slower(pace: Pace) -> Item:

@@ -117,7 +117,7 @@ READS = frozenset(
     {
         *("metadata", "audits", "history", "lock", "tenants_in", "versions_in_use", "unfinished_operations"),
         "tenants_in_brief",
-        *("count_tenants", "has_review", "published"),
+        *("count_tenants", "review", "published"),
         *(
             "release",
             "releases",

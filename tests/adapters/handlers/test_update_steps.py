@@ -7,7 +7,7 @@ import json
 import pytest
 
 from orchestrator.common.errors import LostOwnership, StackNotOurs
-from orchestrator.tenants.ports import Change
+from orchestrator.tenants.ports import Change, Effect
 from orchestrator.tenants.records import Operation, Request, TenantState
 from tests.adapters.conftest import client
 from tests.adapters.handlers.functions import (
@@ -27,7 +27,7 @@ from tests.adapters.handlers.functions import (
 from tests.fakes import ACME, NAMES, NEXT_VERSION, QUEUE, QUEUE_TABOO, VERSION, FakeStacks, a_run, take
 from tests.present import present
 
-TAKEN_AWAY = Change("InboundQueue", "AWS::SQS::Queue", QUEUE.url, removes=True)
+TAKEN_AWAY = Change("InboundQueue", "AWS::SQS::Queue", QUEUE.url, Effect.REPLACE)
 
 
 def test_a_change_set_is_created_reviewed_and_executed(functions: Functions, stack: str) -> None:

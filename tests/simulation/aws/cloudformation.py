@@ -11,7 +11,7 @@ from orchestrator.common.stack_arns import name_of
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.releases.records import Release
 from orchestrator.tenants.names import Names
-from orchestrator.tenants.ports import Change, Stack
+from orchestrator.tenants.ports import Change, Effect, Stack
 from orchestrator.tenants.records import Queue
 from tests.fakes import FakeStacks
 from tests.fakes.stacks import QUEUE_TYPE, FakeStack, version_of
@@ -69,7 +69,7 @@ class TenantStacks(FakeStacks):
     def create_change_set(self, tenant: TenantId, stack_id: str, *, release: Release, name: str) -> str | None:
         removed = {"OutboundQueue": self.outbound.get(stack_id), "AddedQueue": self.added.get(stack_id)}
         self.would_change = tuple(
-            Change(name, QUEUE_TYPE, queue.url, removes=True) for name, queue in removed.items() if queue
+            Change(name, QUEUE_TYPE, queue.url, Effect.REPLACE) for name, queue in removed.items() if queue
         )
         return super().create_change_set(tenant, stack_id, release=release, name=name)
 

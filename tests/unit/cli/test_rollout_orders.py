@@ -393,8 +393,8 @@ class TestOrders:
         underway.typed = typed
         result = underway.berth("rollout", "approve", "--json", exits=ExitCode.REFUSED)
         assert result.stderr == (
-            f"Error: Rollout {name}: no stage awaits approval. The rollout is RUNNING, in stage 2 "
-            f"(BAKING until 13:00:00 UTC). See: berth rollout status {name}\n"
+            f"Error: Rollout {name}: no stage awaits approval. The rollout is BAKING until 13:00 UTC. See: "
+            f"berth rollout status {name}\n"
         )
         assert json.loads(result.stdout)["exitCode"] == ExitCode.REFUSED
 
@@ -470,7 +470,7 @@ class TestPromote:
         name = self.bakes(underway, seconds)
         result = underway.berth("rollout", "promote", "--stage", "2", "--reason", "All is well.", exits=ExitCode.OK)
         assert result.stdout == (
-            f"Rollout {name}: the wait of stage 2 is over. The rollout continues within {within}.\n"
+            f"Rollout {name}: the bake of stage 2 is over. The rollout continues within {within}.\n"
         )
         assert "PROMOTE stage 2 ada      All is well." in underway.berth("rollout", "status").stdout
 
@@ -483,8 +483,8 @@ class TestPromote:
         underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
         underway.typed = "yes\n"
         result = underway.berth("rollout", "promote", exits=ExitCode.OK)
-        assert "This ends the wait of stage 3 of rollout" in result.stderr
-        assert result.stdout.endswith("the wait of stage 3 is over. It starts now.\n")
+        assert "This ends the wait for approval of stage 3 of rollout" in result.stderr
+        assert result.stdout.endswith("the wait for approval of stage 3 is over. It starts now.\n")
 
     def test_without_a_terminal_the_stage_must_be_named(self, underway: Scene) -> None:
         name = self.bakes(underway)

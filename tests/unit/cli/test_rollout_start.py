@@ -44,8 +44,8 @@ class TestStart:
             "started:    2026-11-16 12:02:10 UTC, by ada",
             "",
             "Stages",
-            "     1: 1 tenant, at most 50 at once, none may fail, then a wait of 5 min, halted by the alarm errors",
-            "     2: once approved, 2 tenants, at most 50 at once, none may fail, then a wait of 5 min, "
+            "     1: 1 tenant, at most 50 at once, none may fail, then a bake of 5 min, halted by the alarm errors",
+            "     2: once approved, 2 tenants, at most 50 at once, none may fail, then a bake of 5 min, "
             "halted by the alarm errors",
             "     3: once approved, 8 tenants, at most 50 at once, 2 may fail, halted by the alarm errors",
             "",

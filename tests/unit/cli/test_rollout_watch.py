@@ -13,12 +13,15 @@ import pytest
 from orchestrator.api import rollout_models
 from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.progress import REMIND_SECONDS
+from orchestrator.cli.release_changes import MAX_COMPARED
 from orchestrator.cli.rollout_watching import BUSY_RETRY_SECONDS
 from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.records import Result, RolloutStatus, StageStatus
 from orchestrator.tenants.records import RootCause
+from orchestrator.tenants.reviews import Move, Review, shared_parameters
 from tests.fakes import NAMES, NOON, QUEUE_TABOO
+from tests.present import present
 from tests.unit.cli.conftest import TERMINAL, Scene
 
 TENANTS = [TenantId.parse(f"t{number}") for number in range(8)]
@@ -353,24 +356,29 @@ class TestStartAndWatch:
         assert "tenants:    1, in 1 stage\n" in result.stdout
 
 
+REPLACED = "replaces InboundQueue (AWS::SQS::Queue)"
+
+
 class TestPlan:
     @pytest.fixture
     def fleet(self, scene: Scene) -> Scene:
         for tenant in TENANTS:
             scene.has(tenant)
         scene.has(TenantId.parse("new"), version="0.2.0")
+        for version, properties in (("0.1.0", {}), ("0.2.0", {"FifoQueue": True})):
+            queue = {"Type": "AWS::SQS::Queue", "Properties": properties}
+            scene.api.world.published_templates.templates[version] = json.dumps({"Resources": {"InboundQueue": queue}})
         return scene
 
-    def found(self, scene: Scene, *, lost: bool) -> Callable[[], None]:
+    def found(self, scene: Scene, *, lost: str = "") -> Callable[[], None]:
         def found() -> None:
             changes = ["changes InboundQueue (AWS::SQS::Queue)"]
-            scene.api.came_to(TENANTS[0], Result.SUCCEEDED, changes=changes)
-            scene.api.came_to(
-                TENANTS[1], Result.SUCCEEDED, changes=[*changes, "changes Alarm (AWS::CloudWatch::Alarm)"]
-            )
+            more = [*changes, "changes Alarm (AWS::CloudWatch::Alarm)"]
+            scene.api.came_to(TENANTS[0], Result.SUCCEEDED, changes=changes, from_version="0.1.0")
+            scene.api.came_to(TENANTS[1], Result.SUCCEEDED, changes=more, from_version="0.1.0")
             scene.api.came_to(TENANTS[2], Result.UNCHANGED)
             if lost:
-                removed = ["may replace or remove InboundQueue (AWS::SQS::Queue)"]
+                removed = [lost]
                 for tenant in TENANTS[3:5]:
                     cause = RootCause(NAMES.stack_of(tenant), "AWS::CloudFormation::Stack", LOST)
                     scene.api.came_to(tenant, Result.FAILED, cause=cause, changes=removed)
@@ -380,7 +388,7 @@ class TestPlan:
         return found
 
     def test_a_plan_shows_the_changes(self, fleet: Scene) -> None:
-        fleet.meanwhile = [self.found(fleet, lost=False)]
+        fleet.meanwhile = [self.found(fleet)]
         result = fleet.berth("rollout", "plan", "--sample", "3", exits=ExitCode.OK)
         assert result.stdout.splitlines() == [
             f"Dry run {fleet.api.newest.id} to 0.2.0: SUCCEEDED after 30 s. "
@@ -392,24 +400,73 @@ class TestPlan:
             "     1 is already at the release: new",
             "",
             "Stages",
-            "     1: 1 tenant, at most 50 at once, none may fail, then a wait of 5 min",
-            "     2: 1 tenant, at most 50 at once, none may fail, then a wait of 5 min",
+            "     1: 1 tenant, at most 50 at once, none may fail, then a bake of 5 min",
+            "     2: 1 tenant, at most 50 at once, none may fail, then a bake of 5 min",
             "     3: 6 tenants, at most 50 at once, none may fail",
             "",
-            "Changes, and the number of tenants with each",
+            "Changes by the change sets, and the number of tenants with each",
             "     2 changes InboundQueue (AWS::SQS::Queue)",
             "     1 changes Alarm (AWS::CloudWatch::Alarm)",
+            "",
+            "From 0.1.0 to 0.2.0, by the releases' templates (2 tenants)",
+            "  InboundQueue (AWS::SQS::Queue)",
+            "    Properties.FifoQueue: none -> true",
         ]
+        assert "replace" not in result.stdout, "no change set has said so"
         assert result.stderr.endswith("berth rollout start --to 0.2.0 --concurrency 50\n")
 
     def test_a_plan_of_one_tenant(self, fleet: Scene) -> None:
-        fleet.meanwhile = [self.found(fleet, lost=False)]
+        fleet.meanwhile = [self.found(fleet)]
         result = fleet.berth("rollout", "plan", "--tenant", "t1", exits=ExitCode.OK)
         assert "It checked the tenant and changed nothing." in result.stdout
 
-    def test_a_plan_shows_the_failures(self, fleet: Scene) -> None:
+    def test_a_plan_says_whether_the_move_was_reviewed(self, fleet: Scene) -> None:
+        origin, target = (present(fleet.api.world.releases.release(version)) for version in ("0.1.0", "0.2.0"))
+        tenant = TENANTS[0]
+        move = Move(
+            origin,
+            shared_parameters(fleet.api.world.parameters(tenant, origin)),
+            target,
+            shared_parameters(fleet.api.world.parameters(tenant, target)),
+        )
+        fleet.api.world.reviews.keep_review(Review(move.key, "0.1.0", "0.2.0", "a change set", NOON))
+        fleet.meanwhile = [self.found(fleet)]
+        shown = fleet.berth("rollout", "plan", "--sample", "3", exits=ExitCode.OK).stdout
+        assert shown.endswith(
+            "  A change set of this move has replaced and removed no queue (2026-11-16 12:00:00 UTC).\n"
+        )
+
+    def test_a_plan_without_the_templates(self, fleet: Scene) -> None:
+        fleet.api.world.published_templates.templates["0.1.0"] = None
+        fleet.meanwhile = [self.found(fleet)]
+        shown = fleet.berth("rollout", "plan", exits=ExitCode.OK).stdout
+        assert "They cannot be compared, because one of them is not as it was published, or too long.\n" in shown
+
+    def test_a_plan_whose_tenants_are_at_versions_that_were_never_published(self, fleet: Scene) -> None:
+        def found() -> None:
+            for number, tenant in enumerate(TENANTS[:5]):
+                changes = ["changes InboundQueue (AWS::SQS::Queue)"]
+                fleet.api.came_to(tenant, Result.SUCCEEDED, changes=changes, from_version=f"0.0.{number}")
+            fleet.api.is_now(status=RolloutStatus.SUCCEEDED, ended_at=fleet.api.clock.now())
+
+        fleet.meanwhile = [found]
+        result = fleet.berth("rollout", "plan", exits=ExitCode.OK)
+        assert result.stdout.count("was never published.") == MAX_COMPARED
+        assert "There are 2 more moves. To compare others: berth release diff FROM TO\n" in result.stderr
+
+    @pytest.mark.parametrize(
+        "lost",
+        [
+            REPLACED,
+            "may replace InboundQueue (AWS::SQS::Queue)",
+            "removes InboundQueue (AWS::SQS::Queue)",
+            "may replace or remove InboundQueue (AWS::SQS::Queue)",
+        ],
+        ids=["replaced", "perhaps", "removed", "before 0.9.0"],
+    )
+    def test_a_plan_shows_the_failures(self, fleet: Scene, lost: str) -> None:
         fleet.environment |= TERMINAL
-        fleet.meanwhile = [self.found(fleet, lost=True)]
+        fleet.meanwhile = [self.found(fleet, lost=lost)]
         result = fleet.berth("rollout", "plan", "--all", exits=ExitCode.FAILED)
         shown = plain(result.stdout)
         assert "It checked all 8 tenants" in shown
@@ -417,20 +474,20 @@ class TestPlan:
         assert f"     2 berth-tenant-… (AWS::CloudFormation::Stack): {LOST}\n       t3, t4\n" in shown
         red = [plain(line).strip() for line in result.stdout.splitlines() if "31m" in line]
         assert "2 would fail" in red
-        assert "2 may replace or remove InboundQueue (AWS::SQS::Queue)" in red
+        assert f"2 {lost}" in red
         assert not any("changes" in line for line in red)
 
     def test_of_many_failures_a_plan_says_how_many_have_these_causes(
         self, fleet: Scene, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(rollout_models, "MAX_FAILURES", 1)
-        fleet.meanwhile = [self.found(fleet, lost=True)]
+        fleet.meanwhile = [self.found(fleet, lost=REPLACED)]
         result = fleet.berth("rollout", "plan", "--all", exits=ExitCode.FAILED)
         assert "     2 would fail\n" in result.stdout
         assert "Would fail (causes of 1 of 2 tenants)\n     1 berth-tenant-…" in result.stdout
 
     def test_as_json(self, fleet: Scene) -> None:
-        fleet.meanwhile = [self.found(fleet, lost=True)]
+        fleet.meanwhile = [self.found(fleet, lost=REPLACED)]
         result = fleet.berth("rollout", "plan", "--json", exits=ExitCode.FAILED)
         assert json.loads(result.stdout)["changes"]["tenants"] == {"FAILED": 2, "SUCCEEDED": 2, "UNCHANGED": 1}
 
@@ -446,7 +503,7 @@ class TestPlan:
         assert scene.pauses == []
 
     def test_the_result_of_a_plan_is_shown_again(self, fleet: Scene) -> None:
-        fleet.meanwhile = [self.found(fleet, lost=True)]
+        fleet.meanwhile = [self.found(fleet, lost=REPLACED)]
         shown = fleet.berth("rollout", "plan").stdout
         again = fleet.berth("rollout", "status")
         assert (again.exit_code, again.stdout) == (ExitCode.OK, shown)

@@ -1,4 +1,4 @@
-"""`make up` ends with the commands to try next, and `make status` says where the APIs are."""
+"""`make up` ends with the commands to try next, `make status` names the APIs, `make diff` the control plane."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from orchestrator.local import __main__ as local
+from orchestrator.local.errors import LocalError
 
 EMULATOR = SimpleNamespace(
     endpoint="http://127.0.0.1:4566",
@@ -51,3 +52,22 @@ def test_the_status_names_the_address_of_each_api(monkeypatch: pytest.MonkeyPatc
         "BERTH_API_URL is http://abc.execute-api.localhost:4566",
         "BERTH_EVENTS_API_URL is http://def.execute-api.localhost:4566",
     ]
+
+
+def test_a_comparison_names_the_control_plane_and_takes_the_settings_of_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    console: Any = Console(width=200, record=True, file=io.StringIO())
+    compared = []
+    monkeypatch.setattr(local, "Emulator", SimpleNamespace(running=lambda: EMULATOR))
+    monkeypatch.setattr(local, "compare", lambda emulator, **settings: compared.append((emulator, settings)))
+    local.diff(console, {"name": "Other", "maxTenants": "7"})
+    assert compared == [(EMULATOR, {"name": "Other", "maxTenants": "7"})]
+    assert console.export_text().splitlines() == [
+        "Comparing this checkout with Other on the emulator at http://127.0.0.1:4566:",
+        "Nothing was deployed. `make up` with the same CDK_ARGS deploys this.",
+    ]
+
+
+def test_there_is_nothing_to_compare_with_while_the_control_plane_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "Emulator", SimpleNamespace(running=lambda: None))
+    with pytest.raises(LocalError, match=r"is not running\. Start it: make up"):
+        local.diff(Console(file=io.StringIO()), {})

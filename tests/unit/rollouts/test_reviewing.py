@@ -17,7 +17,7 @@ from orchestrator.rollouts.advancing import NotSucceeded, Succeeded
 from orchestrator.rollouts.gate import Settled, ToReview, TryAgain
 from orchestrator.rollouts.records import Item, Result, TenantOutcome, Turn
 from orchestrator.tenants.deadlines import DEADLINE
-from orchestrator.tenants.ports import Change, ChangeSetState, Stack
+from orchestrator.tenants.ports import Change, ChangeSetState, Effect, Stack
 from orchestrator.tenants.records import Messages
 from tests.fakes import (
     NAMES,
@@ -34,10 +34,10 @@ from tests.unit.rollouts.world import Fleet, a_spec, tenant
 T1 = tenant("t001")
 FAULT = "States.TaskFailed: the function could not be called"
 OTHER_URL = "https://sqs.eu-west-1.amazonaws.com/0/dead-letters"
-ALARM_CHANGES = Change("Alarm", "AWS::CloudWatch::Alarm", "alarm", removes=True)
-QUEUE_CHANGES = Change("InboundQueue", "AWS::SQS::Queue", QUEUE.url, removes=False)
-QUEUE_GOES = Change("InboundQueue", "AWS::SQS::Queue", QUEUE.url, removes=True)
-DEAD_LETTERS_GO = Change("DeadLetterQueue", "AWS::SQS::Queue", OTHER_URL, removes=True)
+ALARM_CHANGES = Change("Alarm", "AWS::CloudWatch::Alarm", "alarm", Effect.MAY_REPLACE)
+QUEUE_CHANGES = Change("InboundQueue", "AWS::SQS::Queue", QUEUE.url, Effect.CHANGE)
+QUEUE_GOES = Change("InboundQueue", "AWS::SQS::Queue", QUEUE.url, Effect.REPLACE)
+DEAD_LETTERS_GO = Change("DeadLetterQueue", "AWS::SQS::Queue", OTHER_URL, Effect.REPLACE)
 
 
 NAME = f"plan-{hashlib.sha256(b'child').hexdigest()[:32]}"
@@ -92,7 +92,7 @@ def test_the_changes_are_recorded_and_nothing_is_changed() -> None:
 
     assert review.outcome().changes == (
         "changes InboundQueue (AWS::SQS::Queue)",
-        "may replace or remove Alarm (AWS::CloudWatch::Alarm)",
+        "may replace Alarm (AWS::CloudWatch::Alarm)",
     )
     assert review.change_sets == [], "the change set is deleted afterwards"
     assert "execute_change_set" not in review.stacks.calls
@@ -218,7 +218,7 @@ def test_a_replacement_that_was_allowed_is_no_loss() -> None:
     review.stacks.would_change = (QUEUE_GOES,)
 
     assert review.until_settled() == Settled(Result.SUCCEEDED)
-    assert review.outcome().changes == ("may replace or remove InboundQueue (AWS::SQS::Queue)",)
+    assert review.outcome().changes == ("replaces InboundQueue (AWS::SQS::Queue)",)
 
 
 # Without calls to CloudFormation
