@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from orchestrator.api.answers import root_cause_document
+from orchestrator.api.queueless_answers import root_cause_document
 from orchestrator.api.responses import RETRY_AFTER_SECONDS, Response, json_response, problem
 from orchestrator.api.routes import PROBLEMS
 from orchestrator.common.tenant_ids import TenantId

@@ -7,8 +7,10 @@
 
 Requests of platforms:
 
-5. :mod:`orchestrator.tenants.decisions`        getQueue's decision, as a pure function of the records
-6. :mod:`orchestrator.tenants.get_queue`        getQueue's use case: read the records, decide, start a create
+5. :mod:`orchestrator.tenants.decisions`        getQueue's decision, as a pure function of the records;
+   :mod:`orchestrator.tenants.ready`            has that for a tenant in service
+6. :mod:`orchestrator.tenants.get_queue`        getQueue's use case: return the queue of a tenant in service;
+   :mod:`orchestrator.tenants.provisioning`     has the other tenants: read the records, decide, start a create
 7. :mod:`orchestrator.tenants.credentials`      temporary credentials for one queue
 8. :mod:`orchestrator.tenants.limits`           the maximum number of tenants, and of creates per caller and minute
 

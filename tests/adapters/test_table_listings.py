@@ -8,9 +8,10 @@ from datetime import timedelta
 import pytest
 
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.tenants.decisions import Deleted, Ready, StartCreate, Wait, decide
+from orchestrator.tenants.decisions import Deleted, StartCreate, Wait, decide
 from orchestrator.tenants.fleet import list_tenants
 from orchestrator.tenants.ports import ListedTenant
+from orchestrator.tenants.ready import Ready
 from orchestrator.tenants.records import (
     Audit,
     Metadata,

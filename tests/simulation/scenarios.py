@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from orchestrator.tenants.get_queue import Provisioning
 from orchestrator.tenants.lifecycle import Accepted, OrderResult
 from orchestrator.tenants.ports import Change, Stack
+from orchestrator.tenants.provisioning import Provisioning
 from orchestrator.tenants.records import Messages, Operation, Request, RootCause, Status
 from tests.fakes import ACME, NEXT_VERSION, OTHER_QUEUE, VERSION, FakeQueues, an_audit, some_metadata
 from tests.fakes.stacks import QUEUE_TYPE

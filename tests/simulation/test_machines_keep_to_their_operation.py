@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.tenants.decisions import Ready
 from orchestrator.tenants.execution_input import machine_input
+from orchestrator.tenants.ready import Ready
 from orchestrator.tenants.records import Messages, Operation, Request
 from tests.fakes import ACME, NEXT_VERSION, an_attempt, execution_arn
 from tests.simulation.aws.executions import Execution, State

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from orchestrator.common.errors import QueueOwnedElsewhere, StackHasGone, StackNotOurs, Throttled
-from orchestrator.tenants.decisions import ready
 from orchestrator.tenants.ports import Stack
+from orchestrator.tenants.ready import ready
 from orchestrator.tenants.records import (
     UNKNOWN_CREATOR,
     ChangeKind,

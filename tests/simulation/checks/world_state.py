@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from orchestrator.tenants.decisions import Deleted, Failed, Ready
+from orchestrator.tenants.decisions import Deleted, Failed
+from orchestrator.tenants.ready import Ready
 from orchestrator.tenants.records import HistoryEntry, RootCause, Status
 from tests.fakes import ACME
 from tests.simulation.world import World
