@@ -16,7 +16,7 @@ from typing import Any, cast
 from bench.counted_table import CountedTable, ParsedTable, Reads
 from bench.measure import Result
 from orchestrator.adapters.aws import SystemClock
-from orchestrator.adapters.dynamodb import columns, keys, rollout_rows, rows
+from orchestrator.adapters.dynamodb import columns, history_rows, keys, rollout_rows
 from orchestrator.adapters.dynamodb.create_counts import DynamoTenantCounts
 from orchestrator.adapters.dynamodb.reconciliations import ReconciliationTable
 from orchestrator.adapters.dynamodb.rollouts import RolloutTable
@@ -35,9 +35,10 @@ from orchestrator.rollouts.records import Item, Rollout, Stage, TenantOutcome
 from orchestrator.rollouts.records import Result as Outcome
 from orchestrator.rollouts.selecting import select
 from orchestrator.tenants.fleet import list_tenants, tenant_detail
+from orchestrator.tenants.history import HistoryEntry
 from orchestrator.tenants.limits import KeptTenantCount
 from orchestrator.tenants.names import Names
-from orchestrator.tenants.records import HistoryEntry, Operation, Queue, Request, RootCause, Status, TenantState
+from orchestrator.tenants.records import Operation, Queue, Request, RootCause, Status, TenantState
 
 SIZES = (100, 1_000, 10_000, 100_000)
 LARGEST = 100_000
@@ -162,7 +163,7 @@ def _filled(size: int) -> CountedTable:
     table = CountedTable()
     for number in range(size):
         table.plant(_tenant_row(number))
-        table.plant(rows.history_row(_history_entry(number)))
+        table.plant(history_rows.history_row(_history_entry(number)))
         for rollout in (_MOVED, _REVIEWED):
             table.plant(rollout_rows.outcome_row(_outcome(rollout, number)))
     for rollout in (_MOVED, _REVIEWED):

@@ -15,19 +15,10 @@ from orchestrator.releases.records import Release
 from orchestrator.tenants.admission import Refusal, Refused, unknown_tenant
 from orchestrator.tenants.execution_input import request_document
 from orchestrator.tenants.fleet import Page, TenantDetail
+from orchestrator.tenants.history import HistoryEntry, RecordedChange, UnreadableEntry
 from orchestrator.tenants.lifecycle import Accepted, Changed, OrderResult, Unchanged
-from orchestrator.tenants.ports import ListedTenant
-from orchestrator.tenants.records import (
-    STATE_DURING,
-    Audit,
-    HistoryEntry,
-    Lock,
-    RecordedChange,
-    Request,
-    TenantState,
-    UnreadableEntry,
-    release_of,
-)
+from orchestrator.tenants.listings import ListedTenant
+from orchestrator.tenants.records import STATE_DURING, Audit, Lock, Request, TenantState, release_of
 
 
 def order_response(tenant: TenantId, ordered: OrderResult) -> Response:

@@ -21,8 +21,9 @@ from orchestrator.reconciling.ports import Drift, StackSurvey, SurveyedStack
 from orchestrator.reconciling.progress import Progress
 from orchestrator.reconciling.records import SURVEY, Kind
 from orchestrator.tenants.fleet import LISTED_STATES
+from orchestrator.tenants.listings import ListedTenant
 from orchestrator.tenants.names import Names
-from orchestrator.tenants.ports import FleetReader, ListedTenant, Stack
+from orchestrator.tenants.ports import FleetReader, Stack
 from orchestrator.tenants.stack_status import condition
 
 DRIFT_AT_ONCE = 10

@@ -1,7 +1,8 @@
 """The life cycle of one tenant.
 
 1. :mod:`orchestrator.tenants.names`            the names of the control plane, its tenants' stacks and their queues
-2. :mod:`orchestrator.tenants.records`          the records of a tenant: metadata, audits, history, lock
+2. :mod:`orchestrator.tenants.records`          the records of a tenant: metadata, audits, lock;
+   :mod:`orchestrator.tenants.history`          the entries of its history
 3. :mod:`orchestrator.tenants.state`            a tenant's state, derived from its records
 4. :mod:`orchestrator.tenants.stack_resources`  resources in other teams' stacks, which may own a tenant
 
@@ -20,6 +21,7 @@ Requests of operators:
 10. :mod:`orchestrator.tenants.lifecycle`       create, upgrade, retry, delete, label and pin a tenant;
     :mod:`orchestrator.tenants.order_messages`  has its longer messages
 11. :mod:`orchestrator.tenants.fleet`           the details of one tenant, and the list of all tenants;
+    :mod:`orchestrator.tenants.listings`        has tenants as the list has them;
     :mod:`orchestrator.tenants.selections`      finds ids and labels that no tenant has
 
 Requests of other teams' stacks:
@@ -40,6 +42,7 @@ The steps of the state machines:
 22. :mod:`orchestrator.tenants.tenant_stack`     the steps on a stack: review, start, inspect
 23. :mod:`orchestrator.tenants.creating`, :mod:`orchestrator.tenants.updating`, :mod:`orchestrator.tenants.deleting`:
     these steps for each operation
+    :mod:`orchestrator.tenants.messages`         has the number of messages in a queue
 24. :mod:`orchestrator.tenants.awaiting`         waiting for a stack, with a task token
 25. :mod:`orchestrator.tenants.reviews`          reviews of updates that are kept for other tenants
 26. :mod:`orchestrator.tenants.queue_metadata`   the queue that the tenant's stack itself reports

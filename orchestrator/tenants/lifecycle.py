@@ -22,6 +22,8 @@ from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
 from orchestrator.tenants.admission import Refusal, Refused, refusal, tenant_deleted, unknown_release, unknown_tenant
 from orchestrator.tenants.decisions import version_to_create
 from orchestrator.tenants.deleting import describe_messages, messages_of, unfinished_work, why_not_adopted
+from orchestrator.tenants.history import RecordedChange
+from orchestrator.tenants.messages import Messages
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.operations import is_dead
 from orchestrator.tenants.order_messages import changes_of, refused_by, without_stack
@@ -42,10 +44,8 @@ from orchestrator.tenants.records import (
     Attempt,
     Audit,
     Lock,
-    Messages,
     Metadata,
     Operation,
-    RecordedChange,
     Request,
     Status,
     TenantState,

@@ -295,7 +295,7 @@ def test_get_queues_function_starts_light() -> None:
     loaded = {module.partition(".")[0] for module in response["modules"]}
     assert not loaded & {"jsonschema", "msgspec", "pydantic", "boto3", "typer", "rich", "aws_cdk"}
     by_others = ("lifecycle", "admission", "limits", "schemas", "operation_transitions", "ledger", "writes")
-    without_queue = ("provisioning", "decisions", "state")
+    rarely = ("provisioning", "decisions", "state", "history", "listings", "messages")
     services = (
         "cloudformation",
         "cloudwatch",
@@ -310,7 +310,7 @@ def test_get_queues_function_starts_light() -> None:
     later = {
         "common.validation",
         *(f"api.{name}" for name in ("fields", "queue_routes", "queueless_answers", "routes", "reading")),
-        *(f"tenants.{name}" for name in (*by_others, *without_queue)),
+        *(f"tenants.{name}" for name in (*by_others, *rarely)),
         *(f"adapters.{name}" for name in services),
     }
     every = {
