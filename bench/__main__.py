@@ -28,6 +28,7 @@ from bench.measure import Result
 from bench.operations import operations
 from bench.rollout_emulator import rollout_emulator
 from bench.rollout_simulation import rollout_ceilings, rollout_simulation
+from bench.survey import survey
 
 RESULTS = Path(__file__).parent / "results.json"
 PARTS: Mapping[str, Callable[[], list[Result]]] = {
@@ -40,6 +41,7 @@ PARTS: Mapping[str, Callable[[], list[Result]]] = {
     "cdk-loop": cdk_loop,
     "function-memory": function_memory,
     "growth": growth,
+    "survey": survey,
     "load": load,
     "events-cold-import": events_cold_import,
     "events-accept": events_accept,

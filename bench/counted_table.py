@@ -16,10 +16,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from botocore.exceptions import ClientError
 from botocore.parsers import create_parser
 from botocore.session import Session
 
-from bench.item_sizes import item_size
+from bench.item_sizes import item_size, write_units
 
 _PAGE_BYTES = 1024 * 1024
 _UNIT_BYTES = 4096
@@ -27,7 +28,8 @@ _INDEX = ("ListingKey", "ListingSort")
 _TABLE = ("pk", "sk")
 _CONDITION = re.compile(r"(?P<hash>\w+) = (?P<is>:\w+)(?: AND (?P<rest>.+))?")
 _PREFIX = re.compile(r"begins_with\(\w+, (:\w+)\)")
-_ADDITION = re.compile(r"ADD (?P<name>\w+) (?P<value>:\w+)")
+_CHANGE = re.compile(r"(?P<action>ADD|DELETE) (?P<name>\w+) (?P<value>:\w+)")
+_EQUALITIES = re.compile(r"\w+ = :\w+(?: AND \w+ = :\w+)*")
 _BELOW = re.compile(r"\w+ < (:\w+)")
 
 Row = Mapping[str, Any]
@@ -84,16 +86,32 @@ class CountedTable:
         self._count(int(row is not None), partition.sizes.get(sk, 0), consistent=request.get("ConsistentRead", False))
         return {"Item": row} if row else {}
 
+    def put_item(self, **request: Any) -> dict[str, Any]:
+        """A row that replaces another one, if the attributes of that are equal to those of the condition.
+
+        It counts as one request, and as its write units.
+        """
+        pk, sk = (request["Item"][name]["S"] for name in _TABLE)
+        before = self._partitions["pk", pk].rows.get(sk, {})
+        condition = request.get("ConditionExpression", "")
+        if condition and not _EQUALITIES.fullmatch(condition):
+            raise ValueError(f"The table does not know the condition {condition}.")
+        for name, value in (each.split(" = ") for each in condition.split(" AND ") if each):
+            if before.get(name) != request["ExpressionAttributeValues"][value]:
+                raise ClientError({"Error": {"Code": "ConditionalCheckFailedException"}}, "PutItem")
+        self.plant(request["Item"])
+        self._reads.requests += 1
+        self._reads.units += write_units(request["Item"])
+        return {}
+
     def update_item(self, **request: Any) -> dict[str, Any]:
-        """An addition to one number of a row. It counts as one request and one unit."""
+        """An addition to a number or a set, or a deletion from a set. It counts as one request and one unit."""
         pk, sk = (request["Key"][name]["S"] for name in _TABLE)
-        addition = _ADDITION.fullmatch(request["UpdateExpression"])
-        if addition is None:
+        change = _CHANGE.fullmatch(request["UpdateExpression"])
+        if change is None:
             raise ValueError(f"The table does not know the update {request['UpdateExpression']}.")
-        row = self._partitions["pk", pk].rows.get(sk, request["Key"])
-        added = int(request["ExpressionAttributeValues"][addition["value"]]["N"])
-        number = int(row.get(addition["name"], {"N": "0"})["N"]) + added
-        self.plant({**row, addition["name"]: {"N": str(number)}})
+        row, name = self._partitions["pk", pk].rows.get(sk, request["Key"]), change["name"]
+        self.plant({**row, name: _changed(row.get(name), change["action"], _value_of(request, change["value"]))})
         self._count(1, _UNIT_BYTES, consistent=True)
         return {"Attributes": self._partitions["pk", pk].rows[sk]}
 
@@ -170,6 +188,18 @@ class ParsedTable(CountedTable):
         self.unmeasured_seconds += time.process_time() - began
         parsed: dict[str, Any] = self._parser.parse({"status_code": 200, "headers": {}, "body": body}, self._answer)
         return parsed
+
+
+def _value_of(request: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value: Mapping[str, Any] = request["ExpressionAttributeValues"][name]
+    return value
+
+
+def _changed(before: Mapping[str, Any] | None, action: str, value: Mapping[str, Any]) -> Mapping[str, Any]:
+    if "N" in value:
+        return {"N": str(int((before or {"N": "0"})["N"]) + int(value["N"]))}
+    names = set((before or {"SS": []})["SS"])
+    return {"SS": sorted(names | set(value["SS"]) if action == "ADD" else names - set(value["SS"]))}
 
 
 def _projected(rows: Sequence[Row], attributes: str | None) -> list[Row]:

@@ -6,17 +6,17 @@ there are tenants.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any, cast
 
 from bench.counted_table import CountedTable, ParsedTable, Reads
+from bench.fleets import NOW, VERSION, fleet_counts_row, tenant, tenant_row
 from bench.measure import Result
 from orchestrator.adapters.aws import SystemClock
-from orchestrator.adapters.dynamodb import columns, keys, rollout_rows, rows
+from orchestrator.adapters.dynamodb import history_rows, keys, rollout_rows
 from orchestrator.adapters.dynamodb.create_counts import DynamoTenantCounts
 from orchestrator.adapters.dynamodb.reconciliations import ReconciliationTable
 from orchestrator.adapters.dynamodb.rollouts import RolloutTable
@@ -35,9 +35,9 @@ from orchestrator.rollouts.records import Item, Rollout, Stage, TenantOutcome
 from orchestrator.rollouts.records import Result as Outcome
 from orchestrator.rollouts.selecting import select
 from orchestrator.tenants.fleet import list_tenants, tenant_detail
+from orchestrator.tenants.history import HistoryEntry
 from orchestrator.tenants.limits import KeptTenantCount
-from orchestrator.tenants.names import Names
-from orchestrator.tenants.records import HistoryEntry, Operation, Queue, Request, RootCause, Status, TenantState
+from orchestrator.tenants.records import Operation, Request, RootCause, Status
 
 SIZES = (100, 1_000, 10_000, 100_000)
 LARGEST = 100_000
@@ -47,8 +47,7 @@ PLANNING_SECONDS = 30
 needed, so that there is time for DynamoDB."""
 MAX_GROWTH = 1.2
 
-_NOW = datetime(2026, 1, 1, tzinfo=UTC)
-_VERSION, _NEXT = "1.0.0", "2.0.0"
+_NEXT = "2.0.0"
 _ONE_TENANT = TenantId.parse("the-oldest")
 _MOVED, _REVIEWED = "20260101-000000-0001", "20260101-000000-0002"
 _CHANGES = ("changes InboundQueue (AWS::SQS::Queue)", "changes DeadLetterQueue (AWS::SQS::Queue)")
@@ -112,14 +111,12 @@ def _planning_time(size: int) -> Result:
     """
     table = ParsedTable()
     for number in range(size):
-        table.plant(_tenant_row(number))
+        table.plant(tenant_row(number))
     tenants = DynamoTable(cast(Any, table), "bench")
     spec = spec_from({"version": _NEXT}, max_concurrency=50)
     began = time.process_time()
     selected = select(spec, _NEXT, TenantFinder(tenants, tenants).all_tenants().values())
-    planned, _ = plan(
-        "bench", spec, selected, by="bench", at=_NOW, manifests=S3Manifests(cast(Any, _Bucket()), "bench")
-    )
+    planned, _ = plan("bench", spec, selected, by="bench", at=NOW, manifests=S3Manifests(cast(Any, _Bucket()), "bench"))
     took = time.process_time() - began - table.unmeasured_seconds
     if planned.total != size:
         raise RuntimeError(f"{planned.total} of {size} tenants were selected.")
@@ -161,46 +158,25 @@ def _look_at(rollouts: RolloutTable, rollout_id: str) -> object:
 def _filled(size: int) -> CountedTable:
     table = CountedTable()
     for number in range(size):
-        table.plant(_tenant_row(number))
-        table.plant(rows.history_row(_history_entry(number)))
+        table.plant(tenant_row(number))
+        table.plant(history_rows.history_row(_history_entry(number)))
         for rollout in (_MOVED, _REVIEWED):
             table.plant(rollout_rows.outcome_row(_outcome(rollout, number)))
     for rollout in (_MOVED, _REVIEWED):
         table.plant(rollout_rows.plan_row(_rollout(rollout, size)))
         table.plant(rollout_rows.stage_row(_stage(rollout, size)))
     table.plant({**keys.reviews_key(_REVIEWED), "Result#SUCCEEDED": {"N": str(size)}})
-    counts = {_VERSION: {TenantState.READY.value: size}}
-    at = {"UpdatedAt": {"S": timestamp(SystemClock().now())}}
-    table.plant({**keys.fleet_counts_key(), **at, "Counts": {"S": json.dumps(counts)}})
-    table.plant({**keys.tenant_count_key(), "Counted": {"N": str(size)}, "CountedAt": at["UpdatedAt"]})
+    now = timestamp(SystemClock().now())
+    table.plant(fleet_counts_row(size, now))
+    table.plant({**keys.tenant_count_key(), "Counted": {"N": str(size)}, "CountedAt": {"S": now}})
     return table
 
 
-def _tenant(number: int) -> TenantId:
-    return TenantId.parse(f"{number:08}-0000-4000-8000-000000000000")
-
-
-def _tenant_row(number: int) -> Mapping[str, Any]:
-    tenant = _tenant(number)
-    queue = Queue(
-        f"arn:aws:sqs:eu-central-1:123456789012:berth-tenant-{tenant}-InboundQueue-ABCDEFGHIJKL",
-        f"https://sqs.eu-central-1.amazonaws.com/123456789012/berth-tenant-{tenant}-InboundQueue-ABCDEFGHIJKL",
-    )
-    stack = f"arn:aws:cloudformation:eu-central-1:123456789012:stack/{Names().stack_of(tenant)}/00000000-0000-0000-0000"
-    fields = {"queue": queue, "stack_id": stack, "version": _VERSION, "created_at": _NOW, "updated_at": _NOW}
-    row: dict[str, Any] = {**keys.metadata_key(tenant), "State": {"S": TenantState.READY.value}}
-    for name, value in fields.items():
-        column = columns.METADATA_ROW[name]
-        row |= dict(zip(column.names, column.values(tenant, value), strict=True))
-    listing_key, listing_sort = keys.listed_tenant(tenant, TenantState.READY, _VERSION)
-    return row | {"ListingKey": {"S": listing_key}, "ListingSort": {"S": listing_sort}}
-
-
 def _history_entry(number: int) -> HistoryEntry:
-    at = _NOW + timedelta(minutes=number)
+    at = NOW + timedelta(minutes=number)
     request = Request(by="arn:aws:sts::123456789012:assumed-role/operator/ada")
     return HistoryEntry(
-        _ONE_TENANT, at, Operation.UPDATE, _VERSION, number + 1, Status.SUCCESS, "arn:execution", request=request
+        _ONE_TENANT, at, Operation.UPDATE, VERSION, number + 1, Status.SUCCESS, "arn:execution", request=request
     )
 
 
@@ -209,14 +185,14 @@ def _outcome(rollout: str, number: int) -> TenantOutcome:
     cause = RootCause("InboundQueue", "AWS::SQS::Queue", "The queue could not be changed.") if failed else None
     result = Outcome.FAILED if failed else Outcome.SUCCEEDED
     changes = _CHANGES if rollout == _REVIEWED else ()
-    item = Item(_tenant(number), _NEXT)
-    return TenantOutcome(rollout, 1, item, result, _NOW, "arn:child", 1, _VERSION, root_cause=cause, changes=changes)
+    item = Item(tenant(number), _NEXT)
+    return TenantOutcome(rollout, 1, item, result, NOW, "arn:child", 1, VERSION, root_cause=cause, changes=changes)
 
 
 def _rollout(rollout: str, size: int) -> Rollout:
     document = {"version": _NEXT, **({"dryRun": True} if rollout == _REVIEWED else {})}
     spec = spec_from(document, max_concurrency=50)
-    return Rollout(rollout, spec, "bench", _NOW, (size,), size, {})
+    return Rollout(rollout, spec, "bench", NOW, (size,), size, {})
 
 
 def _stage(rollout: str, size: int) -> Stage:

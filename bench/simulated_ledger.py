@@ -13,18 +13,9 @@ from orchestrator.rollouts.counting import Count, Reviews
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.ports import Registry
 from orchestrator.rollouts.records import Item, RecordedOrder, Result, Rollout, RolloutStatus, Stage, TenantOutcome
+from orchestrator.tenants.history import HistoryEntry
 from orchestrator.tenants.names import Names
-from orchestrator.tenants.records import (
-    Audit,
-    HistoryEntry,
-    Lock,
-    Metadata,
-    Operation,
-    Queue,
-    RootCause,
-    Status,
-    TenantRecords,
-)
+from orchestrator.tenants.records import Audit, Lock, Metadata, Operation, Queue, RootCause, Status, TenantRecords
 
 OLD, NEW = "1.0.0", "2.0.0"
 

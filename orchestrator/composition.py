@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         CreateLimits,
         UnfinishedWork,
     )
+    from orchestrator.tenants.provisioning import ProvisionQueue
     from orchestrator.tenants.records import Queue, RootCause, Run
     from orchestrator.tenants.release_changes import ComparingReleases
     from orchestrator.tenants.resource_requests import Claim, TenantQueueRequest
@@ -78,11 +79,22 @@ class UseCases:
     def get_queue(self) -> GetQueue:
         from orchestrator.tenants.get_queue import GetQueue
 
+        return GetQueue(self.ports.tenants, lambda: self._provision_queue)
+
+    @property
+    def _provision_queue(self) -> ProvisionQueue:
+        from orchestrator.tenants.provisioning import ProvisionQueue
+
         ports = self.ports
         limits = (lambda: self.counted_creates) if ports.settings.create_on_get_queue else None
-        version = ports.settings.version
-        return GetQueue(
-            ports.tenants, ports.executions, ports.clock, version, limits, ports.releases, self.choose_release
+        return ProvisionQueue(
+            ports.tenants,
+            ports.executions,
+            ports.clock,
+            ports.settings.version,
+            limits,
+            ports.releases,
+            self.choose_release,
         )
 
     @property

@@ -13,7 +13,7 @@ from orchestrator.common.callers import role_of, source_identity
 from orchestrator.common.errors import InvalidRequest, Throttled, Unsettled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.credentials import CREDENTIAL_ROUTES, Access
-from orchestrator.tenants.decisions import Ready
+from orchestrator.tenants.ready import Ready
 
 # Built and connected at import, so that the first call waits neither for the client nor for the connection.
 get_queue = use_cases.get_queue

@@ -12,6 +12,7 @@ from typing import Any
 
 from botocore.awsrequest import AWSRequest
 from botocore.config import Config
+from botocore.credentials import CredentialResolver, EnvProvider
 from botocore.exceptions import ClientError
 from botocore.session import Session
 
@@ -24,6 +25,9 @@ CLIENT_CONFIG = Config(
     retries={"mode": "standard", "total_max_attempts": 4},
     tcp_keepalive=True,
 )
+
+# Functions have no proxy. Otherwise botocore would search the environment for one, for every client.
+_WITHOUT_PROXY = Config(proxies={})
 
 _WARM_UP_SECONDS = 1
 
@@ -57,7 +61,12 @@ _making_client = Lock()
 
 @cache
 def _session() -> Session:
-    return Session()
+    session = Session()
+    if os.environ.get("AWS_ACCESS_KEY_ID"):
+        # Lambda gives a function its credentials in the environment. By default botocore also prepares to ask all other
+        # sources, such as an instance's metadata service, with an HTTP client for each.
+        session.register_component("credential_provider", CredentialResolver([EnvProvider()]))
+    return session
 
 
 def client(service: str) -> Any:
@@ -67,7 +76,7 @@ def client(service: str) -> Any:
     """
     # Clients may be shared by threads, but a session can make only one at a time.
     with _making_client:
-        return _session().create_client(service, config=CLIENT_CONFIG)
+        return _session().create_client(service, config=CLIENT_CONFIG.merge(_WITHOUT_PROXY))
 
 
 def open_connection(make_client: Callable[[], Any]) -> None:

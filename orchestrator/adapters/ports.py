@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from orchestrator.adapters.aws import SystemClock, client, open_connection
 from orchestrator.adapters.dynamodb.tenants import DynamoTable
-from orchestrator.adapters.stepfunctions import StepFunctionsExecutions, StepFunctionsRollouts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from orchestrator.adapters.s3 import S3Manifests, S3PublishedTemplates, S3Templates
     from orchestrator.adapters.settings import Settings
     from orchestrator.adapters.sqs import SqsQueues
+    from orchestrator.adapters.stepfunctions import StepFunctionsExecutions, StepFunctionsRollouts
     from orchestrator.adapters.sts import StsCredentials
     from orchestrator.adapters.survey import CloudFormationSurvey
     from orchestrator.adapters.unfinished_work import LambdaUnfinishedWork
@@ -94,6 +94,8 @@ class AwsPorts:
 
     @cached_property
     def executions(self) -> StepFunctionsExecutions:
+        from orchestrator.adapters.stepfunctions import StepFunctionsExecutions
+
         return StepFunctionsExecutions(
             lambda: client("stepfunctions"), self.settings.machine, linger=self.settings.linger
         )
@@ -268,4 +270,6 @@ class AwsPorts:
 
     @cached_property
     def rollout_executions(self) -> StepFunctionsRollouts:
+        from orchestrator.adapters.stepfunctions import StepFunctionsRollouts
+
         return StepFunctionsRollouts(self.executions, lambda: self.settings.rollout_machine)

@@ -11,7 +11,8 @@ from botocore.exceptions import ClientError
 
 from orchestrator.adapters.aws import ACCESS_DENIED, error_code, error_message, throttling
 from orchestrator.common.errors import QueueOutOfReach
-from orchestrator.tenants.records import Messages, Queue
+from orchestrator.tenants.messages import Messages
+from orchestrator.tenants.records import Queue
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient

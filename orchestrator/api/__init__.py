@@ -35,6 +35,7 @@ Requests and answers:
 - :mod:`orchestrator.api.requesting`               from wire models to HTTP, for clients
 - :mod:`orchestrator.api.responses`                the parts that all answers share, and problem details
 - :mod:`orchestrator.api.answers`                  getQueue's answers
+- :mod:`orchestrator.api.queueless_answers`        those about tenants that have no queue
 - :mod:`orchestrator.api.operator_answers`
 - :mod:`orchestrator.api.release_answers`
 - :mod:`orchestrator.api.rollout_answers`

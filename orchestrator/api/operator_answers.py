@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from orchestrator.api.answers import root_cause_document
+from orchestrator.api.queueless_answers import root_cause_document
 from orchestrator.api.responses import RETRY_AFTER_SECONDS, Response, json_response, problem
 from orchestrator.api.routes import PROBLEMS
 from orchestrator.common.tenant_ids import TenantId
@@ -12,18 +12,10 @@ from orchestrator.common.times import timestamp
 from orchestrator.tenants.admission import Refusal, Refused, unknown_tenant
 from orchestrator.tenants.execution_input import request_document
 from orchestrator.tenants.fleet import Page, TenantDetail
+from orchestrator.tenants.history import HistoryEntry, RecordedChange, UnreadableEntry
 from orchestrator.tenants.lifecycle import Accepted, Changed, OrderResult, Unchanged
-from orchestrator.tenants.ports import ListedTenant
-from orchestrator.tenants.records import (
-    STATE_DURING,
-    Audit,
-    HistoryEntry,
-    Lock,
-    RecordedChange,
-    Request,
-    UnreadableEntry,
-    release_of,
-)
+from orchestrator.tenants.listings import ListedTenant
+from orchestrator.tenants.records import STATE_DURING, Audit, Lock, Request, release_of
 
 
 def order_response(tenant: TenantId, ordered: OrderResult) -> Response:

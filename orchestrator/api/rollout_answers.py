@@ -27,8 +27,9 @@ from orchestrator.rollouts.records import (
 )
 from orchestrator.rollouts.resource_changes import ResourceChange
 from orchestrator.tenants.admission import Refused
+from orchestrator.tenants.history import UnreadableEntry
 from orchestrator.tenants.lifecycle import Unchanged
-from orchestrator.tenants.records import RootCause, UnreadableEntry
+from orchestrator.tenants.records import RootCause
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _HASH = re.compile(r"\b(?=[A-Za-z]*[0-9])[A-Za-z0-9]{12,}\b")

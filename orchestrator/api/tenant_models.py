@@ -42,8 +42,9 @@ from orchestrator.common.input_limits import LABEL_NAME_PATTERN, LABEL_VALUE_PAT
 from orchestrator.tenants import records
 from orchestrator.tenants.deadlines import MAX_DRAIN_SECONDS
 from orchestrator.tenants.fleet import HISTORY_PAGE_SIZE, PAGE_SIZE
+from orchestrator.tenants.history import ChangeKind
 from orchestrator.tenants.ports import LabelEdit
-from orchestrator.tenants.records import ChangeKind, Request
+from orchestrator.tenants.records import Request
 
 MAX_PAGE_SIZE = 500
 _NAME, _VALUE = (pattern.removeprefix("^").removesuffix("$") for pattern in (LABEL_NAME_PATTERN, LABEL_VALUE_PATTERN))

@@ -12,7 +12,8 @@ from orchestrator.common.times import timestamp
 from orchestrator.events.delivery.records import Connection, ConnectionStatus, Delivery, DeliveryState
 from orchestrator.own_events.kinds import Kind, OwnEvent, change_id
 from orchestrator.rollouts.records import Rollout, RolloutStatus
-from orchestrator.tenants.records import HistoryEntry, Operation, RootCause, Status, release_of
+from orchestrator.tenants.history import HistoryEntry
+from orchestrator.tenants.records import Operation, RootCause, Status, release_of
 
 _MAX_TEXT = 4_000
 """Characters of a text from outside, such as a failure's reason. EventBridge limits the size of an event."""

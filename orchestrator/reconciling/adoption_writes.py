@@ -21,7 +21,8 @@ from orchestrator.common.writes import (
     all_of,
 )
 from orchestrator.reconciling.ports import Adopted, UnlistedTenant
-from orchestrator.tenants.records import Audit, Operation, RecordedChange, Status, TenantState
+from orchestrator.tenants.history import RecordedChange
+from orchestrator.tenants.records import Audit, Operation, Status, TenantState
 from orchestrator.tenants.writes import Append, AuditKey, LockKey, MetadataKey, Transition, Write
 
 _MAX_AUDITS = 90

@@ -22,8 +22,9 @@ from orchestrator.reconciling.progress import Progress
 from orchestrator.reconciling.repairing import Repairing
 from orchestrator.releases.published import is_known, same_content
 from orchestrator.releases.records import Release
+from orchestrator.tenants.listings import ListedTenant
 from orchestrator.tenants.own_stack import find_stack, has_unknown_stack, is_ours, why_out_of_reach
-from orchestrator.tenants.ports import ListedTenant, Queues, Stack, Stacks, TenantReader
+from orchestrator.tenants.ports import Queues, Stack, Stacks, TenantReader
 from orchestrator.tenants.records import Metadata, Queue, TenantState
 
 _SERVED = frozenset({TenantState.READY, TenantState.UPDATE_FAILED})

@@ -45,8 +45,9 @@ from orchestrator.rollouts.ports import RolloutExecutions, RolloutLedger
 from orchestrator.rollouts.stalling import stalled_rollouts
 from orchestrator.tenants.deadlines import DEADLINE
 from orchestrator.tenants.fleet import LISTED_STATES
+from orchestrator.tenants.listings import ListedTenant
 from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
-from orchestrator.tenants.ports import FleetReader, ListedTenant, Stacks, TenantReader
+from orchestrator.tenants.ports import FleetReader, Stacks, TenantReader
 from orchestrator.tenants.records import Audit, Metadata, Request
 
 STUCK_AFTER = DEADLINE + timedelta(minutes=10)

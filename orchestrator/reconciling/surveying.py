@@ -21,8 +21,9 @@ from orchestrator.reconciling.ports import Drift, StackSurvey, SurveyedStack
 from orchestrator.reconciling.progress import Progress
 from orchestrator.reconciling.records import SURVEY, Kind
 from orchestrator.tenants.fleet import LISTED_STATES
+from orchestrator.tenants.listings import ListedTenant
 from orchestrator.tenants.names import Names
-from orchestrator.tenants.ports import FleetReader, ListedTenant, Stack
+from orchestrator.tenants.ports import FleetReader, Stack
 from orchestrator.tenants.stack_status import condition
 
 DRIFT_AT_ONCE = 10
@@ -116,6 +117,8 @@ class Surveying:
             self._stacks += self.progress.ledger.stored_stacks(self.progress.requested, number)
         self._stored = len(self._stacks)
         self._marks = bytearray(position.marks)
+        if position.phase is Phase.STACKS:
+            self._count_stacks(self._stacks, counted=0)
 
     # Stacks
 
@@ -124,15 +127,14 @@ class Surveying:
             self.progress.check_time()
             page = self.survey.page(self._position.after)
             self._stacks += map(_without_details, page.stacks)
+            self._count_stacks(page.stacks, counted=self.progress.coverage.stacks)
             self._position = replace(self._position, after=page.token)
             if page.token is None:
                 break
             if len(self._stacks) - self._stored >= STACKS_PER_CHUNK:
                 self._store_stacks()
-                self._count_stacks()
                 self.progress.show()
             self._save_if_due()
-        self._count_stacks()
         self._marks = bytearray(len(self._stacks))
 
     def _store_stacks(self) -> None:
@@ -143,9 +145,9 @@ class Surveying:
             self._stored += len(chunk)
             self._position = replace(self._position, chunks=self._position.chunks + 1)
 
-    def _count_stacks(self) -> None:
-        """All stacks are counted, because they share the quota."""
-        named = sum(self._is_named(each) for each in self._stacks)
+    def _count_stacks(self, added: Sequence[SurveyedStack], *, counted: int) -> None:
+        """Count the added stacks with those counted before. All stacks count, because they share the quota."""
+        named = counted + sum(map(self._is_named, added))
         self.progress.coverage = replace(self.progress.coverage, all_stacks=len(self._stacks), stacks=named)
 
     def _is_named(self, each: SurveyedStack) -> bool:

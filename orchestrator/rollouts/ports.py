@@ -11,7 +11,7 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.counting import Count, Reviews
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.records import Item, RecordedOrder, Rollout, Stage, TenantOutcome
-from orchestrator.tenants.records import UnreadableEntry
+from orchestrator.tenants.history import UnreadableEntry
 
 
 @dataclass(frozen=True, slots=True)

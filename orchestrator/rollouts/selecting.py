@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.versions import is_older
 from orchestrator.rollouts.records import Item, Repairs, Share, Skip, Skipped, Spec, StageSpec, TenantOutcome
-from orchestrator.tenants.records import TenantInBrief, TenantState
+from orchestrator.tenants.listings import TenantInBrief
+from orchestrator.tenants.records import TenantState
 
 MAX_NAMED = 20
 """The maximum number of skipped tenants that are named per reason."""

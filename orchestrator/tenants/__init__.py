@@ -1,14 +1,17 @@
 """The life cycle of one tenant.
 
 1. :mod:`orchestrator.tenants.names`            the names of the control plane, its tenants' stacks and their queues
-2. :mod:`orchestrator.tenants.records`          the records of a tenant: metadata, audits, history, lock
+2. :mod:`orchestrator.tenants.records`          the records of a tenant: metadata, audits, lock;
+   :mod:`orchestrator.tenants.history`          the entries of its history
 3. :mod:`orchestrator.tenants.state`            a tenant's state, derived from its records
 4. :mod:`orchestrator.tenants.stack_resources`  resources in other teams' stacks, which may own a tenant
 
 Requests of platforms:
 
-5. :mod:`orchestrator.tenants.decisions`        getQueue's decision, as a pure function of the records
-6. :mod:`orchestrator.tenants.get_queue`        getQueue's use case: read the records, decide, start a create
+5. :mod:`orchestrator.tenants.decisions`        getQueue's decision, as a pure function of the records;
+   :mod:`orchestrator.tenants.ready`            has that for a tenant in service
+6. :mod:`orchestrator.tenants.get_queue`        getQueue's use case: return the queue of a tenant in service;
+   :mod:`orchestrator.tenants.provisioning`     has the other tenants: read the records, decide, start a create
 7. :mod:`orchestrator.tenants.credentials`      temporary credentials for one queue
 8. :mod:`orchestrator.tenants.limits`           the maximum number of tenants, and of creates per caller and minute
 
@@ -18,6 +21,7 @@ Requests of operators:
 10. :mod:`orchestrator.tenants.lifecycle`       create, upgrade, retry, delete, label and pin a tenant;
     :mod:`orchestrator.tenants.order_messages`  has its longer messages
 11. :mod:`orchestrator.tenants.fleet`           the details of one tenant, and the list of all tenants;
+    :mod:`orchestrator.tenants.listings`        has tenants as the list has them;
     :mod:`orchestrator.tenants.selections`      finds ids and labels that no tenant has
 
 Requests of other teams' stacks:
@@ -38,6 +42,7 @@ The steps of the state machines:
 22. :mod:`orchestrator.tenants.tenant_stack`     the steps on a stack: review, start, inspect
 23. :mod:`orchestrator.tenants.creating`, :mod:`orchestrator.tenants.updating`, :mod:`orchestrator.tenants.deleting`:
     these steps for each operation
+    :mod:`orchestrator.tenants.messages`         has the number of messages in a queue
 24. :mod:`orchestrator.tenants.awaiting`         waiting for a stack, with a task token
 25. :mod:`orchestrator.tenants.reviews`          reviews of updates that are kept for other tenants
     :mod:`orchestrator.tenants.release_changes`  what changes between two releases, and whether that was reviewed

@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.tenants.records import Audit, ChangeKind, Metadata, Queue, RecordedChange, Request, TenantState
+from orchestrator.tenants.history import ChangeKind, RecordedChange
+from orchestrator.tenants.records import Audit, Metadata, Queue, Request, TenantState
 
 if TYPE_CHECKING:
     from orchestrator.tenants.ports import Pin

@@ -26,14 +26,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from orchestrator.tenants.records import Audit, Metadata, Operation, Queue, Status, TenantState
+from orchestrator.tenants.ready import Ready, ready
+from orchestrator.tenants.records import Audit, Metadata, Operation, Status, TenantState
 from orchestrator.tenants.state import DerivedState, creates_of, delete_of, derive_state, is_superseded
-
-
-@dataclass(frozen=True, slots=True)
-class Ready:
-    queue: Queue
-    version: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +90,6 @@ class TooManyCreates:
 Decision = Ready | StartCreate | Wait | Failed | BeingDeleted | Deleted
 ReadOnlyDecision = Ready | Wait | Failed | BeingDeleted | Deleted | Unknown | NotProvisioned
 Limited = FleetFull | TooManyCreates
-
-
-def ready(metadata: Metadata | None) -> Ready | None:
-    """The decision for a tenant that is served. The metadata is enough: a delete withdraws it in its first step."""
-    if metadata is None or not metadata.published or metadata.version is None or metadata.queue is None:
-        return None
-    return Ready(metadata.queue, metadata.version)
 
 
 def version_to_create(

@@ -11,21 +11,13 @@ from typing import TYPE_CHECKING
 
 from orchestrator.common.errors import InvalidRequest, InvalidTenantId
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.tenants.records import (
-    Audit,
-    HistoryEntry,
-    Lock,
-    Metadata,
-    Queue,
-    RecordedChange,
-    RootCause,
-    TenantState,
-    UnreadableEntry,
-)
+from orchestrator.tenants.history import HistoryEntry, RecordedChange, UnreadableEntry
+from orchestrator.tenants.records import Audit, Lock, Metadata, Queue, RootCause, TenantState
 from orchestrator.tenants.state import derive_state
 
 if TYPE_CHECKING:
-    from orchestrator.tenants.ports import FleetReader, ListedTenant, TenantReader
+    from orchestrator.tenants.listings import ListedTenant
+    from orchestrator.tenants.ports import FleetReader, TenantReader
 
 LISTED_STATES = tuple(state for state in TenantState if state is not TenantState.DELETED)
 """The order in which tenants are listed. Deleted tenants are listed only on request."""

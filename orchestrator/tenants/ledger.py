@@ -13,19 +13,10 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.releases.records import Release
 from orchestrator.tenants import metadata_transitions, operation_transitions
 from orchestrator.tenants.changes import description
+from orchestrator.tenants.history import RecordedChange
 from orchestrator.tenants.operation_rows import has_recorded
 from orchestrator.tenants.ports import LabelEdit, Pin, Publication, SeenTenant, Stack, TenantRows
-from orchestrator.tenants.records import (
-    Attempt,
-    Lock,
-    Metadata,
-    Queue,
-    RecordedChange,
-    Request,
-    RootCause,
-    Run,
-    Status,
-)
+from orchestrator.tenants.records import Attempt, Lock, Metadata, Queue, Request, RootCause, Run, Status
 from orchestrator.tenants.writes import Transition
 
 _ROUNDS = 10

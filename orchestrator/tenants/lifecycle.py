@@ -32,6 +32,7 @@ from orchestrator.tenants.admission import (
 )
 from orchestrator.tenants.decisions import version_to_create
 from orchestrator.tenants.deleting import describe_messages, messages_of, unfinished_work, why_not_adopted
+from orchestrator.tenants.history import RecordedChange
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.operations import is_dead
 from orchestrator.tenants.order_messages import (
@@ -62,7 +63,6 @@ from orchestrator.tenants.records import (
     Lock,
     Metadata,
     Operation,
-    RecordedChange,
     Request,
     Status,
     TenantState,

@@ -26,16 +26,8 @@ from orchestrator.common.writes import (
     still,
 )
 from orchestrator.tenants.changes import correction
-from orchestrator.tenants.records import (
-    UNKNOWN_CREATOR,
-    Attempt,
-    Audit,
-    Metadata,
-    Queue,
-    RecordedChange,
-    Request,
-    TenantState,
-)
+from orchestrator.tenants.history import RecordedChange
+from orchestrator.tenants.records import UNKNOWN_CREATOR, Attempt, Audit, Metadata, Queue, Request, TenantState
 from orchestrator.tenants.state import state_of
 from orchestrator.tenants.writes import Append, LockKey, MetadataKey, Transition
 

@@ -7,16 +7,8 @@ from datetime import datetime
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.writes import Condition, Put
-from orchestrator.tenants.records import (
-    Audit,
-    HistoryEntry,
-    Metadata,
-    Operation,
-    RootCause,
-    Run,
-    Status,
-    TenantState,
-)
+from orchestrator.tenants.history import HistoryEntry
+from orchestrator.tenants.records import Audit, Metadata, Operation, RootCause, Run, Status, TenantState
 from orchestrator.tenants.state import root_cause_of, state_of
 from orchestrator.tenants.writes import Append, AuditKey, Unfinished
 

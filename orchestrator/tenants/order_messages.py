@@ -5,7 +5,8 @@ from __future__ import annotations
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.decisions import FleetFull, Limited, TooManyCreates
-from orchestrator.tenants.records import Attempt, Audit, Lock, Messages, Metadata, Operation, Request, Status
+from orchestrator.tenants.messages import Messages
+from orchestrator.tenants.records import Attempt, Audit, Lock, Metadata, Operation, Request, Status
 
 
 def changes_of(tenant: TenantId, metadata: Metadata, request: Request, *, unpin: bool) -> list[str]:

@@ -12,22 +12,20 @@ from typing import TYPE_CHECKING, Protocol
 from orchestrator.common.stack_arns import StackArn
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.releases.records import Release
+from orchestrator.tenants.history import HistoryEntry, RecordedChange, UnreadableEntry
+from orchestrator.tenants.listings import ListedTenant, TenantInBrief
+from orchestrator.tenants.messages import Messages
 from orchestrator.tenants.records import (
     Attempt,
     Audit,
-    HistoryEntry,
     Lock,
-    Messages,
     Metadata,
     Queue,
-    RecordedChange,
     Request,
     RootCause,
     Run,
-    TenantInBrief,
     TenantRecords,
     TenantState,
-    UnreadableEntry,
 )
 from orchestrator.tenants.stack_resources import Requester, StackResource
 
@@ -290,25 +288,6 @@ class TenantDescriptions(Protocol):
         create is about to be started as the attempt ``asked_for``.
         ``None`` also if ``only_if`` is given and somebody has created the tenant, or requested its create, since then.
         """
-
-
-@dataclass(frozen=True, slots=True)
-class ListedTenant:
-    """A tenant as the index lists it."""
-
-    tenant: TenantId
-    state: TenantState
-    version: str | None
-    pinned_version: str | None
-    labels: Mapping[str, str]
-    queue: Queue | None
-    updated_at: datetime | None
-    root_cause: RootCause | None
-    position: str
-    """The tenant's position among the tenants of the same state."""
-    stack_id: str | None = None
-    readable: bool = True
-    """False if the tenant's row cannot be read. The root cause then has the reason."""
 
 
 class FleetReader(Protocol):

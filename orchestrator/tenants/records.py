@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Literal
 
 from orchestrator.common.errors import InvalidTenantId
 from orchestrator.common.tenant_ids import TenantId
@@ -282,17 +281,6 @@ class Audit:
 
 
 @dataclass(frozen=True, slots=True)
-class TenantInBrief:
-    """The properties of a tenant that decide whether a rollout moves it."""
-
-    tenant: TenantId
-    state: TenantState
-    version: str | None
-    pinned_version: str | None
-    labels: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
 class TenantRecords:
     """All records of one tenant except its history."""
 
@@ -302,74 +290,3 @@ class TenantRecords:
 
     def is_locked_by(self, run: Run) -> bool:
         return self.lock is not None and self.lock.run.execution == run.execution
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryEntry:
-    """An entry of the history: one event of an operation. Entries are appended, never changed."""
-
-    tenant: TenantId
-    at: datetime
-    operation: Operation
-    version: str
-    attempt: int
-    status: Status
-    execution: str
-    root_cause: RootCause | None = None
-    requested_by: str = ""
-    request: Request | None = None
-    """The request of the operation. Rows from before 0.6.0 have only the requester."""
-    altered: bool = False
-    """True if the row does not match the digest in its key: somebody has overwritten it."""
-
-
-class ChangeKind(StrEnum):
-    """The kinds of changes of a tenant's records outside operations."""
-
-    DESCRIBE = "DESCRIBE"
-    """Somebody changed the tenant's labels or pin."""
-    CORRECT = "CORRECT"
-    """A reconciliation made the metadata match the stack."""
-    REPLACE = "REPLACE"
-    """The tenant's stack has another queue although no operation is running: somebody changed the stack by hand."""
-    ADOPT = "ADOPT"
-    """A tenant from before Berth was added to the index."""
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedChange:
-    """An entry of the history: one change of a tenant's records outside operations."""
-
-    tenant: TenantId
-    at: datetime
-    kind: ChangeKind
-    request: Request
-    before: Mapping[str, object]
-    after: Mapping[str, object]
-    altered: bool = False
-    """The same as in :class:`HistoryEntry`."""
-
-
-@dataclass(frozen=True, slots=True)
-class UnreadableEntry:
-    """A row of the history that is not a valid entry: somebody other than Berth has written it."""
-
-    at: datetime | None
-    """The time in the row's key; ``None`` if the key has none."""
-    altered: Literal[True] = True
-
-
-@dataclass(frozen=True, slots=True)
-class Messages:
-    """The number of messages in a queue, as SQS estimates it."""
-
-    visible: int
-    in_flight: int
-    delayed: int
-
-    @property
-    def total(self) -> int:
-        return self.visible + self.in_flight + self.delayed
-
-    def __str__(self) -> str:
-        return f"{self.visible} visible, {self.in_flight} in flight, {self.delayed} delayed"

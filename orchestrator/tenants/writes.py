@@ -20,7 +20,8 @@ from datetime import datetime
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.writes import Check, Delete, Put, Update
-from orchestrator.tenants.records import Attempt, Audit, HistoryEntry, Operation, RecordedChange
+from orchestrator.tenants.history import HistoryEntry, RecordedChange
+from orchestrator.tenants.records import Attempt, Audit, Operation
 
 # Rows
 

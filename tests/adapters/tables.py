@@ -13,17 +13,18 @@ from orchestrator.adapters.dynamodb.tenants import DynamoTable
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.ports import Corrections
 from orchestrator.releases.ports import Releases
+from orchestrator.tenants.history import HistoryEntry
 from orchestrator.tenants.ledger import Ledger
+from orchestrator.tenants.listings import ListedTenant
 from orchestrator.tenants.ports import (
     FleetReader,
-    ListedTenant,
     OperationLedger,
     Publication,
     QueueMetadata,
     TenantDescriptions,
     TenantReader,
 )
-from orchestrator.tenants.records import Audit, HistoryEntry, Lock, Metadata, Operation, Queue, Run, Status, TenantState
+from orchestrator.tenants.records import Audit, Lock, Metadata, Operation, Queue, Run, Status, TenantState
 from tests.fakes import (
     ACME,
     NEXT_VERSION,

@@ -12,6 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 from botocore.session import Session
 
+from orchestrator.adapters import aws
 from orchestrator.adapters.aws import CLIENT_CONFIG, SystemClock, open_connection, throttling
 from orchestrator.common.errors import Throttled
 
@@ -168,3 +169,29 @@ def test_a_connection_that_cannot_be_opened_early_fails_nothing(monkeypatch: pyt
     with socket.socket() as nobody_listens:
         nobody_listens.bind(("127.0.0.1", 0))
         open_connection(lambda: a_client(nobody_listens.getsockname()[1]))
+
+
+def test_credentials_in_the_environment_are_the_only_source_that_is_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others, such as an instance's metadata service, would take part of every cold start."""
+    given = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "token"}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    session = aws._session.__wrapped__()
+    assert [provider.METHOD for provider in session.get_component("credential_provider").providers] == ["env"]
+    found = session.get_credentials()
+    assert (found.access_key, found.secret_key, found.token) == ("key", "secret", "token")
+
+
+def test_without_credentials_in_the_environment_all_sources_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
+    session = aws._session.__wrapped__()
+    methods = [provider.METHOD for provider in session.get_component("credential_provider").providers]
+    assert methods == [provider.METHOD for provider in Session().get_component("credential_provider").providers]
+
+
+def test_functions_use_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command line does: its configuration leaves that to botocore."""
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    monkeypatch.setattr(aws, "_session", Session)
+    assert vars(aws.client("sqs").meta.config)["proxies"] == {}
+    assert vars(CLIENT_CONFIG)["proxies"] is None

@@ -15,7 +15,7 @@ from orchestrator.adapters.stepfunctions import StepFunctionsExecutions, StepFun
 from orchestrator.common.errors import Throttled
 from orchestrator.rollouts.records import Rollout, Spec
 from orchestrator.tenants.execution_input import machine_input
-from orchestrator.tenants.get_queue import Provisioning
+from orchestrator.tenants.provisioning import Provisioning
 from orchestrator.tenants.records import Operation, Request, Status
 from tests.adapters.conftest import client
 from tests.fakes import ACME, EXPLICIT, NOON, InMemoryTable, World, a_release, an_attempt, an_audit

@@ -9,7 +9,8 @@ import pytest
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import timestamp
 from orchestrator.tenants.fleet import HISTORY_PAGE_SIZE, tenant_detail
-from orchestrator.tenants.records import ChangeKind, HistoryEntry, RecordedChange, Request
+from orchestrator.tenants.history import ChangeKind, HistoryEntry, RecordedChange
+from orchestrator.tenants.records import Request
 from orchestrator.tenants.writes import Append
 from tests.adapters.tables import Table
 from tests.fakes import ACME, NOON

@@ -11,7 +11,8 @@ from botocore.stub import Stubber
 
 from orchestrator.adapters.sqs import SqsQueues
 from orchestrator.common.errors import QueueOutOfReach, Throttled
-from orchestrator.tenants.records import Messages, Queue
+from orchestrator.tenants.messages import Messages
+from orchestrator.tenants.records import Queue
 from tests.adapters.conftest import client
 from tests.fakes import QUEUE
 

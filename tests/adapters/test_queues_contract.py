@@ -9,7 +9,8 @@ import pytest
 
 from orchestrator.adapters.sqs import SqsQueues
 from orchestrator.reconciling.ports import SurveyedQueues
-from orchestrator.tenants.records import Messages, Queue
+from orchestrator.tenants.messages import Messages
+from orchestrator.tenants.records import Queue
 from tests.adapters.conftest import REGION, Account
 from tests.fakes import FakeQueues
 

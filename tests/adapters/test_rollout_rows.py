@@ -17,7 +17,7 @@ from orchestrator.common.errors import Throttled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.counting import Count, Reviews
 from orchestrator.rollouts.records import Order, RecordedOrder, Result, RolloutStatus, Skip, Skipped
-from orchestrator.tenants.records import UnreadableEntry
+from orchestrator.tenants.history import UnreadableEntry
 from tests.adapters.conftest import TABLE, client
 from tests.adapters.tables import WholeTable
 from tests.adapters.test_rollout_table import CANARY, ONE, a_rollout, a_stage, an_order, an_outcome, record, registered

@@ -11,16 +11,9 @@ import pytest
 from orchestrator.common.errors import LostOwnership, QueueOwnedElsewhere, StackHasGone
 from orchestrator.releases.records import Release
 from orchestrator.tenants.changes import replacement
+from orchestrator.tenants.history import ChangeKind, RecordedChange
 from orchestrator.tenants.ports import Pin, Publication, SeenTenant
-from orchestrator.tenants.records import (
-    Attempt,
-    ChangeKind,
-    Metadata,
-    Operation,
-    RecordedChange,
-    Request,
-    Status,
-)
+from orchestrator.tenants.records import Attempt, Metadata, Operation, Request, Status
 from orchestrator.tenants.records import TenantState as State
 from orchestrator.tenants.stack_resources import Requester
 from tests.adapters.tables import (

@@ -8,17 +8,11 @@ from datetime import timedelta
 import pytest
 
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.tenants.decisions import Deleted, Ready, StartCreate, Wait, decide
+from orchestrator.tenants.decisions import Deleted, StartCreate, Wait, decide
 from orchestrator.tenants.fleet import list_tenants
-from orchestrator.tenants.ports import ListedTenant
-from orchestrator.tenants.records import (
-    Audit,
-    Metadata,
-    Operation,
-    Request,
-    Status,
-    TenantInBrief,
-)
+from orchestrator.tenants.listings import ListedTenant, TenantInBrief
+from orchestrator.tenants.ready import Ready
+from orchestrator.tenants.records import Audit, Metadata, Operation, Request, Status
 from orchestrator.tenants.records import TenantState as State
 from tests.adapters.tables import (
     DELETE,

@@ -10,11 +10,11 @@ import pytest
 
 from orchestrator.common.errors import LostOwnership, StackHasGone
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.history import HistoryEntry
 from orchestrator.tenants.ports import Pin, Publication
 from orchestrator.tenants.records import (
     START_GRACE_PERIOD,
     Audit,
-    HistoryEntry,
     Lock,
     Metadata,
     Operation,

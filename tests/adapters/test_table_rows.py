@@ -14,16 +14,9 @@ from botocore.exceptions import ClientError
 from orchestrator.adapters.dynamodb import keys
 from orchestrator.common.errors import LostOwnership, Throttled, Unsettled
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.history import HistoryEntry, RecordedChange, UnreadableEntry
 from orchestrator.tenants.ports import Pin, Publication, Stack
-from orchestrator.tenants.records import (
-    HistoryEntry,
-    Operation,
-    RecordedChange,
-    Request,
-    Status,
-    TenantState,
-    UnreadableEntry,
-)
+from orchestrator.tenants.records import Operation, Request, Status, TenantState
 from tests.adapters.conftest import TABLE, legacy_in_dynamodb
 from tests.adapters.tables import WholeTable, create, publish
 from tests.fakes import (

@@ -16,8 +16,9 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.adopting import ADOPTED, plan
 from orchestrator.reconciling.ports import UnlistedTenant, UnlistedTenants
 from orchestrator.tenants.changes import adoption
+from orchestrator.tenants.history import RecordedChange
 from orchestrator.tenants.ports import Pin
-from orchestrator.tenants.records import Metadata, Operation, Queue, RecordedChange, Request, Run, Status, TenantState
+from orchestrator.tenants.records import Metadata, Operation, Queue, Request, Run, Status, TenantState
 from orchestrator.tenants.writes import AuditKey
 from tests.adapters.conftest import TABLE
 from tests.adapters.tables import (

@@ -12,7 +12,8 @@ from typing import Any
 from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.releases import Template, bumped, publish, released_template
-from orchestrator.tenants.records import HistoryEntry, Status
+from orchestrator.tenants.history import HistoryEntry
+from orchestrator.tenants.records import Status
 from tests.e2e.deployed import ASK_AGAIN, Deployed, eventually
 
 BERTH = Path(sys.executable).with_name("berth")

@@ -18,8 +18,8 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.deployment import deploy
 from orchestrator.local.emulator import Emulator, free_port
 from orchestrator.reconciling.records import SURVEY
+from orchestrator.tenants.history import ChangeKind, RecordedChange
 from orchestrator.tenants.names import Names
-from orchestrator.tenants.records import ChangeKind, RecordedChange
 from tests.e2e.deployed import Deployed
 from tests.e2e.fleet import over, stages, start
 from tests.e2e.legacy import (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.tenants.records import Attempt, HistoryEntry, Operation, Request, Status
+from orchestrator.tenants.history import HistoryEntry
+from orchestrator.tenants.records import Attempt, Operation, Request, Status
 from tests.e2e.deployed import Deployed, eventually
 from tests.e2e.operators import a_tenant, assert_nothing_interleaved, create, delete, ended, tenant_of, upgrade
 

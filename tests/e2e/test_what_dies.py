@@ -15,7 +15,8 @@ from orchestrator.adapters.dynamodb import keys
 from orchestrator.adapters.dynamodb.applying import key_of
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import timestamp
-from orchestrator.tenants.records import Attempt, Audit, HistoryEntry, Operation, Request, Status
+from orchestrator.tenants.history import HistoryEntry
+from orchestrator.tenants.records import Attempt, Audit, Operation, Request, Status
 from orchestrator.tenants.writes import AuditKey
 from tests.e2e.deployed import Deployed, eventually
 from tests.e2e.operators import call, create, delete, ended, tenant_of, upgrade

@@ -11,7 +11,8 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.releases.records import RecordedReleaseChange, Release, ReleaseState
 from orchestrator.tenants.execution_input import is_input_of, machine_input
 from orchestrator.tenants.limits import TenantCount
-from orchestrator.tenants.records import Attempt, Messages, Queue, Request, Run
+from orchestrator.tenants.messages import Messages
+from orchestrator.tenants.records import Attempt, Queue, Request, Run
 from orchestrator.tenants.reviews import Review
 from tests.fakes.examples import NOON, execution_arn
 

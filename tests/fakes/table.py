@@ -18,22 +18,19 @@ from orchestrator.reconciling.adoption_writes import adoption_of
 from orchestrator.reconciling.ports import Adopted, UnlistedPage, UnlistedTenant
 from orchestrator.releases.records import Release
 from orchestrator.tenants import operation_transitions
+from orchestrator.tenants.history import HistoryEntry, RecordedChange, UnreadableEntry
 from orchestrator.tenants.ledger import Ledger
-from orchestrator.tenants.ports import ListedTenant
+from orchestrator.tenants.listings import ListedTenant, TenantInBrief
 from orchestrator.tenants.records import (
     Attempt,
     Audit,
-    HistoryEntry,
     Lock,
     Metadata,
     Operation,
-    RecordedChange,
     Run,
     Status,
-    TenantInBrief,
     TenantRecords,
     TenantState,
-    UnreadableEntry,
 )
 from orchestrator.tenants.state import root_cause_of, state_of
 from orchestrator.tenants.writes import Append, AuditKey, Key, LockKey, MetadataKey, Transition, Unfinished, Write

@@ -30,18 +30,21 @@ from orchestrator.tenants import (
     operation_transitions,
     operations,
     own_stack,
+    provisioning,
     queue_metadata,
     reviews,
     tenant_queue,
     tenant_stack,
     updating,
 )
-from orchestrator.tenants.decisions import Deleted, Ready, StartCreate
+from orchestrator.tenants.decisions import Deleted, StartCreate
+from orchestrator.tenants.history import RecordedChange
 from orchestrator.tenants.lifecycle import Lifecycle, OrderResult
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.outcomes import Done, Empty, GaveUp, NotReady
 from orchestrator.tenants.ports import Pin, Publication, Stack
-from orchestrator.tenants.records import Audit, Lock, Metadata, Operation, Queue, RecordedChange, Request, Run, Status
+from orchestrator.tenants.ready import Ready
+from orchestrator.tenants.records import Audit, Lock, Metadata, Operation, Queue, Request, Run, Status
 from orchestrator.tenants.resource_requests import Claim, TenantQueueRequest
 from orchestrator.tenants.stack_resources import Requester
 from orchestrator.tenants.stack_status import StackCondition, condition
@@ -243,7 +246,7 @@ def _retry_whatever_was_deleted(self: Lifecycle, tenant: TenantId, by: str) -> O
     return self._order(tenant, latest.operation, latest.version or self.version, request, metadata)
 
 
-@wrapping("decide", get_queue)
+@wrapping("decide", provisioning)
 def _create_what_was_deleted(decide: Any, *args: Any, **named: Any) -> Any:
     decision = decide(*args, **named)
     attempts = [audit.attempt for audit in args[1] if audit.operation is Operation.CREATE and audit.version == args[2]]
@@ -251,7 +254,7 @@ def _create_what_was_deleted(decide: Any, *args: Any, **named: Any) -> Any:
 
 
 _revive_unasked = all_of(
-    replacing("Request", lambda by="": Request(by=by, explicit=True), get_queue), _create_what_was_deleted
+    replacing("Request", lambda by="": Request(by=by, explicit=True), provisioning), _create_what_was_deleted
 )
 """A call for a deleted tenant's queue is taken for one for the tenant."""
 
@@ -513,7 +516,7 @@ BUGS = {
         (create, upgrade, upgrade, admitted_long_ago),
     ),
     "a tenant is brought back at the control plane's version": PlantedBug(
-        replacing("version_to_create", lambda _metadata, _audits, current, _: current, lifecycle, get_queue),
+        replacing("version_to_create", lambda _metadata, _audits, current, _: current, lifecycle, provisioning),
         "vanished at .*, and was brought back at",
         None,
         STACKS_DELETED_BY_HAND,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.tenants.decisions import Ready
 from orchestrator.tenants.execution_input import machine_input
-from orchestrator.tenants.records import Messages, Operation, Request
+from orchestrator.tenants.messages import Messages
+from orchestrator.tenants.ready import Ready
+from orchestrator.tenants.records import Operation, Request
 from tests.fakes import ACME, NEXT_VERSION, an_attempt, execution_arn
 from tests.simulation.aws.executions import Execution, State
 from tests.simulation.world import a_queue, a_served_tenant

@@ -13,8 +13,8 @@ from itertools import product
 import pytest
 
 from orchestrator.common.errors import Throttled
-from orchestrator.tenants.decisions import Ready
-from orchestrator.tenants.get_queue import CHECK_EXECUTION_AFTER
+from orchestrator.tenants.provisioning import CHECK_EXECUTION_AFTER
+from orchestrator.tenants.ready import Ready
 from orchestrator.tenants.records import Operation, Status
 from tests.fakes import ACME
 from tests.simulation.aws.executions import Crash, Execution, FaultInjector, Killed, Moment

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from orchestrator.tenants import tenant_stack
-from orchestrator.tenants.get_queue import CHECK_EXECUTION_AFTER
 from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
+from orchestrator.tenants.provisioning import CHECK_EXECUTION_AFTER
 from orchestrator.tenants.records import Attempt, Lock, Operation, Request, Run, Status
 from tests.fakes import ACME, NEXT_VERSION, VERSION, InMemoryTable
 from tests.simulation.aws.executions import Execution, FaultInjector, Moment, State

@@ -12,8 +12,8 @@ from typing import Any, TypeVar, cast
 from lambdas.runtime import outcome_json
 from orchestrator.common.errors import Throttled
 from orchestrator.composition import UseCases
-from orchestrator.tenants.get_queue import Answer
 from orchestrator.tenants.lifecycle import Lifecycle
+from orchestrator.tenants.provisioning import Answer
 from orchestrator.tenants.records import Queue, Request, Status
 from tests.fakes import (
     ACME,

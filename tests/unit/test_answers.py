@@ -8,8 +8,9 @@ from typing import get_args
 
 import pytest
 
-from orchestrator.api.answers import answer, root_cause_document
+from orchestrator.api.answers import answer
 from orchestrator.api.problems import Problem
+from orchestrator.api.queueless_answers import root_cause_document
 from orchestrator.api.responses import (
     RETRY_AFTER_SECONDS,
     Response,
@@ -28,11 +29,11 @@ from orchestrator.tenants.decisions import (
     Failed,
     FleetFull,
     NotProvisioned,
-    Ready,
     TooManyCreates,
     Unknown,
 )
-from orchestrator.tenants.get_queue import Answer, Provisioning
+from orchestrator.tenants.provisioning import Answer, Provisioning
+from orchestrator.tenants.ready import Ready
 from orchestrator.tenants.records import Operation, Status
 from tests.fakes import ACME, NOON, QUEUE, QUEUE_TABOO, VERSION, an_audit
 

@@ -9,6 +9,7 @@ import pytest
 from orchestrator.common.errors import LostOwnership, StackNotOurs, Throttled
 from orchestrator.tenants.awaiting import Resumption
 from orchestrator.tenants.deadlines import DEADLINE
+from orchestrator.tenants.messages import Messages
 from orchestrator.tenants.outcomes import (
     Again,
     Clearing,
@@ -27,7 +28,7 @@ from orchestrator.tenants.outcomes import (
     Working,
 )
 from orchestrator.tenants.ports import Stack
-from orchestrator.tenants.records import Lock, Messages, Operation, Request, Run
+from orchestrator.tenants.records import Lock, Operation, Request, Run
 from orchestrator.tenants.stack_status import StackCondition
 from tests.fakes import (
     ACME,

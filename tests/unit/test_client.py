@@ -17,8 +17,9 @@ from orchestrator.client.errors import ApiUnavailable, RequestRefused, StillProv
 from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.errors import BerthError, InvalidTenantId, MissingSetting
 from orchestrator.tenants.credentials import Access
-from orchestrator.tenants.decisions import Deleted, Ready
-from orchestrator.tenants.get_queue import Provisioning as BeingProvisioned
+from orchestrator.tenants.decisions import Deleted
+from orchestrator.tenants.provisioning import Provisioning as BeingProvisioned
+from orchestrator.tenants.ready import Ready
 from orchestrator.tenants.records import Operation, Status
 from tests.fakes import ACME, QUEUE, VERSION, an_audit
 

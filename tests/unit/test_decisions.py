@@ -12,15 +12,14 @@ from orchestrator.tenants.decisions import (
     Deleted,
     Failed,
     NotProvisioned,
-    Ready,
     StartCreate,
     Unknown,
     Wait,
     decide,
     decide_read_only,
-    ready,
     version_to_create,
 )
+from orchestrator.tenants.ready import Ready, ready
 from orchestrator.tenants.records import Audit, Metadata, Operation, Status
 from tests.fakes import ACME, NOON, QUEUE, QUEUE_TABOO, VERSION, an_audit
 

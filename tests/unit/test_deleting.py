@@ -12,10 +12,11 @@ from orchestrator.common.errors import LostOwnership, StackNotOurs, Throttled
 from orchestrator.tenants import deleting
 from orchestrator.tenants.deadlines import DEADLINE
 from orchestrator.tenants.deleting import messages_of
+from orchestrator.tenants.messages import Messages
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.outcomes import Again, Draining, Empty, GaveUp, Gone, Started, Working
 from orchestrator.tenants.ports import Stack
-from orchestrator.tenants.records import Messages, Metadata, Operation, Queue, Request, RootCause
+from orchestrator.tenants.records import Metadata, Operation, Queue, Request, RootCause
 from orchestrator.tenants.stack_status import StackCondition
 from tests.fakes import (
     ACME,

@@ -13,10 +13,10 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.releases.published import fingerprint, stack_parameters
 from orchestrator.releases.records import Release
 from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
-from orchestrator.tenants.decisions import Ready
 from orchestrator.tenants.lifecycle import Accepted, OrderResult, Unchanged
 from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
 from orchestrator.tenants.outcomes import Begun, Busy, Done, GaveUp, Published
+from orchestrator.tenants.ready import Ready
 from orchestrator.tenants.records import Lock, Operation, Request, Run
 from orchestrator.tenants.writes import Transition
 from tests.fakes import (

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.fleet import LISTED_STATES, PAGE_SIZE, Page, list_tenants, tenant_detail
-from orchestrator.tenants.ports import ListedTenant
+from orchestrator.tenants.listings import ListedTenant
 from orchestrator.tenants.records import Audit, Metadata, Operation, RootCause, Status, TenantState
 from orchestrator.tenants.state import root_cause_of, state_of
 from tests.fakes import (

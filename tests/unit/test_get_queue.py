@@ -12,10 +12,11 @@ import pytest
 from orchestrator.common.errors import Unsettled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.deadlines import LEGACY_MAX_RUN_TIME
-from orchestrator.tenants.decisions import BeingDeleted, Deleted, Failed, NotProvisioned, Ready, Unknown
-from orchestrator.tenants.get_queue import CHECK_EXECUTION_AFTER, Provisioning
+from orchestrator.tenants.decisions import BeingDeleted, Deleted, Failed, NotProvisioned, Unknown
 from orchestrator.tenants.outcomes import Begun, GaveUp
 from orchestrator.tenants.ports import Pin, Publication
+from orchestrator.tenants.provisioning import CHECK_EXECUTION_AFTER, Provisioning
+from orchestrator.tenants.ready import Ready
 from orchestrator.tenants.records import START_GRACE_PERIOD, Attempt, Audit, Metadata, Operation, Request, Status
 from tests.fakes import (
     ACME,

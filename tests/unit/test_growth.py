@@ -8,9 +8,10 @@ import pytest
 
 from bench.counted_table import Reads
 from bench.growth import MAX_GROWTH, REQUESTS, read_by_request
-from orchestrator.adapters.dynamodb import columns, keys, rows
+from orchestrator.adapters.dynamodb import columns, history_rows, keys
 from orchestrator.reconciling.fleet_counts import SMALL_FLEET
-from orchestrator.tenants.records import HistoryEntry, Operation, Status
+from orchestrator.tenants.history import HistoryEntry
+from orchestrator.tenants.records import Operation, Status
 from tests.fakes import ACME, NOON, VERSION
 
 DRY_RUN = "GET /rollouts/{id}: a dry run of all tenants"
@@ -54,4 +55,4 @@ def test_rows_of_tenants_and_of_history_never_expire() -> None:
         for name in column.names
     }
     entry = HistoryEntry(ACME, NOON, Operation.CREATE, VERSION, 1, Status.SUCCESS, "arn:execution")
-    assert keys.EXPIRY not in attributes | rows.history_row(entry).keys()
+    assert keys.EXPIRY not in attributes | history_rows.history_row(entry).keys()

@@ -11,7 +11,8 @@ import pytest
 from orchestrator.reconciling.health import SETTLING_EVERY, SURVEY_EVERY, Check, Concurrency, Verdict
 from orchestrator.reconciling.reconciler import STUCK_AFTER
 from orchestrator.reconciling.records import SETTLING, SURVEY, Coverage, Kind, Reconciliation, ReconciliationStatus
-from orchestrator.tenants.records import Messages, Operation, Status, TenantState
+from orchestrator.tenants.messages import Messages
+from orchestrator.tenants.records import Operation, Status, TenantState
 from tests.fakes import NEXT_VERSION, NOON, a_run, an_audit
 from tests.unit.reconciling.world import LONG_AGO, FleetWithStacks, asked_for, tenant
 from tests.unit.rollouts.world import ROLLOUT, a_rollout, a_stage

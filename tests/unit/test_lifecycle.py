@@ -16,20 +16,11 @@ from orchestrator.releases.published import fingerprint, stack_parameters
 from orchestrator.releases.states import Choice
 from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
 from orchestrator.tenants.admission import Refusal, Refused
-from orchestrator.tenants.get_queue import Provisioning
 from orchestrator.tenants.lifecycle import Accepted, Changed, Lifecycle, OrderResult, Unchanged
+from orchestrator.tenants.messages import Messages
 from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
-from orchestrator.tenants.records import (
-    Attempt,
-    Audit,
-    Lock,
-    Messages,
-    Operation,
-    Request,
-    Run,
-    Status,
-    TenantState,
-)
+from orchestrator.tenants.provisioning import Provisioning
+from orchestrator.tenants.records import Attempt, Audit, Lock, Operation, Request, Run, Status, TenantState
 from tests.fakes import (
     ACME,
     EXPLICIT,

@@ -77,17 +77,10 @@ from orchestrator.tenants import deadlines
 from orchestrator.tenants.admission import Refusal
 from orchestrator.tenants.credentials import CREDENTIAL_ROUTES, Access
 from orchestrator.tenants.fleet import PAGE_SIZE
+from orchestrator.tenants.history import ChangeKind, UnreadableEntry
+from orchestrator.tenants.messages import Messages
 from orchestrator.tenants.ports import Publication
-from orchestrator.tenants.records import (
-    Attempt,
-    ChangeKind,
-    Messages,
-    Operation,
-    Request,
-    Status,
-    TenantState,
-    UnreadableEntry,
-)
+from orchestrator.tenants.records import Attempt, Operation, Request, Status, TenantState
 from stacks.common.function_code import module_of
 from tests.documents import CONTROL_PLANE
 from tests.fakes import (

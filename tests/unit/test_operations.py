@@ -11,7 +11,7 @@ import pytest
 
 from orchestrator.common.errors import LostOwnership, Throttled
 from orchestrator.tenants.deadlines import DEADLINE, overdue
-from orchestrator.tenants.decisions import Deleted, Failed, Ready, Wait
+from orchestrator.tenants.decisions import Deleted, Failed, Wait
 from orchestrator.tenants.operations import (
     CHECK_HOLDER_AFTER,
     bounded,
@@ -20,6 +20,7 @@ from orchestrator.tenants.operations import (
 )
 from orchestrator.tenants.outcomes import Begun, Busy, Done, GaveUp, Published, Removed
 from orchestrator.tenants.ports import ResourceEvent, Stack
+from orchestrator.tenants.ready import Ready
 from orchestrator.tenants.records import THROTTLING, Lock, Metadata, Operation, Request, RootCause, Run, Status
 from orchestrator.tenants.writes import Transition
 from tests.fakes import (

@@ -9,19 +9,10 @@ from typing import Any
 import pytest
 
 from orchestrator.common.errors import QueueOwnedElsewhere, StackHasGone, StackNotOurs, Throttled
-from orchestrator.tenants.decisions import ready
+from orchestrator.tenants.history import ChangeKind, HistoryEntry, RecordedChange
 from orchestrator.tenants.ports import Stack
-from orchestrator.tenants.records import (
-    UNKNOWN_CREATOR,
-    ChangeKind,
-    HistoryEntry,
-    Metadata,
-    Operation,
-    Queue,
-    RecordedChange,
-    Request,
-    TenantState,
-)
+from orchestrator.tenants.ready import ready
+from orchestrator.tenants.records import UNKNOWN_CREATOR, Metadata, Operation, Queue, Request, TenantState
 from orchestrator.tenants.state import state_of
 from tests.fakes import (
     ACME,

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from orchestrator.releases.published import fingerprint, queues_vary_by_tenant
+from orchestrator.tenants.messages import Messages
 from orchestrator.tenants.outcomes import Again, Done, GaveUp, Reviewing, Started, Unchanged
 from orchestrator.tenants.ports import Change, Effect
-from orchestrator.tenants.records import Messages, Operation, Request
+from orchestrator.tenants.records import Operation, Request
 from tests.fakes import (
     ACME,
     NEXT_VERSION,

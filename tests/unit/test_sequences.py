@@ -17,11 +17,12 @@ from orchestrator.composition import UseCases
 from orchestrator.reconciling.settling import NothingToSettle
 from orchestrator.releases.published import fingerprint
 from orchestrator.tenants.admission import Refusal, Refused
-from orchestrator.tenants.decisions import BeingDeleted, Deleted, Ready
-from orchestrator.tenants.get_queue import Provisioning
+from orchestrator.tenants.decisions import BeingDeleted, Deleted
 from orchestrator.tenants.lifecycle import Accepted, Changed, Unchanged
 from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
 from orchestrator.tenants.outcomes import Begun, Busy, Done, GaveUp, Start
+from orchestrator.tenants.provisioning import Provisioning
+from orchestrator.tenants.ready import Ready
 from orchestrator.tenants.records import (
     START_GRACE_PERIOD,
     Attempt,

@@ -14,7 +14,6 @@ from orchestrator.tenants.decisions import (
     Deleted,
     Failed,
     NotProvisioned,
-    Ready,
     StartCreate,
     Unknown,
     Wait,
@@ -22,6 +21,7 @@ from orchestrator.tenants.decisions import (
     decide_read_only,
 )
 from orchestrator.tenants.fleet import tenant_detail
+from orchestrator.tenants.ready import Ready
 from orchestrator.tenants.records import Audit, Metadata, Operation, Status
 from orchestrator.tenants.records import TenantState as State
 from orchestrator.tenants.state import is_deleted, state_of

@@ -13,6 +13,7 @@ from orchestrator.common.errors import Conflict, LostOwnership, StackNotOurs, Th
 from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
 from orchestrator.tenants import updating
 from orchestrator.tenants.deadlines import DEADLINE
+from orchestrator.tenants.messages import Messages
 from orchestrator.tenants.outcomes import (
     Again,
     Clearing,
@@ -27,7 +28,7 @@ from orchestrator.tenants.outcomes import (
     Working,
 )
 from orchestrator.tenants.ports import Change, ChangeSetState, Effect, ResourceEvent, Stack
-from orchestrator.tenants.records import Messages, Operation, Request, RootCause
+from orchestrator.tenants.records import Operation, Request, RootCause
 from orchestrator.tenants.stack_status import StackCondition
 from tests.fakes import (
     ACME,

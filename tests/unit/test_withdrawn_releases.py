@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from orchestrator.tenants.admission import Refusal, Refused
-from orchestrator.tenants.get_queue import Provisioning
 from orchestrator.tenants.lifecycle import Accepted, OrderResult, Unchanged
 from orchestrator.tenants.outcomes import Begun, GaveUp
+from orchestrator.tenants.provisioning import Provisioning
 from orchestrator.tenants.records import Operation, Request, Status, TenantState
 from tests.fakes import ACME, NEXT_VERSION, NOON, VERSION, Orders, an_audit, some_metadata
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from orchestrator.adapters.dynamodb import columns, expressions, keys, rows
+from orchestrator.adapters.dynamodb import columns, expressions, history_rows, keys
 from orchestrator.adapters.dynamodb.columns import Column
 from orchestrator.adapters.dynamodb.values import Item
-from orchestrator.tenants.records import HistoryEntry
+from orchestrator.tenants.history import HistoryEntry
 from orchestrator.tenants.writes import Append, AuditKey, Key, LockKey, MetadataKey, Write
 
 
@@ -17,7 +17,7 @@ def transact_item(write: Write, table: str) -> Item:
     """The write as one item of ``TransactWriteItems``."""
     match write:
         case Append(entry):
-            row = rows.history_row(entry) if isinstance(entry, HistoryEntry) else rows.change_row(entry)
+            row = history_rows.history_row(entry) if isinstance(entry, HistoryEntry) else history_rows.change_row(entry)
             return {"Put": {"TableName": table, "Item": row, "ConditionExpression": "attribute_not_exists(pk)"}}
         case _:
             return expressions.transact_item(write, table, key_of(write.key), _Stored(write.key))

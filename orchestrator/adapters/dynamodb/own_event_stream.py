@@ -17,14 +17,16 @@ from orchestrator.adapters.dynamodb.delivery_keys import DELIVERY_ROW_PREFIX
 from orchestrator.adapters.dynamodb.delivery_rows import delivery_from
 from orchestrator.adapters.dynamodb.event_keys import CONNECTION_PREFIX
 from orchestrator.adapters.dynamodb.event_stream import names_of_record
+from orchestrator.adapters.dynamodb.history_rows import history_from
 from orchestrator.adapters.dynamodb.rollout_rows import rollout_from
-from orchestrator.adapters.dynamodb.rows import UNREADABLE, history_from
+from orchestrator.adapters.dynamodb.rows import UNREADABLE
 from orchestrator.adapters.dynamodb.values import Item, text
 from orchestrator.events.delivery.records import ConnectionStatus, DeliveryState
 from orchestrator.own_events import changes
 from orchestrator.own_events.kinds import OwnEvent
 from orchestrator.rollouts.records import RolloutStatus
-from orchestrator.tenants.records import HistoryEntry, Status
+from orchestrator.tenants.history import HistoryEntry
+from orchestrator.tenants.records import Status
 
 TENANTS_FILTERS: Sequence[Mapping[str, Any]] = (
     {

@@ -33,7 +33,7 @@ from orchestrator.rollouts.records import (
     StageStatus,
     TenantOutcome,
 )
-from orchestrator.tenants.records import UnreadableEntry
+from orchestrator.tenants.history import UnreadableEntry
 
 KEPT_FOR = timedelta(days=400)
 """The time for which the outcomes of tenants are kept: as long as changes of the event plane. A rollout can be undone,

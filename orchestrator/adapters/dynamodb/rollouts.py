@@ -21,7 +21,7 @@ from orchestrator.rollouts.counting import Count, Reviews
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.ports import Registry
 from orchestrator.rollouts.records import RecordedOrder, Result, Rollout, RolloutStatus, Stage, TenantOutcome
-from orchestrator.tenants.records import UnreadableEntry
+from orchestrator.tenants.history import UnreadableEntry
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -15,25 +15,14 @@ from orchestrator.adapters.dynamodb.reads import Reads
 from orchestrator.adapters.dynamodb.values import s
 from orchestrator.common.errors import UnreadableRows
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.tenants.records import (
-    Attempt,
-    Audit,
-    HistoryEntry,
-    Lock,
-    Metadata,
-    Operation,
-    RecordedChange,
-    TenantInBrief,
-    TenantRecords,
-    TenantState,
-    UnreadableEntry,
-)
+from orchestrator.tenants.records import Attempt, Audit, Lock, Metadata, Operation, TenantRecords, TenantState
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
     from orchestrator.releases.records import Release
-    from orchestrator.tenants.ports import ListedTenant
+    from orchestrator.tenants.history import HistoryEntry, RecordedChange, UnreadableEntry
+    from orchestrator.tenants.listings import ListedTenant, TenantInBrief
     from orchestrator.tenants.writes import Transition
 
 
@@ -63,9 +52,12 @@ class DynamoTable:
     def history(
         self, tenant: TenantId, *, before: str | None = None, limit: int | None = None
     ) -> Sequence[HistoryEntry | RecordedChange | UnreadableEntry]:
+        # Imported here, because getQueue uses this class, too, reads no history and must start fast.
+        from orchestrator.adapters.dynamodb.history_rows import history_from
+
         # Sort keys begin with the timestamp, so those of earlier entries are less than it, and no others.
         newest_first = islice(self._reads.newest_first(keys.history_pk(tenant), before=before, limit=limit), limit)
-        return [rows.history_from(item) for item in reversed(list(newest_first))]
+        return [history_from(item) for item in reversed(list(newest_first))]
 
     def lock(self, tenant: TenantId) -> Lock | None:
         item = self._reads.get(keys.lock_key(tenant))
@@ -90,6 +82,9 @@ class DynamoTable:
     def tenants_in(
         self, state: TenantState, *, version: str | None = None, after: str | None = None, limit: int
     ) -> Sequence[ListedTenant]:
+        # Imported here, because getQueue uses this class, too, lists nothing and must start fast.
+        from orchestrator.adapters.dynamodb.listing_rows import listed_from
+
         query: dict[str, Any] = {
             "IndexName": keys.LISTING_INDEX,
             "KeyConditionExpression": "ListingKey = :key",
@@ -104,17 +99,19 @@ class DynamoTable:
         while len(found) < limit:
             with throttling():
                 page = self._client.query(TableName=self._table, Limit=limit - len(found), **query)
-            found += filter(None, (rows.listed_from(item, state) for item in page["Items"]))
+            found += filter(None, (listed_from(item, state) for item in page["Items"]))
             if "LastEvaluatedKey" not in page:
                 break
             query["ExclusiveStartKey"] = page["LastEvaluatedKey"]
         return found
 
     def tenants_in_brief(self, state: TenantState) -> Iterable[TenantInBrief]:
+        from orchestrator.adapters.dynamodb.listing_rows import brief_from
+
         # A rollout of a large fleet is planned while the operator waits, and most of the time is spent on parsing.
         wanted = "ListingSort, PinnedVersion, Labels"
         for item in self._reads.listed(keys.listed_tenants(state), ProjectionExpression=wanted):
-            if (tenant := rows.brief_from(item, state)) is not None:
+            if (tenant := brief_from(item, state)) is not None:
                 yield tenant
 
     def versions_in_use(self) -> Mapping[str, Mapping[TenantState, int]]:
@@ -128,7 +125,6 @@ class DynamoTable:
         return counted
 
     def count_tenants(self) -> int:
-        # Imported here, because getQueue uses this module, too, lists nothing and must start fast.
         from orchestrator.tenants.fleet import LISTED_STATES
 
         return sum(self._reads.count_listed(keys.listed_tenants(state)) for state in LISTED_STATES)

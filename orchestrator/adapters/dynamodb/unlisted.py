@@ -23,7 +23,8 @@ from orchestrator.common.errors import InvalidRequest, UnreadableRows
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.adoption_writes import adoption_of
 from orchestrator.reconciling.ports import Adopted, UnlistedPage, UnlistedTenant
-from orchestrator.tenants.records import RecordedChange, Status, TenantState
+from orchestrator.tenants.history import RecordedChange
+from orchestrator.tenants.records import Status, TenantState
 from orchestrator.tenants.writes import AuditKey
 
 if TYPE_CHECKING:

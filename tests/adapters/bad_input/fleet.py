@@ -24,8 +24,9 @@ from orchestrator.rollouts.records import (
     StageStatus,
 )
 from orchestrator.tenants.execution_input import machine_input
+from orchestrator.tenants.messages import Messages
 from orchestrator.tenants.ports import ChangeSetState, Publication, ResourceState, Stack
-from orchestrator.tenants.records import Messages, Metadata, Operation, Queue, Request, RootCause, Run, Status
+from orchestrator.tenants.records import Metadata, Operation, Queue, Request, RootCause, Run, Status
 from orchestrator.tenants.stack_resources import StackResource
 from tests.adapters.bad_input.world import (
     HERE,

@@ -15,9 +15,9 @@ from botocore.exceptions import ClientError
 from orchestrator.adapters import event_ports
 from orchestrator.adapters.dynamodb.connection_rows import connection_row, key_of
 from orchestrator.adapters.dynamodb.delivery_rows import delivery_row
+from orchestrator.adapters.dynamodb.history_rows import change_row, history_from, history_row
 from orchestrator.adapters.dynamodb.own_event_stream import TENANTS_FILTERS, read_changes
 from orchestrator.adapters.dynamodb.rollout_rows import order_row, plan_row
-from orchestrator.adapters.dynamodb.rows import change_row, history_from, history_row
 from orchestrator.adapters.dynamodb.tenants import DynamoTable
 from orchestrator.adapters.eventbridge import EventBridgeBus
 from orchestrator.common.errors import Throttled, Unsettled
@@ -26,9 +26,10 @@ from orchestrator.events.event_ids import new_event_id
 from orchestrator.own_events.kinds import Kind, OwnEvent
 from orchestrator.own_events.ports import Put
 from orchestrator.rollouts.records import RolloutStatus
+from orchestrator.tenants.history import ChangeKind, HistoryEntry, RecordedChange
 from orchestrator.tenants.ledger import Ledger
 from orchestrator.tenants.ports import Publication
-from orchestrator.tenants.records import ChangeKind, HistoryEntry, Operation, RecordedChange, Request, Status
+from orchestrator.tenants.records import Operation, Request, Status
 from stacks.common.function_code import module_of
 from tests.adapters.conftest import TABLE, client
 from tests.adapters.events.functions import EventFunctions

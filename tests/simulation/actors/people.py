@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.tenants.decisions import Ready
-from orchestrator.tenants.get_queue import Answer
 from orchestrator.tenants.lifecycle import Accepted, Lifecycle, Unchanged
+from orchestrator.tenants.provisioning import Answer
+from orchestrator.tenants.ready import Ready
 from orchestrator.tenants.records import Attempt, Request
 from tests.simulation.actors.callers import Caller, Role
 from tests.simulation.checks.request_log import Description

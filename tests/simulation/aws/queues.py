@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from orchestrator.tenants.records import Messages
+from orchestrator.tenants.messages import Messages
 from tests.fakes import FakeClock, FakeQueues
 
 if TYPE_CHECKING:

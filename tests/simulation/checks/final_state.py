@@ -13,7 +13,8 @@ from orchestrator.reconciling.adopting import is_unlisted
 from orchestrator.reconciling.health import SETTLING_EVERY
 from orchestrator.reconciling.records import SETTLING, Spec
 from orchestrator.tenants.deadlines import DEADLINE
-from orchestrator.tenants.records import HistoryEntry, Status
+from orchestrator.tenants.history import HistoryEntry
+from orchestrator.tenants.records import Status
 from orchestrator.tenants.stack_status import StackCondition, condition
 from tests.simulation.aws.executions import State
 from tests.simulation.aws.timed_executions import AWAIT_STACK_SECONDS

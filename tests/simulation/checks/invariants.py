@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.deadlines import DEADLINE
-from orchestrator.tenants.decisions import BeingDeleted, Deleted, Failed, Ready
+from orchestrator.tenants.decisions import BeingDeleted, Deleted, Failed
 from orchestrator.tenants.execution_input import request_from
-from orchestrator.tenants.get_queue import Answer
 from orchestrator.tenants.ports import Stack
+from orchestrator.tenants.provisioning import Answer
+from orchestrator.tenants.ready import Ready
 from orchestrator.tenants.records import Audit, Metadata, Operation, Queue, Status
 from orchestrator.tenants.stack_resources import Requester, StackResource
 from tests.fakes import FakeClock, FakeExecutions, InMemoryTable

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from orchestrator.tenants.decisions import Deleted, Failed, Ready
-from orchestrator.tenants.records import HistoryEntry, RootCause, Status
+from orchestrator.tenants.decisions import Deleted, Failed
+from orchestrator.tenants.history import HistoryEntry
+from orchestrator.tenants.ready import Ready
+from orchestrator.tenants.records import RootCause, Status
 from tests.fakes import ACME
 from tests.simulation.world import World
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.versions import is_older
 from orchestrator.rollouts.records import Result, Rollout, RolloutStatus, Skip, TenantOutcome
-from orchestrator.tenants.records import HistoryEntry, Operation, Status, TenantState
+from orchestrator.tenants.history import HistoryEntry
+from orchestrator.tenants.records import Operation, Status, TenantState
 from orchestrator.tenants.state import state_of
 from tests.simulation.rollouts.fleet import Fleet
 

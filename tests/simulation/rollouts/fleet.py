@@ -23,8 +23,9 @@ from orchestrator.rollouts.records import (
     StageStatus,
     TenantOutcome,
 )
+from orchestrator.tenants.messages import Messages
 from orchestrator.tenants.ports import ChangeSetState
-from orchestrator.tenants.records import Messages, Status
+from orchestrator.tenants.records import Status
 from tests.fakes import (
     NEXT_VERSION,
     VERSION,

@@ -8,7 +8,8 @@ from __future__ import annotations
 import random
 from datetime import datetime, timedelta
 
-from orchestrator.tenants.records import HistoryEntry, Operation, Status
+from orchestrator.tenants.history import HistoryEntry
+from orchestrator.tenants.records import Operation, Status
 from tests.fakes import NEXT_VERSION
 from tests.simulation.aws.executions import Execution
 from tests.simulation.rollouts.executions import MachineExecution

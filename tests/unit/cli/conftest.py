@@ -21,7 +21,7 @@ from orchestrator.cli.invocation import World
 from orchestrator.cli.version import own_version
 from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.tenants.get_queue import Answer
+from orchestrator.tenants.provisioning import Answer
 from tests.fakes import ACME, NOON
 from tests.unit.cli.fake_api import ADA, InMemoryApi, heard
 

@@ -19,7 +19,7 @@ import pytest
 from orchestrator.api.requesting import HttpRequest
 from orchestrator.cli.errors import ExitCode
 from orchestrator.client.transport import ApiAnswer
-from orchestrator.tenants.get_queue import Provisioning
+from orchestrator.tenants.provisioning import Provisioning
 from tests.fakes import execution_arn
 from tests.unit.cli.conftest import BERTH, Scene
 from tests.unit.cli.fake_api import InMemoryApi, ScriptedEventsApi

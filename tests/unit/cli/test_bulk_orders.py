@@ -8,7 +8,8 @@ import pytest
 
 from orchestrator.cli.errors import ExitCode
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.tenants.records import Messages, Operation
+from orchestrator.tenants.messages import Messages
+from orchestrator.tenants.records import Operation
 from tests.fakes import QUEUE
 from tests.unit.cli.conftest import Scene
 

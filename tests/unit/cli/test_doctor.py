@@ -13,7 +13,7 @@ from orchestrator.cli.errors import ControlPlaneNotFound, ExitCode
 from orchestrator.cli.version import own_version
 from orchestrator.client.transport import ApiAnswer
 from orchestrator.reconciling.records import SETTLING, SURVEY, Coverage, Reconciliation, ReconciliationStatus, Spec
-from orchestrator.tenants.records import Messages
+from orchestrator.tenants.messages import Messages
 from tests.fakes import NOON
 from tests.unit.cli.conftest import API_URL, TERMINAL, FakeControlPlane, Scene
 from tests.unit.cli.fake_api import ADA, DEAD_LETTERS

@@ -19,11 +19,11 @@ from orchestrator.tenants.decisions import (
     Failed,
     FleetFull,
     NotProvisioned,
-    Ready,
     TooManyCreates,
     Unknown,
 )
-from orchestrator.tenants.get_queue import Answer, Provisioning
+from orchestrator.tenants.provisioning import Answer, Provisioning
+from orchestrator.tenants.ready import Ready
 from orchestrator.tenants.records import Operation, Status
 from tests.fakes import ACME, NOON, QUEUE, QUEUE_TABOO, VERSION, an_audit, execution_arn
 from tests.unit.cli.conftest import TERMINAL, Scene

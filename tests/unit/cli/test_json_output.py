@@ -13,7 +13,7 @@ from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
 from orchestrator.cli.errors import ControlPlaneNotFound, ExitCode
-from orchestrator.tenants.decisions import Ready
+from orchestrator.tenants.ready import Ready
 from tests.fakes import ACME, QUEUE, VERSION
 from tests.unit.cli.conftest import Scene
 

@@ -9,7 +9,8 @@ import pytest
 
 from orchestrator.cli.errors import ExitCode
 from orchestrator.events.unfinished import DELIVERIES, INBOX, MAX_COUNTED
-from orchestrator.tenants.records import Messages, Operation, Request
+from orchestrator.tenants.messages import Messages
+from orchestrator.tenants.records import Operation, Request
 from tests.fakes import ACME, NOON, QUEUE
 from tests.unit.cli.conftest import Scene
 from tests.unit.cli.fake_api import ADA

@@ -10,7 +10,7 @@ from orchestrator.api.responses import try_again_later
 from orchestrator.cli.errors import ExitCode
 from orchestrator.client.retrying import BUSY_RETRY_SECONDS
 from orchestrator.client.transport import ApiAnswer
-from orchestrator.tenants.decisions import Ready
+from orchestrator.tenants.ready import Ready
 from tests.fakes import QUEUE, VERSION
 from tests.unit.cli.conftest import Scene
 from tests.unit.cli.fake_api import heard

@@ -11,7 +11,8 @@ import pytest
 from orchestrator.cli.errors import ExitCode
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.records import Result, RolloutStatus, Stage, StageStatus
-from orchestrator.tenants.records import RootCause, UnreadableEntry
+from orchestrator.tenants.history import UnreadableEntry
+from orchestrator.tenants.records import RootCause
 from tests.fakes import NOON, QUEUE_TABOO, execution_arn
 from tests.unit.cli.conftest import Scene
 from tests.unit.cli.fake_api import ADA

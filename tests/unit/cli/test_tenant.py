@@ -8,15 +8,8 @@ from datetime import timedelta
 
 from orchestrator.cli.errors import ExitCode
 from orchestrator.tenants.fleet import HISTORY_PAGE_SIZE
-from orchestrator.tenants.records import (
-    ChangeKind,
-    Metadata,
-    Operation,
-    RecordedChange,
-    Request,
-    Status,
-    UnreadableEntry,
-)
+from orchestrator.tenants.history import ChangeKind, RecordedChange, UnreadableEntry
+from orchestrator.tenants.records import Metadata, Operation, Request, Status
 from orchestrator.tenants.writes import Append
 from tests.fakes import ACME, NOON, QUEUE, QUEUE_TABOO, an_audit, some_metadata, stack_arn
 from tests.unit.cli.conftest import Scene

@@ -20,7 +20,8 @@ from orchestrator.events.delivery.records import (
 from orchestrator.own_events.changes import connection_disabled, delivery_exhausted, operation_ended, rollout_ended
 from orchestrator.own_events.kinds import Kind, OwnEvent, schema_of
 from orchestrator.rollouts.records import Rollout, RolloutStatus, Share, Spec, StageSpec
-from orchestrator.tenants.records import HistoryEntry, Operation, Request, Status
+from orchestrator.tenants.history import HistoryEntry
+from orchestrator.tenants.records import Operation, Request, Status
 from tests.fakes import ACME, NOON, QUEUE_TABOO
 from tests.fakes.events import ACME_LIFE, connection
 from tests.present import present

@@ -27,9 +27,10 @@ from orchestrator.reconciling.records import (
 )
 from orchestrator.reconciling.surveying import SCAN_EVERY
 from orchestrator.tenants.deadlines import LEGACY_MAX_RUN_TIME
+from orchestrator.tenants.history import RecordedChange
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.ports import Stack
-from orchestrator.tenants.records import Operation, Queue, RecordedChange, Status, TenantState
+from orchestrator.tenants.records import Operation, Queue, Status, TenantState
 from tests.fakes import NAMES, NOON, OTHER_QUEUE, QUEUE_TABOO, a_run, an_audit, some_metadata
 from tests.unit.reconciling.world import (
     A_MINUTE,

@@ -12,7 +12,8 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.checking import observe
 from orchestrator.reconciling.classifying import Observation, classify
 from orchestrator.reconciling.records import Finding, Kind, Remedy
-from orchestrator.tenants.records import Attempt, Messages, Operation, Request, Status
+from orchestrator.tenants.messages import Messages
+from orchestrator.tenants.records import Attempt, Operation, Request, Status
 from tests.fakes import ACME, NEXT_VERSION, OTHER_QUEUE, VERSION, FakeExecutions, a_run, an_audit, take
 from tests.unit.reconciling.world import A_MINUTE, ADA, LONG_AGO, FleetWithStacks, a_finding, queue_of
 

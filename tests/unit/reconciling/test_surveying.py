@@ -15,7 +15,7 @@ from orchestrator.reconciling.checkpoints import CLAIM, MAX_DURATION
 from orchestrator.reconciling.ports import StackPage, SurveyedStack
 from orchestrator.reconciling.records import SURVEY, Kind, Reconciliation, ReconciliationStatus, Spec
 from orchestrator.reconciling.surveying import SAVE_EVERY
-from orchestrator.tenants.ports import ListedTenant
+from orchestrator.tenants.listings import ListedTenant
 from orchestrator.tenants.records import TenantState
 from tests.fakes import NOON, OTHER_QUEUE
 from tests.unit.reconciling.world import RECONCILIATION, FleetWithStacks, MeddledTable, kinds, queue_of, tenant

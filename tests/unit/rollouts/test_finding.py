@@ -14,7 +14,8 @@ from orchestrator.rollouts.advancing import Succeeded
 from orchestrator.rollouts.finding import MAX_PASSES
 from orchestrator.rollouts.records import Share, Skip, Skipped
 from orchestrator.tenants.fleet import LISTED_STATES
-from orchestrator.tenants.records import Audit, Operation, Request, TenantInBrief, TenantState
+from orchestrator.tenants.listings import TenantInBrief
+from orchestrator.tenants.records import Audit, Operation, Request, TenantState
 from tests.fakes import NEXT_VERSION, QUEUE_TABOO, VERSION, InMemoryTable, a_run
 from tests.unit.rollouts.world import ADA, Fleet, a_spec, a_stage_spec, tenant, tenants
 

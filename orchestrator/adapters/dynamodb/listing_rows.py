@@ -1,0 +1,90 @@
+"""Converts rows of the index of the fleet to tenants as they are listed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from orchestrator.adapters.dynamodb import columns
+from orchestrator.adapters.dynamodb.keys import METADATA, tenant_of, version_of_position
+from orchestrator.adapters.dynamodb.rows import UNREADABLE, describe, metadata_from
+from orchestrator.adapters.dynamodb.tenant_values import root_cause_from
+from orchestrator.adapters.dynamodb.values import moment
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.listings import ListedTenant, TenantInBrief
+from orchestrator.tenants.records import RootCause, TenantState
+
+
+def listed_from(item: Mapping[str, Any], state: TenantState) -> ListedTenant | None:
+    """A row that the index lists in that state. ``None`` if the row belongs to no tenant.
+
+    An unreadable row must not hide the others, so it is listed with the state and version that the index has.
+    """
+    try:
+        return _listed_from(item)
+    except UNREADABLE as error:
+        reason = f"The row cannot be read, so something other than Berth has written it ({describe(error)})."
+    try:
+        position = item["ListingSort"]["S"]
+        return ListedTenant(
+            tenant=tenant_of(item["pk"]["S"]),
+            state=state,
+            version=version_of_position(position) or None,
+            pinned_version=None,
+            labels={},
+            queue=None,
+            updated_at=None,
+            root_cause=RootCause(item["sk"]["S"], "AWS::DynamoDB::Table", reason),
+            position=position,
+            readable=False,
+        )
+    except UNREADABLE:
+        return None
+
+
+def brief_from(item: Mapping[str, Any], state: TenantState) -> TenantInBrief | None:
+    """A row that the index lists in that state. ``None`` if the row belongs to no tenant.
+
+    The position has the tenant and its version: every write of a tenant's version also writes the position.
+    """
+    try:
+        version, _, name = item["ListingSort"]["S"].rpartition("#")
+        tenant = TenantId.parse(name)
+    except UNREADABLE:
+        return None
+    if len(item) == 1:
+        return TenantInBrief(tenant, state, version or None, None, {})
+    try:
+        pinned_version, labels = (columns.METADATA[column].read(item) for column in ("pinned_version", "labels"))
+    except UNREADABLE:
+        pinned_version, labels = None, {}
+    return TenantInBrief(tenant, state, version or None, pinned_version, labels)
+
+
+def _listed_from(item: Mapping[str, Any]) -> ListedTenant:
+    """Read from the tenant's metadata or, if the tenant is deleted, from the audit of its delete."""
+    if item["sk"]["S"] != METADATA:
+        return ListedTenant(
+            tenant=tenant_of(item["pk"]["S"]),
+            state=TenantState.DELETED,
+            version=None,
+            pinned_version=None,
+            labels={},
+            queue=None,
+            updated_at=moment(item, "UpdatedAt"),
+            root_cause=None,
+            position=item["ListingSort"]["S"],
+        )
+    metadata = metadata_from(item)
+    return ListedTenant(
+        tenant=metadata.tenant,
+        state=TenantState(item["State"]["S"]),
+        version=metadata.version,
+        pinned_version=metadata.pinned_version,
+        labels=metadata.labels,
+        queue=metadata.queue if metadata.published else None,
+        updated_at=metadata.updated_at,
+        root_cause=root_cause_from(item),
+        position=item["ListingSort"]["S"],
+        stack_id=metadata.stack_id,
+    )

@@ -1,0 +1,126 @@
+"""HTTP answers of getQueue about tenants that have no queue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from orchestrator.api.problems import (
+    FLEET_FULL,
+    NOT_PROVISIONED,
+    PROVISIONING_FAILED,
+    TENANT_BEING_DELETED,
+    TENANT_DELETED,
+    TOO_MANY_CREATES,
+    UNKNOWN_TENANT,
+)
+from orchestrator.api.responses import RETRY_AFTER_SECONDS, Response, json_response, problem
+from orchestrator.tenants.decisions import (
+    BeingDeleted,
+    Deleted,
+    Failed,
+    FleetFull,
+    Limited,
+    NotProvisioned,
+    TooManyCreates,
+    Unknown,
+)
+from orchestrator.tenants.provisioning import Provisioning, Queueless
+from orchestrator.tenants.records import RootCause, release_of
+
+if TYPE_CHECKING:
+    from orchestrator.common.tenant_ids import TenantId
+
+
+def queueless_answer(tenant: TenantId, given: Queueless) -> Response:
+    match given:
+        case Provisioning(execution):
+            response = json_response(
+                202,
+                {
+                    "tenantId": tenant.value,
+                    "state": "PROVISIONING",
+                    "status": "PROVISIONING",
+                    "execution": execution,
+                    "retryAfterSeconds": RETRY_AFTER_SECONDS,
+                },
+            )
+            response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
+            return response
+        case Failed(audit):
+            cause = audit.root_cause
+            return problem(
+                PROVISIONING_FAILED,
+                f"Tenant {tenant} has no queue, because its {audit.operation.lower()} failed"
+                + (f": {cause}" if cause else ". No root cause was recorded."),
+                tenantId=tenant.value,
+                tenantState="FAILED",
+                tenantStatus="FAILED",
+                operation=audit.operation.value,
+                version=release_of(audit.operation, audit.version),
+                attempt=audit.attempt,
+                execution=audit.execution,
+                rootCause=root_cause_document(cause),
+            )
+        case BeingDeleted(audit):
+            return problem(
+                TENANT_BEING_DELETED,
+                f"Tenant {tenant} is being deleted. Its queue can no longer be used.",
+                tenantId=tenant.value,
+                tenantState="DELETING",
+                tenantStatus="DELETING",
+                execution=audit.execution,
+            )
+        case Deleted(audit):
+            return problem(
+                TENANT_DELETED,
+                f"Tenant {tenant} was deleted. To use it again, create it explicitly.",
+                tenantId=tenant.value,
+                tenantState="DELETED",
+                tenantStatus="DELETED",
+                execution=audit.execution,
+            )
+        case NotProvisioned() | Unknown() | FleetFull() | TooManyCreates():
+            return _not_started(tenant, given)
+
+
+def _not_started(tenant: TenantId, given: NotProvisioned | Unknown | Limited) -> Response:
+    """The answer if the tenant has no queue and none is being provisioned."""
+    match given:
+        case Unknown():
+            return problem(
+                UNKNOWN_TENANT,
+                f"There is no tenant {tenant}, and this control plane does not create tenants on getQueue. Ask an "
+                f"operator to create it: berth create {tenant}",
+                tenantId=tenant.value,
+            )
+        case NotProvisioned(asking_provisions):
+            detail = (
+                f"Tenant {tenant} has no queue yet. To provision it, call GET /tenants/{tenant}/queue first."
+                if asking_provisions
+                else f"Tenant {tenant} has no queue, and this control plane does not create queues on getQueue. Ask an "
+                f"operator to create it: berth create {tenant}"
+            )
+            return problem(NOT_PROVISIONED, detail, tenantId=tenant.value)
+        case FleetFull():
+            # The detail leaves out the number of tenants: platforms may not see the fleet.
+            return problem(
+                FLEET_FULL,
+                f"Tenant {tenant} was not created: this control plane has reached its limit of tenants "
+                "(berth:maxTenants). Nothing was started. Ask an operator to delete unused tenants or to "
+                "raise the limit: berth doctor",
+                tenantId=tenant.value,
+            )
+        case TooManyCreates(limit, seconds):
+            response = problem(
+                TOO_MANY_CREATES,
+                f"Tenant {tenant} was not created: you have reached the limit of {limit} creates per minute "
+                f"(berth:createsPerMinute). Nothing was started. Try again in {seconds} seconds.",
+                tenantId=tenant.value,
+                retryAfterSeconds=seconds,
+            )
+            response.headers["Retry-After"] = str(seconds)
+            return response
+
+
+def root_cause_document(cause: RootCause | None) -> dict[str, object] | None:
+    return {"resource": cause.resource, "type": cause.resource_type, "reason": cause.reason} if cause else None

@@ -1,0 +1,40 @@
+"""Tenants as the index of the fleet lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.records import Queue, RootCause, TenantState
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTenant:
+    """A tenant as the index lists it."""
+
+    tenant: TenantId
+    state: TenantState
+    version: str | None
+    pinned_version: str | None
+    labels: Mapping[str, str]
+    queue: Queue | None
+    updated_at: datetime | None
+    root_cause: RootCause | None
+    position: str
+    """The tenant's position among the tenants of the same state."""
+    stack_id: str | None = None
+    readable: bool = True
+    """False if the tenant's row cannot be read. The root cause then has the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class TenantInBrief:
+    """The properties of a tenant that decide whether a rollout moves it."""
+
+    tenant: TenantId
+    state: TenantState
+    version: str | None
+    pinned_version: str | None
+    labels: Mapping[str, str]
