@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -33,6 +34,10 @@ class Phase(StrEnum):
     """The table is scanned for tenants that are not in the index."""
 
 
+def new_list_id() -> str:
+    return secrets.token_hex(8)
+
+
 @dataclass(frozen=True, slots=True)
 class Position:
     phase: Phase = Phase.STACKS
@@ -41,8 +46,10 @@ class Position:
     of stacks, or the scan's cursor. ``None`` at the beginning of the phase."""
     state: TenantState | None = None
     """The state whose tenants are being checked."""
+    list_id: str = field(default_factory=new_list_id)
+    """The id of the list of stacks. If a survey is invoked twice, each function has a list of its own."""
     chunks: int = 0
-    """The number of stored lists of stacks."""
+    """The number of parts of the list that are stored."""
     marks: bytes = b""
     """One byte per listed stack: see :class:`orchestrator.reconciling.surveying.Mark`."""
     detections: Mapping[str, str] = field(default_factory=dict)

@@ -160,15 +160,20 @@ class Checkpoints(Protocol):
     def checkpoint(self, reconciliation: str) -> Checkpoint | None: ...
 
     def save_checkpoint(self, checkpoint: Checkpoint) -> bool:
-        """Store the position. ``False`` if another function has stored one since the checkpoint's revision."""
+        """Store the position, and list the survey as unfinished.
+
+        ``False`` if another function has stored a position of this survey since the checkpoint's revision.
+        """
 
     def end_survey(self, reconciliation: str) -> None:
         """The survey is not unfinished any more."""
 
-    def store_stacks(self, reconciliation: Reconciliation, number: int, stacks: Sequence[SurveyedStack]) -> None:
-        """Store a part of the list of all stacks. Parts are numbered from 0."""
+    def store_stacks(
+        self, reconciliation: Reconciliation, list_id: str, number: int, stacks: Sequence[SurveyedStack]
+    ) -> None:
+        """Store a part of a list of all stacks. Parts are numbered from 0."""
 
-    def stored_stacks(self, reconciliation: Reconciliation, number: int) -> Sequence[SurveyedStack]: ...
+    def stored_stacks(self, reconciliation: Reconciliation, list_id: str, number: int) -> Sequence[SurveyedStack]: ...
 
 
 class ReconciliationLedger(FleetCountsLedger, Checkpoints, Protocol):

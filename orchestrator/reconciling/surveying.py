@@ -114,7 +114,7 @@ class Surveying:
     def _restore(self, position: Position) -> None:
         self._position = position
         for number in range(position.chunks):
-            self._stacks += self.progress.ledger.stored_stacks(self.progress.requested, number)
+            self._stacks += self.progress.ledger.stored_stacks(self.progress.requested, position.list_id, number)
         self._stored = len(self._stacks)
         self._marks = bytearray(position.marks)
         if position.phase is Phase.STACKS:
@@ -141,7 +141,7 @@ class Surveying:
         ledger, requested = self.progress.ledger, self.progress.requested
         while self._stored < len(self._stacks):
             chunk = self._stacks[self._stored : self._stored + STACKS_PER_CHUNK]
-            ledger.store_stacks(requested, self._position.chunks, chunk)
+            ledger.store_stacks(requested, self._position.list_id, self._position.chunks, chunk)
             self._stored += len(chunk)
             self._position = replace(self._position, chunks=self._position.chunks + 1)
 

@@ -111,7 +111,7 @@ def begun(
     the tenant that the dead run, a delete, has withdrawn.
     """
     lock_condition = _owned_by(instead_of) if instead_of else RowAbsent()
-    moved = _fingerprint_moved(run, before, release, target)
+    moved = _fingerprint_moved(run, before.metadata, target)
     writes: list[Write] = [
         Put(LockKey(run.tenant), lock_fields(run) | moved, lock_condition),
         audit_written(run, Status.STARTED, at, condition=not_overtaken(run)),
@@ -135,37 +135,34 @@ def begun(
             writes.append(_revival(run, superseded))
     writes += [closed] if closed else []
     metadata = _metadata_once_begun(run, before, audits, at, restore=restore, revive=superseded is not None)
-    return [*writes, *(_without(moved, update) for update in metadata)]
+    if run.attempt.operation is Operation.UPDATE:
+        metadata = [_without(moved, update, before.metadata) for update in metadata]
+    return [*writes, *metadata]
 
 
-def _fingerprint_moved(
-    run: Run, before: TenantRecords, release: Release | None, target: str | None
-) -> dict[str, object]:
+def _fingerprint_moved(run: Run, metadata: Metadata | None, target: str | None) -> dict[str, object]:
     """The fields of the lock that an update takes from the metadata, because it is about to change the stack.
 
-    An update that ends early leaves the metadata without a fingerprint, so that the next one trusts no record.
+    An update that ends early leaves the metadata without a fingerprint, so that the next one trusts no record. That
+    includes a refused update: whether it is refused is decided only when it holds the lock.
     """
-    metadata = before.metadata
     if run.attempt.operation is not Operation.UPDATE or metadata is None or metadata.deployed in (None, target):
-        return {}
-    if refusal(
-        *(run.attempt, run.request), asked_at=run.asked_at, metadata=metadata, audits=before.audits, release=release
-    ):
         return {}
     changed_at = metadata.stack_changed_at
     return {"deployed": metadata.deployed} | ({"stack_changed_at": changed_at} if changed_at else {})
 
 
-def _without(moved: Mapping[str, object], update: Update[MetadataKey]) -> Update[MetadataKey]:
+def _without(moved: Mapping[str, object], update: Update[MetadataKey], before: Metadata | None) -> Update[MetadataKey]:
     """The update of the metadata that also removes the fields that were moved to the lock.
 
-    If another update ends at the same moment, the condition fails and the run begins again.
+    If another update ends at the same moment, the condition fails and the run begins again. That holds also if nothing
+    is moved, because the fingerprint that the other update has recorded may have to be moved.
     """
-    if not moved:
-        return update
-    unchanged = [Equals(name, value) for name, value in moved.items()]
-    conditions = all_of(*([update.condition] if update.condition else []), *unchanged)
-    return replace(update, clears=[*update.clears, *moved], condition=conditions)
+    unchanged = still("deployed", before.deployed if before else None)
+    conditions = [*([update.condition] if update.condition else []), unchanged]
+    if "stack_changed_at" in moved:
+        conditions.append(Equals("stack_changed_at", moved["stack_changed_at"]))
+    return replace(update, clears=[*update.clears, *moved], condition=all_of(*conditions))
 
 
 def superseded_delete(run: Run, records: TenantRecords, release: Release | None) -> Audit | None:

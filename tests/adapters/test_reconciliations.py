@@ -233,7 +233,13 @@ def test_only_a_requested_reconciliation_expires(dynamodb: DynamoDBClient) -> No
 
 A_DAY = timedelta(days=1)
 A_POSITION = Position(
-    Phase.TENANTS, "1.0.0#acme", TenantState.UPDATE_FAILED, 2, bytes([0, 1, 2] * 40_000), {"detection": "arn:stack"}
+    Phase.TENANTS,
+    "1.0.0#acme",
+    TenantState.UPDATE_FAILED,
+    "list-1",
+    2,
+    bytes([0, 1, 2] * 40_000),
+    {"detection": "arn:stack"},
 )
 
 
@@ -263,6 +269,20 @@ class TestCheckpoints:
         assert saved is not None
         assert (saved.revision, saved.claimed_until) == (2, NOON + A_DAY)
 
+    def test_of_two_functions_that_began_the_same_survey_one_is_refused(self, ledger: ReconciliationLedger) -> None:
+        assert ledger.save_checkpoint(a_checkpoint())
+        other = a_checkpoint(position=replace(A_POSITION, list_id="list-2"))
+        assert not ledger.save_checkpoint(other)
+        assert ledger.checkpoint(ID) == a_checkpoint(revision=1)
+
+    def test_a_survey_that_goes_on_is_unfinished_though_another_function_has_ended_it(
+        self, ledger: ReconciliationLedger
+    ) -> None:
+        ledger.save_checkpoint(a_checkpoint())
+        ledger.end_survey(ID)
+        assert ledger.save_checkpoint(a_checkpoint(revision=1))
+        assert ledger.unfinished_surveys() == {ID}
+
     def test_the_next_survey_with_the_same_id_replaces_the_position(self, ledger: ReconciliationLedger) -> None:
         ledger.save_checkpoint(a_checkpoint())
         began = a_checkpoint().reconciliation.started_at + A_DAY
@@ -281,11 +301,12 @@ class TestCheckpoints:
         of_others = Stack("arn:other", "UPDATE_COMPLETE", "", None, None, None, ours=False)
         one, two = [SurveyedStack("berth-tenant-acme", stack)], [SurveyedStack("other", of_others)] * 2
         reconciliation = a_checkpoint().reconciliation
-        ledger.store_stacks(reconciliation, 0, one)
-        ledger.store_stacks(reconciliation, 1, two)
-        assert [list(ledger.stored_stacks(reconciliation, number)) for number in (0, 1)] == [one, two]
+        ledger.store_stacks(reconciliation, "list-1", 0, one)
+        ledger.store_stacks(reconciliation, "list-1", 1, two)
+        ledger.store_stacks(reconciliation, "list-2", 0, two)
+        assert [list(ledger.stored_stacks(reconciliation, "list-1", number)) for number in (0, 1)] == [one, two]
         with pytest.raises(LookupError):
-            ledger.stored_stacks(reconciliation, 2)
+            ledger.stored_stacks(reconciliation, "list-1", 2)
 
     def test_a_full_part_fits_into_a_row(self, dynamodb: DynamoDBClient) -> None:
         ledger, some = ReconciliationTable(dynamodb, TABLE), Random(1)
@@ -298,7 +319,7 @@ class TestCheckpoints:
             stacks.append(
                 SurveyedStack(name, Stack(stack_id, "UPDATE_COMPLETE", "", str(tenant), queue, "1.0.0", ours=True))
             )
-        ledger.store_stacks(a_checkpoint().reconciliation, 0, stacks)
+        ledger.store_stacks(a_checkpoint().reconciliation, "list-1", 0, stacks)
         (row,) = dynamodb.scan(TableName=TABLE)["Items"]
         assert len(row["Stacks"]["B"]) < 200_000
         assert "ttl" in row

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 
 from orchestrator.reconciling.checkpoints import Checkpoint
 from orchestrator.reconciling.fleet_counts import FleetCounts
@@ -24,7 +23,7 @@ class InMemoryReconciliations:
         self.counts: FleetCounts | None = None
         self.unfinished: set[str] = set()
         self.checkpoints: dict[str, Checkpoint] = {}
-        self.stacks: dict[tuple[str, datetime, int], Sequence[SurveyedStack]] = {}
+        self.stacks: dict[tuple[str, str, int], Sequence[SurveyedStack]] = {}
 
     def record_reconciliation(self, reconciliation: Reconciliation) -> None:
         self.recorded[reconciliation.id] = reconciliation
@@ -47,10 +46,8 @@ class InMemoryReconciliations:
     def save_checkpoint(self, checkpoint: Checkpoint) -> bool:
         saved = checkpoint.reconciliation
         before = self.checkpoints.get(saved.id)
-        if checkpoint.revision and (
-            before is None
-            or (before.revision, before.reconciliation.started_at) != (checkpoint.revision, saved.started_at)
-        ):
+        is_same = before is not None and before.reconciliation.started_at == saved.started_at
+        if checkpoint.revision != (before.revision if before and is_same else 0):
             return False
         self.checkpoints[saved.id] = replace(checkpoint, revision=checkpoint.revision + 1)
         self.unfinished.add(saved.id)
@@ -59,11 +56,13 @@ class InMemoryReconciliations:
     def end_survey(self, reconciliation: str) -> None:
         self.unfinished.discard(reconciliation)
 
-    def store_stacks(self, reconciliation: Reconciliation, number: int, stacks: Sequence[SurveyedStack]) -> None:
-        self.stacks[reconciliation.id, reconciliation.started_at, number] = stacks
+    def store_stacks(
+        self, reconciliation: Reconciliation, list_id: str, number: int, stacks: Sequence[SurveyedStack]
+    ) -> None:
+        self.stacks[reconciliation.id, list_id, number] = stacks
 
-    def stored_stacks(self, reconciliation: Reconciliation, number: int) -> Sequence[SurveyedStack]:
-        return self.stacks[reconciliation.id, reconciliation.started_at, number]
+    def stored_stacks(self, reconciliation: Reconciliation, list_id: str, number: int) -> Sequence[SurveyedStack]:
+        return self.stacks[reconciliation.id, list_id, number]
 
     def start_reconciliation(self, reconciliation: str) -> None:
         self.started.append(reconciliation)

@@ -17,7 +17,7 @@ from orchestrator.tenants.lifecycle import Accepted, OrderResult, Unchanged
 from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
 from orchestrator.tenants.outcomes import Begun, Busy, Done, GaveUp, Published
 from orchestrator.tenants.ready import Ready
-from orchestrator.tenants.records import Lock, Operation, Request, Run
+from orchestrator.tenants.records import Lock, Metadata, Operation, Request, Run
 from orchestrator.tenants.writes import Transition
 from tests.fakes import (
     ACME,
@@ -174,10 +174,10 @@ def test_an_update_to_a_release_from_before_contents_were_recorded_begins_and_le
     [a_run(operation=Operation.UPDATE, version="9.9.9"), a_run(operation=Operation.UPDATE, version=VERSION)],
     ids=["unknown release", "downgrade"],
 )
-def test_what_is_refused_touches_nothing(world: Operations, run: Run) -> None:
+def test_a_refused_update_leaves_no_fingerprint(world: Operations, run: Run) -> None:
     world.table.plant_metadata(some_metadata(version=NEXT_VERSION, deployed="something"))
     assert isinstance(world.begin(run), GaveUp)
-    assert world.metadata_of().deployed == "something"
+    assert world.metadata_of().deployed is None
 
 
 def test_who_waits_touches_nothing(world: Operations) -> None:
@@ -222,23 +222,43 @@ def test_an_update_that_begins_takes_the_record_of_the_stack_with_it(world: Oper
     assert (world.metadata_of().deployed, world.metadata_of().stack_changed_at) == (None, None)
 
 
-def test_a_refused_update_leaves_the_record_of_the_stack_where_it_is(world: Operations) -> None:
-    before = world.metadata_of()
-    world.table.change_metadata(ACME, pinned_version=VERSION)
-    assert isinstance(world.begin(UPDATE), GaveUp)
-    assert world.metadata_of().deployed == before.deployed
+class Overtaken(InMemoryTable):
+    """A table whose tenant somebody changes right before the update takes the lock."""
+
+    def __init__(self, **changes: Any) -> None:
+        super().__init__()
+        self._changes = changes
+
+    def apply(self, transition: Transition) -> bool:
+        self.change_metadata(ACME, **self._changes)
+        return super().apply(transition)
 
 
-def test_an_update_does_not_begin_with_a_record_that_another_operation_has_just_replaced(world: Operations) -> None:
-    class Overtaken(InMemoryTable):
-        def apply(self, transition: Transition) -> bool:
-            self.change_metadata(ACME, deployed="something else")
-            return super().apply(transition)
+def overtaken(metadata: Metadata, **changes: Any) -> Overtaken:
+    table = Overtaken(**changes)
+    table.record_release(a_release(NEXT_VERSION))
+    table.plant_metadata(metadata)
+    return table
 
-    overtaken = Overtaken()
-    overtaken.record_release(a_release(NEXT_VERSION))
-    overtaken.plant_metadata(some_metadata(deployed="something"))
-    world.table = overtaken
+
+def test_an_update_whose_pin_is_lifted_while_it_begins_takes_the_record_of_the_stack_with_it(world: Operations) -> None:
+    pinned = some_metadata(version=VERSION, pinned_version=VERSION, deployed="something")
+    world.table = overtaken(pinned, pinned_version=None)
+    assert world.begin(UPDATE) == Begun()
+    lock = world.table.lock(ACME)
+    assert lock is not None
+    assert (lock.deployed, world.metadata_of().deployed) == ("something", None)
+
+
+@pytest.mark.parametrize(
+    "read",
+    ["something", None, fingerprint(a_release(NEXT_VERSION), parameters_of(ACME))],
+    ids=["moved", "no record", "nothing to change"],
+)
+def test_an_update_does_not_begin_with_a_record_that_another_operation_has_just_replaced(
+    world: Operations, read: str | None
+) -> None:
+    world.table = overtaken(some_metadata(deployed=read), deployed="something else")
     with pytest.raises(LostOwnership):
         world.begin(UPDATE)
     assert world.table.lock(ACME) is None

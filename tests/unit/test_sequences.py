@@ -248,6 +248,17 @@ def test_who_takes_over_from_a_delete_that_died_before_it_touched_the_stack_give
     assert sequence.use_cases.settling.settle(delete) == NothingToSettle()
 
 
+def test_an_update_that_takes_over_from_a_delete_and_fails_leaves_no_fingerprint_and_the_next_one_repairs() -> None:
+    sequence, _, update = a_delete_that_drains_with_an_update_waiting()
+    sequence.table.change_metadata(ACME, deployed=fingerprint(a_release(VERSION), parameters_of(ACME)))
+    assert sequence.begin(update) == Begun()
+    sequence.fail(update)
+    assert sequence.metadata.deployed is None
+    again = replace(OPERATOR, allow_downgrade=True)
+    repair = a_run(1, operation=Operation.UPDATE, request=again, started_at=sequence.clock.now())
+    assert sequence.begin(sequence.start(repair)) == Begun()
+
+
 def test_who_takes_over_from_a_delete_whose_stack_is_going_does_not_serve_it() -> None:
     sequence, _, update = a_delete_that_drains_with_an_update_waiting()
     (stack,) = sequence.stacks.living

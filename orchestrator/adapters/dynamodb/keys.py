@@ -21,7 +21,7 @@
 | counts of the fleet | RECONCILIATION | fleet-counts                                    |
 | unfinished surveys | RECONCILIATION | unfinished-surveys                               |
 | position of a survey | RECONCILIATION | {id}#CHECKPOINT                                |
-| stacks of a survey | RECONCILIATION | {id}#STACKS#{time}#{number}                      |
+| stacks of a survey | RECONCILIATION | {id}#STACKS#{list}#{number}                      |
 | creates  | CREATES#{digest} | WINDOW                                                   |
 | number of tenants | TENANT_COUNT | COUNT                                               |
 
@@ -293,9 +293,9 @@ def checkpoint_key(reconciliation: str) -> Key:
     return key(RECONCILIATIONS, f"{reconciliation}#CHECKPOINT")
 
 
-def surveyed_stacks_key(reconciliation: str, started_at: datetime, number: int) -> Key:
-    """Scheduled surveys have the same id, so the key has the beginning, too."""
-    return key(RECONCILIATIONS, f"{reconciliation}#STACKS#{timestamp(started_at)}#{number:04}")
+def surveyed_stacks_key(reconciliation: str, list_id: str, number: int) -> Key:
+    """Scheduled surveys have the same id, and a survey may be invoked twice, so the key has the list's id, too."""
+    return key(RECONCILIATIONS, f"{reconciliation}#STACKS#{list_id}#{number:04}")
 
 
 def listed_rollout(rollout: str) -> tuple[str, str]:

@@ -10,11 +10,10 @@ from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import ClientError
-
-from orchestrator.adapters.aws import error_code, throttling
+from orchestrator.adapters.aws import throttling
 from orchestrator.adapters.dynamodb import keys
 from orchestrator.adapters.dynamodb.reads import Reads
+from orchestrator.adapters.dynamodb.transacting import cancelled
 from orchestrator.adapters.dynamodb.values import Item, expiry, n, s, time
 from orchestrator.common.times import parse_timestamp, timestamp
 from orchestrator.reconciling.checkpoints import Checkpoint, Phase, Position
@@ -100,49 +99,50 @@ class ReconciliationTable:
         return _checkpoint_from(item, reconciliation) if item else None
 
     def save_checkpoint(self, checkpoint: Checkpoint) -> bool:
-        saved = checkpoint.reconciliation
-        condition: dict[str, Any] = {}
+        # A scheduled survey has the id of its predecessor, but not its beginning.
+        condition = "Revision = :read AND StartedAt = :started"
+        values = {":started": time(checkpoint.reconciliation.started_at)}
         if checkpoint.revision:
-            condition = {
-                # A scheduled survey has the id of its predecessor, but not its beginning.
-                "ConditionExpression": "Revision = :read AND StartedAt = :started",
-                "ExpressionAttributeValues": {":read": n(checkpoint.revision), ":started": time(saved.started_at)},
+            values[":read"] = n(checkpoint.revision)
+        else:
+            condition = "attribute_not_exists(pk) OR StartedAt <> :started"
+        position = {
+            "Put": {
+                "TableName": self._table,
+                "Item": _checkpoint_row(checkpoint),
+                "ConditionExpression": condition,
+                "ExpressionAttributeValues": values,
             }
-        try:
-            with throttling():
-                self._client.put_item(TableName=self._table, Item=_checkpoint_row(checkpoint), **condition)
-        except ClientError as error:
-            if error_code(error) != "ConditionalCheckFailedException":
-                raise
-            return False
-        if not checkpoint.revision:
-            self._change_unfinished("ADD Ids :id", saved.id)
-        return True
+        }
+        # Both are written together: nobody would continue a saved survey that is not among the unfinished ones.
+        unfinished = self._change_of_unfinished("ADD Ids :id", checkpoint.reconciliation.id)
+        return not cancelled(self._client, [position, {"Update": unfinished}])
 
     def end_survey(self, reconciliation: str) -> None:
-        self._change_unfinished("DELETE Ids :id", reconciliation)
-
-    def _change_unfinished(self, expression: str, reconciliation: str) -> None:
         with throttling():
-            self._client.update_item(
-                TableName=self._table,
-                Key=keys.unfinished_surveys_key(),
-                UpdateExpression=expression,
-                ExpressionAttributeValues={":id": {"SS": [reconciliation]}},
-            )
+            self._client.update_item(**self._change_of_unfinished("DELETE Ids :id", reconciliation))
 
-    def store_stacks(self, reconciliation: Reconciliation, number: int, stacks: Sequence[SurveyedStack]) -> None:
+    def _change_of_unfinished(self, expression: str, reconciliation: str) -> dict[str, Any]:
+        return {
+            "TableName": self._table,
+            "Key": keys.unfinished_surveys_key(),
+            "UpdateExpression": expression,
+            "ExpressionAttributeValues": {":id": {"SS": [reconciliation]}},
+        }
+
+    def store_stacks(
+        self, reconciliation: Reconciliation, list_id: str, number: int, stacks: Sequence[SurveyedStack]
+    ) -> None:
         row = {
-            **keys.surveyed_stacks_key(reconciliation.id, reconciliation.started_at, number),
+            **keys.surveyed_stacks_key(reconciliation.id, list_id, number),
             keys.EXPIRY: expiry(reconciliation.started_at + _CHECKPOINT_KEPT_FOR),
             "Stacks": {"B": zlib.compress(json.dumps([_stack_values(each) for each in stacks]).encode())},
         }
         with throttling():
             self._client.put_item(TableName=self._table, Item=row)
 
-    def stored_stacks(self, reconciliation: Reconciliation, number: int) -> Sequence[SurveyedStack]:
-        key = keys.surveyed_stacks_key(reconciliation.id, reconciliation.started_at, number)
-        item = self._reads.get(key)
+    def stored_stacks(self, reconciliation: Reconciliation, list_id: str, number: int) -> Sequence[SurveyedStack]:
+        item = self._reads.get(keys.surveyed_stacks_key(reconciliation.id, list_id, number))
         if item is None:
             raise LookupError(f"Reconciliation {reconciliation.id}: part {number} of its list of stacks is missing.")
         return [_stack_from(values) for values in json.loads(zlib.decompress(item["Stacks"]["B"]))]
@@ -227,6 +227,7 @@ def _checkpoint_row(checkpoint: Checkpoint) -> Item:
         "phase": position.phase,
         "after": position.after,
         "state": position.state,
+        "list": position.list_id,
         "chunks": position.chunks,
         "detections": dict(position.detections),
     }
@@ -247,6 +248,7 @@ def _checkpoint_from(item: Mapping[str, Any], reconciliation: str) -> Checkpoint
         Phase(place["phase"]),
         place["after"],
         TenantState(place["state"]) if place["state"] else None,
+        place["list"],
         place["chunks"],
         zlib.decompress(item["Marks"]["B"]),
         place["detections"],

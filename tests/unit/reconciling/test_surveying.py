@@ -11,7 +11,7 @@ from itertools import count
 import pytest
 
 from orchestrator.common.errors import Throttled
-from orchestrator.reconciling.checkpoints import CLAIM, MAX_DURATION
+from orchestrator.reconciling.checkpoints import CLAIM, MAX_DURATION, Checkpoint
 from orchestrator.reconciling.ports import StackPage, SurveyedStack
 from orchestrator.reconciling.records import SURVEY, Kind, Reconciliation, ReconciliationStatus, Spec
 from orchestrator.reconciling.surveying import SAVE_EVERY
@@ -161,6 +161,29 @@ def test_a_function_stops_if_another_one_has_taken_over() -> None:
     world.survey.page = meanwhile  # type: ignore[method-assign]
     assert world.reconcile(LOOK, has_time=at_most(2)).status is RUNNING
     assert world.reconciliation_table.recorded[RECONCILIATION].status is RUNNING
+
+
+def test_if_a_survey_is_invoked_twice_only_the_function_that_saves_first_is_continued() -> None:
+    """Lambda may hand an asynchronous invocation over twice."""
+    world = a_fleet()
+    table, page = world.reconciliation_table, world.survey.page
+    saved: list[Checkpoint] = []
+
+    def meanwhile(token: str | None) -> StackPage:
+        """The other function saves while this one lists the first stacks. Then there is one stack more."""
+        world.survey.page = page  # type: ignore[method-assign]
+        world.reconcile(LOOK, has_time=at_most(12))
+        saved.append(table.checkpoints[RECONCILIATION])
+        world.add("aaa-new")
+        return page(token)
+
+    world.survey.page = meanwhile  # type: ignore[method-assign]
+    assert world.reconcile(LOOK, has_time=at_most(9)).status is RUNNING
+    assert [table.checkpoints[RECONCILIATION]] == saved
+    (position,) = (each.position for each in saved)
+    done = world.reconcile(LOOK)
+    assert (done.status, done.reason) == (DONE, "")
+    assert done.coverage.all_stacks == len(position.marks)
 
 
 def test_a_long_survey_is_continued_after_throttles() -> None:
