@@ -106,20 +106,30 @@ class TryAgain:
 
 
 @dataclass(frozen=True, slots=True)
+class Replaced:
+    """Another turn of the tenant was admitted since, and records the outcome. This turn ends."""
+
+    outcome = "replaced"
+
+
+Admission = Admitted | ToReview | NoRoom | AdmissionStopped | Settled | TryAgain | Replaced
+
+
+@dataclass(frozen=True, slots=True)
 class Gate:
     ledger: RolloutLedger
     tenants: TenantReader
     throttling: Throttling
     clock: Clock
 
-    def admit(self, turn: Turn) -> Admitted | ToReview | NoRoom | AdmissionStopped | Settled | TryAgain:
+    def admit(self, turn: Turn) -> Admission:
         for _ in range(_MAX_TRIES):
             admission = self._try_to_admit(turn)
             if admission is not None:
                 return admission
         return NoRoom(1)
 
-    def _try_to_admit(self, turn: Turn) -> Admitted | ToReview | NoRoom | AdmissionStopped | Settled | TryAgain | None:
+    def _try_to_admit(self, turn: Turn) -> Admission | None:
         """``None`` if another write came first: read everything again."""
         rollout, stage = self._read(turn)
         if rollout.status is not RolloutStatus.RUNNING or stage.too_many_failed or stage.outgrows_map:
@@ -149,9 +159,7 @@ class Gate:
         is_admitted = self.ledger.admit(admission(stage, now), outcome, before=before)
         return _admitted(rollout, outcome) if is_admitted else None
 
-    def _admit_again(
-        self, rollout: Rollout, turn: Turn, before: TenantOutcome
-    ) -> Admitted | ToReview | Settled | TryAgain:
+    def _admit_again(self, rollout: Rollout, turn: Turn, before: TenantOutcome) -> Admission:
         """Return the same execution again, because an earlier response was lost, or the update could not be started."""
         if not rollout.spec.dry_run and self.clock.now() - before.updated_at > DEADLINE:
             return self.record(turn, fault="The update could not be started in time.")
@@ -166,13 +174,18 @@ class Gate:
         is_stored = self.ledger.slow_down(stage, pace)
         return replace(stage, pace=pace, revision=stage.revision + is_stored)
 
-    def record(self, turn: Turn, fault: str | None = None) -> Settled | TryAgain:
+    def record(self, turn: Turn, fault: str | None = None) -> Settled | TryAgain | Replaced:
         """Record the tenant's outcome, from its own rows. ``fault`` is the error that ended the turn, if any."""
+        before = self.ledger.tenant_outcome(turn.rollout, turn.item.tenant)
+        attempt = before.operation_attempt if before else None
         for _ in range(_MAX_TRIES):
             rollout, stage = self._read(turn)
-            before = self.ledger.tenant_outcome(turn.rollout, turn.item.tenant)
             if before is not None and before.result.settled:
                 return Settled(before.result)
+            # The same child is admitted again after another call has recorded that its update has no result. If that
+            # happens during this call, this call is the late one.
+            if before is not None and (_is_of_another(before, turn) or before.operation_attempt != attempt):
+                return Replaced()
             metadata, audits = read_tenant(turn.item.tenant, self.tenants)
             now = self.clock.now()
             outcome = classify(
@@ -190,6 +203,7 @@ class Gate:
             )
             if self.ledger.record(count, outcome, before=before):
                 return Settled(outcome.result) if outcome.result.settled else TryAgain()
+            before = self.ledger.tenant_outcome(turn.rollout, turn.item.tenant)
         raise Unsettled(
             f"Rollout {turn.rollout}: the outcome of tenant {turn.item.tenant} could not be recorded, because other "
             f"writes came first {_MAX_TRIES} times."
@@ -369,6 +383,11 @@ def _updates(audits: Sequence[Audit], version: str) -> list[Audit]:
 
 def _is_newer(metadata: Metadata, version: str) -> bool:
     return metadata.version is not None and is_older(version, than=metadata.version)
+
+
+def _is_of_another(outcome: TenantOutcome, turn: Turn) -> bool:
+    """True if another child of a map has been admitted for the tenant. A turn without a result is nobody's."""
+    return outcome.execution not in (turn.execution, NO_EXECUTION)
 
 
 def _next_number(turn: Turn, before: TenantOutcome | None, audits: Sequence[Audit]) -> int:

@@ -269,6 +269,22 @@ def outcome_row(outcome: TenantOutcome) -> Item:
     }
 
 
+def same_turn(before: TenantOutcome) -> dict[str, Any]:
+    """The condition that no other turn has replaced the outcome that was read, and that it is not settled.
+
+    One child may have several turns, each with another attempt of the tenant's update.
+    """
+    condition = "#result = :running AND #execution = :before"
+    values = {":running": s(Result.RUNNING), ":before": s(before.execution)}
+    if before.operation_attempt:
+        condition += " AND #attempt = :attempt"
+        values[":attempt"] = n(before.operation_attempt)
+    else:
+        condition += " AND attribute_not_exists(#attempt)"
+    names = {"#result": "Result", "#execution": "Execution", "#attempt": "OperationAttempt"}
+    return {"condition": condition, "values": values, "names": names}
+
+
 def outcome_from(item: Mapping[str, Any]) -> TenantOutcome:
     skip = text(item, "Skip")
     return TenantOutcome(
