@@ -49,7 +49,7 @@ ROLLOUT_OVER = Problem(
     Refusal.ROLLOUT_OVER,
     409,
     "The rollout is over",
-    "The rollout has ended, has halted, or is being aborted, so that it does not take this order.",
+    "The rollout has ended, has halted, is being aborted, or was undone, so that it does not take this order.",
     required=("rolloutId", "rolloutStatus"),
 )
 NOTHING_TO_APPROVE = Problem(
@@ -74,7 +74,9 @@ _RELEASE_WITHDRAWN = RELEASE_WITHDRAWN.without_tenant(
 _ALL_DOWNGRADES = DOWNGRADE.without_tenant(
     "RolloutDowngrade", "The release is older than the release of every tenant. To move them back, set allowDowngrade."
 )
-_NOTHING_FAILED = NOTHING_TO_RETRY.without_tenant("NothingFailed", "The rollout has no failed tenants to retry.")
+_NOTHING_FAILED = NOTHING_TO_RETRY.without_tenant(
+    "NothingFailed", "The rollout has no failed tenants to retry, or was undone."
+)
 
 # Routes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from orchestrator.cli.api import Document
 from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.rollout_options import options_of, spec_of
-from orchestrator.rollouts.records import RolloutStatus, StageStatus
+from orchestrator.rollouts.records import Order, RolloutStatus, StageStatus
 
 
 def is_over(rollout: Document) -> bool:
@@ -66,7 +66,8 @@ def next_steps(rollout: Document) -> list[str]:
             return [f"Updates that are running are being finished. Watch them: berth rollout watch {name}"]
         case RolloutStatus.HALTED:
             resume = f"Accept the failures and continue: berth rollout resume {name}"
-            return [resume, *_retry(rollout), *_undo(rollout), f"Close it: berth rollout abort {name}"]
+            go_on = [] if _is_undone(rollout) else [resume]
+            return [*go_on, *_retry(rollout), *_undo(rollout), f"Close it: berth rollout abort {name}"]
         case RolloutStatus.ABORTED:
             return [*_retry(rollout), *_move_remaining(rollout), *_undo(rollout)]
         case RolloutStatus.SUCCEEDED | RolloutStatus.FAILED:
@@ -102,7 +103,14 @@ def _end_bake(rollout: Document) -> list[str]:
 
 
 def _retry(rollout: Document) -> list[str]:
-    return [f"Retry the failed tenants: berth rollout retry {rollout['rolloutId']}"] if rollout["failed"] else []
+    if not rollout["failed"] or _is_undone(rollout):
+        return []
+    return [f"Retry the failed tenants: berth rollout retry {rollout['rolloutId']}"]
+
+
+def _is_undone(rollout: Document) -> bool:
+    """True if an undo of the rollout was started. Only documents of a single rollout have a history."""
+    return any(entry.get("order") == Order.UNDO for entry in rollout.get("history", []))
 
 
 def _undo(rollout: Document) -> list[str]:

@@ -26,11 +26,11 @@ from orchestrator.rollouts.records import (
     StageSpec,
     StageStatus,
 )
-from orchestrator.rollouts.refusals import cannot_be, not_over, release_withdrawn, unknown_rollout
+from orchestrator.rollouts.refusals import cannot_be, not_over, release_withdrawn, undone, unknown_rollout
 from orchestrator.rollouts.selecting import (
     Selected,
 )
-from orchestrator.rollouts.selector import TenantSelector
+from orchestrator.rollouts.selector import TenantSelector, may_have_been_moved
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.lifecycle import Unchanged
 
@@ -126,6 +126,8 @@ class Rollouts:
             return unknown_rollout(rollout_id)
         if rollout.status.active:
             return not_over(rollout)
+        if undo := self._undo_of(rollout_id):
+            return Refused(Refusal.NOTHING_TO_RETRY, undone(rollout, undo).reason)
         spec = replace(rollout.spec, retry=rollout_id, tenants=None, labels={}, share=None, sample=None)
         return self.start(spec, by, reason=reason)
 
@@ -283,6 +285,15 @@ class Rollouts:
                 )
         return None
 
+    def _undo_of(self, rollout_id: str) -> str | None:
+        """The rollout that moved tenants of this one back, or may have."""
+        undos = (
+            each.other
+            for each in self.ledger.orders(rollout_id)
+            if isinstance(each, RecordedOrder) and each.order is Order.UNDO and each.other
+        )
+        return next((undo for undo in undos if any(map(may_have_been_moved, self.ledger.outcomes(undo)))), None)
+
     # Changing
 
     def _start(self, rollout: Rollout) -> None:
@@ -342,6 +353,9 @@ class Rollouts:
                 return unknown_rollout(rollout_id)
             if rollout.status is not RolloutStatus.HALTED:
                 return _running_already(rollout)
+            # An undo that begins after this check changes the registry, so the rollout is not changed below.
+            if undo := self._undo_of(rollout_id):
+                return undone(rollout, undo)
             stages = self.ledger.stages(rollout.id)
             items = [item for stage in stages for item in self.manifests.read(stage.manifest)]
             if not rollout.spec.dry_run and (refused := self._find_conflict(items, registry.active)):

@@ -53,6 +53,9 @@ _MAX_CLOCK_DIFFERENCE = timedelta(milliseconds=500)
 """An operation that ended up to this long before the time of admission counts as later, because that time is taken
 after the tenant was read, and by another machine's clock."""
 
+_MAX_INTERRUPTIONS = 3
+"""The maximum number of a tenant's updates that may end while their operation is open. After that, the tenant fails."""
+
 NO_EXECUTION = ""
 """The execution of a turn that ended without a result: the tenant is not in flight, and waits for another turn."""
 
@@ -101,9 +104,19 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class TryAgain:
-    """The tenant has no result yet: its update was throttled, which is not a failure, or never began."""
+    """The tenant has no result yet: its update was throttled, which is not a failure, or never began, or died."""
 
     outcome = "again"
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """Another turn of the tenant was admitted since, and records the outcome. This turn ends."""
+
+    outcome = "replaced"
+
+
+Admission = Admitted | ToReview | NoRoom | AdmissionStopped | Settled | TryAgain | Replaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +127,14 @@ class Gate:
     clock: Clock
     release_states: ReleaseStates
 
-    def admit(self, turn: Turn) -> Admitted | ToReview | NoRoom | AdmissionStopped | Settled | TryAgain:
+    def admit(self, turn: Turn) -> Admission:
         for _ in range(_MAX_TRIES):
             admission = self._try_to_admit(turn)
             if admission is not None:
                 return admission
         return NoRoom(1)
 
-    def _try_to_admit(self, turn: Turn) -> Admitted | ToReview | NoRoom | AdmissionStopped | Settled | TryAgain | None:
+    def _try_to_admit(self, turn: Turn) -> Admission | None:
         """``None`` if another write came first: read everything again."""
         rollout, stage = self._read(turn)
         if rollout.status is not RolloutStatus.RUNNING or stage.too_many_failed or stage.outgrows_map:
@@ -151,13 +164,12 @@ class Gate:
         number = _next_number(turn, before, audits)
         outcome = self._outcome(turn, Result.RUNNING, metadata, operation_attempt=number)
         if before is not None:  # The tenant's earlier attempt may have moved it after all.
-            outcome = replace(outcome, from_version=earlier_version(before, audits))
+            from_version = earlier_version(before, audits)
+            outcome = replace(outcome, from_version=from_version, interruptions=before.interruptions)
         is_admitted = self.ledger.admit(admission(stage, now), outcome, before=before)
         return _admitted(rollout, outcome) if is_admitted else None
 
-    def _admit_again(
-        self, rollout: Rollout, turn: Turn, before: TenantOutcome
-    ) -> Admitted | ToReview | Settled | TryAgain:
+    def _admit_again(self, rollout: Rollout, turn: Turn, before: TenantOutcome) -> Admission:
         """Return the same execution again, because an earlier response was lost, or the update could not be started."""
         if not rollout.spec.dry_run and self.clock.now() - before.updated_at > DEADLINE:
             return self.record(turn, fault="The update could not be started in time.")
@@ -172,13 +184,18 @@ class Gate:
         is_stored = self.ledger.slow_down(stage, pace)
         return replace(stage, pace=pace, revision=stage.revision + is_stored)
 
-    def record(self, turn: Turn, fault: str | None = None) -> Settled | TryAgain:
+    def record(self, turn: Turn, fault: str | None = None) -> Settled | TryAgain | Replaced:
         """Record the tenant's outcome, from its own rows. ``fault`` is the error that ended the turn, if any."""
+        before = self.ledger.tenant_outcome(turn.rollout, turn.item.tenant)
+        attempt = before.operation_attempt if before else None
         for _ in range(_MAX_TRIES):
             rollout, stage = self._read(turn)
-            before = self.ledger.tenant_outcome(turn.rollout, turn.item.tenant)
             if before is not None and before.result.settled:
                 return Settled(before.result)
+            # The same child is admitted again after another call has recorded that its update has no result. If that
+            # happens during this call, this call is the late one.
+            if before is not None and (_is_of_another(before, turn) or before.operation_attempt != attempt):
+                return Replaced()
             metadata, audits = read_tenant(turn.item.tenant, self.tenants)
             now = self.clock.now()
             outcome = classify(
@@ -196,6 +213,7 @@ class Gate:
             )
             if self.ledger.record(count, outcome, before=before):
                 return Settled(outcome.result) if outcome.result.settled else TryAgain()
+            before = self.ledger.tenant_outcome(turn.rollout, turn.item.tenant)
         raise Unsettled(
             f"Rollout {turn.rollout}: the outcome of tenant {turn.item.tenant} could not be recorded, because other "
             f"writes came first {_MAX_TRIES} times."
@@ -291,8 +309,8 @@ def classify(
 ) -> TenantOutcome:
     """The outcome of a tenant, from its own rows.
 
-    The outcome stays RUNNING if the update was throttled or never began: the tenant then gets another turn, with
-    another attempt.
+    The outcome stays RUNNING if the update was throttled or never began, or if it died and its operation is still open:
+    the tenant then gets another turn, with another attempt.
     """
     item = turn.item
     outcome = before or TenantOutcome(turn.rollout, turn.stage, item, Result.RUNNING, at, execution=turn.execution)
@@ -318,6 +336,11 @@ def classify(
     # Throttling is not a failure. An execution name that is taken belongs to an earlier execution that never began.
     if (cause and cause.is_throttling) or (cause is None and fault and _NAME_IS_TAKEN in fault):
         return replace(outcome, execution=NO_EXECUTION)
+    if before is not None and _is_open(before, audits) and before.interruptions < _MAX_INTERRUPTIONS:
+        # CloudFormation may go on, and the operation may still succeed. The next attempt waits for the operation, or
+        # takes its lock over, and finds the tenant as it is then. A repeated call counts the interruption once.
+        interruptions = before.interruptions + (before.execution != NO_EXECUTION)
+        return replace(outcome, execution=NO_EXECUTION, interruptions=interruptions)
     if cause is None:
         cause = RootCause(item.tenant.value, "Berth::Tenant", fault or "The update ended without recording its result.")
     return replace(outcome, result=Result.FAILED, root_cause=bounded(cause))
@@ -369,12 +392,25 @@ def _has_succeeded(before: TenantOutcome | None, audits: Sequence[Audit], versio
     return any(audit.status is Status.SUCCESS and audit.attempt >= first for audit in _updates(audits, version))
 
 
+def _is_open(before: TenantOutcome, audits: Sequence[Audit]) -> bool:
+    """True if the operation of the turn's own update has begun and was not settled yet."""
+    return any(
+        audit.status is Status.STARTED and audit.attempt == before.operation_attempt
+        for audit in _updates(audits, before.item.version)
+    )
+
+
 def _updates(audits: Sequence[Audit], version: str) -> list[Audit]:
     return [audit for audit in audits if audit.operation is Operation.UPDATE and audit.version == version]
 
 
 def _is_newer(metadata: Metadata, version: str) -> bool:
     return metadata.version is not None and is_older(version, than=metadata.version)
+
+
+def _is_of_another(outcome: TenantOutcome, turn: Turn) -> bool:
+    """True if another child of a map has been admitted for the tenant. A turn without a result is nobody's."""
+    return outcome.execution not in (turn.execution, NO_EXECUTION)
 
 
 def _next_number(turn: Turn, before: TenantOutcome | None, audits: Sequence[Audit]) -> int:

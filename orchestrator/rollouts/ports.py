@@ -78,7 +78,8 @@ class RolloutLedger(Protocol):
     def admit(self, count: Count, outcome: TenantOutcome, *, before: TenantOutcome | None) -> bool:
         """Record that the tenant has its turn, if the rollout is running and the count is allowed.
 
-        ``before`` is the tenant's outcome that was read. Nothing is written if another turn has replaced it.
+        ``before`` is the tenant's outcome that was read. Nothing is written if another turn has replaced it: another
+        child's, or one with another attempt of the tenant's update.
         """
 
     def record(self, count: Count, outcome: TenantOutcome, *, before: TenantOutcome | None) -> bool:

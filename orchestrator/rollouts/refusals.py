@@ -52,6 +52,16 @@ def cannot_be(rollout: Rollout, changed: str) -> Refused:
     )
 
 
+def undone(rollout: Rollout, undo: str) -> Refused:
+    """The rollout counts its tenants as moved, so it would not move those again that the undo has moved back."""
+    return Refused(
+        Refusal.ROLLOUT_OVER,
+        f"Rollout {rollout.id} was undone by rollout {undo}, so it can be neither resumed nor retried. To move its "
+        "tenants again, start a new rollout: berth rollout start",
+        {"rolloutId": rollout.id, "rolloutStatus": rollout.status.value},
+    )
+
+
 def not_over(rollout: Rollout) -> Refused:
     return Refused(
         Refusal.ROLLOUT_IN_THE_WAY,

@@ -96,7 +96,7 @@ class TenantSelector:
         if rollout.status.active:
             return not_over(rollout)
         # Tenants whose update was interrupted or recorded as failed are included: the update may have succeeded later.
-        moved = [self._with_origin(each) for each in self.ledger.outcomes(undone) if _may_have_been_moved(each)]
+        moved = [self._with_origin(each) for each in self.ledger.outcomes(undone) if may_have_been_moved(each)]
         under_way = frozenset(each.item.tenant for each in moved if self._has_waiting_update(each))
         choose = partial(select_for_undo, under_way=under_way, withdrawn=self.withdrawn)
         return self._select_of(choose, spec, moved)
@@ -139,7 +139,7 @@ class TenantSelector:
         return TenantFinder(self.fleet, self.tenants)
 
 
-def _may_have_been_moved(outcome: TenantOutcome) -> bool:
+def may_have_been_moved(outcome: TenantOutcome) -> bool:
     """True unless the tenant was skipped before an update of it was started."""
     return outcome.result is not Result.SKIPPED or outcome.operation_attempt is not None
 

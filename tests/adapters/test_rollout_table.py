@@ -404,7 +404,7 @@ class TestOutcomes:
     @pytest.mark.parametrize(
         "outcome",
         [
-            an_outcome(execution="arn:child", operation_attempt=2, from_version=VERSION),
+            an_outcome(execution="arn:child", operation_attempt=2, from_version=VERSION, interruptions=1),
             an_outcome(result=Result.SKIPPED, skip=Skip.PINNED),
             an_outcome(result=Result.FAILED, root_cause=QUEUE_TABOO, from_version=VERSION),
             an_outcome(result=Result.UNCHANGED),
@@ -444,13 +444,28 @@ class TestOutcomes:
         self, ledger: RolloutLedger, write: Write
     ) -> None:
         registered(ledger)
-        admit(ledger, an_outcome(execution="arn:first"))
-        stage, before = stage_in(ledger), everything(ledger)
-        count = admission(stage, NOON) if write is admit else settlement(stage, an_outcome(), in_flight=True)
-        action = ledger.admit if write is admit else ledger.record
-        for read in (None, an_outcome(execution=""), an_outcome(execution="arn:other")):
-            assert not action(count, an_outcome(execution="arn:second"), before=read)
-        assert everything(ledger) == before
+        for written, others in (
+            (
+                an_outcome(execution="arn:first"),
+                (None, an_outcome(execution=""), an_outcome(execution="arn:other")),
+            ),
+            (
+                an_outcome("b", execution="arn:first", operation_attempt=2),
+                (an_outcome("b", execution="arn:first"), an_outcome("b", execution="arn:first", operation_attempt=1)),
+            ),
+            (
+                an_outcome("c", execution="arn:first"),
+                (an_outcome("c", execution="arn:first", operation_attempt=1),),
+            ),
+        ):
+            admit(ledger, written)
+            stage, before = stage_in(ledger), everything(ledger)
+            count = admission(stage, NOON) if write is admit else settlement(stage, an_outcome(), in_flight=True)
+            action = ledger.admit if write is admit else ledger.record
+            for read in others:
+                assert not action(count, replace(written, execution="arn:second"), before=read)
+            assert everything(ledger) == before
+            assert action(count, replace(written, execution="arn:second"), before=written)
 
     @pytest.mark.parametrize("status", [status for status in RolloutStatus if status is not RolloutStatus.RUNNING])
     def test_tenants_are_admitted_only_while_the_rollout_runs_but_outcomes_are_always_recorded(

@@ -139,7 +139,8 @@ def _is_same_turn(now: TenantOutcome | None, before: TenantOutcome | None) -> bo
     """True if no other turn has written the outcome since ``before`` was read."""
     if now is None or before is None:
         return now is before
-    return not now.result.settled and now.execution == before.execution
+    turns = [(outcome.execution, outcome.operation_attempt) for outcome in (now, before)]
+    return not now.result.settled and turns[0] == turns[1]
 
 
 class FakeThrottling:

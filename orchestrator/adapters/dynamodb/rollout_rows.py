@@ -275,8 +275,25 @@ def outcome_row(outcome: TenantOutcome) -> Item:
             Skip=s(outcome.skip) if outcome.skip else None,
             RootCause=root_cause_value(outcome.root_cause) if outcome.root_cause else None,
             Changes={"L": [s(change) for change in outcome.changes]} if outcome.changes else None,
+            Interruptions=n(outcome.interruptions) if outcome.interruptions else None,
         ),
     }
+
+
+def same_turn(before: TenantOutcome) -> dict[str, Any]:
+    """The condition that no other turn has replaced the outcome that was read, and that it is not settled.
+
+    One child may have several turns, each with another attempt of the tenant's update.
+    """
+    condition = "#result = :running AND #execution = :before"
+    values = {":running": s(Result.RUNNING), ":before": s(before.execution)}
+    if before.operation_attempt:
+        condition += " AND #attempt = :attempt"
+        values[":attempt"] = n(before.operation_attempt)
+    else:
+        condition += " AND attribute_not_exists(#attempt)"
+    names = {"#result": "Result", "#execution": "Execution", "#attempt": "OperationAttempt"}
+    return {"condition": condition, "values": values, "names": names}
 
 
 def outcome_from(item: Mapping[str, Any]) -> TenantOutcome:
@@ -293,6 +310,7 @@ def outcome_from(item: Mapping[str, Any]) -> TenantOutcome:
         skip=Skip(skip) if skip else None,
         root_cause=root_cause_from(item),
         changes=tuple(change["S"] for change in item.get("Changes", {"L": []})["L"]),
+        interruptions=number(item, "Interruptions", 0),
     )
 
 

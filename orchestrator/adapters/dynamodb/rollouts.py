@@ -20,7 +20,7 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.counting import Count, Reviews
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.ports import Registry
-from orchestrator.rollouts.records import RecordedOrder, Result, Rollout, RolloutStatus, Stage, TenantOutcome
+from orchestrator.rollouts.records import RecordedOrder, Rollout, RolloutStatus, Stage, TenantOutcome
 from orchestrator.tenants.history import UnreadableEntry
 
 if TYPE_CHECKING:
@@ -193,15 +193,7 @@ class RolloutTable:
         """The writes of a tenant's turn: what it adds to its stage, and its outcome."""
         update = {"TableName": self._table, "Key": keys.stage_key(count.rollout, count.stage)}
         row = rollout_rows.outcome_row(outcome)
-        if before is None:
-            put = self._writes.append(row)
-        else:
-            put = self._writes.put(
-                row,
-                condition="#result = :running AND #execution = :before",
-                values={":running": s(Result.RUNNING), ":before": s(before.execution)},
-                names={"#result": "Result", "#execution": "Execution"},
-            )
+        put = self._writes.append(row) if before is None else self._writes.put(row, **rollout_rows.same_turn(before))
         writes: list[Item] = [{"Update": update | rollout_rows.counted(count)}, put]
         if count.reviewed:
             of_all = {"TableName": self._table, "Key": keys.reviews_key(count.rollout)}

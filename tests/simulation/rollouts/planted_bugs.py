@@ -119,7 +119,7 @@ BUGS = {
         replacing("_select_of", _select_from_the_listing, TenantSelector), STILL_THERE
     ),
     "an undo forgets who failed and arrived": PlantedBug(
-        replacing("_may_have_been_moved", lambda outcome: outcome.result in ARRIVED, selector),
+        replacing("may_have_been_moved", lambda outcome: outcome.result in ARRIVED, selector),
         STILL_THERE,
         ("_kill_an_update",),
     ),

@@ -536,6 +536,19 @@ class TestUndo:
         assert underway.api.newest.spec.undo == undone
         assert [stage.bake_seconds for stage in underway.api.newest.spec.stages] == [0, 0, 0]
 
+    def test_a_rollout_that_was_undone_is_not_to_be_resumed(self, underway: Scene) -> None:
+        underway.api.came_to(TENANTS[0], Result.SUCCEEDED, stage=2, from_version="0.1.0")
+        underway.api.table.plant_metadata(replace(underway.api.world.metadata_of(TENANTS[0]), version="0.2.0"))
+        underway.api.stage_is_now(2, succeeded=1)
+        underway.api.is_now(status=RolloutStatus.HALTED)
+        undone = underway.api.newest.id
+        assert f"berth rollout resume {undone}" in underway.berth("rollout", "status", undone).stderr
+        underway.api.clock.advance(timedelta(minutes=1))
+        underway.berth("rollout", "start", "--undo", exits=ExitCode.OK)
+        status = underway.berth("rollout", "status", undone).stderr
+        assert f"berth rollout resume {undone}" not in status
+        assert f"Close it: berth rollout abort {undone}" in status
+
     def test_no_rollout_is_halted(self, underway: Scene) -> None:
         result = underway.berth("rollout", "start", "--undo", exits=ExitCode.GONE)
         assert "No rollout is halted, so --undo needs the id of a rollout." in result.stderr

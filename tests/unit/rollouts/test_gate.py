@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.common.errors import Unsettled
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.rollouts.gate import AdmissionStopped, Admitted, NoRoom, Settled, ToReview, TryAgain
+from orchestrator.rollouts.gate import AdmissionStopped, Admitted, NoRoom, Replaced, Settled, ToReview, TryAgain
 from orchestrator.rollouts.pacing import REACTION_TIME, Pace
 from orchestrator.rollouts.records import Item, Result, RolloutStatus, Share, Skip, Spec, TenantOutcome, Turn
 from orchestrator.tenants.deadlines import DEADLINE
@@ -53,7 +53,9 @@ class Turns:
         assert isinstance(admission, Admitted), admission
         return admission
 
-    def record(self, number: int = 1, fault: str | None = None, *, child: str = "child") -> Settled | TryAgain:
+    def record(
+        self, number: int = 1, fault: str | None = None, *, child: str = "child"
+    ) -> Settled | TryAgain | Replaced:
         return self.world.gate.record(self.turn(number, child=child), fault)
 
     def succeed(self, number: int = 1) -> None:
@@ -594,6 +596,43 @@ def test_a_throttled_update_is_not_a_failure_and_is_retried_as_the_next_attempt(
     assert turns.record() == Settled(Result.SUCCEEDED)
 
 
+@pytest.mark.parametrize("ends_well", [True, False])
+def test_a_tenant_whose_operation_is_still_open_gets_another_turn(ends_well: bool) -> None:
+    """The update's execution was stopped. CloudFormation goes on, and the reconciliation settles the operation."""
+    turns = Turns()
+    run = turns.world.begin_update(turns.admitted())
+    turns.world.clock.advance(timedelta(seconds=9))
+
+    assert turns.record(fault=FAULT) == turns.record(fault=FAULT) == TryAgain()
+
+    stage = turns.world.stage(turns.rollout)
+    assert (stage.settled, stage.in_flight) == (0, 0)
+    again = turns.admitted()
+    assert (again.input["attempt"], turns.outcome().interruptions) == (2, 1)
+    if ends_well:
+        turns.world.publish(run)
+    else:
+        turns.world.table.fail(run, QUEUE_TABOO, turns.world.clock.now())
+    turns.world.clock.advance(timedelta(seconds=9))
+    turns.world.update(again)
+    assert turns.record() == Settled(Result.SUCCEEDED)
+    assert turns.outcome().from_version == VERSION
+
+
+def test_a_tenant_whose_updates_are_interrupted_again_and_again_has_failed() -> None:
+    turns = Turns()
+    for _ in range(3):
+        run = turns.world.begin_update(turns.admitted())
+        assert turns.record(fault=FAULT) == TryAgain()
+        turns.world.clock.advance(timedelta(seconds=9))
+        turns.world.table.fail(run, QUEUE_TABOO, turns.world.clock.now())
+        turns.world.clock.advance(timedelta(seconds=9))
+    turns.world.begin_update(turns.admitted())
+
+    assert turns.record(fault=FAULT) == Settled(Result.FAILED)
+    assert turns.outcome().root_cause == RootCause("t001", "Berth::Tenant", FAULT)
+
+
 def test_an_execution_name_that_is_taken_is_retried_as_the_next_attempt() -> None:
     turns = Turns()
     turns.admitted()
@@ -755,11 +794,56 @@ def test_a_concurrent_record_is_not_lost() -> None:
     assert (stage.succeeded, stage.in_flight) == (2, 0)
 
 
-def test_an_outcome_that_always_conflicts_raises_an_error_with_the_tenant() -> None:
+def test_a_turn_that_was_replaced_records_nothing() -> None:
+    """The rollout was resumed after its execution died, and a function of the former map is still running."""
     turns = Turns()
-    turns.world.begin_update(turns.admitted())
-    children = iter(range(100))
-    turns.world.rollout_table.concurrent_writes.extend([lambda: turns.admit(child=f"other-{next(children)}")] * 100)
+    turns.world.update(turns.admitted(child="former"), cause=THROTTLED_CAUSE)
+    turns.world.clock.advance(timedelta(seconds=9))
+    run = turns.world.begin_update(turns.admitted(child="current"))
+    before = turns.outcome(), turns.world.stage(turns.rollout)
+
+    assert turns.record(child="former") == Replaced()
+
+    assert (turns.outcome(), turns.world.stage(turns.rollout)) == before
+    turns.world.publish(run)
+    assert turns.record(child="current") == Settled(Result.SUCCEEDED)
+
+
+def test_a_turn_that_is_replaced_while_it_is_recorded_records_nothing() -> None:
+    turns = Turns()
+    turns.world.update(turns.admitted(), cause=THROTTLED_CAUSE)
+    turns.world.clock.advance(timedelta(seconds=9))
+    turns.world.rollout_table.concurrent_writes.append(lambda: turns.admitted(child="other"))
+
+    assert turns.record() == Replaced()
+    assert turns.outcome().execution == "other/t001"
+
+
+def test_a_late_record_of_an_earlier_attempt_of_the_same_child_records_nothing() -> None:
+    """A call of the function is slow. It was repeated, and its child has been admitted again since."""
+    turns = Turns()
+    turns.world.update(turns.admitted(), cause=THROTTLED_CAUSE)
+    turns.world.clock.advance(timedelta(seconds=9))
+    runs = []
+
+    def admit_again() -> None:
+        assert turns.record() == TryAgain()
+        runs.append(turns.world.begin_update(turns.admitted()))
+
+    turns.world.rollout_table.concurrent_writes.append(admit_again)
+
+    assert turns.record() == Replaced()
+
+    assert (turns.outcome().result, turns.outcome().operation_attempt) == (Result.RUNNING, 2)
+    assert turns.in_flight == 1
+    turns.world.publish(*runs)
+    assert turns.record() == Settled(Result.SUCCEEDED)
+
+
+def test_an_outcome_that_always_conflicts_raises_an_error_with_the_tenant(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = Turns()
+    turns.world.update(turns.admitted())
+    monkeypatch.setattr(turns.world.rollout_table, "record", lambda *_, **__: False)
 
     with pytest.raises(Unsettled, match="t001"):
         turns.record()

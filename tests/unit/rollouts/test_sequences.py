@@ -12,6 +12,7 @@ from orchestrator.rollouts.control import RolloutWithStages
 from orchestrator.rollouts.counting import Count
 from orchestrator.rollouts.gate import Admitted
 from orchestrator.rollouts.records import RolloutStatus, Share, Skip, Skipped, TenantOutcome, Turn
+from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.execution_input import machine_input
 from orchestrator.tenants.records import Attempt, Operation, Request, Run
 from orchestrator.tenants.schemas import parse_run
@@ -73,6 +74,69 @@ def test_a_resume_ignores_only_an_alarm_that_the_operator_has_seen(halted_by_the
     world.drive(rollout, 2)
     ended = RolloutStatus.SUCCEEDED if halted_by_the_alarm else RolloutStatus.HALTED
     assert world.status(rollout) is ended
+
+
+def halted_after_the_canary() -> tuple[Fleet, str]:
+    world, rollout = with_an_alarm()
+    world.run_stage(rollout, world.advance(rollout))
+    world.advance(rollout)
+    rings_and_recovers(world)
+    world.advance(rollout)
+    assert world.status(rollout) is RolloutStatus.HALTED
+    return world, rollout
+
+
+@pytest.mark.parametrize("is_complete", [False, True])
+def test_a_halted_rollout_that_was_undone_cannot_be_resumed(is_complete: bool) -> None:
+    world, rollout = halted_after_the_canary()
+    undo = world.start(a_spec(version=None, undo=rollout))
+    if is_complete:
+        world.drive(undo)
+    else:
+        world.run_stage(undo, world.advance(undo))
+    before = world.rollout(rollout), world.stage(rollout)
+
+    response = world.rollouts.resume(rollout, ADA)
+
+    assert isinstance(response, Refused)
+    assert response.kind is Refusal.ROLLOUT_OVER
+    assert f"was undone by rollout {undo}" in response.reason
+    assert "start a new rollout" in response.reason
+    assert (world.rollout(rollout), world.stage(rollout)) == before
+    assert world.at(NEXT_VERSION) == []
+
+
+def test_an_undo_that_runs_while_a_rollout_is_resumed_is_noticed() -> None:
+    world, rollout = halted_after_the_canary()
+    world.rollout_table.concurrent_writes.append(lambda: world.drive(world.start(a_spec(version=None, undo=rollout))))
+
+    assert isinstance(world.rollouts.resume(rollout, ADA), Refused)
+    assert world.status(rollout) is RolloutStatus.HALTED
+
+
+def test_a_halted_rollout_whose_undo_moved_no_tenant_can_be_resumed() -> None:
+    world, rollout = halted_after_the_canary()
+    undo = world.start(a_spec(version=None, undo=rollout))
+    world.rollouts.abort(undo, ADA)
+    assert world.status(undo) is RolloutStatus.ABORTED
+
+    assert isinstance(world.rollouts.resume(rollout, ADA), RolloutWithStages)
+    world.drive(rollout, 2)
+    assert len(world.at(NEXT_VERSION)) == 4
+
+
+def test_the_failed_tenants_of_a_rollout_that_was_undone_are_not_retried() -> None:
+    world = Fleet(2)
+    rollout = world.start(a_spec(a_stage_spec(tolerated=Share(1))))
+    world.drive(rollout, failing=["t001"])
+    undo = world.start(a_spec(version=None, undo=rollout))
+    world.drive(undo)
+
+    response = world.rollouts.retry(rollout, ADA)
+
+    assert isinstance(response, Refused)
+    assert response.kind is Refusal.NOTHING_TO_RETRY
+    assert f"was undone by rollout {undo}" in response.reason
 
 
 def test_a_rollout_planned_by_an_earlier_version_without_busy_tenants_fails() -> None:
