@@ -177,7 +177,7 @@ class SurveyedFleet:
             raise RuntimeError(f"The survey has not ended well: {result.reason}")
         return Surveyed(
             tenants=result.coverage.tenants,
-            stacks=result.coverage.all_stacks,
+            stacks=result.coverage.all_stacks or 0,
             findings=sum(result.counts.values()),
             functions=functions,
             cloudformation=self._stacks.requests,
