@@ -6,6 +6,7 @@ their outcomes mean: :mod:`orchestrator.rollouts.selecting`, ``pacing``, ``gate`
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Generator, Iterator, Sequence
@@ -94,6 +95,11 @@ class Ran:
     @property
     def ratio(self) -> float:
         return self.seconds / self.floor
+
+    @property
+    def ratio_without_last_stacks(self) -> float:
+        """The part that depends on the pace. A stage cannot end before its last stack, however the stage is paced."""
+        return (self.seconds - self.last_stacks_seconds) / self.floor
 
 
 class SimulatedRollout:
@@ -280,18 +286,18 @@ def simulate(tenants: int, conditions: Conditions, seed: int, max_concurrency: i
 
 
 def rollout_simulation() -> list[Result]:
-    quiet = simulate(TENANTS_PER_ACCOUNT, QUIET, 1)
-    faulty = simulate(TENANTS_PER_ACCOUNT, FAULTY, 1)
+    accounts = range(1, ACCOUNTS + 1)
     with ProcessPoolExecutor() as pool:
-        fleet = list(pool.map(_account, range(1, ACCOUNTS + 1)))
+        quiet, faulty = (list(pool.map(_account, itertools.repeat(each), accounts)) for each in (QUIET, FAULTY))
+    one, all_of_them = (
+        f"rollout of {TENANTS_PER_ACCOUNT:,} tenants",
+        f"rollout of {TENANTS_PER_ACCOUNT * ACCOUNTS:,} tenants in {ACCOUNTS} accounts",
+    )
     return [
-        *_results(f"rollout of {TENANTS_PER_ACCOUNT:,} tenants, quiet", [quiet], "<= 1.05"),
-        *_results(f"rollout of {TENANTS_PER_ACCOUNT:,} tenants, with faults", [faulty], "<= 1.10"),
-        *_results(
-            f"rollout of {TENANTS_PER_ACCOUNT * ACCOUNTS:,} tenants in {ACCOUNTS} accounts, with faults",
-            fleet,
-            "<= 1.10",
-        ),
+        *_results(f"{one}, quiet", quiet[:1], "<= 1.05"),
+        *_results(f"{one}, with faults", faulty[:1], "<= 1.10"),
+        *_results(f"{all_of_them}, quiet", quiet, "<= 1.10"),
+        *_results(f"{all_of_them}, with faults", faulty, "<= 1.10"),
     ]
 
 
@@ -316,8 +322,8 @@ def _ceiling_results(ceiling: int, ran: Ran) -> list[Result]:
     ]
 
 
-def _account(seed: int) -> Ran:
-    return simulate(TENANTS_PER_ACCOUNT, FAULTY, seed)
+def _account(conditions: Conditions, seed: int) -> Ran:
+    return simulate(TENANTS_PER_ACCOUNT, conditions, seed)
 
 
 def _results(name: str, ran: Sequence[Ran], aim: str) -> list[Result]:
@@ -326,6 +332,12 @@ def _results(name: str, ran: Sequence[Ran], aim: str) -> list[Result]:
     expected = sum(each.succeeded + each.failed for each in ran)
     return [
         Result(f"{name}: time / one mutating call per tenant", round(slowest.ratio, 3), "x", aim),
+        Result(
+            f"{name}: the same without waiting for stages' last stacks",
+            round(max(each.ratio_without_last_stacks for each in ran), 3),
+            "x",
+            aim,
+        ),
         Result(f"{name}: time", round(slowest.seconds / 60, 1), "min", ""),
         Result(
             f"{name}: of it, waiting for stages' last stacks", round(slowest.last_stacks_seconds / 60, 1), "min", ""
