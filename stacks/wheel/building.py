@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 
 from setuptools.command.build_py import build_py  # type: ignore[import-untyped]
+from setuptools.errors import SetupError  # type: ignore[import-untyped]
 
 PACKAGE = "berth"
 _MOVED = ("orchestrator", "stacks")
@@ -26,6 +29,10 @@ _SUFFIXES = frozenset({".py", ".typed"})
 
 class ImportNotMoved(Exception):
     """An import that cannot be moved below ``berth`` by changing its first name."""
+
+
+class NotTracked(SetupError):  # type: ignore[misc]
+    """A file that is no part of the sources. Setuptools prints the message of such an error without a traceback."""
 
 
 def in_the_wheel(source: str) -> str:
@@ -49,15 +56,39 @@ def files_of(root: Path) -> dict[Path, Path]:
     return found
 
 
+def check_tracked(root: Path, sources: Iterable[Path]) -> None:
+    """Raises :class:`NotTracked` if git does not know one of these files, which are relative to the checkout.
+
+    A file that somebody has left in a folder would be installed everywhere, although nobody has reviewed it. Sources
+    without git, such as those of a source distribution, are taken as they are.
+    """
+    if not (root / ".git").exists():
+        return
+    try:
+        command = ["git", "-C", str(root), "ls-files", "-z"]
+        listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603 (no input)
+    except (OSError, subprocess.CalledProcessError) as error:
+        why = str(getattr(error, "stderr", "") or error).strip()
+        raise NotTracked(f"git could not say which files belong to the wheel: {why}") from None
+    tracked = set(listed.split("\0"))
+    if unknown := [str(source) for source in sources if source.as_posix() not in tracked]:
+        raise NotTracked(
+            f"The wheel would have files that git does not track: {', '.join(sorted(unknown))}. Add them by git add, "
+            "or remove them, and build the wheel again."
+        )
+
+
 class BuildPy(build_py):  # type: ignore[misc]
     """What setuptools runs instead of copying the packages of the checkout."""
 
     def run(self) -> None:
         if self.editable_mode:
             return
+        files = files_of(Path())
+        check_tracked(Path(), files.values())
         # A build before this one may have left modules that are gone since.
         shutil.rmtree(self.build_lib, ignore_errors=True)
-        for target, source in files_of(Path()).items():
+        for target, source in files.items():
             file = self.build_lib / target
             file.parent.mkdir(parents=True, exist_ok=True)
             text = source.read_text(encoding="utf-8")

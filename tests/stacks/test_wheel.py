@@ -18,7 +18,7 @@ import pytest
 
 import stacks.wheel.berth as public
 from stacks.project import ROOT, read_version
-from stacks.wheel.building import ImportNotMoved, files_of, in_the_wheel
+from stacks.wheel.building import ImportNotMoved, NotTracked, check_tracked, files_of, in_the_wheel
 
 NAMES_OF_THE_CHECKOUT = {"orchestrator", "lambdas", "stacks", "statemachines", "tests", "bench"}
 SOURCES = ("orchestrator", "stacks", "pyproject.toml", "version.txt", "README.md", "LICENSE")
@@ -176,6 +176,42 @@ def test_a_source_distribution_has_what_the_wheel_is_made_from() -> None:
     assert all((ROOT / source).is_file() for source in files.values())
     assert files[Path("berth/__init__.py")] == Path("stacks/wheel/berth/__init__.py")
     assert files[Path("berth/orchestrator/client/client.py")] == Path("orchestrator/client/client.py")
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> Path:
+    """Sources of a small wheel, without git."""
+    (tmp_path / "pyproject.toml").write_text('[tool.berth.wheel]\n"orchestrator" = "berth/orchestrator"\n')
+    (tmp_path / "orchestrator").mkdir()
+    (tmp_path / "orchestrator" / "reviewed.py").touch()
+    return tmp_path
+
+
+def git(root: Path, *arguments: str) -> None:
+    subprocess.run(["git", "-C", str(root), *arguments], check=True, capture_output=True, timeout=60)
+
+
+def test_a_file_that_git_does_not_track_is_not_shipped(sources: Path) -> None:
+    git(sources, "init")
+    git(sources, "add", ".")
+    check_tracked(sources, files_of(sources).values())
+    (sources / ".gitignore").write_text("*_ignored.py\n")
+    for name in ("left_behind.py", "also_ignored.py"):
+        (sources / "orchestrator" / name).touch()
+    with pytest.raises(
+        NotTracked, match=r"does not track: orchestrator/also_ignored\.py, orchestrator/left_behind\.py\. Add them"
+    ):
+        check_tracked(sources, files_of(sources).values())
+
+
+def test_sources_without_git_are_taken_as_they_are(sources: Path) -> None:
+    check_tracked(sources, files_of(sources).values())
+
+
+def test_a_checkout_that_git_cannot_read_builds_no_wheel(sources: Path) -> None:
+    (sources / ".git").write_text("gitdir: nowhere\n")
+    with pytest.raises(NotTracked, match="git could not say which files belong to the wheel: "):
+        check_tracked(sources, files_of(sources).values())
 
 
 @pytest.mark.parametrize(
