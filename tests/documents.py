@@ -67,6 +67,7 @@ EVENT_PLANE = Document.of(openapi.EVENT_PLANE)
 DOCUMENTS = (CONTROL_PLANE, EVENT_PLANE)
 IDS = {
     "tenantId": "acme",
+    "version": "0.2.0",
     **dict.fromkeys(("rolloutId", "reconciliationId", "adoptionId"), "20261116-120000-0000"),
     "keyId": f"key_{'0' * 24}",
     "sourceId": f"src_{'0' * 24}",

@@ -83,8 +83,6 @@ def _run(message: dict[str, Any], files: Sequence[int]) -> None:
         runpy.run_path(script, run_name="__main__")
         code = 0
     except SystemExit as ended:
-        if isinstance(ended.code, str):
-            sys.stderr.write(f"{ended.code}\n")
         code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     except BaseException:  # noqa: BLE001 (an interpreter reports it in the same way, and ends)
         sys.excepthook(*sys.exc_info())
