@@ -11,6 +11,7 @@ from typing import Any
 
 from orchestrator.common.errors import BerthError, InvalidRequest
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.times import parse_timestamp
 from orchestrator.events.delivery.answers import printable
 from orchestrator.events.delivery.bounces import MailReport, ReportKind
 from orchestrator.events.delivery.mail import CONNECTION_TAG, EPOCH_TAG, EVENT_TAG, ORIGIN_TAG, TENANT_TAG
@@ -53,6 +54,7 @@ def _report(event: Any) -> MailReport:
         origin=_tag(tags, ORIGIN_TAG),
         connection_id=parse_resource_id(IdPrefix.CONNECTION, _tag(tags, CONNECTION_TAG)),
         event_id=parse_event_id(_tag(tags, EVENT_TAG)),
+        sent_at=parse_timestamp(_text(detail["mail"]["timestamp"])),
         recipients=[_text(each) for each in detail["mail"]["destination"]],
         is_final=is_final,
         text=printable(text, _MAX_TEXT),

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
-from orchestrator.adapters.aws import DENIED_OR_UNSUPPORTED, error_code, throttling
+from orchestrator.adapters.aws import DENIED_OR_UNSUPPORTED, error_code, error_message, throttling
 from orchestrator.adapters.cloudformation import described_stack
-from orchestrator.reconciling.ports import Drift, StackPage, SurveyedStack
+from orchestrator.reconciling.ports import Drift, StackPage, SurveyedStack, TokenRefused
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -26,8 +26,13 @@ class CloudFormationSurvey:
 
     def page(self, token: str | None) -> StackPage:
         """Described in pages rather than one by one, because CloudFormation allows only a few calls per second."""
-        with throttling():
-            found = self._client.describe_stacks(**({"NextToken": token} if token else {}))
+        try:
+            with throttling():
+                found = self._client.describe_stacks(**({"NextToken": token} if token else {}))
+        except ClientError as error:
+            if token and error_code(error) == "ValidationError":
+                raise TokenRefused(error_message(error)) from error
+            raise
         role = self._service_role()
         stacks = [
             SurveyedStack(stack["StackName"], described_stack(stack, service_role=role)) for stack in found["Stacks"]

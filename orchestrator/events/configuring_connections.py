@@ -230,7 +230,8 @@ class ConfiguringConnections:
         def paused(connection: Connection) -> Connection:
             if connection.status is ConnectionStatus.PAUSED:
                 return connection
-            return replace(connection, status=ConnectionStatus.PAUSED, reason=None, draining=False, found_empty_at=None)
+            enabled = self._enabled(connection)
+            return replace(enabled, status=ConnectionStatus.PAUSED, reason=None, draining=False, found_empty_at=None)
 
         return self._change(life, connection_id, paused)
 
@@ -242,7 +243,8 @@ class ConfiguringConnections:
         """
 
         def resumed(connection: Connection) -> Connection:
-            active = replace(connection, status=ConnectionStatus.ACTIVE, reason=None, health=Health(), draining=True)
+            enabled = self._enabled(connection)
+            active = replace(enabled, status=ConnectionStatus.ACTIVE, reason=None, health=Health(), draining=True)
             return active if active == connection else replace(active, found_empty_at=None)
 
         return self._change(life, connection_id, resumed)
@@ -305,6 +307,11 @@ class ConfiguringConnections:
             if self._table.change_connection(connection, changed):
                 return changed
         raise unsettled(life.tenant)
+
+    def _enabled(self, connection: Connection) -> Connection:
+        """Records the time at which a disabled connection is enabled: reports about earlier mails do not count."""
+        is_disabled = connection.status is ConnectionStatus.DISABLED
+        return replace(connection, enabled_at=self._clock.now()) if is_disabled else connection
 
     def _made(self, settings: EventSettings, new: NewConnection) -> IssuedSecret:
         connection = self._with_destination(

@@ -48,6 +48,8 @@ class Position:
     """The state whose tenants are being checked."""
     list_id: str = field(default_factory=new_list_id)
     """The id of the list of stacks. If a survey is invoked twice, each function has a list of its own."""
+    restarts: int = 0
+    """How often the list was begun again."""
     chunks: int = 0
     """The number of parts of the list that are stored."""
     marks: bytes = b""

@@ -18,11 +18,18 @@ from orchestrator.tenants.records import Audit, Lock, Metadata, Request, RootCau
 from orchestrator.tenants.writes import AuditKey
 
 
+class TokenRefused(Exception):
+    """CloudFormation does not accept the token of a page, for example because the token is too old."""
+
+
 class StackSurvey(Protocol):
     """All stacks of the account and region. Every method may raise :class:`orchestrator.common.errors.Throttled`."""
 
     def page(self, token: str | None) -> StackPage:
-        """The first page of stacks, or the one after the page that had returned the token."""
+        """The first page of stacks, or the one after the page that had returned the token.
+
+        Raises :class:`TokenRefused`.
+        """
 
     def start_drift_detection(self, stack_id: str) -> str | None:
         """Start the drift detection of the stack and return its id. ``None`` if that is not possible now."""

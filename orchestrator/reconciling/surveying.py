@@ -17,7 +17,7 @@ from orchestrator.reconciling.adopting import is_unlisted, not_adopted
 from orchestrator.reconciling.checking import TenantChecks
 from orchestrator.reconciling.checkpoints import CLAIM, Checkpoint, Phase, Position
 from orchestrator.reconciling.classifying import STANDS, drifted
-from orchestrator.reconciling.ports import Drift, StackSurvey, SurveyedStack
+from orchestrator.reconciling.ports import Drift, StackSurvey, SurveyedStack, TokenRefused
 from orchestrator.reconciling.progress import Progress
 from orchestrator.reconciling.records import SURVEY, Kind
 from orchestrator.tenants.fleet import LISTED_STATES
@@ -37,6 +37,9 @@ SAVE_EVERY = timedelta(minutes=2)
 
 STACKS_PER_CHUNK = 1_000
 """The number of stacks that are stored in one row, which is about 90 KB."""
+
+MAX_RESTARTS = 3
+"""How often the list of stacks is begun again if CloudFormation refuses a token."""
 
 _PAGE = 200
 _ROWS_SCANNED = 1_000
@@ -125,7 +128,13 @@ class Surveying:
     def _list_stacks(self) -> None:
         while True:
             self.progress.check_time()
-            page = self.survey.page(self._position.after)
+            try:
+                page = self.survey.page(self._position.after)
+            except TokenRefused:
+                if self._position.restarts == MAX_RESTARTS:
+                    raise
+                self._list_again()
+                continue
             self._stacks += map(_without_details, page.stacks)
             self._count_stacks(page.stacks, counted=self.progress.coverage.stacks)
             self._position = replace(self._position, after=page.token)
@@ -136,6 +145,11 @@ class Surveying:
                 self.progress.show()
             self._save_if_due()
         self._marks = bytearray(len(self._stacks))
+
+    def _list_again(self) -> None:
+        """Begin the list of stacks again. Its token may be from the function before, and too old by now."""
+        self._position = Position(restarts=self._position.restarts + 1)
+        self._stacks, self._stored = [], 0
 
     def _store_stacks(self) -> None:
         ledger, requested = self.progress.ledger, self.progress.requested

@@ -237,6 +237,7 @@ A_POSITION = Position(
     "1.0.0#acme",
     TenantState.UPDATE_FAILED,
     "list-1",
+    1,
     2,
     bytes([0, 1, 2] * 40_000),
     {"detection": "arn:stack"},

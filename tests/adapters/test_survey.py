@@ -13,7 +13,7 @@ from botocore.stub import Stubber
 
 from orchestrator.adapters.survey import CloudFormationSurvey
 from orchestrator.common.errors import Throttled
-from orchestrator.reconciling.ports import Drift, SurveyedStack
+from orchestrator.reconciling.ports import Drift, SurveyedStack, TokenRefused
 from orchestrator.tenants.ports import Stack
 from tests.adapters.conftest import Account, client
 from tests.fakes import ACME, NAMES, NOON, QUEUE, VERSION, stack_arn
@@ -37,6 +37,17 @@ def test_all_stacks_are_listed_page_by_page(survey: CloudFormationSurvey, cloudf
     assert ([each.name for each in first.stacks], first.token) == (["a", "b"], "2")
     last = survey.page(first.token)
     assert ([each.name for each in last.stacks], last.token) == (["c"], None)
+
+
+def test_a_token_that_cloudformation_refuses_is_reported_as_such(
+    survey: CloudFormationSurvey, cloudformation: Stubber
+) -> None:
+    for _ in range(2):
+        cloudformation.add_client_error("describe_stacks", "ValidationError", "The token has expired")
+    with pytest.raises(TokenRefused, match="The token has expired"):
+        survey.page("2")
+    with pytest.raises(ClientError):
+        survey.page(None)
 
 
 def test_a_tenants_stack_is_listed_with_all_details(survey: CloudFormationSurvey, cloudformation: Stubber) -> None:

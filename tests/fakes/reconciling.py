@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from orchestrator.reconciling.checkpoints import Checkpoint
 from orchestrator.reconciling.fleet_counts import FleetCounts
-from orchestrator.reconciling.ports import Drift, StackPage, SurveyedStack
+from orchestrator.reconciling.ports import Drift, StackPage, SurveyedStack, TokenRefused
 from orchestrator.reconciling.records import Finding, Kind, Reconciliation
 from orchestrator.tenants.ports import Stack
 from tests.fakes.stacks import FakeStacks
@@ -84,9 +84,13 @@ class FakeSurvey:
         """The number of stacks per page. ``None`` if one page has all of them."""
         self.pages: list[str | None] = []
         """The tokens of the pages that were requested."""
+        self.refused: set[str] = set()
+        """The tokens that are too old."""
 
     def page(self, token: str | None) -> StackPage:
         self.pages.append(token)
+        if token in self.refused:
+            raise TokenRefused(f"The token {token} has expired")
         every = [*self.others, *(SurveyedStack(_name(stack), stack) for stack in self._stacks.living)]
         begin = int(token or 0)
         end = len(every) if self.per_page is None else begin + self.per_page

@@ -53,6 +53,7 @@ def connection_row(connection: Connection) -> Item:
         "opened": n(health.opened) if health.opened else None,
         "draining": {"BOOL": True} if connection.draining else None,
         "found_empty_at": _time(connection.found_empty_at),
+        "enabled_at": _time(connection.enabled_at),
     }
     return {
         **life_row(connection.life),
@@ -102,6 +103,7 @@ def connection_from(row: Mapping[str, Any]) -> Connection:
         ),
         draining=row.get("draining", {}).get("BOOL", False),
         found_empty_at=moment(row, "found_empty_at"),
+        enabled_at=moment(row, "enabled_at"),
     )
 
 

@@ -228,6 +228,7 @@ def _checkpoint_row(checkpoint: Checkpoint) -> Item:
         "after": position.after,
         "state": position.state,
         "list": position.list_id,
+        "restarts": position.restarts,
         "chunks": position.chunks,
         "detections": dict(position.detections),
     }
@@ -249,6 +250,7 @@ def _checkpoint_from(item: Mapping[str, Any], reconciliation: str) -> Checkpoint
         place["after"],
         TenantState(place["state"]) if place["state"] else None,
         place["list"],
+        place["restarts"],
         place["chunks"],
         zlib.decompress(item["Marks"]["B"]),
         place["detections"],

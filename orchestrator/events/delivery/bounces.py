@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from orchestrator.common.errors import Unsettled
@@ -35,6 +36,8 @@ class MailReport:
     origin: str
     connection_id: str
     event_id: str
+    sent_at: datetime
+    """When SES took the mail."""
     recipients: Sequence[str]
     """The addresses to which the mail was sent."""
     is_final: bool
@@ -51,6 +54,8 @@ class ReportOutcome(StrEnum):
     """The connection is deleted, or was disabled before."""
     OTHER_ADDRESS = "other-address"
     """Somebody has changed the address since the mail was sent."""
+    ENABLED_SINCE = "enabled-since"
+    """The connection was disabled, and somebody has enabled it again since the mail was sent."""
 
 
 class ProcessingBounces:
@@ -74,6 +79,8 @@ class ProcessingBounces:
                 return ReportOutcome.ENDED
             if not _was_sent_to(connection, report.recipients):
                 return ReportOutcome.OTHER_ADDRESS
+            if connection.enabled_at is not None and report.sent_at < connection.enabled_at:
+                return ReportOutcome.ENABLED_SINCE
             # A paused connection is disabled, too: its parked mails would come back as well when it is resumed.
             if self._changes.disable(connection, _reason(report), self._clock.now()):
                 return ReportOutcome.DISABLED

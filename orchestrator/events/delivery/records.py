@@ -109,6 +109,8 @@ class Connection:
     """True from a resume, a close of the breaker, a disable or a delete on, until nothing is parked any more."""
     found_empty_at: datetime | None = None
     """When the sweep, while draining, first found that nothing is parked."""
+    enabled_at: datetime | None = None
+    """When somebody last resumed or paused the connection after it had been disabled."""
 
     @property
     def needs_care(self) -> bool:

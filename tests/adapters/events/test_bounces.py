@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import importlib
 import json
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from orchestrator.adapters.ses_reports import DETAIL_TYPES, read_report
 from orchestrator.common.errors import BerthError, InvalidRequest, Unsettled
+from orchestrator.common.times import timestamp
 from orchestrator.events.delivery.bounces import ReportKind
 from orchestrator.events.delivery.mail import mail
 from orchestrator.events.delivery.payloads import Payload
 from orchestrator.events.delivery.records import DestinationKind
 from tests.adapters.conftest import TABLE
 from tests.adapters.events.functions import ADA, EventFunctions, http_event
-from tests.fakes import ACME
+from tests.fakes import ACME, NOON
 from tests.fakes.events import ACME_LIFE
 from tests.fakes.sending import EVENT_ID, a_connection, outgoing
 
@@ -50,12 +51,12 @@ ABUSE: Json = {
 }
 
 
-def sent_mail(**tags: str) -> Json:
+def sent_mail(*, sent_at: datetime = NOON, **tags: str) -> Json:
     """What SES repeats of the mail."""
     connection = a_connection(DestinationKind.EMAIL, ADDRESS, connection_id=CONNECTION_ID)
     own = mail(outgoing(connection=connection), Payload(b"{}", "application/json")).tags
     return {
-        "timestamp": "2026-11-16T12:00:00.000Z",
+        "timestamp": timestamp(sent_at),
         "source": "berth@example.com",
         "sourceArn": "arn:aws:ses:eu-west-1:123456789012:identity/berth@example.com",
         "sendingAccountId": "123456789012",
@@ -90,8 +91,9 @@ def reported(detail: Json, *, detail_type: str) -> Json:
     }
 
 
-def bounced(*, tags: dict[str, str] | None = None, **changes: Any) -> Json:
-    detail = {"eventType": "Bounce", "bounce": {**PERMANENT, **changes}, "mail": sent_mail(**(tags or {}))}
+def bounced(*, tags: dict[str, str] | None = None, sent_at: datetime = NOON, **changes: Any) -> Json:
+    mail = sent_mail(sent_at=sent_at, **(tags or {}))
+    detail = {"eventType": "Bounce", "bounce": {**PERMANENT, **changes}, "mail": mail}
     return reported(detail, detail_type="Email Bounced")
 
 
@@ -108,6 +110,7 @@ def test_the_tags_lead_back_to_the_connection() -> None:
     assert (report.kind, report.life, report.origin) == (ReportKind.BOUNCE, ACME_LIFE, "api")
     assert (report.connection_id, report.event_id, report.recipients) == (CONNECTION_ID, EVENT_ID, [ADDRESS])
     assert report.text == "Permanent, General, smtp; 550 5.1.1 user unknown"
+    assert report.sent_at == NOON
 
 
 def test_tags_have_only_the_characters_that_ses_allows_and_nothing_of_the_event() -> None:
@@ -146,6 +149,7 @@ def test_a_complaint_without_a_reason_says_so() -> None:
     assert read_report(complained(complaintFeedbackType=None)).text == "no reason was given"
 
 
+WITHOUT_TIME = {**sent_mail(), "timestamp": None}
 WITHOUT_TAGS = {**sent_mail(), "tags": {"ses:configuration-set": ["BerthEvents"]}}
 NOT_REPORTS: dict[str, object] = {
     "nothing": None,
@@ -153,6 +157,7 @@ NOT_REPORTS: dict[str, object] = {
     "another kind of event": reported({"mail": sent_mail()}, detail_type="Email Delivered"),
     "a bounce without a bounce": reported({"mail": sent_mail()}, detail_type="Email Bounced"),
     "a mail of somebody else": reported({"bounce": PERMANENT, "mail": WITHOUT_TAGS}, detail_type="Email Bounced"),
+    "a mail without a time": reported({"bounce": PERMANENT, "mail": WITHOUT_TIME}, detail_type="Email Bounced"),
     "a tenant with a bad id": bounced(tags={"tenant": "a#b"}),
     "a connection with a bad id": bounced(tags={"connection": "conn_1"}),
     "an event with a bad id": bounced(tags={"event": "1"}),
@@ -245,7 +250,7 @@ def test_a_resumed_connection_is_disabled_by_the_next_bounce(mailing: Mailing) -
     mailing.report(bounced(tags=mailing.tags))
     ids = {"connectionId": mailing.connection_id}
     assert mailing.functions.operate("POST /connections/{connectionId}/resume", ids=ids).body["status"] == "active"
-    mailing.report(complained(tags=mailing.tags))
+    mailing.report(bounced(tags=mailing.tags, sent_at=mailing.functions.clock.now()))
     assert mailing.shown["status"] == "disabled"
 
 
@@ -258,6 +263,17 @@ def test_the_tenant_does_not_undo_a_complaint(mailing: Mailing, order: str) -> N
     assert (refused.status, refused.body["type"]) == (409, "urn:berth:problem:connection-disabled")
     assert mailing.shown == before
     assert mailing.functions.operate(route, ids=ids).status == 200
+
+
+def test_a_report_that_comes_again_after_the_connection_was_resumed_writes_nothing(mailing: Mailing) -> None:
+    mailing.report(bounced(tags=mailing.tags))
+    ids = {"connectionId": mailing.connection_id}
+    mailing.functions.operate("POST /connections/{connectionId}/resume", ids=ids)
+    resumed = mailing.functions.rows
+    mailing.report(bounced(tags=mailing.tags))
+    mailing.report(complained(tags=mailing.tags))
+    assert mailing.functions.rows == resumed
+    assert mailing.shown["status"] == "active"
 
 
 def test_a_report_about_another_life_of_the_tenant_changes_nothing(mailing: Mailing) -> None:

@@ -340,8 +340,21 @@ class TestPausing:
         connection = lives.connection(settings)
         failed = Health(NOON, NOON, NOON + HOUR, 3)
         overwrite(lives, replace(connection, status=ConnectionStatus.DISABLED, reason="410", health=failed))
+        lives.wait(HOUR)
         resumed = lives.connections.resume(settings.life, connection.connection_id)
-        assert resumed == replace(connection, draining=True, revision=1)
+        assert resumed == replace(connection, draining=True, revision=1, enabled_at=NOON + HOUR)
+        lives.wait(HOUR)
+        lives.connections.pause(settings.life, connection.connection_id)
+        lives.connections.resume(settings.life, connection.connection_id)
+        assert stored(lives, connection).enabled_at == NOON + HOUR
+
+    def test_a_disabled_connection_that_is_paused_is_not_disabled_any_more(self, lives: Lives) -> None:
+        settings = lives.settings()
+        connection = lives.connection(settings)
+        overwrite(lives, replace(connection, status=ConnectionStatus.DISABLED, reason="410"))
+        paused = lives.connections.pause(settings.life, connection.connection_id)
+        assert isinstance(paused, Connection)
+        assert (paused.status, paused.enabled_at) == (ConnectionStatus.PAUSED, NOON)
 
     def test_a_tenant_does_not_put_mail_back_that_berth_has_disabled(self, lives: Lives) -> None:
         settings = lives.settings()

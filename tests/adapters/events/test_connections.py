@@ -99,6 +99,7 @@ FULL = {
     "health": Health(NOON, NOON + MINUTE, NOON + 2 * MINUTE, 3),
     "draining": True,
     "found_empty_at": NOON + 3 * MINUTE,
+    "enabled_at": NOON + 4 * MINUTE,
 }
 
 

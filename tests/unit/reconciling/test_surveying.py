@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -12,9 +12,9 @@ import pytest
 
 from orchestrator.common.errors import Throttled
 from orchestrator.reconciling.checkpoints import CLAIM, MAX_DURATION, Checkpoint
-from orchestrator.reconciling.ports import StackPage, SurveyedStack
+from orchestrator.reconciling.ports import StackPage, SurveyedStack, TokenRefused
 from orchestrator.reconciling.records import SURVEY, Kind, Reconciliation, ReconciliationStatus, Spec
-from orchestrator.reconciling.surveying import SAVE_EVERY
+from orchestrator.reconciling.surveying import MAX_RESTARTS, SAVE_EVERY
 from orchestrator.tenants.listings import ListedTenant
 from orchestrator.tenants.records import TenantState
 from tests.fakes import NOON, OTHER_QUEUE
@@ -198,6 +198,30 @@ def test_a_long_survey_is_continued_after_throttles() -> None:
     assert world.reconcile(LOOK).status is RUNNING
     world.survey.page = page  # type: ignore[method-assign]
     assert world.reconcile(LOOK).status is DONE
+
+
+def test_stacks_are_listed_again_if_cloudformation_refuses_the_token_of_the_function_before() -> None:
+    whole, world = a_fleet().reconcile(LOOK), a_fleet()
+    world.reconcile(LOOK, has_time=at_most(3))
+    before = world.reconciliation_table.checkpoints[RECONCILIATION].position
+    assert before.after
+    world.survey.refused.add(before.after)
+    world.reconcile(LOOK, has_time=at_most(2))
+    assert world.reconciliation_table.checkpoints[RECONCILIATION].position.list_id != before.list_id
+    world.survey.refused.clear()
+    done = world.reconcile(LOOK)
+    assert (done.status, done.coverage) == (DONE, whole.coverage)
+    assert Counter(kinds(done)) == Counter(kinds(whole))
+
+
+def test_a_survey_ends_if_cloudformation_refuses_every_token() -> None:
+    world = a_fleet()
+    world.survey.refused.add("4")
+    with pytest.raises(TokenRefused):
+        deque(runs(world, 3), maxlen=0)
+    assert world.survey.pages.count("4") == MAX_RESTARTS + 1
+    assert world.reconciliation_table.recorded[RECONCILIATION].status is INCOMPLETE
+    assert not world.reconciliation_table.unfinished
 
 
 def test_a_survey_is_given_up_after_a_day() -> None:

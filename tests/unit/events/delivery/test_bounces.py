@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,7 +12,7 @@ from orchestrator.common.errors import Unsettled
 from orchestrator.events.delivery.bounces import MailReport, ProcessingBounces, ReportKind, ReportOutcome
 from orchestrator.events.delivery.records import Connection, ConnectionStatus, Destination, DestinationKind
 from orchestrator.events.records import TenantEpoch, UnreadableRow
-from tests.fakes import FakeClock
+from tests.fakes import NOON, FakeClock
 from tests.fakes.connections import InMemoryConnections
 from tests.fakes.events import ACME_LIFE
 from tests.fakes.sending import CONNECTION_ID, EVENT_ID, a_connection
@@ -24,6 +24,7 @@ BOUNCE = MailReport(
     origin="api",
     connection_id=CONNECTION_ID,
     event_id=EVENT_ID,
+    sent_at=NOON,
     recipients=[ADDRESS],
     is_final=True,
     text="Permanent, General, smtp; 550 5.1.1 user unknown",
@@ -72,6 +73,22 @@ def test_the_same_report_twice_disables_once(connections: InMemoryConnections) -
     disabled = connections.all[CONNECTION_ID]
     assert process(connections, COMPLAINT) is ReportOutcome.ENDED
     assert connections.all[CONNECTION_ID] == disabled
+
+
+@pytest.mark.parametrize(
+    ("sent", "outcome", "status"),
+    [
+        (-timedelta(milliseconds=1), ReportOutcome.ENABLED_SINCE, ConnectionStatus.ACTIVE),
+        (timedelta(0), ReportOutcome.DISABLED, ConnectionStatus.DISABLED),
+    ],
+    ids=["before", "after"],
+)
+def test_only_a_mail_that_was_sent_after_the_connection_was_enabled_again_disables_it(
+    connections: InMemoryConnections, sent: timedelta, outcome: ReportOutcome, status: ConnectionStatus
+) -> None:
+    connections.put(mail_connection(enabled_at=NOON))
+    assert process(connections, replace(BOUNCE, sent_at=NOON + sent)) is outcome
+    assert connections.all[CONNECTION_ID].status is status
 
 
 def test_a_paused_connection_is_disabled_too(connections: InMemoryConnections) -> None:
