@@ -58,8 +58,15 @@ QUERIES: dict[str, dict[str, str]] = {
         "cursor": "UkVBRFkvMC4xLjAvMC4xLjAjYWNtZQ",
     },
     "GET /rollouts": {"cursor": ROLLOUT, "limit": "10"},
+    "GET /releases/{version}/changes": {"fromVersion": VERSION},
 }
-IDS = {"tenantId": "acme", "rolloutId": ROLLOUT, "reconciliationId": RECONCILIATION, "adoptionId": RECONCILIATION}
+IDS = {
+    "tenantId": "acme",
+    "version": VERSION,
+    "rolloutId": ROLLOUT,
+    "reconciliationId": RECONCILIATION,
+    "adoptionId": RECONCILIATION,
+}
 
 ROUTES = (
     *QUEUE_ROUTES,
@@ -73,6 +80,7 @@ ROUTES = (
     "DELETE /tenants/{tenantId}/pin",
     "GET /tenants",
     "GET /releases",
+    "GET /releases/{version}/changes",
     "POST /rollouts",
     "GET /rollouts",
     "GET /rollouts/{rolloutId}",
