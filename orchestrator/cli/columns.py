@@ -11,6 +11,9 @@ _WHOLE = frozenset({"State", "Version", "Pin"})
 """Headings of columns with short words, which stay whole like ids and times."""
 _MIN_TEXT = 9
 """The minimum width of a column with text that may be broken into lines."""
+_PROSE = frozenset({"Notes"})
+_MIN_PROSE = 24
+"""The minimum width of a column with sentences. In a narrower one, a line has a word or two."""
 
 
 class Columns(Table):
@@ -42,7 +45,8 @@ class Columns(Table):
         for column in self.columns:
             cells = [column.header, *column.cells]
             width = max(Measurement.get(console, unlimited, cell).maximum for cell in cells)
-            widths.append(width if column.no_wrap else min(width, _MIN_TEXT))
+            narrowest = _MIN_PROSE if column.header in _PROSE else _MIN_TEXT
+            widths.append(width if column.no_wrap else min(width, narrowest))
         return widths
 
     def _blocks(self) -> RenderResult:

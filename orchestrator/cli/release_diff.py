@@ -25,10 +25,28 @@ TEMPLATES = Path(__file__).resolve().parents[2] / "stacks" / "releases"
 """The folder with the templates of the releases."""
 
 
+def known_versions() -> list[str]:
+    """The releases whose templates are in this installation, the oldest first."""
+    return sorted((path.stem for path in TEMPLATES.glob("*.json")), key=order)
+
+
+def _matching_versions(incomplete: str) -> list[str]:
+    """The versions that a shell completes, the newest first."""
+    return [version for version in reversed(known_versions()) if version.startswith(incomplete)]
+
+
 def diff(
     context: typer.Context,
-    before: Annotated[str, typer.Argument(metavar="VERSION", help="The earlier release.", show_default=False)],
-    after: Annotated[str, typer.Argument(metavar="VERSION", help="The later release.", show_default=False)],
+    before: Annotated[
+        str,
+        typer.Argument(
+            metavar="FROM", help="The earlier release.", show_default=False, autocompletion=_matching_versions
+        ),
+    ],
+    after: Annotated[
+        str,
+        typer.Argument(metavar="TO", help="The later release.", show_default=False, autocompletion=_matching_versions),
+    ],
     as_json: Json = False,
 ) -> None:
     """Show what changes in a tenant's stack between two releases.
@@ -51,7 +69,7 @@ def diff(
 def template_of(version: str) -> Mapping[str, Any]:
     file = TEMPLATES / f"{version}.json"
     if not re.fullmatch(VERSION_PATTERN, version) or not file.is_file():
-        known = sorted((path.stem for path in TEMPLATES.glob("*.json")), key=order)
-        raise InvalidRequest(f"There is no template of version {version!a} here. Versions: {', '.join(known)}.")
+        known = ", ".join(known_versions())
+        raise InvalidRequest(f"There is no template of version {version!a} here. Versions: {known}.")
     template: Mapping[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return template

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from orchestrator.api.fields import EmptyRequest
 from orchestrator.api.release_routes import LIST_RELEASES
-from orchestrator.cli import render
+from orchestrator.cli import completing, render
 from orchestrator.cli.api import Document
 from orchestrator.cli.invocation import Invocation, Json
 from orchestrator.cli.problems import problem
@@ -27,7 +27,13 @@ _FOUND = 200
 def releases(
     context: typer.Context,
     version: Annotated[
-        str | None, typer.Argument(metavar="VERSION", help="Show this release in full.", show_default=False)
+        str | None,
+        typer.Argument(
+            metavar="VERSION",
+            help="Show this release in full.",
+            show_default=False,
+            autocompletion=completing.versions,
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

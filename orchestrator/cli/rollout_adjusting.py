@@ -57,7 +57,12 @@ class _StageOrder(Generic[RequestT]):
             request = self.request(name, number, or_unset(reason))
             with here.retrying() as retrying:
                 answer = retrying(partial(api.send_request, self.route, request))
-            show_ordered(answer, lambda changed: self.message(changed, number), as_json=as_json)
+            show_ordered(
+                answer,
+                lambda changed: self.message(changed, number),
+                as_json=as_json,
+                bake_ended=self.verb == "promote",
+            )
 
     def _confirmed(self, here: Invocation, rollout: Document) -> int:
         name, number = rollout["rolloutId"], self.find(rollout)

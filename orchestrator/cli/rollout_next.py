@@ -49,7 +49,8 @@ def exit_code(rollout: Document) -> ExitCode:
     return ExitCode.OK if rollout["status"] == RolloutStatus.SUCCEEDED else ExitCode.FAILED
 
 
-def next_steps(rollout: Document) -> list[str]:
+def next_steps(rollout: Document, *, bake_ended: bool = False) -> list[str]:
+    """The commands that an operator may want next. ``bake_ended`` if the last order has ended the bake."""
     name = rollout["rolloutId"]
     if rollout["dryRun"] and is_over(rollout):
         return _after_dry_run(rollout)
@@ -59,7 +60,7 @@ def next_steps(rollout: Document) -> list[str]:
     match RolloutStatus(rollout["status"]):
         case RolloutStatus.PENDING | RolloutStatus.RUNNING:
             watch, pause = f"Watch it: berth rollout watch {name}", f"Pause it: berth rollout pause {name}"
-            return [watch, pause, abort, *_end_bake(rollout)]
+            return [watch, pause, abort, *([] if bake_ended else _end_bake(rollout))]
         case RolloutStatus.PAUSED:
             return [f"Resume it: berth rollout resume {name}", abort]
         case RolloutStatus.ABORTING:

@@ -105,7 +105,9 @@ def send_order(
         show_ordered(answer, partial(_changed_message, verb), as_json=as_json)
 
 
-def show_ordered(answer: ApiAnswer, message: Callable[[Document], str], *, as_json: bool) -> None:
+def show_ordered(
+    answer: ApiAnswer, message: Callable[[Document], str], *, as_json: bool, bake_ended: bool = False
+) -> None:
     if answer.status not in (_DONE, _STARTED):
         raise problem(answer)
     if as_json:
@@ -115,7 +117,7 @@ def show_ordered(answer: ApiAnswer, message: Callable[[Document], str], *, as_js
     else:
         render.show_line(message(answer.body))
     if answer.status == _STARTED:
-        _note_next(answer.body)
+        _note_next(answer.body, bake_ended=bake_ended)
 
 
 _ORDERS = {"pause": PAUSE_ROLLOUT, "resume": RESUME_ROLLOUT, "abort": ABORT_ROLLOUT}
@@ -135,8 +137,8 @@ def _changed_message(verb: str, rollout: Document) -> str:
             return f"Rollout {name} is {ended}.{finishing}"
 
 
-def _note_next(rollout: Document) -> None:
-    for step in next_steps(rollout):
+def _note_next(rollout: Document, *, bake_ended: bool = False) -> None:
+    for step in next_steps(rollout, bake_ended=bake_ended):
         render.note(step)
 
 

@@ -159,6 +159,11 @@ def test_the_command_works_without_a_checkout(installed: Installed, app: Path) -
         assert "get-queue" in shown
 
 
+def test_releases_can_be_compared_without_a_checkout(installed: Installed, app: Path) -> None:
+    shown = installed.run("berth", "release", "diff", "0.6.0", read_version(), cwd=app)
+    assert f'  Value: "0.6.0" -> "{read_version()}"\n' in shown
+
+
 def test_the_help_loads_no_sdk(installed: Installed, app: Path) -> None:
     source = "import sys, berth, berth.orchestrator.cli.app; print([each for each in sys.modules if 'boto' in each])"
     assert installed.run("python", "-c", source, cwd=app) == "[]\n"

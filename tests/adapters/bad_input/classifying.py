@@ -108,11 +108,10 @@ def request_is_documented(route: str, event: Mapping[str, Any]) -> bool:
     )
 
 
-_VERSION = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}")
 _EVENT_ID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 _IDS: Mapping[str, Callable[[object], bool]] = {
     "tenantId": is_tenant_id,
-    "version": lambda value: isinstance(value, str) and bool(_VERSION.fullmatch(value)),
+    "version": is_version,
     "keyId": partial(is_resource_id, "key"),
     "sourceId": partial(is_resource_id, "src"),
     "formId": partial(is_resource_id, "form"),

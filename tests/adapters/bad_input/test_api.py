@@ -58,13 +58,14 @@ QUERIES: dict[str, dict[str, str]] = {
         "cursor": "UkVBRFkvMC4xLjAvMC4xLjAjYWNtZQ",
     },
     "GET /rollouts": {"cursor": ROLLOUT, "limit": "10"},
+    "GET /releases/{version}/changes": {"fromVersion": VERSION},
 }
 IDS = {
     "tenantId": "acme",
+    "version": VERSION,
     "rolloutId": ROLLOUT,
     "reconciliationId": RECONCILIATION,
     "adoptionId": RECONCILIATION,
-    "version": VERSION,
 }
 
 ROUTES = (
@@ -79,6 +80,7 @@ ROUTES = (
     "DELETE /tenants/{tenantId}/pin",
     "GET /tenants",
     "GET /releases",
+    "GET /releases/{version}/changes",
     "POST /releases/{version}/promote",
     "POST /releases/{version}/withdraw",
     "POST /releases/{version}/reinstate",

@@ -38,6 +38,7 @@ FITTING = {
     "EVENT_ID...": ("0193f1c0-4a00-7000-8000-00000000a1b0",),
     "FIELD": ("website",),
     "FILE": ("-", "version.txt"),
+    "FROM": ("0.1.0", "0.7.0"),
     "FORM_ID": (f"form_{'0' * 24}",),
     "HOURS": ("0", "24"),
     "ID": ("acme", "20261116-120000-0a1b"),
@@ -65,6 +66,7 @@ FITTING = {
     "NAME=VALUE|NAME-...": ("plan=gold", "trial-"),
     "[ROLLOUT]": ("20261116-120000-0a1b", "--bake"),
     "TIME": ("2h", "2026-11-16T12:00:00Z"),
+    "TO": ("0.8.0", "9.9.9"),
     "TYPE": ("order.created",),
     "TEXT": ("Ticket 4711", "why not?"),
     "URL": ("https://www.example.com", "https://www.example.com/thanks", "http://127.0.0.1:65000/hook"),
@@ -89,8 +91,9 @@ STRANGE = (
 )
 """There is no NUL, because no shell can pass it. The lone surrogate stands for a byte that is not UTF-8."""
 
-# --debug prints tracebacks on purpose. Help is slow, and tested elsewhere.
-LEFT_OUT = {"--debug", "--help"}
+# --debug prints tracebacks on purpose. Help is slow, and tested elsewhere. Completion is installed into the
+# start-up file of the shell of whoever runs the tests.
+LEFT_OUT = {"--debug", "--help", "--install-completion", "--show-completion"}
 
 
 @dataclass(frozen=True)

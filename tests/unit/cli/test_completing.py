@@ -40,9 +40,18 @@ def test_tenants_in_zsh(fleet: Scene) -> None:
     assert "bob" not in shown
 
 
-@pytest.mark.parametrize("command", ["upgrade acme --to", "pin acme", "create acme --version", "tenants --version"])
+@pytest.mark.parametrize(
+    "command", ["upgrade acme --to", "pin acme", "create acme --version", "tenants --version", "releases"]
+)
 def test_versions(fleet: Scene, command: str) -> None:
     assert completed(fleet, f"berth {command} 0") == ["0.2.0", "0.1.0"]
+
+
+@pytest.mark.parametrize("command", ["release diff", "release diff 0.7.0"])
+def test_versions_of_this_installation(scene: Scene, command: str) -> None:
+    shown = completed(scene, f"berth {command} 0.")
+    assert shown[-2:] == ["0.2.0", "0.1.0"]
+    assert scene.connected_to == [], "the templates are here, so no control plane is asked"
 
 
 @pytest.mark.parametrize("command", ["status", "watch", "pause", "abort", "start --undo"])

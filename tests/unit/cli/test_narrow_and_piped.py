@@ -8,7 +8,7 @@ from rich.text import Text
 from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.option_names import in_words_of_options
 from orchestrator.common.tenant_ids import TENANT_ID_MAX_LENGTH, TenantId
-from tests.fakes import ACME
+from tests.fakes import ACME, a_release
 from tests.unit.cli.conftest import BERTH, TERMINAL, Scene
 from tests.unit.cli.test_main import commands_below
 
@@ -31,6 +31,12 @@ def test_on_a_narrow_terminal_ids_and_times_are_not_broken(scene: Scene) -> None
         "  Updated (UTC): 2026-11-16 12:00",
         "  Labels: plan=gold",
     ]
+
+
+def test_on_a_narrow_terminal_sentences_are_not_broken_into_single_words(scene: Scene) -> None:
+    scene.api.table.record_release(a_release("0.3.0", notes="Events come in, and are read once."))
+    scene.environment |= TERMINAL | {"COLUMNS": "60"}
+    assert "  Notes: Events come in, and are read once." in plain(scene.berth("releases").stdout).splitlines()
 
 
 @pytest.mark.parametrize("width", ["40", "60", "80", "200"])

@@ -473,6 +473,7 @@ class TestPromote:
         assert result.stdout == (
             f"Rollout {name}: the bake of stage 2 is over. The rollout continues within {within}.\n"
         )
+        assert "berth rollout promote" not in result.stderr, "the bake has ended"
         assert "PROMOTE stage 2 ada      All is well." in underway.berth("rollout", "status").stdout
 
     def test_the_status_says_how_to_skip_the_bake(self, underway: Scene) -> None:
