@@ -41,7 +41,7 @@ from orchestrator.rollouts.selecting import MAX_NAMED, Selected
 from orchestrator.tenants.admission import Refused
 from orchestrator.tenants.lifecycle import Unchanged
 from orchestrator.tenants.records import RootCause
-from tests.fakes import NAMES, NEXT_VERSION, NOON, QUEUE_TABOO, execution_arn
+from tests.fakes import NAMES, NEXT_VERSION, NOON, QUEUE_TABOO, VERSION, execution_arn
 from tests.unit.rollouts.world import (
     ADA,
     ROLLOUT,
@@ -236,18 +236,34 @@ def test_a_rollouts_document_contains_its_failures() -> None:
 
 
 def test_a_dry_runs_document_contains_the_number_of_changes_and_the_resources() -> None:
+    of_the_queue, of_the_stack = "replaces Q (AWS::SQS::Queue)", "the stack, which is UPDATE_FAILED"
+    found = [
+        (Result.SUCCEEDED, VERSION, (of_the_queue, of_the_stack)),
+        (Result.SUCCEEDED, "0.0.1", (of_the_queue,)),
+        (Result.UNCHANGED, VERSION, ()),
+        (Result.FAILED, VERSION, (of_the_queue,)),
+        # An update that failed is repeated, so the tenant stays at its release.
+        (Result.SUCCEEDED, NEXT_VERSION, (of_the_queue,)),
+    ]
     looked_at = [
-        replace(a_failure(tenant("a")), result=Result.SUCCEEDED, root_cause=None, changes=("changes Q", "changes A")),
-        replace(a_failure(tenant("b")), result=Result.SUCCEEDED, root_cause=None, changes=("changes Q",)),
-        replace(a_failure(tenant("c")), result=Result.UNCHANGED, root_cause=None),
-        replace(a_failure(tenant("d")), changes=("changes Q",)),
+        replace(a_failure(tenant(f"t{number}")), result=result, from_version=origin, changes=changes)
+        for number, (result, origin, changes) in enumerate(found)
     ]
 
-    response = rollout_response(a_rollout(a_spec(dry_run=True)), [a_stage()], looked_at[3:], Reviews.of(looked_at), [])
+    response = rollout_response(a_rollout(a_spec(dry_run=True)), [a_stage()], looked_at[3:4], Reviews.of(looked_at), [])
 
+    nothing = {"effect": None, "resource": None, "resourceType": None}
+    queue = {"effect": "REPLACE", "resource": "Q", "resourceType": "AWS::SQS::Queue"}
     assert response.body["changes"] == {
-        "tenants": {"FAILED": 1, "SUCCEEDED": 2, "UNCHANGED": 1},
-        "resources": [{"change": "changes Q", "count": 3}, {"change": "changes A", "count": 1}],
+        "tenants": {"FAILED": 1, "SUCCEEDED": 3, "UNCHANGED": 1},
+        "resources": [
+            {"change": of_the_queue, **queue, "count": 4},
+            {"change": of_the_stack, **nothing, "count": 1},
+        ],
+        "moves": [
+            {"fromVersion": VERSION, "version": NEXT_VERSION, "count": 2},
+            {"fromVersion": "0.0.1", "version": NEXT_VERSION, "count": 1},
+        ],
     }
 
 
