@@ -17,15 +17,26 @@ help: ## Show this help
 
 install: $(VENV)/.installed ## Create the environment in .venv (done by the other targets when needed)
 
-# A new version is installed anew, too: the command line says which one it is of.
+# A new version is installed anew, too: the command line says which one it is of. Two installs at a time would overwrite
+# each other's files, so the second one is refused, on machines that have flock: it ends with 1 if the lock is taken, and
+# make never does.
 $(VENV)/.installed: pyproject.toml constraints.txt package.json package-lock.json version.txt
+	@lock=; if command -v flock > /dev/null; then lock='flock -n Makefile'; fi; \
+	$$lock $(MAKE) --no-print-directory environment; code=$$?; \
+	if [ $$code -eq 1 ]; then echo "Another make is installing the environment into $(VENV). Try again when it has ended." >&2; fi; \
+	exit $$code
+
+# The environment is complete if it has the file .installed. One without it is of an install that was interrupted, and of
+# which nothing is known: it is removed.
+environment:
 	@echo "Installing the environment into $(VENV) (about two minutes, once) ..."
+	@if [ -e $(VENV)/.installed ]; then rm $(VENV)/.installed; else rm -rf $(VENV); fi
 	@$(PYTHON) -c 'import sys; sys.exit("Berth needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Name another one: make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else None'
 	@$(PYTHON) -m venv $(VENV)
 	@# What is imported is compiled then; the rest, most of the CDK, never is.
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt --editable '.[dev]'
 	@$(BIN)/npm ci --silent --no-progress
-	@touch $@
+	@touch $(VENV)/.installed
 
 demo: install ## Deploy onto a local emulator, see a tenant get its queue, a fleet a release and an order its receivers, stop (a minute)
 	@$(BIN)/python -m orchestrator.local demo
@@ -99,4 +110,4 @@ diff: install ## Show what `make deploy` would change, by CDK's diff and a chang
 verify: install ## See the deployed control plane work, on AWS or locally: a tenant is created, used and deleted (VERIFY_ARGS="--region ...")
 	@$(BIN)/berth verify $(VERIFY_ARGS)
 
-.PHONY: help install demo tour up down status reset test format format-check lint types pytest fuzz soak bench openapi wheel release bootstrap deploy diff verify
+.PHONY: help install environment demo tour up down status reset test format format-check lint types pytest fuzz soak bench openapi wheel release bootstrap deploy diff verify

@@ -13,7 +13,7 @@ import time
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -30,6 +30,7 @@ _CONDITION = re.compile(r"(?P<hash>\w+) = (?P<is>:\w+)(?: AND (?P<rest>.+))?")
 _PREFIX = re.compile(r"begins_with\(\w+, (:\w+)\)")
 _CHANGE = re.compile(r"(?P<action>ADD|DELETE) (?P<name>\w+) (?P<value>:\w+)")
 _EQUALITIES = re.compile(r"\w+ = :\w+(?: AND \w+ = :\w+)*")
+_ABSENT_OR_OTHER = re.compile(r"attribute_not_exists\(pk\) OR (?P<name>\w+) <> (?P<value>:\w+)")
 _BELOW = re.compile(r"\w+ < (:\w+)")
 
 Row = Mapping[str, Any]
@@ -93,12 +94,8 @@ class CountedTable:
         """
         pk, sk = (request["Item"][name]["S"] for name in _TABLE)
         before = self._partitions["pk", pk].rows.get(sk, {})
-        condition = request.get("ConditionExpression", "")
-        if condition and not _EQUALITIES.fullmatch(condition):
-            raise ValueError(f"The table does not know the condition {condition}.")
-        for name, value in (each.split(" = ") for each in condition.split(" AND ") if each):
-            if before.get(name) != request["ExpressionAttributeValues"][value]:
-                raise ClientError({"Error": {"Code": "ConditionalCheckFailedException"}}, "PutItem")
+        if not _holds(request.get("ConditionExpression", ""), before, request.get("ExpressionAttributeValues", {})):
+            raise ClientError({"Error": {"Code": "ConditionalCheckFailedException"}}, "PutItem")
         self.plant(request["Item"])
         self._reads.requests += 1
         self._reads.units += write_units(request["Item"])
@@ -114,6 +111,21 @@ class CountedTable:
         self.plant({**row, name: _changed(row.get(name), change["action"], _value_of(request, change["value"]))})
         self._count(1, _UNIT_BYTES, consistent=True)
         return {"Attributes": self._partitions["pk", pk].rows[sk]}
+
+    def transact_write_items(self, **request: Any) -> dict[str, Any]:
+        """Rows and changes together. It counts as one request, and as twice the units."""
+        before = replace(self._reads)
+        try:
+            for write in request["TransactItems"]:
+                for kind, given in write.items():
+                    {"Put": self.put_item, "Update": self.update_item}[kind](**given)
+        except ClientError:
+            codes = [{"Code": "ConditionalCheckFailed"}]
+            cancelled = {"Error": {"Code": "TransactionCanceledException"}, "CancellationReasons": codes}
+            raise ClientError(cancelled, "TransactWriteItems") from None  # type: ignore[arg-type]
+        self._reads.requests = before.requests + 1
+        self._reads.units += self._reads.units - before.units
+        return {}
 
     def query(self, **query: Any) -> dict[str, Any]:
         sort_name = _INDEX[1] if "IndexName" in query else _TABLE[1]
@@ -188,6 +200,16 @@ class ParsedTable(CountedTable):
         self.unmeasured_seconds += time.process_time() - began
         parsed: dict[str, Any] = self._parser.parse({"status_code": 200, "headers": {}, "body": body}, self._answer)
         return parsed
+
+
+def _holds(condition: str, row: Row, values: Mapping[str, Any]) -> bool:
+    """Whether a condition holds: attributes equal values, or the row is absent or differs in an attribute."""
+    if other := _ABSENT_OR_OTHER.fullmatch(condition):
+        return not row or row.get(other["name"]) != values[other["value"]]
+    if condition and not _EQUALITIES.fullmatch(condition):
+        raise ValueError(f"The table does not know the condition {condition}.")
+    pairs = (each.split(" = ") for each in condition.split(" AND ") if each)
+    return all(row.get(name) == values[value] for name, value in pairs)
 
 
 def _value_of(request: Mapping[str, Any], name: str) -> Mapping[str, Any]:

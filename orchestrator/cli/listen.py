@@ -36,9 +36,10 @@ EXAMPLES = """\
   berth listen acme --type order.created --json
       One line of JSON per event
 
-The forwarded requests are signed like those of a webhook, with the secret
-that is printed at the start: see docs/events.md. They are no deliveries:
-nothing is recorded or retried, and connections get the events all the same.
+The forwarded requests are signed like those of a webhook, with a new secret
+that is printed at the start, or with that of --secret-file: see docs/events.md.
+They are no deliveries: nothing is recorded or retried, and connections get the
+events all the same.
 """
 _FIRST_ERROR = 300
 _RULES = AddressRules(plain_http=True, loopback=True)
@@ -86,7 +87,9 @@ def listen(
             control_plane = here.find()
             render.note(f"Waiting for {kind} of tenant {tenant_id}. Ctrl-C ends this.")
             if to:
-                render.note(f"They are forwarded to {to}, signed with {secret}")
+                # A secret that was given may be that of a real connection, and terminals and logs keep what is printed.
+                shown = "the secret of --secret-file" if secret_file else secret
+                render.note(f"They are forwarded to {to}, signed with {shown}")
             for event in incoming(here, control_plane, tenant_id, kind, event_type, only_new=True):
                 answer = _forward(here, control_plane, tenant_id, event, to, secret) if to else None
                 if as_json:

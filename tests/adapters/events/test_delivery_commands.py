@@ -273,7 +273,8 @@ class TestListen:
         )
         lines = [json.loads(line) for line in result.stdout.splitlines()]
         assert [each["forwarded"]["code"] for each in lines] == [None, None]
-        assert secret.read_text() in result.stderr
+        assert "signed with the secret of --secret-file" in result.stderr
+        assert secret.read_text() not in result.output
 
     @pytest.mark.parametrize(
         "url",
