@@ -52,6 +52,9 @@ _MAX_CLOCK_DIFFERENCE = timedelta(milliseconds=500)
 """An operation that ended up to this long before the time of admission counts as later, because that time is taken
 after the tenant was read, and by another machine's clock."""
 
+_MAX_INTERRUPTIONS = 3
+"""The maximum number of a tenant's updates that may end while their operation is open. After that, the tenant fails."""
+
 NO_EXECUTION = ""
 """The execution of a turn that ended without a result: the tenant is not in flight, and waits for another turn."""
 
@@ -100,7 +103,7 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class TryAgain:
-    """The tenant has no result yet: its update was throttled, which is not a failure, or never began."""
+    """The tenant has no result yet: its update was throttled, which is not a failure, or never began, or died."""
 
     outcome = "again"
 
@@ -155,7 +158,8 @@ class Gate:
         number = _next_number(turn, before, audits)
         outcome = self._outcome(turn, Result.RUNNING, metadata, operation_attempt=number)
         if before is not None:  # The tenant's earlier attempt may have moved it after all.
-            outcome = replace(outcome, from_version=earlier_version(before, audits))
+            from_version = earlier_version(before, audits)
+            outcome = replace(outcome, from_version=from_version, interruptions=before.interruptions)
         is_admitted = self.ledger.admit(admission(stage, now), outcome, before=before)
         return _admitted(rollout, outcome) if is_admitted else None
 
@@ -299,8 +303,8 @@ def classify(
 ) -> TenantOutcome:
     """The outcome of a tenant, from its own rows.
 
-    The outcome stays RUNNING if the update was throttled or never began: the tenant then gets another turn, with
-    another attempt.
+    The outcome stays RUNNING if the update was throttled or never began, or if it died and its operation is still open:
+    the tenant then gets another turn, with another attempt.
     """
     item = turn.item
     outcome = before or TenantOutcome(turn.rollout, turn.stage, item, Result.RUNNING, at, execution=turn.execution)
@@ -326,6 +330,11 @@ def classify(
     # Throttling is not a failure. An execution name that is taken belongs to an earlier execution that never began.
     if (cause and cause.is_throttling) or (cause is None and fault and _NAME_IS_TAKEN in fault):
         return replace(outcome, execution=NO_EXECUTION)
+    if before is not None and _is_open(before, audits) and before.interruptions < _MAX_INTERRUPTIONS:
+        # CloudFormation may go on, and the operation may still succeed. The next attempt waits for the operation, or
+        # takes its lock over, and finds the tenant as it is then. A repeated call counts the interruption once.
+        interruptions = before.interruptions + (before.execution != NO_EXECUTION)
+        return replace(outcome, execution=NO_EXECUTION, interruptions=interruptions)
     if cause is None:
         cause = RootCause(item.tenant.value, "Berth::Tenant", fault or "The update ended without recording its result.")
     return replace(outcome, result=Result.FAILED, root_cause=bounded(cause))
@@ -375,6 +384,14 @@ def _has_succeeded(before: TenantOutcome | None, audits: Sequence[Audit], versio
         return False
     first = before.operation_attempt
     return any(audit.status is Status.SUCCESS and audit.attempt >= first for audit in _updates(audits, version))
+
+
+def _is_open(before: TenantOutcome, audits: Sequence[Audit]) -> bool:
+    """True if the operation of the turn's own update has begun and was not settled yet."""
+    return any(
+        audit.status is Status.STARTED and audit.attempt == before.operation_attempt
+        for audit in _updates(audits, before.item.version)
+    )
 
 
 def _updates(audits: Sequence[Audit], version: str) -> list[Audit]:

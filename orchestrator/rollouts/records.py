@@ -332,3 +332,5 @@ class TenantOutcome:
     root_cause: RootCause | None = None
     changes: tuple[str, ...] = ()
     """Only in a dry run: the resources that would change."""
+    interruptions: int = 0
+    """The number of the tenant's updates that ended in this rollout while their operation was open."""

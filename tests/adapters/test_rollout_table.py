@@ -404,7 +404,7 @@ class TestOutcomes:
     @pytest.mark.parametrize(
         "outcome",
         [
-            an_outcome(execution="arn:child", operation_attempt=2, from_version=VERSION),
+            an_outcome(execution="arn:child", operation_attempt=2, from_version=VERSION, interruptions=1),
             an_outcome(result=Result.SKIPPED, skip=Skip.PINNED),
             an_outcome(result=Result.FAILED, root_cause=QUEUE_TABOO, from_version=VERSION),
             an_outcome(result=Result.UNCHANGED),

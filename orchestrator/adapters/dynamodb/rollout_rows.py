@@ -265,6 +265,7 @@ def outcome_row(outcome: TenantOutcome) -> Item:
             Skip=s(outcome.skip) if outcome.skip else None,
             RootCause=root_cause_value(outcome.root_cause) if outcome.root_cause else None,
             Changes={"L": [s(change) for change in outcome.changes]} if outcome.changes else None,
+            Interruptions=n(outcome.interruptions) if outcome.interruptions else None,
         ),
     }
 
@@ -299,6 +300,7 @@ def outcome_from(item: Mapping[str, Any]) -> TenantOutcome:
         skip=Skip(skip) if skip else None,
         root_cause=root_cause_from(item),
         changes=tuple(change["S"] for change in item.get("Changes", {"L": []})["L"]),
+        interruptions=number(item, "Interruptions", 0),
     )
 
 

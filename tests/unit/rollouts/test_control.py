@@ -1018,10 +1018,9 @@ def test_undo_moves_back_a_tenant_that_succeeded_after_it_was_recorded_as_failed
     cut_short, other = (Turn(rollout, 1, item, "child") for item in world.items(rollout))
     admitted = world.gate.admit(cut_short)
     assert isinstance(admitted, Admitted)
-    run = world.begin_update(admitted)
-    world.gate.record(cut_short, "States.TaskFailed: ABORTED")
+    world.gate.record(cut_short, "States.TaskFailed: ABORTED")  # Before the update's first function took the lock.
     world.take_turn(other)
-    world.publish(run)  # CloudFormation went on, and what died was settled by what is true.
+    world.update(admitted)  # CloudFormation went on, and what died was settled by what is true.
     world.drive(rollout)
     assert world.outcome(rollout, cut_short.item.tenant).result is Result.FAILED
 

@@ -596,6 +596,43 @@ def test_a_throttled_update_is_not_a_failure_and_is_retried_as_the_next_attempt(
     assert turns.record() == Settled(Result.SUCCEEDED)
 
 
+@pytest.mark.parametrize("ends_well", [True, False])
+def test_a_tenant_whose_operation_is_still_open_gets_another_turn(ends_well: bool) -> None:
+    """The update's execution was stopped. CloudFormation goes on, and the reconciliation settles the operation."""
+    turns = Turns()
+    run = turns.world.begin_update(turns.admitted())
+    turns.world.clock.advance(timedelta(seconds=9))
+
+    assert turns.record(fault=FAULT) == turns.record(fault=FAULT) == TryAgain()
+
+    stage = turns.world.stage(turns.rollout)
+    assert (stage.settled, stage.in_flight) == (0, 0)
+    again = turns.admitted()
+    assert (again.input["attempt"], turns.outcome().interruptions) == (2, 1)
+    if ends_well:
+        turns.world.publish(run)
+    else:
+        turns.world.table.fail(run, QUEUE_TABOO, turns.world.clock.now())
+    turns.world.clock.advance(timedelta(seconds=9))
+    turns.world.update(again)
+    assert turns.record() == Settled(Result.SUCCEEDED)
+    assert turns.outcome().from_version == VERSION
+
+
+def test_a_tenant_whose_updates_are_interrupted_again_and_again_has_failed() -> None:
+    turns = Turns()
+    for _ in range(3):
+        run = turns.world.begin_update(turns.admitted())
+        assert turns.record(fault=FAULT) == TryAgain()
+        turns.world.clock.advance(timedelta(seconds=9))
+        turns.world.table.fail(run, QUEUE_TABOO, turns.world.clock.now())
+        turns.world.clock.advance(timedelta(seconds=9))
+    turns.world.begin_update(turns.admitted())
+
+    assert turns.record(fault=FAULT) == Settled(Result.FAILED)
+    assert turns.outcome().root_cause == RootCause("t001", "Berth::Tenant", FAULT)
+
+
 def test_an_execution_name_that_is_taken_is_retried_as_the_next_attempt() -> None:
     turns = Turns()
     turns.admitted()
