@@ -175,7 +175,7 @@ class SimulatedRollouts:
         now = self._stages[stage.number]
         if now.pace.throttles_seen >= pace.throttles_seen:
             return False
-        self._stages[stage.number] = replace(now, pace=pace, revision=now.revision + 1)
+        self._stages[stage.number] = replace(now, pace=now.pace.slowed_to(pace), revision=now.revision + 1)
         return True
 
 

@@ -112,7 +112,8 @@ def adjusted(stage: Stage, new: NewPace, *, is_last: bool) -> Stage:
     if is_last:
         spec = without_idle_bake(spec)
     changed = replace(stage, spec=spec, tolerated=spec.tolerated.bound_of(stage.total))
-    if spec.max_concurrency != stage.spec.max_concurrency:
+    # Both are compared, so that an order can be repeated if the limit that applies is not the one in the spec.
+    if (stage.spec.max_concurrency, stage.pace.ceiling) != (spec.max_concurrency, spec.max_concurrency):
         changed = _with_concurrency(changed, spec.max_concurrency, before=stage.spec.max_concurrency)
     if stage.status is StageStatus.BAKING and stage.baked_until is not None:
         longer = timedelta(seconds=spec.bake_seconds - stage.spec.bake_seconds)

@@ -68,6 +68,16 @@ class Pace:
             return seen
         return replace(seen, limit=max(1.0, self.limit * DECREASE_FACTOR), slow_start=False, slowed_at=now)
 
+    def slowed_to(self, slower: Pace) -> Pace:
+        """The pace with the limit of ``slower`` and its throttles. The ceiling stays: only operators change it."""
+        return replace(
+            self,
+            limit=slower.limit,
+            slow_start=slower.slow_start,
+            throttles_seen=slower.throttles_seen,
+            slowed_at=slower.slowed_at,
+        )
+
     def growth(self, in_flight: int) -> float:
         """How much the limit grows when a tenant has succeeded. It grows only if it was fully used.
 

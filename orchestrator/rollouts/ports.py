@@ -86,7 +86,7 @@ class RolloutLedger(Protocol):
         """Record the tenant's outcome, whether or not the rollout is running."""
 
     def slow_down(self, stage: Stage, pace: Pace) -> bool:
-        """Store the pace, unless as many throttles were seen by another turn."""
+        """Slow the stage down to the pace, unless as many throttles were seen by another turn. Its ceiling stays."""
 
 
 class Throttling(Protocol):

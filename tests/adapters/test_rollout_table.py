@@ -573,6 +573,14 @@ class TestCounts:
         assert everything(ledger) == before
         assert (stage_in(ledger).pace, stage_in(ledger).in_flight, stage_in(ledger).revision) == (slower, 1, 2)
 
+    def test_throttles_do_not_undo_an_operators_change_of_the_ceiling(self, ledger: RolloutLedger) -> None:
+        registered(ledger)
+        read = stage_in(ledger)
+        changed = replace(read, pace=replace(read.pace, limit=2.0, ceiling=2))
+        assert ledger.change_stages([changed], order=an_order(Order.CHANGE))
+        assert ledger.slow_down(read, Pace(1.8, 8, slow_start=False, throttles_seen=3, slowed_at=NOON))
+        assert stage_in(ledger).pace == Pace(1.8, 2, slow_start=False, throttles_seen=3, slowed_at=NOON)
+
 
 class TestReviews:
     """What a dry run has found is counted with each outcome."""

@@ -131,7 +131,8 @@ class InMemoryRollouts:
         now = self._stages[stage.rollout, stage.number]
         if now.pace.throttles_seen >= pace.throttles_seen:
             return False
-        self._stages[stage.rollout, stage.number] = replace(now, pace=pace, revision=now.revision + 1)
+        slowed = replace(now, pace=now.pace.slowed_to(pace), revision=now.revision + 1)
+        self._stages[stage.rollout, stage.number] = slowed
         return True
 
 

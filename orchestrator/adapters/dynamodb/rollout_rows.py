@@ -238,12 +238,16 @@ def reviews_from(item: Mapping[str, Any]) -> Reviews:
 
 
 def slower(pace: Pace) -> Item:
-    """The update of a stage's row that stores the pace, unless as many throttles were seen before."""
+    """The update of a stage's row that stores the pace, unless as many throttles were seen before.
+
+    It is :meth:`Pace.slowed_to`: the ceiling stays as it is in the row.
+    """
+    stored = {name: value for name, value in _pace_value(pace)["M"].items() if name != "Ceiling"}
     return {
-        "UpdateExpression": "SET #pace = :pace ADD #revision :one",
-        "ConditionExpression": "#pace.#seen < :seen",
-        "ExpressionAttributeNames": {"#pace": "Pace", "#seen": "ThrottlesSeen", "#revision": "Revision"},
-        "ExpressionAttributeValues": {":pace": _pace_value(pace), ":seen": n(pace.throttles_seen), ":one": n(1)},
+        "UpdateExpression": f"SET {', '.join(f'#pace.#{name} = :{name}' for name in stored)} ADD #Revision :one",
+        "ConditionExpression": "#pace.#ThrottlesSeen < :ThrottlesSeen",
+        "ExpressionAttributeNames": {"#pace": "Pace", **{f"#{name}": name for name in (*stored, "Revision")}},
+        "ExpressionAttributeValues": {":one": n(1), **{f":{name}": value for name, value in stored.items()}},
     }
 
 

@@ -10,7 +10,7 @@ import pytest
 from orchestrator.rollouts.advancing import AwaitOperator, Bake, NotSucceeded, RunStage
 from orchestrator.rollouts.control import Changed, RolloutWithStages
 from orchestrator.rollouts.gate import AdmissionStopped, Admitted, Settled
-from orchestrator.rollouts.pacing import Pace
+from orchestrator.rollouts.pacing import REACTION_TIME, Pace
 from orchestrator.rollouts.records import (
     NewPace,
     Order,
@@ -208,3 +208,33 @@ def test_an_unknown_rollout(order: Callable[[Fleet, str], Changed]) -> None:
     refused = order(Fleet(), "20261116-120000-ffff")
     assert isinstance(refused, Refused)
     assert refused.kind is Refusal.UNKNOWN_ROLLOUT
+
+
+def test_a_turn_that_stores_throttles_does_not_undo_a_lower_concurrency() -> None:
+    world = Fleet(12)
+    rollout = world.start(a_spec(a_stage_spec(at_once=50)))
+    world.advance(rollout)
+    world.clock.advance(REACTION_TIME)
+    world.throttling.count += 1
+    slower = NewPace(max_concurrency=2)
+    world.rollout_table.concurrent_writes.append(lambda: world.rollout_adjusting.change(rollout, slower, ADA))
+    turns = [Turn(rollout, 1, item, f"child/{item.tenant}") for item in world.items(rollout)]
+
+    admissions = [world.gate.admit(turn) for turn in turns]
+
+    pace = world.stage(rollout).pace
+    assert (pace.ceiling, pace.at_once, pace.throttles_seen) == (2, 2, 1)
+    # The first turn has read the stage before the change.
+    assert sum(isinstance(admission, Admitted) for admission in admissions) == 2
+
+
+def test_a_concurrency_that_does_not_apply_can_be_ordered_again() -> None:
+    world = Fleet(2)
+    rollout = world.start(a_spec(a_stage_spec(at_once=2)))
+    world.advance(rollout)
+    world.touch_stage(rollout, pace=Pace.initial(50))
+
+    assert isinstance(world.rollout_adjusting.change(rollout, NewPace(max_concurrency=2), ADA), RolloutWithStages)
+
+    assert world.stage(rollout).pace.ceiling == 2
+    assert isinstance(world.rollout_adjusting.change(rollout, NewPace(max_concurrency=2), ADA), Unchanged)

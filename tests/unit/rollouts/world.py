@@ -148,6 +148,10 @@ class ContendedRollouts(InMemoryRollouts):
         self._write_concurrently()
         return super().record(count, outcome, before=before)
 
+    def slow_down(self, stage: Stage, pace: Pace) -> bool:
+        self._write_concurrently()
+        return super().slow_down(stage, pace)
+
     def _write_concurrently(self) -> None:
         """Do one concurrent write. Its own writes cause no others."""
         if self.concurrent_writes:
