@@ -350,10 +350,8 @@ class Rollouts:
             # Only if the alarm halted the rollout: the operator has then seen the alarm.
             resumed_at = self.clock.now() if stage.resumed_at else None
             seen = replace(stage, forgiven=stage.failed, idle_rounds=0, resumed_at=resumed_at)
-            if not self.ledger.change_stage(seen):
-                continue
             reopened = replace(self._next_attempt(rollout), reason=_status_reason("Resumed", by, reason), ended_at=None)
-            if self.ledger.change(reopened, revision=registry.revision, order=order):
+            if self.ledger.change(reopened, revision=registry.revision, order=order, stage=seen):
                 self._start(reopened)
                 return RolloutWithStages(reopened, self.ledger.stages(rollout.id))
         raise Unsettled(f"Rollout {rollout_id} is being changed by other requests. Try again.")

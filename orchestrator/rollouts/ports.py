@@ -53,10 +53,18 @@ class RolloutLedger(Protocol):
         ``revision`` is the registry's revision. The orders are appended to the histories of their rollouts.
         """
 
-    def change(self, rollout: Rollout, *, revision: int | None = None, order: RecordedOrder | None = None) -> bool:
+    def change(
+        self,
+        rollout: Rollout,
+        *,
+        revision: int | None = None,
+        order: RecordedOrder | None = None,
+        stage: Stage | None = None,
+    ) -> bool:
         """Write the rollout. A rollout that is no longer active loses the claim on its tenants.
 
-        To claim the tenants again, pass the registry's ``revision``. The order is appended to the rollout's history.
+        To claim the tenants again, pass the registry's ``revision``. The order is appended to the rollout's history. If
+        ``stage`` is given, it is written as well, or nothing is.
         """
 
     def change_stage(self, stage: Stage, *, order: RecordedOrder | None = None) -> bool: ...

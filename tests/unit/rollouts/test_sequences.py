@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -74,6 +75,43 @@ def test_a_resume_ignores_only_an_alarm_that_the_operator_has_seen(halted_by_the
     world.drive(rollout, 2)
     ended = RolloutStatus.SUCCEEDED if halted_by_the_alarm else RolloutStatus.HALTED
     assert world.status(rollout) is ended
+
+
+def test_an_alarm_halts_a_rollout_once_though_the_function_dies_right_after_the_halt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, rollout = with_an_alarm()
+    world.run_stage(rollout, world.advance(rollout))
+    world.advance(rollout)
+    rings_and_recovers(world)
+
+    def die_after_the_write(*args: Any, **named: Any) -> bool:
+        monkeypatch.undo()
+        assert world.rollout_table.change(*args, **named)
+        raise ConnectionError
+
+    monkeypatch.setattr(world.rollout_table, "change", die_after_the_write)
+    with pytest.raises(ConnectionError):
+        world.advance(rollout)
+    world.advance(rollout)
+    assert world.status(rollout) is RolloutStatus.HALTED
+    world.clock.advance(A_SECOND)
+    world.rollouts.resume(rollout, ADA)
+
+    world.drive(rollout, 2)
+
+    assert world.status(rollout) is RolloutStatus.SUCCEEDED
+
+
+def test_an_alarm_that_halts_is_remembered_though_an_order_changes_the_stage_at_that_moment() -> None:
+    world, rollout = with_an_alarm()
+    world.run_stage(rollout, world.advance(rollout))
+    world.advance(rollout)
+    rings_and_recovers(world)
+    world.rollout_table.concurrent_writes.append(lambda: world.touch_stage(rollout, idle_rounds=0))
+    world.advance(rollout)
+    assert world.status(rollout) is RolloutStatus.HALTED
+    assert world.stage(rollout).resumed_at == world.clock.now()
 
 
 def halted_after_the_canary() -> tuple[Fleet, str]:
