@@ -31,6 +31,7 @@ from orchestrator.rollouts.selecting import (
     Selected,
 )
 from orchestrator.rollouts.selector import TenantSelector, may_have_been_moved
+from orchestrator.rollouts.stalling import may_run
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.lifecycle import Unchanged
 
@@ -152,7 +153,7 @@ class Rollouts:
         def resumed(rollout: Rollout) -> Rollout | Unchanged | Refused:
             if not rollout.status.active or rollout.status is RolloutStatus.ABORTING:
                 return cannot_be(rollout, "resumed")
-            dead = rollout.execution is not None and not self.executions.is_running(rollout.execution)
+            dead = rollout.execution is not None and not may_run(rollout, self.executions, self.clock.now())
             if rollout.status is RolloutStatus.RUNNING and not dead:
                 return _running_already(rollout)
             running = replace(rollout, status=RolloutStatus.RUNNING, reason=_status_reason("Resumed", by, reason))
@@ -207,7 +208,7 @@ class Rollouts:
         rollout = self.ledger.rollout(rollout_id)
         if rollout is None or rollout.status is not RolloutStatus.ABORTING:
             return False
-        if rollout.execution is None or not self.executions.is_running(rollout.execution):
+        if not may_run(rollout, self.executions, self.clock.now()):
             return True  # There is no execution that would end the rollout.
         stage = self.ledger.stage(rollout_id, rollout.current_stage)
         return stage is not None and stage.status is not StageStatus.RUNNING

@@ -126,6 +126,7 @@ class RolloutExecutions(Protocol):
     def start_rollout(self, rollout: Rollout) -> str | None:
         """Start the rollout's execution unless it is already running. Return its ARN, or ``None`` if it has ended."""
 
-    def is_running(self, execution: str) -> bool: ...
+    def is_running(self, execution: str) -> bool | None:
+        """``None`` if Step Functions does not show the execution: it began a moment ago, or ended long ago."""
 
     def wake(self, task_token: str) -> bool: ...

@@ -207,6 +207,8 @@ class FakeRolloutExecutions:
         self.running: set[str] = set()
         self.waiting: set[str] = set()
         """Task tokens that are being waited on."""
+        self.not_shown: set[str] = set()
+        """Executions that began a moment ago, or ended long ago."""
         self.woken: list[str] = []
 
     def start_rollout(self, rollout: Rollout) -> str | None:
@@ -217,8 +219,8 @@ class FakeRolloutExecutions:
         self.running.add(execution)
         return execution
 
-    def is_running(self, execution: str) -> bool:
-        return execution in self.running
+    def is_running(self, execution: str) -> bool | None:
+        return None if execution in self.not_shown else execution in self.running
 
     def wake(self, task_token: str) -> bool:
         self.woken.append(task_token)

@@ -13,8 +13,10 @@ from orchestrator.rollouts.control import RolloutWithStages
 from orchestrator.rollouts.counting import Count
 from orchestrator.rollouts.gate import Admitted
 from orchestrator.rollouts.records import RolloutStatus, Share, Skip, Skipped, TenantOutcome, Turn
+from orchestrator.rollouts.stalling import START_GRACE_PERIOD, stalled_rollouts
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.execution_input import machine_input
+from orchestrator.tenants.lifecycle import Unchanged
 from orchestrator.tenants.records import Attempt, Operation, Request, Run
 from orchestrator.tenants.schemas import parse_run
 from tests.fakes import NEXT_VERSION, QUEUE_TABOO, VERSION, execution_arn
@@ -285,3 +287,40 @@ def test_undo_moves_back_a_tenant_whose_create_ended_during_its_admission() -> N
     undo = world.start(a_spec(version=None, undo=rollout))
     world.drive(undo)
     assert world.metadata_of(newcomer).version == VERSION
+
+
+@pytest.mark.parametrize(("age", "is_dead"), [(START_GRACE_PERIOD, False), (START_GRACE_PERIOD + A_SECOND, True)])
+@pytest.mark.parametrize("attempt", [1, 2])
+def test_an_execution_that_is_not_shown_yet_is_not_replaced(age: timedelta, is_dead: bool, attempt: int) -> None:
+    """DescribeExecution is eventually consistent. A second execution would run a second map over the same tenants."""
+    world = Fleet(2)
+    rollout = world.start()
+    world.advance(rollout)
+    if attempt == 2:
+        world.clock.advance(timedelta(days=1))
+        world.rollout_executions.die(execution_arn(f"rollout-{rollout}-1"))
+        world.rollouts.resume(rollout, ADA)
+        world.advance(rollout, 2)
+    execution = world.rollout(rollout).execution
+    assert execution is not None
+    world.rollout_executions.not_shown.add(execution)
+    world.clock.advance(
+        (world.rollout(rollout).attempted_at or world.rollout(rollout).created_at) + age - world.clock.now()
+    )
+    assert bool(stalled_rollouts(world.rollout_table, world.rollout_executions, world.clock.now())) is is_dead
+
+    response = world.rollouts.resume(rollout, ADA)
+
+    assert isinstance(response, RolloutWithStages if is_dead else Unchanged)
+    assert world.rollout(rollout).attempt == attempt + is_dead
+
+
+def test_a_rollout_whose_execution_is_not_shown_yet_is_not_aborted_while_tenants_are_in_flight() -> None:
+    world = Fleet(2)
+    rollout = world.start()
+    world.advance(rollout)
+    world.rollout_executions.not_shown.add(execution_arn(f"rollout-{rollout}-1"))
+
+    world.rollouts.abort(rollout, ADA)
+
+    assert world.status(rollout) is RolloutStatus.ABORTING
