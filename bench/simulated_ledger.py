@@ -125,8 +125,9 @@ class SimulatedRollouts:
         *,
         revision: int | None = None,  # noqa: ARG002 - there is no other rollout
         order: RecordedOrder | None = None,  # noqa: ARG002 - there are no operators' orders
+        stage: Stage | None = None,
     ) -> bool:
-        if rollout.revision != self._rollout.revision:
+        if rollout.revision != self._rollout.revision or (stage and not self.change_stage(stage)):
             return False
         self._rollout = replace(rollout, revision=rollout.revision + 1)
         return True

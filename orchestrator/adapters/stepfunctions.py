@@ -85,8 +85,12 @@ class StepFunctionsExecutions:
 
     def runs(self, execution: str) -> bool:
         """Like is_running(), for an execution of any machine."""
+        return self.runs_if_shown(execution) is True
+
+    def runs_if_shown(self, execution: str) -> bool | None:
+        """``None`` if Step Functions does not show the execution. DescribeExecution is eventually consistent."""
         described = self._describe(execution)
-        return described is not None and described["status"] == "RUNNING"
+        return None if described is None else described["status"] == "RUNNING"
 
     def confirmed(self, run: Run) -> Run | None:
         described = self._describe(run.execution)
@@ -151,8 +155,8 @@ class StepFunctionsRollouts:
         execution_input: dict[str, object] = {"rolloutId": rollout.id, "attempt": rollout.attempt}
         return self._executions.start_by_name(self._machine(), rollout.name, execution_input)
 
-    def is_running(self, execution: str) -> bool:
-        return self._executions.runs(execution)
+    def is_running(self, execution: str) -> bool | None:
+        return self._executions.runs_if_shown(execution)
 
     def wake(self, task_token: str) -> bool:
         return self._executions.wake(task_token)

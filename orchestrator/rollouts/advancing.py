@@ -265,11 +265,8 @@ class Advancing:
         now = self.clock.now()
         if stage.spec.alarm and (reason := self.alarms.went_off(stage.spec.alarm, since=_baking_since(stage, now))):
             message = f"Stage {stage.number}: the alarm {stage.spec.alarm} went off during the bake: {reason}"
-            halted = self._end(rollout, RolloutStatus.HALTED, message)
-            if halted is not None:
-                # The operator sees this alarm in the reason. After a resume, only later alarms count.
-                self.ledger.change_stage(replace(stage, resumed_at=now))
-            return halted
+            # The operator sees this alarm in the reason. After a resume, only later alarms count.
+            return self._end(rollout, RolloutStatus.HALTED, message, stage=replace(stage, resumed_at=now))
         if stage.baked_until is None or now >= stage.baked_until:
             self.ledger.change_stage(replace(stage, status=StageStatus.DONE))
             return None
@@ -325,9 +322,10 @@ class Advancing:
         ]
         return " ".join(filter(None, reasons))
 
-    def _end(self, rollout: Rollout, status: RolloutStatus, reason: str) -> Next | None:
+    def _end(self, rollout: Rollout, status: RolloutStatus, reason: str, *, stage: Stage | None = None) -> Next | None:
+        """End the rollout. If ``stage`` is given, it is changed at the same moment."""
         ended = replace(rollout, status=status, reason=reason[:MAX_REASON], ended_at=self.clock.now(), task_token=None)
-        return _over(ended) if self.ledger.change(ended) else None
+        return _over(ended) if self.ledger.change(ended, stage=stage) else None
 
 
 def _changed_too_often(rollout_id: str) -> Unsettled:

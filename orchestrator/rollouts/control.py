@@ -31,6 +31,7 @@ from orchestrator.rollouts.selecting import (
     Selected,
 )
 from orchestrator.rollouts.selector import TenantSelector, may_have_been_moved
+from orchestrator.rollouts.stalling import may_run
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.lifecycle import Unchanged
 
@@ -156,7 +157,7 @@ class Rollouts:
         def resumed(rollout: Rollout) -> Rollout | Unchanged | Refused:
             if not rollout.status.active or rollout.status is RolloutStatus.ABORTING:
                 return cannot_be(rollout, "resumed")
-            dead = rollout.execution is not None and not self.executions.is_running(rollout.execution)
+            dead = rollout.execution is not None and not may_run(rollout, self.executions, self.clock.now())
             if rollout.status is RolloutStatus.RUNNING and not dead:
                 return _running_already(rollout)
             running = replace(rollout, status=RolloutStatus.RUNNING, reason=_status_reason("Resumed", by, reason))
@@ -211,7 +212,7 @@ class Rollouts:
         rollout = self.ledger.rollout(rollout_id)
         if rollout is None or rollout.status is not RolloutStatus.ABORTING:
             return False
-        if rollout.execution is None or not self.executions.is_running(rollout.execution):
+        if not may_run(rollout, self.executions, self.clock.now()):
             return True  # There is no execution that would end the rollout.
         stage = self.ledger.stage(rollout_id, rollout.current_stage)
         return stage is not None and stage.status is not StageStatus.RUNNING
@@ -364,10 +365,8 @@ class Rollouts:
             # Only if the alarm halted the rollout: the operator has then seen the alarm.
             resumed_at = self.clock.now() if stage.resumed_at else None
             seen = replace(stage, forgiven=stage.failed, idle_rounds=0, resumed_at=resumed_at)
-            if not self.ledger.change_stage(seen):
-                continue
             reopened = replace(self._next_attempt(rollout), reason=_status_reason("Resumed", by, reason), ended_at=None)
-            if self.ledger.change(reopened, revision=registry.revision, order=order):
+            if self.ledger.change(reopened, revision=registry.revision, order=order, stage=seen):
                 self._start(reopened)
                 return RolloutWithStages(reopened, self.ledger.stages(rollout.id))
         raise Unsettled(f"Rollout {rollout_id} is being changed by other requests. Try again.")

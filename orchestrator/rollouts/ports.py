@@ -53,10 +53,18 @@ class RolloutLedger(Protocol):
         ``revision`` is the registry's revision. The orders are appended to the histories of their rollouts.
         """
 
-    def change(self, rollout: Rollout, *, revision: int | None = None, order: RecordedOrder | None = None) -> bool:
+    def change(
+        self,
+        rollout: Rollout,
+        *,
+        revision: int | None = None,
+        order: RecordedOrder | None = None,
+        stage: Stage | None = None,
+    ) -> bool:
         """Write the rollout. A rollout that is no longer active loses the claim on its tenants.
 
-        To claim the tenants again, pass the registry's ``revision``. The order is appended to the rollout's history.
+        To claim the tenants again, pass the registry's ``revision``. The order is appended to the rollout's history. If
+        ``stage`` is given, it is written as well, or nothing is.
         """
 
     def change_stage(self, stage: Stage, *, order: RecordedOrder | None = None) -> bool: ...
@@ -118,6 +126,7 @@ class RolloutExecutions(Protocol):
     def start_rollout(self, rollout: Rollout) -> str | None:
         """Start the rollout's execution unless it is already running. Return its ARN, or ``None`` if it has ended."""
 
-    def is_running(self, execution: str) -> bool: ...
+    def is_running(self, execution: str) -> bool | None:
+        """``None`` if Step Functions does not show the execution: it began a moment ago, or ended long ago."""
 
     def wake(self, task_token: str) -> bool: ...

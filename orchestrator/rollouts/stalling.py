@@ -11,7 +11,23 @@ if TYPE_CHECKING:
     from orchestrator.rollouts.ports import RolloutExecutions, RolloutLedger
 
 START_GRACE_PERIOD = timedelta(minutes=2)
-"""The time within which an execution that was requested records that it runs. It takes seconds."""
+"""The time within which an execution that was requested records that it runs, and Step Functions shows it. It takes
+seconds."""
+
+
+def may_run(rollout: Rollout, executions: RolloutExecutions, now: datetime) -> bool:
+    """True if the execution that the rollout has recorded runs, or is too new for Step Functions to show it.
+
+    A second execution beside it would run a second map over the same tenants.
+    """
+    if rollout.execution is None:
+        return False
+    running = executions.is_running(rollout.execution)
+    return _is_new(rollout, now) if running is None else running
+
+
+def _is_new(rollout: Rollout, now: datetime) -> bool:
+    return now - (rollout.attempted_at or rollout.created_at) <= START_GRACE_PERIOD
 
 
 def stalled_rollouts(ledger: RolloutLedger, executions: RolloutExecutions, now: datetime) -> list[Rollout]:
@@ -24,8 +40,8 @@ def _has_stalled(rollout: Rollout, ledger: RolloutLedger, executions: RolloutExe
     if not rollout.status.active:
         return False
     if rollout.execution is None:
-        return now - (rollout.attempted_at or rollout.created_at) > START_GRACE_PERIOD
-    if executions.is_running(rollout.execution):
+        return not _is_new(rollout, now)
+    if may_run(rollout, executions, now):
         return False
     # The execution may have recorded the rollout's end, or been replaced, since the rollout was read.
     again = ledger.rollout(rollout.id)

@@ -336,6 +336,13 @@ def test_an_attempt_at_a_rollout_is_made_once(
     assert rollouts.is_running(ROLLOUT_EXECUTION) is running
 
 
+def test_an_execution_of_a_rollout_that_is_not_shown_neither_runs_nor_has_ended(
+    rollouts: StepFunctionsRollouts, states: Stubber
+) -> None:
+    states.add_client_error("describe_execution", "ExecutionDoesNotExist")
+    assert rollouts.is_running(ROLLOUT_EXECUTION) is None
+
+
 def test_a_waiting_rollout_is_woken(rollouts: StepFunctionsRollouts, states: Stubber) -> None:
     states.add_response("send_task_success", {}, {"taskToken": "token", "output": "{}"})
     states.add_client_error("send_task_success", "TaskDoesNotExist", "gone")

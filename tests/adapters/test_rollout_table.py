@@ -345,6 +345,21 @@ class TestChange:
         assert ledger.change(replace(rollout_in(ledger), status=RolloutStatus.PENDING), revision=0)
         assert ledger.registry() == Registry(frozenset(), 0)
 
+    def test_a_rollout_and_a_stage_are_changed_together_or_not_at_all(self, ledger: RolloutLedger) -> None:
+        rollout = registered(ledger)
+        halted = replace(rollout, status=RolloutStatus.HALTED)
+        assert ledger.change(halted, stage=replace(stage_in(ledger), resumed_at=NOON))
+        assert (rollout_in(ledger).status, stage_in(ledger)) == (
+            RolloutStatus.HALTED,
+            a_stage(resumed_at=NOON, revision=1),
+        )
+        before = everything(ledger)
+        reopened = replace(rollout_in(ledger), status=RolloutStatus.PENDING)
+        assert not ledger.change(reopened, revision=2, stage=a_stage(), order=an_order())
+        assert not ledger.change(reopened, revision=1, stage=stage_in(ledger), order=an_order())
+        assert not ledger.change(halted, stage=stage_in(ledger))
+        assert everything(ledger) == before
+
 
 class TestChangeStage:
     def test_a_stage_is_written_as_a_whole_and_its_revision_raised(self, ledger: RolloutLedger) -> None:

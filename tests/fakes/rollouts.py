@@ -62,9 +62,18 @@ class InMemoryRollouts:
         self._append(*orders)
         return True
 
-    def change(self, rollout: Rollout, *, revision: int | None = None, order: RecordedOrder | None = None) -> bool:
+    def change(
+        self,
+        rollout: Rollout,
+        *,
+        revision: int | None = None,
+        order: RecordedOrder | None = None,
+        stage: Stage | None = None,
+    ) -> bool:
         before = self._rollouts.get(rollout.id)
         if before is None or before.revision != rollout.revision:
+            return False
+        if stage is not None and self._stages[stage.rollout, stage.number].revision != stage.revision:
             return False
         if not rollout.spec.dry_run and before.status.active != rollout.status.active:
             if revision not in (None, self._registry.revision):
@@ -73,6 +82,8 @@ class InMemoryRollouts:
             active = active | {rollout.id} if rollout.status.active else active - {rollout.id}
             self._registry = Registry(active, self._registry.revision + 1)
         self._rollouts[rollout.id] = replace(rollout, revision=rollout.revision + 1)
+        if stage is not None:
+            self._stages[stage.rollout, stage.number] = replace(stage, revision=stage.revision + 1)
         self._append(order)
         return True
 
@@ -196,6 +207,8 @@ class FakeRolloutExecutions:
         self.running: set[str] = set()
         self.waiting: set[str] = set()
         """Task tokens that are being waited on."""
+        self.not_shown: set[str] = set()
+        """Executions that began a moment ago, or ended long ago."""
         self.woken: list[str] = []
 
     def start_rollout(self, rollout: Rollout) -> str | None:
@@ -206,8 +219,8 @@ class FakeRolloutExecutions:
         self.running.add(execution)
         return execution
 
-    def is_running(self, execution: str) -> bool:
-        return execution in self.running
+    def is_running(self, execution: str) -> bool | None:
+        return None if execution in self.not_shown else execution in self.running
 
     def wake(self, task_token: str) -> bool:
         self.woken.append(task_token)

@@ -111,7 +111,14 @@ class RolloutTable:
             writes.append(self._register(rollout, revision))
         return self._transact([*writes, *map(self._append_order, orders)])
 
-    def change(self, rollout: Rollout, *, revision: int | None = None, order: RecordedOrder | None = None) -> bool:
+    def change(
+        self,
+        rollout: Rollout,
+        *,
+        revision: int | None = None,
+        order: RecordedOrder | None = None,
+        stage: Stage | None = None,
+    ) -> bool:
         before = self.rollout(rollout.id)
         if before is None or before.revision != rollout.revision:
             return False
@@ -121,6 +128,7 @@ class RolloutTable:
         # The condition on the revision ensures that ``before`` is still current when this is written.
         if before.status.active != rollout.status.active and not rollout.spec.dry_run:
             writes.append(self._register(rollout, revision))
+        writes += [self._replace_stage(stage)] if stage else []
         return self._transact([*writes, *([self._append_order(order)] if order else [])])
 
     def change_stage(self, stage: Stage, *, order: RecordedOrder | None = None) -> bool:

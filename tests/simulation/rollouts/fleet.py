@@ -115,9 +115,19 @@ class CheckedRollouts(InMemoryRollouts):
             assert stage.in_flight < int(stage.pace.limit), f"{stage.in_flight + 1} in flight, with {stage.pace}"
         return admitted
 
-    def change(self, rollout: Rollout, *, revision: int | None = None, order: RecordedOrder | None = None) -> bool:
+    def change(
+        self,
+        rollout: Rollout,
+        *,
+        revision: int | None = None,
+        order: RecordedOrder | None = None,
+        stage: Stage | None = None,
+    ) -> bool:
         before = self._rollouts[rollout.id].status
-        changed = super().change(rollout, revision=revision, order=order)
+        stage_before = self._stages[stage.rollout, stage.number] if stage else None
+        changed = super().change(rollout, revision=revision, order=order, stage=stage)
+        if changed and stage and stage_before:
+            self._check_change(stage_before, stage)
         if changed and not before.active:
             reopened = before is RolloutStatus.HALTED and rollout.status is RolloutStatus.PENDING
             closed = before is RolloutStatus.HALTED and rollout.status is RolloutStatus.ABORTED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -12,8 +13,10 @@ from orchestrator.rollouts.control import RolloutWithStages
 from orchestrator.rollouts.counting import Count
 from orchestrator.rollouts.gate import Admitted
 from orchestrator.rollouts.records import RolloutStatus, Share, Skip, Skipped, TenantOutcome, Turn
+from orchestrator.rollouts.stalling import START_GRACE_PERIOD, stalled_rollouts
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.execution_input import machine_input
+from orchestrator.tenants.lifecycle import Unchanged
 from orchestrator.tenants.records import Attempt, Operation, Request, Run
 from orchestrator.tenants.schemas import parse_run
 from tests.fakes import NEXT_VERSION, QUEUE_TABOO, VERSION, execution_arn
@@ -74,6 +77,43 @@ def test_a_resume_ignores_only_an_alarm_that_the_operator_has_seen(halted_by_the
     world.drive(rollout, 2)
     ended = RolloutStatus.SUCCEEDED if halted_by_the_alarm else RolloutStatus.HALTED
     assert world.status(rollout) is ended
+
+
+def test_an_alarm_halts_a_rollout_once_though_the_function_dies_right_after_the_halt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, rollout = with_an_alarm()
+    world.run_stage(rollout, world.advance(rollout))
+    world.advance(rollout)
+    rings_and_recovers(world)
+
+    def die_after_the_write(*args: Any, **named: Any) -> bool:
+        monkeypatch.undo()
+        assert world.rollout_table.change(*args, **named)
+        raise ConnectionError
+
+    monkeypatch.setattr(world.rollout_table, "change", die_after_the_write)
+    with pytest.raises(ConnectionError):
+        world.advance(rollout)
+    world.advance(rollout)
+    assert world.status(rollout) is RolloutStatus.HALTED
+    world.clock.advance(A_SECOND)
+    world.rollouts.resume(rollout, ADA)
+
+    world.drive(rollout, 2)
+
+    assert world.status(rollout) is RolloutStatus.SUCCEEDED
+
+
+def test_an_alarm_that_halts_is_remembered_though_an_order_changes_the_stage_at_that_moment() -> None:
+    world, rollout = with_an_alarm()
+    world.run_stage(rollout, world.advance(rollout))
+    world.advance(rollout)
+    rings_and_recovers(world)
+    world.rollout_table.concurrent_writes.append(lambda: world.touch_stage(rollout, idle_rounds=0))
+    world.advance(rollout)
+    assert world.status(rollout) is RolloutStatus.HALTED
+    assert world.stage(rollout).resumed_at == world.clock.now()
 
 
 def halted_after_the_canary() -> tuple[Fleet, str]:
@@ -247,3 +287,40 @@ def test_undo_moves_back_a_tenant_whose_create_ended_during_its_admission() -> N
     undo = world.start(a_spec(version=None, undo=rollout))
     world.drive(undo)
     assert world.metadata_of(newcomer).version == VERSION
+
+
+@pytest.mark.parametrize(("age", "is_dead"), [(START_GRACE_PERIOD, False), (START_GRACE_PERIOD + A_SECOND, True)])
+@pytest.mark.parametrize("attempt", [1, 2])
+def test_an_execution_that_is_not_shown_yet_is_not_replaced(age: timedelta, is_dead: bool, attempt: int) -> None:
+    """DescribeExecution is eventually consistent. A second execution would run a second map over the same tenants."""
+    world = Fleet(2)
+    rollout = world.start()
+    world.advance(rollout)
+    if attempt == 2:
+        world.clock.advance(timedelta(days=1))
+        world.rollout_executions.die(execution_arn(f"rollout-{rollout}-1"))
+        world.rollouts.resume(rollout, ADA)
+        world.advance(rollout, 2)
+    execution = world.rollout(rollout).execution
+    assert execution is not None
+    world.rollout_executions.not_shown.add(execution)
+    world.clock.advance(
+        (world.rollout(rollout).attempted_at or world.rollout(rollout).created_at) + age - world.clock.now()
+    )
+    assert bool(stalled_rollouts(world.rollout_table, world.rollout_executions, world.clock.now())) is is_dead
+
+    response = world.rollouts.resume(rollout, ADA)
+
+    assert isinstance(response, RolloutWithStages if is_dead else Unchanged)
+    assert world.rollout(rollout).attempt == attempt + is_dead
+
+
+def test_a_rollout_whose_execution_is_not_shown_yet_is_not_aborted_while_tenants_are_in_flight() -> None:
+    world = Fleet(2)
+    rollout = world.start()
+    world.advance(rollout)
+    world.rollout_executions.not_shown.add(execution_arn(f"rollout-{rollout}-1"))
+
+    world.rollouts.abort(rollout, ADA)
+
+    assert world.status(rollout) is RolloutStatus.ABORTING

@@ -122,9 +122,16 @@ class ContendedRollouts(InMemoryRollouts):
         super().__init__()
         self.concurrent_writes: deque[Callable[[], object]] = deque()
 
-    def change(self, rollout: Rollout, *, revision: int | None = None, order: RecordedOrder | None = None) -> bool:
+    def change(
+        self,
+        rollout: Rollout,
+        *,
+        revision: int | None = None,
+        order: RecordedOrder | None = None,
+        stage: Stage | None = None,
+    ) -> bool:
         self._write_concurrently()
-        return super().change(rollout, revision=revision, order=order)
+        return super().change(rollout, revision=revision, order=order, stage=stage)
 
     def change_stage(self, stage: Stage, *, order: RecordedOrder | None = None) -> bool:
         self._write_concurrently()
