@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+from botocore.exceptions import EndpointConnectionError
 
+from orchestrator.api.requesting import HttpRequest
 from orchestrator.cli.errors import ExitCode
+from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.records import Messages, Operation
 from tests.fakes import QUEUE
@@ -74,6 +77,61 @@ def test_a_tenant_that_is_refused_does_not_stop_the_others(failed: Scene) -> Non
     results = json.loads(result.stdout)["results"]
     assert [(each["tenantId"], each["exitCode"]) for each in results] == [(name, 7) for name in NAMES]
     assert results[0]["result"]["type"] == "urn:berth:problem:queue-not-empty"
+
+
+UNREACHABLE = 'Could not connect to the endpoint URL: "https://api"'
+
+
+def unreachable_for(scene: Scene, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    """Requests with this path do not reach the API."""
+    send = scene.api.send
+
+    def flaky(request: HttpRequest) -> ApiAnswer:
+        if request.path == path:
+            raise EndpointConnectionError(endpoint_url="https://api")
+        return send(request)
+
+    monkeypatch.setattr(scene.api, "send", flaky)
+
+
+def test_a_request_that_gets_no_answer_hides_no_result_of_others(
+    failed: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = len(failed.api.executions.started)
+    unreachable_for(failed, monkeypatch, "/tenants/a2/retry")
+    command = ("retry", "--state", "UPDATE_FAILED", "--yes")
+    result = failed.berth(*command, exits=ExitCode.NO_CONTROL_PLANE)
+    assert result.stdout.splitlines() == [
+        "a1: UPDATE 0.2.0, attempt 2: started",
+        f"a2: {UNREACHABLE} The operation may have been started all the same. See: berth tenant a2",
+        "a3: UPDATE 0.2.0, attempt 2: started",
+    ]
+    assert result.stderr == "2 of 3 tenants done or started. See: berth tenants\n"
+    assert started(failed, before) == [(name, Operation.UPDATE) for name in ("a1", "a3")]
+
+
+def test_with_json_each_tenant_has_its_result_also_if_a_request_gets_no_answer(
+    failed: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unreachable_for(failed, monkeypatch, "/tenants/a2/retry")
+    result = failed.berth("retry", "--state", "UPDATE_FAILED", "--yes", "--json", exits=ExitCode.NO_CONTROL_PLANE)
+    results = json.loads(result.stdout)["results"]
+    assert [(each["tenantId"], each["exitCode"]) for each in results] == [("a1", 0), ("a2", 6), ("a3", 0)]
+    assert (results[1]["result"]["type"], results[1]["result"]["detail"]) == (
+        "urn:berth:cli:no-control-plane",
+        UNREACHABLE,
+    )
+
+
+def test_waiting_for_a_tenant_that_cannot_be_looked_at_hides_no_result_of_others(
+    failed: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unreachable_for(failed, monkeypatch, "/tenants/a2")
+    failed.meanwhile = [failed.api.begin, failed.api.fail]
+    command = ("retry", "--state", "UPDATE_FAILED", "--yes", "--wait", "--timeout", "60")
+    lines = failed.berth(*command).stdout.splitlines()
+    assert [line.partition(":")[0] for line in lines] == list(NAMES)
+    assert lines[1] == f"a2: {UNREACHABLE} The operation was started. See: berth tenant a2"
 
 
 def test_an_operation_that_fails_gives_the_exit_code(failed: Scene) -> None:
