@@ -61,20 +61,33 @@ def carry_out_on_all(
     here: Invocation = context.obj
     with here.reporting_errors(as_json=as_json):
         api = here.connect()
-        with here.retrying() as retrying:
-            found, _ = selection.find(api, retrying)
-        tenants = [TenantId.parse(tenant["tenantId"]) for tenant in found]
+        tenants, left_out = _selected(here, api, selection), []
         if tenants and not confirmed:
             names = listed(tenant.value for tenant in tenants)
             warning = f"This {does} {render.counted(len(tenants), 'tenant')}: {names}."
             here.confirm(warning, answer=str(len(tenants)), called="the number of tenants")
+            # Others may have changed tenants while the operator was reading. Nobody has confirmed tenants that are new.
+            still = frozenset(_selected(here, api, selection))
+            left_out = [_left_out(tenant) for tenant in tenants if tenant not in still]
+            tenants = [tenant for tenant in tenants if tenant in still]
         with noting_an_interrupt("Interrupted. Operations that were started continue. See: berth tenants"):
-            results = _results(here, api, tenants, order, timeout)
+            results = [*_results(here, api, tenants, order, timeout), *left_out]
         if as_json:
             render.show_json({"results": [result.as_document for result in results]})
         else:
             _show(results)
     raise typer.Exit(next((result.code for result in results if result.code), ExitCode.OK))
+
+
+def _selected(here: Invocation, api: Api, selection: Selection) -> list[TenantId]:
+    with here.retrying() as retrying:
+        found, _ = selection.find(api, retrying)
+    return [TenantId.parse(tenant["tenantId"]) for tenant in found]
+
+
+def _left_out(tenant: TenantId) -> _Result:
+    line = f"Tenant {tenant} does not match any more: it was changed before you confirmed. Nothing was done to it."
+    return _Result(tenant.value, ExitCode.REFUSED, line, error_document(ExitCode.REFUSED, line))
 
 
 def _results(here: Invocation, api: Api, tenants: list[TenantId], order: Order, timeout: float | None) -> list[_Result]:

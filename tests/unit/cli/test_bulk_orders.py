@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import count
 
 import pytest
 from botocore.exceptions import EndpointConnectionError
@@ -62,6 +63,46 @@ def test_without_confirmation_nothing_is_started(
     failed.typed = typed
     failed.berth(command, "--state", "UPDATE_FAILED", exits=code)
     assert started(failed, before) == []
+
+
+@pytest.fixture
+def changed_before_the_confirmation(failed: Scene, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    """After the first look of the command at the tenants, a1 does not match any more, and b1 does."""
+    for name in NAMES:
+        failed.berth("label", name, "trial=over", exits=ExitCode.OK)
+    send, looks = failed.api.send, count(1)
+
+    def meddled(request: HttpRequest) -> ApiAnswer:
+        answer = send(request)
+        if request.path == "/tenants" and next(looks) == 1:
+            failed.berth("label", "a1", "trial=no", exits=ExitCode.OK)
+            failed.berth("label", "b1", "trial=over", exits=ExitCode.OK)
+        return answer
+
+    monkeypatch.setattr(failed.api, "send", meddled)
+    return failed
+
+
+def test_a_tenant_that_has_changed_before_the_confirmation_is_left_out(changed_before_the_confirmation: Scene) -> None:
+    scene = changed_before_the_confirmation
+    before = len(scene.api.executions.started)
+    scene.typed = "3\n"
+    result = scene.berth("delete", "--label", "trial=over", "--force", exits=ExitCode.REFUSED)
+    assert started(scene, before) == [(name, Operation.DELETE) for name in ("a2", "a3")]
+    *others, left_out = result.stdout.splitlines()
+    assert [line.partition(":")[0] for line in others] == ["a2", "a3"]
+    assert left_out == (
+        "a1: Tenant a1 does not match any more: it was changed before you confirmed. Nothing was done to it."
+    )
+
+
+def test_with_json_a_tenant_that_is_left_out_has_a_result(changed_before_the_confirmation: Scene) -> None:
+    changed_before_the_confirmation.typed = "3\n"
+    command = ("delete", "--label", "trial=over", "--force", "--json")
+    result = changed_before_the_confirmation.berth(*command, exits=ExitCode.REFUSED)
+    results = json.loads(result.stdout)["results"]
+    assert [(each["tenantId"], each["exitCode"]) for each in results] == [("a2", 0), ("a3", 0), ("a1", 7)]
+    assert results[-1]["result"]["type"] == "urn:berth:cli:refused"
 
 
 def test_every_selected_tenant_is_deleted_and_waited_for(failed: Scene) -> None:
