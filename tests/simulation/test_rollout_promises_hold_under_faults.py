@@ -27,7 +27,7 @@ def test_the_promises_hold_and_everything_that_may_happen_does() -> None:
     ends = {status for status in RolloutStatus if not status.active}
     tenants = {f"tenant {result}" for result in Result}
     operators = {"pause", "resume", "abort", "aborted at once", "resumed after a halt", "dry run", "undo", "retry"}
-    operators |= {"promote", "change", "closed"}
+    operators |= {"promote", "change", "closed", "not resumed after its undo"}
     approvals = {"approve", "approved this", "approved again", "approved another"}
     by_hand = {"pinned", "updated by hand", "deleted by hand", "created by hand"}
     faults = {"killed", "turn killed", "alarm"}

@@ -132,9 +132,17 @@ class CheckedRollouts(InMemoryRollouts):
             reopened = before is RolloutStatus.HALTED and rollout.status is RolloutStatus.PENDING
             closed = before is RolloutStatus.HALTED and rollout.status is RolloutStatus.ABORTED
             assert reopened or closed or rollout.status is before, f"it was {before}, and is {rollout.status}"
+            assert not (reopened and self._is_undone(rollout)), (
+                f"{rollout.id} goes on after its tenants were moved back"
+            )
         if changed and before.active and not rollout.status.active:
             self.when_over(rollout)
         return changed
+
+    def _is_undone(self, rollout: Rollout) -> bool:
+        """From the tenants' rows of its undos: some had their turn."""
+        undos = [each for each in self._rollouts.values() if each.spec.undo == rollout.id and not each.spec.dry_run]
+        return any(outcome.operation_attempt for undo in undos for outcome in self.outcomes(undo.id))
 
     def counted(self, rollout: str, number: int) -> tuple[int, int, int]:
         """From the tenants' rows: how many have succeeded, failed, and were skipped."""

@@ -45,6 +45,12 @@ def _admit_without_a_condition(admission: Any, *args: Any) -> Count:
     return replace(count, max_in_flight=None, max_failed=None)
 
 
+@wrapping("admission", gate)
+def _admit_despite_failures(admission: Any, *args: Any) -> Count:
+    count: Count = admission(*args)
+    return replace(count, max_failed=None)
+
+
 @wrapping("classify", gate, advancing)
 def _believe_that_all_went_well(classify: Any, *args: Any, **named: Any) -> TenantOutcome:
     return replace(classify(*args, **named), result=Result.SUCCEEDED, skip=None)
@@ -105,7 +111,7 @@ BUGS = {
         replacing("admit", InMemoryRollouts.record, InMemoryRollouts), "starts, but it is", seeds=range(400, 800)
     ),
     "failures are forgotten": PlantedBug(
-        all_of(replacing("too_many_failed", False, Stage), _admit_without_a_condition), "starts after"
+        all_of(replacing("too_many_failed", False, Stage), _admit_despite_failures), "starts after"
     ),
     "there is room for all": PlantedBug(
         all_of(replacing("has_room", always(True), Pace), _admit_without_a_condition), "in flight, with"
@@ -122,6 +128,9 @@ BUGS = {
         replacing("may_have_been_moved", lambda outcome: outcome.result in ARRIVED, selector),
         STILL_THERE,
         ("_kill_an_update",),
+    ),
+    "a rollout is resumed after its undo": PlantedBug(
+        replacing("_undo_of", always(None), Rollouts), "goes on after its tenants were moved back"
     ),
     "an alarm that recovered is overlooked": PlantedBug(
         replacing("went_off", lambda self, name, **_: self.alarms[name], FakeAlarms),

@@ -191,7 +191,26 @@ class SeededRollout:
         self.seen[what] += begun
         if begun:
             self._until_it_is_over()
-        return earlier if begun and what == "undo" else None
+        if not begun or what == "retry":
+            return None
+        halted = self._status_of(earlier) is RolloutStatus.HALTED
+        return None if halted and self._rng.random() < 0.5 and self._resume_after_undo(earlier) else earlier
+
+    def _status_of(self, rollout: Rollout) -> RolloutStatus:
+        now = self.fleet.ledger.rollout(rollout.id)
+        assert now
+        return now.status
+
+    def _resume_after_undo(self, undone: Rollout) -> bool:
+        """An operator resumes the rollout that was undone. That is refused, unless the undo has moved nobody."""
+        undo, self.rollout_id = self.rollout_id, undone.id
+        attempt = self.rollout.attempt
+        self.seen["not resumed after its undo"] += not self._ask("resume")
+        if self.rollout.attempt > attempt:
+            self._until_it_is_over()
+            return True
+        self.rollout_id = undo
+        return False
 
     # Meanwhile
 
