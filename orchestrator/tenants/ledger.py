@@ -173,12 +173,11 @@ class Ledger:
 
     def forget_queue(self, tenant: TenantId, *, stack_id: str, seen: Metadata | None = None) -> bool:
         for _ in range(_ROUNDS):
-            metadata = seen or self._rows.metadata(tenant)
-            if metadata is None or metadata.stack_id != stack_id:
+            metadata = self._rows.metadata(tenant)
+            if metadata is None or metadata.stack_id != stack_id or seen not in (None, metadata):
                 return False
             if self._rows.apply(metadata_transitions.queue_forgotten(metadata, stack_id=stack_id)):
                 return True
-            seen = None  # The metadata has changed since it was read.
         raise Unsettled(
             f"Tenant {tenant}: the queue of {stack_id} was not removed from its metadata, because others kept changing "
             "the metadata at the same time. Send the request again."

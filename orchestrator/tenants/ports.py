@@ -223,7 +223,8 @@ class QueueMetadata(Protocol):
     def forget_queue(self, tenant: TenantId, *, stack_id: str, seen: Metadata | None = None) -> bool:
         """Remove the queue that the stack recorded, and never publish that stack again.
 
-        ``seen`` is the metadata that the caller has read already. ``False`` if the metadata names another stack.
+        ``False`` if the metadata names another stack, or if ``seen`` is given and is not the metadata any more. Whoever
+        knows that the stack is being deleted gives none, because the queue goes whatever else has changed.
         """
 
 

@@ -133,4 +133,4 @@ def forget_queue(
     is_repeated = stack is not None and stack.status == "DELETE_COMPLETE" and not metadata.published
     if is_repeated and metadata.gone_stack_id not in (None, stack_id):
         return False  # The repeated event must not overwrite the id of a later stack that was deleted.
-    return ledger.forget_queue(tenant, stack_id=stack_id, seen=metadata)
+    return ledger.forget_queue(tenant, stack_id=stack_id)

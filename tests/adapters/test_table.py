@@ -516,13 +516,29 @@ class TestWhatTheStackKeepsTrue:
         assert table.forget_queue(ACME, stack_id="stack-2")
         assert metadata_of(table).last_version == VERSION
 
-    def test_a_delete_that_begins_after_the_metadata_was_read_stays_deleting(self, table: Table) -> None:
+    def test_a_queue_is_removed_if_the_metadata_is_as_it_was_seen(self, table: Table) -> None:
+        create(table)
+        assert table.forget_queue(ACME, stack_id="stack-1", seen=metadata_of(table))
+        assert metadata_of(table).queue is None
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda table: take(table, DELETE),
+            lambda table: (take(table, UPDATE), publish(table, UPDATE, version=NEXT_VERSION)),
+            lambda table: table.describe(ACME, **SAID),
+        ],
+        ids=["a delete has begun", "an update has ended", "labels were changed"],
+    )
+    def test_a_queue_stays_if_the_metadata_was_changed_since_it_was_seen(
+        self, table: Table, change: Callable[[Table], object]
+    ) -> None:
         create(table)
         seen = metadata_of(table)
-        take(table, DELETE)
-        assert table.forget_queue(ACME, stack_id="stack-1", seen=seen)
-        assert states(table) == [State.DELETING]
-        assert metadata_of(table).queue is None
+        change(table)
+        before = everything(table)
+        assert not table.forget_queue(ACME, stack_id="stack-1", seen=seen)
+        assert everything(table) == before
 
     def test_a_stack_cannot_remove_the_queue_of_another_stack(self, table: Table) -> None:
         create(table)

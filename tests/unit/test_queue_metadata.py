@@ -415,6 +415,23 @@ def test_a_queue_that_is_published_after_its_stacks_event_has_read_the_row_is_fo
     assert (forgotten.queue, forgotten.gone_stack_id, forgotten.last_version) == (None, STACK, VERSION)
 
 
+def test_a_queue_is_forgotten_though_a_delete_begins_after_its_stacks_event_has_read_the_row(world: Telling) -> None:
+    world.publish()
+    delete = a_run(operation=Operation.DELETE)
+
+    class SlowStacks(FakeStacks):
+        def find(self, stack: str) -> Stack | None:
+            take(world.table, delete)
+            return super().find(stack)
+
+    slow = SlowStacks()
+    slow.plant(Stack(STACK, "DELETE_IN_PROGRESS", "", "acme", QUEUE, VERSION, ours=True))
+    assert world.with_other(stacks=slow).forget_queue(ACME, stack_id=STACK)
+    forgotten = world.table.metadata(ACME)
+    assert forgotten is not None
+    assert (forgotten.queue, forgotten.withdrawn_by) == (None, delete.execution)
+
+
 def test_a_stack_is_marked_while_it_goes_though_an_event_of_an_earlier_one_was_recorded_late(world: Telling) -> None:
     late = Metadata(ACME, QUEUE, ANOTHER_STACK, None, None, NOON)
     world.table.plant_metadata(late)

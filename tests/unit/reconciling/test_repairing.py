@@ -190,6 +190,17 @@ def test_a_delete_that_is_requested_during_the_repair_wins(
     assert not world.executions.started
 
 
+def test_a_tenant_that_was_updated_since_it_was_looked_at_is_not_created_again(world: FleetWithStacks) -> None:
+    without_stack(world)
+    observation = look(world)
+    updated = replace(world.metadata_of(ACME), version=NEXT_VERSION)
+    world.table.plant_metadata(updated)
+    response = world.repairing.repair(found(world, observation), observation, ADA)
+    assert not response.ordered
+    assert world.metadata_of(ACME) == updated
+    assert not world.executions.started
+
+
 def test_a_tenant_is_created_again_at_its_pin(world: FleetWithStacks) -> None:
     without_stack(world)
     world.table.plant_metadata(replace(world.metadata_of(ACME), pinned_version=VERSION))
