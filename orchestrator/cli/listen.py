@@ -36,10 +36,10 @@ EXAMPLES = """\
   berth listen acme --type order.created --json
       One line of JSON per event
 
-The forwarded requests are signed like those of a webhook, with a new secret
-that is printed at the start, or with that of --secret-file: see docs/events.md.
-They are no deliveries: nothing is recorded or retried, and connections get the
-events all the same.
+The forwarded requests are signed like those of a webhook, with the secret
+of --secret-file, or with a new one that is printed at the start: see
+docs/events.md. They are no deliveries: nothing is recorded or retried, and
+connections get the events all the same.
 """
 _FIRST_ERROR = 300
 _RULES = AddressRules(plain_http=True, loopback=True)

@@ -10,7 +10,7 @@ import pytest
 from lambdas.runtime import outcome_json
 from orchestrator.events.purging import LookAgain, MoreToPurge, NotToPurge, Purged
 from orchestrator.rollouts.advancing import AwaitOperator, Bake, NotSucceeded, RunStage, Succeeded
-from orchestrator.rollouts.gate import AdmissionStopped, Admitted, NoRoom, Settled, ToReview, TryAgain
+from orchestrator.rollouts.gate import AdmissionStopped, Admitted, NoRoom, Replaced, Settled, ToReview, TryAgain
 from orchestrator.tenants.outcomes import (
     Again,
     Begun,
@@ -107,9 +107,11 @@ LEADS: Mapping[tuple[str, str], list[tuple[dict[str, Any], str]]] = {
         (THROTTLED, "AwaitTurn"),
         (outcome_json(AdmissionStopped()), "Done"),
         (outcome_json(Settled("SKIPPED")), "Done"),
+        (outcome_json(Replaced()), "Done"),
     ],
     (TURN, "IsRecorded"): [
         (outcome_json(Settled("SUCCEEDED")), "Done"),
+        (outcome_json(Replaced()), "Done"),
         (outcome_json(TryAgain()), "AwaitTurn"),
         (THROTTLED, "AwaitTurn"),
     ],
