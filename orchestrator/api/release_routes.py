@@ -52,6 +52,13 @@ GET_RELEASE_CHANGES: Route[GetReleaseChanges, ReleaseChanges] = Route(
 )
 _ORDERED = (Answer(200, ReleaseOrdered, "The release is as requested."),)
 
+
+def _warning_about_withdrawal(request: OrderRelease) -> str:
+    return (
+        f"Nothing can be created at, upgraded to or rolled out to {request.version} any more, and rollouts to it halt."
+    )
+
+
 PROMOTE_RELEASE: Route[OrderRelease, ReleaseOrdered] = Route(
     name="promoteRelease",
     method="POST",
@@ -77,6 +84,7 @@ WITHDRAW_RELEASE: Route[OrderRelease, ReleaseOrdered] = Route(
     request=OrderRelease,
     answers=_ORDERED,
     problems=(*ALWAYS, _RELEASE_UNKNOWN, LAST_RELEASE),
+    warning=_warning_about_withdrawal,
 )
 REINSTATE_RELEASE: Route[OrderRelease, ReleaseOrdered] = Route(
     name="reinstateRelease",

@@ -70,8 +70,7 @@ def withdraw(
     If it was current, the newest earlier release is. Rollouts to it halt. Tenants
     that are at it stay there, are served, and are listed.
     """
-    warning = f"Nothing can be created at, upgraded to or rolled out to {version} any more, and rollouts to it halt."
-    _order(context, WITHDRAW_RELEASE, version, reason, as_json=as_json, warning=None if yes else warning)
+    _order(context, WITHDRAW_RELEASE, version, reason, as_json=as_json, confirmed=yes)
 
 
 @app.command()
@@ -90,17 +89,18 @@ def _order(
     reason: str | None,
     *,
     as_json: bool,
-    warning: str | None = None,
+    confirmed: bool = False,
 ) -> None:
     here: Invocation = context.obj
     with here.reporting_errors(as_json=as_json):
         if not re.fullmatch(VERSION_PATTERN, version):
             raise InvalidRequest(f"{version!a} is not a version like 1.2.3.")
-        if warning:
+        request = OrderRelease(version=version, reason=or_unset(reason))
+        if not confirmed and (warning := route.warning(request)):
             here.confirm(warning)
         api = here.connect()
         with here.retrying() as retrying:
-            answer = retrying(partial(api.send_request, route, OrderRelease(version=version, reason=or_unset(reason))))
+            answer = retrying(partial(api.send_request, route, request))
         if answer.status != _DONE:
             raise problem(answer)
         if as_json:

@@ -54,6 +54,11 @@ CONNECTION = "conn_" + "1" * 24
     ("path", "body", "warning"),
     [
         (f"/rollouts/{ROLLOUT}/abort", {}, f"This ends rollout {ROLLOUT} for good."),
+        (
+            "/releases/0.2.0/withdraw",
+            {},
+            "Nothing can be created at, upgraded to or rolled out to 0.2.0 any more, and rollouts to it halt.",
+        ),
         ("/rollouts", {"version": "1.2.3", "allowReplacement": True}, "This may replace or remove queues"),
         (
             "/tenants/acme/replays",
