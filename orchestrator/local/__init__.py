@@ -8,6 +8,7 @@
     waiting_states    fails states that wait with a task token when their function fails, as AWS does
     function_processes  forks the processes of functions, so that they start quickly
     fork_server       the process that forks them
+    streams           lets functions read the streams of tables after a restart
     access_key        the key that requests are signed with
     home              the directory that holds the emulator's state
     deployment        deploys the CDK app with the CDK's own command line

@@ -22,6 +22,7 @@ from orchestrator.local.function_processes import fork_function_processes
 from orchestrator.local.guard import guarded, issued_by_ministack
 from orchestrator.local.home import Home, Record
 from orchestrator.local.stage_variables import add_stage_variables
+from orchestrator.local.streams import begin_streams_anew
 from orchestrator.local.waiting_states import fail_with_their_functions
 
 # Each Lambda worker needs three pipes, and each client a connection. Some systems allow only 256 open files by default.
@@ -86,6 +87,7 @@ def main(root: str, port: str, keep_state: str, *, wrapped: Wrapper = lambda emu
     complete_cloudformation()
     fail_with_their_functions()
     fork_function_processes()
+    begin_streams_anew()
     config = Config()
     config.bind = [f"127.0.0.1:{port}"]
     config.loglevel = "WARNING"
