@@ -49,8 +49,12 @@ def exit_code(rollout: Document) -> ExitCode:
     return ExitCode.OK if rollout["status"] == RolloutStatus.SUCCEEDED else ExitCode.FAILED
 
 
-def next_steps(rollout: Document, *, bake_ended: bool = False) -> list[str]:
-    """The commands that an operator may want next. ``bake_ended`` if the last order has ended the bake."""
+def next_steps(rollout: Document, *, bake_ended: bool = False, withdrawn: bool = False) -> list[str]:
+    """The commands that an operator may want next, without those that would be refused.
+
+    ``bake_ended`` if the last order has ended the bake. ``withdrawn`` if the rollout's release is withdrawn now: then
+    nothing moves to it any more.
+    """
     name = rollout["rolloutId"]
     if rollout["dryRun"] and is_over(rollout):
         return _after_dry_run(rollout)
@@ -67,12 +71,13 @@ def next_steps(rollout: Document, *, bake_ended: bool = False) -> list[str]:
             return [f"Updates that are running are being finished. Watch them: berth rollout watch {name}"]
         case RolloutStatus.HALTED:
             resume = f"Accept the failures and continue: berth rollout resume {name}"
-            go_on = [] if _is_undone(rollout) else [resume]
-            return [*go_on, *_retry(rollout), *_undo(rollout), f"Close it: berth rollout abort {name}"]
+            go_on = [] if _is_undone(rollout) or withdrawn else [resume, *_retry(rollout)]
+            return [*go_on, *_undo(rollout), f"Close it: berth rollout abort {name}"]
         case RolloutStatus.ABORTED:
-            return [*_retry(rollout), *_move_remaining(rollout), *_undo(rollout)]
+            go_on = [] if withdrawn else [*_retry(rollout), *_move_remaining(rollout)]
+            return [*go_on, *_undo(rollout)]
         case RolloutStatus.SUCCEEDED | RolloutStatus.FAILED:
-            return [*_retry(rollout), *_undo(rollout)]
+            return [*([] if withdrawn else _retry(rollout)), *_undo(rollout)]
 
 
 def _after_dry_run(rollout: Document) -> list[str]:
@@ -115,6 +120,7 @@ def _is_undone(rollout: Document) -> bool:
 
 
 def _undo(rollout: Document) -> list[str]:
-    if not rollout["succeeded"]:
+    """The way back, once. Whoever has undone a rollout does not want to hear how to undo the undo."""
+    if not rollout["succeeded"] or rollout["undo"] or _is_undone(rollout):
         return []
     return [f"Move the tenants back: berth rollout start --undo {rollout['rolloutId']}"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping
 from functools import partial
 from importlib import metadata
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from orchestrator.cli import render
 from orchestrator.cli.api import Document
 from orchestrator.cli.invocation import Invocation, Json
 from orchestrator.cli.problems import problem
+from orchestrator.cli.rollout_view import doing
 from orchestrator.common.versions import is_older
 from orchestrator.rollouts.records import RolloutStatus
 from orchestrator.tenants.records import TenantState
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from orchestrator.client.transport import ApiAnswer
 
 _FOUND = 200
-_ROLLOUTS = 20
 _FAILED = (TenantState.FAILED, TenantState.UPDATE_FAILED, TenantState.UNKNOWN)
 
 
@@ -41,7 +41,7 @@ def status(context: typer.Context, as_json: Json = False) -> None:
         stack, caller, api = control_plane.stack, control_plane.caller(), control_plane.api()
         with here.retrying() as retrying:
             releases = _found(retrying(partial(api.send_request, LIST_RELEASES, EmptyRequest())))
-            rollouts = _found(retrying(partial(api.send_request, LIST_ROLLOUTS, ListRollouts(limit=_ROLLOUTS))))
+            rollouts = _found(retrying(partial(api.send_request, LIST_ROLLOUTS, ListRollouts(open=True))))["rollouts"]
         document = {
             "controlPlane": {"name": stack.name, "place": stack.place, "stackStatus": stack.status},
             "caller": caller,
@@ -53,10 +53,11 @@ def status(context: typer.Context, as_json: Json = False) -> None:
             "fleet": _fleet(releases),
             "rollouts": [
                 {"rolloutId": each["rolloutId"], "status": each["status"], "version": each["version"]}
-                for each in _unfinished(rollouts["rollouts"])
+                for each in rollouts
             ],
         }
-        waiting = _waiting(document)
+        withdrawn = {each["version"] for each in releases["releases"] if each.get("withdrawn")}
+        waiting = _waiting(document, withdrawn, {each["rolloutId"]: doing(each).plain for each in rollouts})
         if as_json:
             render.show_json({**document, "waiting": waiting})
         else:
@@ -67,16 +68,6 @@ def _found(answer: ApiAnswer) -> Document:
     if answer.status != _FOUND:
         raise problem(answer)
     return answer.body
-
-
-def _unfinished(rollouts: Sequence[Document]) -> list[Document]:
-    """The rollouts that run or wait, and the newest one if it has halted."""
-    real = [rollout for rollout in rollouts if not rollout["dryRun"]]
-    return [
-        rollout
-        for number, rollout in enumerate(real)
-        if RolloutStatus(rollout["status"]).active or (number == 0 and rollout["status"] == RolloutStatus.HALTED)
-    ]
 
 
 def _fleet(releases: Document) -> dict[str, object]:
@@ -95,8 +86,11 @@ def _fleet(releases: Document) -> dict[str, object]:
     }
 
 
-def _waiting(document: Document) -> list[dict[str, str]]:
-    """What an operator can do something about, each with the command to begin with."""
+def _waiting(document: Document, withdrawn: Collection[str], in_words: Mapping[str, str]) -> list[dict[str, str]]:
+    """What an operator can do something about, each with the command to begin with.
+
+    ``withdrawn`` are the releases that were withdrawn, and ``in_words`` has what each rollout is doing.
+    """
     fleet, versions = document["fleet"], document["versions"]
     waiting = [
         {
@@ -108,10 +102,19 @@ def _waiting(document: Document) -> list[dict[str, str]]:
     ]
     for rollout in document["rollouts"]:
         command = f"berth rollout status {rollout['rolloutId']}"
-        waiting.append({"what": f"rollout {rollout['rolloutId']} is {rollout['status']}", "command": command})
+        waiting.append({"what": f"rollout {rollout['rolloutId']} is {in_words[rollout['rolloutId']]}", "command": command})
+    for version, number in fleet["byVersion"].items():
+        if version in withdrawn:
+            what = f"{render.counted(number, 'tenant is', 'tenants are')} at {version}, which was withdrawn"
+            waiting.append({"what": what, "command": f"berth releases {version}"})
     current = versions["currentRelease"]
-    behind = sum(number for version, number in fleet["byVersion"].items() if is_older(version, than=current))
-    if behind and not document["rollouts"]:
+    behind = sum(
+        number
+        for version, number in fleet["byVersion"].items()
+        if version not in withdrawn and is_older(version, than=current)
+    )
+    moving = (each for each in document["rollouts"] if each["version"] == current or RolloutStatus(each["status"]).active)
+    if behind and not any(moving):
         what = f"{render.counted(behind, 'tenant is', 'tenants are')} at an earlier release than {current}"
         waiting.append({"what": what, "command": "berth rollout plan"})
     return waiting
