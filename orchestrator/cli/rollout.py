@@ -197,7 +197,7 @@ def start(
     here: Invocation = context.obj
     with here.reporting_errors(as_json=as_json):
         if not yes and (warning := START_ROLLOUT.warning(body)):
-            here.confirm(warning)
+            here.confirm(f"{warning} To see which first: berth rollout plan, with the same options.")
         api = here.connect()
         with here.retrying() as retrying:
             body = with_undone(api, retrying, body, undo)

@@ -64,10 +64,12 @@ def show_started_and_watch(here: Invocation, api: Api, answer: ApiAnswer, *, wat
         return ExitCode.OK
     if not watched:
         _note_next(rollout)
+        _note_what_changes(rollout)
         return ExitCode.OK
     if not rollout["dryRun"]:
         name = rollout["rolloutId"]
         render.note(f"\nStarted. Pause it: berth rollout pause {name}. Abort it: berth rollout abort {name}")
+        _note_what_changes(rollout)
     return watch_until_end(here, api, rollout["rolloutId"], as_json=as_json)
 
 
@@ -172,6 +174,13 @@ def _changed_message(verb: str, rollout: Document) -> str:
 def _note_next(rollout: Document, *, bake_ended: bool = False, withdrawn: bool = False) -> None:
     for step in next_steps(rollout, bake_ended=bake_ended, withdrawn=withdrawn):
         render.note(step)
+
+
+def _note_what_changes(rollout: Document) -> None:
+    """Say how to see the differences between the releases, which only a plan shows."""
+    if rollout["version"] and not rollout["dryRun"] and not rollout["retry"]:
+        to = rollout["version"]
+        render.note(f"What changes in a stack, property by property: berth rollout plan --to {to}")
 
 
 def should_watch(here: Invocation, requested: bool | None) -> bool:

@@ -16,6 +16,7 @@ from orchestrator.cli import render
 from orchestrator.cli.api import Document
 from orchestrator.cli.invocation import Invocation, Json, Tenant
 from orchestrator.cli.problems import problem
+from orchestrator.cli.tenant_next import next_steps
 from orchestrator.common.tenant_ids import TenantId
 
 _FOUND = 200
@@ -103,6 +104,8 @@ def _show(document: Document) -> None:
         )
     if document["history"]:
         _show_history(document["history"])
+    for step in next_steps(document):
+        render.note(step)
     if earlier := document.get("earlierThan"):
         render.note(f"There are earlier events: berth tenant {document['tenantId']} --before {earlier}")
 
