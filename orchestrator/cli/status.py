@@ -102,7 +102,9 @@ def _waiting(document: Document, withdrawn: Collection[str], in_words: Mapping[s
     ]
     for rollout in document["rollouts"]:
         command = f"berth rollout status {rollout['rolloutId']}"
-        waiting.append({"what": f"rollout {rollout['rolloutId']} is {in_words[rollout['rolloutId']]}", "command": command})
+        waiting.append(
+            {"what": f"rollout {rollout['rolloutId']} is {in_words[rollout['rolloutId']]}", "command": command}
+        )
     for version, number in fleet["byVersion"].items():
         if version in withdrawn:
             what = f"{render.counted(number, 'tenant is', 'tenants are')} at {version}, which was withdrawn"
@@ -113,7 +115,9 @@ def _waiting(document: Document, withdrawn: Collection[str], in_words: Mapping[s
         for version, number in fleet["byVersion"].items()
         if version not in withdrawn and is_older(version, than=current)
     )
-    moving = (each for each in document["rollouts"] if each["version"] == current or RolloutStatus(each["status"]).active)
+    moving = (
+        each for each in document["rollouts"] if each["version"] == current or RolloutStatus(each["status"]).active
+    )
     if behind and not any(moving):
         what = f"{render.counted(behind, 'tenant is', 'tenants are')} at an earlier release than {current}"
         waiting.append({"what": what, "command": "berth rollout plan"})

@@ -41,8 +41,8 @@ def tenant(
 ) -> None:
     """Show everything that is recorded about one tenant.
 
-    Its state, its queue, its current operation, the latest result of each operation, and the last 100 events of its
-    history.
+    Its state, its queue, its current operation, the latest result of each
+    operation, and the last 100 events of its history.
     """
     here: Invocation = context.obj
     with here.reporting_errors(as_json=as_json):

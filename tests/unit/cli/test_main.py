@@ -260,6 +260,18 @@ def commands_below(command: click.Command, *path: str) -> Iterator[tuple[tuple[s
         yield from commands_below(below, *path, name)
 
 
+def test_no_line_of_a_longer_description_is_folded_at_80_columns() -> None:
+    """The help keeps the lines of a paragraph, so a line that is folded leaves a stub behind."""
+    folded = [
+        (path, line)
+        for path, command in commands_below(get_command(app))
+        for paragraph in (command.help or "").split("\n\n")
+        for line in paragraph.splitlines()
+        if len(line) > 78 and "\n" in paragraph
+    ]
+    assert folded == []
+
+
 @pytest.mark.parametrize(
     ("path", "epilog"),
     [(path, command.epilog) for path, command in commands_below(get_command(app)) if command.epilog],

@@ -41,7 +41,9 @@ def test_a_rollout_waits_instead_of_the_tenants_that_it_moves(scene: Scene) -> N
         (RolloutStatus.HALTED, "HALTED at stage 1"),
     ):
         scene.api.is_now(status=status)
-        assert scene.berth("status").stdout.splitlines()[-1] == f"Rollout {name} is {words}: berth rollout status {name}"
+        assert (
+            scene.berth("status").stdout.splitlines()[-1] == f"Rollout {name} is {words}: berth rollout status {name}"
+        )
 
 
 def test_a_halted_rollout_waits_also_if_a_later_one_has_ended(scene: Scene) -> None:
