@@ -8,12 +8,11 @@ from orchestrator.tenants.records import Operation, Status, TenantState
 
 def next_steps(tenant: Document) -> list[str]:
     """The commands for a tenant that needs an operator; none for one that does not."""
-    name, version = tenant["tenantId"], tenant["version"]
+    name = tenant["tenantId"]
     retry = f"Retry: berth retry {name}"
     match TenantState(tenant["state"]):
         case TenantState.UPDATE_FAILED:
-            # An update to the tenant's own version repairs its stack, and ends the failure.
-            return [retry, *([f"Or leave it at {version}: berth upgrade {name} --to {version}"] if version else [])]
+            return [retry, *_stay(tenant)]
         case TenantState.FAILED if _is_being_deleted(tenant):
             return [retry]
         case TenantState.FAILED:
@@ -24,6 +23,14 @@ def next_steps(tenant: Document) -> list[str]:
             return [f"Create it again, with a new queue: berth create {name}"]
         case _:
             return []
+
+
+def _stay(tenant: Document) -> list[str]:
+    """The update to the tenant's own version, which repairs its stack and ends the failure, unless a pin forbids it."""
+    name, version = tenant["tenantId"], tenant["version"]
+    if version is None or tenant["pinnedVersion"] not in (None, version):
+        return []
+    return [f"Or leave it at {version}: berth upgrade {name} --to {version}"]
 
 
 def _is_being_deleted(tenant: Document) -> bool:
