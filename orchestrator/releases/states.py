@@ -61,9 +61,7 @@ class PublishedVersions:
         self._releases = releases
         self._kept: Collection[str] = ()
 
-    def newest_without(
-        self, withdrawn: Collection[str], *, deployed: str, before: str | None = None
-    ) -> str | None:
+    def newest_without(self, withdrawn: Collection[str], *, deployed: str, before: str | None = None) -> str | None:
         if deployed in self._kept and (found := _newest(self._kept, withdrawn, before)):
             return found
         self._kept = frozenset(release.version for release in self._releases.releases())

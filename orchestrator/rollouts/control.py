@@ -243,7 +243,9 @@ class Rollouts:
     # Planning
 
     def _select(self, spec: Spec, choice: Choice) -> Selected | Refused:
-        refused = self._unknown_release(spec.version) or _refused_as_withdrawn(spec, choice.withdrawn.get(spec.version or ""))
+        refused = self._unknown_release(spec.version) or _refused_as_withdrawn(
+            spec, choice.withdrawn.get(spec.version or "")
+        )
         refused = refused or self._unknown_alarm(spec.stages)
         if refused:
             return refused

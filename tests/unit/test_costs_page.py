@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from bench.delivery_capacity import PATHS
 from bench.event_capacity import FLOOR
 from bench.function_memory import SIZES, dollars_per_million
+from orchestrator.events.delivery.sweeping import LOOKED_AT_EVERY
 from tests.costs_page import table, totals
 
 BENCH = Path(__file__).parents[2] / "bench" / "results.json"
@@ -104,6 +106,23 @@ def test_a_tenant_with_event_settings_costs_its_reads_of_every_hour_and_a_write_
     hourly = (searching + billing) * PRICES["read"] + 0.25 * 0.02 * 13.33
     cost = 1_000 * (720 * hourly + 30 * PRICES["write unit"]) / 1e6
     assert totals()["1,000 tenants with event settings, per month, beyond that"] == f"{cost:.2f}"
+
+
+def test_a_connection_that_waits_costs_a_look_every_fifteen_minutes_and_its_place_in_the_list() -> None:
+    calls = table("Requests of events")
+    idle, look, then = (
+        int(calls[name]["reads"])
+        for name in (
+            "sweep with nothing to do",
+            "sweep that looks at one paused connection",
+            "the next sweeps, for 15 minutes",
+        )
+    )
+    assert then == idle
+    # The last of the reads is that of its row, and consistent. The others are those of indexes.
+    looks = 43_200 // (LOOKED_AT_EVERY // timedelta(minutes=1)) * ((look - idle - 1) / 2 + 1)
+    cost = 1_000 * (looks + 43_200 / 8) * PRICES["read"] / 1e6
+    assert totals()["1,000 connections whose deliveries wait, per month, beyond that"] == f"{cost:.2f}"
 
 
 def test_a_call_of_get_queue_is_a_request_a_call_and_a_read() -> None:
