@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from functools import partial
 from importlib import metadata
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from orchestrator.api.release_routes import LIST_RELEASES
 from orchestrator.api.rollout_models import ListRollouts
 from orchestrator.api.rollout_routes import LIST_ROLLOUTS
 from orchestrator.cli import render
-from orchestrator.cli.api import Document
+from orchestrator.cli.api import Api, Document
 from orchestrator.cli.invocation import Invocation, Json
 from orchestrator.cli.problems import problem
 from orchestrator.common.versions import is_older
@@ -23,6 +22,7 @@ from orchestrator.rollouts.records import RolloutStatus
 from orchestrator.tenants.records import TenantState
 
 if TYPE_CHECKING:
+    from orchestrator.client.retrying import Retrying
     from orchestrator.client.transport import ApiAnswer
 
 _FOUND = 200
@@ -41,7 +41,7 @@ def status(context: typer.Context, as_json: Json = False) -> None:
         stack, caller, api = control_plane.stack, control_plane.caller(), control_plane.api()
         with here.retrying() as retrying:
             releases = _found(retrying(partial(api.send_request, LIST_RELEASES, EmptyRequest())))
-            rollouts = _found(retrying(partial(api.send_request, LIST_ROLLOUTS, ListRollouts(limit=_ROLLOUTS))))
+            rollouts = _unfinished(api, retrying)
         document = {
             "controlPlane": {"name": stack.name, "place": stack.place, "stackStatus": stack.status},
             "caller": caller,
@@ -53,7 +53,7 @@ def status(context: typer.Context, as_json: Json = False) -> None:
             "fleet": _fleet(releases),
             "rollouts": [
                 {"rolloutId": each["rolloutId"], "status": each["status"], "version": each["version"]}
-                for each in _unfinished(rollouts["rollouts"])
+                for each in rollouts
             ],
         }
         waiting = _waiting(document)
@@ -69,14 +69,21 @@ def _found(answer: ApiAnswer) -> Document:
     return answer.body
 
 
-def _unfinished(rollouts: Sequence[Document]) -> list[Document]:
+def _unfinished(api: Api, retrying: Retrying) -> list[Document]:
     """The rollouts that run or wait, and the newest one if it has halted."""
-    real = [rollout for rollout in rollouts if not rollout["dryRun"]]
-    return [
-        rollout
-        for number, rollout in enumerate(real)
-        if RolloutStatus(rollout["status"]).active or (number == 0 and rollout["status"] == RolloutStatus.HALTED)
-    ]
+    found = _listed(api, retrying, ListRollouts(open=True))
+    unfinished = [each for each in found if RolloutStatus(each["status"]).active]
+    if found and found[0] not in unfinished:
+        # It has halted. A list of rollouts costs a read for each of them, so it is asked for only now.
+        newest = _listed(api, retrying, ListRollouts(limit=_ROLLOUTS))
+        real = next((each["rolloutId"] for each in newest if not each["dryRun"]), None)
+        unfinished = [each for each in found[:1] if each["rolloutId"] == real] + unfinished
+    return unfinished
+
+
+def _listed(api: Api, retrying: Retrying, request: ListRollouts) -> list[Document]:
+    rollouts: list[Document] = _found(retrying(partial(api.send_request, LIST_ROLLOUTS, request)))["rollouts"]
+    return rollouts
 
 
 def _fleet(releases: Document) -> dict[str, object]:

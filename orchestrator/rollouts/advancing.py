@@ -213,7 +213,7 @@ class Advancing:
         return None
 
     def _outcomes(self, stage: Stage) -> Sequence[TenantOutcome]:
-        """The outcomes of the stage's tenants. All outcomes of the rollout are read for it, unless there can be none."""
+        """The outcomes of the stage's tenants. For that, all of the rollout's are read, unless there can be none."""
         if stage.moved_at is None and not stage.settled and not stage.in_flight:
             return []  # No tenant was admitted or settled yet, which is counted with its outcome.
         return [each for each in self.ledger.outcomes(stage.rollout) if each.stage == stage.number]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 from orchestrator.cli.errors import ExitCode
 from orchestrator.common.tenant_ids import TenantId
@@ -40,6 +41,28 @@ def test_a_rollout_waits_instead_of_the_tenants_that_it_moves(scene: Scene) -> N
         assert scene.berth("status").stdout.splitlines()[-1] == (
             f"Rollout {name} is {status}: berth rollout status {name}"
         )
+
+
+def test_a_rollout_that_halted_before_another_one_does_not_wait(scene: Scene) -> None:
+    scene.has()
+    for status in (RolloutStatus.HALTED, RolloutStatus.SUCCEEDED):
+        scene.berth("rollout", "start", exits=ExitCode.OK)
+        scene.api.is_now(status=status)
+        scene.api.world.clock.advance(timedelta(minutes=1))
+    assert json.loads(scene.berth("status", "--json").stdout)["rollouts"] == []
+
+
+def test_only_open_rollouts_are_asked_for_unless_one_has_halted(scene: Scene) -> None:
+    scene.has()
+    scene.berth("rollout", "start", exits=ExitCode.OK)
+    asked = []
+    for status in (RolloutStatus.RUNNING, RolloutStatus.HALTED, RolloutStatus.SUCCEEDED):
+        scene.api.is_now(status=status)
+        scene.api.asked.clear()
+        scene.berth("status", exits=ExitCode.OK)
+        asked.append([each for each in scene.api.asked if "rollouts" in each])
+    only_open = "GET /rollouts?open=true"
+    assert asked == [[only_open], [only_open, "GET /rollouts?limit=20"], [only_open]]
 
 
 def test_nothing_waits(scene: Scene) -> None:
