@@ -12,6 +12,7 @@ from bench.delivery_capacity import PATHS
 from bench.event_capacity import FLOOR
 from bench.function_memory import SIZES, dollars_per_million
 from orchestrator.events.delivery.sweeping import LOOKED_AT_EVERY
+from orchestrator.reconciling.surveying import SCAN_EVERY
 from tests.costs_page import table, totals
 
 BENCH = Path(__file__).parents[2] / "bench" / "results.json"
@@ -96,6 +97,17 @@ def test_each_stack_costs_the_sum_of_its_parts_when_idle() -> None:
     assert totals()["the event plane without events, per month, beyond that"] == f"{exact[True]:.2f}"
     metric = table("Idle")["hours in which surveys write a metric"]["USD each"]
     assert metric == f"{0.30 / 720:.7f}"
+
+
+def test_a_tenant_costs_its_part_of_each_survey() -> None:
+    surveys = float(table("Idle")["surveys, every 6 hours"]["number"])
+    listed, scanned = surveys * 0.08, timedelta(days=30) / SCAN_EVERY * 1.25
+    queue = surveys * PRICES["SQS request"]
+    function = surveys * 0.5 * 0.02 * 13.33
+    stored = surveys * 0.09 * PRICES["write unit"]
+    storage = 10 * (0.25 + 0.25 + 0.20)  # A million tenants have 10 GB.
+    cost = (queue + (listed + scanned) * PRICES["read"] + function + stored + storage) / 1_000
+    assert totals()["1,000 tenants, per month, beyond that"] == f"{cost:.2f}"
 
 
 def test_a_tenant_with_event_settings_costs_its_reads_of_every_hour_and_a_write_per_day() -> None:
