@@ -67,6 +67,14 @@ def test_tenants_at_a_withdrawn_release_wait(scene: Scene) -> None:
     )
 
 
+def test_only_open_rollouts_are_asked_for(scene: Scene) -> None:
+    scene.has()
+    scene.berth("rollout", "start", exits=ExitCode.OK)
+    scene.api.asked.clear()
+    scene.berth("status", exits=ExitCode.OK)
+    assert [each for each in scene.api.asked if "rollouts" in each] == ["GET /rollouts?open=true"]
+
+
 def test_nothing_waits(scene: Scene) -> None:
     result = scene.berth("status", exits=ExitCode.OK)
     assert "fleet:      no tenants yet\n" in result.stdout
