@@ -16,7 +16,12 @@ from datetime import datetime, timedelta
 from orchestrator.common.errors import Conflict, Throttled
 from orchestrator.releases.ports import Parameters, PublishedTemplates, Releases
 from orchestrator.releases.records import Release
-from orchestrator.releases.template_contract import INBOUND_QUEUE, KMS_KEY_PARAMETER, QUEUE_TYPE
+from orchestrator.releases.template_contract import (
+    INBOUND_QUEUE,
+    KMS_KEY_PARAMETER,
+    MAX_DIRECT_BYTES,
+    QUEUE_TYPE,
+)
 from orchestrator.tenants.creating import broken
 from orchestrator.tenants.outcomes import (
     Again,
@@ -169,7 +174,7 @@ def _start_directly(
         return None
     # The template is sent as it was published, so a template that somebody has changed since is not deployed.
     template = drafting.templates.published(release)
-    if template is None:
+    if template is None or len(template.encode()) > MAX_DIRECT_BYTES:
         return None
     try:
         changed = stacks.update(
