@@ -111,6 +111,15 @@ TenantState = Annotated[
     ),
 ]
 QueueUrl = Annotated[str, Meta(title="QueueUrl", min_length=1)]
+Resources = Annotated[
+    dict[str, str],
+    Meta(
+        title="Resources",
+        description="The outputs of the tenant's stack, by name, besides its queue and its version. The release's "
+        "template chooses them.",
+        examples=[{"FilesBucket": "berth-tenant-acme-822b33ad-files-1jz4qk2x"}],
+    ),
+]
 QueueArn = Annotated[str, Meta(title="QueueArn", min_length=1)]
 Access = Annotated[QueueAccess, Meta(title="Access", description="The access that the credentials give.")]
 

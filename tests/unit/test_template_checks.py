@@ -20,9 +20,10 @@ from orchestrator.releases.checking import (
 )
 from orchestrator.releases.findings import Finding, Rule
 from orchestrator.releases.service_permissions import Permissions
+from tests.fakes.templates import example_template
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLE = json.loads((ROOT / "docs/templates/queue-bucket-table.json").read_text())
+EXAMPLE = example_template()
 RELEASES = sorted((ROOT / "stacks/releases").glob("*.json"))
 S3_AND_DYNAMODB = Permissions(frozenset({"s3:*", "dynamodb:*"}))
 
