@@ -166,7 +166,8 @@ def _show(checked: Document) -> None:
             render.show_line(Text.assemble(("no    ", "bold red"), f"{rule.value}: {meaning}"))
             _show_findings(by_rule[rule])
         elif checked["offline"] and rule in _NEEDS_CONTROL_PLANE:
-            render.show_line(Text.assemble(("?     ", "yellow"), f"{rule.value}: not checked without a control plane"))
+            unknown = f"{rule.value}: compared only with a control plane"
+            render.show_line(Text.assemble(("?     ", "yellow"), unknown))
         else:
             compared = f" ({checked['comparedWith']})" if rule is Rule.QUEUES_KEPT and checked["comparedWith"] else ""
             render.show_line(Text.assemble(("ok    ", "green"), f"{rule.value}: {meaning}{compared}"))

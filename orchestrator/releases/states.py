@@ -10,8 +10,12 @@ The current release follows from that row and from the version that is deployed:
 | `onDeploy`        | the deployed version, or the release that an operator has promoted since that was deployed     |
 | `afterRollout`    | the release that was promoted last, by an operator or by a rollout of the fleet that succeeded |
 
-If that release was withdrawn, the newest earlier release that was not withdrawn is current: a withdrawal never gives
-new tenants a newer release. A deployment writes nothing, so its rollback has nothing to undo.
+A release that operators have published themselves becomes current only by a promotion, and in both modes it stays so
+until another promotion: a deployment of Berth must not take tenants' own resources out of new tenants.
+
+If the current release was withdrawn, the newest earlier release that was not withdrawn is current: a withdrawal never
+gives new tenants a newer release, and never one of Berth's in place of an operator's, which has other resources. A
+deployment writes nothing, so its rollback has nothing to undo.
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ from orchestrator.common.errors import Unsettled
 from orchestrator.common.versions import is_older, order
 from orchestrator.releases.ports import Releases, ReleaseStates
 from orchestrator.releases.records import Promotion, RecordedReleaseChange, ReleaseOrder, ReleaseState, Withdrawal
+from orchestrator.releases.template_contract import is_operators
 
 T = TypeVar("T")
 _MAX_TRIES = 25
@@ -62,22 +67,35 @@ class ReleaseChooser:
     def choose(self) -> Choice:
         state = self.states.state()
         current = self.current_in(state) or self.newest_available(state)
-        deployed_first = self.mode is PromotionMode.AFTER_ROLLOUT and self.deployed not in state.withdrawn
+        # Moving a fleet from an operator's release to the deployed one would be a downgrade, which nobody means by
+        # default.
+        deployed_first = (
+            self.mode is PromotionMode.AFTER_ROLLOUT
+            and self.deployed not in state.withdrawn
+            and not is_operators(current)
+        )
         return Choice(current, state.withdrawn, self.deployed if deployed_first else current)
 
     def withdrawal(self, version: str) -> Withdrawal | None:
         return self.states.state().withdrawn.get(version)
 
     def current_in(self, state: ReleaseState) -> str | None:
-        """The current release in that state; ``None`` if it and all earlier releases were withdrawn."""
+        """The current release in that state; ``None`` if it and all earlier releases of its kind were withdrawn."""
         promoted = promoted_in(state, self.deployed, self.mode)
         if promoted not in state.withdrawn:
             return promoted
-        return max(self._available(state, before=promoted), key=order, default=None)
+        kind = is_operators(promoted)
+        earlier = self._available(state, before=promoted)
+        return max((each for each in earlier if is_operators(each) is kind), key=order, default=None)
 
     def newest_available(self, state: ReleaseState) -> str:
-        """The newest release of all that was not withdrawn. Withdrawing the last one is refused, so there is one."""
-        return max(self._available(state), key=order, default=self.deployed)
+        """The newest release that was not withdrawn. Withdrawing the last one is refused, so there is one.
+
+        One of Berth's is preferred: an operator's may never have been tried.
+        """
+        available = list(self._available(state))
+        own = [version for version in available if not is_operators(version)]
+        return max(own or available, key=order, default=self.deployed)
 
     def _available(self, state: ReleaseState, *, before: str | None = None) -> Iterable[str]:
         for release in self.releases.releases():
@@ -90,8 +108,10 @@ def promoted_in(state: ReleaseState, deployed: str, mode: PromotionMode) -> str:
     promotion = state.promotion
     if promotion is None:
         return deployed
-    # A promotion lasts until another version is deployed, unless deployments promote nothing.
-    counts = mode is PromotionMode.AFTER_ROLLOUT or promotion.instead_of == deployed
+    # A promotion lasts until another version is deployed, unless deployments promote nothing, or the release is an
+    # operator's.
+    lasts = mode is PromotionMode.AFTER_ROLLOUT or is_operators(promotion.version)
+    counts = lasts or promotion.instead_of == deployed
     return promotion.version if counts else deployed
 
 

@@ -110,4 +110,29 @@ MAX_OUTPUTS = 60
 MAX_NOTES = 4_000
 """The maximum length of a release's notes."""
 
+DATA_TYPES = frozenset(
+    {
+        "AWS::Cognito::UserPool",
+        "AWS::DocDB::DBCluster",
+        "AWS::DynamoDB::GlobalTable",
+        "AWS::DynamoDB::Table",
+        "AWS::EFS::FileSystem",
+        "AWS::ElastiCache::CacheCluster",
+        "AWS::ElastiCache::ReplicationGroup",
+        "AWS::ElastiCache::ServerlessCache",
+        "AWS::KMS::Key",
+        "AWS::Kinesis::Stream",
+        "AWS::Logs::LogGroup",
+        "AWS::Neptune::DBCluster",
+        "AWS::OpenSearchService::Domain",
+        "AWS::RDS::DBCluster",
+        "AWS::RDS::DBInstance",
+        "AWS::S3::Bucket",
+        "AWS::SSM::Parameter",
+        "AWS::SecretsManager::Secret",
+    }
+)
+"""Types of resources, besides queues, that hold data of a tenant. An update that replaces or removes one is refused
+unless the request allows it."""
+
 QUEUE_POLICY_TYPE = "AWS::SQS::QueuePolicy"
