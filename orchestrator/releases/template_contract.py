@@ -1,6 +1,6 @@
 """What the code expects of a tenant's template, in every release: parameters, logical ids, types, outputs and limits.
 
-``stacks/tenants/template.py`` makes Berth's own template from these names. Operators bring their own templates:
+``stacks/tenant_stack.py`` makes Berth's own template from these names. Operators bring their own templates:
 :mod:`orchestrator.releases.checking` checks every one of them against this contract, on the command line, in the API
 and when the CDK synthesises it.
 """
