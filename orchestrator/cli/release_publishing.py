@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
@@ -21,12 +21,14 @@ from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.invocation import Invocation, Json
 from orchestrator.cli.problems import kind_of, problem
 from orchestrator.cli.template_files import read_template
-from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.versions import VERSION_PATTERN
 from orchestrator.releases.checking import Surroundings, check_operators_template, declared_version
 from orchestrator.releases.findings import Rule
 from orchestrator.releases.published import digest_of
+
+if TYPE_CHECKING:
+    from orchestrator.client.transport import ApiAnswer
 
 _DONE = 200
 _RULES: Mapping[Rule, str] = {

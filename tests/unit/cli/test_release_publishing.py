@@ -131,7 +131,7 @@ def test_a_published_template_is_listed_and_not_current(scene: Scene, template: 
         "Let new tenants get it: berth release promote 2.1.0",
     ]
     listed = scene.berth("releases", "2.1.0", exits=ExitCode.OK)
-    assert f"published:  2026-11-16 12:00:10 UTC by {ADA}" in listed.stdout
+    assert f"published:  2026-11-16 12:00:00 UTC by {ADA}" in listed.stdout
     assert notes in listed.stdout
 
 
