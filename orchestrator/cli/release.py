@@ -27,7 +27,7 @@ _MAX_SHOWN = 10
 _EXAMPLES = """\
 [bold]Examples[/]
   berth release check template.json
-  berth release publish template.json --version 2.1.0 --notes "A bucket per tenant"
+  berth release publish template.json --version 2.1.0
   berth release withdraw 0.9.0 --reason "queues lose messages"
   berth release reinstate 0.9.0       take the withdrawal back
   berth release promote 0.9.0         let new tenants get 0.9.0

@@ -17,11 +17,20 @@ _MANIFEST = "manifest.json"
 
 def read_template(path: Path, stack: str | None = None) -> dict[str, Any]:
     """The template in the file, or of the stack in the folder of the CDK."""
-    if path.is_dir():
+    if _is_folder(path):
         return _json(path / _template_file(path, stack))
     if stack is not None:
         raise InvalidRequest(f"{path} is no folder of the CDK, so it has no stack {stack!a}.")
     return _json(path)
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError) as error:
+        raise InvalidRequest(
+            f"{str(path)[:100]!a} cannot be read: {getattr(error, 'strerror', None) or error}."
+        ) from None
 
 
 def _template_file(folder: Path, wanted: str | None) -> str:
@@ -56,7 +65,7 @@ def _json(file: Path) -> dict[str, Any]:
             raise InvalidRequest(f"{file} is too long for a template: CloudFormation takes {MAX_TEMPLATE_BYTES} bytes.")
         document = json.loads(content)
     except OSError as error:
-        raise InvalidRequest(f"{file} cannot be read: {error.strerror or error}.") from None
+        raise InvalidRequest(f"{str(file)[:200]} cannot be read: {error.strerror or error}.") from None
     except (ValueError, RecursionError):
         raise InvalidRequest(f"{file} is not JSON. Write the template as JSON; cdk synth does.") from None
     if not isinstance(document, dict):

@@ -21,6 +21,7 @@ from orchestrator.cli.errors import ExitCode
 from orchestrator.client.transport import ApiAnswer
 from orchestrator.tenants.provisioning import Provisioning
 from tests.fakes import execution_arn
+from tests.fakes.templates import EXAMPLE_FILE
 from tests.unit.cli.conftest import BERTH, Scene
 from tests.unit.cli.fake_api import InMemoryApi, ScriptedEventsApi
 
@@ -58,6 +59,7 @@ FITTING = {
     "SOURCE_ID": (f"src_{'0' * 24}",),
     "STATE": ("READY", "deleted"),
     "STATUS": ("failed", "undelivered"),
+    "TEMPLATE": (str(EXAMPLE_FILE), str(EXAMPLE_FILE.parent), "version.txt", "no-such-file.json"),
     "TENANT": ("acme", "globex"),
     "JSON": ("{}", '{"set": {"plan": "gold"}}'),
     "METHOD": ("GET", "POST", "DELETE"),
