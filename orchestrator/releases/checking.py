@@ -23,7 +23,7 @@ from orchestrator.releases.published import canonical
 from orchestrator.releases.service_permissions import Permissions, needed_action
 from orchestrator.releases.template_policies import policy_findings
 from orchestrator.releases.template_references import reference_findings
-from orchestrator.releases.template_values import function_of, mapping, reference, text_of, values
+from orchestrator.releases.template_values import entries, function_of, mapping, reference, text_of, values
 
 MAX_FINDINGS = 100
 """The maximum number of findings of one check. Who has more repairs those first."""
@@ -149,6 +149,7 @@ def _findings(template: Mapping[str, Any], surroundings: Surroundings) -> Iterat
     yield from _metadata_resource(resources, surroundings.version or declared_version(template))
     yield from _queues(resources)
     yield from _queues_kept(template, surroundings.earlier)
+    yield from _policies_kept(template, surroundings.earlier)
     yield from _names(resources)
     yield from policy_findings(resources)
     yield from reference_findings(template)
@@ -402,6 +403,33 @@ def _queues_kept(template: Mapping[str, Any], earlier: Sequence[EarlierRelease])
                     f"It differs from release {release.version}. An update would replace the queue, and lose messages.",
                     "Keep FifoQueue as it is, and add another queue. If messages may be lost: --allow-replacement",
                 )
+
+
+def _policies_kept(template: Mapping[str, Any], earlier: Sequence[EarlierRelease]) -> Iterator[Finding]:
+    """CloudFormation makes the new policy of a queue first, and deletes the former one last: then there is none."""
+    policies = _queue_policies(template)
+    for release in earlier:
+        for name, queues in _queue_policies(release.template).items():
+            others = sorted(other for other, each in policies.items() if each & queues and other != name)
+            if name not in policies and others:
+                yield Finding(
+                    Rule.QUEUES_KEPT,
+                    f"Resources.{others[0]}",
+                    f"Release {release.version} has the policy of this queue as {name}. An update would make this one, "
+                    f"then delete {name}, and leave the queue without a policy.",
+                    f"Call it {name}.",
+                )
+
+
+def _queue_policies(template: Mapping[str, Any]) -> dict[str, set[str]]:
+    """The logical ids of the queues that each policy is for, by the logical id of the policy."""
+    found: dict[str, set[str]] = {}
+    for name, each in mapping(template.get("Resources")).items():
+        properties = mapping(mapping(each).get("Properties"))
+        if mapping(each).get("Type") in (contract.QUEUE_POLICY_TYPE, contract.QUEUE_INLINE_POLICY_TYPE):
+            named = [*entries(properties.get("Queues", [])), properties.get("Queue")]
+            found[name] = {target[0] for target in map(reference, named) if target is not None}
+    return found
 
 
 def _is_fifo(queue: Mapping[str, Any]) -> bool:

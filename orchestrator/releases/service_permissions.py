@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from orchestrator.releases.template_contract import QUEUE_POLICY_TYPE, QUEUE_TYPE
+from orchestrator.releases.template_contract import QUEUE_INLINE_POLICY_TYPE, QUEUE_POLICY_TYPE, QUEUE_TYPE
 from orchestrator.releases.template_values import entries, mapping
 
-_ALWAYS_ALLOWED = frozenset({QUEUE_TYPE, QUEUE_POLICY_TYPE, "AWS::SQS::QueueInlinePolicy"})
+_ALWAYS_ALLOWED = frozenset({QUEUE_TYPE, QUEUE_POLICY_TYPE, QUEUE_INLINE_POLICY_TYPE})
 _CREATING = {
     "AWS::CloudWatch::Alarm": "cloudwatch:PutMetricAlarm",
     "AWS::CloudWatch::Dashboard": "cloudwatch:PutDashboard",

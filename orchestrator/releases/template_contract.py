@@ -136,3 +136,4 @@ DATA_TYPES = frozenset(
 unless the request allows it."""
 
 QUEUE_POLICY_TYPE = "AWS::SQS::QueuePolicy"
+QUEUE_INLINE_POLICY_TYPE = "AWS::SQS::QueueInlinePolicy"

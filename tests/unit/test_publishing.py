@@ -119,7 +119,7 @@ def having(world: World, version: str, template: dict[str, Any]) -> Release:
 
 def without_dead_letters(version: str) -> dict[str, Any]:
     template = queue_template(version)
-    for name in ("DeadLetterQueue", "QueuesPolicy"):
+    for name in ("DeadLetterQueue", "DeadLetterQueuePolicy"):
         del template["Resources"][name]
     del template["Resources"]["InboundQueue"]["Properties"]["RedrivePolicy"]
     del template["Outputs"]["DeadLetterQueueUrl"]

@@ -426,6 +426,20 @@ def test_a_queue_of_an_earlier_release_must_be_kept_under_its_logical_id() -> No
     assert found_in(EXAMPLE, earlier=[EarlierRelease(RELEASES[-1].stem, own)]) == []
 
 
+def test_the_policy_of_a_queue_must_keep_its_logical_id() -> None:
+    """CloudFormation deletes the former policy after it has made the new one, and leaves the queue without any."""
+
+    def renamed(template: Template) -> None:
+        template["Resources"]["Guard"] = template["Resources"].pop("InboundQueuePolicy")
+
+    own = EarlierRelease("0.8.0", json.loads(RELEASES[-1].read_text()))
+    (finding,) = found_in(example(renamed), earlier=[own])
+    assert (finding.rule, finding.place) == (Rule.QUEUES_KEPT, "Resources.Guard")
+    assert "Call it InboundQueuePolicy." in finding.advice
+    dropped = example(lambda it: it["Resources"].pop("InboundQueuePolicy"))
+    assert found_in(dropped, earlier=[own]) == [], "a policy may be dropped on purpose"
+
+
 def test_a_queue_that_becomes_fifo_would_be_replaced() -> None:
     later = example(lambda it: it["Resources"]["DeadLetterQueue"]["Properties"].update(FifoQueue=True))
     assert rules_of(later, earlier=[EarlierRelease("2.0.0", EXAMPLE)]) == {Rule.QUEUES_KEPT}
