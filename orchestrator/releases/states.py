@@ -20,7 +20,7 @@ deployment writes nothing, so its rollback has nothing to undo.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -54,12 +54,43 @@ class Choice:
     """The release that a rollout moves tenants to by default."""
 
 
+class PublishedVersions:
+    """The versions of all releases, which are needed while the current release is withdrawn.
+
+    A list of all releases costs as much as their notes are long, so the versions are kept. Berth's own releases are
+    published only by deployments, and a deployment replaces the processes of functions. So the versions are complete
+    once they include the deployed one. A process of the previous version may miss the new release, and lists again
+    before it finds none. Operators publish at any time, so their releases are listed each time.
+    """
+
+    def __init__(self, releases: Releases) -> None:
+        self._releases = releases
+        self._kept: Collection[str] = ()
+
+    def newest_without(
+        self, withdrawn: Collection[str], *, deployed: str, before: str | None = None, of_operators: bool = False
+    ) -> str | None:
+        """The newest release of Berth, or of operators, that is none of these and is older than ``before``."""
+        is_complete = deployed in self._kept and not of_operators
+        if is_complete and (found := _newest(self._kept, withdrawn, before, of_operators=of_operators)):
+            return found
+        self._kept = frozenset(release.version for release in self._releases.releases())
+        return _newest(self._kept, withdrawn, before, of_operators=of_operators)
+
+
+def _newest(
+    versions: Iterable[str], withdrawn: Collection[str], before: str | None, *, of_operators: bool
+) -> str | None:
+    kind = (each for each in versions if is_operators(each) is of_operators and each not in withdrawn)
+    return max((each for each in kind if before is None or is_older(each, than=before)), key=order, default=None)
+
+
 @dataclass(frozen=True, slots=True)
 class ReleaseChooser:
     """Reads the state of releases for those who choose one. Every call reads the row again."""
 
     states: ReleaseStates
-    releases: Releases
+    published: PublishedVersions
     deployed: str
     """The version of the control plane."""
     mode: PromotionMode
@@ -84,23 +115,18 @@ class ReleaseChooser:
         promoted = promoted_in(state, self.deployed, self.mode)
         if promoted not in state.withdrawn:
             return promoted
-        kind = is_operators(promoted)
-        earlier = self._available(state, before=promoted)
-        return max((each for each in earlier if is_operators(each) is kind), key=order, default=None)
+        return self.published.newest_without(
+            state.withdrawn, deployed=self.deployed, before=promoted, of_operators=is_operators(promoted)
+        )
 
     def newest_available(self, state: ReleaseState) -> str:
         """The newest release that was not withdrawn. Withdrawing the last one is refused, so there is one.
 
         One of Berth's is preferred: an operator's may never have been tried.
         """
-        available = list(self._available(state))
-        own = [version for version in available if not is_operators(version)]
-        return max(own or available, key=order, default=self.deployed)
-
-    def _available(self, state: ReleaseState, *, before: str | None = None) -> Iterable[str]:
-        for release in self.releases.releases():
-            if release.version not in state.withdrawn and (before is None or is_older(release.version, than=before)):
-                yield release.version
+        newest = self.published.newest_without
+        own = newest(state.withdrawn, deployed=self.deployed)
+        return own or newest(state.withdrawn, deployed=self.deployed, of_operators=True) or self.deployed
 
 
 def promoted_in(state: ReleaseState, deployed: str, mode: PromotionMode) -> str:

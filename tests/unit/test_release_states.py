@@ -9,10 +9,11 @@ import pytest
 
 from orchestrator.common.errors import Unsettled
 from orchestrator.releases.records import RecordedReleaseChange, ReleaseOrder, ReleaseState
-from orchestrator.releases.states import Choice, PromotionMode
+from orchestrator.releases.states import Choice, PromotionMode, PublishedVersions
 from orchestrator.rollouts.releasing import MAX_LISTED, ReleaseOrdered, ReleaseStatus
 from orchestrator.tenants.admission import Refusal, Refused
-from tests.fakes import World
+from orchestrator.tenants.records import Request
+from tests.fakes import ACME, World, a_release
 from tests.fakes.others import InMemoryReleaseStates
 from tests.fakes.ports import OWN_STACK
 from tests.unit.rollouts.world import Fleet, tenants
@@ -266,6 +267,13 @@ class TestReleasesOfOperators:
         world.releasing.promote(LATER_OWN, ADA)
         assert done(world.releasing.withdraw(LATER_OWN, ADA)).current == OWN
 
+    def test_one_that_was_published_since_the_last_withdrawal_is_found(self, world: World) -> None:
+        """Functions keep the versions of Berth's releases, but operators publish at any time."""
+        world.releasing.promote(LATER_OWN, ADA)
+        assert done(world.releasing.withdraw(LATER_OWN, ADA)).current == OWN
+        world.table.record_release(a_release("2.1.5"))
+        assert current(world) == "2.1.5"
+
     def test_a_withdrawal_does_not_go_back_to_a_release_of_berth(self, world: World) -> None:
         """New tenants would lack the resources that only the operators' template has."""
         world.releasing.promote(OWN, ADA)
@@ -285,3 +293,64 @@ class TestReleasesOfOperators:
             world.releasing.withdraw(version, ADA)
         world.settings.version = THIRD
         assert current(world) == FOURTH
+
+
+class TestWhatAChoiceReads:
+    """While the current release is withdrawn, a choice needs the versions of the others."""
+
+    @staticmethod
+    def counted(world: World, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+        lists: list[str] = []
+        listing = world.releases.releases
+
+        def counting() -> object:
+            lists.append("list")
+            return listing()
+
+        monkeypatch.setattr(world.releases, "releases", counting)
+        return lists
+
+    def test_a_function_lists_the_releases_once(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        lists = self.counted(world, monkeypatch)
+        assert current(world) == THIRD
+        assert lists == []
+        done(world.releasing.withdraw(THIRD, ADA))
+        lists.clear()
+
+        assert [current(world) for _ in range(3)] == [SECOND] * 3
+
+        assert lists == []
+        done(world.releasing.withdraw(SECOND, ADA))
+        assert current(world) == FIRST
+        assert lists == []
+
+    def test_a_function_that_starts_before_its_release_is_published_lists_again(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        done(world.releasing.withdraw(THIRD, ADA))
+        world.settings.version = "0.11.0"
+        done(world.releasing.promote(FOURTH, ADA))
+        done(world.releasing.withdraw(FOURTH, ADA))
+        lists = self.counted(world, monkeypatch)
+
+        assert [current(world), current(world)] == [SECOND, SECOND]
+
+        assert len(lists) == 2
+
+    def test_a_function_of_the_previous_version_lists_again_before_it_finds_no_release(self, world: World) -> None:
+        published, withdrawn = PublishedVersions(world.table), {SECOND, THIRD, FOURTH}
+        assert published.newest_without(withdrawn, deployed=THIRD) == FIRST
+        world.table.record_release(a_release("0.11.0"))
+
+        assert published.newest_without(withdrawn, deployed=THIRD) == FIRST
+        assert published.newest_without({FIRST, *withdrawn}, deployed=THIRD) == "0.11.0"
+
+    def test_a_question_for_a_withdrawal_lists_no_releases(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        done(world.releasing.withdraw(THIRD, ADA))
+        lists = self.counted(world, monkeypatch)
+
+        refused = world.with_other().lifecycle.pin(ACME, THIRD, Request(by=ADA))
+
+        assert isinstance(refused, Refused)
+        assert refused.kind is Refusal.RELEASE_WITHDRAWN
+        assert lists == []
