@@ -18,6 +18,7 @@ from orchestrator.api.fields import (
     RetryAfterSeconds,
     TenantIdRequest,
     TenantIdText,
+    WaitSeconds,
     Wire,
     former_name_of,
 )
@@ -77,6 +78,7 @@ class Provisioning(Wire, frozen=True, kw_only=True):
     status: Annotated[Literal["PROVISIONING"], former_name_of("state")]
     execution: Execution
     retry_after_seconds: RetryAfterSeconds
+    wait_seconds: WaitSeconds | UnsetType = UNSET
 
 
 _PROVISIONING = Answer(

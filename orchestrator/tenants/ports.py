@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from orchestrator.tenants.decisions import Limited
     from orchestrator.tenants.names import Names
     from orchestrator.tenants.reviews import Review
+    from orchestrator.tenants.turns import Place
     from orchestrator.tenants.writes import Transition
 
 
@@ -164,6 +165,12 @@ class OperationLedger(Protocol):
         recorded fingerprint, moves the fingerprint from the metadata to the lock.
         ``instead_of`` is a lock whose execution is dead: the run takes it over, and the dead run's operation is closed.
         ``restore`` serves the metadata again that the dead run, a delete, has withdrawn.
+        """
+
+    def wait_for_turn(self, run: Run, place: Place, *, at: datetime) -> None:
+        """Record that the create waits for its turn: it is Started, but has no lock.
+
+        Nothing is recorded while another operation owns the tenant. Raises :class:`orchestrator.common.errors.LostOwnership` if another attempt is later or is running.
         """
 
     def remember_token(self, run: Run, task_token: str) -> None: ...
