@@ -51,7 +51,7 @@ class CreateGate:
             turns, now = self._read(), self.clock.now()
             holder = turns.holders.get(run.execution)
             if holder is not None:
-                return Admission(holder.since)
+                return Admission(holder.since, holder.waited)
             if not turns.has_room or self.rows.first_ticket() is not None:
                 return None
             if self.rows.store(turns.taken(run.execution, run.tenant, now)):

@@ -30,6 +30,8 @@ class Holder:
 
     tenant: TenantId
     since: datetime
+    waited: bool = False
+    """True if the create was in the line before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +73,12 @@ class CreateTurns:
     def with_throttles(self, throttles: int, now: datetime) -> CreateTurns:
         return replace(self, pace=self.pace.with_throttles(throttles, now))
 
-    def taken(self, execution: str, tenant: TenantId, now: datetime) -> CreateTurns:
-        return replace(self, holders={**self.holders, execution: Holder(tenant, now)}, moved_at=now)
+    def taken(self, execution: str, tenant: TenantId, now: datetime, *, waited: bool = False) -> CreateTurns:
+        return replace(self, holders={**self.holders, execution: Holder(tenant, now, waited)}, moved_at=now)
 
     def taken_by(self, ticket: Ticket, now: datetime) -> CreateTurns:
         """The first in the line has its turn."""
-        taken = self.taken(ticket.execution, ticket.tenant, now)
+        taken = self.taken(ticket.execution, ticket.tenant, now, waited=True)
         return replace(taken, tickets_left=self.tickets_left + 1)
 
     def given_back(self, execution: str, now: datetime, *, succeeded: bool) -> CreateTurns:

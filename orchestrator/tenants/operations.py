@@ -106,7 +106,7 @@ def begin(
         take_over = partial(ledger.begin, run, at=clock.now(), release=usable, target=target, instead_of=holder)
         holder = _take_over(run, holder, take_over, reader=reader, stacks=stacks)
     if holder is not None:
-        if turns:
+        if turns and admission and not admission.waited:
             turns.leave(run.execution)  # The other operation may take long, and other creates need the turn.
         if overdue(run, clock):
             return GaveUp(

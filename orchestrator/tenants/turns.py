@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from orchestrator.tenants.deadlines import MAX_WAIT_FOR_TURN
 from orchestrator.tenants.outcomes import GaveUp, Queued, Waiting
-from orchestrator.tenants.records import START_GRACE_PERIOD, Run
+from orchestrator.tenants.records import Run
 
 if TYPE_CHECKING:
     from orchestrator.common.times import Clock
@@ -24,6 +24,8 @@ class Admission:
     """A create has its turn, since this time."""
 
     since: datetime
+    waited: bool = False
+    """True if the create was in the line before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ def queued(run: Run, clock: Clock) -> Queued | GaveUp:
 
 def since_admission(run: Run, admission: Admission | None) -> Run:
     """The run, and if it has waited: since its turn. Its deadline counts from then; its request is as old as it was."""
-    if admission is None or admission.since - run.started_at <= START_GRACE_PERIOD:
+    if admission is None or not admission.waited:
         return run
     return replace(run, started_at=admission.since, request=replace(run.request, asked_at=run.asked_at))
 

@@ -28,6 +28,7 @@ from tests.fakes import (
     FakeStacks,
     FakeUnfinishedWork,
     InMemoryCreateCounts,
+    InMemoryCreateTurns,
     InMemoryTable,
     InMemoryTenantCounts,
     a_release,
@@ -93,6 +94,7 @@ class World:
     new_name: Callable[[], str] = field(default_factory=numbered_names)
     create_counts: InMemoryCreateCounts = field(default_factory=InMemoryCreateCounts)
     tenant_counts: InMemoryTenantCounts = field(default_factory=InMemoryTenantCounts)
+    create_turns: InMemoryCreateTurns = field(default_factory=InMemoryCreateTurns)
     reviews: InMemoryReviews = field(default_factory=InMemoryReviews)
     release_states: InMemoryReleaseStates = field(default_factory=InMemoryReleaseStates)
 
@@ -119,6 +121,7 @@ class World:
             "stacks": watched("stacks", self.stacks, around),
             "queues": watched("queues", self.queues, around),
             "executions": watched("executions", self.executions, around),
+            "create_turns": watched("create_turns", self.create_turns, around),
             "create_counts": self.create_counts,
             "tenant_counts": self.tenant_counts,
             "reviews": watched("reviews", self.reviews, around),

@@ -101,7 +101,9 @@ class CreateTurnTable:
 
 def _turns_row(turns: CreateTurns) -> Item:
     holders = {
-        execution: {"M": {"TenantId": s(holder.tenant.value), "Since": time(holder.since)}}
+        execution: {
+            "M": {"TenantId": s(holder.tenant.value), "Since": time(holder.since), "Waited": {"BOOL": holder.waited}}
+        }
         for execution, holder in turns.holders.items()
     }
     return {
@@ -127,7 +129,8 @@ def _turns_from(item: Mapping[str, Any]) -> CreateTurns:
 
 
 def _holder_from(fields: Mapping[str, Any]) -> Holder:
-    return Holder(TenantId.parse(text(fields, "TenantId")), parse_timestamp(fields["Since"]["S"]))
+    tenant, since = TenantId.parse(text(fields, "TenantId")), parse_timestamp(fields["Since"]["S"])
+    return Holder(tenant, since, fields["Waited"]["BOOL"])
 
 
 def _ticket_from(item: Mapping[str, Any]) -> Ticket:
