@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Generator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from bench.measure import Result
@@ -16,7 +17,7 @@ from bench.simulated_aws import FAULTY, QUIET, Conditions, Quota, SimulatedAws, 
 from bench.simulated_ledger import SimulatedTenants
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.create_gate import CreateGate
-from orchestrator.rollouts.create_turns import AWAIT_ADMISSION, CreateTurns, Ticket
+from orchestrator.rollouts.create_turns import CreateTurns, Ticket
 from orchestrator.tenants.deadlines import DEADLINE, MAX_WAIT_FOR_TURN
 from orchestrator.tenants.records import Attempt, Lock, Operation, Run
 
@@ -30,6 +31,7 @@ DESCRIPTIONS_PER_SECOND, DESCRIPTIONS_BURST = 15.0, 300.0
 _RETRY_REQUEST = 5.0
 """The seconds after which a caller repeats a request that was throttled: RETRY_AFTER_SECONDS."""
 _AWAIT_STACK_SECONDS = 60.0
+_A_MINUTE = 60.0
 
 
 class SimulatedTurns:
@@ -225,12 +227,21 @@ def simulate(creates: int, conditions: Conditions, seed: int, *, gated: bool) ->
     return Storm(creates, conditions, seed, gated=gated).run()
 
 
+CASES = (
+    ("with the gate, quiet", QUIET, True),
+    ("with the gate, with faults", FAULTY, True),
+    ("without the gate, quiet", QUIET, False),
+)
+
+
 def create_storm() -> list[Result]:
-    return [
-        *_results("with the gate, quiet", simulate(CREATES, QUIET, 1, gated=True), gated=True),
-        *_results("with the gate, with faults", simulate(CREATES, FAULTY, 1, gated=True), gated=True),
-        *_results("without the gate, quiet", simulate(CREATES, QUIET, 1, gated=False), gated=False),
-    ]
+    with ProcessPoolExecutor() as pool:
+        return [result for results in pool.map(_case, CASES) for result in results]
+
+
+def _case(case: tuple[str, Conditions, bool]) -> list[Result]:
+    how, conditions, gated = case
+    return _results(how, simulate(CREATES, conditions, 1, gated=gated), gated=gated)
 
 
 def _results(how: str, ran: Ran, *, gated: bool) -> list[Result]:
@@ -240,16 +251,13 @@ def _results(how: str, ran: Ran, *, gated: bool) -> list[Result]:
         Result(f"{name}: succeeded", ran.succeeded, "", ""),
         Result(f"{name}: time / one mutating call per create", round(ran.ratio, 3), "x", "<= 1.10" if gated else ""),
         Result(f"{name}: time", round(ran.seconds / 60, 1), "min", ""),
-        Result(
-            f"{name}: states that a create enters, mean", round(ran.mean_states, 1), "", f"<= {MAX_STATES}" * gated
-        ),
+        Result(f"{name}: states that a create enters, mean", round(ran.mean_states, 1), "", f"<= {MAX_STATES}" * gated),
         Result(f"{name}: states that a create enters, most", max(ran.states), "", ""),
         Result(f"{name}: calls given up as throttled", ran.given_up_calls, "", ""),
     ]
     if ran.told:
-        off = sorted(abs(told - waited) / waited for told, waited in ran.told if waited > AWAIT_ADMISSION.seconds / 60)
+        off = sorted(abs(told - waited) / waited for told, waited in ran.told if waited > _A_MINUTE)
         results.append(
             Result(f"{name}: error of the wait that callers are told, p50", round(100 * off[len(off) // 2]), "%", "")
         )
     return results
-

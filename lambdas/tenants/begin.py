@@ -1,4 +1,4 @@
-"""State Begin: take the tenant's lock, write Started, and check whether the operation may run. A create needs its turn."""
+"""State Begin: take the tenant's lock, and check whether the operation may run. A create first needs its turn."""
 
 from typing import Any
 

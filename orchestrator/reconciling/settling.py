@@ -64,7 +64,7 @@ class Settling:
     clock: Clock
 
     def settle(self, given: Run, *, dry_run: bool = False) -> Settlement:
-        """Settle the reported run ``given``, and give its turn back. Its details are read from the lock or the audit."""
+        """Settle the reported run ``given``. The run's details are read from the lock, or from the audit."""
         settlement = self._settle(given, dry_run=dry_run)
         is_create = given.attempt.operation is Operation.CREATE
         if is_create and not dry_run and not isinstance(settlement, StillOpen):

@@ -1,14 +1,15 @@
 """The gate of creates: gives a create its turn, or a place in the line.
 
-A create holds its turn from its first step to its last. Whoever gives a turn back wakes those who are next, so a waiting
-execution enters no states. Nothing that crashes can block the line: a turn that was given to an execution that is no
-longer there is given back by the next caller or by the reconciler, and everybody who finds room wakes the next.
+A create holds its turn from its first step to its last. Whoever gives a turn back wakes those who are next, so an
+execution that waits enters no states. Nothing that crashes can block the line: a turn that was given to an execution
+that is no longer there is given back by the next caller or by the reconciler, and everybody who finds room wakes the
+next.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -65,18 +66,18 @@ class CreateGate:
 
     def queue(self, run: Run, place: Place, task_token: str) -> None:
         self.rows.put_ticket(Ticket(place.ticket, run.tenant, run.execution, task_token))
-        self._serve_all()  # A turn may have been given back before the ticket was stored.
+        self._serve_all(self._read())  # A turn may have been given back before the ticket was stored.
 
     def leave(self, execution: str, *, succeeded: bool = False) -> None:
-        self._give_back(execution, succeeded=succeeded)
-        self._serve_all()
+        self._serve_all(self._give_back(execution, succeeded=succeeded))
 
-    def _serve_all(self) -> None:
+    def settle(self) -> None:
+        self._serve_all(self._give_back_of_dead(self._read()))
+
+    def _serve_all(self, turns: CreateTurns) -> None:
         """Give the turns that are free to the first in the line, and wake them."""
-        turns = self._read()
         if self._is_stuck(turns):
-            self._give_back_of_dead(turns)
-            turns = self._read()
+            turns = self._give_back_of_dead(turns)
         for _ in range(_MAX_TRIES):
             ticket = self.rows.first_ticket() if turns.has_room else None
             if ticket is None:
@@ -94,28 +95,27 @@ class CreateGate:
             # The execution has died, or its state has timed out a moment ago, and it queues again with its number.
             self._give_back(ticket.execution, succeeded=False)
 
-    def settle(self) -> None:
-        self._give_back_of_dead(self._read())
-        self._serve_all()
-
     def _is_stuck(self, turns: CreateTurns) -> bool:
         """True if there is no room, and no turn was taken or given back for a while: holders may have died."""
         now = self.clock.now()
         return not turns.has_room and now - (turns.moved_at or now) > _TAKES_LOCK_WITHIN
 
-    def _give_back_of_dead(self, turns: CreateTurns) -> None:
+    def _give_back_of_dead(self, turns: CreateTurns) -> CreateTurns:
         for execution, holder in turns.held_since_before(self.clock.now() - _TAKES_LOCK_WITHIN).items():
             lock = self.tenants.lock(holder.tenant)
             if lock is None or lock.run.execution != execution:
-                self._give_back(execution, succeeded=False)
+                turns = self._give_back(execution, succeeded=False)
+        return turns
 
-    def _give_back(self, execution: str, *, succeeded: bool) -> None:
+    def _give_back(self, execution: str, *, succeeded: bool) -> CreateTurns:
+        """Give the turn back, if the create has one, and return the turns as they are now."""
         for _ in range(_MAX_TRIES):
             turns = self._read()
             if execution not in turns.holders:
-                return
-            if self.rows.store(turns.given_back(execution, self.clock.now(), succeeded=succeeded)):
-                return
+                return turns
+            left = turns.given_back(execution, self.clock.now(), succeeded=succeeded)
+            if self.rows.store(left):
+                return replace(left, revision=left.revision + 1)
         raise Unsettled(
             f"The turn of {execution} was not given back, because other creates changed the turns {_MAX_TRIES} times "
             "in a row. The step is retried."

@@ -110,7 +110,7 @@ class CreateTurnRows(Protocol):
         """``None`` before the first create."""
 
     def store(self, turns: CreateTurns) -> bool:
-        """Write the turns, unless they have changed since they were read: their ``revision`` is the one that was read."""
+        """Write the turns, unless they have changed: their ``revision`` is the one that was read."""
 
     def draw_number(self) -> int:
         """The number of a new ticket. Numbers rise."""

@@ -80,7 +80,7 @@ def begin(
 ) -> Begun | Busy | Again | Queued | Done | GaveUp:
     """Take the tenant's lock and record Started in one transaction, then check whether the operation may run.
 
-    A create first needs its turn, if ``turns`` are given. While it waits, it has no lock, so that it is in nobody's way.
+    A create first needs its turn, if ``turns`` are given. While it waits, it has no lock, and is in nobody's way.
 
     Step Functions first confirms the run and its start time, because a payload may be forged and all later steps rely
     on the lock. The lock is held from then on, so later reads cannot go stale. A refused run fails like any other,

@@ -170,7 +170,8 @@ class OperationLedger(Protocol):
     def wait_for_turn(self, run: Run, place: Place, *, at: datetime) -> None:
         """Record that the create waits for its turn: it is Started, but has no lock.
 
-        Nothing is recorded while another operation owns the tenant. Raises :class:`orchestrator.common.errors.LostOwnership` if another attempt is later or is running.
+        Nothing is recorded while another operation owns the tenant.
+        Raises :class:`orchestrator.common.errors.LostOwnership` if another attempt is later or is running.
         """
 
     def remember_token(self, run: Run, task_token: str) -> None: ...

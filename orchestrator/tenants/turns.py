@@ -1,7 +1,7 @@
 """The turns of creates: only so many creates change stacks at once as CloudFormation bears.
 
-A create that has no turn waits in a line, without its tenant's lock: so a delete need not wait for it, and the create is
-refused once it has its turn. :mod:`orchestrator.rollouts.create_gate` gives the turns.
+A create that has no turn waits in a line, without its tenant's lock: so a delete need not wait for it, and the create
+is refused once it has its turn. :mod:`orchestrator.rollouts.create_gate` gives the turns.
 """
 
 from __future__ import annotations

@@ -247,9 +247,7 @@ class TenantMachines(Capability):
         allow(role, ["states:StartExecution"], *(each.state_machine_arn for each in machines))
         self.allow_describing(role)
 
-    def _attach(
-        self, function: BerthFunction, permission: iam.PolicyStatement, name: str = "OnMachine"
-    ) -> iam.Policy:
+    def _attach(self, function: BerthFunction, permission: iam.PolicyStatement, name: str = "OnMachine") -> iam.Policy:
         return iam.Policy(self, f"{function.node.id}{name}", statements=[permission], roles=[function.role])
 
 

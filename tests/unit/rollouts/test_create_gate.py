@@ -10,8 +10,8 @@ import pytest
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.create_turns import AWAIT_ADMISSION, MAX_CREATES_AT_ONCE, CreateTurns
 from orchestrator.rollouts.pacing import REACTION_TIME, Pace
-from orchestrator.tenants.decisions import Wait, decide
 from orchestrator.tenants.deadlines import DEADLINE, MAX_WAIT_FOR_TURN
+from orchestrator.tenants.decisions import Wait, decide
 from orchestrator.tenants.lifecycle import Accepted
 from orchestrator.tenants.outcomes import Begun, Busy, Done, GaveUp, Published, Queued, Waiting
 from orchestrator.tenants.provisioning import CHECK_EXECUTION_AFTER, Provisioning
