@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from orchestrator.common.times import Clock
 from orchestrator.tenants.deadlines import MAX_WAIT_FOR_TURN
 from orchestrator.tenants.outcomes import GaveUp, Queued, Waiting
+from orchestrator.tenants.ports import OperationLedger, TenantReader
 from orchestrator.tenants.records import Run
-
-if TYPE_CHECKING:
-    from orchestrator.common.times import Clock
-    from orchestrator.tenants.ports import OperationLedger, TenantReader
 
 
 @dataclass(frozen=True, slots=True)
