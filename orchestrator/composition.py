@@ -232,6 +232,7 @@ class UseCases:
             task_token=task_token,
             reader=ports.tenants,
             ledger=ports.ledger,
+            executions=ports.executions,
             turns=self.turns,
             clock=ports.clock,
         )
@@ -363,23 +364,30 @@ class UseCases:
         return finished
 
     def record_failure(self, run: Run, *, failure: RootCause, failed_stack: str | None) -> RootCause:
+        from orchestrator.common.errors import LostOwnership
         from orchestrator.tenants.operations import record_failure
         from orchestrator.tenants.records import Operation
 
         ports = self.ports
-        if run.attempt.operation is Operation.CREATE:
-            # This comes first: if another attempt has replaced the run, its failure cannot be recorded.
+        is_create = run.attempt.operation is Operation.CREATE
+        try:
+            cause = record_failure(
+                run,
+                failure=failure,
+                failed_stack=failed_stack,
+                reader=ports.tenants,
+                ledger=ports.ledger,
+                stacks=ports.stacks,
+                executions=ports.executions,
+                clock=ports.clock,
+            )
+        except LostOwnership:
+            if is_create:
+                self.turns.leave(run.execution)  # Another attempt has replaced the run.
+            raise
+        if is_create:
             self.turns.leave(run.execution)
-        return record_failure(
-            run,
-            failure=failure,
-            failed_stack=failed_stack,
-            reader=ports.tenants,
-            ledger=ports.ledger,
-            stacks=ports.stacks,
-            executions=ports.executions,
-            clock=ports.clock,
-        )
+        return cause
 
     # The tenant stack's own word about its queue
 

@@ -88,6 +88,12 @@ class Executions(Protocol):
     def how_it_ended(self, execution: str) -> str:
         """The end of a sentence that begins with "The execution": ``was aborted (by ada)``."""
 
+    def is_waiting(self, task_token: str) -> bool:
+        """True if a state of one of Berth's machines waits with this token, which nobody else knows.
+
+        It allows thirty times as many calls per second as :meth:`confirmed`.
+        """
+
     def wake(self, task_token: str, result: Mapping[str, object] | None = None) -> bool:
         """Resume a waiting execution with this result of its state. ``False`` if it is no longer waiting."""
 

@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 
+from orchestrator.common.errors import Conflict
 from orchestrator.common.times import Clock
 from orchestrator.tenants.deadlines import MAX_WAIT_FOR_TURN
 from orchestrator.tenants.outcomes import GaveUp, Queued, Waiting
-from orchestrator.tenants.ports import OperationLedger, TenantReader
-from orchestrator.tenants.records import Run
+from orchestrator.tenants.ports import Executions, OperationLedger, TenantReader
+from orchestrator.tenants.records import Operation, Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +76,25 @@ def since_admission(run: Run, admission: Admission | None) -> Run:
 
 
 def await_admission(
-    run: Run, *, task_token: str, reader: TenantReader, ledger: OperationLedger, turns: Turns, clock: Clock
+    run: Run,
+    *,
+    task_token: str,
+    reader: TenantReader,
+    ledger: OperationLedger,
+    executions: Executions,
+    turns: Turns,
+    clock: Clock,
 ) -> Waiting:
     """Put the create into the line, and record that it waits. It is woken when it has its turn.
 
-    It keeps its place if it has waited before. Nothing is confirmed by Step Functions here, which allows few calls: the
-    record says no more than that a create waits, gives the execution no rights, and is closed if it does not run.
+    It keeps its place if it has waited before. A payload may be forged, but not the token of a state that waits. Step
+    Functions allows few calls that would confirm the execution itself; Begin makes one once the create has its turn.
     """
+    if run.attempt.operation is not Operation.CREATE or not executions.is_waiting(task_token):
+        raise Conflict(
+            f"Tenant {run.tenant}: no create waits with the task token that {run.attempt.name} has sent. Nothing was "
+            "recorded."
+        )
     audits = reader.audits(run.tenant)
     own = next((audit for audit in audits if audit.execution == run.execution and audit.is_waiting), None)
     place = turns.place(own.ticket if own else None)

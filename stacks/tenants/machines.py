@@ -173,6 +173,11 @@ class TenantMachines(Capability):
                 acknowledge_wildcard(policy, executions, EXECUTIONS_ARE_MANY)
         for function in (functions.start_stack, functions.await_stack):
             self._attach(function, statement(["states:SendTaskSuccess"], self.arns))
+        self._attach(
+            functions.await_admission,
+            statement(["states:SendTaskHeartbeat"], [self.create.state_machine_arn]),
+            "SeesWaitingCreates",
+        )
         # Whoever gives the turn of a create back wakes the next.
         for function in (functions.begin, functions.await_admission, functions.finish, functions.record_failure):
             self._attach(

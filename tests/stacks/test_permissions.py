@@ -263,6 +263,7 @@ FUNCTIONS: dict[str, Grants] = {
             "dynamodb:ConditionCheckItem",
         },
         CREATE_TURN_TABLE_ROWS: GIVES_TURNS[CREATE_TURN_TABLE_ROWS] | {"dynamodb:UpdateItem"},
+        "the machine create_tenant": {"states:SendTaskSuccess", "states:SendTaskHeartbeat"},
     },
     "review_changes": {
         **ACTS_WITH_THE_STACK_ROLE,
