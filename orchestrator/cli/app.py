@@ -13,6 +13,7 @@ from typer.core import TyperGroup, TyperOption
 from orchestrator.cli import (
     adopt,
     connections,
+    console,
     deliveries,
     events,
     forms,
@@ -69,6 +70,7 @@ _EXAMPLES = """\
   berth attempts acme EVENT_ID        show where an event went, and every try
   berth resend acme EVENT_ID          send an event again that failed
   berth listen acme                   show events of acme as they come in
+  berth console                       the same in a browser, on this machine
   berth doctor                        check the health of the control plane
   berth verify                        test a new deployment with one tenant
   berth reconcile --dry-run           compare the records with the stacks
@@ -175,6 +177,7 @@ app = typer.Typer(
 )
 for command in (status, create, get_queue, upgrade, label, pin, unpin, retry, delete, tenant, tenants, releases):
     app.command()(command)
+app.command(epilog=console.EXAMPLES)(console.console)
 app.add_typer(release.app, name="release")
 app.add_typer(rollout.app, name="rollout")
 _EVENTS = "Events of tenants"
