@@ -94,6 +94,7 @@ def _show(document: Document) -> None:
         render.show_pairs(
             {
                 "status": render.state(audit["status"]),
+                "its turn is expected": _moment(audit.get("expectedAt")),
                 "attempt": str(audit["attempt"]),
                 "updated": _moment(audit["updatedAt"]),
                 "asked by": audit["requestedBy"],

@@ -26,8 +26,15 @@ def watch(started: Document, look: Callable[[], ApiAnswer], retrying: Retrying) 
     name = f"{render.operation(started)} of tenant {tenant}"
 
     def retry_reason(answer: ApiAnswer) -> str | None:
-        running = f"{name} is running: {started['execution']}"
-        return too_busy(answer) or (running if _is_running(started, answer) else None)
+        if busy := too_busy(answer):
+            return busy
+        if not _is_running(started, answer):
+            return None
+        if expected_at := _expected_at(started, answer):
+            return (
+                f"{name} waits for its turn, which is expected at {render.moment(expected_at)}: {started['execution']}"
+            )
+        return f"{name} is running: {started['execution']}"
 
     answer = retrying(look, retry_reason)
     if retry_reason(answer):
@@ -64,6 +71,13 @@ def _is_running(started: Document, answer: ApiAnswer) -> bool:
     if kind_of(answer) == Refusal.UNKNOWN_TENANT:
         return True
     return answer.status == _FOUND and _end(started, answer.body) is None
+
+
+def _expected_at(started: Document, answer: ApiAnswer) -> str | None:
+    """About when the operation has its turn, if it is a create that waits."""
+    audits: list[Document] = answer.body.get("audits", [])
+    own = (audit for audit in audits if audit["execution"] == started["execution"])
+    return next((audit.get("expectedAt") for audit in own), None)
 
 
 def _end(started: Document, tenant: Document) -> Document | None:

@@ -27,7 +27,8 @@ A getQueue that is deployed read-only starts nothing. These decisions replace St
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 
 from orchestrator.tenants.ready import Ready, ready
 from orchestrator.tenants.records import Audit, Metadata, Operation, Status, TenantState
@@ -44,6 +45,8 @@ class StartCreate:
 @dataclass(frozen=True, slots=True)
 class Wait:
     execution: str
+    expected_at: datetime | None = field(default=None, compare=False)
+    """About when a create that waits gets its turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +145,7 @@ def decide(
             return Deleted(delete)
         case DerivedState(TenantState.PROVISIONING, Audit() as create):
             # The create publishes the queue, whatever its version. Upgrading is another operation.
-            return Wait(create.execution)
+            return Wait(create.execution, create.expected_at)
         case DerivedState(TenantState.FAILED, Audit() as failed):
             if failed.operation is Operation.DELETE:
                 return Failed(failed)

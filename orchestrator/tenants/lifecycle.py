@@ -67,7 +67,7 @@ from orchestrator.tenants.records import (
     Status,
     TenantState,
 )
-from orchestrator.tenants.state import is_delete_in_effect, is_deleted, state_of
+from orchestrator.tenants.state import is_delete_in_effect, is_deleted, run_of, state_of, waiting_create
 
 _ROUNDS = 25
 """The maximum number of attempts that are tried, one after the other, until one can be started."""
@@ -321,9 +321,12 @@ class Lifecycle:
         for _ in range(_ROUNDS):
             audits = self.reader.audits(tenant)
             attempt = _next_attempt(tenant, operation, version, audits, first_free)
-            # In later rounds, the pending create is the one that this call has recorded.
-            pending = self.pending_create(metadata) if first_free == 1 else None
-            lock = self.reader.lock(tenant)
+            lock, waiting = self.reader.lock(tenant), waiting_create(audits)
+            if lock is None and waiting is not None and operation is Operation.CREATE:
+                return _accepted_or_busy(Lock(run_of(waiting), None), attempt, request)
+            # In later rounds, the pending create is the one that this call has recorded. A create that waits for its
+            # turn does not hold up a delete: it is refused once it has its turn.
+            pending = self.pending_create(metadata) if first_free == 1 and waiting is None else None
             if lock is not None and not is_dead(lock, executions=self.executions, clock=self.clock):
                 if operation is Operation.DELETE and pending is not None:
                     # The delete that holds the lock was requested before that create, which therefore wins.
