@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from orchestrator.reconciling.settling import Settling
     from orchestrator.releases.ports import Parameters
     from orchestrator.releases.records import Release
-    from orchestrator.releases.states import Choice, Promoter, ReleaseChooser
+    from orchestrator.releases.states import Choice, Promoter, PublishedVersions, ReleaseChooser
     from orchestrator.rollouts.adjusting import Adjusting
     from orchestrator.rollouts.advancing import Advancing
     from orchestrator.rollouts.control import Rollouts
@@ -65,7 +65,9 @@ if TYPE_CHECKING:
 
 
 class UseCases:
-    """Builds a use case whenever it is asked for, from the ports of that moment. Only counts of the fleet are kept.
+    """Builds a use case whenever it is asked for, from the ports of that moment.
+
+    Only counts of the fleet, and the published versions, are kept.
 
     Each module is imported when it is first needed, because a function's cold start should load only what it uses.
     """
@@ -102,7 +104,13 @@ class UseCases:
         from orchestrator.releases.states import ReleaseChooser
 
         ports, settings = self.ports, self.ports.settings
-        return ReleaseChooser(ports.release_states, ports.releases, settings.version, settings.promotion)
+        return ReleaseChooser(ports.release_states, self._published_versions, settings.version, settings.promotion)
+
+    @cached_property
+    def _published_versions(self) -> PublishedVersions:
+        from orchestrator.releases.states import PublishedVersions
+
+        return PublishedVersions(self.ports.releases)
 
     def choose_release(self) -> Choice:
         return self.release_chooser.choose()
@@ -172,7 +180,7 @@ class UseCases:
             queues=ports.queues,
             clock=ports.clock,
             version=ports.settings.version,
-            choose=self.choose_release,
+            chooser=self.release_chooser,
             limits=limits,
             counted_for=counted_for,
             names=ports.settings.names,
@@ -516,7 +524,7 @@ class UseCases:
             alarms=ports.alarms,
             executions=ports.rollout_executions,
             clock=ports.clock,
-            choose=self.choose_release,
+            chooser=self.release_chooser,
             updates=ports.executions,
         )
 
@@ -527,6 +535,7 @@ class UseCases:
         ports = self.ports
         return Releasing(
             chooser=self.release_chooser,
+            releases=ports.releases,
             fleet=ports.fleet,
             rollouts=ports.rollout_table,
             executions=ports.rollout_executions,

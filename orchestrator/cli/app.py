@@ -46,6 +46,7 @@ _EXAMPLES = """\
   berth attempts acme EVENT_ID        show where an event went, and every try
   berth resend acme EVENT_ID          send an event again that failed
   berth listen acme                   show events of acme as they come in
+  berth console                       the same in a browser, on this machine
   berth doctor                        check the health of the control plane
   berth verify                        test a new deployment with one tenant
   berth reconcile --dry-run           compare the records with the stacks

@@ -68,6 +68,7 @@ COMMANDS: Mapping[str, Command | Group] = {
     "tenant": Command("tenant"),
     "tenants": Command("tenants"),
     "releases": Command("releases"),
+    "console": Command("console", epilog="EXAMPLES"),
     "deliveries": Command("deliveries", _EVENTS, epilog="DELIVERIES_EXAMPLES"),
     "attempts": Command("deliveries", _EVENTS, epilog="ATTEMPTS_EXAMPLES"),
     "resend": Command("deliveries", _EVENTS, epilog="RESEND_EXAMPLES"),

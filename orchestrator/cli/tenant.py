@@ -132,12 +132,12 @@ def _details(entry: Document, *, first: bool) -> Iterator[Text]:
     if cause := entry["rootCause"]:
         yield Text(cause["reason"])
     if first:
-        parts = _changes(entry) if entry["after"] else _options(entry["request"] or {})
+        parts = changes_in(entry) if entry["after"] else options_in(entry["request"] or {})
         lines = [", ".join(parts)] if parts else []
         yield from map(Text, [*lines, *([entry["reason"]] if entry["reason"] else [])])
 
 
-def _changes(entry: Document) -> list[str]:
+def changes_in(entry: Document) -> list[str]:
     before, after = entry["before"], entry["after"]
     return [
         f"{_WORDS.get(name, name)}: {_shown(before.get(name))} -> {_shown(value)}"
@@ -146,7 +146,7 @@ def _changes(entry: Document) -> list[str]:
     ] or ["nothing changed"]
 
 
-def _options(request: Document) -> list[str]:
+def options_in(request: Document) -> list[str]:
     """The options of the request. Changes of labels and pin have entries of their own."""
     flags = {
         "allowDowngrade": "downgrade allowed",

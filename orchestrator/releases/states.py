@@ -16,7 +16,7 @@ new tenants a newer release. A deployment writes nothing, so its rollback has no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -49,12 +49,36 @@ class Choice:
     """The release that a rollout moves tenants to by default."""
 
 
+class PublishedVersions:
+    """The versions of all releases, which are needed while the current release is withdrawn.
+
+    A list of all releases costs as much as their notes are long, so the versions are kept. Releases are published only
+    by deployments, and a deployment replaces the processes of functions. So the versions are complete once they include
+    the deployed one. A process of the previous version may miss the new release, and lists again before it finds none.
+    """
+
+    def __init__(self, releases: Releases) -> None:
+        self._releases = releases
+        self._kept: Collection[str] = ()
+
+    def newest_without(self, withdrawn: Collection[str], *, deployed: str, before: str | None = None) -> str | None:
+        if deployed in self._kept and (found := _newest(self._kept, withdrawn, before)):
+            return found
+        self._kept = frozenset(release.version for release in self._releases.releases())
+        return _newest(self._kept, withdrawn, before)
+
+
+def _newest(versions: Iterable[str], withdrawn: Collection[str], before: str | None) -> str | None:
+    available = (each for each in versions if each not in withdrawn and (before is None or is_older(each, than=before)))
+    return max(available, key=order, default=None)
+
+
 @dataclass(frozen=True, slots=True)
 class ReleaseChooser:
     """Reads the state of releases for those who choose one. Every call reads the row again."""
 
     states: ReleaseStates
-    releases: Releases
+    published: PublishedVersions
     deployed: str
     """The version of the control plane."""
     mode: PromotionMode
@@ -73,16 +97,11 @@ class ReleaseChooser:
         promoted = promoted_in(state, self.deployed, self.mode)
         if promoted not in state.withdrawn:
             return promoted
-        return max(self._available(state, before=promoted), key=order, default=None)
+        return self.published.newest_without(state.withdrawn, deployed=self.deployed, before=promoted)
 
     def newest_available(self, state: ReleaseState) -> str:
         """The newest release of all that was not withdrawn. Withdrawing the last one is refused, so there is one."""
-        return max(self._available(state), key=order, default=self.deployed)
-
-    def _available(self, state: ReleaseState, *, before: str | None = None) -> Iterable[str]:
-        for release in self.releases.releases():
-            if release.version not in state.withdrawn and (before is None or is_older(release.version, than=before)):
-                yield release.version
+        return self.published.newest_without(state.withdrawn, deployed=self.deployed) or self.deployed
 
 
 def promoted_in(state: ReleaseState, deployed: str, mode: PromotionMode) -> str:

@@ -26,6 +26,7 @@ from orchestrator.tenants.fleet import LISTED_STATES
 
 if TYPE_CHECKING:
     from orchestrator.common.times import Clock
+    from orchestrator.releases.ports import Releases
     from orchestrator.releases.states import ReleaseChooser
     from orchestrator.rollouts.ports import RolloutExecutions, RolloutLedger
     from orchestrator.rollouts.records import Rollout
@@ -73,6 +74,7 @@ class ReleaseOrdered:
 @dataclass(frozen=True, slots=True)
 class Releasing:
     chooser: ReleaseChooser
+    releases: Releases
     fleet: FleetReader
     rollouts: RolloutLedger
     executions: RolloutExecutions
@@ -122,7 +124,7 @@ class Releasing:
         reason: str,
         decide: Callable[[ReleaseState], ReleaseState | Refused],
     ) -> ReleaseOrdered | Refused:
-        if self.chooser.releases.release(version) is None:
+        if self.releases.release(version) is None:
             return Refused(
                 Refusal.UNKNOWN_RELEASE,
                 f"Version {version} was never published. See the published versions: berth releases",

@@ -9,10 +9,11 @@ import pytest
 
 from orchestrator.common.errors import Unsettled
 from orchestrator.releases.records import RecordedReleaseChange, ReleaseOrder, ReleaseState
-from orchestrator.releases.states import Choice, PromotionMode
+from orchestrator.releases.states import Choice, PromotionMode, PublishedVersions
 from orchestrator.rollouts.releasing import MAX_LISTED, ReleaseOrdered, ReleaseStatus
 from orchestrator.tenants.admission import Refusal, Refused
-from tests.fakes import World
+from orchestrator.tenants.records import Request
+from tests.fakes import ACME, World, a_release
 from tests.fakes.others import InMemoryReleaseStates
 from tests.fakes.ports import OWN_STACK
 from tests.unit.rollouts.world import Fleet, tenants
@@ -228,3 +229,64 @@ def test_a_withdrawal_lists_the_tenants_that_are_at_the_release() -> None:
 def test_a_withdrawal_lists_so_many_tenants_and_says_that_there_are_more() -> None:
     ordered = done(Fleet(MAX_LISTED + 1, version=SECOND).releasing.withdraw(SECOND, ADA))
     assert (len(ordered.tenants), ordered.has_more_tenants) == (MAX_LISTED, True)
+
+
+class TestWhatAChoiceReads:
+    """While the current release is withdrawn, a choice needs the versions of the others."""
+
+    @staticmethod
+    def counted(world: World, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+        lists: list[str] = []
+        listing = world.releases.releases
+
+        def counting() -> object:
+            lists.append("list")
+            return listing()
+
+        monkeypatch.setattr(world.releases, "releases", counting)
+        return lists
+
+    def test_a_function_lists_the_releases_once(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        lists = self.counted(world, monkeypatch)
+        assert current(world) == THIRD
+        assert lists == []
+        done(world.releasing.withdraw(THIRD, ADA))
+        lists.clear()
+
+        assert [current(world) for _ in range(3)] == [SECOND] * 3
+
+        assert lists == []
+        done(world.releasing.withdraw(SECOND, ADA))
+        assert current(world) == FIRST
+        assert lists == []
+
+    def test_a_function_that_starts_before_its_release_is_published_lists_again(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        done(world.releasing.withdraw(THIRD, ADA))
+        world.settings.version = "0.11.0"
+        done(world.releasing.promote(FOURTH, ADA))
+        done(world.releasing.withdraw(FOURTH, ADA))
+        lists = self.counted(world, monkeypatch)
+
+        assert [current(world), current(world)] == [SECOND, SECOND]
+
+        assert len(lists) == 2
+
+    def test_a_function_of_the_previous_version_lists_again_before_it_finds_no_release(self, world: World) -> None:
+        published, withdrawn = PublishedVersions(world.table), {SECOND, THIRD, FOURTH}
+        assert published.newest_without(withdrawn, deployed=THIRD) == FIRST
+        world.table.record_release(a_release("0.11.0"))
+
+        assert published.newest_without(withdrawn, deployed=THIRD) == FIRST
+        assert published.newest_without({FIRST, *withdrawn}, deployed=THIRD) == "0.11.0"
+
+    def test_a_question_for_a_withdrawal_lists_no_releases(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        done(world.releasing.withdraw(THIRD, ADA))
+        lists = self.counted(world, monkeypatch)
+
+        refused = world.with_other().lifecycle.pin(ACME, THIRD, Request(by=ADA))
+
+        assert isinstance(refused, Refused)
+        assert refused.kind is Refusal.RELEASE_WITHDRAWN
+        assert lists == []
