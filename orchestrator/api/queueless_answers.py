@@ -93,6 +93,14 @@ def _not_started(tenant: TenantId, given: NotProvisioned | Unknown | Limited) ->
                 f"operator to create it: berth create {tenant}",
                 tenantId=tenant.value,
             )
+        case NotProvisioned(withdrawn=str() as version):
+            return problem(
+                NOT_PROVISIONED,
+                f"Tenant {tenant} has no queue, and is pinned to release {version}, which was withdrawn. Nothing was "
+                f"started. Ask an operator to change its pin: berth pin {tenant} VERSION, or berth unpin {tenant}. "
+                "Then ask again.",
+                tenantId=tenant.value,
+            )
         case NotProvisioned(asking_provisions):
             detail = (
                 f"Tenant {tenant} has no queue yet. To provision it, call GET /tenants/{tenant}/queue first."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice, pairwise
 from typing import Annotated, Any
@@ -97,6 +97,9 @@ class GlobalOptionsAnywhere(TyperGroup):
         for option in (*command.params, command.get_help_option(ctx)):
             if isinstance(option, TyperOption) and option.is_flag:
                 option.metavar = ""  # Otherwise the help shows <bool>, and people look for the value to type.
+            elif not isinstance(option, TyperOption) and option.required:
+                # Otherwise the usage shows {TENANT}, and people type the braces.
+                option.get_usage_pieces = _usage_of(option)
         ctx.meta[_PARAMETERS] = command.params
         ctx.meta[_AS_JSON] = _asks_for_json(rest)
         return super().parse_args(ctx, global_options + rest)
@@ -108,6 +111,12 @@ class GlobalOptionsAnywhere(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         with _usage_errors_as_json(ctx.meta.get(_AS_JSON, False)):
             return super().invoke(ctx)
+
+
+# Any: the type of an argument is private to typer.
+def _usage_of(argument: Any) -> Callable[[Any], list[str]]:
+    name = str(argument.metavar or argument.name).removesuffix("...") + ("" if argument.nargs == 1 else "...")
+    return lambda _context: [name]
 
 
 def _asks_for_json(arguments: list[str]) -> bool:

@@ -31,6 +31,11 @@ def versions(ctx: typer.Context, incomplete: str) -> list[str]:
     return _matching(ctx, incomplete, _versions)
 
 
+def available_versions(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The published releases that tenants can get, the newest first: those that were not withdrawn."""
+    return _matching(ctx, incomplete, _available_versions)
+
+
 def rollout_ids(ctx: typer.Context, incomplete: str) -> list[str]:
     """The newest rollouts."""
     return _matching(ctx, incomplete, _rollouts)
@@ -50,6 +55,12 @@ def _versions(api: Api) -> Iterator[str]:
 
     answer = api.send_request(LIST_RELEASES, EmptyRequest())
     yield from (release["version"] for release in answer.body["releases"])
+
+
+def _available_versions(api: Api) -> Iterator[str]:
+    answer = api.send_request(LIST_RELEASES, EmptyRequest())
+    # Control planes before 0.9.0 do not say which releases were withdrawn, because none can be.
+    yield from (release["version"] for release in answer.body["releases"] if not release.get("withdrawn"))
 
 
 def _rollouts(api: Api) -> Iterator[str]:

@@ -12,6 +12,9 @@ The decision follows from the tenant's state (:mod:`orchestrator.tenants.state`)
 | UNKNOWN                        | StartCreate                                                                  |
 | DELETED                        | Deleted: only an explicit create restores the tenant                         |
 
+If the tenant is pinned to a release that was withdrawn, NotProvisioned replaces StartCreate: its create would be
+refused.
+
 A getQueue that is deployed read-only starts nothing. These decisions replace StartCreate:
 
 | state                                    | decision                                               |
@@ -69,6 +72,8 @@ class NotProvisioned:
 
     asking_provisions: bool = False
     """True if a call of getQueue would start a create."""
+    withdrawn: str | None = None
+    """The release that the tenant is pinned to, if it was withdrawn: then every create would be refused."""
 
 
 @dataclass(frozen=True, slots=True)

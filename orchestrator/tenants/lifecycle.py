@@ -144,10 +144,11 @@ class Lifecycle:
         With ``only_if``, labels and pin are not set if somebody else has created the tenant, or requested its create,
         since the metadata was read.
         """
-        if request.pin and (refused := self._not_to_pin(tenant, request.pin)):
-            return refused
         metadata = self.reader.metadata(tenant)
-        if metadata is not None and metadata.published:
+        exists = metadata is not None and metadata.published
+        if request.pin and (refused := self._not_to_pin(tenant, request.pin, None if exists else Operation.CREATE)):
+            return refused
+        if metadata is not None and exists:
             return self._describe(tenant, metadata, request, unpin=unpin, only_if=only_if)
         if unpin:
             metadata = metadata and replace(metadata, pinned_version=None)
@@ -264,11 +265,12 @@ class Lifecycle:
             return refused
         return self._set(tenant, None, Pin(version), request, f"Tenant {tenant} is pinned to version {version}.")
 
-    def _not_to_pin(self, tenant: TenantId, version: str) -> Refused | None:
+    def _not_to_pin(self, tenant: TenantId, version: str, operation: Operation | None = None) -> Refused | None:
+        """Why nothing can be pinned to the release, or be created at it by this ``operation``."""
         if self.releases.release(version) is None:
             return unknown_release(tenant, version)
         withdrawal = self.chooser.withdrawal(version)
-        return release_withdrawn(tenant, version, withdrawal) if withdrawal else None
+        return release_withdrawn(tenant, version, withdrawal, operation) if withdrawal else None
 
     def unpin(self, tenant: TenantId, request: Request) -> Changed | Unchanged | Refused:
         return self._set(tenant, None, Pin(lift=True), request, f"Tenant {tenant} is not pinned.")

@@ -133,7 +133,7 @@ class ProvisionQueue:
             f"See why these executions ended, up to {attempt.name!r}, then send the request again."
         )
 
-    def _decide(self, tenant: TenantId) -> tuple[Decision, str, Metadata | None]:
+    def _decide(self, tenant: TenantId) -> tuple[Decision | NotProvisioned, str, Metadata | None]:
         """The decision, the version of a create, and the tenant's metadata."""
         # The audits are read before the metadata, so a create that finishes in between is seen as Ready.
         audits = self.reader.audits(tenant)
@@ -142,12 +142,15 @@ class ProvisionQueue:
         decision = decide(metadata, audits, self.version, abandoned=abandoned)
         if not isinstance(decision, StartCreate | Failed):
             return decision, self.version, metadata  # No release has to be chosen.
-        version = self._version(metadata, audits)
-        return decide(metadata, audits, version, abandoned=abandoned), version, metadata
-
-    def _version(self, metadata: Metadata | None, audits: Sequence[Audit]) -> str:
         choice = self.choose()
+        version = self._version(choice, metadata, audits)
+        decision = decide(metadata, audits, version, abandoned=abandoned)
+        is_pinned = metadata is not None and metadata.pinned_version == version
+        if isinstance(decision, StartCreate) and is_pinned and version in choice.withdrawn:
+            return NotProvisioned(withdrawn=version), version, metadata
+        return decision, version, metadata
 
+    def _version(self, choice: Choice, metadata: Metadata | None, audits: Sequence[Audit]) -> str:
         def is_available(version: str) -> bool:
             return version not in choice.withdrawn and bool(self.releases.release(version))
 

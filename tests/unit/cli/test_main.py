@@ -180,7 +180,7 @@ def test_help_lists_commands_examples_and_exit_codes_within_80_columns(scene: Sc
     ("command", "expected"),
     [
         ("create", ["--version", "Create the tenant", "--unpin", "--label", "--wait", "--timeout"]),
-        ("upgrade", ["--to", "--allow-downgrade", "--allow-replacement", "--wait", "--timeout"]),
+        ("upgrade", ["--to", "--allow-downgrade", "--allow-replacement", "--yes", "--wait", "--timeout"]),
         ("retry", ["--state", "--label", "--yes", "--wait", "--timeout"]),
         ("label", ["TENANT", "NAME=VALUE", "--reason"]),
         ("delete", ["--drain", "--force", "--yes", "--wait", "--timeout"]),
@@ -212,6 +212,21 @@ def test_every_command_has_help(scene: Scene, command: str, expected: list[str])
     for each in [*expected, "--json"]:
         assert each in plain
     assert scene.connected_to == []
+
+
+@pytest.mark.parametrize(
+    ("command", "usage"),
+    [
+        ("create", "berth create [OPTIONS] TENANT"),
+        ("label", "berth label [OPTIONS] TENANT NAME=VALUE|NAME-..."),
+        ("retry", "berth retry [OPTIONS] [TENANT]"),
+        ("deliveries", "berth deliveries [OPTIONS] TENANT CONNECTION_ID"),
+    ],
+)
+def test_the_usage_names_arguments_as_they_are_typed(scene: Scene, command: str, usage: str) -> None:
+    shown = Text.from_ansi(scene.berth(command, "--help", exits=ExitCode.OK).stdout).plain
+    assert f"Usage: {usage}" in " ".join(shown.split())
+    assert "{" not in scene.berth(command, exits=ExitCode.BAD_USAGE).stderr
 
 
 def test_the_help_says_which_options_may_follow_the_command(scene: Scene) -> None:
@@ -269,6 +284,18 @@ def commands_below(command: click.Command, *path: str) -> Iterator[tuple[tuple[s
     yield path, command
     for name, below in getattr(command, "commands", {}).items():
         yield from commands_below(below, *path, name)
+
+
+def test_no_line_of_a_longer_description_is_folded_at_80_columns() -> None:
+    """The help keeps the lines of a paragraph, so a line that is folded leaves a stub behind."""
+    folded = [
+        (path, line)
+        for path, command in commands_below(get_command(app))
+        for paragraph in (command.help or "").split("\n\n")
+        for line in paragraph.splitlines()
+        if len(line) > 78 and "\n" in paragraph
+    ]
+    assert folded == []
 
 
 @pytest.mark.parametrize(
