@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 
 import typer
 
-from orchestrator.cli.api import Api
+from orchestrator.cli.api import Api, Document
 from orchestrator.cli.control_plane import Options, find
 from orchestrator.tenants.names import DEFAULT_NAME
 
@@ -50,17 +50,20 @@ def _tenants(api: Api) -> Iterator[str]:
 
 
 def _versions(api: Api) -> Iterator[str]:
-    from orchestrator.api.fields import EmptyRequest
-    from orchestrator.api.release_routes import LIST_RELEASES
-
-    answer = api.send_request(LIST_RELEASES, EmptyRequest())
-    yield from (release["version"] for release in answer.body["releases"])
+    yield from (release["version"] for release in _releases(api))
 
 
 def _available_versions(api: Api) -> Iterator[str]:
-    answer = api.send_request(LIST_RELEASES, EmptyRequest())
     # Control planes before 0.9.0 do not say which releases were withdrawn, because none can be.
-    yield from (release["version"] for release in answer.body["releases"] if not release.get("withdrawn"))
+    yield from (release["version"] for release in _releases(api) if not release.get("withdrawn"))
+
+
+def _releases(api: Api) -> list[Document]:
+    from orchestrator.api.fields import EmptyRequest
+    from orchestrator.api.release_routes import LIST_RELEASES
+
+    releases: list[Document] = api.send_request(LIST_RELEASES, EmptyRequest()).body["releases"]
+    return releases
 
 
 def _rollouts(api: Api) -> Iterator[str]:
