@@ -14,6 +14,7 @@ from rich.text import Text
 from typer.main import get_command
 
 from orchestrator.cli.app import app
+from orchestrator.cli.commands import COMMANDS
 from orchestrator.cli.control_plane import Options
 from orchestrator.cli.errors import ControlPlaneNotFound, ExitCode
 from orchestrator.common.errors import Conflict, Throttled
@@ -252,6 +253,31 @@ def test_help_does_not_load_the_sdk(command: list[str]) -> None:
     )
     ran = subprocess.run([sys.executable, "-c", ask_for_help], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "loaded"),
+    [
+        (["--version"], set()),
+        (["tenants", "--help"], {"tenants"}),
+        (["rollout", "start", "--help"], {"rollout"}),
+        (["no-such-command"], set()),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_only_the_named_command_is_loaded(arguments: list[str], loaded: set[str]) -> None:
+    run = (
+        "import atexit, sys\n"
+        "from orchestrator.cli.main import main\n"
+        "atexit.register(lambda: print('MODULES', *sys.modules))\n"
+        f"sys.argv = ['berth', *{arguments}]\n"
+        "main()\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, check=False)
+    modules = ran.stdout.rpartition("MODULES")[2].split()
+    assert "orchestrator.cli.app" in modules, ran.stderr
+    of_commands = {f"orchestrator.cli.{command.module}": command.module for command in COMMANDS.values()}
+    assert {of_commands[module] for module in modules if module in of_commands} == loaded
 
 
 def commands_below(command: click.Command, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
