@@ -8,6 +8,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from orchestrator.common.tiers import STANDARD
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
@@ -95,6 +97,7 @@ class UseCases:
             limits,
             ports.releases,
             self.choose_release,
+            ports.settings.default_tier,
         )
 
     @property
@@ -104,8 +107,8 @@ class UseCases:
         ports, settings = self.ports, self.ports.settings
         return ReleaseChooser(ports.release_states, ports.releases, settings.version, settings.promotion)
 
-    def choose_release(self) -> Choice:
-        return self.release_chooser.choose()
+    def choose_release(self, tier: str = STANDARD) -> Choice:
+        return self.release_chooser.choose(tier)
 
     @property
     def promoter(self) -> Promoter:
@@ -172,6 +175,7 @@ class UseCases:
             queues=ports.queues,
             clock=ports.clock,
             version=ports.settings.version,
+            default_tier=ports.settings.default_tier,
             choose=self.choose_release,
             limits=limits,
             counted_for=counted_for,

@@ -15,9 +15,11 @@ from orchestrator.api.fields import (
     RolloutId,
     TenantIdText,
     Text,
+    Tier,
     Version,
     Wire,
     WireRequest,
+    keys_of,
 )
 from orchestrator.api.tenant_models import TenantCounts
 from orchestrator.releases import records, states
@@ -74,7 +76,8 @@ class Release(Wire, frozen=True, kw_only=True):
     template_url: Text
     published_at: Moment
     notes: Annotated[Text | None, Meta(description="The release's section of the changelog.")]
-    current: Annotated[bool, Meta(description="True for the release that new tenants get.")]
+    tier: Annotated[Tier, Meta(description="The tier whose tenants may be at the release.")]
+    current: Annotated[bool, Meta(description="True for the release that new tenants of its tier get.")]
     withdrawn: Annotated[Withdrawal | None, Meta(description="null unless the release is withdrawn.")]
     tenants: Annotated[TenantCounts, Meta(description="The tenants at this release.")]
 
@@ -93,7 +96,19 @@ class ReleaseHistoryEntry(Wire, frozen=True, kw_only=True):
 class Releases(Wire, frozen=True, kw_only=True):
     """The published releases, and the number of tenants at each."""
 
-    current: Annotated[Version, Meta(description="The release that new tenants get, unless the request names another.")]
+    current: Annotated[
+        Version,
+        Meta(
+            description="The release that new tenants of the tier standard get, unless the request names another. "
+            "tiers has the other tiers."
+        ),
+    ]
+    tiers: Annotated[
+        dict[Tier, Version | None],
+        keys_of("Tier"),
+        Meta(description="The current release of each tier. null if all releases of the tier are withdrawn."),
+    ]
+    default_tier: Annotated[Tier, Meta(description="The tier of new tenants, unless the request names another.")]
     deployed: Annotated[Version, Meta(description="The version of the control plane.")]
     promotion: PromotionMode
     counted_at: Annotated[
@@ -124,7 +139,8 @@ class ReleaseOrdered(Wire, frozen=True, kw_only=True):
     version: Version
     status: ReleaseStatus
     detail: Text
-    current: Annotated[Version, Meta(description="The release that new tenants get now.")]
+    tier: Annotated[Tier, Meta(description="The tier of the release.")]
+    current: Annotated[Version, Meta(description="The release that new tenants of the tier get now.")]
     current_before: Annotated[Version, Meta(description="The release that was current before the order.")]
     withdrawn: Annotated[Withdrawal | None, Meta(description="null unless the release is withdrawn.")]
     tenants: Annotated[

@@ -35,6 +35,11 @@ def versions(ctx: typer.Context, incomplete: str) -> list[str]:
     return _matching(ctx, incomplete, _versions)
 
 
+def tiers(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The tiers that have releases."""
+    return _matching(ctx, incomplete, _tiers)
+
+
 def rollout_ids(ctx: typer.Context, incomplete: str) -> list[str]:
     """The newest rollouts."""
     return _matching(ctx, incomplete, _rollouts)
@@ -48,6 +53,11 @@ def _tenants(api: Api) -> Iterator[str]:
 def _versions(api: Api) -> Iterator[str]:
     answer = api.send_request(LIST_RELEASES, EmptyRequest())
     yield from (release["version"] for release in answer.body["releases"])
+
+
+def _tiers(api: Api) -> Iterator[str]:
+    answer = api.send_request(LIST_RELEASES, EmptyRequest())
+    yield from answer.body["tiers"]
 
 
 def _rollouts(api: Api) -> Iterator[str]:

@@ -110,6 +110,7 @@ class Ledger:
         request: Request,
         at: datetime,
         asked_for: Attempt | None = None,
+        tier: str | None = None,
         only_if: SeenTenant | None = None,
     ) -> RecordedChange | None:
         for _ in range(_ROUNDS):
@@ -132,6 +133,7 @@ class Ledger:
                 pin=pin,
                 at=at,
                 asked_for=asked_for,
+                tier=tier,
                 only_if=only_if,
                 change=change if changes else None,
             )

@@ -20,12 +20,14 @@ from orchestrator.tenants.decisions import (
     Deleted,
     Failed,
     Limited,
+    NoRelease,
     NotProvisioned,
     StartCreate,
     Unknown,
     Wait,
     decide,
     decide_read_only,
+    tier_to_create,
     version_to_create,
 )
 from orchestrator.tenants.ready import Ready
@@ -52,7 +54,7 @@ class Provisioning:
     execution: str
 
 
-Queueless = Provisioning | NotProvisioned | Failed | BeingDeleted | Deleted | Unknown | Limited
+Queueless = Provisioning | NotProvisioned | Failed | BeingDeleted | Deleted | Unknown | NoRelease | Limited
 Answer = Ready | Queueless
 
 
@@ -66,8 +68,10 @@ class ProvisionQueue:
     limits: Callable[[], CreateLimits] | None
     """Returns the limits of creates when a create is about to be started. ``None`` if getQueue is read-only."""
     releases: Releases
-    choose: Callable[[], Choice]
-    """Reads which release is current. It is called only if a create may be started."""
+    choose: Callable[[str], Choice]
+    """Reads which release of a tier is current. It is called only if a create may be started."""
+    default_tier: str
+    """The tier in which new tenants are created."""
 
     def __call__(self, tenant: TenantId, *, by: str = "") -> Answer:
         """``by`` is the caller. Simultaneous callers of one tenant must have the same ``by``: it is part of the
@@ -95,7 +99,7 @@ class ProvisionQueue:
         metadata = self.reader.metadata(tenant)
         # Nothing is started, so it does not matter whether the version was ever published.
         version = version_to_create(metadata, audits, self.version, lambda _version: True)
-        decision = decide_read_only(metadata, audits, version)
+        decision = decide_read_only(metadata, audits, version or self.version)
         if isinstance(decision, Unknown | NotProvisioned) and (create := self._accepted(metadata)):
             return Provisioning(self.executions.execution_of(create))
         return Provisioning(decision.execution) if isinstance(decision, Wait) else decision
@@ -133,7 +137,7 @@ class ProvisionQueue:
             f"See why these executions ended, up to {attempt.name!r}, then send the request again."
         )
 
-    def _decide(self, tenant: TenantId) -> tuple[Decision, str, Metadata | None]:
+    def _decide(self, tenant: TenantId) -> tuple[Decision | NoRelease, str, Metadata | None]:
         """The decision, the version of a create, and the tenant's metadata."""
         # The audits are read before the metadata, so a create that finishes in between is seen as Ready.
         audits = self.reader.audits(tenant)
@@ -143,15 +147,19 @@ class ProvisionQueue:
         if not isinstance(decision, StartCreate | Failed):
             return decision, self.version, metadata  # No release has to be chosen.
         version = self._version(metadata, audits)
+        if isinstance(version, NoRelease):
+            return version, self.version, metadata
         return decide(metadata, audits, version, abandoned=abandoned), version, metadata
 
-    def _version(self, metadata: Metadata | None, audits: Sequence[Audit]) -> str:
-        choice = self.choose()
+    def _version(self, metadata: Metadata | None, audits: Sequence[Audit]) -> str | NoRelease:
+        tier = tier_to_create(metadata, audits, self.default_tier, self.releases.release)
+        choice = self.choose(tier)
 
         def is_available(version: str) -> bool:
-            return version not in choice.withdrawn and bool(self.releases.release(version))
+            release = self.releases.release(version)
+            return version not in choice.withdrawn and release is not None and release.tier == tier
 
-        return version_to_create(metadata, audits, choice.current, is_available)
+        return version_to_create(metadata, audits, choice.current, is_available) or NoRelease(tier)
 
     def _abandoned(self, audits: Sequence[Audit]) -> frozenset[str]:
         """Executions that are recorded as Started, are old enough to be checked, and no longer run."""

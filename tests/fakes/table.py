@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, assert_never, cast
 
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.tiers import STANDARD
 from orchestrator.common.times import timestamp
 from orchestrator.common.writes import (
     Check,
@@ -95,7 +96,9 @@ class InMemoryTable(Ledger):
 
     def tenants_in_brief(self, state: TenantState) -> Iterable[TenantInBrief]:
         for each in self.tenants_in(state, limit=len(self.tenants)):
-            yield TenantInBrief(each.tenant, each.state, each.version, each.pinned_version, each.labels)
+            yield TenantInBrief(
+                each.tenant, each.state, each.version, each.pinned_version, each.labels, each.tier or STANDARD
+            )
 
     def versions_in_use(self) -> Mapping[str, Mapping[TenantState, int]]:
         counted: dict[str, dict[TenantState, int]] = {}
@@ -295,6 +298,7 @@ def _listed_by(metadata: Metadata, given: Fields) -> ListedTenant:
         root_cause=given.get("root_cause"),
         position=f"{given.get('listed_version') or ''}#{metadata.tenant}",
         stack_id=metadata.stack_id,
+        tier=metadata.tier,
     )
 
 

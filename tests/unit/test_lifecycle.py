@@ -118,7 +118,7 @@ def test_a_tenant_is_not_pinned_to_a_release_that_there_is_not(world: Orders) ->
 
 def test_a_control_plane_whose_release_is_not_published_yet_creates_nothing() -> None:
     world = Orders()
-    lifecycle = replace(world.lifecycle, choose=lambda: Choice(UNPUBLISHED_VERSION))
+    lifecycle = replace(world.lifecycle, choose=lambda _tier: Choice(UNPUBLISHED_VERSION))
     refused(lifecycle.create(ACME, BY_ADA), Refusal.UNKNOWN_RELEASE)
     assert not world.executions.started
 

@@ -16,6 +16,7 @@ from orchestrator.adapters.dynamodb.tenant_values import (
 )
 from orchestrator.adapters.dynamodb.values import Item, moment, number, s, text, time
 from orchestrator.common.errors import BerthError, UnreadableRows
+from orchestrator.common.tiers import STANDARD
 from orchestrator.common.times import parse_timestamp
 from orchestrator.tenants.records import (
     Attempt,
@@ -108,6 +109,7 @@ def release_from(item: Mapping[str, Any]) -> Release:
         content=text(item, "Content") or "",
         notes=text(item, "Notes") or "",
         parameters=frozenset(item.get("Parameters", {}).get("SS", ())),
+        tier=text(item, "Tier") or STANDARD,
     )
 
 
@@ -121,4 +123,5 @@ def release_fields(release: Release) -> Item:
         "Notes": s(release.notes),
         # DynamoDB rejects empty sets.
         **({"Parameters": {"SS": sorted(release.parameters)}} if release.parameters else {}),
+        "Tier": s(release.tier),
     }
