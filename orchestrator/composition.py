@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from orchestrator.reconciling.repairing import Repairing
     from orchestrator.reconciling.settling import Settling
     from orchestrator.releases.ports import Parameters
+    from orchestrator.releases.publishing import Publishing
     from orchestrator.releases.records import Release
     from orchestrator.releases.states import Choice, Promoter, PublishedVersions, ReleaseChooser
     from orchestrator.rollouts.adjusting import Adjusting
@@ -401,6 +402,21 @@ class UseCases:
             templates=ports.templates,
             clock=ports.clock,
             again=again,
+        )
+
+    @property
+    def publishing(self) -> Publishing:
+        """Publishing operators' own templates."""
+        from orchestrator.releases.publishing import Publishing
+
+        ports = self.ports
+        return Publishing(
+            releases=ports.releases,
+            store=ports.templates,
+            templates=ports.published_templates,
+            choose=self.choose_release,
+            permissions=ports.stack_policies.permissions,
+            clock=ports.clock,
         )
 
     def keep_current_release(self, request: str) -> None:

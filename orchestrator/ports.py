@@ -18,7 +18,14 @@ if TYPE_CHECKING:
         SurveyedQueues,
         UnlistedTenants,
     )
-    from orchestrator.releases.ports import Parameters, PublishedTemplates, Releases, ReleaseStates, TemplateStore
+    from orchestrator.releases.ports import (
+        Parameters,
+        PublishedTemplates,
+        Releases,
+        ReleaseStates,
+        StackPolicies,
+        TemplateStore,
+    )
     from orchestrator.releases.states import PromotionMode
     from orchestrator.rollouts.ports import Alarms, Manifests, RolloutExecutions, RolloutLedger, Throttling
     from orchestrator.tenants.credentials import CredentialsIssuer
@@ -147,6 +154,9 @@ class Ports(Protocol):
 
     @property
     def templates(self) -> TemplateStore: ...
+
+    @property
+    def stack_policies(self) -> StackPolicies: ...
 
     @property
     def published_templates(self) -> PublishedTemplates: ...

@@ -81,6 +81,7 @@ def tenant_response(detail: TenantDetail) -> Response:
             "queueUrl": detail.queue.url if detail.queue else None,
             "queueArn": detail.queue.arn if detail.queue else None,
             "stackId": metadata.stack_id if metadata else None,
+            "resources": dict(metadata.resources) if metadata else {},
             "rootCause": root_cause_document(detail.root_cause),
             "currentOperation": _lock_document(detail.lock) if detail.lock else None,
             "audits": [_audit_document(audit) for audit in detail.audits],

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from orchestrator.api.fields import (
@@ -15,6 +16,7 @@ from orchestrator.api.fields import (
     Moment,
     QueueArn,
     QueueUrl,
+    Resources,
     RetryAfterSeconds,
     TenantIdRequest,
     TenantIdText,
@@ -47,6 +49,7 @@ class Queue(Wire, frozen=True, kw_only=True):
     queue_url: QueueUrl
     queue_arn: QueueArn
     version: str
+    resources: Resources = msgspec.field(default_factory=dict)
 
 
 class Credentials(Wire, frozen=True, kw_only=True):

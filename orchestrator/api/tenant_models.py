@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
+import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from orchestrator.api.fields import (
@@ -24,6 +25,7 @@ from orchestrator.api.fields import (
     QueueUrl,
     Reason,
     RequestedBy,
+    Resources,
     RetryAfterSeconds,
     RootCause,
     TenantIdRequest,
@@ -398,6 +400,7 @@ class Tenant(ListedTenant, frozen=True, kw_only=True):
 
     created_at: Moment | None
     stack_id: str | None
+    resources: Resources = msgspec.field(default_factory=dict)
     current_operation: CurrentOperation | None
     audits: Annotated[
         list[Audit], Meta(description="The latest status of each operation at each version, oldest first.")

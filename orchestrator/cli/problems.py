@@ -28,7 +28,7 @@ _BY_STATUS = {
     503: ExitCode.NOT_READY,
     504: ExitCode.NOT_READY,
 }
-_BY_KIND = {"tenant-being-deleted": ExitCode.GONE}
+_BY_KIND = {"tenant-being-deleted": ExitCode.GONE, "template-refused": ExitCode.REFUSED}
 _OF_API_GATEWAY = {
     403: (ExitCode.NO_CONTROL_PLANE, " These credentials may not call the API: they need execute-api:Invoke."),
     404: (ExitCode.NO_CONTROL_PLANE, " This is not Berth's API: see --stack."),

@@ -13,7 +13,7 @@ from orchestrator.cli.release_changes import show_moves
 from orchestrator.cli.rollout_next import awaiting_approval, is_over, next_steps
 from orchestrator.cli.rollout_options import spec_of
 from orchestrator.common.times import parse_timestamp
-from orchestrator.releases.template_contract import QUEUE_TYPE
+from orchestrator.releases.template_contract import DATA_TYPES, QUEUE_TYPE
 from orchestrator.rollouts.documents import share_of
 from orchestrator.rollouts.records import Order, Result, RolloutStatus, Skip, StageStatus
 from orchestrator.rollouts.resource_changes import ResourceChange
@@ -171,7 +171,7 @@ def show_plan(rollout: Document, compared: Sequence[Document]) -> None:
 def _may_lose_queue(change: Document) -> bool:
     """True if the messages in a queue may be lost."""
     parsed = ResourceChange.parse(change["change"])
-    return parsed is not None and parsed.resource_type == QUEUE_TYPE and parsed.effect.removes
+    return parsed is not None and parsed.resource_type in {QUEUE_TYPE, *DATA_TYPES} and parsed.effect.removes
 
 
 def show_list(rollouts: Sequence[Document]) -> None:

@@ -21,6 +21,7 @@ from orchestrator.releases.states import (
     reinstated,
     withdrawn,
 )
+from orchestrator.releases.template_contract import is_operators
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.fleet import LISTED_STATES
 
@@ -190,6 +191,7 @@ def _reinstate_first(version: str, withdrawal: Withdrawal) -> Refused:
 def _last_release(version: str) -> Refused:
     return Refused(
         Refusal.LAST_RELEASE,
-        f"Release {version} was not withdrawn: no earlier release is left that new tenants could get. Promote another "
+        f"Release {version} was not withdrawn: no earlier release is left that new tenants could get"
+        f"{' in place of it' if is_operators(version) else ''}. Promote another "
         "release first: berth release promote VERSION. See which there are: berth releases",
     )

@@ -290,6 +290,10 @@ def published(run: Run, publication: Publication, at: datetime) -> Transition:
             clears.append(name)
         else:
             sets[name] = value
+    if publication.resources:
+        sets["resources"] = publication.resources
+    elif publication.resources is not None:
+        clears.append("resources")
     if publication.created_by is not None:
         sets["created_by"] = publication.created_by
     metadata = Update(MetadataKey(run.tenant), sets, {"created_at": at}, clears, stack_not_gone(publication.stack_id))

@@ -23,7 +23,7 @@ from orchestrator.common.times import Clock
 from orchestrator.releases.ports import Parameters, Releases
 from orchestrator.releases.published import fingerprint, same_content
 from orchestrator.releases.records import Release, Withdrawal
-from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
+from orchestrator.releases.template_contract import KMS_KEY_PARAMETER, is_operators
 from orchestrator.tenants.admission import owner_once_begun, refusal, why_not_deleted
 from orchestrator.tenants.deadlines import overdue
 from orchestrator.tenants.outcomes import Again, Begun, Busy, Done, GaveUp, Published, Removed
@@ -164,14 +164,22 @@ def finish(
             _check_gone(run, metadata, reader, stacks)
         ledger.remove(run, at=clock.now())
         return Removed()
-    deployed = None
+    deployed = resources = None
     if locked:
-        found = _check_stack(run, stack, metadata, stacks)
+        found = _check_stack(run, stack, metadata, stacks) or _described(stack, stacks)
+        resources = found.resources if found else None
         # The fingerprint of a stack that was found at another version is unknown.
         release = releases.release(stack.version) if stack.version == run.attempt.version else None
         if release:
-            deployed = _fingerprint_of(stack.stack_id, found, release, parameters(run.tenant, release), stacks)
-    publication = Publication(stack.stack_id, stack.queue, stack.version, deployed, stack_changed_at=stack.changed_at)
+            deployed = _fingerprint_of(found, release, parameters(run.tenant, release))
+    publication = Publication(
+        stack.stack_id,
+        stack.queue,
+        stack.version,
+        deployed,
+        stack_changed_at=stack.changed_at,
+        resources=resources,
+    )
     if run.attempt.operation is Operation.CREATE:
         owner = _owner_once_published(run, metadata, reader)
         publication = _of_a_create(replace(publication, created_by=owner), metadata, releases)
@@ -205,9 +213,21 @@ def _check_gone(run: Run, metadata: Metadata | None, reader: TenantReader, stack
         )
 
 
-def _fingerprint_of(
-    stack_id: str, found: Stack | None, release: Release, parameters: Mapping[str, str], stacks: Stacks
-) -> str | None:
+def _described(done: Done, stacks: Stacks) -> Stack | None:
+    """The stack, whose outputs are the tenant's resources. The payload is not trusted with them.
+
+    If CloudFormation throttles, a tenant of Berth's own releases is served all the same. One of an operator's release
+    needs its resources, so the step is repeated.
+    """
+    try:
+        return stacks.find(done.stack_id)
+    except Throttled:
+        if is_operators(done.version):
+            raise
+        return None
+
+
+def _fingerprint_of(found: Stack | None, release: Release, parameters: Mapping[str, str]) -> str | None:
     """The fingerprint of the stack's template and parameters; ``None`` if CloudFormation cannot be asked.
 
     The control plane may have been deployed with another key since the stack was made. So if the release has a key as
@@ -215,10 +235,7 @@ def _fingerprint_of(
     """
     if KMS_KEY_PARAMETER not in release.parameters:
         return fingerprint(release, parameters)
-    try:
-        found = found or stacks.find(stack_id)
-    except Throttled:
-        return None  # The tenant is served all the same, and the next update compares the stack itself.
+    # Without the stack, the next update compares the stack itself.
     return fingerprint(release, found.parameters) if found else None
 
 

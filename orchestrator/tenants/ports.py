@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from orchestrator.common.stack_arns import StackArn
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.releases.records import Release
+from orchestrator.releases.template_contract import OWN_OUTPUTS
 from orchestrator.tenants.history import HistoryEntry, RecordedChange, UnreadableEntry
 from orchestrator.tenants.listings import ListedTenant, TenantInBrief
 from orchestrator.tenants.messages import Messages
@@ -140,6 +141,8 @@ class Publication:
     """The tenant's owner; ``None`` keeps the recorded owner."""
     stack_changed_at: datetime | None = None
     """When CloudFormation last created or updated the stack, if known."""
+    resources: Mapping[str, str] | None = None
+    """The outputs of the stack besides the queue and the version; ``None`` keeps the recorded ones."""
 
 
 class OperationLedger(Protocol):
@@ -349,6 +352,13 @@ class Stack:
     """The values of all the parameters of the stack's template."""
     changed_at: datetime | None = None
     """When CloudFormation last created or updated the stack, whoever requested it."""
+    outputs: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """All outputs of the stack, by name."""
+
+    @property
+    def resources(self) -> dict[str, str]:
+        """The outputs that are not fields of the tenant's record already, such as the name of a bucket."""
+        return {name: value for name, value in self.outputs.items() if name not in OWN_OUTPUTS}
 
 
 @dataclass(frozen=True, slots=True)

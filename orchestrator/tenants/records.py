@@ -126,6 +126,9 @@ class Metadata:
     stack_changed_at: datetime | None = None
     """When CloudFormation last created or updated the stack, as the operation saw it that recorded ``deployed``. If the
     stack has another time now, somebody has changed it since."""
+    resources: Mapping[str, str] = field(default_factory=dict)
+    """The outputs of the tenant's stack besides its queue and version, by name, as the last operation published them.
+    An operator's template chooses them."""
 
     @property
     def published(self) -> bool:

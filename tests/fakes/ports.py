@@ -23,6 +23,7 @@ from tests.fakes.others import (
     FakeExecutions,
     FakePublishedTemplates,
     FakeQueues,
+    FakeStackPolicies,
     FakeTemplates,
     FakeUnfinishedWork,
     InMemoryCreateCounts,
@@ -98,6 +99,7 @@ class FakePorts:
     queues: FakeQueues = field(default_factory=FakeQueues)
     unfinished_work: FakeUnfinishedWork = field(default_factory=FakeUnfinishedWork)
     templates: FakeTemplates = field(default_factory=FakeTemplates)
+    stack_policies: FakeStackPolicies = field(default_factory=FakeStackPolicies)
     published_templates: FakePublishedTemplates = field(default_factory=FakePublishedTemplates)
     reviews: InMemoryReviews = field(default_factory=InMemoryReviews)
     release_states: InMemoryReleaseStates = field(default_factory=InMemoryReleaseStates)

@@ -85,7 +85,14 @@ def test_a_ready_queue_is_told_by_url_and_arn_and_version() -> None:
         "queueUrl": QUEUE.url,
         "queueArn": QUEUE.arn,
         "version": VERSION,
+        "resources": {},
     }
+
+
+def test_a_ready_queue_comes_with_the_other_outputs_of_its_stack() -> None:
+    given = Ready(QUEUE, VERSION, {"FilesBucket": "files-1"})
+    assert answer(ACME, given).body["resources"] == {"FilesBucket": "files-1"}
+    assert answer(ACME, given, CREDENTIALS).body["resources"] == {"FilesBucket": "files-1"}
 
 
 def test_credentials_come_with_the_queue_and_are_kept_out_of_caches() -> None:

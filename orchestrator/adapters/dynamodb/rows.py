@@ -108,6 +108,7 @@ def release_from(item: Mapping[str, Any]) -> Release:
         content=text(item, "Content") or "",
         notes=text(item, "Notes") or "",
         parameters=frozenset(item.get("Parameters", {}).get("SS", ())),
+        published_by=text(item, "PublishedBy") or "",
     )
 
 
@@ -121,4 +122,5 @@ def release_fields(release: Release) -> Item:
         "Notes": s(release.notes),
         # DynamoDB rejects empty sets.
         **({"Parameters": {"SS": sorted(release.parameters)}} if release.parameters else {}),
+        **({"PublishedBy": s(release.published_by)} if release.published_by else {}),
     }

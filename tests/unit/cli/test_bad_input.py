@@ -22,6 +22,7 @@ from orchestrator.client.transport import ApiAnswer
 from orchestrator.console import server
 from orchestrator.tenants.provisioning import Provisioning
 from tests.fakes import execution_arn
+from tests.fakes.templates import EXAMPLE_FILE
 from tests.unit.cli.conftest import BERTH, Scene
 from tests.unit.cli.fake_api import InMemoryApi, ScriptedEventsApi
 
@@ -59,6 +60,7 @@ FITTING = {
     "SOURCE_ID": (f"src_{'0' * 24}",),
     "STATE": ("READY", "deleted"),
     "STATUS": ("failed", "undelivered"),
+    "TEMPLATE": (str(EXAMPLE_FILE), str(EXAMPLE_FILE.parent), "version.txt", "no-such-file.json"),
     "TENANT": ("acme", "globex"),
     "JSON": ("{}", '{"set": {"plan": "gold"}}'),
     "METHOD": ("GET", "POST", "DELETE"),
@@ -170,7 +172,9 @@ PATHS = re.compile(
     "(GET|PUT|DELETE) /tenants/[A-Za-z0-9_-]{1,40}(/queue|/pin)?"
     "|POST /tenants/[A-Za-z0-9_-]{1,40}/(upgrade|retry|labels|queue/credentials/(send|receive))"
     "|GET /(tenants|releases|rollouts|diagnosis)"
-    r"|POST /releases/[0-9]+\.[0-9]+\.[0-9]+/(promote|withdraw|reinstate)"
+    r"|POST /releases/[0-9]+\.[0-9]+\.[0-9]+/(promote|withdraw|reinstate|check)"
+    r"|PUT /releases/[0-9]+\.[0-9]+\.[0-9]+"
+    r"|GET /releases/[0-9]+\.[0-9]+\.[0-9]+/changes"
     f"|POST /rollouts(/{_ROLLOUT_ID}/[a-z]+)?"
     f"|GET /(rollouts|reconciliations|adoptions)/{_ROLLOUT_ID}"
     "|POST /(reconciliations|adoptions)"

@@ -60,6 +60,7 @@ def test_ready_as_json_is_the_apis_response(scene: Scene) -> None:
         "queueUrl": QUEUE.url,
         "queueArn": QUEUE.arn,
         "version": VERSION,
+        "resources": {},
     }
 
 

@@ -59,6 +59,7 @@ def check(kind: str, text: str) -> dict[str, Any]:
         "releases",
         "releases 0.1.0",
         "release diff 0.6.0 0.7.0",
+        "release check docs/templates/queue-bucket-table.json --offline",
         "rollout plan --no-wait",
         "rollout start",
         "rollout start --to 0.1.0",
