@@ -81,6 +81,7 @@ FITTING = {
     "<send|receive>": ("send", "RECEIVE"),
     # Flags take no value.
     None: ("yes",),
+    "PORT": ("0", "8100"),
 }
 """Valid values, by the metavar in the help."""
 
