@@ -297,6 +297,14 @@ def _metadata_resource(resources: Mapping[str, Any], version: str | None) -> Ite
         return
     if "Condition" in resource:
         yield Finding(Rule.METADATA, f"{place}.Condition", "The resource depends on a condition.", "Remove it.")
+    for name in ("DeletionPolicy", "UpdateReplacePolicy"):
+        if resource.get(name, "Delete") != "Delete":
+            yield Finding(
+                Rule.METADATA,
+                f"{place}.{name}",
+                "The resource would not be told that it is deleted, and the record would keep the queue.",
+                "Remove it.",
+            )
     properties = mapping(resource.get("Properties"))
     for name, expected in _METADATA_PROPERTIES.items():
         if reference(properties.get(name)) != expected:
