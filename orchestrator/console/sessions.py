@@ -31,7 +31,8 @@ class Session:
         """A token for one form. Whoever sends the form spends it."""
         token = secrets.token_urlsafe(18)
         while len(self.confirmations) >= _MAX_CONFIRMATIONS:
-            del self.confirmations[next(iter(self.confirmations))]
+            # Another thread may have forgotten the same one.
+            self.confirmations.pop(next(iter(self.confirmations)), None)
         self.confirmations[token] = path
         return token
 

@@ -295,16 +295,7 @@ def _metadata_resource(resources: Mapping[str, Any], version: str | None) -> Ite
             "Copy it from docs/templates.md.",
         )
         return
-    if "Condition" in resource:
-        yield Finding(Rule.METADATA, f"{place}.Condition", "The resource depends on a condition.", "Remove it.")
-    for name in ("DeletionPolicy", "UpdateReplacePolicy"):
-        if resource.get(name, "Delete") != "Delete":
-            yield Finding(
-                Rule.METADATA,
-                f"{place}.{name}",
-                "The resource would not be told that it is deleted, and the record would keep the queue.",
-                "Remove it.",
-            )
+    yield from _always_called(place, resource)
     properties = mapping(resource.get("Properties"))
     for name, expected in _METADATA_PROPERTIES.items():
         if reference(properties.get(name)) != expected:
@@ -326,6 +317,19 @@ def _metadata_resource(resources: Mapping[str, Any], version: str | None) -> Ite
     known = {*_METADATA_PROPERTIES, contract.VERSION, "ServiceTimeout"}
     for name in sorted(properties.keys() - known):
         yield Finding(Rule.METADATA, f"{place}.Properties.{name}", f"There is no property {name!a}.", "Remove it.")
+
+
+def _always_called(place: str, resource: Mapping[str, Any]) -> Iterator[Finding]:
+    if "Condition" in resource:
+        yield Finding(Rule.METADATA, f"{place}.Condition", "The resource depends on a condition.", "Remove it.")
+    for name in ("DeletionPolicy", "UpdateReplacePolicy"):
+        if resource.get(name, "Delete") != "Delete":
+            yield Finding(
+                Rule.METADATA,
+                f"{place}.{name}",
+                "The resource would not be told that it is deleted, and the record would keep the queue.",
+                "Remove it.",
+            )
 
 
 def _is_short(timeout: object) -> bool:

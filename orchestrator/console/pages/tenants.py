@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
@@ -47,7 +49,8 @@ def go(visit: Visit) -> Response:
 
 def _command(filters: dict[str, str | None]) -> str:
     """The command that lists the same tenants."""
-    options = [f"--{name} {value}" for name, value in filters.items() if value and name != "pinned"]
+    # The values are from the address, which somebody else may have sent, and the command is pasted into a shell.
+    options = [f"--{name} {shlex.quote(value)}" for name, value in filters.items() if value and name != "pinned"]
     if filters["pinned"]:
         options.append("--pinned" if filters["pinned"] == "true" else "--not-pinned")
     return " ".join(["berth tenants", *options])
