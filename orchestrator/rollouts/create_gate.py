@@ -56,7 +56,7 @@ class CreateGate:
             if not turns.has_room or self.rows.first_ticket() is not None:
                 return None
             if self.rows.store(turns.taken(run.execution, run.tenant, now)):
-                return Admission(now)
+                return Admission(now, is_new=True)
         return None
 
     def place(self, ticket: int | None) -> Place:
