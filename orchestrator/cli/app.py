@@ -32,7 +32,7 @@ from orchestrator.cli.doctor import doctor
 from orchestrator.cli.errors import ExitCode, error_document
 from orchestrator.cli.get_queue import get_queue
 from orchestrator.cli.invocation import Invocation, World
-from orchestrator.cli.orders import create, delete, label, pin, retry, unpin, upgrade
+from orchestrator.cli.orders import create, delete, label, move, pin, retry, unpin, upgrade
 from orchestrator.cli.releases import releases
 from orchestrator.cli.status import status
 from orchestrator.cli.tenant import tenant
@@ -48,6 +48,7 @@ _EXAMPLES = """\
   berth create acme --version 0.1.0   create acme, pinned to a release
   berth get-queue acme --json         what getQueue answers for acme
   berth upgrade acme --wait           move acme to the current release
+  berth move acme --tier gold         move acme to another tier
   berth pin acme 0.1.0                keep acme at 0.1.0 until it is unpinned
   berth label acme plan=gold trial-   set the label plan, remove trial
   berth retry acme                    repeat the operation that failed
@@ -173,7 +174,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     epilog=f"{_EXAMPLES}\n{_EXIT_CODES}",
 )
-for command in (status, create, get_queue, upgrade, label, pin, unpin, retry, delete, tenant, tenants, releases):
+for command in (status, create, get_queue, upgrade, move, label, pin, unpin, retry, delete, tenant, tenants, releases):
     app.command()(command)
 app.add_typer(release.app, name="release")
 app.add_typer(rollout.app, name="rollout")
