@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+# The browser that the tests of the console run in.
+BROWSER := tests/browser/npm
 # The environment's own Node comes first: the CDK refuses older ones that a machine may have.
 export PATH := $(CURDIR)/$(BIN):$(CURDIR)/node_modules/.bin:$(PATH)
 # Unpacked once for the environment (180 MB), wherever the CDK library is used.
@@ -20,7 +22,7 @@ install: $(VENV)/.installed ## Create the environment in .venv (done by the othe
 # A new version is installed anew, too: the command line says which one it is of. Two installs at a time would overwrite
 # each other's files, so the second one is refused, on machines that have flock: it ends with 1 if the lock is taken, and
 # make never does.
-$(VENV)/.installed: pyproject.toml constraints.txt package.json package-lock.json version.txt
+$(VENV)/.installed: pyproject.toml constraints.txt package.json package-lock.json version.txt $(BROWSER)/package.json $(BROWSER)/package-lock.json
 	@lock=; if command -v flock > /dev/null; then lock='flock -n Makefile'; fi; \
 	$$lock $(MAKE) --no-print-directory environment; code=$$?; \
 	if [ $$code -eq 1 ]; then echo "Another make is installing the environment into $(VENV). Try again when it has ended." >&2; fi; \
@@ -36,6 +38,8 @@ environment:
 	@# What is imported is compiled then; the rest, most of the CDK, never is.
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt --editable '.[dev]'
 	@$(BIN)/npm ci --silent --no-progress
+	@$(BIN)/npm ci --silent --no-progress --ignore-scripts --prefix $(BROWSER)
+	@$(BIN)/node $(BROWSER)/unpack.mjs
 	@touch $(VENV)/.installed
 
 demo: install ## Deploy onto a local emulator, see a tenant get its queue, a fleet a release and an order its receivers, stop (a minute)

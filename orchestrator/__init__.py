@@ -21,5 +21,6 @@ never import AWS's SDK.
 :mod:`orchestrator.event_composition`  builds every use case of the event plane from it
 :mod:`orchestrator.client`             the Python client of the API, for platforms, tenants and the command line
 :mod:`orchestrator.cli`                ``berth``, the command line
+:mod:`orchestrator.console`            ``berth console``, pages for operators on their own machine
 :mod:`orchestrator.local`              the emulator, on which everything runs without an AWS account
 """

@@ -33,6 +33,7 @@ PARTS: Mapping[str, Sequence[str]] = {
     "own emulators": ("e2e/test_local_", "e2e/test_side_by_side.py", "e2e/test_upgrade_of_berth.py"),
     "stacks": ("stacks/",),
     "simulation": ("simulation/",),
+    "browser": ("browser/",),
     "adapters of events": ("adapters/events/",),
     "handlers": ("adapters/handlers/", "adapters/bad_input/"),
     "adapters": ("adapters/",),

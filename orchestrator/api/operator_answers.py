@@ -82,6 +82,7 @@ def tenant_response(detail: TenantDetail) -> Response:
             "queueUrl": detail.queue.url if detail.queue else None,
             "queueArn": detail.queue.arn if detail.queue else None,
             "stackId": metadata.stack_id if metadata else None,
+            "resources": dict(metadata.resources) if metadata else {},
             "formerQueue": _former_queue_document(metadata),
             "rootCause": root_cause_document(detail.root_cause),
             "currentOperation": _lock_document(detail.lock) if detail.lock else None,
@@ -139,6 +140,7 @@ def _audit_document(audit: Audit) -> dict[str, object]:
         **_outcome_document(audit),
         "updatedAt": timestamp(audit.updated_at),
         **_requester_document(audit.request),
+        **({"expectedAt": timestamp(audit.expected_at)} if audit.is_waiting and audit.expected_at else {}),
     }
 
 

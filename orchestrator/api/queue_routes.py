@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from orchestrator.api.fields import (
@@ -15,9 +16,11 @@ from orchestrator.api.fields import (
     Moment,
     QueueArn,
     QueueUrl,
+    Resources,
     RetryAfterSeconds,
     TenantIdRequest,
     TenantIdText,
+    WaitSeconds,
     Wire,
     former_name_of,
 )
@@ -72,6 +75,7 @@ class Queue(Wire, frozen=True, kw_only=True):
     ]
     message_group_id: MessageGroup | UnsetType = UNSET
     former_queue: FormerQueue | UnsetType = UNSET
+    resources: Resources = msgspec.field(default_factory=dict)
 
 
 class Credentials(Wire, frozen=True, kw_only=True):
@@ -102,6 +106,7 @@ class Provisioning(Wire, frozen=True, kw_only=True):
     status: Annotated[Literal["PROVISIONING"], former_name_of("state")]
     execution: Execution
     retry_after_seconds: RetryAfterSeconds
+    wait_seconds: WaitSeconds | UnsetType = UNSET
 
 
 _PROVISIONING = Answer(

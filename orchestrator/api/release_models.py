@@ -13,6 +13,7 @@ from orchestrator.api.fields import (
     Reason,
     RequestedBy,
     RolloutId,
+    TemplateFinding,
     TenantIdText,
     Text,
     Tier,
@@ -22,7 +23,10 @@ from orchestrator.api.fields import (
     keys_of,
 )
 from orchestrator.api.tenant_models import TenantCounts
-from orchestrator.releases import records, states
+from orchestrator.common.errors import InvalidRequest
+from orchestrator.common.tiers import POOLED, STANDARD
+from orchestrator.releases import publishing, records, states
+from orchestrator.releases.template_contract import FIRST_VERSION_OF_OPERATORS, MAX_NOTES
 from orchestrator.rollouts import releasing
 from orchestrator.rollouts.releasing import MAX_LISTED
 
@@ -48,11 +52,42 @@ ReleaseStatus = Annotated[
 ]
 
 
+Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z", description="SHA-256 of the template.")]
+
+
 class OrderRelease(WireRequest, frozen=True, kw_only=True):
     """An order names a release in its path, and takes a reason."""
 
     version: Version
     reason: Reason | UnsetType = UNSET
+
+
+class ProposeRelease(WireRequest, frozen=True, kw_only=True):
+    """A template that an operator wants to publish."""
+
+    version: Annotated[Version, Meta(description=f"{FIRST_VERSION_OF_OPERATORS} or later.")]
+    template: Annotated[
+        dict[str, Any],
+        Meta(description="The CloudFormation template, as JSON. docs/templates.md has the rules and an example."),
+    ]
+    tier: Annotated[Tier, Meta(description="The tier whose tenants may be at the release.")] = STANDARD
+    notes: (
+        Annotated[
+            str,
+            Meta(min_length=1, max_length=MAX_NOTES, description="What the release changes, for other operators."),
+        ]
+        | UnsetType
+    ) = UNSET
+    allow_replacement: Annotated[
+        bool,
+        Meta(description="Publish the template although it lacks a queue of the release before it."),
+    ] = False
+
+    def to_domain(self, by: str) -> publishing.Proposal:
+        if self.tier == POOLED:
+            raise InvalidRequest(f"tier: tenants of the tier {POOLED} share queues, so it has no releases.")
+        notes = "" if self.notes is UNSET else self.notes
+        return publishing.Proposal(self.version, self.template, by, notes, self.allow_replacement, self.tier)
 
 
 class GetReleaseChanges(WireRequest, frozen=True, kw_only=True):
@@ -72,10 +107,16 @@ class Release(Wire, frozen=True, kw_only=True):
     """A published release of the tenant stack."""
 
     version: Version
-    digest: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z", description="SHA-256 of the template.")]
+    digest: Digest
     template_url: Text
     published_at: Moment
-    notes: Annotated[Text | None, Meta(description="The release's section of the changelog.")]
+    published_by: Annotated[
+        RequestedBy, Meta(description="Who published an operator's own template. null if it came with a deployment.")
+    ]
+    notes: Annotated[
+        Text | None,
+        Meta(description="The release's section of the changelog, or the notes of who published it."),
+    ]
     tier: Annotated[Tier, Meta(description="The tier whose tenants may be at the release.")]
     current: Annotated[bool, Meta(description="True for the release that new tenants of its tier get.")]
     withdrawn: Annotated[Withdrawal | None, Meta(description="null unless the release is withdrawn.")]
@@ -91,6 +132,40 @@ class ReleaseHistoryEntry(Wire, frozen=True, kw_only=True):
     requested_by: RequestedBy
     reason: GivenReason
     altered: Altered
+
+
+class ReleaseChecked(Wire, frozen=True, kw_only=True):
+    """The findings of a check. Nothing was published."""
+
+    version: Version
+    digest: Digest
+    findings: Annotated[list[TemplateFinding], Meta(description="Empty if the template can be published.")]
+    compared_with: Annotated[
+        Version | None,
+        Meta(description="The release whose queues the template has to keep. null if none was compared."),
+    ]
+
+
+class ReleasePublished(Wire, frozen=True, kw_only=True):
+    """The release is published. It never changes."""
+
+    version: Version
+    status: Annotated[
+        Literal["PUBLISHED", "UNCHANGED"],
+        Meta(description="UNCHANGED: the same template was published under this version before."),
+    ]
+    detail: Text
+    digest: Digest
+    template_url: Text
+    published_at: Moment
+    tier: Annotated[Tier, Meta(description="The tier of the release.")]
+    current: Annotated[
+        Version | None,
+        Meta(
+            description="The release that new tenants of the tier get. Publishing does not change it in the tier "
+            "standard; in others it does, unless only rollouts promote releases."
+        ),
+    ]
 
 
 class Releases(Wire, frozen=True, kw_only=True):
@@ -196,7 +271,7 @@ class ReleaseChanges(Wire, frozen=True, kw_only=True):
     version: Version
     changes: Annotated[
         list[TemplateChange] | None,
-        Meta(description="null if somebody has changed or removed a template since, or if one is too long."),
+        Meta(description="null if somebody has changed or removed a template since."),
     ]
     review: Annotated[
         KeptReview | None,

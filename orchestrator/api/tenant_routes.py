@@ -163,6 +163,13 @@ DELETE_TENANT: Route[DeleteTenant, Accepted | Unchanged] = Route(
     answers=(_UNCHANGED, _ACCEPTED),
     problems=(*ALWAYS, NOT_EMPTY, NOT_ADOPTED, OTHER_TIER, BUSY),
 )
+
+
+def _warning_about_upgrade(request: UpgradeTenant) -> str | None:
+    loses = f"This may replace or remove queues of tenant {request.tenant_id}, with every message in them."
+    return loses if request.allow_replacement else None
+
+
 UPGRADE_TENANT: Route[UpgradeTenant, Accepted | Unchanged] = Route(
     name="upgradeTenant",
     method="POST",
@@ -187,6 +194,7 @@ UPGRADE_TENANT: Route[UpgradeTenant, Accepted | Unchanged] = Route(
         NO_RELEASE,
         OTHER_TIER,
     ),
+    warning=_warning_about_upgrade,
 )
 MOVE_TENANT: Route[MoveTenant, Accepted | Unchanged] = Route(
     name="moveTenant",

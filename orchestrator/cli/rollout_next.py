@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from orchestrator.cli.api import Document
 from orchestrator.cli.errors import ExitCode
+from orchestrator.cli.next_step import NextStep, lines
 from orchestrator.cli.rollout_options import options_of, spec_of
 from orchestrator.rollouts.records import Order, RolloutStatus, StageStatus
 
@@ -49,30 +52,104 @@ def exit_code(rollout: Document) -> ExitCode:
     return ExitCode.OK if rollout["status"] == RolloutStatus.SUCCEEDED else ExitCode.FAILED
 
 
-def next_steps(rollout: Document, *, bake_ended: bool = False) -> list[str]:
-    """The commands that an operator may want next. ``bake_ended`` if the last order has ended the bake."""
-    name = rollout["rolloutId"]
+def next_steps(rollout: Document, *, bake_ended: bool = False, withdrawn: bool = False) -> list[str]:
+    """The commands that an operator may want next, without those that would be refused.
+
+    ``bake_ended`` if the last order has ended the bake. ``withdrawn`` if the rollout's release is withdrawn now: then
+    nothing moves to it any more.
+    """
     if rollout["dryRun"] and is_over(rollout):
         return _after_dry_run(rollout)
-    abort = f"Abort it: berth rollout abort {name}"
-    if stage := awaiting_approval(rollout):
-        return [f"Approve stage {stage}: berth rollout approve {name} --stage {stage}", abort]
-    match RolloutStatus(rollout["status"]):
-        case RolloutStatus.PENDING | RolloutStatus.RUNNING:
-            watch, pause = f"Watch it: berth rollout watch {name}", f"Pause it: berth rollout pause {name}"
-            return [watch, pause, abort, *([] if bake_ended else _end_bake(rollout))]
-        case RolloutStatus.PAUSED:
-            return [f"Resume it: berth rollout resume {name}", abort]
-        case RolloutStatus.ABORTING:
-            return [f"Updates that are running are being finished. Watch them: berth rollout watch {name}"]
-        case RolloutStatus.HALTED:
-            resume = f"Accept the failures and continue: berth rollout resume {name}"
-            go_on = [] if _is_undone(rollout) else [resume]
-            return [*go_on, *_retry(rollout), *_undo(rollout), f"Close it: berth rollout abort {name}"]
-        case RolloutStatus.ABORTED:
-            return [*_retry(rollout), *_move_remaining(rollout), *_undo(rollout)]
-        case RolloutStatus.SUCCEEDED | RolloutStatus.FAILED:
-            return [*_retry(rollout), *_undo(rollout)]
+    name = rollout["rolloutId"]
+    if rollout["status"] == RolloutStatus.ABORTING:
+        return [f"Updates that are running are being finished. Watch them: berth rollout watch {name}"]
+    watch = NextStep("watch", "Watch it", f"berth rollout watch {name}")
+    running = rollout["status"] in (RolloutStatus.PENDING, RolloutStatus.RUNNING)
+    steps = [watch] if running and awaiting_approval(rollout) is None else []
+    steps += [
+        step for step in rollout_steps(rollout, withdrawn=withdrawn) if not (bake_ended and step.verb == "promote")
+    ]
+    before, after = steps[: _undo_at(steps)], steps[_undo_at(steps) :]
+    remaining = _move_remaining(rollout) if rollout["status"] == RolloutStatus.ABORTED and not withdrawn else []
+    return [*lines(before), *remaining, *lines(after)]
+
+
+def _undo_at(steps: Sequence[NextStep]) -> int:
+    return next(number for number, step in enumerate(steps) if step.verb == "undo")
+
+
+def rollout_steps(rollout: Document, *, withdrawn: bool = False) -> list[NextStep]:
+    """Everything that can be done with a rollout, and why what cannot be done now cannot.
+
+    ``withdrawn`` if the rollout's release is withdrawn now.
+    """
+    name, status = rollout["rolloutId"], RolloutStatus(rollout["status"])
+    over, aborting = is_over(rollout), status is RolloutStatus.ABORTING
+    halted, paused = status is RolloutStatus.HALTED, status is RolloutStatus.PAUSED
+    undone = _is_undone(rollout)
+    is_withdrawn = "The release was withdrawn." if withdrawn else None
+    has_ended = "The rollout has ended." if over and not halted else None
+    is_aborting = "The rollout is being aborted." if aborting else None
+    approvable, promotable = stage_to_approve(rollout), stage_to_promote(rollout)
+    waits = awaiting_approval(rollout) is not None
+    stopped = has_ended or is_aborting
+    return [
+        NextStep(
+            "approve",
+            f"Approve stage {approvable}" if approvable else "Approve",
+            f"berth rollout approve {name} --stage {approvable or 'NUMBER'}",
+            None if approvable else stopped or "No stage awaits approval.",
+            suggested=waits,
+        ),
+        NextStep(
+            "resume",
+            "Accept the failures and continue" if halted else "Resume it",
+            f"berth rollout resume {name}",
+            stopped
+            or ("The rollout was undone." if halted and undone else None)
+            or (is_withdrawn if halted else None)
+            or (None if halted or paused else "The rollout is neither paused nor halted."),
+        ),
+        NextStep(
+            "pause",
+            "Pause it",
+            f"berth rollout pause {name}",
+            stopped or ("It is paused already." if paused else "It has halted already." if halted else None),
+            suggested=not waits,
+        ),
+        NextStep(
+            "retry",
+            "Retry the failed tenants",
+            f"berth rollout retry {name}",
+            ("The rollout was undone." if undone else None)
+            or (None if rollout["failed"] else "No tenant has failed.")
+            or is_withdrawn
+            or (None if over else "The rollout has not ended."),
+        ),
+        NextStep(
+            "undo",
+            "Move the tenants back",
+            f"berth rollout start --undo {name}",
+            (None if rollout["succeeded"] else "No tenant was moved.")
+            or (None if over else "The rollout has not ended: abort it first.")
+            or ("A dry run moves nothing." if rollout["dryRun"] else None),
+            # Whoever has undone a rollout does not want to hear how to undo it again, nor how to undo the undo.
+            suggested=rollout["undo"] is None and not undone,
+        ),
+        NextStep(
+            "abort",
+            "Close it" if halted else "Abort it",
+            f"berth rollout abort {name}",
+            stopped,
+        ),
+        NextStep(
+            "promote",
+            "Do not wait for the end of the bake" if rollout["bakedUntil"] else "Do not wait",
+            f"berth rollout promote {name} --stage {promotable or 'NUMBER'}",
+            None if promotable and not aborting else stopped or "No stage bakes or awaits approval.",
+            suggested=bool(rollout["bakedUntil"]) and not waits and not paused,
+        ),
+    ]
 
 
 def _after_dry_run(rollout: Document) -> list[str]:
@@ -96,25 +173,6 @@ def _move_remaining(rollout: Document) -> list[str]:
     return [f"{what}: berth rollout start{options_of(spec_of(rollout))}"]
 
 
-def _end_bake(rollout: Document) -> list[str]:
-    if not rollout["bakedUntil"]:
-        return []
-    name, stage = rollout["rolloutId"], rollout["currentStage"]
-    return [f"Do not wait for the end of the bake: berth rollout promote {name} --stage {stage}"]
-
-
-def _retry(rollout: Document) -> list[str]:
-    if not rollout["failed"] or _is_undone(rollout):
-        return []
-    return [f"Retry the failed tenants: berth rollout retry {rollout['rolloutId']}"]
-
-
 def _is_undone(rollout: Document) -> bool:
     """True if an undo of the rollout was started. Only documents of a single rollout have a history."""
     return any(entry.get("order") == Order.UNDO for entry in rollout.get("history", []))
-
-
-def _undo(rollout: Document) -> list[str]:
-    if not rollout["succeeded"]:
-        return []
-    return [f"Move the tenants back: berth rollout start --undo {rollout['rolloutId']}"]

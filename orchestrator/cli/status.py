@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from functools import partial
 from importlib import metadata
 from typing import TYPE_CHECKING
@@ -18,16 +16,12 @@ from orchestrator.cli import render
 from orchestrator.cli.api import Document
 from orchestrator.cli.invocation import Invocation, Json
 from orchestrator.cli.problems import problem
-from orchestrator.common.versions import is_older
-from orchestrator.rollouts.records import RolloutStatus
-from orchestrator.tenants.records import TenantState
+from orchestrator.cli.waiting import fleet_of, waiting_for_someone
 
 if TYPE_CHECKING:
     from orchestrator.client.transport import ApiAnswer
 
 _FOUND = 200
-_ROLLOUTS = 20
-_FAILED = (TenantState.FAILED, TenantState.UPDATE_FAILED, TenantState.UNKNOWN)
 
 
 def status(context: typer.Context, as_json: Json = False) -> None:
@@ -41,7 +35,8 @@ def status(context: typer.Context, as_json: Json = False) -> None:
         stack, caller, api = control_plane.stack, control_plane.caller(), control_plane.api()
         with here.retrying() as retrying:
             releases = _found(retrying(partial(api.send_request, LIST_RELEASES, EmptyRequest())))
-            rollouts = _found(retrying(partial(api.send_request, LIST_ROLLOUTS, ListRollouts(limit=_ROLLOUTS))))
+            rollouts = _found(retrying(partial(api.send_request, LIST_ROLLOUTS, ListRollouts(open=True))))["rollouts"]
+        fleet = fleet_of(releases)
         document = {
             "controlPlane": {"name": stack.name, "place": stack.place, "stackStatus": stack.status},
             "caller": caller,
@@ -50,13 +45,15 @@ def status(context: typer.Context, as_json: Json = False) -> None:
                 "controlPlane": stack.version,
                 "currentRelease": releases["current"],
             },
-            "fleet": _fleet(releases),
+            "fleet": fleet,
             "rollouts": [
                 {"rolloutId": each["rolloutId"], "status": each["status"], "version": each["version"]}
-                for each in _unfinished(rollouts["rollouts"])
+                for each in rollouts
             ],
         }
-        waiting = _waiting(document)
+        waiting = [
+            {"what": each.what, "command": each.command} for each in waiting_for_someone(fleet, rollouts, releases)
+        ]
         if as_json:
             render.show_json({**document, "waiting": waiting})
         else:
@@ -67,54 +64,6 @@ def _found(answer: ApiAnswer) -> Document:
     if answer.status != _FOUND:
         raise problem(answer)
     return answer.body
-
-
-def _unfinished(rollouts: Sequence[Document]) -> list[Document]:
-    """The rollouts that run or wait, and the newest one if it has halted."""
-    real = [rollout for rollout in rollouts if not rollout["dryRun"]]
-    return [
-        rollout
-        for number, rollout in enumerate(real)
-        if RolloutStatus(rollout["status"]).active or (number == 0 and rollout["status"] == RolloutStatus.HALTED)
-    ]
-
-
-def _fleet(releases: Document) -> dict[str, object]:
-    by_state: Counter[str] = Counter()
-    by_version: dict[str, int] = {}
-    counted = {release["version"]: release["tenants"] for release in releases["releases"]} | dict(releases["elsewhere"])
-    for version, tenants in counted.items():
-        by_state.update(tenants["byState"])
-        if tenants["total"]:
-            by_version[version] = tenants["total"]
-    return {
-        "total": sum(by_version.values()),
-        "byState": dict(sorted(by_state.items())),
-        "byVersion": by_version,
-        "countedAt": releases.get("countedAt"),
-    }
-
-
-def _waiting(document: Document) -> list[dict[str, str]]:
-    """What an operator can do something about, each with the command to begin with."""
-    fleet, versions = document["fleet"], document["versions"]
-    waiting = [
-        {
-            "what": f"{render.counted(number, 'tenant is', 'tenants are')} {state}",
-            "command": f"berth tenants --state {state}",
-        }
-        for state in _FAILED
-        if (number := fleet["byState"].get(state))
-    ]
-    for rollout in document["rollouts"]:
-        command = f"berth rollout status {rollout['rolloutId']}"
-        waiting.append({"what": f"rollout {rollout['rolloutId']} is {rollout['status']}", "command": command})
-    current = versions["currentRelease"]
-    behind = sum(number for version, number in fleet["byVersion"].items() if is_older(version, than=current))
-    if behind and not document["rollouts"]:
-        what = f"{render.counted(behind, 'tenant is', 'tenants are')} at an earlier release than {current}"
-        waiting.append({"what": what, "command": "berth rollout plan"})
-    return waiting
 
 
 def _show(document: Document, waiting: list[dict[str, str]]) -> None:

@@ -16,6 +16,7 @@ from orchestrator.cli import render
 from orchestrator.cli.api import Document
 from orchestrator.cli.invocation import Invocation, Json, Tenant
 from orchestrator.cli.problems import problem
+from orchestrator.cli.tenant_next import next_steps
 from orchestrator.common.tenant_ids import TenantId
 
 _FOUND = 200
@@ -40,8 +41,8 @@ def tenant(
 ) -> None:
     """Show everything that is recorded about one tenant.
 
-    Its state, its queue, its current operation, the latest result of each operation, and the last 100 events of its
-    history.
+    Its state, its queue, its current operation, the latest result of each
+    operation, and the last 100 events of its history.
     """
     here: Invocation = context.obj
     with here.reporting_errors(as_json=as_json):
@@ -95,6 +96,7 @@ def _show(document: Document) -> None:
         render.show_pairs(
             {
                 "status": render.state(audit["status"]),
+                "its turn is expected": _moment(audit.get("expectedAt")),
                 "attempt": str(audit["attempt"]),
                 "updated": _moment(audit["updatedAt"]),
                 "asked by": audit["requestedBy"],
@@ -105,6 +107,8 @@ def _show(document: Document) -> None:
         )
     if document["history"]:
         _show_history(document["history"])
+    for step in next_steps(document):
+        render.note(step)
     if earlier := document.get("earlierThan"):
         render.note(f"There are earlier events: berth tenant {document['tenantId']} --before {earlier}")
 
@@ -134,12 +138,12 @@ def _details(entry: Document, *, first: bool) -> Iterator[Text]:
     if cause := entry["rootCause"]:
         yield Text(cause["reason"])
     if first:
-        parts = _changes(entry) if entry["after"] else _options(entry["request"] or {})
+        parts = changes_in(entry) if entry["after"] else options_in(entry["request"] or {})
         lines = [", ".join(parts)] if parts else []
         yield from map(Text, [*lines, *([entry["reason"]] if entry["reason"] else [])])
 
 
-def _changes(entry: Document) -> list[str]:
+def changes_in(entry: Document) -> list[str]:
     before, after = entry["before"], entry["after"]
     return [
         f"{_WORDS.get(name, name)}: {_shown(before.get(name))} -> {_shown(value)}"
@@ -148,7 +152,7 @@ def _changes(entry: Document) -> list[str]:
     ] or ["nothing changed"]
 
 
-def _options(request: Document) -> list[str]:
+def options_in(request: Document) -> list[str]:
     """The options of the request. Changes of labels and pin have entries of their own."""
     flags = {
         "allowDowngrade": "downgrade allowed",

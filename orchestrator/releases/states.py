@@ -10,16 +10,20 @@ The current release of the tier ``standard`` follows from that row and from the 
 | `onDeploy`        | the deployed version, or the release that an operator has promoted since that was deployed     |
 | `afterRollout`    | the release that was promoted last, by an operator or by a rollout of the fleet that succeeded |
 
+A release that operators have published in this tier becomes current only by a promotion, and in both modes it stays so
+until another promotion: a deployment of Berth must not take tenants' own resources out of new tenants.
+
 Nothing is deployed in other tiers. There, the release that was published last counts as the deployed version. With
 `afterRollout`, the tier's first release is current until another one was promoted.
 
-If that release was withdrawn, the newest earlier release of the tier that was not withdrawn is current: a withdrawal
-never gives new tenants a newer release. A deployment writes nothing, so its rollback has nothing to undo.
+If the current release was withdrawn, the newest earlier release of the tier that was not withdrawn is current: a
+withdrawal never gives new tenants a newer release, and in the tier ``standard`` never one of Berth's in place of an
+operator's, which has other resources. A deployment writes nothing, so its rollback has nothing to undo.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -30,6 +34,7 @@ from orchestrator.common.tiers import STANDARD
 from orchestrator.common.versions import is_older, order
 from orchestrator.releases.ports import Releases, ReleaseStates
 from orchestrator.releases.records import Promotion, RecordedReleaseChange, ReleaseOrder, ReleaseState, Withdrawal
+from orchestrator.releases.template_contract import is_operators
 
 T = TypeVar("T")
 _MAX_TRIES = 25
@@ -55,12 +60,43 @@ class Choice:
     tier: str = STANDARD
 
 
+class PublishedVersions:
+    """The versions of releases.
+
+    A list of all releases costs as much as their notes are long, so the versions of Berth's own releases are kept: they
+    are published only by deployments, and a deployment replaces the processes of functions. So the versions are
+    complete once they include the deployed one. A process of the previous version may miss the new release, and lists
+    again before it finds none. Operators publish at any time, so their releases are listed each time.
+    """
+
+    def __init__(self, releases: Releases) -> None:
+        self.releases = releases
+        self._own: Collection[str] = ()
+
+    def newest_own(self, withdrawn: Collection[str], *, deployed: str, before: str | None = None) -> str | None:
+        """The newest of Berth's own releases that is none of these and is older than ``before``."""
+        if deployed in self._own and (found := newest(self._own, withdrawn, before)):
+            return found
+        self._own = frozenset(each for each in self.in_tier(STANDARD) if not is_operators(each))
+        return newest(self._own, withdrawn, before)
+
+    def in_tier(self, tier: str) -> list[str]:
+        """The tier's releases, in the order in which they were published."""
+        found = [release for release in self.releases.releases() if release.tier == tier]
+        return [each.version for each in sorted(found, key=lambda each: (each.published_at, order(each.version)))]
+
+
+def newest(versions: Iterable[str], withdrawn: Collection[str], before: str | None) -> str | None:
+    available = (each for each in versions if each not in withdrawn and (before is None or is_older(each, than=before)))
+    return max(available, key=order, default=None)
+
+
 @dataclass(frozen=True, slots=True)
 class ReleaseChooser:
     """Reads the state of releases for those who choose one. Every call reads the row again."""
 
     states: ReleaseStates
-    releases: Releases
+    published: PublishedVersions
     deployed: str
     """The version of the control plane."""
     mode: PromotionMode
@@ -69,26 +105,29 @@ class ReleaseChooser:
         state = self.states.state()
         current = self.current_in(state, tier) or self.newest_available(state, tier)
         deployed = self.deployed_in(tier)
+        # Moving a fleet from an operator's release to the deployed one would be a downgrade, which nobody means by
+        # default.
+        is_downgrade = tier == STANDARD and current is not None and is_operators(current)
         deployed_first = self.mode is PromotionMode.AFTER_ROLLOUT and deployed not in state.withdrawn
-        return Choice(current, state.withdrawn, deployed if deployed_first else current, tier)
+        return Choice(current, state.withdrawn, deployed if deployed_first and not is_downgrade else current, tier)
 
     def withdrawal(self, version: str) -> Withdrawal | None:
         return self.states.state().withdrawn.get(version)
 
     def tiers(self) -> list[str]:
         """The tiers that have releases. The tier ``standard`` has the deployed version."""
-        return sorted({STANDARD, *(release.tier for release in self.releases.releases())})
+        return sorted({STANDARD, *(release.tier for release in self.published.releases.releases())})
 
     def tier_of(self, version: str) -> str:
         """The tier of a release. The deployed version may not be published yet."""
-        release = self.releases.release(version)
+        release = self.published.releases.release(version) if version != self.deployed else None
         return release.tier if release else STANDARD
 
     def deployed_in(self, tier: str) -> str | None:
         """The deployed version; in other tiers, the release that was published last."""
         if tier == STANDARD:
             return self.deployed
-        published = self._published_in(tier)
+        published = self.published.in_tier(tier)
         return published[-1] if published else None
 
     def promoted_in(self, state: ReleaseState, tier: str) -> str | None:
@@ -97,22 +136,32 @@ class ReleaseChooser:
         if promotion is None:
             # Where publishing promotes nothing, new tenants of a tier must have a release all the same.
             first = tier != STANDARD and self.mode is PromotionMode.AFTER_ROLLOUT
-            return next(iter(self._published_in(tier)), None) if first else deployed
-        # A promotion lasts until another version is deployed, unless deployments promote nothing.
-        counts = self.mode is PromotionMode.AFTER_ROLLOUT or promotion.instead_of == deployed
-        return promotion.version if counts else deployed
+            return next(iter(self.published.in_tier(tier)), None) if first else deployed
+        # A promotion lasts until another version is deployed, unless deployments promote nothing, or the release is an
+        # operator's beside those that are deployed.
+        is_beside = tier == STANDARD and is_operators(promotion.version)
+        lasts = self.mode is PromotionMode.AFTER_ROLLOUT or is_beside
+        return promotion.version if lasts or promotion.instead_of == deployed else deployed
 
     def current_in(self, state: ReleaseState, tier: str) -> str | None:
-        """The tier's current release in that state; ``None`` if it and all earlier releases were withdrawn."""
+        """The tier's current release in that state.
+
+        ``None`` if it and all earlier releases, in the tier ``standard`` those of its kind, were withdrawn.
+        """
         promoted = self.promoted_in(state, tier)
         if promoted is None or promoted not in state.withdrawn:
             return promoted
-        return max(self._available(state, tier, before=promoted), key=order, default=None)
+        return self._newest(state, tier, before=promoted, of_operators=is_operators(promoted))
 
     def newest_available(self, state: ReleaseState, tier: str) -> str | None:
-        """The newest release of the tier that was not withdrawn. Withdrawing the last one is refused."""
-        deployed = self.deployed if tier == STANDARD else None
-        return max(self._available(state, tier), key=order, default=deployed)
+        """The newest release of the tier that was not withdrawn. Withdrawing the last one is refused.
+
+        In the tier ``standard`` one of Berth's is preferred: an operator's may never have been tried.
+        """
+        if tier != STANDARD:
+            return self._newest(state, tier, of_operators=True)
+        own = self._newest(state, tier, of_operators=False)
+        return own or self._newest(state, tier, of_operators=True) or self.deployed
 
     def promoted(self, state: ReleaseState, version: str, *, by: str, at: datetime, reason: str) -> ReleaseState:
         """The state after the release was promoted in its tier."""
@@ -121,15 +170,12 @@ class ReleaseChooser:
         promotion = Promotion(version, at, by, reason, instead_of)
         return replace(state, promotions={**state.promotions, tier: promotion})
 
-    def _published_in(self, tier: str) -> list[str]:
-        """The tier's releases, in the order in which they were published."""
-        found = [release for release in self.releases.releases() if release.tier == tier]
-        return [each.version for each in sorted(found, key=lambda each: (each.published_at, order(each.version)))]
-
-    def _available(self, state: ReleaseState, tier: str, *, before: str | None = None) -> Iterable[str]:
-        for version in self._published_in(tier):
-            if version not in state.withdrawn and (before is None or is_older(version, than=before)):
-                yield version
+    def _newest(self, state: ReleaseState, tier: str, *, of_operators: bool, before: str | None = None) -> str | None:
+        if tier == STANDARD and not of_operators:
+            return self.published.newest_own(state.withdrawn, deployed=self.deployed, before=before)
+        versions = self.published.in_tier(tier)
+        kind = (each for each in versions if tier != STANDARD or is_operators(each))
+        return newest(kind, state.withdrawn, before)
 
 
 def withdrawn(state: ReleaseState, version: str, *, by: str, at: datetime, reason: str) -> ReleaseState:

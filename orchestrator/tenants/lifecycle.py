@@ -6,20 +6,20 @@ lock. The same request twice starts one execution.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from orchestrator.common.errors import InvalidRequest, Unsettled
 from orchestrator.common.input_limits import MAX_LABELS
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.common.tiers import POOLED, STANDARD
+from orchestrator.common.tiers import POOLED
 from orchestrator.common.times import Clock
 from orchestrator.common.versions import order
 from orchestrator.releases.ports import Parameters, Releases
 from orchestrator.releases.published import fingerprint
-from orchestrator.releases.records import Release, Withdrawal
-from orchestrator.releases.states import Choice
+from orchestrator.releases.records import Release
+from orchestrator.releases.states import ReleaseChooser
 from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
 from orchestrator.tenants.admission import (
     Refusal,
@@ -75,7 +75,7 @@ from orchestrator.tenants.records import (
     Status,
     TenantState,
 )
-from orchestrator.tenants.state import is_deleted, state_of
+from orchestrator.tenants.state import is_deleted, run_of, state_of, waiting_create
 
 _ROUNDS = 25
 """The maximum number of attempts that are tried, one after the other, until one can be started."""
@@ -129,7 +129,7 @@ class Lifecycle:
     """The version of the control plane."""
     default_tier: str
     """The tier in which tenants are created if nobody names one."""
-    choose: Callable[[str], Choice]
+    chooser: ReleaseChooser
     """Reads the release of a tier that tenants are created at and upgraded to by default, and those that were
     withdrawn."""
     limits: CreateLimits
@@ -159,9 +159,11 @@ class Lifecycle:
         since the metadata was read.
         """
         metadata = self.reader.metadata(tenant)
-        if request.pin and (refused := self._not_to_pin(tenant, request.pin, metadata, request.tier)):
+        exists = metadata is not None and metadata.published
+        operation = None if exists else Operation.CREATE
+        if request.pin and (refused := self._not_to_pin(tenant, request.pin, metadata, request.tier, operation)):
             return refused
-        if metadata is not None and metadata.published:
+        if metadata is not None and exists:
             if request.tier not in (None, metadata.tier):
                 return in_another_tier(tenant, metadata.tier, request.tier)
             return self._describe(tenant, metadata, request, unpin=unpin, only_if=only_if)
@@ -202,7 +204,7 @@ class Lifecycle:
 
     def version_to_create(self, tier: str, metadata: Metadata | None, audits: Sequence[Audit]) -> str | None:
         """The release that the tenant is created at by default, in this tier; ``None`` if the tier has none."""
-        choice = self.choose(tier)
+        choice = self.chooser.choose(tier)
 
         def is_available(version: str) -> bool:
             return version not in choice.withdrawn and self._tier_of(version) == tier
@@ -222,7 +224,7 @@ class Lifecycle:
         if metadata is not None and metadata.published and metadata.is_pooled:
             return shares_queue(tenant, metadata)
         tier = metadata.tier if metadata else self.default_tier
-        target = version or (metadata.pinned_version if metadata else None) or self.choose(tier).current
+        target = version or (metadata.pinned_version if metadata else None) or self.chooser.choose(tier).current
         if target is None:
             return self._no_release(tenant, tier)
         return self._order(tenant, Operation.UPDATE, target, replace(request, version=version), metadata)
@@ -241,7 +243,7 @@ class Lifecycle:
             return Unchanged(f"Tenant {tenant} is already of the tier {tier}{at}.")
         if served and tier == POOLED:
             return not_into_pool(tenant)
-        target = self.choose(tier).current
+        target = self.chooser.choose(tier).current
         if target is None:
             return self._no_release(tenant, tier)
         operation = Operation.CREATE if served and served.is_pooled else Operation.UPDATE
@@ -273,7 +275,7 @@ class Lifecycle:
             if latest != latest_of(audits) and is_deleted(audits):
                 return tenant_deleted(tenant)  # Operations that failed since then were refused because of the delete.
             at = metadata.version if metadata and in_service else None
-            if at and (withdrawal := self._withdrawn.get(at)):
+            if at and (withdrawal := self.chooser.withdrawal(at)):
                 return withdrawn_under(tenant, at, withdrawal)
             return Refused(
                 Refusal.NOTHING_TO_RETRY, f"Tenant {tenant}: its latest operation succeeded. There is nothing to retry."
@@ -313,7 +315,9 @@ class Lifecycle:
         published = sorted(in_tier, key=order)
         attempts = [
             Attempt(tenant, Operation.CREATE, version, number)
-            for version in dict.fromkeys((self.version, self.choose(self.default_tier).current, *published[-2:]))
+            for version in dict.fromkeys(
+                (self.version, self.chooser.choose(self.default_tier).current, *published[-2:])
+            )
             for number in (1, 2)
             if version
         ]
@@ -336,21 +340,25 @@ class Lifecycle:
         return self._set(tenant, None, Pin(version), request, f"Tenant {tenant} is pinned to version {version}.")
 
     def _not_to_pin(
-        self, tenant: TenantId, version: str, metadata: Metadata | None, tier: str | None = None
+        self,
+        tenant: TenantId,
+        version: str,
+        metadata: Metadata | None,
+        tier: str | None = None,
+        operation: Operation | None = None,
     ) -> Refused | None:
-        """``tier`` is the one that the request names."""
+        """Why nothing can be pinned to the release, or be created at it by this ``operation``.
+
+        ``tier`` is the one that the request names.
+        """
         release = self.releases.release(version)
         if release is None:
             return unknown_release(tenant, version)
         own = metadata.tier if metadata and metadata.published else None
         if refused := not_in_tier(tenant, release, own=tier or own):
             return refused
-        withdrawal = self._withdrawn.get(version)
-        return release_withdrawn(tenant, version, withdrawal) if withdrawal else None
-
-    @property
-    def _withdrawn(self) -> Mapping[str, Withdrawal]:
-        return self.choose(STANDARD).withdrawn
+        withdrawal = self.chooser.withdrawal(version)
+        return release_withdrawn(tenant, version, withdrawal, operation) if withdrawal else None
 
     def unpin(self, tenant: TenantId, request: Request) -> Changed | Unchanged | Refused:
         return self._set(tenant, None, Pin(lift=True), request, f"Tenant {tenant} is not pinned.")
@@ -401,9 +409,12 @@ class Lifecycle:
         for _ in range(_ROUNDS):
             audits = self.reader.audits(tenant)
             attempt = next_attempt(tenant, operation, version, audits, first_free)
-            # In later rounds, the pending create is the one that this call has recorded.
-            pending = self.pending_create(metadata) if first_free == 1 else None
-            lock = self.reader.lock(tenant)
+            lock, waiting = self.reader.lock(tenant), waiting_create(audits)
+            if lock is None and waiting is not None and operation is Operation.CREATE:
+                return _accepted_or_busy(Lock(run_of(waiting), None), attempt, request)
+            # In later rounds, the pending create is the one that this call has recorded. A create that waits for its
+            # turn does not hold up a delete: it is refused once it has its turn.
+            pending = self.pending_create(metadata) if first_free == 1 and waiting is None else None
             if lock is not None and not is_dead(lock, executions=self.executions, clock=self.clock):
                 if operation is Operation.DELETE and pending is not None:
                     # The delete that holds the lock was requested before that create, which therefore wins.
@@ -503,7 +514,7 @@ class Lifecycle:
             metadata=metadata,
             audits=audits,
             release=release,
-            withdrawal=self._withdrawn.get(attempt.version),
+            withdrawal=self.chooser.withdrawal(attempt.version),
         )
         if refused or attempt.operation is not Operation.UPDATE or metadata is None:
             return refused

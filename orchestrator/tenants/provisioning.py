@@ -6,8 +6,9 @@ of simultaneous callers start one execution, and its first step records it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -54,6 +55,8 @@ class Provisioning:
     """The queue is being created by this execution."""
 
     execution: str
+    wait_seconds: int | None = field(default=None, compare=False)
+    """About how long the create waits until it has its turn; ``None`` if it has begun."""
 
 
 Queueless = Provisioning | NotProvisioned | Failed | BeingDeleted | Deleted | Unknown | NoRelease | Limited
@@ -90,8 +93,8 @@ class ProvisionQueue:
             return self._read_only(tenant)
         decision, _, _ = self._decide(tenant)
         match decision:
-            case Wait(execution):
-                return Provisioning(execution)
+            case Wait():
+                return self._waiting(decision)
             case StartCreate():
                 return NotProvisioned(asking_provisions=True)
             case _:
@@ -106,7 +109,7 @@ class ProvisionQueue:
         decision = decide_read_only(metadata, audits, version or self.version)
         if isinstance(decision, Unknown | NotProvisioned) and (create := self._accepted(metadata)):
             return Provisioning(self.executions.execution_of(create))
-        return Provisioning(decision.execution) if isinstance(decision, Wait) else decision
+        return self._waiting(decision) if isinstance(decision, Wait) else decision
 
     def _accepted(self, metadata: Metadata | None) -> Attempt | None:
         """A create that an operator has just requested and that has not begun."""
@@ -119,7 +122,7 @@ class ProvisionQueue:
         for _ in range(_ROUNDS):
             decision, version, metadata = self._decide(tenant)
             if isinstance(decision, Wait):
-                return Provisioning(decision.execution)
+                return self._waiting(decision)
             if not isinstance(decision, StartCreate):
                 return decision
             number = max(decision.attempt, first_free_attempt)
@@ -149,7 +152,13 @@ class ProvisionQueue:
         answer = ready(joined) if isinstance(joined, Metadata) else None
         return answer or self.find(tenant)
 
-    def _decide(self, tenant: TenantId) -> tuple[Decision | NoRelease, str, Metadata | None]:
+    def _waiting(self, decision: Wait) -> Provisioning:
+        if decision.expected_at is None:
+            return Provisioning(decision.execution)
+        left = (decision.expected_at - self.clock.now()).total_seconds()
+        return Provisioning(decision.execution, max(0, math.ceil(left)))
+
+    def _decide(self, tenant: TenantId) -> tuple[Decision | NotProvisioned | NoRelease, str, Metadata | None]:
         """The decision, the version of a create, and the tenant's metadata."""
         # The audits are read before the metadata, so a create that finishes in between is seen as Ready.
         audits = self.reader.audits(tenant)
@@ -158,22 +167,27 @@ class ProvisionQueue:
         decision = decide(metadata, audits, self.version, abandoned=abandoned)
         if not isinstance(decision, StartCreate | Failed):
             return decision, self.version, metadata  # No release has to be chosen.
-        version = self._version(metadata, audits)
-        if isinstance(version, NoRelease):
-            return version, self.version, metadata
-        return decide(metadata, audits, version, abandoned=abandoned), version, metadata
-
-    def _version(self, metadata: Metadata | None, audits: Sequence[Audit]) -> str | NoRelease:
         tier = tier_to_create(metadata, audits, self.default_tier, self.releases.release)
         if tier == POOLED:
-            return POOLED if self.pool().queues else NoRelease(tier)
+            if not self.pool().queues:
+                return NoRelease(tier), self.version, metadata
+            return decide(metadata, audits, POOLED, abandoned=abandoned), POOLED, metadata
         choice = self.choose(tier)
+        version = self._version(choice, metadata, audits)
+        if version is None:
+            return NoRelease(tier), self.version, metadata
+        decision = decide(metadata, audits, version, abandoned=abandoned)
+        is_pinned = metadata is not None and metadata.pinned_version == version
+        if isinstance(decision, StartCreate) and is_pinned and version in choice.withdrawn:
+            return NotProvisioned(withdrawn=version), version, metadata
+        return decision, version, metadata
 
+    def _version(self, choice: Choice, metadata: Metadata | None, audits: Sequence[Audit]) -> str | None:
         def is_available(version: str) -> bool:
             release = self.releases.release(version)
-            return version not in choice.withdrawn and release is not None and release.tier == tier
+            return version not in choice.withdrawn and release is not None and release.tier == choice.tier
 
-        return version_to_create(metadata, audits, choice.current, is_available) or NoRelease(tier)
+        return version_to_create(metadata, audits, choice.current, is_available)
 
     def _abandoned(self, audits: Sequence[Audit]) -> frozenset[str]:
         """Executions that are recorded as Started, are old enough to be checked, and no longer run."""
@@ -182,7 +196,7 @@ class ProvisionQueue:
             audit.execution
             for audit in audits
             if audit.status is Status.STARTED
-            and now - audit.updated_at > self._check_after(audit.execution)
+            and now - audit.seen_alive_at > self._check_after(audit.execution)
             and not self.executions.is_running(audit.execution)
         )
 

@@ -5,7 +5,8 @@ It has a module of its own, because getQueue's function must start fast, and nee
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from orchestrator.tenants.records import Metadata, Queue
@@ -24,6 +25,8 @@ class Ready:
     queue: Queue
     version: str | None
     """``None`` if the tenant shares the queue of a pool."""
+    resources: Mapping[str, str] = field(default_factory=dict)
+    """The other outputs of the tenant's stack, by name."""
     message_group: str | None = None
     """The message group of the tenant's messages, if the tenant shares the queue."""
     former: FormerQueue | None = None
@@ -37,4 +40,4 @@ def ready(metadata: Metadata | None) -> Ready | None:
     if metadata.former_queue is not None and metadata.former_queue_until is not None:
         former = FormerQueue(metadata.former_queue, metadata.former_queue_until)
     group = metadata.tenant.value if metadata.is_pooled else None
-    return Ready(metadata.queue, metadata.version, group, former)
+    return Ready(metadata.queue, metadata.version, metadata.resources, group, former)

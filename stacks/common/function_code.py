@@ -9,7 +9,13 @@ from stacks.common.compiling import compile_all
 from stacks.project import CODE, ROOT
 
 PACKAGES = ("lambdas", "orchestrator")
-LEFT_OUT = ("orchestrator/adapters/sessions.py", "orchestrator/cli", "orchestrator/client", "orchestrator/local")
+LEFT_OUT = (
+    "orchestrator/adapters/sessions.py",
+    "orchestrator/cli",
+    "orchestrator/client",
+    "orchestrator/console",
+    "orchestrator/local",
+)
 """Code that only callers of the API run, never a function."""
 
 _INSTALLED_AT = "/var/task"

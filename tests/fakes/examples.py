@@ -97,7 +97,7 @@ def a_release(
     """Each version has its own content, unless one is given."""
     url = f"https://releases.s3.eu-west-1.amazonaws.com/{version}.json"
     own = f"content of {version}" if content is None else content
-    return Release(version, url, digest, NOON, own, notes, frozenset(parameters), tier)
+    return Release(version, url, digest, NOON, own, notes, frozenset(parameters), tier=tier)
 
 
 def parameters_of(tenant: TenantId, release: Release | None = None) -> dict[str, str]:

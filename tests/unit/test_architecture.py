@@ -72,10 +72,11 @@ EDGES = {
     "event_ports": {"common", "events", "own_events"},
     "event_composition": {"common", "event_ports", "events", "own_events"},
     "client": {"common", "tenants", "api"},
-    "cli": {*DOMAIN, "adapters", "client", "local"},
+    "cli": {*DOMAIN, "adapters", "client", "console", "local"},
+    "console": {*DOMAIN, "client", "cli"},
     "local": {*DOMAIN, "adapters", "client", "cli"},
 }
-"""What is around it: AWS, the composition root, the client, the command line, the emulator."""
+"""What is around it: AWS, the composition root, the client, the command line, the console, the emulator."""
 DOMAIN_MODULES = modules(*(f"orchestrator/{capability}" for capability in DOMAIN))
 VALIDATION = ROOT / "orchestrator" / "common" / "validation.py"
 ADAPTERS = modules("orchestrator/adapters")

@@ -11,14 +11,18 @@ import pytest
 
 from stacks.project import ROOT
 
-PREREQUISITES = ("pyproject.toml", "constraints.txt", "package.json", "package-lock.json", "version.txt")
+PREREQUISITES = (
+    *("pyproject.toml", "constraints.txt", "package.json", "package-lock.json", "version.txt"),
+    *("tests/browser/npm/package.json", "tests/browser/npm/package-lock.json"),
+)
 MAKES_ENVIRONMENTS = """\
 #!/bin/sh
 if [ "$2" = venv ]; then
     mkdir -p .venv/bin
     printf '#!/bin/sh\\ntest -z "$BROKEN" && echo run >> runs\\n' > .venv/bin/python
     cp .venv/bin/python .venv/bin/npm
-    chmod +x .venv/bin/python .venv/bin/npm
+    cp .venv/bin/python .venv/bin/node
+    chmod +x .venv/bin/python .venv/bin/npm .venv/bin/node
 fi
 """
 FREE = '#!/bin/sh\nshift 2\nexec "$@"\n'
@@ -62,6 +66,7 @@ class Checkout:
 def checkout(tmp_path: Path) -> Checkout:
     (tmp_path / "Makefile").write_text((ROOT / "Makefile").read_text(encoding="utf-8"))
     (tmp_path / "programs").mkdir()
+    (tmp_path / "tests" / "browser" / "npm").mkdir(parents=True)
     for name in PREREQUISITES:
         (tmp_path / name).touch()
     checkout = Checkout(tmp_path)
@@ -72,7 +77,7 @@ def checkout(tmp_path: Path) -> Checkout:
 def test_what_is_installed_is_not_installed_again(checkout: Checkout) -> None:
     for _ in range(2):
         assert checkout.install().returncode == 0
-        assert (checkout.is_installed, checkout.runs) == (True, 2)
+        assert (checkout.is_installed, checkout.runs) == (True, 4)
 
 
 def test_an_environment_of_an_install_that_was_interrupted_is_removed_first(checkout: Checkout) -> None:

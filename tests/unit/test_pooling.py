@@ -216,7 +216,7 @@ class TestMovingOut:
         pooled.succeeded(run)
         until = pooled.clock.now() + POOL_RETENTION
         answer = pooled.get_queue(ACME)
-        assert answer == Ready(QUEUE, GOLD, None, FormerQueue(shared.queue, until))
+        assert answer == Ready(QUEUE, GOLD, former=FormerQueue(shared.queue, until))
         assert pooled.metadata.tier == "gold"
 
     def test_the_former_queue_is_named_until_its_messages_have_expired(self, pooled: Orders) -> None:

@@ -1,0 +1,91 @@
+"""What can be done next with a tenant."""
+
+from __future__ import annotations
+
+from orchestrator.cli.api import Document
+from orchestrator.cli.next_step import NextStep
+from orchestrator.tenants.records import Operation, Status, TenantState
+
+
+def tenant_steps(tenant: Document) -> list[NextStep]:
+    """Everything that can be done with a tenant, and why what cannot be done now cannot."""
+    name, state = tenant["tenantId"], TenantState(tenant["state"])
+    deleted = "The tenant was deleted." if state is TenantState.DELETED else None
+    busy = f"Another operation is running: {running['operation']}." if (running := tenant["currentOperation"]) else None
+    in_service = tenant["queueUrl"] is not None
+    failed = _failed_operation(tenant)
+    return [
+        NextStep(
+            "retry",
+            "Retry it",
+            f"berth retry {name}",
+            busy or (None if failed else "Its latest operation has not failed."),
+        ),
+        NextStep(
+            "upgrade",
+            "Move it to a release",
+            f"berth upgrade {name}",
+            deleted or busy or (None if in_service else "It has no queue in service."),
+            suggested=False,
+        ),
+        NextStep("pin", "Pin it to a release", f"berth pin {name} VERSION", deleted or busy, suggested=False),
+        NextStep(
+            "unpin",
+            "Remove its pin",
+            f"berth unpin {name}",
+            deleted or busy or (None if tenant["pinnedVersion"] else "It is not pinned."),
+            suggested=False,
+        ),
+        NextStep("label", "Change its labels", f"berth label {name} NAME=VALUE", deleted or busy, suggested=False),
+        NextStep(
+            "create",
+            "Create it again, with a new queue",
+            f"berth create {name}",
+            busy or (None if state is TenantState.DELETED else "It was not deleted."),
+        ),
+        NextStep("delete", "Delete it", f"berth delete {name}", deleted or busy, suggested=False),
+    ]
+
+
+def _failed_operation(tenant: Document) -> Document | None:
+    """The latest operation, if it failed and can be retried."""
+    latest: Document | None = tenant["audits"][-1] if tenant["audits"] else None
+    if latest is None or latest["status"] != Status.FAILURE:
+        return None
+    # A retry never deletes a tenant that is in service.
+    if latest["operation"] == Operation.DELETE and tenant["queueUrl"] is not None:
+        return None
+    return latest
+
+
+def next_steps(tenant: Document) -> list[str]:
+    """The commands to show for a tenant that needs an operator; none for one that does not."""
+    name = tenant["tenantId"]
+    retry = f"Retry: berth retry {name}"
+    match TenantState(tenant["state"]):
+        case TenantState.UPDATE_FAILED:
+            return [retry, *_stay(tenant)]
+        case TenantState.FAILED if _is_being_deleted(tenant):
+            return [retry]
+        case TenantState.FAILED:
+            return [retry, f"Or give it up: berth delete {name}"]
+        case TenantState.UNKNOWN:
+            return [f"Create it again: berth create {name}"]
+        case TenantState.DELETED:
+            return [f"Create it again, with a new queue: berth create {name}"]
+        case _:
+            return []
+
+
+def _stay(tenant: Document) -> list[str]:
+    """The update to the tenant's own version, which repairs its stack and ends the failure, unless a pin forbids it."""
+    name, version = tenant["tenantId"], tenant["version"]
+    if version is None or tenant["pinnedVersion"] not in (None, version):
+        return []
+    return [f"Or leave it at {version}: berth upgrade {name} --to {version}"]
+
+
+def _is_being_deleted(tenant: Document) -> bool:
+    """True if a delete of the tenant failed, and nobody has created the tenant again since."""
+    latest = max(tenant["audits"], key=lambda audit: str(audit["updatedAt"]), default=None)
+    return latest is not None and latest["operation"] == Operation.DELETE and latest["status"] == Status.FAILURE

@@ -1,0 +1,83 @@
+"""The fleet at a glance, and what waits for someone: for `berth status` and the console's first page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from orchestrator.cli import render
+from orchestrator.cli.api import Document
+from orchestrator.cli.rollout_view import doing
+from orchestrator.common.versions import is_older
+from orchestrator.rollouts.records import RolloutStatus
+from orchestrator.tenants.records import TenantState
+
+FAILED_STATES = (TenantState.FAILED, TenantState.UPDATE_FAILED, TenantState.UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Something that an operator can do something about, with the command to begin with."""
+
+    what: str
+    command: str
+    state: TenantState | None = None
+    """The state of the tenants that this is about."""
+    rollout: str | None = None
+    """The rollout that this is about."""
+
+
+def fleet_of(releases: Document) -> dict[str, Any]:
+    """The number of tenants in each state and at each version, from the answer of listReleases."""
+    by_state: Counter[str] = Counter()
+    by_version: dict[str, int] = {}
+    counted = {release["version"]: release["tenants"] for release in releases["releases"]} | dict(releases["elsewhere"])
+    for version, tenants in counted.items():
+        by_state.update(tenants["byState"])
+        if tenants["total"]:
+            by_version[version] = tenants["total"]
+    return {
+        "total": sum(by_version.values()),
+        "byState": dict(sorted(by_state.items())),
+        "byVersion": by_version,
+        "countedAt": releases.get("countedAt"),
+    }
+
+
+def waiting_for_someone(fleet: Document, rollouts: Sequence[Document], releases: Document) -> list[Waiting]:
+    """``rollouts`` are the open ones, and ``releases`` is the answer of listReleases."""
+    waiting = [
+        Waiting(
+            f"{render.counted(number, 'tenant is', 'tenants are')} {state}",
+            f"berth tenants --state {state}",
+            state=state,
+        )
+        for state in FAILED_STATES
+        if (number := fleet["byState"].get(state))
+    ]
+    waiting += [
+        Waiting(
+            f"rollout {rollout['rolloutId']} is {doing(rollout).plain}",
+            f"berth rollout status {rollout['rolloutId']}",
+            rollout=rollout["rolloutId"],
+        )
+        for rollout in rollouts
+    ]
+    withdrawn = {each["version"] for each in releases["releases"] if each.get("withdrawn")}
+    for version, number in fleet["byVersion"].items():
+        if version in withdrawn:
+            what = f"{render.counted(number, 'tenant is', 'tenants are')} at {version}, which was withdrawn"
+            waiting.append(Waiting(what, f"berth releases {version}"))
+    current = releases["current"]
+    behind = sum(
+        number
+        for version, number in fleet["byVersion"].items()
+        if version not in withdrawn and is_older(version, than=current)
+    )
+    moving = (each for each in rollouts if each["version"] == current or RolloutStatus(each["status"]).active)
+    if behind and not any(moving):
+        what = f"{render.counted(behind, 'tenant is', 'tenants are')} at an earlier release than {current}"
+        waiting.append(Waiting(what, "berth rollout plan"))
+    return waiting

@@ -1,0 +1,136 @@
+"""Actions, in one place: a page that says what will be done, and the form that does it.
+
+An action is planned first (its page), and done when somebody sends that page's form. The plan is made again then, so
+that what has changed meanwhile is seen. Its page shows the command that does the same, and, for what destroys
+something, wants the name or the number to be typed. A form works once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from orchestrator.cli.api import Document
+from orchestrator.cli.next_step import NextStep
+from orchestrator.common.errors import InvalidRequest
+from orchestrator.common.input_limits import REASON_MAX_LENGTH
+from orchestrator.console.visit import Console, Visit
+
+ONCE_FIELD = "once"
+TYPED_FIELD = "typed"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One input of an action's form."""
+
+    name: str
+    label: str
+    kind: Literal["text", "number", "check", "choice"] = "text"
+    value: str = ""
+    choices: Sequence[str] = ()
+    hint: str = ""
+    required: bool = False
+    longest: int = 200
+
+
+REASON = Field("reason", "Reason", hint="Recorded in the history with your name.", longest=REASON_MAX_LENGTH)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The result of an action: a sentence, and the page to go to."""
+
+    notice: str
+    go_to: str
+
+
+Send = Callable[[Visit, Mapping[str, str]], Done]
+"""Sends the request of an action. Gets the fields of the form."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """An action on one thing, as it would be done now."""
+
+    title: str
+    step: NextStep
+    effect: str
+    """What the action will do, in whole sentences."""
+    send: Send
+    back: str
+    """The page of the thing."""
+    touches: Sequence[str] = ()
+    """The names of what the action will touch."""
+    fields: Sequence[Field] = field(default=(REASON,))
+    typed: str | None = None
+    """The text that has to be typed, for an action that destroys something."""
+    typed_is: str = ""
+    """What that text is, such as: the tenant's id."""
+
+
+Plan = Callable[[Visit], Action]
+
+
+def routes(console: Console, path: str, plan: Plan) -> list[Route]:
+    """The page of an action and its form, which are at the same path."""
+
+    def show(request: Request) -> Response:
+        visit = Visit(console, request)
+        return _show(visit, plan(visit))
+
+    def send(request: Request) -> Response:
+        visit = Visit(console, request)
+        return _send(visit, plan(visit))
+
+    return [Route(path, show, methods=["GET"]), Route(path, send, methods=["POST"])]
+
+
+def _show(visit: Visit, action: Action, error: str | None = None) -> Response:
+    refused = action.step.refusal
+    return visit.show(
+        "action.html",
+        status=409 if refused else 422 if error else 200,
+        action=action,
+        error=error,
+        once=visit.session.confirmation(visit.path),
+        given=visit.form if error else {},
+    )
+
+
+def _send(visit: Visit, action: Action) -> Response:
+    if action.step.refusal:
+        return _show(visit, action)
+    if not visit.session.spend(visit.form.get(ONCE_FIELD, ""), visit.path):
+        return visit.show("sent_already.html", status=409, action=action)
+    if action.typed is not None and visit.form.get(TYPED_FIELD, "").strip() != action.typed:
+        return _show(visit, action, f"That is not {action.typed_is}, so nothing was done.")
+    try:
+        done = action.send(visit, {name: value.strip() for name, value in visit.form.items()})
+    except (InvalidRequest, ValueError) as error:
+        return _show(visit, action, str(error))
+    return visit.go_to(done.go_to, done.notice)
+
+
+def reason_in(fields: Mapping[str, str]) -> str | None:
+    return fields.get("reason") or None
+
+
+def checked(fields: Mapping[str, str], name: str) -> bool:
+    return fields.get(name) == "on"
+
+
+def outcome(answer: Document) -> str:
+    """What the API answered to an order, as a sentence."""
+    if "detail" in answer:
+        return str(answer["detail"])
+    if execution := answer.get("execution"):
+        attempt = f"{answer['operation']} {answer.get('version') or ''}".strip()
+        return f"{attempt} was started: {re.split('[/:]', execution)[-1]}"
+    return "Done."

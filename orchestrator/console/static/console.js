@@ -1,0 +1,38 @@
+// What pages do by themselves beyond htmx: copy commands, and say when what they show may be old.
+// Without this file, every page can be read and every form can be sent.
+"use strict";
+
+function showCopyButtons(root) {
+  if (!navigator.clipboard) return;
+  for (const button of root.querySelectorAll("button.copy[hidden]")) button.hidden = false;
+}
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("button.copy");
+  if (!button) return;
+  try {
+    await navigator.clipboard.writeText(button.dataset.copy);
+    button.textContent = "Copied";
+  } catch {
+    button.textContent = "Not allowed";
+  }
+  setTimeout(() => { button.textContent = "Copy"; }, 1500);
+});
+
+function mayBeOld(reason) {
+  const banner = document.getElementById("old");
+  if (!banner) return;
+  if (reason) document.getElementById("old-reason").textContent = reason;
+  banner.hidden = !reason;
+}
+
+document.addEventListener("htmx:after:request", (event) => {
+  const status = event.detail.ctx.response.status;
+  if (status === 401) mayBeOld("the session has ended; load the page again");
+  else if (status >= 400) mayBeOld("the control plane did not answer");
+  else mayBeOld(null);
+});
+// The console itself has ended, or the machine sleeps.
+document.addEventListener("htmx:error", () => mayBeOld("the console does not answer"));
+document.addEventListener("htmx:after:swap", () => showCopyButtons(document));
+showCopyButtons(document);

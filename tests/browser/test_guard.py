@@ -1,0 +1,272 @@
+"""The guard, attack by attack. These requests come from a program, because a browser would not send most of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from urllib.parse import quote, urlsplit
+
+import pytest
+
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.console.guard import CONTENT_POLICY, MAX_BODY
+from orchestrator.console.peers import is_ours, owner_of_socket
+from orchestrator.console.sessions import IDLE_SECONDS, TICKET_SECONDS, Sessions
+from tests.browser.conftest import Running, running
+from tests.browser.fleet import a_fleet
+from tests.browser.http import Caller
+
+RETRY = "/tenants/duff/do/retry"
+
+
+@pytest.fixture(scope="module")
+def console() -> Iterator[Running]:
+    with running(a_fleet()) as here:
+        yield here
+
+
+@pytest.fixture(scope="module")
+def ada(console: Running) -> Caller:
+    return Caller.with_session(console)
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "localhost", "[::1]:{port}", ""])
+def test_another_host_is_refused(console: Running, ada: Caller, host: str) -> None:
+    """DNS rebinding: a name of the attacker's that leads to 127.0.0.1."""
+    answer = ada.get("/", Host=host.format(port=console.server.port))
+    assert answer.status in (400, 421)
+    assert "duff" not in answer.body
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1", "localhost"])
+def test_both_names_of_this_machine_are_answered(console: Running, ada: Caller, name: str) -> None:
+    assert ada.get("/", Host=f"{name}:{console.server.port}").status == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/tenants", "/tenants/acme", RETRY, "/nothing"])
+def test_without_a_session_no_page_is_shown(console: Running, path: str) -> None:
+    answer = Caller(console).get(path)
+    assert answer.status == 401
+    assert "acme" not in answer.body
+    assert Caller(console, f"berth-{console.server.port}=guessed").get(path).status == 401
+
+
+def test_a_ticket_works_once(console: Running) -> None:
+    address = urlsplit(console.server.address())
+    target = f"{address.path}?{address.query}"
+    first = Caller(console).get(target)
+    assert (first.status, first.headers["location"]) == (303, "/")
+    cookie = first.headers["set-cookie"]
+    assert cookie.startswith(f"berth-{console.server.port}=")
+    assert cookie.endswith("; Path=/; HttpOnly; SameSite=Strict")
+    again = Caller(console).get(target)
+    assert (again.status, "set-cookie" in again.headers) == (401, False)
+
+
+def test_a_new_ticket_replaces_the_one_before(console: Running) -> None:
+    old, new = (urlsplit(console.server.address()) for _ in range(2))
+    assert Caller(console).get(f"{old.path}?{old.query}").status == 401
+    assert Caller(console).get(f"{new.path}?{new.query}").status == 303
+
+
+@pytest.mark.parametrize("ticket", ["", "x", "\N{SNOWMAN}", "a" * 5_000])
+def test_a_ticket_cannot_be_guessed(console: Running, ticket: str) -> None:
+    assert Caller(console).get(f"/enter?ticket={quote(ticket)}").status == 401
+
+
+def test_a_ticket_is_too_old_after_a_minute() -> None:
+    now = [0.0]
+    sessions = Sessions(lambda: now[0])
+    ticket = sessions.issue_ticket()
+    now[0] = TICKET_SECONDS
+    assert sessions.enter(ticket) is None
+
+
+def test_a_session_ends_when_nobody_uses_it_although_its_page_updates_itself() -> None:
+    now = [0.0]
+    sessions = Sessions(lambda: now[0])
+    session = sessions.enter(sessions.issue_ticket())
+    assert session is not None
+    now[0] = IDLE_SECONDS - 1
+    assert sessions.find(session.key, by_a_person=False)
+    now[0] += 2
+    assert sessions.find(session.key, by_a_person=False) is None
+
+
+def test_a_click_keeps_a_session_alive() -> None:
+    now = [0.0]
+    sessions = Sessions(lambda: now[0])
+    session = sessions.enter(sessions.issue_ticket())
+    assert session is not None
+    now[0] = IDLE_SECONDS - 1
+    assert sessions.find(session.key, by_a_person=True)
+    now[0] += 2
+    assert sessions.find(session.key, by_a_person=True)
+
+
+def test_a_browser_without_a_session_gets_a_new_address_at_the_terminal_but_not_one_per_request() -> None:
+    with running(a_fleet()) as here:
+        for _ in range(3):
+            assert Caller(here).get("/tenants").status == 401
+        (line,) = here.said
+        address = urlsplit(line.rpartition(" ")[2])
+        assert Caller(here).get(f"{address.path}?{address.query}").status == 303
+
+
+class TestOtherUsersOfThisMachine:
+    """Every user of the machine sees the command line of the browser, and so the ticket, and could be faster."""
+
+    def test_a_ticket_that_another_user_shows_is_refused_and_stays_good(self) -> None:
+        ours = [False, True]
+        with running(a_fleet(), ours=lambda _peer, _here: ours.pop(0)) as here:
+            address = urlsplit(here.server.address())
+            assert Caller(here).get(f"{address.path}?{address.query}").status == 403
+            assert Caller(here).get(f"{address.path}?{address.query}").status == 303
+
+    def test_another_user_gets_no_new_address_by_asking_for_pages(self) -> None:
+        with running(a_fleet(), ours=lambda _peer, _here: False) as here:
+            assert Caller(here).get("/tenants").status == 401
+            assert here.said == []
+
+    @pytest.mark.parametrize(
+        ("owner", "ours"), [(0, True), (os.getuid(), True), (os.getuid() + 1, False), (None, False)]
+    )
+    def test_a_connection_is_ours_if_its_socket_is(self, owner: int | None, ours: bool) -> None:
+        found = is_ours(("127.0.0.1", 1), ("127.0.0.1", 2), owner_of=lambda _peer, _here: owner, owners_are_known=True)
+        assert found is ours
+
+    def test_a_socket_that_is_not_there_has_no_owner(self) -> None:
+        assert owner_of_socket(("127.0.0.1", 1), ("127.0.0.1", 2)) is None
+
+
+class TestForms:
+    def test_a_form_of_the_console_is_taken(self) -> None:
+        with running(a_fleet()) as here:
+            ada = Caller.with_session(here)
+            answer = ada.post(RETRY, ada.hidden(RETRY))
+            assert (answer.status, answer.headers["location"]) == (303, "/tenants/duff")
+            assert here.api.executions.started[-1][0].tenant == TenantId.parse("duff")
+
+    @pytest.mark.parametrize(
+        "origin", ["", "null", "http://evil.example", "http://127.0.0.1", "https://127.0.0.1:{port}"]
+    )
+    def test_a_form_of_another_origin_is_refused(self, console: Running, ada: Caller, origin: str) -> None:
+        before = len(console.api.executions.started)
+        assert ada.post(RETRY, ada.hidden(RETRY), Origin=origin.format(port=console.server.port)).status == 403
+        assert len(console.api.executions.started) == before
+
+    @pytest.mark.parametrize("site", ["cross-site", "same-site", "none"])
+    def test_a_form_that_the_browser_says_is_of_another_site_is_refused(
+        self, console: Running, ada: Caller, site: str
+    ) -> None:
+        before = len(console.api.executions.started)
+        assert ada.post(RETRY, ada.hidden(RETRY), Sec_Fetch_Site=site).status == 403
+        assert len(console.api.executions.started) == before
+
+    @pytest.mark.parametrize("csrf", ["", "guessed", "\N{SNOWMAN}"])
+    def test_a_form_without_the_sessions_secret_is_refused(self, console: Running, ada: Caller, csrf: str) -> None:
+        before = len(console.api.executions.started)
+        assert ada.post(RETRY, ada.hidden(RETRY) | {"csrf": csrf}).status == 403
+        assert len(console.api.executions.started) == before
+
+    def test_the_secret_of_another_session_is_refused(self, console: Running, ada: Caller) -> None:
+        other = Caller.with_session(console)
+        assert ada.post(RETRY, ada.hidden(RETRY) | {"csrf": other.hidden(RETRY)["csrf"]}).status == 403
+
+    def test_a_confirmed_form_works_once(self) -> None:
+        with running(a_fleet()) as here:
+            ada = Caller.with_session(here)
+            fields = ada.hidden(RETRY)
+            before = len(here.api.executions.started)
+            assert ada.post(RETRY, fields).status == 303
+            again = ada.post(RETRY, fields)
+            assert (again.status, len(here.api.executions.started)) == (409, before + 1)
+
+    def test_the_confirmation_of_one_form_is_no_confirmation_of_another(self, ada: Caller) -> None:
+        answer = ada.post("/tenants/krusty/do/retry", ada.hidden(RETRY))
+        assert (answer.status, "sent already" in answer.body) == (409, True)
+
+    @pytest.mark.parametrize("kind", ["text/plain", "application/json", "multipart/form-data; boundary=x", ""])
+    def test_only_forms_are_taken(self, ada: Caller, kind: str) -> None:
+        assert ada.post(RETRY, ada.hidden(RETRY), Content_Type=kind).status == 415
+
+    def test_a_form_that_is_too_long_is_refused(self, ada: Caller) -> None:
+        assert ada.post(RETRY, ada.hidden(RETRY) | {"reason": "x" * MAX_BODY}).status == 413
+        assert ada.post(RETRY, {f"field{number}": "x" for number in range(500)}).status == 413
+
+    @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
+    def test_no_other_method_is_taken(self, ada: Caller, method: str) -> None:
+        assert ada.ask(method, RETRY).status == 405
+
+    def test_what_destroys_has_to_be_typed_and_the_server_compares_it(self, console: Running, ada: Caller) -> None:
+        path = "/tenants/acme/do/delete"
+        before = len(console.api.executions.started)
+        for typed in ("", "ACME", "acm"):
+            answer = ada.post(path, ada.hidden(path) | {"typed": typed})
+            assert (answer.status, "nothing was done" in answer.body) == (422, True)
+        assert len(console.api.executions.started) == before
+
+    @pytest.mark.parametrize("number", ["9" * 4_300, "9" * 5_000, "-1", "1e3", "\N{ARABIC-INDIC DIGIT ONE}", "0x10"])
+    def test_a_number_that_is_none_is_refused_with_a_sentence(self, ada: Caller, number: str) -> None:
+        path = "/tenants/acme/do/delete"
+        answer = ada.post(path, ada.hidden(path) | {"typed": "acme", "drain": number})
+        assert (answer.status, "must be a number from" in answer.body) == (422, True)
+
+
+@pytest.fixture(scope="module")
+def looking() -> Iterator[Caller]:
+    with running(a_fleet(), read_only=True) as here:
+        yield Caller.with_session(here)
+
+
+class TestReadOnly:
+    def test_there_are_no_buttons(self, looking: Caller) -> None:
+        page = looking.get("/tenants/duff").body
+        assert "/do/" not in page
+        assert "READ-ONLY" in page
+
+    def test_the_server_refuses(self, looking: Caller) -> None:
+        before = len(looking.here.api.executions.started)
+        assert looking.post(RETRY, looking.hidden(RETRY)).status == 403
+        assert len(looking.here.api.executions.started) == before
+
+
+@pytest.mark.parametrize("path", ["/", "/tenants/acme", "/nothing", "/static/console.css", "/static/../guard.py"])
+def test_every_answer_has_the_headers(ada: Caller, path: str) -> None:
+    headers = ada.get(path).headers
+    assert headers["content-security-policy"] == CONTENT_POLICY
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["cross-origin-opener-policy"] == "same-origin"
+    assert headers["cross-origin-resource-policy"] == "same-origin"
+    assert headers["cache-control"] == "no-store"
+    assert headers["referrer-policy"] == "same-origin"
+    assert "server" not in headers
+
+
+def test_answers_to_strangers_have_the_headers_too(console: Running) -> None:
+    assert Caller(console).get("/").headers["content-security-policy"] == CONTENT_POLICY
+
+
+@pytest.mark.parametrize(
+    "path", ["//evil.example/%2e%2e", "/https://evil.example", "/tenants/%2F%2Fevil.example", "/\\evil.example"]
+)
+def test_no_page_links_to_another_host(ada: Caller, path: str) -> None:
+    """A path can look like another host's address, and a page that repeats it as a link would lead there."""
+    body = ada.get(path).body
+    links = [part.split('"')[0] for part in body.split('href="')[1:]] + [
+        part.split('"')[0] for part in body.split('data-hx-get="')[1:]
+    ]
+    assert links
+    assert not [link for link in links if link.startswith(("//", "/\\", "http"))]
+
+
+def test_files_outside_of_the_static_ones_are_not_served(ada: Caller) -> None:
+    for path in ("/static/../guard.py", "/static/%2e%2e/guard.py", "/static/..%2fguard.py"):
+        assert ada.get(path).status == 404
+
+
+def test_nothing_that_a_tenant_has_becomes_markup(console: Running, ada: Caller) -> None:
+    tenant = TenantId.parse("duff")
+    console.api.label(tenant, {"plan": "gold"})
+    answer = ada.get("/tenants?label=%3Cscript%3Ealert(1)%3C/script%3E%3D1")
+    assert "<script>alert" not in answer.body

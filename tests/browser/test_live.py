@@ -1,0 +1,95 @@
+"""Pages update themselves, and never move what a person is at: scroll, focus, typed text, open rows."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Browser, Page, expect
+
+from orchestrator.client.transport import ApiAnswer
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.records import RootCause
+from tests.browser.conftest import Running, running, someone
+from tests.browser.fleet import FAILED, a_fleet
+
+NOT_THERE = ApiAnswer(503, {"message": "Service Unavailable"})
+
+
+def update(page: Page) -> None:
+    """Let the page ask for its newest state now, as it does every few seconds, and wait for the answer."""
+    with page.expect_response(lambda answer: "hx-request" in answer.request.headers):
+        page.evaluate("document.getElementById('live').dispatchEvent(new Event('every'))")
+
+
+def test_a_page_shows_what_has_changed(page: Page, console: Running) -> None:
+    page.goto(console.url("/tenants/pawnee"))
+    expect(page.get_by_role("heading", level=1)).to_contain_text("PROVISIONING")
+    console.api.succeed()
+    update(page)
+    expect(page.get_by_role("heading", level=1)).to_contain_text("READY")
+
+
+def test_an_update_keeps_the_focus_the_typed_text_the_scroll_and_open_rows(page: Page, console: Running) -> None:
+    page.set_viewport_size({"width": 800, "height": 400})
+    page.goto(console.url("/tenants"))
+    page.get_by_label("Id begins with").fill("half-typed")
+    page.locator(f"#why-{FAILED[0]} summary").click()
+    page.locator(f"#open-{FAILED[1]}").focus()
+    scrolled = page.evaluate("window.scrollY")
+    assert scrolled > 0
+    console.api.has("newcomer")
+    update(page)
+    expect(page.locator("#tenant-newcomer")).to_be_attached()
+    assert page.evaluate("document.activeElement.id") == f"open-{FAILED[1]}"
+    assert page.evaluate(f"document.getElementById('why-{FAILED[0]}').open")
+    assert page.get_by_label("Id begins with").input_value() == "half-typed"
+    # The browser keeps what is seen where it is, although a row has come above it.
+    assert page.evaluate("window.scrollY") >= scrolled
+
+
+def test_a_cursor_in_a_text_stays_where_it_is(page: Page, console: Running) -> None:
+    page.goto(console.url("/tenants"))
+    box = page.get_by_label("Id begins with")
+    box.fill("abcdef")
+    box.evaluate("each => each.setSelectionRange(2, 4)")
+    console.api.has("newcomer")
+    update(page)
+    expect(page.locator("#tenant-newcomer")).to_be_attached()
+    assert box.evaluate("each => [each.selectionStart, each.selectionEnd, document.activeElement === each]") == [
+        2,
+        4,
+        True,
+    ]
+
+
+def test_a_page_says_that_it_may_be_old_while_the_api_is_away(browser: Browser) -> None:
+    with running(a_fleet()) as here, someone(browser, here) as page:
+        page.goto(here.url("/tenants/acme"))
+        banner = page.get_by_text("This page may be old")
+        expect(banner).to_be_hidden()
+        here.api.away = NOT_THERE
+        update(page)
+        expect(banner).to_be_visible()
+        expect(page.get_by_role("heading", level=1)).to_contain_text("acme")
+        here.api.away = None
+        update(page)
+        expect(banner).to_be_hidden()
+
+
+def test_a_page_that_is_opened_while_the_api_is_away_says_so(page: Page, console: Running) -> None:
+    console.api.away = NOT_THERE
+    page.goto(console.url("/tenants/acme"))
+    expect(page.get_by_role("heading", level=1)).to_have_text("The control plane did not answer")
+
+
+def test_expired_credentials_have_a_page_with_the_command_that_renews_them(page: Page, console: Running) -> None:
+    console.api.away = ApiAnswer(403, {"message": "The security token included in the request is expired"})
+    page.goto(console.url("/tenants/acme"))
+    expect(page.get_by_role("heading", level=1)).to_have_text("AWS refuses your credentials")
+    expect(page.get_by_text("aws sso login --profile prod")).to_be_visible()
+
+
+def test_half_of_a_surrogate_pair_does_not_hide_a_page(page: Page, console: Running) -> None:
+    assert console.api.create(TenantId.parse("half")).status == 202
+    console.api.begin()
+    console.api.fail(RootCause("InboundQueue", "AWS::SQS::Queue", "a \ud800 b"))
+    page.goto(console.url("/tenants/half"))
+    expect(page.get_by_role("region", name="Root cause")).to_contain_text("a \N{REPLACEMENT CHARACTER} b")

@@ -1,0 +1,177 @@
+"""Pages in a real browser: what they show, that they can be used, and that axe finds nothing on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.axe import violations
+from tests.browser.conftest import Running, running, someone
+from tests.browser.fleet import FAILED, READY_AT_NEXT, UPDATE_FAILED, a_fleet
+
+PATHS = (
+    "/",
+    "/tenants",
+    "/tenants?state=FAILED",
+    "/tenants/acme",
+    "/tenants/duff",
+    "/tenants/enron",
+    "/tenants/acme/do/delete",
+    "/tenants/acme/do/retry",
+    "/tenants/nobody",
+    "/nothing",
+)
+"""Every page, and the states of pages that look different."""
+
+
+@pytest.fixture(scope="module")
+def still() -> Iterator[Running]:
+    """A console over a fleet that no test of this module changes."""
+    with running(a_fleet()) as here:
+        yield here
+
+
+@pytest.fixture(scope="module")
+def visitor(browser: Browser, still: Running) -> Iterator[Page]:
+    with someone(browser, still) as page:
+        yield page
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing(browser: Browser, still: Running, theme: str) -> None:
+    context = browser.new_context(color_scheme=theme, viewport={"width": 1280, "height": 800})
+    page = context.new_page()
+    page.goto(still.server.address())
+    found = {}
+    for path in PATHS:
+        page.goto(still.url(path))
+        found[path] = violations(page)
+    context.close()
+    assert {path: each for path, each in found.items() if each} == {}
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("width", [1280, 640, 390])
+def test_no_page_is_wider_than_the_window(visitor: Page, still: Running, path: str, width: int) -> None:
+    """640 points are a window of 1280 at 200 % zoom; 390 are a telephone."""
+    visitor.set_viewport_size({"width": width, "height": 800})
+    visitor.goto(still.url(path))
+    assert visitor.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+class TestOverview:
+    def test_it_says_what_waits_for_someone(self, visitor: Page, still: Running) -> None:
+        visitor.goto(still.url("/"))
+        waits = visitor.get_by_role("region", name="Waits for someone")
+        expect(waits.get_by_role("link", name=f"{len(FAILED)} tenants are FAILED")).to_be_visible()
+        expect(waits.get_by_text("berth tenants --state FAILED")).to_be_visible()
+        waits.get_by_role("link", name="1 tenant is UPDATE_FAILED").click()
+        expect(visitor).to_have_url(still.url("/tenants?state=UPDATE_FAILED"))
+        expect(visitor.get_by_role("row", name=UPDATE_FAILED[0])).to_be_visible()
+
+    def test_the_fleet_is_drawn_by_release_and_state(self, visitor: Page, still: Running) -> None:
+        visitor.goto(still.url("/"))
+        drawn = visitor.get_by_role("img", name=f"0.2.0: {len(READY_AT_NEXT)} READY")
+        expect(drawn).to_be_visible()
+        assert drawn.locator("rect.fill-READY").evaluate("each => getComputedStyle(each).fill") == "rgb(63, 157, 102)"
+
+
+def test_account_region_kind_and_caller_are_on_every_page(visitor: Page, still: Running) -> None:
+    for path in PATHS:
+        visitor.goto(still.url(path))
+        banner = visitor.get_by_role("banner")
+        for text in ("AWS", "Berth in eu-west-1", "111122223333", "ada"):
+            expect(banner.get_by_text(text, exact=True)).to_be_visible()
+
+
+def test_a_local_control_plane_is_called_local(browser: Browser) -> None:
+    with running(a_fleet(), local=True) as here, someone(browser, here) as page:
+        expect(page.get_by_role("banner").get_by_text("LOCAL", exact=True)).to_be_visible()
+
+
+class TestTenants:
+    def test_filters_are_in_the_address(self, visitor: Page, still: Running) -> None:
+        visitor.goto(still.url("/tenants"))
+        visitor.get_by_label("State").select_option("FAILED")
+        visitor.get_by_role("button", name="Filter").click()
+        expect(visitor).to_have_url(still.url("/tenants?prefix=&state=FAILED&version=&label=&pinned="))
+        rows = visitor.get_by_role("rowheader")
+        assert sorted(rows.all_inner_texts()) == sorted(FAILED)
+        expect(visitor.get_by_text("berth tenants --state FAILED")).to_be_visible()
+
+    def test_a_tenant_is_found_by_its_label(self, visitor: Page, still: Running) -> None:
+        visitor.goto(still.url("/tenants?label=plan%3Dgold"))
+        assert "acme" in visitor.get_by_role("rowheader").all_inner_texts()
+        assert "globex" not in visitor.get_by_role("rowheader").all_inner_texts()
+
+    def test_the_box_at_the_top_leads_to_a_tenant(self, visitor: Page, still: Running) -> None:
+        visitor.goto(still.url("/"))
+        visitor.get_by_label("Go to a tenant").fill("acme")
+        visitor.keyboard.press("Enter")
+        expect(visitor).to_have_url(still.url("/tenants/acme"))
+
+
+class TestTenant:
+    def test_the_root_cause_comes_with_advice_and_the_whole_history(self, visitor: Page, still: Running) -> None:
+        visitor.goto(still.url("/tenants/duff"))
+        cause = visitor.get_by_role("region", name="Root cause")
+        expect(cause.get_by_text("InboundQueue")).to_be_visible()
+        expect(cause.get_by_text("Access to the resource")).to_be_visible()
+        expect(cause.get_by_text("Remove the cause, then retry.")).to_be_visible()
+        history = visitor.get_by_role("region", name="History").get_by_role("listitem")
+        expect(history).to_contain_text(["CREATE 0.2.0 Failure", "CREATE 0.2.0 Started", "DESCRIBE"])
+
+    def test_what_cannot_be_done_is_greyed_with_the_reason(self, visitor: Page, still: Running) -> None:
+        visitor.goto(still.url("/tenants/acme"))
+        retry = visitor.get_by_text("Retry it", exact=True)
+        assert retry.get_attribute("aria-disabled") == "true"
+        expect(visitor.get_by_text("Its latest operation has not failed.")).to_be_visible()
+
+    def test_every_button_has_its_command(self, visitor: Page, still: Running) -> None:
+        visitor.goto(still.url("/tenants/acme"))
+        for item in visitor.get_by_role("region", name="What you can do").get_by_role("listitem").all():
+            if item.locator("a.button").count():
+                assert item.locator("code").inner_text().startswith("berth ")
+
+
+class TestActions:
+    def test_a_retry_is_confirmed_done_and_shown(self, page: Page, console: Running) -> None:
+        page.goto(console.url("/tenants/duff"))
+        page.get_by_role("link", name="Retry it").click()
+        expect(page.get_by_text("The latest operation of tenant duff is repeated")).to_be_visible()
+        expect(page.get_by_text("of Berth in eu-west-1, account 111122223333, as ada")).to_be_visible()
+        page.get_by_label("Reason").fill("the role is mended")
+        page.get_by_role("button", name="Retry duff", exact=True).click()
+        expect(page).to_have_url(console.url("/tenants/duff"))
+        expect(page.get_by_role("status").get_by_text("CREATE 0.2.0 was started")).to_be_visible()
+        assert console.api.executions.started[-1][1].reason == "the role is mended"
+
+    def test_a_delete_wants_the_id_to_be_typed(self, page: Page, console: Running) -> None:
+        page.goto(console.url("/tenants/acme/do/delete"))
+        page.get_by_label("Type the tenant's id").fill("globex")
+        with page.expect_response(lambda answer: answer.request.method == "POST") as sent:
+            page.get_by_role("button", name="Delete acme", exact=True).click()
+        assert sent.value.status == 422
+        expect(page.get_by_role("alert")).to_contain_text("That is not the tenant's id, so nothing was done.")
+
+    def test_everything_works_without_a_mouse(self, page: Page, console: Running) -> None:
+        page.goto(console.url("/tenants/duff"))
+        page.keyboard.press("Tab")
+        expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+        page.locator("#do-retry").focus()
+        page.keyboard.press("Enter")
+        expect(page).to_have_url(console.url("/tenants/duff/do/retry"))
+        page.get_by_label("Reason").focus()
+        page.keyboard.press("Enter")
+        expect(page).to_have_url(console.url("/tenants/duff"))
+
+
+def test_pages_can_be_read_and_forms_sent_without_javascript(browser: Browser, console: Running) -> None:
+    with someone(browser, console, java_script_enabled=False) as page:
+        page.goto(console.url("/tenants/duff"))
+        expect(page.get_by_role("region", name="Root cause")).to_be_visible()
+        page.get_by_role("link", name="Retry it").click()
+        page.get_by_role("button", name="Retry duff", exact=True).click()
+        expect(page.get_by_role("status").get_by_text("CREATE 0.2.0 was started")).to_be_visible()
