@@ -217,7 +217,12 @@ class RootCause(Wire, frozen=True, kw_only=True):
 class TemplateFinding(Wire, frozen=True, kw_only=True):
     """A rule of the contract that a template does not keep."""
 
-    rule: Annotated[findings.Rule, Meta(title="TemplateRule", description="The rule that is not kept.")]
+    rule: Annotated[
+        str,
+        Meta(
+            description="The rule that is not kept.", extra_json_schema={"enum": [rule.value for rule in findings.Rule]}
+        ),
+    ]
     place: Annotated[
         str,
         Meta(
