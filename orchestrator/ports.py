@@ -27,7 +27,14 @@ if TYPE_CHECKING:
         TemplateStore,
     )
     from orchestrator.releases.states import PromotionMode
-    from orchestrator.rollouts.ports import Alarms, Manifests, RolloutExecutions, RolloutLedger, Throttling
+    from orchestrator.rollouts.ports import (
+        Alarms,
+        CreateTurnRows,
+        Manifests,
+        RolloutExecutions,
+        RolloutLedger,
+        Throttling,
+    )
     from orchestrator.tenants.credentials import CredentialsIssuer
     from orchestrator.tenants.ledger import Ledger
     from orchestrator.tenants.limits import TenantCounts
@@ -206,6 +213,9 @@ class Ports(Protocol):
 
     @property
     def throttling(self) -> Throttling: ...
+
+    @property
+    def create_turns(self) -> CreateTurnRows: ...
 
     @property
     def manifests(self) -> Manifests: ...

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from orchestrator.adapters.cloudformation import CloudFormationResources, CloudFormationStacks
     from orchestrator.adapters.cloudwatch import CloudWatchAlarms
     from orchestrator.adapters.dynamodb.create_counts import DynamoCreateCounts, DynamoTenantCounts
+    from orchestrator.adapters.dynamodb.create_turns import CreateTurnTable
     from orchestrator.adapters.dynamodb.reconciliations import LambdaReconciliations, ReconciliationTable
     from orchestrator.adapters.dynamodb.release_states import ReleaseStateTable
     from orchestrator.adapters.dynamodb.reviews import ReviewTable
@@ -262,6 +263,12 @@ class AwsPorts:
     @property
     def throttling(self) -> RolloutTable:
         return self.rollout_table
+
+    @cached_property
+    def create_turns(self) -> CreateTurnTable:
+        from orchestrator.adapters.dynamodb.create_turns import CreateTurnTable
+
+        return CreateTurnTable(self._dynamodb, self.settings.table)
 
     @cached_property
     def manifests(self) -> S3Manifests:

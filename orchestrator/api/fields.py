@@ -199,6 +199,14 @@ Altered = Annotated[
 RetryAfterSeconds = Annotated[
     int, Meta(title="RetryAfterSeconds", description="The same number as in the header Retry-After.", ge=1)
 ]
+WaitSeconds = Annotated[
+    int,
+    Meta(
+        title="WaitSeconds",
+        description="Many creates were requested at once, and this one waits for its turn: about so many seconds.",
+        ge=0,
+    ),
+]
 Count = Annotated[int, Meta(ge=0)]
 PositiveCount = Annotated[int, Meta(ge=1)]
 """A count that is at least 1."""

@@ -130,6 +130,7 @@ def _audit_document(audit: Audit) -> dict[str, object]:
         **_outcome_document(audit),
         "updatedAt": timestamp(audit.updated_at),
         **_requester_document(audit.request),
+        **({"expectedAt": timestamp(audit.expected_at)} if audit.is_waiting and audit.expected_at else {}),
     }
 
 

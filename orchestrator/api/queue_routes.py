@@ -20,6 +20,7 @@ from orchestrator.api.fields import (
     RetryAfterSeconds,
     TenantIdRequest,
     TenantIdText,
+    WaitSeconds,
     Wire,
     former_name_of,
 )
@@ -80,6 +81,7 @@ class Provisioning(Wire, frozen=True, kw_only=True):
     status: Annotated[Literal["PROVISIONING"], former_name_of("state")]
     execution: Execution
     retry_after_seconds: RetryAfterSeconds
+    wait_seconds: WaitSeconds | UnsetType = UNSET
 
 
 _PROVISIONING = Answer(

@@ -270,6 +270,13 @@ class Audit(Wire, frozen=True, kw_only=True):
     updated_at: Moment
     requested_by: RequestedBy
     reason: GivenReason
+    expected_at: (
+        Annotated[
+            Moment,
+            Meta(description="Many creates were requested at once, and this one waits: about when it has its turn."),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class AskingResource(Wire, frozen=True, kw_only=True):

@@ -57,7 +57,8 @@ def promote(context: typer.Context, version: Version, reason: Reason = None, as_
     """Make a release current: new tenants get it.
 
     No tenant is moved: see berth rollout. Unless the control plane was deployed
-    with berth:promotion=afterRollout, this lasts until another version is deployed.
+    with berth:promotion=afterRollout, this lasts until another version is
+    deployed.
     """
     _order(context, PROMOTE_RELEASE, version, reason, as_json=as_json)
 

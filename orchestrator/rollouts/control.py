@@ -197,7 +197,7 @@ class Rollouts:
             return Unchanged(f"Rollout {rollout.id} is already aborted.")
         if rollout.status is RolloutStatus.HALTED:
             # The reason for the halt stays, because it says why somebody has closed the rollout.
-            closed = f"{_status_reason('Closed', by, reason)} {rollout.reason}"
+            closed = f"{_status_reason('Closed', by, reason).removesuffix('.')}. {rollout.reason}"
             return replace(rollout, status=RolloutStatus.ABORTED, reason=closed[:MAX_REASON])
         if not rollout.status.active:
             return cannot_be(rollout, "aborted")

@@ -67,7 +67,7 @@ from orchestrator.tenants.records import (
     Status,
     TenantState,
 )
-from orchestrator.tenants.state import is_delete_in_effect, is_deleted, state_of
+from orchestrator.tenants.state import is_delete_in_effect, is_deleted, run_of, state_of, waiting_create
 
 _ROUNDS = 25
 """The maximum number of attempts that are tried, one after the other, until one can be started."""
@@ -144,10 +144,11 @@ class Lifecycle:
         With ``only_if``, labels and pin are not set if somebody else has created the tenant, or requested its create,
         since the metadata was read.
         """
-        if request.pin and (refused := self._not_to_pin(tenant, request.pin)):
-            return refused
         metadata = self.reader.metadata(tenant)
-        if metadata is not None and metadata.published:
+        exists = metadata is not None and metadata.published
+        if request.pin and (refused := self._not_to_pin(tenant, request.pin, None if exists else Operation.CREATE)):
+            return refused
+        if metadata is not None and exists:
             return self._describe(tenant, metadata, request, unpin=unpin, only_if=only_if)
         if unpin:
             metadata = metadata and replace(metadata, pinned_version=None)
@@ -264,11 +265,12 @@ class Lifecycle:
             return refused
         return self._set(tenant, None, Pin(version), request, f"Tenant {tenant} is pinned to version {version}.")
 
-    def _not_to_pin(self, tenant: TenantId, version: str) -> Refused | None:
+    def _not_to_pin(self, tenant: TenantId, version: str, operation: Operation | None = None) -> Refused | None:
+        """Why nothing can be pinned to the release, or be created at it by this ``operation``."""
         if self.releases.release(version) is None:
             return unknown_release(tenant, version)
         withdrawal = self.chooser.withdrawal(version)
-        return release_withdrawn(tenant, version, withdrawal) if withdrawal else None
+        return release_withdrawn(tenant, version, withdrawal, operation) if withdrawal else None
 
     def unpin(self, tenant: TenantId, request: Request) -> Changed | Unchanged | Refused:
         return self._set(tenant, None, Pin(lift=True), request, f"Tenant {tenant} is not pinned.")
@@ -319,9 +321,12 @@ class Lifecycle:
         for _ in range(_ROUNDS):
             audits = self.reader.audits(tenant)
             attempt = _next_attempt(tenant, operation, version, audits, first_free)
-            # In later rounds, the pending create is the one that this call has recorded.
-            pending = self.pending_create(metadata) if first_free == 1 else None
-            lock = self.reader.lock(tenant)
+            lock, waiting = self.reader.lock(tenant), waiting_create(audits)
+            if lock is None and waiting is not None and operation is Operation.CREATE:
+                return _accepted_or_busy(Lock(run_of(waiting), None), attempt, request)
+            # In later rounds, the pending create is the one that this call has recorded. A create that waits for its
+            # turn does not hold up a delete: it is refused once it has its turn.
+            pending = self.pending_create(metadata) if first_free == 1 and waiting is None else None
             if lock is not None and not is_dead(lock, executions=self.executions, clock=self.clock):
                 if operation is Operation.DELETE and pending is not None:
                     # The delete that holds the lock was requested before that create, which therefore wins.

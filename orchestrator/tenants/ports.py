@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from orchestrator.tenants.decisions import Limited
     from orchestrator.tenants.names import Names
     from orchestrator.tenants.reviews import Review
+    from orchestrator.tenants.turns import Place
     from orchestrator.tenants.writes import Transition
 
 
@@ -87,6 +88,12 @@ class Executions(Protocol):
 
     def how_it_ended(self, execution: str) -> str:
         """The end of a sentence that begins with "The execution": ``was aborted (by ada)``."""
+
+    def is_waiting(self, task_token: str) -> bool:
+        """True if a state of one of Berth's machines waits with this token, which nobody else knows.
+
+        It allows thirty times as many calls per second as :meth:`confirmed`.
+        """
 
     def wake(self, task_token: str, result: Mapping[str, object] | None = None) -> bool:
         """Resume a waiting execution with this result of its state. ``False`` if it is no longer waiting."""
@@ -167,6 +174,13 @@ class OperationLedger(Protocol):
         recorded fingerprint, moves the fingerprint from the metadata to the lock.
         ``instead_of`` is a lock whose execution is dead: the run takes it over, and the dead run's operation is closed.
         ``restore`` serves the metadata again that the dead run, a delete, has withdrawn.
+        """
+
+    def wait_for_turn(self, run: Run, place: Place, *, at: datetime) -> None:
+        """Record that the create waits for its turn: it is Started, but has no lock.
+
+        Nothing is recorded while another operation owns the tenant.
+        Raises :class:`orchestrator.common.errors.LostOwnership` if another attempt is later or is running.
         """
 
     def remember_token(self, run: Run, task_token: str) -> None: ...

@@ -100,6 +100,9 @@ class FakeExecutions:
     def how_it_ended(self, execution: str) -> str:
         return self.endings.get(execution, "was aborted")
 
+    def is_waiting(self, task_token: str) -> bool:
+        return task_token in self.waiting
+
     def wake(self, task_token: str, result: Mapping[str, object] | None = None) -> bool:
         self.woken.append(task_token)
         was_waiting = task_token in self.waiting

@@ -37,6 +37,7 @@ from tests.fakes.rollouts import (
     FakeAlarms,
     FakeRolloutExecutions,
     FakeThrottling,
+    InMemoryCreateTurns,
     InMemoryManifests,
     InMemoryRollouts,
 )
@@ -112,6 +113,7 @@ class FakePorts:
     function_concurrency: Concurrency | None = field(default_factory=lambda: Concurrency(limit=1_000, most_used=12))
     rollout_table: InMemoryRollouts = field(default_factory=InMemoryRollouts)
     throttling: FakeThrottling = field(default_factory=FakeThrottling)
+    create_turns: InMemoryCreateTurns = field(default_factory=InMemoryCreateTurns)
     manifests: InMemoryManifests = field(default_factory=InMemoryManifests)
     alarms: FakeAlarms = field(default_factory=lambda: FakeAlarms(errors=None))
     rollout_executions: FakeRolloutExecutions = field(default_factory=FakeRolloutExecutions)

@@ -244,3 +244,11 @@ def test_the_proxy_result_is_what_api_gateway_takes(given: Answer) -> None:
     assert all(isinstance(value, str) for value in result["headers"].values())
     assert isinstance(result["body"], str)
     assert json.loads(result["body"]) == response.body
+
+
+def test_a_pin_to_a_withdrawn_release_is_explained() -> None:
+    given = answer(ACME, NotProvisioned(withdrawn="0.2.0"))
+    assert given.status == 409
+    detail = str(given.body["detail"])
+    assert "pinned to release 0.2.0, which was withdrawn. Nothing was started." in detail
+    assert "berth unpin acme" in detail

@@ -158,5 +158,8 @@ AUDIT_ROW: Mapping[str, Column] = {
     "request": _REQUEST,
     "root_cause": _ROOT_CAUSE,
     "revived_by": _text("RevivedBy"),
+    "ticket": _number("Ticket"),
+    "expected_at": _moment("ExpectedAt"),
+    "waits_until": _moment("WaitsUntil"),
     "listed": Column(("ListingKey", "ListingSort"), _listed_audit),
 }

@@ -60,6 +60,9 @@ def audit_from(item: Mapping[str, Any]) -> Audit:
         request=stored_request(item),
         revived_by=text(item, "RevivedBy"),
         asked_at=moment(item, "AskedAt"),
+        ticket=number(item, "Ticket", 0) or None,
+        expected_at=moment(item, "ExpectedAt"),
+        waits_until=moment(item, "WaitsUntil"),
     )
 
 

@@ -19,6 +19,7 @@ import pytest
 from orchestrator.api.requesting import HttpRequest
 from orchestrator.cli.errors import ExitCode
 from orchestrator.client.transport import ApiAnswer
+from orchestrator.console import server
 from orchestrator.tenants.provisioning import Provisioning
 from tests.fakes import execution_arn
 from tests.fakes.templates import EXAMPLE_FILE
@@ -196,6 +197,12 @@ TOLD_BY_AN_ERROR = (ExitCode.BAD_USAGE, ExitCode.GONE, ExitCode.NO_CONTROL_PLANE
 
 def interrupt() -> None:
     raise KeyboardInterrupt
+
+
+@pytest.fixture(autouse=True)
+def nobody_uses_the_console(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would serve its pages until somebody interrupts it, and open a browser."""
+    monkeypatch.setattr(server, "serve", lambda *_, **__: interrupt())
 
 
 def faults(arguments: list[str], *, with_acme: bool) -> Iterator[str]:

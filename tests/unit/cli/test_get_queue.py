@@ -180,6 +180,8 @@ def test_a_failure_is_one_line_with_its_root_cause(scene: Scene) -> None:
     assert result.stderr == (
         "Error: Tenant acme has no queue, because its create failed: "
         "InboundQueue (AWS::SQS::Queue): Access to the resource is denied.\n"
+        "Retry: berth retry acme\n"
+        "Full history: berth tenant acme\n"
     )
 
 
