@@ -297,6 +297,13 @@ def _metadata_resource(resources: Mapping[str, Any], version: str | None) -> Ite
         return
     if "Condition" in resource:
         yield Finding(Rule.METADATA, f"{place}.Condition", "The resource depends on a condition.", "Remove it.")
+    if resource.get("DeletionPolicy", "Delete") != "Delete":
+        yield Finding(
+            Rule.METADATA,
+            f"{place}.DeletionPolicy",
+            "CloudFormation would not call the resource when the stack is deleted, and the queue would be served on.",
+            "Remove it.",
+        )
     properties = mapping(resource.get("Properties"))
     for name, expected in _METADATA_PROPERTIES.items():
         if reference(properties.get(name)) != expected:

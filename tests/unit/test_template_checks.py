@@ -112,6 +112,10 @@ BROKEN: dict[str, tuple[Rule, Callable[[Template], object]]] = {
         Rule.METADATA,
         lambda it: it["Resources"].update(Again=it["Resources"]["TenantMetadata"]),
     ),
+    "metadata that stays": (
+        Rule.METADATA,
+        lambda it: it["Resources"]["TenantMetadata"].update(DeletionPolicy="Retain"),
+    ),
     "another tenant's metadata": (
         Rule.METADATA,
         lambda it: it["Resources"]["TenantMetadata"]["Properties"].update(TenantId="globex"),
