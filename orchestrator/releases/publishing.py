@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.common.versions import is_older, order
-from orchestrator.releases.checking import EarlierRelease, Surroundings, check_operators_template
+from orchestrator.releases.checking import Surroundings, check_operators_template
 from orchestrator.releases.findings import Finding
 from orchestrator.releases.published import canonical, content_digest
 from orchestrator.releases.records import Release
 from orchestrator.releases.template_contract import ALWAYS_GIVEN, is_operators
+from orchestrator.releases.template_queues import EarlierRelease
 
 if TYPE_CHECKING:
     from orchestrator.common.times import Clock
