@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from orchestrator.client.transport import ApiAnswer
 
 _DONE = 200
-_RULES: Mapping[Rule, str] = {
+RULES: Mapping[Rule, str] = {
     Rule.VERSION: "the version is not one of Berth's own",
     Rule.FORMAT: "sections, sizes and numbers are within CloudFormation's limits",
     Rule.PARAMETERS: "the parameters are those that Berth gives",
@@ -163,7 +163,7 @@ def _show(checked: Document) -> None:
     by_rule: dict[str, list[Document]] = {}
     for finding in checked["findings"]:
         by_rule.setdefault(finding["rule"], []).append(finding)
-    for rule, meaning in _RULES.items():
+    for rule, meaning in RULES.items():
         if rule in by_rule:
             render.show_line(Text.assemble(("no    ", "bold red"), f"{rule.value}: {meaning}"))
             _show_findings(by_rule[rule])
