@@ -232,15 +232,13 @@ class RootCause(Wire, frozen=True, kw_only=True):
     reason: Annotated[str, Meta(description="The error message from AWS.")]
 
 
+TemplateRule = Annotated[findings.Rule, Meta(title="TemplateRule", description="A rule of the contract for templates.")]
+
+
 class TemplateFinding(Wire, frozen=True, kw_only=True):
     """A rule of the contract that a template does not keep."""
 
-    rule: Annotated[
-        str,
-        Meta(
-            description="The rule that is not kept.", extra_json_schema={"enum": [rule.value for rule in findings.Rule]}
-        ),
-    ]
+    rule: TemplateRule
     place: Annotated[
         str,
         Meta(
