@@ -126,7 +126,8 @@ def _detail(ordered: ReleaseOrdered) -> str:
         case ReleaseOrder.REINSTATE:
             done = f"Release {version} is not withdrawn." if unchanged else f"Release {version} is reinstated."
     moved = f", instead of {ordered.before}" if ordered.before != ordered.current else ""
-    return f"{done} {_new_tenants(ordered.tier)} get {ordered.current}{moved}."
+    new = _new_tenants(ordered.tier)
+    return f"{done} {new} get {ordered.current}{moved}."
 
 
 def _new_tenants(tier: str) -> str:
@@ -146,9 +147,9 @@ def release_published_response(outcome: Published | PublishedBefore | Checked) -
         case PublishedBefore(release):
             return problem(
                 RELEASE_IMMUTABLE,
-                f"Release {release.version} was published with another template, or in another tier, at "
-                f"{timestamp(release.published_at)}. A release never changes, so nothing was published. Publish this "
-                "template under another version.",
+                f"Release {release.version} was published before, with another template or in another tier "
+                f"({release.tier}), at {timestamp(release.published_at)}. A release never changes, so nothing was "
+                "published. Publish this template under another version.",
             )
     release = outcome.release
     at = timestamp(release.published_at)
@@ -159,10 +160,10 @@ def release_published_response(outcome: Published | PublishedBefore | Checked) -
             "version": release.version,
             "status": "PUBLISHED" if outcome.is_new else "UNCHANGED",
             "detail": f"Release {release.version} {done}. {_new_tenants(release.tier)} get {outcome.current}.",
-            "tier": release.tier,
             "digest": release.digest,
             "templateUrl": release.template_url,
             "publishedAt": at,
+            "tier": release.tier,
             "current": outcome.current,
         },
     )

@@ -23,8 +23,7 @@ from orchestrator.api.fields import (
     keys_of,
 )
 from orchestrator.api.tenant_models import TenantCounts
-from orchestrator.common.errors import InvalidRequest
-from orchestrator.common.tiers import POOLED, STANDARD
+from orchestrator.common.tiers import STANDARD
 from orchestrator.releases import publishing, records, states
 from orchestrator.releases.template_contract import FIRST_VERSION_OF_OPERATORS, MAX_NOTES
 from orchestrator.rollouts import releasing
@@ -70,7 +69,6 @@ class ProposeRelease(WireRequest, frozen=True, kw_only=True):
         dict[str, Any],
         Meta(description="The CloudFormation template, as JSON. docs/templates.md has the rules and an example."),
     ]
-    tier: Annotated[Tier, Meta(description="The tier whose tenants may be at the release.")] = STANDARD
     notes: (
         Annotated[
             str,
@@ -78,16 +76,21 @@ class ProposeRelease(WireRequest, frozen=True, kw_only=True):
         ]
         | UnsetType
     ) = UNSET
+    tier: Annotated[Tier, Meta(description="The tier whose tenants may be at the release.")] = STANDARD
     allow_replacement: Annotated[
         bool,
         Meta(description="Publish the template although it lacks a queue of the release before it."),
     ] = False
 
     def to_domain(self, by: str) -> publishing.Proposal:
-        if self.tier == POOLED:
-            raise InvalidRequest(f"tier: tenants of the tier {POOLED} share queues, so it has no releases.")
-        notes = "" if self.notes is UNSET else self.notes
-        return publishing.Proposal(self.version, self.template, by, notes, self.allow_replacement, self.tier)
+        return publishing.Proposal(
+            self.version,
+            self.template,
+            by,
+            "" if self.notes is UNSET else self.notes,
+            self.allow_replacement,
+            self.tier,
+        )
 
 
 class GetReleaseChanges(WireRequest, frozen=True, kw_only=True):
@@ -158,14 +161,8 @@ class ReleasePublished(Wire, frozen=True, kw_only=True):
     digest: Digest
     template_url: Text
     published_at: Moment
-    tier: Annotated[Tier, Meta(description="The tier of the release.")]
-    current: Annotated[
-        Version | None,
-        Meta(
-            description="The release that new tenants of the tier get. Publishing does not change it in the tier "
-            "standard; in others it does, unless only rollouts promote releases."
-        ),
-    ]
+    tier: Annotated[Tier, Meta(description="The tier whose tenants may be at the release.")]
+    current: Annotated[Version, Meta(description="The release that new tenants of the tier get.")]
 
 
 class Releases(Wire, frozen=True, kw_only=True):
