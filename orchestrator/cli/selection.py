@@ -42,6 +42,9 @@ Labels = Annotated[
         help="Only tenants with this label. If repeated, only tenants with all labels.",
     ),
 ]
+Prefix = Annotated[
+    str | None, typer.Option(metavar="TEXT", help="Only tenants whose ids begin with this text.", show_default=False)
+]
 Pinned = Annotated[
     bool | None,
     typer.Option("--pinned/--not-pinned", help="Only tenants that are pinned, or only the others.", show_default=False),
@@ -54,12 +57,18 @@ class Selection:
     version: str | None = None
     labels: dict[str, str] = field(default_factory=dict)
     pinned: bool | None = None
+    prefix: str | None = None
 
     @classmethod
     def of(
-        cls, state: TenantState | None, version: str | None, labels: Sequence[str] | None, pinned: bool | None
+        cls,
+        state: TenantState | None,
+        version: str | None,
+        labels: Sequence[str] | None,
+        pinned: bool | None,
+        prefix: str | None = None,
     ) -> Selection:
-        return cls(state, version, labels_of(labels or ()), pinned)
+        return cls(state, version, labels_of(labels or ()), pinned, prefix)
 
     def __bool__(self) -> bool:
         """True if there is any filter."""
@@ -72,6 +81,7 @@ class Selection:
             version=or_unset(self.version),
             label=or_unset(label or None),
             pinned=or_unset(self.pinned),
+            prefix=or_unset(self.prefix),
             cursor=or_unset(cursor),
             limit=limit,
         )

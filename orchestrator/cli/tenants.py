@@ -30,6 +30,7 @@ def tenants(
     version: selection.Version = None,
     label: selection.Labels = None,
     pinned: selection.Pinned = None,
+    prefix: selection.Prefix = None,
     limit: Annotated[
         int | None,
         typer.Option(metavar="NUMBER", min=1, help=f"The maximum number of tenants to list. Default: {PAGE_SIZE}."),
@@ -60,7 +61,7 @@ def tenants(
     if as_json and output not in (None, Output.JSON):
         raise typer.BadParameter("cannot be combined with --output.", param_hint="'--json'")
     shown = Output.JSON if as_json else output or Output.TABLE
-    selected = Selection.of(state, version, label, pinned)
+    selected = Selection.of(state, version, label, pinned, prefix)
     here: Invocation = context.obj
     with here.reporting_errors(as_json=shown is Output.JSON):
         api = here.connect()

@@ -20,6 +20,7 @@ from orchestrator.tenants.records import (
     Audit,
     Lock,
     Metadata,
+    Operation,
     Queue,
     Request,
     RootCause,
@@ -32,6 +33,7 @@ from orchestrator.tenants.stack_resources import Requester, StackResource
 if TYPE_CHECKING:
     from orchestrator.tenants.decisions import Limited
     from orchestrator.tenants.names import Names
+    from orchestrator.tenants.recent import RecentExecution
     from orchestrator.tenants.reviews import Review
     from orchestrator.tenants.writes import Transition
 
@@ -86,6 +88,9 @@ class Executions(Protocol):
 
     def how_it_ended(self, execution: str) -> str:
         """The end of a sentence that begins with "The execution": ``was aborted (by ada)``."""
+
+    def recent(self, operation: Operation, *, limit: int) -> Sequence[RecentExecution]:
+        """The newest executions of this operation's machine, the newest first."""
 
     def wake(self, task_token: str, result: Mapping[str, object] | None = None) -> bool:
         """Resume a waiting execution with this result of its state. ``False`` if it is no longer waiting."""
@@ -293,9 +298,15 @@ class TenantDescriptions(Protocol):
 
 class FleetReader(Protocol):
     def tenants_in(
-        self, state: TenantState, *, version: str | None = None, after: str | None = None, limit: int
+        self, state: TenantState, *, version: str | None = None, prefix: str = "", after: str | None = None, limit: int
     ) -> Sequence[ListedTenant]:
-        """Tenants in one state, and at ``version`` if given, in the order of their positions, from ``after`` on."""
+        """Tenants in one state, and at ``version`` if given, in the order of their positions, from ``after`` on.
+
+        ``prefix`` is the beginning of their ids. It needs a version, because positions begin with the version.
+        """
+
+    def versions_in(self, state: TenantState) -> Iterable[str]:
+        """The versions of the tenants in one state, in order. The version of tenants without one is empty."""
 
     def tenants_in_brief(self, state: TenantState) -> Iterable[TenantInBrief]: ...
 

@@ -55,7 +55,7 @@ OPERATIONS: Mapping[str, tuple[str, ...]] = {
     "s3": ("DeleteObject", "DeleteObjects", "GetObject", "ListObjectsV2", "PutObject"),
     "sesv2": ("SendEmail",),
     "sqs": ("GetQueueAttributes", "GetQueueUrl", "SendMessage", "SendMessageBatch"),
-    "stepfunctions": ("DescribeExecution", "SendTaskSuccess", "StartExecution"),
+    "stepfunctions": ("DescribeExecution", "ListExecutions", "SendTaskSuccess", "StartExecution"),
     "sts": ("AssumeRole",),
 }
 """The operations that the adapters call. A test compares this list with the adapters' code."""

@@ -238,6 +238,10 @@ class TenantMachines(Capability):
         allow(role, ["states:StartExecution"], *(each.state_machine_arn for each in machines))
         self.allow_describing(role)
 
+    def allow_listing(self, role: iam.Role) -> None:
+        """Let a role list the newest executions of the machines."""
+        allow(role, ["states:ListExecutions"], *self.arns)
+
     def _attach(self, function: BerthFunction, permission: iam.PolicyStatement) -> iam.Policy:
         return iam.Policy(self, f"{function.node.id}OnMachine", statements=[permission], roles=[function.role])
 

@@ -466,10 +466,16 @@ def test_reading_stops_once_the_page_is_full() -> None:
 
     class Counting(InMemoryTable):
         def tenants_in(
-            self, state: TenantState, *, version: str | None = None, after: str | None = None, limit: int
+            self,
+            state: TenantState,
+            *,
+            version: str | None = None,
+            prefix: str = "",
+            after: str | None = None,
+            limit: int,
         ) -> Sequence[ListedTenant]:
             asked.append((state, limit))
-            return FLEET.tenants_in(state, version=version, after=after, limit=limit)
+            return FLEET.tenants_in(state, version=version, prefix=prefix, after=after, limit=limit)
 
     list_tenants(Counting(), limit=3)
     assert asked == [(TenantState.READY, 4), (TenantState.PROVISIONING, 1)]

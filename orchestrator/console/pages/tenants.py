@@ -22,6 +22,7 @@ def tenants(visit: Visit) -> Response:
         state=filters["state"],
         version=filters["version"],
         label=filters["label"],
+        prefix=filters["prefix"],
         pinned={"true": True, "false": False}.get(filters["pinned"] or ""),
         cursor=visit.parameter("cursor"),
         limit=SIZE,
