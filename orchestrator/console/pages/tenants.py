@@ -8,7 +8,7 @@ from starlette.routing import Route
 from orchestrator.api.release_routes import LIST_RELEASES
 from orchestrator.api.tenant_routes import LIST_TENANTS
 from orchestrator.console.page import page
-from orchestrator.console.view import address, segment
+from orchestrator.console.view import address, command_of, segment
 from orchestrator.console.visit import Console, Visit
 
 FILTERS = ("prefix", "state", "version", "label", "pinned")
@@ -48,10 +48,13 @@ def go(visit: Visit) -> Response:
 
 def _command(filters: dict[str, str | None]) -> str:
     """The command that lists the same tenants."""
-    options = [f"--{name} {value}" for name, value in filters.items() if value and name != "pinned"]
+    options: list[tuple[str, str | None]] = [
+        (f"--{name}", value) for name, value in filters.items() if value and name not in ("label", "pinned")
+    ]
+    options += [("--label", label) for label in (filters["label"] or "").split(",") if label]
     if filters["pinned"]:
-        options.append("--pinned" if filters["pinned"] == "true" else "--not-pinned")
-    return " ".join(["berth tenants", *options])
+        options.append(("--pinned" if filters["pinned"] == "true" else "--not-pinned", None))
+    return command_of("berth tenants", options)
 
 
 def routes(console: Console) -> list[Route]:
