@@ -30,21 +30,22 @@ def main(terminal: Terminal, *, size: int = SIZE, browser: bool = True) -> None:
             maker = FleetMaker(show.api, show.send, steps)
             maker.make(fleet, better=better, worse=worse)
             steps("Sending events that their receiver refuses")
-            _send_events(show, fleet.ready[0], receiver.url)
+            _send_events(show, fleet.ready[0], receiver)
             maker.keep_busy(fleet)
         control_plane = Deployment(Options(local=True), show.emulator)
         shown = Console(control_plane, place_of(control_plane))
         serve(shown, port=0, browser=browser, say=lambda line: terminal.print(line, soft_wrap=True, highlight=False))
 
 
-def _send_events(show: EventShow, tenant: str, receiver: str) -> None:
+def _send_events(show: EventShow, tenant: str, receiver: Receiver) -> None:
     set_up = (
         ("events", "settings", tenant, "--plan", "free"),
-        ("connections", "create", tenant, "--name", "Shop", "--webhook", receiver, "--retry", "1", "--retry", "3600"),
+        ("connections", "create", tenant, "--name", "Shop", "--webhook", receiver.url, "--retry", "1", "--retry", "3600"),
         ("keys", "create", tenant, "--name", "Checkout", "--scope", "write"),
     )
     with show.meanwhile(*set_up) as done:
-        _, _, key = done.result()
+        _, webhook, key = done.result()
+    receiver.secret = webhook["secret"]
     for number in range(EVENTS):
         order = {"event_type": "order.created", "payload": {"order": number}}
         show.post("/events", json.dumps(order).encode(), expected=202, Authorization=f"Bearer {key['key']}")
