@@ -40,7 +40,19 @@ def main(terminal: Terminal, *, size: int = SIZE, browser: bool = True) -> None:
 def _send_events(show: EventShow, tenant: str, receiver: Receiver) -> None:
     set_up = (
         ("events", "settings", tenant, "--plan", "free"),
-        ("connections", "create", tenant, "--name", "Shop", "--webhook", receiver.url, "--retry", "1", "--retry", "3600"),
+        (
+            "connections",
+            "create",
+            tenant,
+            "--name",
+            "Shop",
+            "--webhook",
+            receiver.url,
+            "--retry",
+            "1",
+            "--retry",
+            "3600",
+        ),
         ("keys", "create", tenant, "--name", "Checkout", "--scope", "write"),
     )
     with show.meanwhile(*set_up) as done:

@@ -10,9 +10,10 @@ from orchestrator.api.tenant_routes import LIST_TENANTS
 from orchestrator.console.page import page
 from orchestrator.console.view import address, command_of, segment
 from orchestrator.console.visit import Console, Visit
+from orchestrator.tenants.fleet import PAGE_SIZE
 
 FILTERS = ("prefix", "state", "version", "label", "pinned")
-SIZE = 50
+SIZE = PAGE_SIZE
 
 
 def tenants(visit: Visit) -> Response:
