@@ -71,6 +71,7 @@ class FleetApi(InMemoryApi):
         self.begin()
         self.succeed()
         self.create(tenant, unpin=True)
+        self.clock.advance(timedelta(seconds=1))
         return tenant
 
     def surveyed(self, *findings: Finding) -> None:

@@ -159,6 +159,16 @@ class TestTenant:
         history = visitor.get_by_role("region", name="History").get_by_role("listitem")
         expect(history).to_contain_text(["CREATE 0.2.0 Failure", "CREATE 0.2.0 Started", "DESCRIBE"])
 
+    def test_the_state_of_the_records_comes_with_what_the_survey_says_of_the_stack(
+        self, visitor: Page, still: Running
+    ) -> None:
+        visitor.goto(still.url("/tenants/acme"))
+        expect(visitor.get_by_role("region", name="Resources")).to_contain_text("AGREES")
+        visitor.goto(still.url("/tenants/dunder"))
+        resources = visitor.get_by_role("region", name="Resources")
+        expect(resources).to_contain_text("DIFFERS The tenant is served, but its stack does not exist.")
+        expect(resources.get_by_role("link", name="Repair: create")).to_be_visible()
+
     def test_what_cannot_be_done_is_greyed_with_the_reason(self, visitor: Page, still: Running) -> None:
         visitor.goto(still.url("/tenants/acme"))
         retry = visitor.get_by_text("Retry it", exact=True)
