@@ -14,6 +14,7 @@ from rich.table import Table
 
 from bench.cdk_loop import cdk_loop
 from bench.console_page import console_page
+from bench.create_storm import create_storm
 from bench.delivery_capacity import events_delivery_capacity
 from bench.event_capacity import events_capacity
 from bench.event_delivery import events_delivery, events_delivery_full
@@ -38,6 +39,7 @@ PARTS: Mapping[str, Callable[[], list[Result]]] = {
     "operations": operations,
     "rollout-simulation": rollout_simulation,
     "rollout-ceilings": rollout_ceilings,
+    "create-storm": create_storm,
     "rollout-emulator": rollout_emulator,
     "cdk-loop": cdk_loop,
     "function-memory": function_memory,

@@ -27,7 +27,7 @@ from bench.simulated_ledger import (
 )
 from bench.simulated_update import SimulatedUpdate
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.releases.states import Promoter, PromotionMode, ReleaseChooser
+from orchestrator.releases.states import Promoter, PromotionMode, PublishedVersions, ReleaseChooser
 from orchestrator.rollouts.advancing import Advancing, Bake, NotSucceeded, RunStage, Succeeded
 from orchestrator.rollouts.documents import spec_from
 from orchestrator.rollouts.gate import Admitted, Gate, NoRoom, TryAgain
@@ -117,7 +117,7 @@ class SimulatedRollout:
         self._ledger = SimulatedRollouts(rollout, stages, self.aws.chance, conditions.overtaken)
         clock, releases = self.aws.clock, NothingWithdrawn()
         self._gate = Gate(self._ledger, self._tenants, self.aws, clock, releases)
-        chooser = ReleaseChooser(releases, releases, NEW, PromotionMode.ON_DEPLOY)
+        chooser = ReleaseChooser(releases, PublishedVersions(releases), NEW, PromotionMode.ON_DEPLOY)
         self._advancing = Advancing(
             self._ledger,
             self._tenants,

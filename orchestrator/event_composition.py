@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from orchestrator.events.delivery.replays import ManagingReplays
     from orchestrator.events.delivery.resending import Resending
     from orchestrator.events.delivery.sending import Sending
-    from orchestrator.events.delivery.sweeping import Sweeping
+    from orchestrator.events.delivery.sweeping import Looks, Sweeping
     from orchestrator.events.delivery.troubles import ListingTroubles
     from orchestrator.events.inbox import Inbox
     from orchestrator.events.listing import Listing
@@ -253,7 +253,14 @@ class EventUseCases:
             dispatching=self.dispatching,
             queue=ports.message_queue,
             clock=ports.clock,
+            looks=self._looks,
         )
+
+    @cached_property
+    def _looks(self) -> Looks:
+        from orchestrator.events.delivery.sweeping import Looks
+
+        return Looks()
 
     @property
     def processing_bounces(self) -> ProcessingBounces:

@@ -76,6 +76,7 @@ KNOWN = frozenset(
         "berth:rolloutConcurrency",
         "berth:rolloutOnPublish",
         "berth:stackEvents",
+        "berth:stackPolicyArns",
         "berth:stackRoleSource",
         "berth:tenantEventsConcurrency",
         "berth:tenantMetadataConcurrency",
@@ -83,6 +84,9 @@ KNOWN = frozenset(
     }
 )
 """All settings. Those that README.md does not list are for the emulator."""
+_POLICY_ARN = re.compile(r"arn:[a-z-]+:iam::(?P<account>aws|[0-9]{12}):policy/[A-Za-z0-9+=,.@_/-]{1,512}", re.ASCII)
+_MAX_STACK_POLICIES = 5
+"""IAM attaches up to 10 managed policies to a role."""
 _MAX_FORMER_KEYS = 5
 """Every key makes the policy of every session longer, and STS limits the size of that policy."""
 MAX_GENERATIONS = 999_999_999
@@ -197,6 +201,9 @@ class Settings:
 
     stack_role_source: bool = False
     """Whether the tenants' service role requires CloudFormation to send the stack for which it assumes the role."""
+    stack_policy_arns: tuple[str, ...] = ()
+    """Managed policies with which CloudFormation may create resources besides queues in tenants' stacks. Operators who
+    publish templates of their own name them."""
 
     response_url_prefix: str | None = None
     """The prefix of an emulator's response URLs for custom resources. Those of AWS are known."""
@@ -238,6 +245,7 @@ class Settings:
             events_mail_from=_mail_address(context, "berth:eventsMailFrom"),
             loopback_destinations=_flag(context, "berth:loopbackDestinations", default=cls.loopback_destinations),
             stack_role_source=_flag(context, "berth:stackRoleSource", default=cls.stack_role_source),
+            stack_policy_arns=_policy_arns(context, "berth:stackPolicyArns", environment),
             response_url_prefix=_url_prefix(context, "berth:responseUrlPrefix"),
             promotion=_choice(context, "berth:promotion", PromotionMode.ON_DEPLOY),
             rollout_on_publish=_flag(context, "berth:rolloutOnPublish", default=cls.rollout_on_publish),
@@ -425,6 +433,19 @@ def _choice(context: Node, key: str, default: Choice) -> Choice:
     except ValueError:
         allowed = " or ".join(choice.value for choice in type(default))
         raise SettingInvalid(f"{key} is {value!r}; it must be {allowed}.") from None
+
+
+def _policy_arns(context: Node, key: str, environment: Mapping[str, str]) -> tuple[str, ...]:
+    values = _texts(context, key, at_most=_MAX_STACK_POLICIES)
+    for value in values:
+        match = _POLICY_ARN.fullmatch(value)
+        account = environment.get("CDK_DEFAULT_ACCOUNT")
+        if match is None or (account and match["account"] not in ("aws", account)):
+            raise SettingInvalid(
+                f"{key} has {value!r}; it must be the ARN of a managed policy of AWS or of the target account, like "
+                f"arn:aws:iam::{account or '111122223333'}:policy/tenants."
+            )
+    return tuple(dict.fromkeys(values))
 
 
 def _url_prefix(context: Node, key: str) -> str | None:

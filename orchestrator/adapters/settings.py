@@ -275,6 +275,11 @@ class Settings:
         return self._required("BERTH_RELEASE_BUCKET")
 
     @property
-    def source_bucket(self) -> str:
-        """The bucket to which a deployment uploads the templates that it publishes."""
-        return self._required("BERTH_SOURCE_BUCKET")
+    def source_bucket(self) -> str | None:
+        """The bucket to which a deployment uploads the templates that it publishes. Only its own function has it."""
+        return self.environment.get("BERTH_SOURCE_BUCKET") or None
+
+    @property
+    def stack_policies(self) -> tuple[str, ...]:
+        """The ARNs of the managed policies that the operator has named for tenants' stacks."""
+        return tuple(filter(None, self.environment.get("BERTH_STACK_POLICIES", "").split(",")))

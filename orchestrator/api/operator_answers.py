@@ -81,6 +81,7 @@ def tenant_response(detail: TenantDetail) -> Response:
             "queueUrl": detail.queue.url if detail.queue else None,
             "queueArn": detail.queue.arn if detail.queue else None,
             "stackId": metadata.stack_id if metadata else None,
+            "resources": dict(metadata.resources) if metadata else {},
             "rootCause": root_cause_document(detail.root_cause),
             "currentOperation": _lock_document(detail.lock) if detail.lock else None,
             "audits": [_audit_document(audit) for audit in detail.audits],
@@ -129,6 +130,7 @@ def _audit_document(audit: Audit) -> dict[str, object]:
         **_outcome_document(audit),
         "updatedAt": timestamp(audit.updated_at),
         **_requester_document(audit.request),
+        **({"expectedAt": timestamp(audit.expected_at)} if audit.is_waiting and audit.expected_at else {}),
     }
 
 

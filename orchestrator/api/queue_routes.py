@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from orchestrator.api.fields import (
@@ -15,9 +16,11 @@ from orchestrator.api.fields import (
     Moment,
     QueueArn,
     QueueUrl,
+    Resources,
     RetryAfterSeconds,
     TenantIdRequest,
     TenantIdText,
+    WaitSeconds,
     Wire,
     former_name_of,
 )
@@ -47,6 +50,7 @@ class Queue(Wire, frozen=True, kw_only=True):
     queue_url: QueueUrl
     queue_arn: QueueArn
     version: str
+    resources: Resources = msgspec.field(default_factory=dict)
 
 
 class Credentials(Wire, frozen=True, kw_only=True):
@@ -77,6 +81,7 @@ class Provisioning(Wire, frozen=True, kw_only=True):
     status: Annotated[Literal["PROVISIONING"], former_name_of("state")]
     execution: Execution
     retry_after_seconds: RetryAfterSeconds
+    wait_seconds: WaitSeconds | UnsetType = UNSET
 
 
 _PROVISIONING = Answer(

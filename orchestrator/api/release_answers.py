@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from orchestrator.api.operator_answers import refuse
-from orchestrator.api.responses import Response, json_response
+from orchestrator.api.release_routes import RELEASE_IMMUTABLE, TEMPLATE_REFUSED
+from orchestrator.api.responses import Response, json_response, problem
 from orchestrator.common.times import timestamp
 from orchestrator.common.versions import order
+from orchestrator.releases.publishing import Checked, Published, PublishedBefore
 from orchestrator.releases.records import RecordedReleaseChange, Release, ReleaseOrder, Withdrawal
 from orchestrator.releases.states import Choice, PromotionMode
 from orchestrator.rollouts.releasing import ReleaseOrdered, ReleaseStatus
@@ -42,6 +44,7 @@ def releases_response(
                     "digest": release.digest,
                     "templateUrl": release.template_url,
                     "publishedAt": timestamp(release.published_at),
+                    "publishedBy": release.published_by or None,
                     "notes": release.notes or None,
                     "current": release.version == choice.current,
                     "withdrawn": _withdrawal_document(choice.withdrawn.get(release.version)),
@@ -116,6 +119,55 @@ def _detail(ordered: ReleaseOrdered) -> str:
             done = f"Release {version} is not withdrawn." if unchanged else f"Release {version} is reinstated."
     moved = f", instead of {ordered.before}" if ordered.before != ordered.current else ""
     return f"{done} New tenants get {ordered.current}{moved}."
+
+
+def release_published_response(outcome: Published | PublishedBefore | Checked) -> Response:
+    match outcome:
+        case Checked():
+            count = len(outcome.findings)
+            return problem(
+                TEMPLATE_REFUSED,
+                f"Release {outcome.version} was not published. The template has "
+                f"{f'{count} findings' if count > 1 else 'a finding'}, of which the first is: {outcome.findings[0]}",
+                findings=_findings(outcome),
+            )
+        case PublishedBefore(release):
+            return problem(
+                RELEASE_IMMUTABLE,
+                f"Release {release.version} was published with another template at {timestamp(release.published_at)}. "
+                "A release never changes, so nothing was published. Publish this template under another version.",
+            )
+    release = outcome.release
+    at = timestamp(release.published_at)
+    done = "is published" if outcome.is_new else f"was published with this template at {at}"
+    return json_response(
+        200,
+        {
+            "version": release.version,
+            "status": "PUBLISHED" if outcome.is_new else "UNCHANGED",
+            "detail": f"Release {release.version} {done}. New tenants get {outcome.current}.",
+            "digest": release.digest,
+            "templateUrl": release.template_url,
+            "publishedAt": at,
+            "current": outcome.current,
+        },
+    )
+
+
+def release_checked_response(checked: Checked) -> Response:
+    return json_response(
+        200,
+        {
+            "version": checked.version,
+            "digest": checked.digest,
+            "findings": _findings(checked),
+            "comparedWith": checked.compared_with,
+        },
+    )
+
+
+def _findings(checked: Checked) -> list[dict[str, str]]:
+    return [finding.as_document() for finding in checked.findings]
 
 
 def release_changes_response(found: ReleaseChanges | Refused) -> Response:

@@ -13,6 +13,7 @@ from orchestrator.api.fields import (
     Reason,
     RequestedBy,
     RolloutId,
+    TemplateFinding,
     TenantIdText,
     Text,
     Version,
@@ -20,7 +21,8 @@ from orchestrator.api.fields import (
     WireRequest,
 )
 from orchestrator.api.tenant_models import TenantCounts
-from orchestrator.releases import records, states
+from orchestrator.releases import publishing, records, states
+from orchestrator.releases.template_contract import FIRST_VERSION_OF_OPERATORS, MAX_NOTES
 from orchestrator.rollouts import releasing
 from orchestrator.rollouts.releasing import MAX_LISTED
 
@@ -46,11 +48,40 @@ ReleaseStatus = Annotated[
 ]
 
 
+Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z", description="SHA-256 of the template.")]
+
+
 class OrderRelease(WireRequest, frozen=True, kw_only=True):
     """An order names a release in its path, and takes a reason."""
 
     version: Version
     reason: Reason | UnsetType = UNSET
+
+
+class ProposeRelease(WireRequest, frozen=True, kw_only=True):
+    """A template that an operator wants to publish."""
+
+    version: Annotated[Version, Meta(description=f"{FIRST_VERSION_OF_OPERATORS} or later.")]
+    template: Annotated[
+        dict[str, Any],
+        Meta(description="The CloudFormation template, as JSON. docs/templates.md has the rules and an example."),
+    ]
+    notes: (
+        Annotated[
+            str,
+            Meta(min_length=1, max_length=MAX_NOTES, description="What the release changes, for other operators."),
+        ]
+        | UnsetType
+    ) = UNSET
+    allow_replacement: Annotated[
+        bool,
+        Meta(description="Publish the template although it lacks a queue of the release before it."),
+    ] = False
+
+    def to_domain(self, by: str) -> publishing.Proposal:
+        return publishing.Proposal(
+            self.version, self.template, by, "" if self.notes is UNSET else self.notes, self.allow_replacement
+        )
 
 
 class GetReleaseChanges(WireRequest, frozen=True, kw_only=True):
@@ -70,10 +101,16 @@ class Release(Wire, frozen=True, kw_only=True):
     """A published release of the tenant stack."""
 
     version: Version
-    digest: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z", description="SHA-256 of the template.")]
+    digest: Digest
     template_url: Text
     published_at: Moment
-    notes: Annotated[Text | None, Meta(description="The release's section of the changelog.")]
+    published_by: Annotated[
+        RequestedBy, Meta(description="Who published an operator's own template. null if it came with a deployment.")
+    ]
+    notes: Annotated[
+        Text | None,
+        Meta(description="The release's section of the changelog, or the notes of who published it."),
+    ]
     current: Annotated[bool, Meta(description="True for the release that new tenants get.")]
     withdrawn: Annotated[Withdrawal | None, Meta(description="null unless the release is withdrawn.")]
     tenants: Annotated[TenantCounts, Meta(description="The tenants at this release.")]
@@ -88,6 +125,33 @@ class ReleaseHistoryEntry(Wire, frozen=True, kw_only=True):
     requested_by: RequestedBy
     reason: GivenReason
     altered: Altered
+
+
+class ReleaseChecked(Wire, frozen=True, kw_only=True):
+    """The findings of a check. Nothing was published."""
+
+    version: Version
+    digest: Digest
+    findings: Annotated[list[TemplateFinding], Meta(description="Empty if the template can be published.")]
+    compared_with: Annotated[
+        Version | None,
+        Meta(description="The release whose queues the template has to keep. null if none was compared."),
+    ]
+
+
+class ReleasePublished(Wire, frozen=True, kw_only=True):
+    """The release is published. It never changes."""
+
+    version: Version
+    status: Annotated[
+        Literal["PUBLISHED", "UNCHANGED"],
+        Meta(description="UNCHANGED: the same template was published under this version before."),
+    ]
+    detail: Text
+    digest: Digest
+    template_url: Text
+    published_at: Moment
+    current: Annotated[Version, Meta(description="The release that new tenants get. Publishing does not change it.")]
 
 
 class Releases(Wire, frozen=True, kw_only=True):
@@ -180,7 +244,7 @@ class ReleaseChanges(Wire, frozen=True, kw_only=True):
     version: Version
     changes: Annotated[
         list[TemplateChange] | None,
-        Meta(description="null if somebody has changed or removed a template since, or if one is too long."),
+        Meta(description="null if somebody has changed or removed a template since."),
     ]
     review: Annotated[
         KeptReview | None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
+import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from orchestrator.api.fields import (
@@ -24,6 +25,7 @@ from orchestrator.api.fields import (
     QueueUrl,
     Reason,
     RequestedBy,
+    Resources,
     RetryAfterSeconds,
     RootCause,
     TenantIdRequest,
@@ -279,6 +281,13 @@ class Audit(Wire, frozen=True, kw_only=True):
     updated_at: Moment
     requested_by: RequestedBy
     reason: GivenReason
+    expected_at: (
+        Annotated[
+            Moment,
+            Meta(description="Many creates were requested at once, and this one waits: about when it has its turn."),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class AskingResource(Wire, frozen=True, kw_only=True):
@@ -409,6 +418,7 @@ class Tenant(ListedTenant, frozen=True, kw_only=True):
 
     created_at: Moment | None
     stack_id: str | None
+    resources: Resources = msgspec.field(default_factory=dict)
     current_operation: CurrentOperation | None
     audits: Annotated[
         list[Audit], Meta(description="The latest status of each operation at each version, oldest first.")

@@ -151,6 +151,13 @@ DELETE_TENANT: Route[DeleteTenant, Accepted | Unchanged] = Route(
     answers=(_UNCHANGED, _ACCEPTED),
     problems=(*ALWAYS, NOT_EMPTY, NOT_ADOPTED, BUSY),
 )
+
+
+def _warning_about_upgrade(request: UpgradeTenant) -> str | None:
+    loses = f"This may replace or remove queues of tenant {request.tenant_id}, with every message in them."
+    return loses if request.allow_replacement else None
+
+
 UPGRADE_TENANT: Route[UpgradeTenant, Accepted | Unchanged] = Route(
     name="upgradeTenant",
     method="POST",
@@ -173,6 +180,7 @@ UPGRADE_TENANT: Route[UpgradeTenant, Accepted | Unchanged] = Route(
         UNKNOWN_RELEASE,
         RELEASE_WITHDRAWN,
     ),
+    warning=_warning_about_upgrade,
 )
 RETRY_TENANT: Route[RetryTenant, Accepted | Unchanged] = Route(
     name="retryTenant",

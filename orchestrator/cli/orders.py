@@ -67,7 +67,7 @@ def create(
         typer.Option(
             metavar="VERSION",
             help="Create the tenant at this release, and pin it.",
-            autocompletion=completing.versions,
+            autocompletion=completing.available_versions,
         ),
     ] = None,
     unpin: Annotated[bool, typer.Option("--unpin", help="Remove the tenant's pin.")] = False,
@@ -116,7 +116,7 @@ def upgrade(
         typer.Option(
             metavar="VERSION",
             help="The release to move to. Default: the tenant's pin, else the current release.",
-            autocompletion=completing.versions,
+            autocompletion=completing.available_versions,
         ),
     ] = None,
     allow_downgrade: Annotated[
@@ -126,6 +126,7 @@ def upgrade(
         bool,
         typer.Option("--allow-replacement", help="Allow a change that replaces or removes a queue and its messages."),
     ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help=f"Do not ask to confirm --allow-replacement. {NOT_ASKED}")] = False,
     reason: Reason = None,
     wait: Wait = False,
     timeout: Timeout = _TIMEOUT,
@@ -135,21 +136,23 @@ def upgrade(
 
     Its queue stays in service during the upgrade, also if the upgrade fails.
     """
+
+    def request(tenant_id: TenantId) -> UpgradeTenant:
+        return UpgradeTenant(
+            tenant_id=tenant_id.value,
+            version=or_unset(to),
+            allow_downgrade=allow_downgrade,
+            allow_replacement=allow_replacement,
+            reason=or_unset(reason),
+        )
+
     carry_out(
         context,
         tenant,
-        lambda api, tenant_id: api.send_request(
-            UPGRADE_TENANT,
-            UpgradeTenant(
-                tenant_id=tenant_id.value,
-                version=or_unset(to),
-                allow_downgrade=allow_downgrade,
-                allow_replacement=allow_replacement,
-                reason=or_unset(reason),
-            ),
-        ),
+        lambda api, tenant_id: api.send_request(UPGRADE_TENANT, request(tenant_id)),
         timeout=timeout if wait else None,
         as_json=as_json,
+        warning=None if yes else lambda tenant_id: UPGRADE_TENANT.warning(request(tenant_id)),
     )
 
 
@@ -162,7 +165,7 @@ def pin(
             metavar="VERSION",
             help="A published release: see berth releases.",
             show_default=False,
-            autocompletion=completing.versions,
+            autocompletion=completing.available_versions,
         ),
     ],
     reason: Reason = None,
@@ -339,7 +342,7 @@ def delete(
             order,
             timeout=timeout if wait else None,
             as_json=as_json,
-            lost="every message in its queue, and its events" if force and not yes else None,
+            warning=_warning_about_force if force and not yes else None,
         )
         return
     carry_out_on_all(
@@ -351,6 +354,10 @@ def delete(
         timeout=timeout if wait else None,
         as_json=as_json,
     )
+
+
+def _warning_about_force(tenant: TenantId) -> str:
+    return f"This deletes tenant {tenant} and every message in its queue, and its events."
 
 
 def check_one_or_selected(tenant: str | None, selected: Selection) -> None:

@@ -19,6 +19,7 @@ from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.versions import VERSION_PATTERN
 from orchestrator.reconciling.fleet_counts import SMALL_FLEET
 from orchestrator.releases.states import PromotionMode
+from orchestrator.releases.template_contract import is_operators
 from orchestrator.tenants.records import TenantState
 
 _FOUND = 200
@@ -106,7 +107,7 @@ def _show_one(release: Document, all_releases: Document) -> None:
         {
             "version": version + (f" ({mark})" if (mark := _mark(release, current).plain) else ""),
             "withdrawn": _withdrawn(release.get("withdrawn")),
-            "published": render.moment(release["publishedAt"]),
+            "published": render.moment(release["publishedAt"]) + _by(release.get("publishedBy")),
             "digest": release["digest"],
             "template": release["templateUrl"],
             "tenants": f"{tenants['total']}: {_states(tenants)}" if tenants["total"] else "none",
@@ -135,6 +136,10 @@ def _mark(release: Document, current: str) -> Text:
     return Text("current" if release["version"] == current else "")
 
 
+def _by(publisher: str | None) -> str:
+    return f" by {publisher}" if publisher else ""
+
+
 def _withdrawn(withdrawal: Document | None) -> str | None:
     if withdrawal is None:
         return None
@@ -159,6 +164,11 @@ def _note_candidate(document: Document) -> None:
         return
     if found["withdrawn"]:
         render.note(f"Release {deployed}, which is deployed, is withdrawn. See why: berth releases {deployed}")
+    elif is_operators(current):
+        render.note(
+            f"Release {deployed} is deployed. New tenants get {current}, which is yours, until another release is "
+            f"promoted: berth release promote {deployed}"
+        )
     elif document["promotion"] == PromotionMode.AFTER_ROLLOUT:
         render.note(
             f"Release {deployed} is deployed, and becomes current when the fleet was moved to it: berth rollout start "

@@ -23,6 +23,7 @@ from orchestrator.cli.rollout_finding import (
 )
 from orchestrator.cli.rollout_ordering import (
     compared,
+    is_withdrawn,
     send_order,
     send_start,
     should_watch,
@@ -196,7 +197,7 @@ def start(
     here: Invocation = context.obj
     with here.reporting_errors(as_json=as_json):
         if not yes and (warning := START_ROLLOUT.warning(body)):
-            here.confirm(warning)
+            here.confirm(f"{warning} To see which first: berth rollout plan, with the same options.")
         api = here.connect()
         with here.retrying() as retrying:
             body = with_undone(api, retrying, body, undo)
@@ -217,7 +218,7 @@ def status(context: typer.Context, rollout: Rollout = None, as_json: Json = Fals
         if as_json:
             render.show_json(found)
         else:
-            show_status(found, compared(here, api, found))
+            show_status(found, compared(here, api, found), withdrawn=is_withdrawn(here, api, found))
 
 
 @app.command()

@@ -35,7 +35,7 @@ To = Annotated[
         metavar="VERSION",
         help="The release to move to. Default: the current one.",
         rich_help_panel=_WHICH,
-        autocompletion=completing.versions,
+        autocompletion=completing.available_versions,
     ),
 ]
 Tenants = Annotated[

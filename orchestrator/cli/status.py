@@ -16,13 +16,12 @@ from orchestrator.cli import render
 from orchestrator.cli.api import Document
 from orchestrator.cli.invocation import Invocation, Json
 from orchestrator.cli.problems import problem
-from orchestrator.cli.waiting import fleet_of, unfinished, waiting_for_someone
+from orchestrator.cli.waiting import fleet_of, waiting_for_someone
 
 if TYPE_CHECKING:
     from orchestrator.client.transport import ApiAnswer
 
 _FOUND = 200
-_ROLLOUTS = 20
 
 
 def status(context: typer.Context, as_json: Json = False) -> None:
@@ -36,8 +35,8 @@ def status(context: typer.Context, as_json: Json = False) -> None:
         stack, caller, api = control_plane.stack, control_plane.caller(), control_plane.api()
         with here.retrying() as retrying:
             releases = _found(retrying(partial(api.send_request, LIST_RELEASES, EmptyRequest())))
-            rollouts = _found(retrying(partial(api.send_request, LIST_ROLLOUTS, ListRollouts(limit=_ROLLOUTS))))
-        fleet, open_rollouts = fleet_of(releases), unfinished(rollouts["rollouts"])
+            rollouts = _found(retrying(partial(api.send_request, LIST_ROLLOUTS, ListRollouts(open=True))))["rollouts"]
+        fleet = fleet_of(releases)
         document = {
             "controlPlane": {"name": stack.name, "place": stack.place, "stackStatus": stack.status},
             "caller": caller,
@@ -49,12 +48,11 @@ def status(context: typer.Context, as_json: Json = False) -> None:
             "fleet": fleet,
             "rollouts": [
                 {"rolloutId": each["rolloutId"], "status": each["status"], "version": each["version"]}
-                for each in open_rollouts
+                for each in rollouts
             ],
         }
         waiting = [
-            {"what": each.what, "command": each.command}
-            for each in waiting_for_someone(fleet, open_rollouts, releases["current"])
+            {"what": each.what, "command": each.command} for each in waiting_for_someone(fleet, rollouts, releases)
         ]
         if as_json:
             render.show_json({**document, "waiting": waiting})

@@ -16,6 +16,7 @@ from orchestrator.cli import render
 from orchestrator.cli.api import Document
 from orchestrator.cli.invocation import Invocation, Json, Tenant
 from orchestrator.cli.problems import problem
+from orchestrator.cli.tenant_next import next_steps
 from orchestrator.common.tenant_ids import TenantId
 
 _FOUND = 200
@@ -40,8 +41,8 @@ def tenant(
 ) -> None:
     """Show everything that is recorded about one tenant.
 
-    Its state, its queue, its current operation, the latest result of each operation, and the last 100 events of its
-    history.
+    Its state, its queue, its current operation, the latest result of each
+    operation, and the last 100 events of its history.
     """
     here: Invocation = context.obj
     with here.reporting_errors(as_json=as_json):
@@ -93,6 +94,7 @@ def _show(document: Document) -> None:
         render.show_pairs(
             {
                 "status": render.state(audit["status"]),
+                "its turn is expected": _moment(audit.get("expectedAt")),
                 "attempt": str(audit["attempt"]),
                 "updated": _moment(audit["updatedAt"]),
                 "asked by": audit["requestedBy"],
@@ -103,6 +105,8 @@ def _show(document: Document) -> None:
         )
     if document["history"]:
         _show_history(document["history"])
+    for step in next_steps(document):
+        render.note(step)
     if earlier := document.get("earlierThan"):
         render.note(f"There are earlier events: berth tenant {document['tenantId']} --before {earlier}")
 

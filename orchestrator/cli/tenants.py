@@ -15,6 +15,7 @@ from orchestrator.cli.api import Document
 from orchestrator.cli.invocation import Invocation, Json, one_of
 from orchestrator.cli.selection import Selection
 from orchestrator.tenants.fleet import PAGE_SIZE
+from orchestrator.tenants.records import TenantState
 
 
 class Output(StrEnum):
@@ -114,3 +115,6 @@ def _show_list(found: Sequence[Document], *, wide: bool) -> None:
     for tenant in found:
         if cause := render.root_cause(tenant):
             render.show_line(Text.assemble((f"{tenant['tenantId']}: ", "bold"), cause))
+    for state in (TenantState.UPDATE_FAILED, TenantState.FAILED):
+        if counts[state]:
+            render.note(f"Retry what is {state}: berth retry TENANT, or all: berth retry --state {state}")

@@ -9,6 +9,7 @@ from typing import Any
 
 from orchestrator.cli import render
 from orchestrator.cli.api import Document
+from orchestrator.cli.rollout_view import doing
 from orchestrator.common.versions import is_older
 from orchestrator.rollouts.records import RolloutStatus
 from orchestrator.tenants.records import TenantState
@@ -45,18 +46,8 @@ def fleet_of(releases: Document) -> dict[str, Any]:
     }
 
 
-def unfinished(rollouts: Sequence[Document]) -> list[Document]:
-    """The rollouts that run or wait, and the newest one if it has halted."""
-    real = [rollout for rollout in rollouts if not rollout["dryRun"]]
-    return [
-        rollout
-        for number, rollout in enumerate(real)
-        if RolloutStatus(rollout["status"]).active or (number == 0 and rollout["status"] == RolloutStatus.HALTED)
-    ]
-
-
-def waiting_for_someone(fleet: Document, rollouts: Sequence[Document], current: str) -> list[Waiting]:
-    """``rollouts`` are those that are not finished, ``current`` is the current release."""
+def waiting_for_someone(fleet: Document, rollouts: Sequence[Document], releases: Document) -> list[Waiting]:
+    """``rollouts`` are the open ones, and ``releases`` is the answer of listReleases."""
     waiting = [
         Waiting(
             f"{render.counted(number, 'tenant is', 'tenants are')} {state}",
@@ -68,14 +59,25 @@ def waiting_for_someone(fleet: Document, rollouts: Sequence[Document], current: 
     ]
     waiting += [
         Waiting(
-            f"rollout {rollout['rolloutId']} is {rollout['status']}",
+            f"rollout {rollout['rolloutId']} is {doing(rollout).plain}",
             f"berth rollout status {rollout['rolloutId']}",
             rollout=rollout["rolloutId"],
         )
         for rollout in rollouts
     ]
-    behind = sum(number for version, number in fleet["byVersion"].items() if is_older(version, than=current))
-    if behind and not rollouts:
+    withdrawn = {each["version"] for each in releases["releases"] if each.get("withdrawn")}
+    for version, number in fleet["byVersion"].items():
+        if version in withdrawn:
+            what = f"{render.counted(number, 'tenant is', 'tenants are')} at {version}, which was withdrawn"
+            waiting.append(Waiting(what, f"berth releases {version}"))
+    current = releases["current"]
+    behind = sum(
+        number
+        for version, number in fleet["byVersion"].items()
+        if version not in withdrawn and is_older(version, than=current)
+    )
+    moving = (each for each in rollouts if each["version"] == current or RolloutStatus(each["status"]).active)
+    if behind and not any(moving):
         what = f"{render.counted(behind, 'tenant is', 'tenants are')} at an earlier release than {current}"
         waiting.append(Waiting(what, "berth rollout plan"))
     return waiting

@@ -21,9 +21,11 @@ class Release:
     content: str = ""
     """The digest of the template without its own version number. Empty for releases from before it was recorded."""
     notes: str = ""
-    """The release notes, from the changelog."""
+    """The release notes, from the changelog or from the operator who published the release."""
     parameters: frozenset[str] = frozenset()
     """The template's parameters besides those that every template has. Empty for releases from before 0.7.0."""
+    published_by: str = ""
+    """The caller who published an operator's own template. Empty for releases that a deployment has published."""
 
 
 @dataclass(frozen=True, slots=True)

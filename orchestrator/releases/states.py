@@ -10,13 +10,17 @@ The current release follows from that row and from the version that is deployed:
 | `onDeploy`        | the deployed version, or the release that an operator has promoted since that was deployed     |
 | `afterRollout`    | the release that was promoted last, by an operator or by a rollout of the fleet that succeeded |
 
-If that release was withdrawn, the newest earlier release that was not withdrawn is current: a withdrawal never gives
-new tenants a newer release. A deployment writes nothing, so its rollback has nothing to undo.
+A release that operators have published themselves becomes current only by a promotion, and in both modes it stays so
+until another promotion: a deployment of Berth must not take tenants' own resources out of new tenants.
+
+If the current release was withdrawn, the newest earlier release that was not withdrawn is current: a withdrawal never
+gives new tenants a newer release, and never one of Berth's in place of an operator's, which has other resources. A
+deployment writes nothing, so its rollback has nothing to undo.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -26,6 +30,7 @@ from orchestrator.common.errors import Unsettled
 from orchestrator.common.versions import is_older, order
 from orchestrator.releases.ports import Releases, ReleaseStates
 from orchestrator.releases.records import Promotion, RecordedReleaseChange, ReleaseOrder, ReleaseState, Withdrawal
+from orchestrator.releases.template_contract import is_operators
 
 T = TypeVar("T")
 _MAX_TRIES = 25
@@ -49,12 +54,43 @@ class Choice:
     """The release that a rollout moves tenants to by default."""
 
 
+class PublishedVersions:
+    """The versions of all releases, which are needed while the current release is withdrawn.
+
+    A list of all releases costs as much as their notes are long, so the versions are kept. Berth's own releases are
+    published only by deployments, and a deployment replaces the processes of functions. So the versions are complete
+    once they include the deployed one. A process of the previous version may miss the new release, and lists again
+    before it finds none. Operators publish at any time, so their releases are listed each time.
+    """
+
+    def __init__(self, releases: Releases) -> None:
+        self._releases = releases
+        self._kept: Collection[str] = ()
+
+    def newest_without(
+        self, withdrawn: Collection[str], *, deployed: str, before: str | None = None, of_operators: bool = False
+    ) -> str | None:
+        """The newest release of Berth, or of operators, that is none of these and is older than ``before``."""
+        is_complete = deployed in self._kept and not of_operators
+        if is_complete and (found := _newest(self._kept, withdrawn, before, of_operators=of_operators)):
+            return found
+        self._kept = frozenset(release.version for release in self._releases.releases())
+        return _newest(self._kept, withdrawn, before, of_operators=of_operators)
+
+
+def _newest(
+    versions: Iterable[str], withdrawn: Collection[str], before: str | None, *, of_operators: bool
+) -> str | None:
+    kind = (each for each in versions if is_operators(each) is of_operators and each not in withdrawn)
+    return max((each for each in kind if before is None or is_older(each, than=before)), key=order, default=None)
+
+
 @dataclass(frozen=True, slots=True)
 class ReleaseChooser:
     """Reads the state of releases for those who choose one. Every call reads the row again."""
 
     states: ReleaseStates
-    releases: Releases
+    published: PublishedVersions
     deployed: str
     """The version of the control plane."""
     mode: PromotionMode
@@ -62,27 +98,35 @@ class ReleaseChooser:
     def choose(self) -> Choice:
         state = self.states.state()
         current = self.current_in(state) or self.newest_available(state)
-        deployed_first = self.mode is PromotionMode.AFTER_ROLLOUT and self.deployed not in state.withdrawn
+        # Moving a fleet from an operator's release to the deployed one would be a downgrade, which nobody means by
+        # default.
+        deployed_first = (
+            self.mode is PromotionMode.AFTER_ROLLOUT
+            and self.deployed not in state.withdrawn
+            and not is_operators(current)
+        )
         return Choice(current, state.withdrawn, self.deployed if deployed_first else current)
 
     def withdrawal(self, version: str) -> Withdrawal | None:
         return self.states.state().withdrawn.get(version)
 
     def current_in(self, state: ReleaseState) -> str | None:
-        """The current release in that state; ``None`` if it and all earlier releases were withdrawn."""
+        """The current release in that state; ``None`` if it and all earlier releases of its kind were withdrawn."""
         promoted = promoted_in(state, self.deployed, self.mode)
         if promoted not in state.withdrawn:
             return promoted
-        return max(self._available(state, before=promoted), key=order, default=None)
+        return self.published.newest_without(
+            state.withdrawn, deployed=self.deployed, before=promoted, of_operators=is_operators(promoted)
+        )
 
     def newest_available(self, state: ReleaseState) -> str:
-        """The newest release of all that was not withdrawn. Withdrawing the last one is refused, so there is one."""
-        return max(self._available(state), key=order, default=self.deployed)
+        """The newest release that was not withdrawn. Withdrawing the last one is refused, so there is one.
 
-    def _available(self, state: ReleaseState, *, before: str | None = None) -> Iterable[str]:
-        for release in self.releases.releases():
-            if release.version not in state.withdrawn and (before is None or is_older(release.version, than=before)):
-                yield release.version
+        One of Berth's is preferred: an operator's may never have been tried.
+        """
+        newest = self.published.newest_without
+        own = newest(state.withdrawn, deployed=self.deployed)
+        return own or newest(state.withdrawn, deployed=self.deployed, of_operators=True) or self.deployed
 
 
 def promoted_in(state: ReleaseState, deployed: str, mode: PromotionMode) -> str:
@@ -90,8 +134,10 @@ def promoted_in(state: ReleaseState, deployed: str, mode: PromotionMode) -> str:
     promotion = state.promotion
     if promotion is None:
         return deployed
-    # A promotion lasts until another version is deployed, unless deployments promote nothing.
-    counts = mode is PromotionMode.AFTER_ROLLOUT or promotion.instead_of == deployed
+    # A promotion lasts until another version is deployed, unless deployments promote nothing, or the release is an
+    # operator's.
+    lasts = mode is PromotionMode.AFTER_ROLLOUT or is_operators(promotion.version)
+    counts = lasts or promotion.instead_of == deployed
     return promotion.version if counts else deployed
 
 

@@ -188,11 +188,7 @@ class Advancing:
         This is also called before the map's first run, when all tenants are left.
         """
         items = self.manifests.read(stage.manifest)
-        outcomes = {
-            outcome.item.tenant: outcome
-            for outcome in self.ledger.outcomes(rollout.id)
-            if outcome.stage == stage.number
-        }
+        outcomes = {each.item.tenant: each for each in self._outcomes(stage)}
         stage = self._settle_interrupted(rollout, stage, outcomes)
         left = [item for item in items if not _is_settled(outcomes.get(item.tenant))]
         counted = list(outcomes.values())
@@ -215,6 +211,12 @@ class Advancing:
         ended_at = stage.moved_at or now
         self.ledger.change_stage(replace(stage, status=StageStatus.BAKING, ended_at=ended_at, baked_until=baked_until))
         return None
+
+    def _outcomes(self, stage: Stage) -> Sequence[TenantOutcome]:
+        """The outcomes of the stage's tenants. For that, all of the rollout's are read, unless there can be none."""
+        if stage.moved_at is None and not stage.settled and not stage.in_flight:
+            return []  # No tenant was admitted or settled yet, which is counted with its outcome.
+        return [each for each in self.ledger.outcomes(stage.rollout) if each.stage == stage.number]
 
     def _settle_interrupted(self, rollout: Rollout, stage: Stage, outcomes: dict[TenantId, TenantOutcome]) -> Stage:
         """Settle the tenants whose turn ended before their outcome was recorded."""

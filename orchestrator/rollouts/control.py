@@ -38,7 +38,8 @@ from orchestrator.tenants.lifecycle import Unchanged
 if TYPE_CHECKING:
     from orchestrator.common.times import Clock
     from orchestrator.releases.ports import Releases
-    from orchestrator.releases.states import Choice
+    from orchestrator.releases.records import Withdrawal
+    from orchestrator.releases.states import Choice, ReleaseChooser
     from orchestrator.rollouts.ports import Alarms, Manifests, RolloutExecutions, RolloutLedger
     from orchestrator.tenants.ports import Executions, FleetReader, TenantReader
 
@@ -75,13 +76,13 @@ class Rollouts:
     alarms: Alarms
     executions: RolloutExecutions
     clock: Clock
-    choose: Callable[[], Choice]
+    chooser: ReleaseChooser
     """Reads the release that tenants are moved to unless the spec names another, and those that were withdrawn."""
     updates: Executions
     """The executions of the tenants' own updates."""
 
     def start(self, spec: Spec, by: str, *, reason: str = "") -> RolloutWithStages | NothingToDo | Refused:
-        choice = self.choose()
+        choice = self.chooser.choose()
         if spec.undo:
             spec = replace(spec, allow_downgrade=True)
         elif spec.version is None:
@@ -151,7 +152,8 @@ class Rollouts:
             return unknown_rollout(rollout_id)
         if rollout.status is RolloutStatus.HALTED:
             # A rollout that is paused or whose execution died may be resumed: its next step halts it.
-            refused = None if rollout.spec.dry_run else self._withdrawn_release(rollout.spec, self.choose())
+            withdrawal = self.chooser.withdrawal(rollout.spec.version or "")
+            refused = None if rollout.spec.dry_run else _refused_as_withdrawn(rollout.spec, withdrawal)
             return refused or self._reopen(rollout_id, by, reason)
 
         def resumed(rollout: Rollout) -> Rollout | Unchanged | Refused:
@@ -195,7 +197,7 @@ class Rollouts:
             return Unchanged(f"Rollout {rollout.id} is already aborted.")
         if rollout.status is RolloutStatus.HALTED:
             # The reason for the halt stays, because it says why somebody has closed the rollout.
-            closed = f"{_status_reason('Closed', by, reason)} {rollout.reason}"
+            closed = f"{_status_reason('Closed', by, reason).removesuffix('.')}. {rollout.reason}"
             return replace(rollout, status=RolloutStatus.ABORTED, reason=closed[:MAX_REASON])
         if not rollout.status.active:
             return cannot_be(rollout, "aborted")
@@ -241,7 +243,9 @@ class Rollouts:
     # Planning
 
     def _select(self, spec: Spec, choice: Choice) -> Selected | Refused:
-        refused = self._unknown_release(spec.version) or self._withdrawn_release(spec, choice)
+        refused = self._unknown_release(spec.version) or _refused_as_withdrawn(
+            spec, choice.withdrawn.get(spec.version or "")
+        )
         refused = refused or self._unknown_alarm(spec.stages)
         if refused:
             return refused
@@ -249,10 +253,6 @@ class Rollouts:
             self.ledger, self.tenants, self.fleet, self.updates, withdrawn=frozenset(choice.withdrawn)
         )
         return selector.select(spec)
-
-    def _withdrawn_release(self, spec: Spec, choice: Choice) -> Refused | None:
-        withdrawal = choice.withdrawn.get(spec.version or "")
-        return release_withdrawn(spec.version or "", withdrawal, retried=spec.retry) if withdrawal else None
 
     def _unknown_release(self, version: str | None) -> Refused | None:
         if version is None or self.releases.release(version) is not None:
@@ -362,10 +362,9 @@ class Rollouts:
             if not rollout.spec.dry_run and (refused := self._find_conflict(items, registry.active)):
                 return refused
             stage = stages[rollout.current_stage - 1]
-            # Only if the alarm halted the rollout: the operator has then seen the alarm.
-            resumed_at = self.clock.now() if stage.resumed_at else None
-            seen = replace(stage, forgiven=stage.failed, idle_rounds=0, resumed_at=resumed_at)
             reopened = replace(self._next_attempt(rollout), reason=_status_reason("Resumed", by, reason), ended_at=None)
+            resumed_at = reopened.attempted_at if _halted_by_its_alarm(rollout, stage) else stage.resumed_at
+            seen = replace(stage, forgiven=stage.failed, idle_rounds=0, resumed_at=resumed_at)
             if self.ledger.change(reopened, revision=registry.revision, order=order, stage=seen):
                 self._start(reopened)
                 return RolloutWithStages(reopened, self.ledger.stages(rollout.id))
@@ -398,6 +397,18 @@ def _orders_of(rollout: Rollout) -> list[RecordedOrder]:
 
 def _status_reason(done: str, by: str, reason: str) -> str:
     return f"{done} by {by}: {reason}" if reason else f"{done} by {by}."
+
+
+def _halted_by_its_alarm(rollout: Rollout, stage: Stage) -> bool:
+    """True if the stage's alarm has halted the rollout since it was last resumed, so that the operator has seen it.
+
+    The time of an earlier halt, or of the resume after it, is not later than the start of the last attempt.
+    """
+    return stage.resumed_at is not None and stage.resumed_at > (rollout.attempted_at or rollout.created_at)
+
+
+def _refused_as_withdrawn(spec: Spec, withdrawal: Withdrawal | None) -> Refused | None:
+    return release_withdrawn(spec.version or "", withdrawal, retried=spec.retry) if withdrawal else None
 
 
 def awaiting_approval(rollout: Rollout, stages: Sequence[Stage]) -> Stage | None:

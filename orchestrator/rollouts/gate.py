@@ -144,6 +144,10 @@ class Gate:
             return Settled(before.result)
         if before is not None and before.execution == turn.execution:
             return self._admit_again(rollout, turn, before)
+        now = self.clock.now()
+        if _is_full(stage, now):
+            # Most tenants that wait are answered here. Throttles only lower the limit, so they need not be read.
+            return NoRoom(_wait_seconds(stage))
         is_withdrawn = turn.item.version in self.release_states.state().withdrawn
         if is_withdrawn and rollout.spec.version is not None:
             return AdmissionStopped()  # The rollout's next step halts it, with the reason.
@@ -154,12 +158,11 @@ class Gate:
             count = settlement(stage, skipped, in_flight=False, dry_run=rollout.spec.dry_run)
             return Settled(skipped.result) if self.ledger.record(count, skipped, before=before) else None
         stage = self._at_current_pace(stage)
-        now = self.clock.now()
         if _is_stale(stage, now):
             # All turns have ended, and some of them without giving their slot back.
             self.ledger.change_stage(replace(stage, in_flight=0))
             return None
-        if not stage.pace.has_room(stage.in_flight):
+        if _is_full(stage, now):
             return NoRoom(_wait_seconds(stage))
         number = _next_number(turn, before, audits)
         outcome = self._outcome(turn, Result.RUNNING, metadata, operation_attempt=number)
@@ -423,6 +426,10 @@ def _wait_seconds(stage: Stage) -> int:
     left = stage.total - stage.settled - stage.in_flight
     waiting_per_slot = max(0.0, min(stage.pace.ceiling - stage.pace.limit, left)) / stage.pace.limit
     return min(_MAX_WAIT_SECONDS, 1 + int(_WAIT_SECONDS_PER_WAITING_TENANT * waiting_per_slot))
+
+
+def _is_full(stage: Stage, now: datetime) -> bool:
+    return not stage.pace.has_room(stage.in_flight) and not _is_stale(stage, now)
 
 
 def _is_stale(stage: Stage, now: datetime) -> bool:

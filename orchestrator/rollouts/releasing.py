@@ -21,11 +21,13 @@ from orchestrator.releases.states import (
     reinstated,
     withdrawn,
 )
+from orchestrator.releases.template_contract import is_operators
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.fleet import LISTED_STATES
 
 if TYPE_CHECKING:
     from orchestrator.common.times import Clock
+    from orchestrator.releases.ports import Releases
     from orchestrator.releases.states import ReleaseChooser
     from orchestrator.rollouts.ports import RolloutExecutions, RolloutLedger
     from orchestrator.rollouts.records import Rollout
@@ -73,6 +75,7 @@ class ReleaseOrdered:
 @dataclass(frozen=True, slots=True)
 class Releasing:
     chooser: ReleaseChooser
+    releases: Releases
     fleet: FleetReader
     rollouts: RolloutLedger
     executions: RolloutExecutions
@@ -122,7 +125,7 @@ class Releasing:
         reason: str,
         decide: Callable[[ReleaseState], ReleaseState | Refused],
     ) -> ReleaseOrdered | Refused:
-        if self.chooser.releases.release(version) is None:
+        if self.releases.release(version) is None:
             return Refused(
                 Refusal.UNKNOWN_RELEASE,
                 f"Version {version} was never published. See the published versions: berth releases",
@@ -188,6 +191,7 @@ def _reinstate_first(version: str, withdrawal: Withdrawal) -> Refused:
 def _last_release(version: str) -> Refused:
     return Refused(
         Refusal.LAST_RELEASE,
-        f"Release {version} was not withdrawn: no earlier release is left that new tenants could get. Promote another "
+        f"Release {version} was not withdrawn: no earlier release is left that new tenants could get"
+        f"{' in place of it' if is_operators(version) else ''}. Promote another "
         "release first: berth release promote VERSION. See which there are: berth releases",
     )

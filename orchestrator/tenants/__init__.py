@@ -36,6 +36,7 @@ The steps of the state machines:
 15. :mod:`orchestrator.tenants.execution_input`  the input of an execution
 16. :mod:`orchestrator.tenants.schemas`          the payloads of the machines' states, validated
 17. :mod:`orchestrator.tenants.operations`       an operation's first and last step: begin, finish, record a failure
+    :mod:`orchestrator.tenants.turns`            waiting for a create's turn, if many are requested at once
 18. :mod:`orchestrator.tenants.deadlines`        how long an operation may take
 19. :mod:`orchestrator.tenants.outcomes`         the possible outcomes of each step
 20. :mod:`orchestrator.tenants.stack_status`     what each CloudFormation stack status means for a tenant

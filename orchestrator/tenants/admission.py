@@ -286,6 +286,6 @@ def _update_refusal(
         return Refused(
             Refusal.DOWNGRADE,
             f"Tenant {tenant} is at version {metadata.version}, and {target} is older, so it was not updated. To "
-            "update it all the same, allow the downgrade.",
+            f"update it all the same, allow the downgrade: berth upgrade {tenant} --to {target} --allow-downgrade",
         )
     return None

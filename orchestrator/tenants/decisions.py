@@ -12,6 +12,9 @@ The decision follows from the tenant's state (:mod:`orchestrator.tenants.state`)
 | UNKNOWN                        | StartCreate                                                                  |
 | DELETED                        | Deleted: only an explicit create restores the tenant                         |
 
+If the tenant is pinned to a release that was withdrawn, NotProvisioned replaces StartCreate: its create would be
+refused.
+
 A getQueue that is deployed read-only starts nothing. These decisions replace StartCreate:
 
 | state                                    | decision                                               |
@@ -24,7 +27,8 @@ A getQueue that is deployed read-only starts nothing. These decisions replace St
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 
 from orchestrator.tenants.ready import Ready, ready
 from orchestrator.tenants.records import Audit, Metadata, Operation, Status, TenantState
@@ -41,6 +45,8 @@ class StartCreate:
 @dataclass(frozen=True, slots=True)
 class Wait:
     execution: str
+    expected_at: datetime | None = field(default=None, compare=False)
+    """About when a create that waits gets its turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,8 @@ class NotProvisioned:
 
     asking_provisions: bool = False
     """True if a call of getQueue would start a create."""
+    withdrawn: str | None = None
+    """The release that the tenant is pinned to, if it was withdrawn: then every create would be refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +145,7 @@ def decide(
             return Deleted(delete)
         case DerivedState(TenantState.PROVISIONING, Audit() as create):
             # The create publishes the queue, whatever its version. Upgrading is another operation.
-            return Wait(create.execution)
+            return Wait(create.execution, create.expected_at)
         case DerivedState(TenantState.FAILED, Audit() as failed):
             if failed.operation is Operation.DELETE:
                 return Failed(failed)

@@ -6,7 +6,7 @@ lock. The same request twice starts one execution.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -18,7 +18,7 @@ from orchestrator.common.versions import order
 from orchestrator.releases.ports import Parameters, Releases
 from orchestrator.releases.published import fingerprint
 from orchestrator.releases.records import Release
-from orchestrator.releases.states import Choice
+from orchestrator.releases.states import ReleaseChooser
 from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
 from orchestrator.tenants.admission import (
     Refusal,
@@ -67,7 +67,7 @@ from orchestrator.tenants.records import (
     Status,
     TenantState,
 )
-from orchestrator.tenants.state import is_delete_in_effect, is_deleted, state_of
+from orchestrator.tenants.state import is_delete_in_effect, is_deleted, run_of, state_of, waiting_create
 
 _ROUNDS = 25
 """The maximum number of attempts that are tried, one after the other, until one can be started."""
@@ -118,7 +118,7 @@ class Lifecycle:
     clock: Clock
     version: str
     """The version of the control plane."""
-    choose: Callable[[], Choice]
+    chooser: ReleaseChooser
     """Reads the release that tenants are created at and upgraded to by default, and those that were withdrawn."""
     limits: CreateLimits
     counted_for: str | None = None
@@ -144,10 +144,11 @@ class Lifecycle:
         With ``only_if``, labels and pin are not set if somebody else has created the tenant, or requested its create,
         since the metadata was read.
         """
-        if request.pin and (refused := self._not_to_pin(tenant, request.pin)):
-            return refused
         metadata = self.reader.metadata(tenant)
-        if metadata is not None and metadata.published:
+        exists = metadata is not None and metadata.published
+        if request.pin and (refused := self._not_to_pin(tenant, request.pin, None if exists else Operation.CREATE)):
+            return refused
+        if metadata is not None and exists:
             return self._describe(tenant, metadata, request, unpin=unpin, only_if=only_if)
         if unpin:
             metadata = metadata and replace(metadata, pinned_version=None)
@@ -174,7 +175,7 @@ class Lifecycle:
 
     def version_to_create(self, metadata: Metadata | None, audits: Sequence[Audit]) -> str:
         """The release that the tenant is created at by default."""
-        choice = self.choose()
+        choice = self.chooser.choose()
 
         def is_available(version: str) -> bool:
             return version not in choice.withdrawn and bool(self.releases.release(version))
@@ -184,7 +185,7 @@ class Lifecycle:
     def upgrade(self, tenant: TenantId, version: str | None, request: Request) -> OrderResult:
         """Update the tenant to ``version``, by default to the release that it is pinned to, or to the current one."""
         metadata = self.reader.metadata(tenant)
-        target = version or (metadata.pinned_version if metadata else None) or self.choose().current
+        target = version or (metadata.pinned_version if metadata else None) or self.chooser.choose().current
         return self._order(tenant, Operation.UPDATE, target, replace(request, version=version), metadata)
 
     def retry(self, tenant: TenantId, by: str, *, reason: str = "") -> OrderResult:
@@ -204,12 +205,12 @@ class Lifecycle:
             if latest != _latest(audits) and is_deleted(audits):
                 return tenant_deleted(tenant)  # Operations that failed since then were refused because of the delete.
             at = metadata.version if metadata and in_service else None
-            if at and (withdrawal := self.choose().withdrawn.get(at)):
+            if at and (withdrawal := self.chooser.withdrawal(at)):
                 return withdrawn_under(tenant, at, withdrawal)
             return Refused(
                 Refusal.NOTHING_TO_RETRY, f"Tenant {tenant}: its latest operation succeeded. There is nothing to retry."
             )
-        version = latest.version or self.choose().current
+        version = latest.version or self.chooser.choose().current
         # The retry of a create has the time of the original request, so that a later delete still wins.
         asked_at = latest.asked_at if latest.operation is Operation.CREATE else None
         # A delete for a resource deletes only that resource's tenant, so it keeps the resource. A create does not.
@@ -243,7 +244,7 @@ class Lifecycle:
         published = sorted((release.version for release in self.releases.releases()), key=order)
         attempts = [
             Attempt(tenant, Operation.CREATE, version, number)
-            for version in dict.fromkeys((self.version, self.choose().current, *published[-2:]))
+            for version in dict.fromkeys((self.version, self.chooser.choose().current, *published[-2:]))
             for number in (1, 2)
         ]
         return any(self.executions.find_running(attempt) for attempt in attempts)
@@ -264,11 +265,12 @@ class Lifecycle:
             return refused
         return self._set(tenant, None, Pin(version), request, f"Tenant {tenant} is pinned to version {version}.")
 
-    def _not_to_pin(self, tenant: TenantId, version: str) -> Refused | None:
+    def _not_to_pin(self, tenant: TenantId, version: str, operation: Operation | None = None) -> Refused | None:
+        """Why nothing can be pinned to the release, or be created at it by this ``operation``."""
         if self.releases.release(version) is None:
             return unknown_release(tenant, version)
-        withdrawal = self.choose().withdrawn.get(version)
-        return release_withdrawn(tenant, version, withdrawal) if withdrawal else None
+        withdrawal = self.chooser.withdrawal(version)
+        return release_withdrawn(tenant, version, withdrawal, operation) if withdrawal else None
 
     def unpin(self, tenant: TenantId, request: Request) -> Changed | Unchanged | Refused:
         return self._set(tenant, None, Pin(lift=True), request, f"Tenant {tenant} is not pinned.")
@@ -319,9 +321,12 @@ class Lifecycle:
         for _ in range(_ROUNDS):
             audits = self.reader.audits(tenant)
             attempt = _next_attempt(tenant, operation, version, audits, first_free)
-            # In later rounds, the pending create is the one that this call has recorded.
-            pending = self.pending_create(metadata) if first_free == 1 else None
-            lock = self.reader.lock(tenant)
+            lock, waiting = self.reader.lock(tenant), waiting_create(audits)
+            if lock is None and waiting is not None and operation is Operation.CREATE:
+                return _accepted_or_busy(Lock(run_of(waiting), None), attempt, request)
+            # In later rounds, the pending create is the one that this call has recorded. A create that waits for its
+            # turn does not hold up a delete: it is refused once it has its turn.
+            pending = self.pending_create(metadata) if first_free == 1 and waiting is None else None
             if lock is not None and not is_dead(lock, executions=self.executions, clock=self.clock):
                 if operation is Operation.DELETE and pending is not None:
                     # The delete that holds the lock was requested before that create, which therefore wins.
@@ -417,7 +422,7 @@ class Lifecycle:
             metadata=metadata,
             audits=audits,
             release=release,
-            withdrawal=self.choose().withdrawn.get(attempt.version),
+            withdrawal=self.chooser.withdrawal(attempt.version),
         )
         if refused or attempt.operation is not Operation.UPDATE or metadata is None:
             return refused

@@ -127,7 +127,7 @@ def queue_forgotten(seen: Metadata, *, stack_id: str) -> Transition:
     """
     sets: dict[str, object] = {"gone_stack_id": stack_id, "listed_version": None}
     defaults: dict[str, object] = {}
-    clears = ["queue", "stack_id", "version", "deployed"]
+    clears = ["queue", "stack_id", "version", "deployed", "resources"]
     if seen.version is not None:
         # The tenant was in service, and will be created again at this version if it is not being deleted.
         sets["last_version"] = seen.version
@@ -155,7 +155,14 @@ def corrected(seen: Metadata, stack: Stack, audits: Sequence[Audit], *, request:
         version=stack.version or seen.version,
         updated_at=at,
     )
-    corrections = {"queue": after.queue, "stack_id": after.stack_id, "version": after.version, "updated_at": at}
+    corrections: dict[str, object] = {
+        "queue": after.queue,
+        "stack_id": after.stack_id,
+        "version": after.version,
+        # A survey that is continued later does not remember the outputs. The next operation records them.
+        "resources": stack.resources,
+        "updated_at": at,
+    }
     sets: dict[str, object] = {name: value for name, value in corrections.items() if value}
     sets |= {"listed_state": state_of(after, audits), "listed_version": after.version}
     unchanged = all_of(

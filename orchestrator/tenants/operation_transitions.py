@@ -58,6 +58,7 @@ from orchestrator.tenants.writes import AuditKey, LockKey, MetadataKey, Transiti
 
 if TYPE_CHECKING:
     from orchestrator.tenants.ports import Publication
+    from orchestrator.tenants.turns import Place
 
 ABANDONED = RootCause("Execution", "AWS::StepFunctions::Execution", "The execution ended without recording how.")
 
@@ -92,6 +93,23 @@ def _owned_by(run: Run) -> Condition:
 
 
 # Beginning an operation
+
+
+def waiting(run: Run, before: TenantRecords, place: Place, at: datetime) -> Transition:
+    """The create waits for its turn: it is Started, and its tenant is listed, but it has no lock.
+
+    So a delete need not wait for it. Everything else is written once the create begins.
+    """
+    started = audit_written(run, Status.STARTED, at, place=place, condition=not_overtaken(run))
+    audits = with_audit(before.audits, audit_of(run, Status.STARTED, at, place=place))
+    free = Check(LockKey(run.tenant), RowAbsent())
+    metadata = before.metadata or empty_metadata(run.tenant)
+    if state_of(metadata, audits) is TenantState.DELETED:
+        return [started, free]  # The delete's audit lists the tenant.
+    listed, unlisted = listing(metadata, audits)
+    defaults = {"updated_at": metadata.updated_at or at}
+    unchanged = still("version", metadata.version)
+    return [started, free, Update(MetadataKey(run.tenant), listed, defaults, unlisted, unchanged)]
 
 
 def begun(
@@ -290,6 +308,10 @@ def published(run: Run, publication: Publication, at: datetime) -> Transition:
             clears.append(name)
         else:
             sets[name] = value
+    if publication.resources:
+        sets["resources"] = publication.resources
+    elif publication.resources is not None:
+        clears.append("resources")
     if publication.created_by is not None:
         sets["created_by"] = publication.created_by
     metadata = Update(MetadataKey(run.tenant), sets, {"created_at": at}, clears, stack_not_gone(publication.stack_id))

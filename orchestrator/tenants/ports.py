@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from orchestrator.common.stack_arns import StackArn
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.releases.records import Release
+from orchestrator.releases.template_contract import OWN_OUTPUTS
 from orchestrator.tenants.history import HistoryEntry, RecordedChange, UnreadableEntry
 from orchestrator.tenants.listings import ListedTenant, TenantInBrief
 from orchestrator.tenants.messages import Messages
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from orchestrator.tenants.names import Names
     from orchestrator.tenants.recent import RecentExecution
     from orchestrator.tenants.reviews import Review
+    from orchestrator.tenants.turns import Place
     from orchestrator.tenants.writes import Transition
 
 
@@ -92,6 +94,12 @@ class Executions(Protocol):
     def recent(self, operation: Operation, *, limit: int) -> Sequence[RecentExecution]:
         """The newest executions of this operation's machine, the newest first."""
 
+    def is_waiting(self, task_token: str) -> bool:
+        """True if a state of one of Berth's machines waits with this token, which nobody else knows.
+
+        It allows thirty times as many calls per second as :meth:`confirmed`.
+        """
+
     def wake(self, task_token: str, result: Mapping[str, object] | None = None) -> bool:
         """Resume a waiting execution with this result of its state. ``False`` if it is no longer waiting."""
 
@@ -145,6 +153,8 @@ class Publication:
     """The tenant's owner; ``None`` keeps the recorded owner."""
     stack_changed_at: datetime | None = None
     """When CloudFormation last created or updated the stack, if known."""
+    resources: Mapping[str, str] | None = None
+    """The outputs of the stack besides the queue and the version; ``None`` keeps the recorded ones."""
 
 
 class OperationLedger(Protocol):
@@ -169,6 +179,13 @@ class OperationLedger(Protocol):
         recorded fingerprint, moves the fingerprint from the metadata to the lock.
         ``instead_of`` is a lock whose execution is dead: the run takes it over, and the dead run's operation is closed.
         ``restore`` serves the metadata again that the dead run, a delete, has withdrawn.
+        """
+
+    def wait_for_turn(self, run: Run, place: Place, *, at: datetime) -> None:
+        """Record that the create waits for its turn: it is Started, but has no lock.
+
+        Nothing is recorded while another operation owns the tenant.
+        Raises :class:`orchestrator.common.errors.LostOwnership` if another attempt is later or is running.
         """
 
     def remember_token(self, run: Run, task_token: str) -> None: ...
@@ -360,6 +377,13 @@ class Stack:
     """The values of all the parameters of the stack's template."""
     changed_at: datetime | None = None
     """When CloudFormation last created or updated the stack, whoever requested it."""
+    outputs: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """All outputs of the stack, by name."""
+
+    @property
+    def resources(self) -> dict[str, str]:
+        """The outputs that are not fields of the tenant's record already, such as the name of a bucket."""
+        return {name: value for name, value in self.outputs.items() if name not in OWN_OUTPUTS}
 
 
 @dataclass(frozen=True, slots=True)

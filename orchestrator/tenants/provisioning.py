@@ -6,8 +6,9 @@ of simultaneous callers start one execution, and its first step records it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -50,6 +51,8 @@ class Provisioning:
     """The queue is being created by this execution."""
 
     execution: str
+    wait_seconds: int | None = field(default=None, compare=False)
+    """About how long the create waits until it has its turn; ``None`` if it has begun."""
 
 
 Queueless = Provisioning | NotProvisioned | Failed | BeingDeleted | Deleted | Unknown | Limited
@@ -82,8 +85,8 @@ class ProvisionQueue:
             return self._read_only(tenant)
         decision, _, _ = self._decide(tenant)
         match decision:
-            case Wait(execution):
-                return Provisioning(execution)
+            case Wait():
+                return self._waiting(decision)
             case StartCreate():
                 return NotProvisioned(asking_provisions=True)
             case _:
@@ -98,7 +101,7 @@ class ProvisionQueue:
         decision = decide_read_only(metadata, audits, version)
         if isinstance(decision, Unknown | NotProvisioned) and (create := self._accepted(metadata)):
             return Provisioning(self.executions.execution_of(create))
-        return Provisioning(decision.execution) if isinstance(decision, Wait) else decision
+        return self._waiting(decision) if isinstance(decision, Wait) else decision
 
     def _accepted(self, metadata: Metadata | None) -> Attempt | None:
         """A create that an operator has just requested and that has not begun."""
@@ -111,7 +114,7 @@ class ProvisionQueue:
         for _ in range(_ROUNDS):
             decision, version, metadata = self._decide(tenant)
             if isinstance(decision, Wait):
-                return Provisioning(decision.execution)
+                return self._waiting(decision)
             if not isinstance(decision, StartCreate):
                 return decision
             number = max(decision.attempt, first_free_attempt)
@@ -133,7 +136,13 @@ class ProvisionQueue:
             f"See why these executions ended, up to {attempt.name!r}, then send the request again."
         )
 
-    def _decide(self, tenant: TenantId) -> tuple[Decision, str, Metadata | None]:
+    def _waiting(self, decision: Wait) -> Provisioning:
+        if decision.expected_at is None:
+            return Provisioning(decision.execution)
+        left = (decision.expected_at - self.clock.now()).total_seconds()
+        return Provisioning(decision.execution, max(0, math.ceil(left)))
+
+    def _decide(self, tenant: TenantId) -> tuple[Decision | NotProvisioned, str, Metadata | None]:
         """The decision, the version of a create, and the tenant's metadata."""
         # The audits are read before the metadata, so a create that finishes in between is seen as Ready.
         audits = self.reader.audits(tenant)
@@ -142,12 +151,15 @@ class ProvisionQueue:
         decision = decide(metadata, audits, self.version, abandoned=abandoned)
         if not isinstance(decision, StartCreate | Failed):
             return decision, self.version, metadata  # No release has to be chosen.
-        version = self._version(metadata, audits)
-        return decide(metadata, audits, version, abandoned=abandoned), version, metadata
-
-    def _version(self, metadata: Metadata | None, audits: Sequence[Audit]) -> str:
         choice = self.choose()
+        version = self._version(choice, metadata, audits)
+        decision = decide(metadata, audits, version, abandoned=abandoned)
+        is_pinned = metadata is not None and metadata.pinned_version == version
+        if isinstance(decision, StartCreate) and is_pinned and version in choice.withdrawn:
+            return NotProvisioned(withdrawn=version), version, metadata
+        return decision, version, metadata
 
+    def _version(self, choice: Choice, metadata: Metadata | None, audits: Sequence[Audit]) -> str:
         def is_available(version: str) -> bool:
             return version not in choice.withdrawn and bool(self.releases.release(version))
 
@@ -160,7 +172,7 @@ class ProvisionQueue:
             audit.execution
             for audit in audits
             if audit.status is Status.STARTED
-            and now - audit.updated_at > self._check_after(audit.execution)
+            and now - audit.seen_alive_at > self._check_after(audit.execution)
             and not self.executions.is_running(audit.execution)
         )
 

@@ -106,6 +106,7 @@ ERROR = object_of({"Error": {"type": "string"}}, {"Cause": {"type": "string"}})
 _FAILURE = {"anyOf": [_GAVE_UP, ERROR]}
 
 _STEP = Schema(object_of({"execution": _EXECUTION}, _OPERATION))
+_BEGIN_STEP = Schema(object_of({"execution": _EXECUTION}, {**_OPERATION, "canWait": {"type": "boolean"}}))
 _CHECK_STEP = Schema(object_of({"execution": _EXECUTION}, {"emptySince": {"type": ["string", "null"]}}))
 _START_STEP = Schema(
     object_of(
@@ -138,6 +139,13 @@ class StackEvent:
     stack_id: str
     client_token: str
     """The client token of the request that caused the event; empty if the event has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class BeginStep:
+    run: Run
+    can_wait: bool
+    """True if the machine has a state in which a create waits for its turn. That of 0.8.0 has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +220,12 @@ def parse_run(event: object) -> Run:
     checked = valid(_STEP, event)
     _check_machine(checked)
     return _run(checked)
+
+
+def parse_begin_step(event: object) -> BeginStep:
+    checked = valid(_BEGIN_STEP, event)
+    _check_machine(checked)
+    return BeginStep(_run(checked), checked.get("canWait", False))
 
 
 def _check_machine(checked: Mapping[str, Any]) -> None:

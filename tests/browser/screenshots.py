@@ -1,4 +1,4 @@
-"""The screenshots in the documents, of the tests' own fleet: ``python -m tests.browser.screenshots`` makes them again."""
+"""The screenshots in the documents, of the tests' own fleet. ``python -m tests.browser.screenshots`` makes them."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -37,8 +37,8 @@ class InMemoryConnections:
         found = self.all.get(connection_id)
         return found if found is not None and (found.life, found.origin) == (life, origin) else None
 
-    def needing_care(self) -> Iterator[Connection | UnreadableRow]:
-        yield from [each for each in self.all.values() if each.needs_care]
+    def needing_care(self, is_wanted: Callable[[Connection], bool]) -> Iterator[Connection | UnreadableRow]:
+        yield from [each for each in self.all.values() if each.needs_care and is_wanted(each)]
 
     def set_health(self, connection: Connection, health: Health, *, draining: bool) -> bool:
         return self.change(connection, replace(connection, health=health, draining=draining, found_empty_at=None))

@@ -23,6 +23,7 @@ from tests.fakes.others import (
     FakeExecutions,
     FakePublishedTemplates,
     FakeQueues,
+    FakeStackPolicies,
     FakeTemplates,
     FakeUnfinishedWork,
     InMemoryCreateCounts,
@@ -36,6 +37,7 @@ from tests.fakes.rollouts import (
     FakeAlarms,
     FakeRolloutExecutions,
     FakeThrottling,
+    InMemoryCreateTurns,
     InMemoryManifests,
     InMemoryRollouts,
 )
@@ -98,6 +100,7 @@ class FakePorts:
     queues: FakeQueues = field(default_factory=FakeQueues)
     unfinished_work: FakeUnfinishedWork = field(default_factory=FakeUnfinishedWork)
     templates: FakeTemplates = field(default_factory=FakeTemplates)
+    stack_policies: FakeStackPolicies = field(default_factory=FakeStackPolicies)
     published_templates: FakePublishedTemplates = field(default_factory=FakePublishedTemplates)
     reviews: InMemoryReviews = field(default_factory=InMemoryReviews)
     release_states: InMemoryReleaseStates = field(default_factory=InMemoryReleaseStates)
@@ -110,6 +113,7 @@ class FakePorts:
     function_concurrency: Concurrency | None = field(default_factory=lambda: Concurrency(limit=1_000, most_used=12))
     rollout_table: InMemoryRollouts = field(default_factory=InMemoryRollouts)
     throttling: FakeThrottling = field(default_factory=FakeThrottling)
+    create_turns: InMemoryCreateTurns = field(default_factory=InMemoryCreateTurns)
     manifests: InMemoryManifests = field(default_factory=InMemoryManifests)
     alarms: FakeAlarms = field(default_factory=lambda: FakeAlarms(errors=None))
     rollout_executions: FakeRolloutExecutions = field(default_factory=FakeRolloutExecutions)

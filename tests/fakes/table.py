@@ -57,27 +57,23 @@ class InMemoryTable(Ledger):
     # Reading
 
     def metadata(self, tenant: TenantId) -> Metadata | None:
-        return self.records(tenant).metadata
+        return cast("Metadata | None", self._record(MetadataKey(tenant)))
 
     def lock(self, tenant: TenantId) -> Lock | None:
-        return self.records(tenant).lock
+        return cast("Lock | None", self._record(LockKey(tenant)))
 
     def audit(self, attempt: Attempt) -> Audit | None:
         return cast("Audit | None", self._record(AuditKey.of(attempt)))
 
     def audits(self, tenant: TenantId) -> Sequence[Audit]:
-        return self.records(tenant).audits
+        return [cast(Audit, row.record) for _, row in self._audit_rows(tenant)]
 
     def records(self, tenant: TenantId) -> TenantRecords:
-        return TenantRecords(
-            cast("Metadata | None", self._record(MetadataKey(tenant))),
-            [cast(Audit, self._record(key)) for key in self._audit_keys(tenant)],
-            cast("Lock | None", self._record(LockKey(tenant))),
-        )
+        return TenantRecords(self.metadata(tenant), self.audits(tenant), self.lock(tenant))
 
-    def _audit_keys(self, tenant: TenantId) -> list[AuditKey]:
-        audits = [key for key in self._of(tenant) if isinstance(key, AuditKey)]
-        return sorted(audits, key=lambda key: f"{key.operation}#{key.version or ''}")
+    def _audit_rows(self, tenant: TenantId) -> list[tuple[AuditKey, Row]]:
+        found = [(key, row) for key, row in self._of(tenant).items() if isinstance(key, AuditKey)]
+        return sorted(found, key=lambda each: f"{each[0].operation}#{each[0].version or ''}")
 
     def history(self, tenant: TenantId, *, before: str | None = None, limit: int | None = None) -> Sequence[Entry]:
         history = self.histories.get(tenant, {})
@@ -178,7 +174,7 @@ class InMemoryTable(Ledger):
 
     def unlisted(self, tenant: TenantId) -> UnlistedTenant | None:
         metadata = self.fields(MetadataKey(tenant))
-        audits = {key: self._of(tenant)[key].fields for key in self._audit_keys(tenant)}
+        audits = {key: row.fields for key, row in self._audit_rows(tenant)}
         if metadata is not None:
             listed = "listed_state" in metadata or "asked_for" in metadata
         else:

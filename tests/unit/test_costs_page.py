@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from bench.delivery_capacity import PATHS
 from bench.event_capacity import FLOOR
 from bench.function_memory import SIZES, dollars_per_million
+from orchestrator.events.delivery.sweeping import LOOKED_AT_EVERY
+from orchestrator.reconciling.surveying import SCAN_EVERY
 from tests.costs_page import table, totals
 
 BENCH = Path(__file__).parents[2] / "bench" / "results.json"
@@ -96,6 +99,17 @@ def test_each_stack_costs_the_sum_of_its_parts_when_idle() -> None:
     assert metric == f"{0.30 / 720:.7f}"
 
 
+def test_a_tenant_costs_its_part_of_each_survey() -> None:
+    surveys = float(table("Idle")["surveys, every 6 hours"]["number"])
+    listed, scanned = surveys * 0.08, timedelta(days=30) / SCAN_EVERY * 1.25
+    queue = surveys * PRICES["SQS request"]
+    function = surveys * 0.5 * 0.02 * 13.33
+    stored = surveys * 0.09 * PRICES["write unit"]
+    storage = 10 * (0.25 + 0.25 + 0.20)  # A million tenants have 10 GB.
+    cost = (queue + (listed + scanned) * PRICES["read"] + function + stored + storage) / 1_000
+    assert totals()["1,000 tenants, per month, beyond that"] == f"{cost:.2f}"
+
+
 def test_a_tenant_with_event_settings_costs_its_reads_of_every_hour_and_a_write_per_day() -> None:
     calls = table("Requests of events")
     # The list of tenants is one request for many of them, and so is the list of open purges.
@@ -104,6 +118,23 @@ def test_a_tenant_with_event_settings_costs_its_reads_of_every_hour_and_a_write_
     hourly = (searching + billing) * PRICES["read"] + 0.25 * 0.02 * 13.33
     cost = 1_000 * (720 * hourly + 30 * PRICES["write unit"]) / 1e6
     assert totals()["1,000 tenants with event settings, per month, beyond that"] == f"{cost:.2f}"
+
+
+def test_a_connection_that_waits_costs_a_look_every_fifteen_minutes_and_its_place_in_the_list() -> None:
+    calls = table("Requests of events")
+    idle, look, then = (
+        int(calls[name]["reads"])
+        for name in (
+            "sweep with nothing to do",
+            "sweep that looks at one paused connection",
+            "the next sweeps, for 15 minutes",
+        )
+    )
+    assert then == idle
+    # The last of the reads is that of its row, and consistent. The others are those of indexes.
+    looks = 43_200 // (LOOKED_AT_EVERY // timedelta(minutes=1)) * ((look - idle - 1) / 2 + 1)
+    cost = 1_000 * (looks + 43_200 / 8) * PRICES["read"] / 1e6
+    assert totals()["1,000 connections whose deliveries wait, per month, beyond that"] == f"{cost:.2f}"
 
 
 def test_a_call_of_get_queue_is_a_request_a_call_and_a_read() -> None:

@@ -13,7 +13,6 @@ import pytest
 from orchestrator.common.errors import QueueOutOfReach, Unsettled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.releases.published import fingerprint, stack_parameters
-from orchestrator.releases.states import Choice
 from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.lifecycle import Accepted, Changed, Lifecycle, OrderResult, Unchanged
@@ -118,7 +117,7 @@ def test_a_tenant_is_not_pinned_to_a_release_that_there_is_not(world: Orders) ->
 
 def test_a_control_plane_whose_release_is_not_published_yet_creates_nothing() -> None:
     world = Orders()
-    lifecycle = replace(world.lifecycle, choose=lambda: Choice(UNPUBLISHED_VERSION))
+    lifecycle = replace(world.lifecycle, chooser=replace(world.release_chooser, deployed=UNPUBLISHED_VERSION))
     refused(lifecycle.create(ACME, BY_ADA), Refusal.UNKNOWN_RELEASE)
     assert not world.executions.started
 

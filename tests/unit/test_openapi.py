@@ -104,6 +104,7 @@ from tests.fakes import (
     stack_arn,
     take,
 )
+from tests.fakes.templates import example_template, queue_template
 from tests.openapi import CHECKS, DOCUMENT, AtHand, cover, drive, load, operations
 
 ROOT = Path(__file__).parents[2]
@@ -691,12 +692,19 @@ def of_every_tenant() -> Iterator[Asked]:
     for version in (VERSION, NEXT_VERSION, "9.9.9", "made up"):
         yield Asked("getReleaseChanges", version, query={"fromVersion": VERSION})
     yield Asked("getReleaseChanges", VERSION)
+    for operation_id in ("publishRelease", "checkRelease"):
+        for template in (queue_template(), example_template(), {"Resources": []}):
+            yield Asked(operation_id, "2.1.0", body={"template": template, "notes": "Files."})
+        yield Asked(operation_id, VERSION, body={"template": queue_template()})
+        yield Asked(operation_id, "2.1.0", body={"template": []})
 
 
 NEEDED: Mapping[str, Mapping[str, object]] = {
     "pinTenant": {"version": VERSION},
     "approveRollout": {"stage": 1},
     "promoteRollout": {"stage": 1},
+    "publishRelease": {"template": {}},
+    "checkRelease": {"template": {}},
 }
 """A body of each operation that cannot be asked for without one."""
 

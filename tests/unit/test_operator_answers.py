@@ -196,7 +196,9 @@ def test_a_response_is_not_changed_by_the_next_one() -> None:
 def a_detail() -> TenantDetail:
     """As much as there can be to tell: an update that runs, after one that failed."""
     table = InMemoryTable()
-    table.plant_metadata(some_metadata(pinned_version=NEXT_VERSION, labels={"team": "billing"}))
+    table.plant_metadata(
+        some_metadata(pinned_version=NEXT_VERSION, labels={"team": "billing"}, resources={"FilesBucket": "files-1"})
+    )
     table.plant_audit(an_audit(Status.SUCCESS, request=EXPLICIT))
     first = a_run(operation=Operation.UPDATE, version=NEXT_VERSION, started_at=NOON + AN_HOUR)
     take(table, first)
@@ -226,6 +228,7 @@ def test_a_tenant_has_all_details() -> None:
         "queueUrl": QUEUE.url,
         "queueArn": QUEUE.arn,
         "stackId": stack_arn(),
+        "resources": {"FilesBucket": "files-1"},
         "rootCause": None,
         "earlierThan": None,
         "currentOperation": {**update, **second, "startedAt": timestamp(NOON + 3 * AN_HOUR)},
@@ -431,6 +434,7 @@ def test_releases_are_sorted_newest_first_by_number() -> None:
         "digest": "d" * 64,
         "templateUrl": a_release("0.1.0").template_url,
         "publishedAt": timestamp(NOON),
+        "publishedBy": None,
         "notes": None,
         "current": False,
         "withdrawn": None,

@@ -57,8 +57,8 @@ class DynamoConnections:
         row = self._reads.get(event_keys.connection_key(life, origin, connection_id))
         return self._of(life, row) if row else None
 
-    def needing_care(self) -> Iterator[Connection | UnreadableRow]:
-        for found in self._listed(event_keys.LISTED_CARE):
+    def needing_care(self, is_wanted: Callable[[Connection], bool]) -> Iterator[Connection | UnreadableRow]:
+        for found in self._listed(event_keys.LISTED_CARE, is_wanted=is_wanted):
             # The index may list a connection that needs no care any more.
             if isinstance(found, UnreadableRow) or found.needs_care:
                 yield found
@@ -69,10 +69,18 @@ class DynamoConnections:
     def disabled(self, limit: int) -> Iterator[Connection | UnreadableRow]:
         return self._listed(event_keys.LISTED_DISABLED, limit)
 
-    def _listed(self, listing_key: str, limit: int | None = None) -> Iterator[Connection | UnreadableRow]:
+    def _listed(
+        self,
+        listing_key: str,
+        limit: int | None = None,
+        *,
+        is_wanted: Callable[[Connection], bool] = lambda _connection: True,
+    ) -> Iterator[Connection | UnreadableRow]:
         listed = {
             (row["pk"]["S"], row["sk"]["S"]): row["ListingSort"]["S"]
             for row in islice(self._reads.listed(listing_key), limit)
+            # The index has whole rows.
+            if isinstance(as_listed := read_row(row, connection_from), UnreadableRow) or is_wanted(as_listed)
         }
         for row in self._reads.many([key(*name) for name in listed]):
             found = read_row(row, connection_from)

@@ -60,6 +60,9 @@ def audit_from(item: Mapping[str, Any]) -> Audit:
         request=stored_request(item),
         revived_by=text(item, "RevivedBy"),
         asked_at=moment(item, "AskedAt"),
+        ticket=number(item, "Ticket", 0) or None,
+        expected_at=moment(item, "ExpectedAt"),
+        waits_until=moment(item, "WaitsUntil"),
     )
 
 
@@ -108,6 +111,7 @@ def release_from(item: Mapping[str, Any]) -> Release:
         content=text(item, "Content") or "",
         notes=text(item, "Notes") or "",
         parameters=frozenset(item.get("Parameters", {}).get("SS", ())),
+        published_by=text(item, "PublishedBy") or "",
     )
 
 
@@ -121,4 +125,5 @@ def release_fields(release: Release) -> Item:
         "Notes": s(release.notes),
         # DynamoDB rejects empty sets.
         **({"Parameters": {"SS": sorted(release.parameters)}} if release.parameters else {}),
+        **({"PublishedBy": s(release.published_by)} if release.published_by else {}),
     }

@@ -42,7 +42,7 @@ def overview(visit: Visit) -> Response:
     fleet = fleet_of(releases)
     survey = visit.ask(LIST_RECONCILIATIONS)["survey"]
     operations = visit.ask(LIST_OPERATIONS, limit=OPERATIONS)["operations"]
-    waiting = [(each, _link(each)) for each in waiting_for_someone(fleet, rollouts, releases["current"])]
+    waiting = [(each, _link(each)) for each in waiting_for_someone(fleet, rollouts, releases)]
     if survey and survey["total"]:
         what = f"{render.counted(survey['total'], 'difference')} between the records and AWS"
         waiting.append((Waiting(what, "berth reconcile --dry-run"), "/health"))
@@ -77,7 +77,9 @@ def plot(operations: Sequence[Document]) -> Plot | None:
 def _link(waiting: Waiting) -> str:
     if waiting.rollout:
         return f"/rollouts/{waiting.rollout}"
-    return address("/tenants", state=waiting.state) if waiting.state else "/rollouts/plan"
+    if waiting.state:
+        return address("/tenants", state=waiting.state)
+    return "/releases" if waiting.command.startswith("berth releases") else "/rollouts/plan"
 
 
 def _by_release(releases: Document) -> dict[str, Any]:

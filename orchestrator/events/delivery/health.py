@@ -21,6 +21,9 @@ FIRST_OPEN = timedelta(minutes=1)
 LONGEST_OPEN = timedelta(hours=1)
 DISABLED_AFTER = timedelta(days=5)
 """A connection is disabled at a failure once there was nothing but failures for so long."""
+PROBED_FOR = timedelta(minutes=5)
+"""For so long after the breaker was open, the sweep looks every minute for a parked delivery that shows whether the
+receiver works again. If none is parked by then, the next event shows it."""
 
 
 def while_slow(health: Health, at: datetime) -> Health:
@@ -54,6 +57,14 @@ def is_open(health: Health, at: datetime) -> bool:
 def parks(connection: Connection, at: datetime) -> bool:
     """True if deliveries wait, instead of being tried."""
     return connection.status is ConnectionStatus.PAUSED or is_open(connection.health, at)
+
+
+def only_waits(connection: Connection, at: datetime) -> bool:
+    """True if nothing has to be done for what is parked, but to fail what is about to expire."""
+    if has_ended(connection) or parks(connection, at):
+        return not has_ended(connection)
+    open_until = connection.health.open_until
+    return open_until is not None and at - open_until >= PROBED_FOR
 
 
 def has_ended(connection: Connection) -> bool:

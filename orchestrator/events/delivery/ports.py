@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -40,10 +40,11 @@ class Connections(Protocol):
 
     def connection(self, life: TenantEpoch, origin: str, connection_id: str) -> Connection | UnreadableRow | None: ...
 
-    def needing_care(self) -> Iterator[Connection | UnreadableRow]:
+    def needing_care(self, is_wanted: Callable[[Connection], bool]) -> Iterator[Connection | UnreadableRow]:
         """Connections that are paused, disabled or deleted while deliveries may be parked, or draining, or whose
         breaker is open. The list may be behind, the connections in it are not.
 
+        Those that are not wanted as they are listed are left out, and are not read.
         A row that cannot be read is an ``UnreadableConnection``, unless its place in the list is damaged, too."""
         ...
 

@@ -3,7 +3,7 @@
 1. Deliveries that are due: a message is sent for each. It may be lost, so the delivery is due again a while later.
 2. Events that could not be dispatched: they are dispatched again.
 3. Connections that need care: what is parked goes out when a connection is resumed, fails when it is disabled or
-   deleted, and fails when it is about to expire.
+   deleted, and fails when it is about to expire. While deliveries only wait, a connection is looked at now and then.
 
 All of these take turns, page by page, and so do tenants: what one of them has left to do, or what goes wrong with it,
 holds up nobody else's. Two sweeps at the same time do no harm: every write is conditional on what was read.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import secrets
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -55,6 +55,8 @@ EMPTY_FOR = timedelta(minutes=2)
 """A park has to be found empty twice, so much apart: a delivery that was under way may have been parked in between."""
 LATEST_SWEEP = timedelta(hours=3)
 """For so long, parked deliveries of a shorter lifetime than those before them are looked for."""
+LOOKED_AT_EVERY = timedelta(minutes=15)
+"""How often a connection is looked at whose deliveries only wait. What expires is failed an hour before it does."""
 LONGEST_GRACE = timedelta(hours=1)
 _ROUNDS = 5
 
@@ -83,6 +85,25 @@ class Swept:
             self.errors.append(error)
 
 
+class Looks:
+    """When connections whose deliveries only wait were last looked at, as long as a process remembers it.
+
+    Each look costs several reads. To forget one costs nothing else, so it is not written down.
+    """
+
+    def __init__(self) -> None:
+        self._latest: dict[str, datetime] = {}
+
+    def is_due(self, connection: Connection, at: datetime) -> bool:
+        return connection.connection_id not in self._latest or not health.only_waits(connection, at)
+
+    def note(self, connection_id: str, at: datetime) -> None:
+        self._latest[connection_id] = at
+
+    def forget_those_before(self, at: datetime) -> None:
+        self._latest = {name: looked_at for name, looked_at in self._latest.items() if looked_at > at}
+
+
 class Sweeping:
     def __init__(
         self,
@@ -93,6 +114,7 @@ class Sweeping:
         dispatching: Dispatching,
         queue: MessageQueue,
         clock: Clock,
+        looks: Looks | None = None,
         random_below: Callable[[int], int] = secrets.randbelow,
     ) -> None:
         self._table = table
@@ -101,6 +123,7 @@ class Sweeping:
         self._dispatching = dispatching
         self._queue = queue
         self._clock = clock
+        self._looks = looks or Looks()
         self._random_below = random_below
 
     def sweep(self, has_time: Callable[[], bool]) -> Swept:
@@ -125,14 +148,16 @@ class Sweeping:
     # Turns: each handles a page, and has another turn if there may be more.
 
     def _find_care(self, turns: deque[Iterator[None]], swept: Swept) -> Iterator[None]:
-        listed = list(self._connections.needing_care())
+        now = self._clock.now()
+        self._looks.forget_those_before(now - LOOKED_AT_EVERY)
+        listed = list(self._connections.needing_care(lambda each: self._looks.is_due(each, now)))
         connections = [each for each in listed if not isinstance(each, UnreadableRow)]
         swept.unreadable += len(listed) - len(connections)
         turns.extend(self._care_for(each, swept) for each in rounds_of(connections, self._random_below))
         # What is parked for a damaged connection waits until somebody has mended it, and not longer than its event.
         damaged = [each for each in listed if isinstance(each, UnreadableConnection)]
         turns.extend(
-            self._fail_expiring(each.connection_id, EXPIRED_UNREADABLE, swept)
+            self._look_at_parked(each.connection_id, EXPIRED_UNREADABLE, swept)
             for each in rounds_of(damaged, self._random_below)
         )
         yield from ()
@@ -222,10 +247,10 @@ class Sweeping:
         if health.has_ended(connection):
             yield from self._drain(connection, swept)
         elif connection.status is ConnectionStatus.PAUSED or connection.health.open_until is not None:
-            yield from self._fail_expiring(connection.connection_id, EXPIRED, swept)
+            oldest = yield from self._look_at_parked(connection.connection_id, EXPIRED, swept)
             if not health.parks(connection, now):
                 # The breaker has been open for long enough: one delivery shows whether the receiver works again.
-                self._unpark(self._those_parked(self._table.parked(connection.connection_id, 1)), swept)
+                self._unpark(self._those_parked(oldest), swept)
         elif connection.draining:
             yield from self._drain(connection, swept)
 
@@ -261,13 +286,26 @@ class Sweeping:
         for delivery in deliveries:
             swept.failed += self.fail(delivery, health.why_ended(connection))
 
-    def _fail_expiring(self, connection_id: str, reason: str, swept: Swept) -> Iterator[None]:
-        """Fail what is about to expire. The list is in the order in which events came, so that is at its beginning."""
-        now, after = self._clock.now(), None
+    def _look_at_parked(
+        self, connection_id: str, reason: str, swept: Swept
+    ) -> Generator[None, None, Sequence[DeliveryRef]]:
+        """Fail what is about to expire, and return the oldest delivery that is parked then, if there is one."""
+        now = self._clock.now()
         oldest = self._table.parked(connection_id, 1)
         if not any(expires_soon(received_at(ref.event_id) + LONGEST_DELIVERY, now) for ref in oldest):
             # So it is in nearly every sweep, and no row is read.
-            return
+            self._looks.note(connection_id, now)
+            return oldest
+        if (yield from self._fail_expiring(connection_id, reason, swept)):
+            self._looks.note(connection_id, now)
+        return self._table.parked(connection_id, 1)
+
+    def _fail_expiring(self, connection_id: str, reason: str, swept: Swept) -> Generator[None, None, bool]:
+        """Fail what is about to expire. The list is in the order in which events came, so that is at its beginning.
+
+        ``False`` if there may be more.
+        """
+        now, after = self._clock.now(), None
         kept: Sequence[Delivery] = ()
         for _ in range(PAGES):
             refs = self._table.parked(connection_id, PAGE, after=after)
@@ -276,24 +314,29 @@ class Sweeping:
                 break
             after = refs[-1].event_id
             yield
+        else:
+            return False
+        done = True
         # The tenant may have had a plan with a longer lifetime before. Then events that expire now are further down.
         for days in LIFETIMES_DAYS[:-1]:
             last = now + LAST_TRY_BEFORE_EXPIRY - timedelta(days=days)
             if kept and received_at(kept[0].ref.event_id) <= last:
-                yield from self._fail_those_received(connection_id, last - LATEST_SWEEP, last, reason, swept)
+                done &= yield from self._fail_those_received(connection_id, last - LATEST_SWEEP, last, reason, swept)
+        return done
 
     def _fail_those_received(
         self, connection_id: str, begin: datetime, end: datetime, reason: str, swept: Swept
-    ) -> Iterator[None]:
+    ) -> Generator[None, None, bool]:
         after = first_id_at(begin)
         for _ in range(PAGES):
             refs = self._table.parked(connection_id, PAGE, after=after)
             within = [ref for ref in refs if received_at(ref.event_id) <= end]
             self._fail_those_expiring(within, reason, swept)
             if len(within) < PAGE:
-                return
+                return True
             after = within[-1].event_id
             yield
+        return False
 
     def _fail_those_expiring(self, refs: Sequence[DeliveryRef], reason: str, swept: Swept) -> Sequence[Delivery]:
         """Returns those that do not expire yet."""

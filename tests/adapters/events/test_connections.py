@@ -67,7 +67,7 @@ class World:
         return {each.connection_id for each in self.connections.of_origin(life, origin)}
 
     def care(self) -> set[str]:
-        found = list(self.connections.needing_care())
+        found = list(self.connections.needing_care(lambda _each: True))
         return {each.connection_id for each in found if isinstance(each, Connection)}
 
     def damage(self, record: Connection) -> None:
@@ -155,7 +155,7 @@ def test_a_damaged_row_stops_nobody_else_and_is_reported(world: World) -> None:
     assert world.connections.connection(ACME_LIFE, API_ORIGIN, broken.connection_id) == row
     assert world.unreadable == [row] * 2
     assert world.care() == {healthy.connection_id}
-    assert len(list(world.connections.needing_care())) == 2
+    assert len(list(world.connections.needing_care(lambda _each: True))) == 2
 
 
 @pytest.mark.parametrize(

@@ -105,9 +105,9 @@ class Calls:
         records = [record(each["pk"]["S"], each["sk"]["S"]) for each in keys]
         importlib.import_module(module_of("count_usage")).handler({"Records": records}, None)
 
-    def run(self, name: str) -> None:
-        """A schedule calls the function, an hour later."""
-        self.functions.clock.advance(timedelta(hours=1))
+    def run(self, name: str, *, later: timedelta = timedelta(hours=1)) -> None:
+        """A schedule calls the function, so much later."""
+        self.functions.clock.advance(later)
         importlib.import_module(module_of(name)).handler({}, Context())
 
     def end(self) -> None:
@@ -199,7 +199,9 @@ def counted(event_functions: EventFunctions, monkeypatch: pytest.MonkeyPatch) ->
             call("sweep with nothing to do", lambda: calls.run("sweep_deliveries"))
             calls.functions.operate("POST /connections/{connectionId}/pause", ids={"connectionId": connection_id})
             calls.dispatch(calls.send())
-            call("sweep with one paused connection", lambda: calls.run("sweep_deliveries"))
+            call("sweep that looks at one paused connection", lambda: calls.run("sweep_deliveries"))
+            a_minute = timedelta(minutes=1)
+            call("the next sweeps, for 15 minutes", lambda: calls.run("sweep_deliveries", later=a_minute))
             calls.functions.operate("POST /connections/{connectionId}/resume", ids={"connectionId": connection_id})
         event_functions.withdraw(TenantId.parse("acme"))
         calls.wait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -14,14 +15,17 @@ from orchestrator.adapters.dynamodb.deliveries import DynamoDeliveries
 from orchestrator.common.errors import Throttled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.delivery import replaying, sweeping
-from orchestrator.events.delivery.records import ConnectionStatus, DeliveryRef, DeliveryState
+from orchestrator.events.delivery.records import ConnectionStatus, DeliveryRef, DeliveryState, Health
 from orchestrator.events.delivery.replays import NewReplay, Replay, ReplayStatus
 from orchestrator.events.delivery.turns import rounds_of
 from orchestrator.events.records import TenantEpoch
 from tests.adapters.events.delivery_world import BROKEN, FIRST, SECOND, DeliveryWorld
 from tests.adapters.events.lives import EVENTS_TABLE
+from tests.adapters.events.noting import noted_requests
+from tests.fakes import NOON
 from tests.fakes.events import ACME_LIFE, connection, event_settings
 
+A_MINUTE = timedelta(minutes=1)
 GLOBEX_LIFE = TenantEpoch(TenantId.parse("globex"), "e" * 20)
 
 
@@ -73,7 +77,7 @@ def test_a_drain_ends_when_the_time_is_up(deliveries: DeliveryWorld, monkeypatch
 def test_a_connection_that_stays_paused_is_looked_at_and_its_rows_are_not_read(
     deliveries: DeliveryWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is looked at every minute, for days. The ids say that nothing expires yet."""
+    """It is looked at for days. The ids say that nothing expires yet."""
     _parked(deliveries, FIRST, 3)
     read: list[object] = []
     monkeypatch.setattr(deliveries.table, "deliveries_of", read.append)
@@ -81,6 +85,73 @@ def test_a_connection_that_stays_paused_is_looked_at_and_its_rows_are_not_read(
     deliveries.wait(timedelta(days=7))
     deliveries.sweep()
     assert read == []
+
+
+def _looks(world: DeliveryWorld, minutes: int) -> list[int]:
+    """How many lists of what is parked each sweep reads, in so many minutes."""
+    counted = []
+    for _ in range(minutes):
+        with noted_requests(world.dynamodb) as requests:
+            world.sweep()
+        keys = [str(parameters.get("ExpressionAttributeValues")) for _, parameters in requests]
+        counted.append(sum(delivery_keys.PARKED_PREFIX in each for each in keys))
+        world.wait(A_MINUTE)
+    return counted
+
+
+@pytest.mark.parametrize(
+    "waits",
+    [{"status": ConnectionStatus.PAUSED}, {"health": Health(NOON, None, NOON + timedelta(days=1), 9)}],
+    ids=["paused", "breaker open"],
+)
+def test_a_connection_whose_deliveries_only_wait_is_looked_at_every_fifteen_minutes(
+    deliveries: DeliveryWorld, waits: dict[str, Any]
+) -> None:
+    deliveries.connect(FIRST, **waits)
+    deliveries.send()
+    assert _looks(deliveries, 31) == [4, *[0] * 14, 4, *[0] * 14, 4]
+
+
+def test_a_connection_whose_breaker_was_open_and_that_has_nothing_parked_is_soon_looked_at_less_often(
+    deliveries: DeliveryWorld,
+) -> None:
+    deliveries.connect(FIRST, health=Health(NOON, None, NOON, 1))
+    assert _looks(deliveries, 21) == [4, 4, 4, 4, 4, *[0] * 14, 4, 0]
+
+
+def test_connections_that_only_wait_are_not_read_again(deliveries: DeliveryWorld) -> None:
+    for number in range(100):
+        deliveries.connect(f"conn_{number:024x}", status=ConnectionStatus.PAUSED)
+    deliveries.sweep()
+    deliveries.wait(A_MINUTE)
+    with noted_requests(deliveries.dynamodb) as requests:
+        deliveries.sweep()
+    assert Counter(name for name, _ in requests) == {"Query": sweeping.SHARDS + 1}
+
+
+def test_a_resume_is_seen_by_the_next_sweep_though_the_connection_was_looked_at_just_now(
+    deliveries: DeliveryWorld,
+) -> None:
+    events = _parked(deliveries, FIRST, 2)
+    assert deliveries.sweep().unparked == 0
+    _resume(deliveries, FIRST)
+    assert deliveries.sweep().unparked == 2
+    assert _states(deliveries, events, FIRST) == [DeliveryState.RETRYING] * 2
+
+
+def test_a_connection_with_more_that_expires_than_one_sweep_fails_is_looked_at_by_the_next_one(
+    deliveries: DeliveryWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweeping, "PAGE", 1)
+    monkeypatch.setattr(sweeping, "PAGES", 2)
+    events = _parked(deliveries, FIRST, 5)
+    expires_at = deliveries.event(events[0]).expires_at
+    deliveries.wait(expires_at - deliveries.clock.now() - timedelta(minutes=30))
+    failed = []
+    for _ in range(4):
+        failed.append(deliveries.sweep().failed)
+        deliveries.wait(A_MINUTE)
+    assert failed == [2, 2, 1, 0]
 
 
 def test_everything_that_expires_is_failed_however_much_it_is(

@@ -26,7 +26,7 @@ from orchestrator.events.delivery.records import (
 from orchestrator.events.delivery.recovering import Recovering
 from orchestrator.events.delivery.redispatching import Redispatching
 from orchestrator.events.delivery.replaying import Replaying
-from orchestrator.events.delivery.sweeping import Sweeping
+from orchestrator.events.delivery.sweeping import Looks, Sweeping
 from orchestrator.events.records import EventSettings, TenantEpoch, UnreadableRow
 from tests.fakes import FakeClock
 from tests.fakes.connections import InMemoryConfiguration, InMemoryConnections
@@ -121,10 +121,10 @@ class ReadConnections:
         found = self.connections.connection(life, origin, connection_id)
         return self._read(found) if found else None
 
-    def needing_care(self) -> Iterator[Connection | UnreadableRow]:
+    def needing_care(self, is_wanted: Callable[[Connection], bool]) -> Iterator[Connection | UnreadableRow]:
         for each in self.connections.all.values():
-            if each.needs_care:
-                is_damaged = each.connection_id in self.damaged
+            is_damaged = each.connection_id in self.damaged
+            if each.needs_care and (is_damaged or is_wanted(each)):
                 yield UnreadableConnection("", each.life, each.connection_id) if is_damaged else each
 
     def _read(self, connection: Connection) -> Connection | UnreadableRow:
@@ -159,6 +159,7 @@ class Environment:
         simulated = Requests(partitions, rng, self._wait, self.seen), self._lagging, self.checks.replays
         self.simulated_table = SimulatedTable(self.table, *simulated)
         self._simulated_replays = SimulatedReplays(self.replays, *simulated)
+        self._looks = Looks()
         self._broken: list[AssertionError] = []
         self._at_work: Call | None = None
         self._calls: list[Call] = []
@@ -197,6 +198,7 @@ class Environment:
             dispatching=self._make_dispatching(),
             queue=self.queue_port(),
             clock=self.a_clock(),
+            looks=self._looks,
             random_below=self.rng.randrange,
         )
 

@@ -163,7 +163,7 @@ BUGS: dict[str, PlantedBug] = {
         replacing("_drain", _forget_what_is_parked, Sweeping), "is not done|for ever|still to go to"
     ),
     "what is parked for ever never fails": PlantedBug(
-        replacing("_fail_expiring", lambda *_: iter(()), Sweeping), "is not done"
+        replacing("_fail_expiring", lambda *_: iter(()), Sweeping), "is not done|still to go to"
     ),
     "a breaker that has opened stays open": PlantedBug(
         all_of(

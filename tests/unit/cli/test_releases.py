@@ -99,6 +99,7 @@ def test_json_is_the_apis_response(scene: Scene) -> None:
         "digest": "d" * 64,
         "templateUrl": a_release("0.2.0").template_url,
         "publishedAt": "2026-11-16T12:00:00.000Z",
+        "publishedBy": None,
         "notes": None,
         "current": True,
         "withdrawn": None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 from orchestrator.cli.errors import ExitCode
 from orchestrator.common.tenant_ids import TenantId
@@ -35,11 +36,43 @@ def test_a_rollout_waits_instead_of_the_tenants_that_it_moves(scene: Scene) -> N
     scene.has()
     scene.berth("rollout", "start", exits=ExitCode.OK)
     name = scene.api.newest.id
-    for status in (RolloutStatus.PAUSED, RolloutStatus.HALTED):
+    for status, words in (
+        (RolloutStatus.PAUSED, "PAUSED in stage 1"),
+        (RolloutStatus.HALTED, "HALTED at stage 1"),
+    ):
         scene.api.is_now(status=status)
-        assert scene.berth("status").stdout.splitlines()[-1] == (
-            f"Rollout {name} is {status}: berth rollout status {name}"
+        assert (
+            scene.berth("status").stdout.splitlines()[-1] == f"Rollout {name} is {words}: berth rollout status {name}"
         )
+
+
+def test_a_halted_rollout_waits_also_if_a_later_one_has_ended(scene: Scene) -> None:
+    scene.has()
+    scene.has(TenantId("bob"), version="0.1.0")
+    scene.berth("rollout", "start", "--tenant", "acme", exits=ExitCode.OK)
+    halted = scene.api.newest.id
+    scene.api.is_now(status=RolloutStatus.HALTED)
+    scene.api.clock.advance(timedelta(minutes=1))
+    scene.berth("rollout", "start", "--tenant", "bob", exits=ExitCode.OK)
+    assert scene.api.newest.id != halted
+    scene.api.is_now(status=RolloutStatus.SUCCEEDED)
+    assert f"Rollout {halted} is HALTED at stage 1: berth rollout status {halted}\n" in scene.berth("status").stdout
+
+
+def test_tenants_at_a_withdrawn_release_wait(scene: Scene) -> None:
+    scene.has(version="0.2.0")
+    scene.berth("release", "withdraw", "0.2.0", "--yes", exits=ExitCode.OK)
+    assert scene.berth("status").stdout.splitlines()[-1] == (
+        "1 tenant is at 0.2.0, which was withdrawn: berth releases 0.2.0"
+    )
+
+
+def test_only_open_rollouts_are_asked_for(scene: Scene) -> None:
+    scene.has()
+    scene.berth("rollout", "start", exits=ExitCode.OK)
+    scene.api.asked.clear()
+    scene.berth("status", exits=ExitCode.OK)
+    assert [each for each in scene.api.asked if "rollouts" in each] == ["GET /rollouts?open=true"]
 
 
 def test_nothing_waits(scene: Scene) -> None:

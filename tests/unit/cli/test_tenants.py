@@ -47,7 +47,7 @@ def test_all_tenants(scene: Scene) -> None:
         "2 tenants: 1 READY, 1 FAILED",
         "bob: InboundQueue (AWS::SQS::Queue): Access to the resource is denied.",
     ]
-    assert result.stderr == ""
+    assert result.stderr == "Retry what is FAILED: berth retry TENANT, or all: berth retry --state FAILED\n"
 
 
 def test_as_json(scene: Scene) -> None:

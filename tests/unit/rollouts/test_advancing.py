@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -32,6 +33,7 @@ from orchestrator.rollouts.records import (
 )
 from orchestrator.tenants.records import Operation, Request, RootCause, Status
 from tests.fakes import NEXT_VERSION, QUEUE_TABOO, VERSION, a_run, an_audit, execution_arn
+from tests.fakes.noting import Noting
 from tests.unit.rollouts.world import (
     A_SECOND,
     ADA,
@@ -165,6 +167,21 @@ def test_a_rollout_that_skipped_a_busy_tenant_fails() -> None:
     assert world.drive(rollout) == NotSucceeded(
         RolloutStatus.FAILED, "1 of 2 tenants were skipped because they were busy."
     )
+
+
+def test_the_outcomes_of_all_tenants_are_read_at_the_end_of_each_stage_and_of_the_rollout() -> None:
+    world, rollout = started(6, a_spec(a_stage_spec(Share(1)), a_stage_spec(Share(2)), a_stage_spec()))
+    ledger = Noting(world.rollout_table)
+    advancing = replace(world.advancing, ledger=ledger)
+    execution = execution_arn(f"rollout-{rollout}-1")
+
+    read = []
+    while not isinstance(step := advancing.advance(rollout, 1, execution), Succeeded):
+        read.append(ledger.called.count("outcomes"))
+        ledger.called.clear()
+        world.run_stage(rollout, step)
+
+    assert [*read, ledger.called.count("outcomes")] == [0, 1, 1, 2]
 
 
 def test_a_rollout_succeeds_only_if_every_tenant_has_a_recorded_outcome() -> None:

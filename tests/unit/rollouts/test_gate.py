@@ -16,6 +16,7 @@ from orchestrator.rollouts.records import Item, Result, RolloutStatus, Share, Sk
 from orchestrator.tenants.deadlines import DEADLINE
 from orchestrator.tenants.records import Attempt, Metadata, Operation, Request, RootCause, Run, Status
 from tests.fakes import NEXT_VERSION, NOON, QUEUE_TABOO, VERSION, InMemoryTable, a_run, an_audit
+from tests.fakes.noting import Noting
 from tests.unit.rollouts.world import (
     LAST_VERSION,
     THROTTLED_CAUSE,
@@ -473,12 +474,38 @@ def test_a_dry_run_skips_a_tenant_that_is_being_deleted() -> None:
 
 def test_a_skipped_tenant_takes_no_slot() -> None:
     turns = Turns(INITIAL_LIMIT + 1)
-    for number in range(2, INITIAL_LIMIT + 2):
+    for number in range(2, INITIAL_LIMIT + 1):
         turns.admitted(number)
     turns.world.delete(T1)
 
     assert turns.admit(1) == Settled(Result.SKIPPED)
-    assert turns.in_flight == INITIAL_LIMIT
+    assert turns.in_flight == INITIAL_LIMIT - 1
+    assert isinstance(turns.admit(INITIAL_LIMIT + 1), Admitted)
+
+
+def test_a_tenant_that_waits_reads_only_the_rollout_its_stage_and_its_outcome() -> None:
+    turns = Turns(INITIAL_LIMIT + 1)
+    for number in range(2, INITIAL_LIMIT + 2):
+        turns.admitted(number)
+    world = turns.world
+    ledger, tenants_rows, throttling, states = (
+        Noting(fake) for fake in (world.rollout_table, world.table, world.throttling, world.release_states)
+    )
+    gate = replace(world.gate, ledger=ledger, tenants=tenants_rows, throttling=throttling, release_states=states)
+
+    assert isinstance(gate.admit(turns.turn(1)), NoRoom)
+
+    assert ledger.called == ["rollout", "stage", "tenant_outcome"]
+    assert tenants_rows.called == throttling.called == states.called == []
+
+
+def test_an_admitted_tenant_whose_answer_was_lost_does_not_wait_for_its_own_slot() -> None:
+    turns = Turns(INITIAL_LIMIT + 1)
+    for number in range(1, INITIAL_LIMIT + 1):
+        turns.admitted(number)
+
+    assert isinstance(turns.admit(1), Admitted)
+    assert isinstance(turns.admit(INITIAL_LIMIT + 1), NoRoom)
 
 
 # Outcomes

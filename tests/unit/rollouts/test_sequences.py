@@ -79,6 +79,27 @@ def test_a_resume_ignores_only_an_alarm_that_the_operator_has_seen(halted_by_the
     assert world.status(rollout) is ended
 
 
+def test_a_resume_after_another_halt_ignores_no_alarm_though_one_was_seen_before() -> None:
+    world, rollout = with_an_alarm()
+    world.run_stage(rollout, world.advance(rollout))
+    world.advance(rollout)
+    rings_and_recovers(world)
+    world.advance(rollout)
+    assert world.status(rollout) is RolloutStatus.HALTED
+    world.clock.advance(A_SECOND)
+    world.rollouts.resume(rollout, ADA)
+    world.advance(rollout, 2)
+
+    rings_and_recovers(world)
+    world.advancing.give_up(rollout, 2, "Rate exceeded")  # Nobody has seen the second alarm.
+    world.clock.advance(A_SECOND)
+    world.rollouts.resume(rollout, ADA)
+    world.drive(rollout, 3)
+
+    assert world.status(rollout) is RolloutStatus.HALTED
+    assert "the alarm errors went off" in world.rollout(rollout).reason
+
+
 def test_an_alarm_halts_a_rollout_once_though_the_function_dies_right_after_the_halt(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
