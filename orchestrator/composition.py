@@ -8,6 +8,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from orchestrator.common.tiers import STANDARD
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
@@ -100,6 +102,7 @@ class UseCases:
             limits,
             ports.releases,
             self.choose_release,
+            ports.settings.default_tier,
         )
 
     @property
@@ -115,8 +118,8 @@ class UseCases:
 
         return PublishedVersions(self.ports.releases)
 
-    def choose_release(self) -> Choice:
-        return self.release_chooser.choose()
+    def choose_release(self, tier: str = STANDARD) -> Choice:
+        return self.release_chooser.choose(tier)
 
     @property
     def promoter(self) -> Promoter:
@@ -183,6 +186,7 @@ class UseCases:
             queues=ports.queues,
             clock=ports.clock,
             version=ports.settings.version,
+            default_tier=ports.settings.default_tier,
             chooser=self.release_chooser,
             limits=limits,
             counted_for=counted_for,

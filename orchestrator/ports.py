@@ -65,6 +65,9 @@ class UseCaseSettings(Protocol):
     def promotion(self) -> PromotionMode: ...
 
     @property
+    def default_tier(self) -> str: ...
+
+    @property
     def location(self) -> Location: ...
 
     @property

@@ -16,6 +16,7 @@ from constructs import Node
 from orchestrator.api.rollout_models import MAX_CONCURRENCY
 from orchestrator.common.errors import BerthError, InvalidName, InvalidTenantId
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.tiers import STANDARD, TIER_PATTERN
 from orchestrator.events.api_keys import ENVIRONMENT_PATTERN
 from orchestrator.releases.states import PromotionMode
 from orchestrator.tenants.names import DEFAULT_NAME, Names
@@ -51,6 +52,7 @@ KNOWN = frozenset(
         "berth:createsPerMinute",
         "berth:credentialsSeconds",
         "berth:dashboard",
+        "berth:defaultTier",
         "berth:deliverConcurrency",
         "berth:dependencies",
         "berth:deploymentMode",
@@ -164,6 +166,8 @@ class Settings:
     """
     promotion: PromotionMode = PromotionMode.ON_DEPLOY
     """When a release becomes current for new tenants: when it is deployed, or after a rollout that succeeded."""
+    default_tier: str = STANDARD
+    """The tier in which tenants are created if nobody names one."""
     rollout_on_publish: bool = False
     """Whether a deployment starts a rollout of the release that it published."""
     api_proof_generation: int = 1
@@ -248,6 +252,7 @@ class Settings:
             stack_policy_arns=_policy_arns(context, "berth:stackPolicyArns", environment),
             response_url_prefix=_url_prefix(context, "berth:responseUrlPrefix"),
             promotion=_choice(context, "berth:promotion", PromotionMode.ON_DEPLOY),
+            default_tier=_tier(context, "berth:defaultTier", cls.default_tier),
             rollout_on_publish=_flag(context, "berth:rolloutOnPublish", default=cls.rollout_on_publish),
             api_proof_generation=_generation(context, "berth:apiProofGeneration", cls.api_proof_generation),
             max_tenants=_number(context, "berth:maxTenants", cls.max_tenants, at_least=1, at_most=MAX_TENANTS_LIMIT),
@@ -411,6 +416,18 @@ def _tenant(context: Node, key: str) -> TenantId | None:
         return TenantId.parse(value)
     except InvalidTenantId as invalid:
         raise SettingInvalid(f"{key}: {invalid}") from None
+
+
+def _tier(context: Node, key: str, default: str) -> str:
+    value = context.try_get_context(key)
+    if value is None:
+        return default
+    if not isinstance(value, str) or not re.fullmatch(TIER_PATTERN, value):
+        raise SettingInvalid(
+            f"{key} is {value!r}; it must be the name of a tier: a lower-case letter, and then up to 23 lower-case "
+            "letters, digits and dashes."
+        )
+    return value
 
 
 def _retention(context: Node, key: str, default: int) -> int:

@@ -109,6 +109,7 @@ def _tenants(request: tenant_models.ListTenants, _by: str) -> Response:
         labels=request.labels,
         pinned=or_default(request.pinned),
         prefix=or_default(request.prefix, ""),
+        tier=or_default(request.tier),
         cursor=or_default(request.cursor),
         limit=request.limit,
     )
@@ -124,9 +125,10 @@ def _releases(_request: EmptyRequest, _by: str) -> Response:
     settings = use_cases.ports.settings
     return releases_response(
         use_cases.ports.releases.releases(),
-        use_cases.choose_release(),
+        {tier: use_cases.choose_release(tier) for tier in use_cases.release_chooser.tiers()},
         counts.by_version,
         deployed=settings.version,
+        default_tier=settings.default_tier,
         promotion=settings.promotion,
         history=use_cases.ports.release_states.changes(limit=release_models.HISTORY_SIZE),
         counted_at=counts.at,

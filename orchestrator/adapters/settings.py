@@ -66,6 +66,13 @@ class Settings:
 
         return PromotionMode(self.environment.get("BERTH_PROMOTION") or PromotionMode.ON_DEPLOY)
 
+    @property
+    def default_tier(self) -> str:
+        """The tier in which tenants are created if nobody names one. Functions that create none do not have it."""
+        from orchestrator.common.tiers import STANDARD
+
+        return self.environment.get("BERTH_DEFAULT_TIER") or STANDARD
+
     def machine(self, operation: Operation) -> str:
         return self._required(f"BERTH_{operation}_MACHINE")
 

@@ -18,6 +18,7 @@ from orchestrator.common.input_limits import (
     REASON_PATTERN,
 )
 from orchestrator.common.tenant_ids import TENANT_ID_MAX_LENGTH, TENANT_ID_PATTERN, TenantId
+from orchestrator.common.tiers import TIER_PATTERN
 from orchestrator.common.times import ID_PATTERN
 from orchestrator.common.versions import VERSION_PATTERN
 from orchestrator.releases import findings
@@ -88,6 +89,15 @@ Version = Annotated[
         description="A release of the tenant stack.",
         pattern=whole(VERSION_PATTERN),
         examples=["0.2.0"],
+    ),
+]
+Tier = Annotated[
+    str,
+    Meta(
+        title="Tier",
+        description="The name of a tier: a kind of tenants, which has its own releases.",
+        pattern=whole(TIER_PATTERN),
+        examples=["gold"],
     ),
 ]
 Labels = Annotated[
@@ -222,10 +232,13 @@ class RootCause(Wire, frozen=True, kw_only=True):
     reason: Annotated[str, Meta(description="The error message from AWS.")]
 
 
+TemplateRule = Annotated[findings.Rule, Meta(title="TemplateRule", description="A rule of the contract for templates.")]
+
+
 class TemplateFinding(Wire, frozen=True, kw_only=True):
     """A rule of the contract that a template does not keep."""
 
-    rule: Annotated[findings.Rule, Meta(title="TemplateRule", description="The rule that is not kept.")]
+    rule: TemplateRule
     place: Annotated[
         str,
         Meta(

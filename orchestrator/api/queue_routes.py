@@ -28,6 +28,7 @@ from orchestrator.api.problems import (
     CREDENTIALS_NOT_ENABLED,
     FLEET_FULL,
     INVALID_REQUEST,
+    NO_RELEASE,
     NOT_PROVISIONED,
     NOT_THROUGH_THE_API,
     PROVISIONING_FAILED,
@@ -101,7 +102,7 @@ GET_QUEUE: Route[TenantIdRequest, Queue | Provisioning] = Route(
     "(berth:createsPerMinute), and so is the number of tenants (berth:maxTenants).",
     request=TenantIdRequest,
     answers=(Answer(200, Queue, "The queue."), _PROVISIONING),
-    problems=(INVALID_REQUEST, *_NO_QUEUE, FLEET_FULL, TOO_MANY_CREATES, TRY_AGAIN),
+    problems=(INVALID_REQUEST, *_NO_QUEUE, NO_RELEASE, FLEET_FULL, TOO_MANY_CREATES, TRY_AGAIN),
 )
 
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from orchestrator.api.operator_answers import refuse
 from orchestrator.api.release_routes import RELEASE_IMMUTABLE, TEMPLATE_REFUSED
 from orchestrator.api.responses import Response, json_response, problem
+from orchestrator.common.tiers import STANDARD
 from orchestrator.common.times import timestamp
 from orchestrator.common.versions import order
 from orchestrator.releases.publishing import Checked, Published, PublishedBefore
@@ -21,20 +22,25 @@ from orchestrator.tenants.release_changes import ReleaseChanges
 
 def releases_response(
     releases: Sequence[Release],
-    choice: Choice,
+    choices: Mapping[str, Choice],
     in_use: Mapping[str, Mapping[TenantState, int]],
     *,
     deployed: str,
+    default_tier: str,
     promotion: PromotionMode,
     history: Sequence[RecordedReleaseChange] = (),
     counted_at: datetime,
 ) -> Response:
-    """``in_use`` has the number of tenants by version and state, including versions that are not releases."""
+    """``choices`` has each tier that has releases. ``in_use`` has the number of tenants by version and state, including
+    versions that are not releases."""
+    standard = choices[STANDARD]
     newest_first = sorted(releases, key=lambda release: order(release.version), reverse=True)
     return json_response(
         200,
         {
-            "current": choice.current,
+            "current": standard.current,
+            "tiers": {tier: choice.current for tier, choice in sorted(choices.items())},
+            "defaultTier": default_tier,
             "deployed": deployed,
             "promotion": promotion.value,
             "countedAt": timestamp(counted_at),
@@ -46,8 +52,9 @@ def releases_response(
                     "publishedAt": timestamp(release.published_at),
                     "publishedBy": release.published_by or None,
                     "notes": release.notes or None,
-                    "current": release.version == choice.current,
-                    "withdrawn": _withdrawal_document(choice.withdrawn.get(release.version)),
+                    "tier": release.tier,
+                    "current": release.version == choices[release.tier].current,
+                    "withdrawn": _withdrawal_document(standard.withdrawn.get(release.version)),
                     "tenants": _counts_document(in_use.get(release.version, {})),
                 }
                 for release in newest_first
@@ -96,6 +103,7 @@ def release_order_response(ordered: ReleaseOrdered | Refused) -> Response:
             "version": ordered.version,
             "status": ordered.status.value,
             "detail": _detail(ordered),
+            "tier": ordered.tier,
             "current": ordered.current,
             "currentBefore": ordered.before,
             "withdrawn": _withdrawal_document(ordered.withdrawal),
@@ -118,7 +126,8 @@ def _detail(ordered: ReleaseOrdered) -> str:
         case ReleaseOrder.REINSTATE:
             done = f"Release {version} is not withdrawn." if unchanged else f"Release {version} is reinstated."
     moved = f", instead of {ordered.before}" if ordered.before != ordered.current else ""
-    return f"{done} New tenants get {ordered.current}{moved}."
+    new = "New tenants" if ordered.tier == STANDARD else f"New tenants of the tier {ordered.tier}"
+    return f"{done} {new} get {ordered.current}{moved}."
 
 
 def release_published_response(outcome: Published | PublishedBefore | Checked) -> Response:

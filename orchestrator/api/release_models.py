@@ -16,9 +16,11 @@ from orchestrator.api.fields import (
     TemplateFinding,
     TenantIdText,
     Text,
+    Tier,
     Version,
     Wire,
     WireRequest,
+    keys_of,
 )
 from orchestrator.api.tenant_models import TenantCounts
 from orchestrator.releases import publishing, records, states
@@ -111,7 +113,8 @@ class Release(Wire, frozen=True, kw_only=True):
         Text | None,
         Meta(description="The release's section of the changelog, or the notes of who published it."),
     ]
-    current: Annotated[bool, Meta(description="True for the release that new tenants get.")]
+    tier: Annotated[Tier, Meta(description="The tier whose tenants may be at the release.")]
+    current: Annotated[bool, Meta(description="True for the release that new tenants of its tier get.")]
     withdrawn: Annotated[Withdrawal | None, Meta(description="null unless the release is withdrawn.")]
     tenants: Annotated[TenantCounts, Meta(description="The tenants at this release.")]
 
@@ -157,7 +160,19 @@ class ReleasePublished(Wire, frozen=True, kw_only=True):
 class Releases(Wire, frozen=True, kw_only=True):
     """The published releases, and the number of tenants at each."""
 
-    current: Annotated[Version, Meta(description="The release that new tenants get, unless the request names another.")]
+    current: Annotated[
+        Version,
+        Meta(
+            description="The release that new tenants of the tier standard get, unless the request names another. "
+            "tiers has the other tiers."
+        ),
+    ]
+    tiers: Annotated[
+        dict[Tier, Version | None],
+        keys_of("Tier"),
+        Meta(description="The current release of each tier. null if all releases of the tier are withdrawn."),
+    ]
+    default_tier: Annotated[Tier, Meta(description="The tier of new tenants, unless the request names another.")]
     deployed: Annotated[Version, Meta(description="The version of the control plane.")]
     promotion: PromotionMode
     counted_at: Annotated[
@@ -188,7 +203,8 @@ class ReleaseOrdered(Wire, frozen=True, kw_only=True):
     version: Version
     status: ReleaseStatus
     detail: Text
-    current: Annotated[Version, Meta(description="The release that new tenants get now.")]
+    tier: Annotated[Tier, Meta(description="The tier of the release.")]
+    current: Annotated[Version, Meta(description="The release that new tenants of the tier get now.")]
     current_before: Annotated[Version, Meta(description="The release that was current before the order.")]
     withdrawn: Annotated[Withdrawal | None, Meta(description="null unless the release is withdrawn.")]
     tenants: Annotated[

@@ -36,6 +36,11 @@ def available_versions(ctx: typer.Context, incomplete: str) -> list[str]:
     return _matching(ctx, incomplete, _available_versions)
 
 
+def tiers(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The tiers that have releases."""
+    return _matching(ctx, incomplete, _tiers)
+
+
 def rollout_ids(ctx: typer.Context, incomplete: str) -> list[str]:
     """The newest rollouts."""
     return _matching(ctx, incomplete, _rollouts)
@@ -64,6 +69,10 @@ def _releases(api: Api) -> list[Document]:
 
     releases: list[Document] = api.send_request(LIST_RELEASES, EmptyRequest()).body["releases"]
     return releases
+
+
+def _tiers(api: Api) -> Iterator[str]:
+    yield from sorted({release["tier"] for release in _releases(api)})
 
 
 def _rollouts(api: Api) -> Iterator[str]:

@@ -70,6 +70,14 @@ def create(
             autocompletion=completing.available_versions,
         ),
     ] = None,
+    tier: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIER",
+            help="Create the tenant in this tier, at the tier's current release. Default: the control plane's own.",
+            autocompletion=completing.tiers,
+        ),
+    ] = None,
     unpin: Annotated[bool, typer.Option("--unpin", help="Remove the tenant's pin.")] = False,
     label: Annotated[
         list[str] | None,
@@ -100,6 +108,7 @@ def create(
                 tenant_id=tenant_id.value,
                 version=None if unpin else or_unset(version),
                 labels=or_unset(labels),
+                tier=or_unset(tier),
                 reason=or_unset(reason),
             ),
         ),
@@ -262,6 +271,7 @@ def retry(
     version: selection.Version = None,
     label: selection.Labels = None,
     pinned: selection.Pinned = None,
+    tier: selection.Tier = None,
     yes: Annotated[bool, typer.Option("--yes", help=f"Do not ask to confirm a selection. {NOT_ASKED}")] = False,
     reason: Reason = None,
     wait: Wait = False,
@@ -276,7 +286,7 @@ def retry(
     def order(api: Api, tenant_id: TenantId) -> ApiAnswer:
         return api.send_request(RETRY_TENANT, RetryTenant(tenant_id=tenant_id.value, reason=or_unset(reason)))
 
-    selected = Selection.of(state, version, label, pinned)
+    selected = Selection.of(state, version, label, pinned, tier)
     check_one_or_selected(tenant, selected)
     if tenant is not None:
         carry_out(context, tenant, order, timeout=timeout if wait else None, as_json=as_json)
@@ -299,6 +309,7 @@ def delete(
     version: selection.Version = None,
     label: selection.Labels = None,
     pinned: selection.Pinned = None,
+    tier: selection.Tier = None,
     drain: Annotated[
         int | None,
         typer.Option(
@@ -333,7 +344,7 @@ def delete(
             DeleteTenant(tenant_id=tenant_id.value, force=force, drain_seconds=drain or 0, reason=or_unset(reason)),
         )
 
-    selected = Selection.of(state, version, label, pinned)
+    selected = Selection.of(state, version, label, pinned, tier)
     check_one_or_selected(tenant, selected)
     if tenant is not None:
         carry_out(
@@ -364,9 +375,10 @@ def check_one_or_selected(tenant: str | None, selected: Selection) -> None:
     """Refuse a command that names neither a tenant nor a selection, or both."""
     if tenant is None and not selected:
         raise typer.BadParameter(
-            "name a tenant, or select tenants by --state, --version, --label or --pinned.", param_hint="'TENANT'"
+            "name a tenant, or select tenants by --state, --version, --label, --pinned or --tier.",
+            param_hint="'TENANT'",
         )
     if tenant is not None and selected:
         raise typer.BadParameter(
-            "cannot be combined with --state, --version, --label or --pinned.", param_hint="'TENANT'"
+            "cannot be combined with --state, --version, --label, --pinned or --tier.", param_hint="'TENANT'"
         )

@@ -60,8 +60,8 @@ def diff(
     """Show what changes in a tenant's stack between two releases.
 
     The templates of this installation are compared, and those that you have
-    published, as the control plane knows them. Whether CloudFormation would replace
-    a resource is shown by berth rollout plan.
+    published, as the control plane knows them. Whether CloudFormation would
+    replace a resource is shown by berth rollout plan.
     """
     here: Invocation = context.obj
     with here.reporting_errors(as_json=as_json):

@@ -99,6 +99,7 @@ def rollout() -> None:
 def plan(
     context: typer.Context,
     to: rollout_spec.To = None,
+    tier: rollout_spec.Tier = None,
     tenant: rollout_spec.Tenants = None,
     tenants_from: rollout_spec.TenantsFrom = None,
     label: rollout_spec.Labels = None,
@@ -131,6 +132,7 @@ def plan(
         raise typer.BadParameter("it cannot be combined with --all.", param_hint="'--sample'")
     body = body_of(
         to=to,
+        tier=tier,
         tenants=tenant or (),
         tenants_from=tenants_from,
         labels=label or (),
@@ -157,6 +159,7 @@ def plan(
 def start(
     context: typer.Context,
     to: rollout_spec.To = None,
+    tier: rollout_spec.Tier = None,
     tenant: rollout_spec.Tenants = None,
     tenants_from: rollout_spec.TenantsFrom = None,
     label: rollout_spec.Labels = None,
@@ -184,6 +187,7 @@ def start(
     """
     body = body_of(
         to=to,
+        tier=tier,
         tenants=tenant or (),
         tenants_from=tenants_from,
         labels=label or (),

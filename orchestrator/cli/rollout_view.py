@@ -31,6 +31,7 @@ _SKIP_REASONS: Mapping[str, tuple[str, str]] = {
     Skip.UNKNOWN: ("does not exist", "do not exist"),
     Skip.MOVED_SINCE: ("was moved to another release since", "were moved to another release since"),
     Skip.WITHDRAWN: ("had a release that was withdrawn", "had releases that were withdrawn"),
+    Skip.OTHER_TIER: ("is of another tier", "are of another tier"),
     Skip.UNDER_WAY: (
         "has an update that has not started yet: undo again after the update",
         "have updates that have not started yet: undo again after the updates",
@@ -47,7 +48,10 @@ _AWAITING = Text("AWAITING APPROVAL", render.state(StageStatus.AWAITING_APPROVAL
 
 
 def target(rollout: Document) -> str:
-    return rollout["version"] or "each tenant's earlier release"
+    if rollout["version"] is None:
+        return "each tenant's earlier release"
+    tier = spec_of(rollout).get("tier") if "spec" in rollout else None
+    return f"{rollout['version']} of the tier {tier}" if tier else str(rollout["version"])
 
 
 def kind(rollout: Document) -> str:

@@ -50,6 +50,11 @@ Pinned = Annotated[
     typer.Option("--pinned/--not-pinned", help="Only tenants that are pinned, or only the others.", show_default=False),
 ]
 
+Tier = Annotated[
+    str | None,
+    typer.Option(metavar="TIER", help="Only tenants of this tier.", autocompletion=completing.tiers),
+]
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:
@@ -57,6 +62,7 @@ class Selection:
     version: str | None = None
     labels: dict[str, str] = field(default_factory=dict)
     pinned: bool | None = None
+    tier: str | None = None
     prefix: str | None = None
 
     @classmethod
@@ -66,9 +72,10 @@ class Selection:
         version: str | None,
         labels: Sequence[str] | None,
         pinned: bool | None,
+        tier: str | None,
         prefix: str | None = None,
     ) -> Selection:
-        return cls(state, version, labels_of(labels or ()), pinned, prefix)
+        return cls(state, version, labels_of(labels or ()), pinned, tier, prefix)
 
     def __bool__(self) -> bool:
         """True if there is any filter."""
@@ -81,6 +88,7 @@ class Selection:
             version=or_unset(self.version),
             label=or_unset(label or None),
             pinned=or_unset(self.pinned),
+            tier=or_unset(self.tier),
             prefix=or_unset(self.prefix),
             cursor=or_unset(cursor),
             limit=limit,
@@ -91,7 +99,7 @@ class Selection:
     ) -> tuple[list[Document], str | None]:
         """The first ``wanted`` tenants, or all of them, and the cursor of the next ones if there may be more.
 
-        Raises InvalidRequest if there are none because of a version or a label that no tenant has.
+        Raises InvalidRequest if there are none because of a version, a tier or a label that no tenant has.
         """
         found: list[Document] = []
         started_at = cursor
@@ -114,13 +122,16 @@ class Selection:
             everyone, _ = Selection(state=deleted if self.state is deleted else None).find(api, retrying)
             if message := unknown_labels(self.labels, [tenant["labels"] for tenant in everyone]):
                 raise InvalidRequest(message)
-        if self.version is not None:
-            answer = retrying(partial(api.send_request, LIST_RELEASES, EmptyRequest()))
-            if answer.status != _FOUND:
-                raise problem(answer)
-            known = list(_versions(answer.body))
-            if self.version not in known:
-                raise InvalidRequest(f"There is no version {self.version}. Versions: {listed(known)}.")
+        if self.version is None and self.tier is None:
+            return
+        answer = retrying(partial(api.send_request, LIST_RELEASES, EmptyRequest()))
+        if answer.status != _FOUND:
+            raise problem(answer)
+        known = list(_versions(answer.body))
+        if self.version is not None and self.version not in known:
+            raise InvalidRequest(f"There is no version {self.version}. Versions: {listed(known)}.")
+        if self.tier is not None and self.tier not in answer.body["tiers"]:
+            raise InvalidRequest(f"There is no tier {self.tier}. Tiers: {listed(answer.body['tiers'])}.")
 
 
 def _versions(releases: Document) -> Iterator[str]:

@@ -66,6 +66,7 @@ def show_summary(document: Document) -> None:
             "tenant": document["tenantId"],
             "state": render.state(document["state"]),
             "version": document["version"],
+            "tier": document.get("tier"),  # A control plane before 0.9.0 has no tiers.
             "pinned to": document["pinnedVersion"],
             "labels": render.labels(document["labels"]) or None,
             "updated": _moment(document["updatedAt"]),
@@ -158,6 +159,8 @@ def options_in(request: Document) -> list[str]:
         "force": "forced",
     }
     options = [words for name, words in flags.items() if request.get(name)]
+    if request.get("tier"):
+        options.append(f"tier {request['tier']}")
     if request.get("drainSeconds"):
         options.append(f"drained for {request['drainSeconds']} s")
     return options

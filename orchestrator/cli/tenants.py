@@ -14,6 +14,7 @@ from orchestrator.cli import render, selection
 from orchestrator.cli.api import Document
 from orchestrator.cli.invocation import Invocation, Json, one_of
 from orchestrator.cli.selection import Selection
+from orchestrator.common.tiers import STANDARD
 from orchestrator.tenants.fleet import PAGE_SIZE
 from orchestrator.tenants.records import TenantState
 
@@ -31,6 +32,7 @@ def tenants(
     version: selection.Version = None,
     label: selection.Labels = None,
     pinned: selection.Pinned = None,
+    tier: selection.Tier = None,
     prefix: selection.Prefix = None,
     limit: Annotated[
         int | None,
@@ -53,7 +55,7 @@ def tenants(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List the tenants, with their pins and labels.
+    """List the tenants, with their tiers, pins and labels.
 
     Deleted tenants are listed only with --state DELETED.
     """
@@ -62,7 +64,7 @@ def tenants(
     if as_json and output not in (None, Output.JSON):
         raise typer.BadParameter("cannot be combined with --output.", param_hint="'--json'")
     shown = Output.JSON if as_json else output or Output.TABLE
-    selected = Selection.of(state, version, label, pinned, prefix)
+    selected = Selection.of(state, version, label, pinned, tier, prefix)
     here: Invocation = context.obj
     with here.reporting_errors(as_json=shown is Output.JSON):
         api = here.connect()
@@ -90,10 +92,13 @@ def _show(found: Sequence[Document], *, filtered: bool, wide: bool) -> None:
 
 
 def _show_list(found: Sequence[Document], *, wide: bool) -> None:
+    # A fleet of one tier, as most are, needs no column for it. A control plane before 0.9.0 has no tiers.
+    has_tiers = wide or any(tenant.get("tier") not in (None, STANDARD) for tenant in found)
     has_pins = wide or any(tenant["pinnedVersion"] for tenant in found)
     has_labels = wide or any(tenant["labels"] for tenant in found)
     headings = [
         *("Tenant", "State", "Version"),
+        *(["Tier"] if has_tiers else []),
         *(["Pin"] if has_pins else []),
         "Updated (UTC)",
         *(["Labels"] if has_labels else []),
@@ -103,6 +108,7 @@ def _show_list(found: Sequence[Document], *, wide: bool) -> None:
     for tenant in found:
         table.add_row(
             *(tenant["tenantId"], render.state(tenant["state"]), tenant["version"] or ""),
+            *([tenant.get("tier") or ""] if has_tiers else []),
             *([tenant["pinnedVersion"] or ""] if has_pins else []),
             render.moment(tenant["updatedAt"], "%Y-%m-%d %H:%M") if tenant["updatedAt"] else "",
             *([Text(render.labels(tenant["labels"]))] if has_labels else []),

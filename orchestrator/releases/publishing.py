@@ -103,22 +103,23 @@ class Publishing:
                     checked.digest,
                     self.clock.now(),
                     content_digest(template, proposal.version),
-                    proposal.notes,
-                    frozenset(proposal.template["Parameters"]) - ALWAYS_GIVEN,
-                    proposal.by,
+                    notes=proposal.notes,
+                    parameters=frozenset(proposal.template["Parameters"]) - ALWAYS_GIVEN,
+                    published_by=proposal.by,
                 )
             )
         # Another request may have published the version since it was read.
         if recorded.digest != _digest(template):
             return PublishedBefore(recorded)
-        return Published(recorded, is_new, self.choose().current)
+        return Published(recorded, is_new, self.choose().current or recorded.version)
 
     def _release_before(self, version: str) -> Release | None:
         """The release that most tenants would come from: the operators' previous one, or else the current one."""
         found = [each for each in self.releases.releases() if is_operators(each.version)]
         earlier = [each for each in found if is_older(each.version, than=version)]
         newest = max(earlier, key=lambda each: order(each.version), default=None)
-        return newest or self.releases.release(self.choose().current)
+        current = self.choose().current
+        return newest or (self.releases.release(current) if current else None)
 
     def _earlier(self, release: Release | None) -> EarlierRelease | None:
         """The template of the release; ``None`` if somebody has changed or removed it since it was published."""

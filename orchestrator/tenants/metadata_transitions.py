@@ -54,16 +54,19 @@ def described(
     pin: Pin,
     at: datetime,
     asked_for: Attempt | None,
+    tier: str | None,
     only_if: SeenTenant | None,
     change: RecordedChange | None,
 ) -> Transition:
-    """Set labels and pin of a tenant that exists, or whose create is about to start.
+    """Set labels and pin of a tenant that exists, or whose create is about to start, in this tier.
 
     The transition applies only if labels and pin are still as in ``metadata``.
     """
     sets: dict[str, object] = {"updated_at": at}
     if asked_for is not None:
         sets |= {"asked_for": asked_for, "asked_for_at": at}
+    if tier is not None:
+        sets["recorded_tier"] = tier
     if labels is not None:
         sets["labels"] = labels
     if pin.version is not None:
@@ -71,6 +74,7 @@ def described(
     conditions = [
         still("labels", metadata.labels if metadata and metadata.labelled else None),
         still("pinned_version", metadata.pinned_version if metadata else None),
+        *([still("recorded_tier", metadata.recorded_tier if metadata else None)] if tier else []),
     ]
     if asked_for is None:
         conditions += [RowExists(), Missing("withdrawn_by")]

@@ -193,7 +193,8 @@ def finish(
     if run.attempt.operation is Operation.CREATE:
         owner = _owner_once_published(run, metadata, reader)
         publication = _of_a_create(replace(publication, created_by=owner), metadata, releases)
-    ledger.publish(run, publication, at=clock.now())
+    at_release = releases.release(publication.version)
+    ledger.publish(run, replace(publication, tier=at_release.tier if at_release else None), at=clock.now())
     return Published()
 
 

@@ -155,6 +155,8 @@ class Publication:
     """When CloudFormation last created or updated the stack, if known."""
     resources: Mapping[str, str] | None = None
     """The outputs of the stack besides the queue and the version; ``None`` keeps the recorded ones."""
+    tier: str | None = None
+    """The tier of the release; ``None`` keeps the recorded tier, because the version was never published."""
 
 
 class OperationLedger(Protocol):
@@ -302,13 +304,14 @@ class TenantDescriptions(Protocol):
         request: Request,
         at: datetime,
         asked_for: Attempt | None = None,
+        tier: str | None = None,
         only_if: SeenTenant | None = None,
     ) -> RecordedChange | None:
         """Set the given labels and pin, and append the change and its requester to the tenant's history.
 
         Both happen in one transaction, and nothing is written if nothing changes: the change that is returned then has
         equal values before and after. ``None`` if the tenant has no metadata or a delete has withdrawn it, unless its
-        create is about to be started as the attempt ``asked_for``.
+        create is about to be started as the attempt ``asked_for``, in the tier ``tier``.
         ``None`` also if ``only_if`` is given and somebody has created the tenant, or requested its create, since then.
         """
 

@@ -94,6 +94,11 @@ class TestOverview:
         expect(drawn).to_be_visible()
         assert drawn.locator("rect.fill-READY").evaluate("each => getComputedStyle(each).fill") == "rgb(63, 157, 102)"
 
+    def test_the_fleet_is_drawn_by_tier(self, visitor: Page, still: Running) -> None:
+        visitor.goto(still.url("/"))
+        tiers = visitor.get_by_role("table", name="Tenants by tier")
+        expect(tiers.get_by_role("img", name="standard: 18 READY")).to_be_visible()
+
     def test_open_rollouts_and_findings_wait_too(self, visitor: Page, still: Running) -> None:
         visitor.goto(still.url("/"))
         waits = visitor.get_by_role("region", name="Waits for someone")
@@ -132,10 +137,17 @@ class TestTenants:
         visitor.goto(still.url("/tenants"))
         visitor.get_by_label("State").select_option("FAILED")
         visitor.get_by_role("button", name="Filter").click()
-        expect(visitor).to_have_url(still.url("/tenants?prefix=&state=FAILED&version=&label=&pinned="))
+        expect(visitor).to_have_url(still.url("/tenants?prefix=&state=FAILED&version=&tier=&label=&pinned="))
         rows = visitor.get_by_role("rowheader")
         assert sorted(rows.all_inner_texts()) == sorted(FAILED)
         expect(visitor.get_by_text("berth tenants --state FAILED")).to_be_visible()
+
+    def test_tenants_are_found_by_the_beginning_of_their_ids(self, visitor: Page, still: Running) -> None:
+        visitor.goto(still.url("/tenants"))
+        visitor.get_by_label("Id begins with").fill("w")
+        visitor.keyboard.press("Enter")
+        expect(visitor.get_by_role("rowheader")).to_have_text(["wayne", "wonka"])
+        expect(visitor.get_by_text("berth tenants --prefix w")).to_be_visible()
 
     def test_a_tenant_is_found_by_its_label(self, visitor: Page, still: Running) -> None:
         visitor.goto(still.url("/tenants?label=plan%3Dgold"))

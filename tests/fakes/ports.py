@@ -10,6 +10,7 @@ from typing import Any
 
 from orchestrator.common.stack_arns import Location, StackArn
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.tiers import STANDARD
 from orchestrator.reconciling.health import Concurrency
 from orchestrator.releases.ports import Parameters
 from orchestrator.releases.states import PromotionMode
@@ -52,6 +53,7 @@ OWN_STACK = StackArn.parse("arn:aws:cloudformation:eu-west-1:000000000000:stack/
 class FakeSettings:
     version: str = VERSION
     promotion: PromotionMode = PromotionMode.ON_DEPLOY
+    default_tier: str = STANDARD
     names: Names = NAMES
     location: Location = LOCATION
     stack_id: StackArn = OWN_STACK

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, assert_never, cast
 
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.tiers import STANDARD
 from orchestrator.common.times import timestamp
 from orchestrator.common.writes import (
     Check,
@@ -69,7 +70,12 @@ class InMemoryTable(Ledger):
         return [cast(Audit, row.record) for _, row in self._audit_rows(tenant)]
 
     def records(self, tenant: TenantId) -> TenantRecords:
-        return TenantRecords(self.metadata(tenant), self.audits(tenant), self.lock(tenant))
+        # A test may count or delay the reads of single rows; those of an operation are one read.
+        return TenantRecords(
+            cast("Metadata | None", self._record(MetadataKey(tenant))),
+            [cast(Audit, row.record) for _, row in self._audit_rows(tenant)],
+            cast("Lock | None", self._record(LockKey(tenant))),
+        )
 
     def _audit_rows(self, tenant: TenantId) -> list[tuple[AuditKey, Row]]:
         found = [(key, row) for key, row in self._of(tenant).items() if isinstance(key, AuditKey)]
@@ -94,7 +100,9 @@ class InMemoryTable(Ledger):
 
     def tenants_in_brief(self, state: TenantState) -> Iterable[TenantInBrief]:
         for each in self.tenants_in(state, limit=len(self.tenants)):
-            yield TenantInBrief(each.tenant, each.state, each.version, each.pinned_version, each.labels)
+            yield TenantInBrief(
+                each.tenant, each.state, each.version, each.pinned_version, each.labels, each.tier or STANDARD
+            )
 
     def versions_in_use(self) -> Mapping[str, Mapping[TenantState, int]]:
         counted: dict[str, dict[TenantState, int]] = {}
@@ -294,6 +302,7 @@ def _listed_by(metadata: Metadata, given: Fields) -> ListedTenant:
         root_cause=given.get("root_cause"),
         position=f"{given.get('listed_version') or ''}#{metadata.tenant}",
         stack_id=metadata.stack_id,
+        tier=metadata.tier,
     )
 
 

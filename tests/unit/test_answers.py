@@ -28,6 +28,7 @@ from orchestrator.tenants.decisions import (
     Deleted,
     Failed,
     FleetFull,
+    NoRelease,
     NotProvisioned,
     TooManyCreates,
     Unknown,
@@ -49,6 +50,7 @@ ANSWERS: dict[type, tuple[Answer, int]] = {
     BeingDeleted: (BeingDeleted(DELETE), 409),
     Deleted: (Deleted(replace(DELETE, status=Status.SUCCESS)), 410),
     Unknown: (Unknown(), 404),
+    NoRelease: (NoRelease("gold"), 409),
     FleetFull: (FleetFull(1_900, 1_900), 409),
     TooManyCreates: (TooManyCreates(60, 37), 429),
 }

@@ -97,6 +97,7 @@ from tests.fakes import (
     InMemoryCreateCounts,
     InMemoryTable,
     World,
+    a_release,
     a_run,
     an_audit,
     execution_arn,
@@ -873,6 +874,34 @@ def of_a_withdrawn_release() -> Iterator[Asked]:
     yield Asked("reinstateRelease", NEXT_VERSION)
 
 
+GOLD_VERSION = "9.1.0"
+
+
+def with_tiers(only: str | None) -> Api:
+    """There is a release of the tier gold. The default tier and the tier of two tenants have none."""
+    made = world(only)
+    made.settings.default_tier = "silver"
+    made.table.record_release(a_release(GOLD_VERSION, tier="gold"))
+    for each in ("outdated", "update-failed"):
+        if (metadata := made.table.metadata(TenantId.parse(each))) is not None:
+            made.table.plant_metadata(replace(metadata, recorded_tier="silver"))
+    return made
+
+
+def of_tiers() -> Iterator[Asked]:
+    yield Asked("getQueue", "never-heard-of")
+    yield Asked("createTenant", "never-heard-of")
+    yield Asked("createTenant", "ready", body={"tier": "gold"})
+    yield Asked("upgradeTenant", "outdated")
+    yield Asked("upgradeTenant", "ready", body={"version": GOLD_VERSION})
+    yield Asked("retryTenant", "update-failed")
+    yield Asked("pinTenant", "ready", body={"version": GOLD_VERSION})
+    yield Asked("startRollout", body={"tier": "silver"})
+    yield Asked("startRollout", body={"version": GOLD_VERSION, "tier": "silver"})
+    yield Asked("listReleases")
+    yield Asked("listTenants", query={"tier": "silver"})
+
+
 def _named_in(path: str, tenant: str) -> str:
     """Something that the path may name."""
     return tenant if "{tenantId}" in path else VERSION if "{version}" in path else NO_ROLLOUT
@@ -916,6 +945,9 @@ def test_every_answer_is_documented_and_every_documented_answer_is_given(
     note(Asked("retryTenant", "update-failed"))
     gateway.use(withdrawn)
     for asked in of_a_withdrawn_release():
+        note(asked)
+    gateway.use(with_tiers)
+    for asked in of_tiers():
         note(asked)
     gateway.use(throttled)
     for name, operation in OPERATIONS.items():

@@ -20,6 +20,7 @@ from orchestrator.api.operator_answers import (
 from orchestrator.api.release_answers import release_order_response, releases_response
 from orchestrator.api.responses import RETRY_AFTER_SECONDS, Response
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.tiers import STANDARD
 from orchestrator.common.times import timestamp
 from orchestrator.releases.records import RecordedReleaseChange, Release, ReleaseOrder, Withdrawal
 from orchestrator.releases.states import Choice, PromotionMode
@@ -123,6 +124,8 @@ STATUSES = {
     Refusal.NOTHING_TO_PROMOTE: (409, "nothing-to-promote"),
     Refusal.RELEASE_WITHDRAWN: (409, "release-withdrawn"),
     Refusal.LAST_RELEASE: (409, "last-release"),
+    Refusal.NO_RELEASE: (409, "tier-without-release"),
+    Refusal.OTHER_TIER: (409, "other-tier"),
     Refusal.UNKNOWN_RECONCILIATION: (404, "unknown-reconciliation"),
     Refusal.UNKNOWN_ADOPTION: (404, "unknown-adoption"),
     Refusal.FLEET_FULL: (409, "tenant-limit-reached"),
@@ -222,6 +225,7 @@ def test_a_tenant_has_all_details() -> None:
         "state": "UPDATING",
         "version": VERSION,
         "pinnedVersion": NEXT_VERSION,
+        "tier": "standard",
         "labels": {"team": "billing"},
         "updatedAt": timestamp(NOON + 3 * AN_HOUR),
         "createdAt": timestamp(NOON),
@@ -375,6 +379,7 @@ def test_a_page_of_tenants() -> None:
         "state": "READY",
         "version": VERSION,
         "pinnedVersion": VERSION,
+        "tier": "standard",
         "labels": {"team": "billing"},
         "updatedAt": timestamp(NOON),
         "queueUrl": QUEUE.url,
@@ -415,10 +420,15 @@ def listed(
     withdrawn: Mapping[str, Withdrawal] | None = None,
     history: Sequence[RecordedReleaseChange] = (),
 ) -> Response:
-    choice = Choice(current, withdrawn or {})
-    mode = PromotionMode.ON_DEPLOY
     return releases_response(
-        releases, choice, in_use or {}, deployed=current, promotion=mode, history=history, counted_at=NOON
+        releases,
+        {STANDARD: Choice(current, withdrawn or {})},
+        in_use or {},
+        deployed=current,
+        default_tier=STANDARD,
+        promotion=PromotionMode.ON_DEPLOY,
+        history=history,
+        counted_at=NOON,
     )
 
 
@@ -436,6 +446,7 @@ def test_releases_are_sorted_newest_first_by_number() -> None:
         "publishedAt": timestamp(NOON),
         "publishedBy": None,
         "notes": None,
+        "tier": "standard",
         "current": False,
         "withdrawn": None,
         "tenants": {"total": 0, "byState": {}},

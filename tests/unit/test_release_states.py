@@ -339,11 +339,11 @@ class TestWhatAChoiceReads:
 
     def test_a_function_of_the_previous_version_lists_again_before_it_finds_no_release(self, world: World) -> None:
         published, withdrawn = PublishedVersions(world.table), {SECOND, THIRD, FOURTH}
-        assert published.newest_without(withdrawn, deployed=THIRD) == FIRST
+        assert published.newest_own(withdrawn, deployed=THIRD) == FIRST
         world.table.record_release(a_release("0.11.0"))
 
-        assert published.newest_without(withdrawn, deployed=THIRD) == FIRST
-        assert published.newest_without({FIRST, *withdrawn}, deployed=THIRD) == "0.11.0"
+        assert published.newest_own(withdrawn, deployed=THIRD) == FIRST
+        assert published.newest_own({FIRST, *withdrawn}, deployed=THIRD) == "0.11.0"
 
     def test_a_question_for_a_withdrawal_lists_no_releases(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         done(world.releasing.withdraw(THIRD, ADA))

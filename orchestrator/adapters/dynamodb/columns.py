@@ -106,6 +106,7 @@ METADATA: Mapping[str, Column] = {
     "last_version": Column(
         ("LastVersion",), lambda _tenant, version: [s(version)], lambda row: text(row, "LastVersion") or None
     ),
+    "recorded_tier": _text("Tier"),
 }
 """The fields of :class:`orchestrator.tenants.records.Metadata`."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -55,7 +56,7 @@ def overview(visit: Visit) -> Response:
         releases=releases,
         whole=bar("fleet", fleet["byState"], ORDER),
         by_release=bars(_by_release(releases), ORDER),
-        rollouts=rollouts,
+        by_tier=bars(_by_tier(releases), ORDER),
     )
 
 
@@ -87,6 +88,15 @@ def _by_release(releases: Document) -> dict[str, Any]:
     counted = {release["version"]: release["tenants"]["byState"] for release in releases["releases"]}
     counted |= {version: tenants["byState"] for version, tenants in releases["elsewhere"].items()}
     return {version: states for version, states in counted.items() if states}
+
+
+def _by_tier(releases: Document) -> dict[str, Counter[str]]:
+    """The counts by state of every tier that has tenants. A release belongs to one tier."""
+    counted: dict[str, Counter[str]] = {}
+    for release in releases["releases"]:
+        if release["tenants"]["total"]:
+            counted.setdefault(release["tier"], Counter()).update(release["tenants"]["byState"])
+    return counted
 
 
 def routes(console: Console) -> list[Route]:

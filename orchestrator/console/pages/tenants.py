@@ -12,7 +12,7 @@ from orchestrator.console.view import address, command_of, segment
 from orchestrator.console.visit import Console, Visit
 from orchestrator.tenants.fleet import PAGE_SIZE
 
-FILTERS = ("prefix", "state", "version", "label", "pinned")
+FILTERS = ("prefix", "state", "version", "tier", "label", "pinned")
 SIZE = PAGE_SIZE
 
 
@@ -22,12 +22,14 @@ def tenants(visit: Visit) -> Response:
         LIST_TENANTS,
         state=filters["state"],
         version=filters["version"],
+        tier=filters["tier"],
         label=filters["label"],
         prefix=filters["prefix"],
         pinned={"true": True, "false": False}.get(filters["pinned"] or ""),
         cursor=visit.parameter("cursor"),
         limit=SIZE,
     )
+    releases = visit.ask(LIST_RELEASES)["releases"]
     following = address("/tenants", **filters, cursor=found["cursor"]) if found["cursor"] else None
     return visit.show(
         "tenants.html",
@@ -36,7 +38,8 @@ def tenants(visit: Visit) -> Response:
         tenants=found["tenants"],
         following=following,
         first=address("/tenants", **filters) if visit.parameter("cursor") else None,
-        versions=[release["version"] for release in visit.ask(LIST_RELEASES)["releases"]],
+        versions=[release["version"] for release in releases],
+        tiers=sorted({release["tier"] for release in releases}),
         command_line=_command(filters),
     )
 

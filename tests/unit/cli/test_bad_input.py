@@ -73,6 +73,7 @@ FITTING = {
     "TYPE": ("order.created",),
     "TEXT": ("Ticket 4711", "why not?"),
     "URL": ("https://www.example.com", "https://www.example.com/thanks", "http://127.0.0.1:65000/hook"),
+    "TIER": ("standard", "gold", "silver"),
     "VERSION": ("0.1.0", "0.2.0", "9.9.9"),
     "YYYY-MM": ("2026-11",),
     "<free|starter|pro|team>": ("free", "PRO"),
@@ -80,6 +81,7 @@ FITTING = {
     "<send|receive>": ("send", "RECEIVE"),
     # Flags take no value.
     None: ("yes",),
+    "PORT": ("0", "8100"),
 }
 """Valid values, by the metavar in the help."""
 

@@ -104,7 +104,7 @@ def test_the_rollouts_that_halt_are_named(fleet: Scene) -> None:
 def test_the_last_release_is_not_withdrawn(scene: Scene) -> None:
     scene.berth("release", "withdraw", "0.1.0", "--yes", exits=ExitCode.OK)
     result = scene.berth("release", "withdraw", "0.2.0", "--yes", exits=ExitCode.REFUSED)
-    assert "no earlier release is left that new tenants could get" in result.stderr
+    assert "no earlier release of the tier standard is left that new tenants could get" in result.stderr
 
 
 @pytest.mark.parametrize("order", ["promote", "withdraw", "reinstate"])

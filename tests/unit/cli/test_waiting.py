@@ -24,6 +24,7 @@ def test_a_create_is_watched_until_the_queue_is_ready_also_before_it_is_recorded
         "tenant:     acme",
         "state:      READY",
         "version:    0.2.0",
+        "tier:       standard",
         "updated:    2026-11-16 12:00:10 UTC",
         f"queue url:  {QUEUE.url}",
         f"queue arn:  {QUEUE.arn}",
