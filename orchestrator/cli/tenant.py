@@ -79,6 +79,10 @@ def show_summary(document: Document) -> None:
 
 def _show(document: Document) -> None:
     show_summary(document)
+    if resources := document.get("resources"):  # A control plane before 0.9.0 answers with none.
+        render.show_line("\nOther outputs of its stack", "bold")
+        for name, value in sorted(resources.items()):
+            render.show_line(f"{name}: {value}")
     if current := document["currentOperation"]:
         render.show_line("\nCurrent operation", "bold")
         render.show_pairs(

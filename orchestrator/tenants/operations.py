@@ -5,7 +5,7 @@ All writes of an operation are fenced: they succeed only while its execution hol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -176,12 +176,15 @@ def finish(
         return Removed()
     deployed = resources = None
     if locked:
-        found = _check_stack(run, stack, metadata, stacks) or _described(stack, stacks)
-        resources = found.resources if found else None
+        found = _check_stack(run, stack, metadata, stacks)
         # The fingerprint of a stack that was found at another version is unknown.
         release = releases.release(stack.version) if stack.version == run.attempt.version else None
+        target = fingerprint(release, parameters(run.tenant, release)) if release else None
+        if found is None and not _is_as_recorded(metadata, release, target):
+            found = _described(stack, stacks)
+        resources = found.resources if found else None
         if release:
-            deployed = _fingerprint_of(found, release, parameters(run.tenant, release))
+            deployed = _fingerprint_of(found, release, target)
     publication = Publication(
         stack.stack_id,
         stack.queue,
@@ -224,6 +227,13 @@ def _check_gone(run: Run, metadata: Metadata | None, reader: TenantReader, stack
         )
 
 
+def _is_as_recorded(metadata: Metadata | None, release: Release | None, target: str | None) -> bool:
+    """True if the update changed nothing, so that the outputs are those that were recorded. The key of a release that
+    has one is always read from the stack."""
+    has_key = release is not None and KMS_KEY_PARAMETER in release.parameters
+    return not has_key and metadata is not None and metadata.deployed is not None and metadata.deployed == target
+
+
 def _described(done: Done, stacks: Stacks) -> Stack | None:
     """The stack, whose outputs are the tenant's resources. The payload is not trusted with them.
 
@@ -238,14 +248,14 @@ def _described(done: Done, stacks: Stacks) -> Stack | None:
         return None
 
 
-def _fingerprint_of(found: Stack | None, release: Release, parameters: Mapping[str, str]) -> str | None:
+def _fingerprint_of(found: Stack | None, release: Release, target: str | None) -> str | None:
     """The fingerprint of the stack's template and parameters; ``None`` if CloudFormation cannot be asked.
 
     The control plane may have been deployed with another key since the stack was made. So if the release has a key as
     parameter, the key is read from the stack.
     """
     if KMS_KEY_PARAMETER not in release.parameters:
-        return fingerprint(release, parameters)
+        return target
     # Without the stack, the next update compares the stack itself.
     return fingerprint(release, found.parameters) if found else None
 
