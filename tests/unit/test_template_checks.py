@@ -13,13 +13,13 @@ import pytest
 from orchestrator.releases import template_contract as contract
 from orchestrator.releases.checking import (
     MAX_FINDINGS,
-    EarlierRelease,
     Surroundings,
     check_template,
     declared_version,
 )
 from orchestrator.releases.findings import Finding, Rule
 from orchestrator.releases.service_permissions import Permissions
+from orchestrator.releases.template_queues import EarlierRelease
 from orchestrator.releases.template_values import text_of
 from tests.fakes.templates import example_template
 
@@ -108,14 +108,14 @@ BROKEN: dict[str, tuple[Rule, Callable[[Template], object]]] = {
     ),
     "a hidden parameter": (Rule.PARAMETERS, lambda it: it["Parameters"]["TenantId"].update(NoEcho=True)),
     "a tenant by default": (Rule.PARAMETERS, lambda it: it["Parameters"]["TenantId"].update(Default="acme")),
-    "a metadata resource that is kept": (
-        Rule.METADATA,
-        lambda it: it["Resources"]["TenantMetadata"].update(DeletionPolicy="Retain"),
-    ),
     "no metadata resource": (Rule.METADATA, lambda it: it["Resources"].pop("TenantMetadata")),
     "two metadata resources": (
         Rule.METADATA,
         lambda it: it["Resources"].update(Again=it["Resources"]["TenantMetadata"]),
+    ),
+    "metadata that stays": (
+        Rule.METADATA,
+        lambda it: it["Resources"]["TenantMetadata"].update(DeletionPolicy="Retain"),
     ),
     "another tenant's metadata": (
         Rule.METADATA,
