@@ -13,8 +13,9 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.console.guard import CONTENT_POLICY, MAX_BODY
 from orchestrator.console.peers import is_ours, owner_of_socket
 from orchestrator.console.sessions import IDLE_SECONDS, TICKET_SECONDS, Sessions
+from orchestrator.rollouts.records import StageStatus
 from tests.browser.conftest import Running, running
-from tests.browser.fleet import a_fleet
+from tests.browser.fleet import a_fleet, under_way
 from tests.browser.http import Caller
 
 RETRY = "/tenants/duff/do/retry"
@@ -216,6 +217,21 @@ class TestForms:
     def test_the_confirmation_of_one_form_is_no_confirmation_of_another(self, ada: Caller) -> None:
         answer = ada.post("/tenants/krusty/do/retry", ada.hidden(RETRY))
         assert (answer.status, "sent already" in answer.body) == (409, True)
+
+    def test_what_has_become_another_action_since_it_was_shown_is_not_confirmed(self) -> None:
+        """A person who confirms the approval of stage 2 has not approved stage 3."""
+        api = a_fleet()
+        path = f"/rollouts/{under_way(api)}/do/approve"
+        api.stage_is_now(2, status=StageStatus.AWAITING_APPROVAL, in_flight=0)
+        with running(api) as here:
+            ada = Caller.with_session(here)
+            fields = ada.hidden(path)
+            api.stage_is_now(2, status=StageStatus.DONE)
+            api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
+            api.is_now(current_stage=3)
+            answer = ada.post(path, fields)
+            assert (answer.status, "nothing was done" in answer.body) == (422, True)
+            assert ada.post(path, ada.hidden(path)).status == 303
 
     @pytest.mark.parametrize("kind", ["text/plain", "application/json", "multipart/form-data; boundary=x", ""])
     def test_only_forms_are_taken(self, ada: Caller, kind: str) -> None:
