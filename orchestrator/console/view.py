@@ -26,6 +26,7 @@ THEMES: tuple[Theme, ...] = ("system", "light", "dark")
 NAVIGATION = (
     ("/", "Overview"),
     ("/tenants", "Tenants"),
+    ("/events", "Events"),
 )
 """The pages that every page leads to."""
 

@@ -99,6 +99,11 @@ class Visit:
         return self.request.url.path
 
     @property
+    def here(self) -> str:
+        """The path with its query."""
+        return self.path + (f"?{self.request.url.query}" if self.request.url.query else "")
+
+    @property
     def look(self) -> Look:
         return Look.parse(self.request.cookies.get(LOOK_COOKIE, ""))
 
@@ -132,7 +137,7 @@ class Visit:
             read_only=self.console.read_only,
             csrf=self.session.csrf,
             path=self.path,
-            here=str(self.request.url.path) + (f"?{self.request.url.query}" if self.request.url.query else ""),
+            here=self.here,
             notices=[] if self.is_update else self.session.take_notices(),
             **values,
         )

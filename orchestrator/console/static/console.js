@@ -36,3 +36,8 @@ document.addEventListener("htmx:after:request", (event) => {
 document.addEventListener("htmx:error", () => mayBeOld("the console does not answer"));
 document.addEventListener("htmx:after:swap", () => showCopyButtons(document));
 showCopyButtons(document);
+
+// Browsers can keep a page in memory for the Back button, and a secret must not come back with it.
+window.addEventListener("pagehide", () => {
+  for (const each of document.querySelectorAll("[data-once]")) each.remove();
+});
