@@ -30,7 +30,7 @@ def connection_steps(connection: Document) -> list[NextStep]:
             "resume",
             "Let it deliver again",
             f"berth connections resume {of}",
-            "It delivers." if status == "active" else None,
+            "It is neither paused nor disabled." if status == "active" else None,
         ),
         NextStep("pause", "Pause it", f"berth connections pause {of}", disabled or paused, suggested=False),
         NextStep("test", "Send a test event", f"berth connections test {of}", disabled, suggested=False),
@@ -93,11 +93,15 @@ def replay_steps(replay: Document) -> list[NextStep]:
     ]
 
 
-def resend_step(attempts: Document, connection_id: str | None = None) -> NextStep:
+def resend_step(attempts: Document, delivery: Document | None = None) -> NextStep:
     """Sends an event again: to one connection, or to all to which it failed."""
     command = f"berth resend {attempts['tenant_id']} {attempts['event_id']}"
-    if connection_id:
-        return NextStep("resend", "Send it again", f"{command} --connection {connection_id}")
+    if delivery:
+        name = delivery["connection_name"] or "a deleted connection"
+        refusal = None if delivery["connection_name"] else "The connection was deleted."
+        return NextStep(
+            "resend", f"Send it again to {name}", f"{command} --connection {delivery['connection_id']}", refusal
+        )
     failed = any(each["status"] == "failed" for each in attempts["deliveries"])
     refusal = None if failed else "It has failed to no connection."
     return NextStep("resend", "Send it again to all connections to which it failed", command, refusal)

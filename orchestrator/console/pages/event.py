@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from starlette.responses import Response
 from starlette.routing import Route
@@ -12,6 +12,7 @@ from orchestrator.api.event_read_routes import GET_EVENT
 from orchestrator.cli.api import Document
 from orchestrator.cli.deliveries import answer_code, first_line, results_of_resend
 from orchestrator.cli.event_next import resend_step
+from orchestrator.cli.next_step import NextStep
 from orchestrator.console.actions import Action, Done
 from orchestrator.console.actions import routes as action_routes
 from orchestrator.console.event_plane import ask, base_of, tenant_of
@@ -35,8 +36,9 @@ def event(visit: Visit) -> Response:
         attempts=[
             {**each, "code": answer_code(each), "first": first_line(each["answer"])} for each in tried["attempts"]
         ],
-        deliveries=[(each, resend_step(tried, each["connection_id"])) for each in tried["deliveries"]],
-        steps=[resend_step(tried)],
+        deliveries=tried["deliveries"],
+        to_all=resend_step(tried),
+        to_one=[(each["connection_id"], resend_step(tried, each)) for each in tried["deliveries"]],
         event=found,
         payload=payload_of(found) if found else None,
     )
@@ -50,18 +52,29 @@ def _page(tenant: str, event_id: str) -> str:
     return f"{base_of(tenant)}/events/{segment(event_id)}"
 
 
-def _resend(visit: Visit) -> Action:
-    """To the connection that the address names, or to all to which the event failed."""
-    tenant, tried, named = tenant_of(visit), _attempts(visit), visit.parameter("connection")
+def _resend_to_all(visit: Visit) -> Action:
+    """To all connections to which the event failed."""
+    tried = _attempts(visit)
+    failed = [each for each in tried["deliveries"] if each["status"] == "failed"]
+    return _resend(visit, tried, resend_step(tried), failed, None)
+
+
+def _resend_to_one(visit: Visit) -> Action:
+    tried, named = _attempts(visit), visit.name("connection")
+    for each in tried["deliveries"]:
+        if each["connection_id"] == named:
+            return _resend(visit, tried, resend_step(tried, each), [each], named)
+    raise NotThere(f"The event {tried['event_id']} of tenant {tenant_of(visit)} did not go to connection {named}")
+
+
+def _resend(
+    visit: Visit, tried: Document, step: NextStep, wanted: Sequence[Document], connection_id: str | None
+) -> Action:
+    tenant = tenant_of(visit)
     there = _page(tenant, tried["event_id"])
-    wanted = [each for each in tried["deliveries"] if each["status"] == "failed"]
-    if named:
-        wanted = [each for each in tried["deliveries"] if each["connection_id"] == named]
-        if not wanted:
-            raise NotThere(f"The event {tried['event_id']} of tenant {tenant} did not go to connection {named}")
 
     def send(visit: Visit, _fields: Mapping[str, str]) -> Done:
-        answered = ask(visit, RESEND_EVENT, eventId=tried["event_id"], connection_id=named)
+        answered = ask(visit, RESEND_EVENT, eventId=tried["event_id"], connection_id=connection_id)
         return Done(" ".join(results_of_resend(answered)), there)
 
     received = [each for each in wanted if each["status"] == "delivered"]
@@ -70,7 +83,7 @@ def _resend(visit: Visit) -> Action:
         effect += "\nThe connection has received it, and gets it once more."
     return Action(
         "Send the event again",
-        resend_step(tried, named),
+        step,
         effect,
         send,
         there,
@@ -82,5 +95,6 @@ def _resend(visit: Visit) -> Action:
 def routes(console: Console) -> list[Route]:
     return [
         page(console, "/tenants/{tenant}/events/{event}", event),
-        *action_routes(console, "/tenants/{tenant}/events/{event}/do/resend", _resend),
+        *action_routes(console, "/tenants/{tenant}/events/{event}/do/resend", _resend_to_all),
+        *action_routes(console, "/tenants/{tenant}/events/{event}/to/{connection}/do/resend", _resend_to_one),
     ]
