@@ -17,6 +17,7 @@ from orchestrator.api.reading import decode
 from orchestrator.api.route import AnyRoute
 from orchestrator.cli.api import Api, Document
 from orchestrator.cli.control_plane import ControlPlane
+from orchestrator.cli.errors import ControlPlaneNotFound
 from orchestrator.cli.problems import problem
 from orchestrator.client.retrying import too_busy
 from orchestrator.common.errors import BerthError
@@ -73,9 +74,20 @@ class Console:
     def api(self) -> Api:
         return self.control_plane.api()
 
-    @cached_property
+    @property
     def events_api(self) -> Api:
-        return self.control_plane.events_api()
+        """The API of the event plane. Raises ControlPlaneNotFound if there is none."""
+        if isinstance(self._events, ControlPlaneNotFound):
+            raise self._events
+        return self._events
+
+    @cached_property
+    def _events(self) -> Api | ControlPlaneNotFound:
+        # Whether there is one is asked once, because the first page wants to know it every few seconds.
+        try:
+            return self.control_plane.events_api()
+        except ControlPlaneNotFound as error:
+            return error
 
 
 @dataclass

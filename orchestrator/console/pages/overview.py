@@ -13,6 +13,7 @@ from orchestrator.cli.api import Document
 from orchestrator.cli.waiting import Waiting, fleet_of, waiting_for_someone
 from orchestrator.console.drawing import bar, bars
 from orchestrator.console.page import page
+from orchestrator.console.pages.events import troubles
 from orchestrator.console.view import address
 from orchestrator.console.visit import Console, Visit
 from orchestrator.tenants.records import TenantState
@@ -36,7 +37,7 @@ def overview(visit: Visit) -> Response:
     waiting = waiting_for_someone(fleet, rollouts, releases)
     return visit.show(
         "overview.html",
-        waiting=[(each, _link(each)) for each in waiting],
+        waiting=[*((each, _link(each)) for each in waiting), *troubles(visit)],
         fleet=fleet,
         releases=releases,
         whole=bar("fleet", fleet["byState"], ORDER),
