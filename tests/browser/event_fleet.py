@@ -128,10 +128,10 @@ class EventPlane(EventsApi):
         assert isinstance(found, Connection)
         assert ports.connection_changes.disable(found, reason, self.clock.now())
 
-    def advance_replay(self, replay_id: str, last_event: str, **counts: int) -> None:
+    def advance_replay(self, replay_id: str, last_event: str, tenant: str = "acme", **counts: int) -> None:
         """Let a replay have looked at all events up to this one."""
         replays = self._ports.replays
-        found = present(replays.replay(self.life("acme"), replay_id))
+        found = present(replays.replay(self.life(tenant), replay_id))
         assert replays.write(found, replace(found, after=last_event, revision=found.revision + 1, **counts))
 
     @property
