@@ -82,11 +82,12 @@ def paths(fleet: EventFleet) -> list[str]:
 def test_axe_finds_nothing(browser: Browser, here: Running, fleet: EventFleet, theme: str) -> None:
     with someone(browser, here, color_scheme=theme, viewport={"width": 1280, "height": 800}) as page:
         found = {}
-        for path in paths(fleet):
+        # A form looks the same on every page, so only the colours of the others are looked at again.
+        for path in (each for each in paths(fleet) if theme == "light" or "/do/" not in each):
             page.goto(here.url(path))
             # What is closed cannot be judged.
             page.evaluate("[...document.querySelectorAll('details')].slice(0, 8).forEach(each => { each.open = true })")
-            found[path] = violations(page)
+            found[path] = violations(page, *(() if theme == "light" else ("color-contrast",)))
     assert {path: each for path, each in found.items() if each} == {}
 
 
