@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.cdk_loop import cdk_loop
+from bench.create_storm import create_storm
 from bench.delivery_capacity import events_delivery_capacity
 from bench.event_capacity import events_capacity
 from bench.event_delivery import events_delivery, events_delivery_full
@@ -37,6 +38,7 @@ PARTS: Mapping[str, Callable[[], list[Result]]] = {
     "operations": operations,
     "rollout-simulation": rollout_simulation,
     "rollout-ceilings": rollout_ceilings,
+    "create-storm": create_storm,
     "rollout-emulator": rollout_emulator,
     "cdk-loop": cdk_loop,
     "function-memory": function_memory,

@@ -6,7 +6,8 @@
 | api/operators                                            | operators: over HTTP                            |
 | api/api_proof, releases/publish_release,                 | Berth's own deployment                          |
 | rollouts/start_rollout                                   |                                                 |
-| tenants/begin, tenants/review_changes,                   | the state of that name in the tenants' machines |
+| tenants/begin, tenants/await_admission,                  | the state of that name in the tenants' machines |
+| tenants/review_changes,                                  |                                                 |
 | tenants/check_messages, tenants/start_stack,             |                                                 |
 | tenants/await_stack, tenants/inspect_stack,              |                                                 |
 | tenants/finish, tenants/record_failure                   |                                                 |

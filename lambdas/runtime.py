@@ -14,7 +14,7 @@ from orchestrator.adapters.settings import Settings
 from orchestrator.common.errors import Throttled
 from orchestrator.common.times import timestamp
 from orchestrator.composition import UseCases
-from orchestrator.tenants.deadlines import overdue
+from orchestrator.tenants.deadlines import is_past_any_deadline
 from orchestrator.tenants.records import Run
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def step(run: Run, work: Callable[[], Outcome]) -> dict[str, Any]:
         try:
             return outcome_json(work())
         except Throttled as throttled:
-            if overdue(run, use_cases.ports.clock):
+            if is_past_any_deadline(run, use_cases.ports.clock):
                 raise
             return _throttled_outcome(throttled)
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from orchestrator.common.tiers import STANDARD
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
@@ -23,11 +25,13 @@ if TYPE_CHECKING:
     from orchestrator.reconciling.repairing import Repairing
     from orchestrator.reconciling.settling import Settling
     from orchestrator.releases.ports import Parameters
+    from orchestrator.releases.publishing import Publishing
     from orchestrator.releases.records import Release
     from orchestrator.releases.states import Choice, Promoter, PublishedVersions, ReleaseChooser
     from orchestrator.rollouts.adjusting import Adjusting
     from orchestrator.rollouts.advancing import Advancing
     from orchestrator.rollouts.control import Rollouts
+    from orchestrator.rollouts.create_gate import CreateGate
     from orchestrator.rollouts.gate import Gate
     from orchestrator.rollouts.releasing import Releasing
     from orchestrator.rollouts.reviewing import Reviewing as ReviewingInRollouts
@@ -46,6 +50,7 @@ if TYPE_CHECKING:
         GaveUp,
         Inspection,
         Published,
+        Queued,
         Removed,
         Reviewing,
         Settled,
@@ -97,6 +102,7 @@ class UseCases:
             limits,
             ports.releases,
             self.choose_release,
+            ports.settings.default_tier,
         )
 
     @property
@@ -112,8 +118,8 @@ class UseCases:
 
         return PublishedVersions(self.ports.releases)
 
-    def choose_release(self) -> Choice:
-        return self.release_chooser.choose()
+    def choose_release(self, tier: str = STANDARD) -> Choice:
+        return self.release_chooser.choose(tier)
 
     @property
     def promoter(self) -> Promoter:
@@ -180,6 +186,7 @@ class UseCases:
             queues=ports.queues,
             clock=ports.clock,
             version=ports.settings.version,
+            default_tier=ports.settings.default_tier,
             chooser=self.release_chooser,
             limits=limits,
             counted_for=counted_for,
@@ -204,7 +211,15 @@ class UseCases:
 
     # The steps of an operation
 
-    def begin(self, run: Run) -> Begun | Busy | Again | Done | GaveUp:
+    @property
+    def turns(self) -> CreateGate:
+        from orchestrator.rollouts.create_gate import CreateGate
+
+        ports = self.ports
+        return CreateGate(ports.create_turns, ports.throttling, ports.tenants, ports.executions.wake, ports.clock)
+
+    def begin(self, run: Run, *, can_wait: bool = False) -> Begun | Busy | Again | Queued | Done | GaveUp:
+        """``can_wait`` if the machine has a state in which a create waits for its turn. That of 0.8.0 has none."""
         from orchestrator.tenants.operations import begin
 
         ports = self.ports
@@ -217,6 +232,21 @@ class UseCases:
             stacks=ports.stacks,
             executions=ports.executions,
             parameters=ports.parameters,
+            clock=ports.clock,
+            turns=self.turns if can_wait else None,
+        )
+
+    def await_admission(self, run: Run, *, task_token: str) -> Waiting:
+        from orchestrator.tenants.turns import await_admission
+
+        ports = self.ports
+        return await_admission(
+            run,
+            task_token=task_token,
+            reader=ports.tenants,
+            ledger=ports.ledger,
+            executions=ports.executions,
+            turns=self.turns,
             clock=ports.clock,
         )
 
@@ -328,9 +358,11 @@ class UseCases:
 
     def finish(self, run: Run, *, stack: Done | None) -> Published | Removed:
         from orchestrator.tenants.operations import finish
+        from orchestrator.tenants.outcomes import Published
+        from orchestrator.tenants.records import Operation
 
         ports = self.ports
-        return finish(
+        finished = finish(
             run,
             stack=stack,
             reader=ports.tenants,
@@ -340,21 +372,35 @@ class UseCases:
             parameters=ports.parameters,
             clock=ports.clock,
         )
+        if isinstance(finished, Published) and run.attempt.operation is Operation.CREATE:
+            self.turns.leave(run.execution, succeeded=True)
+        return finished
 
     def record_failure(self, run: Run, *, failure: RootCause, failed_stack: str | None) -> RootCause:
+        from orchestrator.common.errors import LostOwnership
         from orchestrator.tenants.operations import record_failure
+        from orchestrator.tenants.records import Operation
 
         ports = self.ports
-        return record_failure(
-            run,
-            failure=failure,
-            failed_stack=failed_stack,
-            reader=ports.tenants,
-            ledger=ports.ledger,
-            stacks=ports.stacks,
-            executions=ports.executions,
-            clock=ports.clock,
-        )
+        is_create = run.attempt.operation is Operation.CREATE
+        try:
+            cause = record_failure(
+                run,
+                failure=failure,
+                failed_stack=failed_stack,
+                reader=ports.tenants,
+                ledger=ports.ledger,
+                stacks=ports.stacks,
+                executions=ports.executions,
+                clock=ports.clock,
+            )
+        except LostOwnership:
+            if is_create:
+                self.turns.leave(run.execution)  # Another attempt has replaced the run.
+            raise
+        if is_create:
+            self.turns.leave(run.execution)
+        return cause
 
     # The tenant stack's own word about its queue
 
@@ -403,6 +449,21 @@ class UseCases:
             again=again,
         )
 
+    @property
+    def publishing(self) -> Publishing:
+        """Publishing operators' own templates."""
+        from orchestrator.releases.publishing import Publishing
+
+        ports = self.ports
+        return Publishing(
+            releases=ports.releases,
+            store=ports.templates,
+            templates=ports.published_templates,
+            choose=self.choose_release,
+            permissions=ports.stack_policies.permissions,
+            clock=ports.clock,
+        )
+
     def keep_current_release(self, request: str) -> None:
         """Deployments cease to promote releases, so the release that is current now is promoted.
 
@@ -434,6 +495,7 @@ class UseCases:
             queues=ports.queues,
             executions=ports.executions,
             parameters=ports.parameters,
+            turns=self.turns,
             clock=ports.clock,
         )
 

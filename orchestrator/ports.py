@@ -18,9 +18,23 @@ if TYPE_CHECKING:
         SurveyedQueues,
         UnlistedTenants,
     )
-    from orchestrator.releases.ports import Parameters, PublishedTemplates, Releases, ReleaseStates, TemplateStore
+    from orchestrator.releases.ports import (
+        Parameters,
+        PublishedTemplates,
+        Releases,
+        ReleaseStates,
+        StackPolicies,
+        TemplateStore,
+    )
     from orchestrator.releases.states import PromotionMode
-    from orchestrator.rollouts.ports import Alarms, Manifests, RolloutExecutions, RolloutLedger, Throttling
+    from orchestrator.rollouts.ports import (
+        Alarms,
+        CreateTurnRows,
+        Manifests,
+        RolloutExecutions,
+        RolloutLedger,
+        Throttling,
+    )
     from orchestrator.tenants.credentials import CredentialsIssuer
     from orchestrator.tenants.ledger import Ledger
     from orchestrator.tenants.limits import TenantCounts
@@ -49,6 +63,9 @@ class UseCaseSettings(Protocol):
 
     @property
     def promotion(self) -> PromotionMode: ...
+
+    @property
+    def default_tier(self) -> str: ...
 
     @property
     def location(self) -> Location: ...
@@ -149,6 +166,9 @@ class Ports(Protocol):
     def templates(self) -> TemplateStore: ...
 
     @property
+    def stack_policies(self) -> StackPolicies: ...
+
+    @property
     def published_templates(self) -> PublishedTemplates: ...
 
     @property
@@ -196,6 +216,9 @@ class Ports(Protocol):
 
     @property
     def throttling(self) -> Throttling: ...
+
+    @property
+    def create_turns(self) -> CreateTurnRows: ...
 
     @property
     def manifests(self) -> Manifests: ...

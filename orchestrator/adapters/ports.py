@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from orchestrator.adapters.cloudformation import CloudFormationResources, CloudFormationStacks
     from orchestrator.adapters.cloudwatch import CloudWatchAlarms
     from orchestrator.adapters.dynamodb.create_counts import DynamoCreateCounts, DynamoTenantCounts
+    from orchestrator.adapters.dynamodb.create_turns import CreateTurnTable
     from orchestrator.adapters.dynamodb.reconciliations import LambdaReconciliations, ReconciliationTable
     from orchestrator.adapters.dynamodb.release_states import ReleaseStateTable
     from orchestrator.adapters.dynamodb.reviews import ReviewTable
     from orchestrator.adapters.dynamodb.rollouts import RolloutTable
     from orchestrator.adapters.dynamodb.unlisted import UnlistedRows
     from orchestrator.adapters.functions import AccountFunctions
+    from orchestrator.adapters.iam import IamStackPolicies
     from orchestrator.adapters.s3 import S3Manifests, S3PublishedTemplates, S3Templates
     from orchestrator.adapters.settings import Settings
     from orchestrator.adapters.sqs import SqsQueues
@@ -162,6 +164,12 @@ class AwsPorts:
         return S3Templates(client("s3"), self.settings.release_bucket, source=self.settings.source_bucket)
 
     @cached_property
+    def stack_policies(self) -> IamStackPolicies:
+        from orchestrator.adapters.iam import IamStackPolicies
+
+        return IamStackPolicies(lambda: client("iam"), self.settings.stack_policies)
+
+    @cached_property
     def published_templates(self) -> S3PublishedTemplates:
         from orchestrator.adapters.s3 import S3PublishedTemplates
 
@@ -255,6 +263,12 @@ class AwsPorts:
     @property
     def throttling(self) -> RolloutTable:
         return self.rollout_table
+
+    @cached_property
+    def create_turns(self) -> CreateTurnTable:
+        from orchestrator.adapters.dynamodb.create_turns import CreateTurnTable
+
+        return CreateTurnTable(self._dynamodb, self.settings.table)
 
     @cached_property
     def manifests(self) -> S3Manifests:

@@ -126,6 +126,16 @@ class StepFunctionsExecutions:
                 return None
             raise
 
+    def is_waiting(self, task_token: str) -> bool:
+        try:
+            with throttling():
+                self._client.send_task_heartbeat(taskToken=task_token)
+        except ClientError as error:
+            if error_code(error) in _NO_LONGER_WAITING:
+                return False
+            raise
+        return True
+
     def wake(self, task_token: str, result: Mapping[str, object] | None = None) -> bool:
         try:
             with throttling():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from orchestrator.api.fields import (
@@ -15,9 +16,11 @@ from orchestrator.api.fields import (
     Moment,
     QueueArn,
     QueueUrl,
+    Resources,
     RetryAfterSeconds,
     TenantIdRequest,
     TenantIdText,
+    WaitSeconds,
     Wire,
     former_name_of,
 )
@@ -25,6 +28,7 @@ from orchestrator.api.problems import (
     CREDENTIALS_NOT_ENABLED,
     FLEET_FULL,
     INVALID_REQUEST,
+    NO_RELEASE,
     NOT_PROVISIONED,
     NOT_THROUGH_THE_API,
     PROVISIONING_FAILED,
@@ -47,6 +51,7 @@ class Queue(Wire, frozen=True, kw_only=True):
     queue_url: QueueUrl
     queue_arn: QueueArn
     version: str
+    resources: Resources = msgspec.field(default_factory=dict)
 
 
 class Credentials(Wire, frozen=True, kw_only=True):
@@ -77,6 +82,7 @@ class Provisioning(Wire, frozen=True, kw_only=True):
     status: Annotated[Literal["PROVISIONING"], former_name_of("state")]
     execution: Execution
     retry_after_seconds: RetryAfterSeconds
+    wait_seconds: WaitSeconds | UnsetType = UNSET
 
 
 _PROVISIONING = Answer(
@@ -96,7 +102,7 @@ GET_QUEUE: Route[TenantIdRequest, Queue | Provisioning] = Route(
     "(berth:createsPerMinute), and so is the number of tenants (berth:maxTenants).",
     request=TenantIdRequest,
     answers=(Answer(200, Queue, "The queue."), _PROVISIONING),
-    problems=(INVALID_REQUEST, *_NO_QUEUE, FLEET_FULL, TOO_MANY_CREATES, TRY_AGAIN),
+    problems=(INVALID_REQUEST, *_NO_QUEUE, NO_RELEASE, FLEET_FULL, TOO_MANY_CREATES, TRY_AGAIN),
 )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.api.problems import (
     FLEET_FULL,
+    NO_RELEASE,
     NOT_PROVISIONED,
     PROVISIONING_FAILED,
     TENANT_BEING_DELETED,
@@ -20,6 +21,7 @@ from orchestrator.tenants.decisions import (
     Failed,
     FleetFull,
     Limited,
+    NoRelease,
     NotProvisioned,
     TooManyCreates,
     Unknown,
@@ -31,21 +33,14 @@ if TYPE_CHECKING:
     from orchestrator.common.tenant_ids import TenantId
 
 
+MAX_RETRY_AFTER_SECONDS = 900
+"""The longest time after which a caller is told to ask again. A create may wait for its turn for longer."""
+
+
 def queueless_answer(tenant: TenantId, given: Queueless) -> Response:
     match given:
-        case Provisioning(execution):
-            response = json_response(
-                202,
-                {
-                    "tenantId": tenant.value,
-                    "state": "PROVISIONING",
-                    "status": "PROVISIONING",
-                    "execution": execution,
-                    "retryAfterSeconds": RETRY_AFTER_SECONDS,
-                },
-            )
-            response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
-            return response
+        case Provisioning():
+            return _provisioning(tenant, given)
         case Failed(audit):
             cause = audit.root_cause
             return problem(
@@ -79,11 +74,27 @@ def queueless_answer(tenant: TenantId, given: Queueless) -> Response:
                 tenantStatus="DELETED",
                 execution=audit.execution,
             )
-        case NotProvisioned() | Unknown() | FleetFull() | TooManyCreates():
+        case NotProvisioned() | Unknown() | NoRelease() | FleetFull() | TooManyCreates():
             return _not_started(tenant, given)
 
 
-def _not_started(tenant: TenantId, given: NotProvisioned | Unknown | Limited) -> Response:
+def _provisioning(tenant: TenantId, given: Provisioning) -> Response:
+    waits = given.wait_seconds
+    # A create that waits needs a moment more once it has its turn. The estimate may change, so it is asked again.
+    seconds = RETRY_AFTER_SECONDS if waits is None else min(waits + RETRY_AFTER_SECONDS, MAX_RETRY_AFTER_SECONDS)
+    body: dict[str, object] = {
+        "tenantId": tenant.value,
+        "state": "PROVISIONING",
+        "status": "PROVISIONING",
+        "execution": given.execution,
+        "retryAfterSeconds": seconds,
+    }
+    response = json_response(202, body if waits is None else {**body, "waitSeconds": waits})
+    response.headers["Retry-After"] = str(seconds)
+    return response
+
+
+def _not_started(tenant: TenantId, given: NotProvisioned | Unknown | NoRelease | Limited) -> Response:
     """The answer if the tenant has no queue and none is being provisioned."""
     match given:
         case Unknown():
@@ -91,6 +102,14 @@ def _not_started(tenant: TenantId, given: NotProvisioned | Unknown | Limited) ->
                 UNKNOWN_TENANT,
                 f"There is no tenant {tenant}, and this control plane does not create tenants on getQueue. Ask an "
                 f"operator to create it: berth create {tenant}",
+                tenantId=tenant.value,
+            )
+        case NotProvisioned(withdrawn=str() as version):
+            return problem(
+                NOT_PROVISIONED,
+                f"Tenant {tenant} has no queue, and is pinned to release {version}, which was withdrawn. Nothing was "
+                f"started. Ask an operator to change its pin: berth pin {tenant} VERSION, or berth unpin {tenant}. "
+                "Then ask again.",
                 tenantId=tenant.value,
             )
         case NotProvisioned(asking_provisions):
@@ -101,6 +120,13 @@ def _not_started(tenant: TenantId, given: NotProvisioned | Unknown | Limited) ->
                 f"operator to create it: berth create {tenant}"
             )
             return problem(NOT_PROVISIONED, detail, tenantId=tenant.value)
+        case NoRelease(tier):
+            return problem(
+                NO_RELEASE,
+                f"Tenant {tenant} was not created: its tier {tier} has no release, or all of them were withdrawn. "
+                "Nothing was started. Ask an operator to publish or to reinstate a release: berth releases",
+                tenantId=tenant.value,
+            )
         case FleetFull():
             # The detail leaves out the number of tenants: platforms may not see the fleet.
             return problem(

@@ -63,7 +63,10 @@ def get_queue(
 def until_ready(tenant: TenantId) -> RetryReason:
     def retry_reason(answer: ApiAnswer) -> str | None:
         if answer.status == _PROVISIONING:
-            return f"Tenant {tenant} is being provisioned by {answer.body.get('execution')}"
+            execution, waits = answer.body.get("execution"), answer.body.get("waitSeconds")
+            if waits is not None:
+                return f"Tenant {tenant} waits for its turn to be provisioned, about {waits} s: {execution}"
+            return f"Tenant {tenant} is being provisioned by {execution}"
         return too_busy(answer)
 
     return retry_reason
@@ -86,6 +89,7 @@ def _show(tenant: TenantId, answer: ApiAnswer, *, as_json: bool, waited: float |
                 "queue arn": document.get("queueArn"),
                 "version": document.get("version"),
                 "execution": document.get("execution"),
+                "waits for its turn": f"about {document['waitSeconds']} s" if "waitSeconds" in document else None,
                 "access": _access(credentials) if credentials else None,
             }
         )

@@ -38,7 +38,7 @@ from orchestrator.reconciling.records import (
     Remedy,
 )
 from orchestrator.reconciling.repairing import Repairing
-from orchestrator.reconciling.settling import Settled, Settling, StillOpen, run_of
+from orchestrator.reconciling.settling import Settled, Settling, StillOpen
 from orchestrator.reconciling.surveying import Superseded, Surveying
 from orchestrator.releases.ports import Releases
 from orchestrator.rollouts.ports import RolloutExecutions, RolloutLedger
@@ -49,6 +49,7 @@ from orchestrator.tenants.listings import ListedTenant
 from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
 from orchestrator.tenants.ports import FleetReader, Stacks, TenantReader
 from orchestrator.tenants.records import Audit, Metadata, Request
+from orchestrator.tenants.state import run_of
 
 STUCK_AFTER = DEADLINE + timedelta(minutes=10)
 """An operation that has been Started for longer than this has exceeded its deadline."""
@@ -181,10 +182,14 @@ class Reconciler:
         now = self.clock.now()
         for audit in self.fleet.unfinished_operations():
             if now - audit.updated_at < CHECK_HOLDER_AFTER:
-                return  # The oldest come first.
+                break  # The oldest come first.
+            if now - audit.seen_alive_at < CHECK_HOLDER_AFTER:
+                continue  # A create that waits for its turn. After a storm there are thousands.
             progress.check_time()
             progress.coverage = replace(progress.coverage, operations=progress.coverage.operations + 1)
             self._settle(audit, progress)
+        if not progress.requested.spec.dry_run:
+            self.settling.turns.settle()
 
     def _settle(self, audit: Audit, progress: Progress) -> None:
         run, requested = run_of(audit), progress.requested
@@ -205,7 +210,7 @@ class Reconciler:
                         repaired=not requested.spec.dry_run,
                     )
                 )
-            case StillOpen(reason) if self.clock.now() - audit.updated_at > STUCK_AFTER:
+            case StillOpen(reason) if self.clock.now() - audit.seen_alive_at > STUCK_AFTER:
                 progress.stuck += 1
                 progress.found(
                     Finding(

@@ -18,15 +18,10 @@ from orchestrator.tenants.operations import finish, write_failure
 from orchestrator.tenants.outcomes import Again, Done, GaveUp, Gone, Inspection, NotReady, Reviewing, Started, Working
 from orchestrator.tenants.own_stack import own_stack
 from orchestrator.tenants.ports import Executions, OperationLedger, Queues, Stacks, TenantReader
-from orchestrator.tenants.records import Attempt, Audit, Operation, RootCause, Run, Status
-from orchestrator.tenants.state import is_delete_in_effect
+from orchestrator.tenants.records import Operation, RootCause, Run, Status
+from orchestrator.tenants.state import is_delete_in_effect, run_of
 from orchestrator.tenants.tenant_stack import inspect_stack
-
-
-def run_of(audit: Audit) -> Run:
-    """The run of an audit. Audits do not have the start time; the time when Started was recorded is close to it."""
-    attempt = Attempt(audit.tenant, audit.operation, audit.version or "", audit.attempt)
-    return Run(attempt, audit.execution, audit.updated_at, audit.request)
+from orchestrator.tenants.turns import Turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +60,18 @@ class Settling:
     queues: Queues
     executions: Executions
     parameters: Parameters
+    turns: Turns
     clock: Clock
 
     def settle(self, given: Run, *, dry_run: bool = False) -> Settlement:
         """Settle the reported run ``given``. The run's details are read from the lock, or from the audit."""
+        settlement = self._settle(given, dry_run=dry_run)
+        is_create = given.attempt.operation is Operation.CREATE
+        if is_create and not dry_run and not isinstance(settlement, StillOpen):
+            self.turns.leave(given.execution)
+        return settlement
+
+    def _settle(self, given: Run, *, dry_run: bool) -> Settlement:
         lock = self.reader.lock(given.tenant)
         owns = lock is not None and lock.run.execution == given.execution
         run = lock.run if lock and owns else self._begun(given.tenant, given.execution)

@@ -18,6 +18,11 @@ The state machine then calls:
 9. :mod:`orchestrator.rollouts.counting`   adding a tenant's turn to the counters of its stage
 10. :mod:`orchestrator.rollouts.reviewing` a dry run's review of one tenant
 
+Creates are paced in the same way, each on its own:
+
+11. :mod:`orchestrator.rollouts.create_turns`  the creates that may change stacks now, and how long others wait
+12. :mod:`orchestrator.rollouts.create_gate`   giving a create its turn, or a place in the line
+
 :mod:`orchestrator.rollouts.steps` parses the state machine's payloads, :mod:`orchestrator.rollouts.finding` looks up
 tenants, :mod:`orchestrator.rollouts.listing` lists rollouts, :mod:`orchestrator.rollouts.stalling` finds those whose
 execution has died, :mod:`orchestrator.rollouts.documents` converts specs to and from JSON,

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.counting import Count, Reviews
+from orchestrator.rollouts.create_turns import CreateTurns, Ticket
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.records import Item, RecordedOrder, Rollout, Stage, TenantOutcome
 from orchestrator.tenants.history import UnreadableEntry
@@ -100,6 +101,28 @@ class RolloutLedger(Protocol):
 class Throttling(Protocol):
     def throttles(self) -> int:
         """The number of times that CloudFormation has ever throttled Berth."""
+
+
+class CreateTurnRows(Protocol):
+    """The turns of creates, and the tickets of those that wait."""
+
+    def turns(self) -> CreateTurns | None:
+        """``None`` before the first create."""
+
+    def store(self, turns: CreateTurns) -> bool:
+        """Write the turns, unless they have changed: their ``revision`` is the one that was read."""
+
+    def draw_number(self) -> int:
+        """The number of a new ticket. Numbers rise."""
+
+    def put_ticket(self, ticket: Ticket) -> None:
+        """Put the ticket into the line, in place of one with the same number."""
+
+    def first_ticket(self) -> Ticket | None:
+        """The ticket with the lowest number."""
+
+    def remove_ticket(self, ticket: Ticket) -> None:
+        """Remove the ticket, unless another one has replaced it."""
 
 
 class Manifests(Protocol):

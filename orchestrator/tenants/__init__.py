@@ -19,6 +19,7 @@ Requests of operators:
 
 9. :mod:`orchestrator.tenants.admission`        which operation may run on which tenant, as a pure function
 10. :mod:`orchestrator.tenants.lifecycle`       create, upgrade, retry, delete, label and pin a tenant;
+    :mod:`orchestrator.tenants.attempts`        has the attempts: which is the next, and which can be retried;
     :mod:`orchestrator.tenants.order_messages`  has its longer messages
 11. :mod:`orchestrator.tenants.fleet`           the details of one tenant, and the list of all tenants;
     :mod:`orchestrator.tenants.listings`        has tenants as the list has them;
@@ -35,6 +36,7 @@ The steps of the state machines:
 15. :mod:`orchestrator.tenants.execution_input`  the input of an execution
 16. :mod:`orchestrator.tenants.schemas`          the payloads of the machines' states, validated
 17. :mod:`orchestrator.tenants.operations`       an operation's first and last step: begin, finish, record a failure
+    :mod:`orchestrator.tenants.turns`            waiting for a create's turn, if many are requested at once
 18. :mod:`orchestrator.tenants.deadlines`        how long an operation may take
 19. :mod:`orchestrator.tenants.outcomes`         the possible outcomes of each step
 20. :mod:`orchestrator.tenants.stack_status`     what each CloudFormation stack status means for a tenant

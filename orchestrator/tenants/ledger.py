@@ -17,6 +17,7 @@ from orchestrator.tenants.history import RecordedChange
 from orchestrator.tenants.operation_rows import has_recorded
 from orchestrator.tenants.ports import LabelEdit, Pin, Publication, SeenTenant, Stack, TenantRows
 from orchestrator.tenants.records import Attempt, Lock, Metadata, Queue, Request, RootCause, Run, Status
+from orchestrator.tenants.turns import Place
 from orchestrator.tenants.writes import Transition
 
 _ROUNDS = 10
@@ -58,6 +59,19 @@ class Ledger:
         if lock is None:
             raise _lost(run)  # The lock is free, so this attempt has ended, or a later one has begun.
         return None if lock.run.execution == run.execution else lock
+
+    def wait_for_turn(self, run: Run, place: Place, *, at: datetime) -> None:
+        for _ in range(_ROUNDS):
+            before = self._rows.records(run.tenant)
+            if before.lock is not None or self._rows.apply(operation_transitions.waiting(run, before, place, at)):
+                return
+            audit = self._rows.audit(run.attempt)
+            if audit is not None and audit.execution != run.execution and audit.attempt >= run.attempt.number:
+                raise _lost(run)
+        raise Unsettled(
+            f"Tenant {run.tenant}: it was not recorded that {run.attempt.name} waits for its turn, because others kept "
+            "changing the tenant at the same time. The step is retried."
+        )
 
     def remember_token(self, run: Run, task_token: str) -> None:
         self._apply(run, operation_transitions.stored_with_lock(run, task_token=task_token))
@@ -110,6 +124,7 @@ class Ledger:
         request: Request,
         at: datetime,
         asked_for: Attempt | None = None,
+        tier: str | None = None,
         only_if: SeenTenant | None = None,
     ) -> RecordedChange | None:
         for _ in range(_ROUNDS):
@@ -132,6 +147,7 @@ class Ledger:
                 pin=pin,
                 at=at,
                 asked_for=asked_for,
+                tier=tier,
                 only_if=only_if,
                 change=change if changes else None,
             )

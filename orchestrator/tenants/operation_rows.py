@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.writes import Condition, Put
@@ -11,6 +12,9 @@ from orchestrator.tenants.history import HistoryEntry
 from orchestrator.tenants.records import Audit, Metadata, Operation, RootCause, Run, Status, TenantState
 from orchestrator.tenants.state import root_cause_of, state_of
 from orchestrator.tenants.writes import Append, AuditKey, Unfinished
+
+if TYPE_CHECKING:
+    from orchestrator.tenants.turns import Place
 
 LISTING_FIELDS = ("listed_state", "listed_version", "root_cause")
 """The fields of the metadata row by which the index lists the tenant."""
@@ -50,7 +54,9 @@ def lock_fields(run: Run) -> dict[str, object]:
     }
 
 
-def audit_of(run: Run, status: Status, at: datetime, cause: RootCause | None = None) -> Audit:
+def audit_of(
+    run: Run, status: Status, at: datetime, cause: RootCause | None = None, place: Place | None = None
+) -> Audit:
     attempt = run.attempt
     return Audit(
         run.tenant,
@@ -63,13 +69,25 @@ def audit_of(run: Run, status: Status, at: datetime, cause: RootCause | None = N
         cause,
         run.request,
         asked_at=run.asked_at,
+        ticket=place.ticket if place else None,
+        expected_at=place.expected_at if place else None,
+        waits_until=place.waits_until if place else None,
     )
 
 
 def audit_written(
-    run: Run, status: Status, at: datetime, cause: RootCause | None = None, *, condition: Condition | None = None
+    run: Run,
+    status: Status,
+    at: datetime,
+    cause: RootCause | None = None,
+    *,
+    place: Place | None = None,
+    condition: Condition | None = None,
 ) -> Put[AuditKey]:
-    """The write of the run's audit. The index lists unfinished operations, and deletes that succeeded."""
+    """The write of the run's audit. The index lists unfinished operations, and deletes that succeeded.
+
+    ``place`` is given while a create waits for its turn.
+    """
     audit = audit_of(run, status, at, cause)
     written: dict[str, object] = {
         "status": audit.status,
@@ -82,6 +100,8 @@ def audit_written(
     }
     if cause:
         written["root_cause"] = cause
+    if place:
+        written |= {"ticket": place.ticket, "expected_at": place.expected_at, "waits_until": place.waits_until}
     if status is Status.STARTED:
         written["listed"] = Unfinished(at)
     elif status is Status.SUCCESS and audit.operation is Operation.DELETE:

@@ -5,7 +5,7 @@ All writes of an operation are fenced: they succeed only while its execution hol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -23,10 +23,10 @@ from orchestrator.common.times import Clock
 from orchestrator.releases.ports import Parameters, Releases
 from orchestrator.releases.published import fingerprint, same_content
 from orchestrator.releases.records import Release, Withdrawal
-from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
+from orchestrator.releases.template_contract import KMS_KEY_PARAMETER, is_operators
 from orchestrator.tenants.admission import owner_once_begun, refusal, why_not_deleted
 from orchestrator.tenants.deadlines import overdue
-from orchestrator.tenants.outcomes import Again, Begun, Busy, Done, GaveUp, Published, Removed
+from orchestrator.tenants.outcomes import Again, Begun, Busy, Done, GaveUp, Published, Queued, Removed
 from orchestrator.tenants.own_stack import (
     has_unknown_stack,
     is_for,
@@ -48,6 +48,7 @@ from orchestrator.tenants.records import Lock, Metadata, Operation, RootCause, R
 from orchestrator.tenants.stack_resources import Requester
 from orchestrator.tenants.stack_status import StackCondition, condition
 from orchestrator.tenants.state import delete_of
+from orchestrator.tenants.turns import Turns, queued, since_admission
 
 CHECK_HOLDER_AFTER = timedelta(minutes=3)
 """If a lock is held for longer than this, its execution is checked, which may have died. A delete takes two minutes."""
@@ -75,18 +76,25 @@ def begin(
     executions: Executions,
     parameters: Parameters,
     clock: Clock,
-) -> Begun | Busy | Again | Done | GaveUp:
+    turns: Turns | None = None,
+) -> Begun | Busy | Again | Queued | Done | GaveUp:
     """Take the tenant's lock and record Started in one transaction, then check whether the operation may run.
+
+    A create first needs its turn, if ``turns`` are given. While it waits, it has no lock, and is in nobody's way.
 
     Step Functions first confirms the run and its start time, because a payload may be forged and all later steps rely
     on the lock. The lock is held from then on, so later reads cannot go stale. A refused run fails like any other,
     which frees the lock. An update that would change only the version is done at once, without CloudFormation.
     """
+    admission = turns.admit(run) if turns else None
+    if turns and admission is None:
+        return queued(run, clock)
     confirmed = executions.confirmed(run)
     if confirmed is None:
         not_shown = "Step Functions does not show this execution as running with this input"
-        return GaveUp(f"{not_shown}.") if overdue(run, clock) else Again(not_shown)
-    run = confirmed
+        is_late = overdue(since_admission(run, admission), clock)
+        return GaveUp(f"{not_shown}.") if is_late else Again(not_shown)
+    run = since_admission(confirmed, admission)
     attempt = run.attempt
     release = None if attempt.operation is Operation.DELETE else releases.release(attempt.version)
     target = fingerprint(release, parameters(run.tenant, release)) if release else None
@@ -98,6 +106,8 @@ def begin(
         take_over = partial(ledger.begin, run, at=clock.now(), release=usable, target=target, instead_of=holder)
         holder = _take_over(run, holder, take_over, reader=reader, stacks=stacks)
     if holder is not None:
+        if turns and admission and not admission.waited:
+            turns.leave(run.execution)  # The other operation may take long, and other creates need the turn.
         if overdue(run, clock):
             return GaveUp(
                 f"Tenant {run.tenant}: another operation owned the tenant until the deadline: {holder.run.execution}. "
@@ -164,18 +174,30 @@ def finish(
             _check_gone(run, metadata, reader, stacks)
         ledger.remove(run, at=clock.now())
         return Removed()
-    deployed = None
+    deployed = resources = None
     if locked:
         found = _check_stack(run, stack, metadata, stacks)
         # The fingerprint of a stack that was found at another version is unknown.
         release = releases.release(stack.version) if stack.version == run.attempt.version else None
+        target = fingerprint(release, parameters(run.tenant, release)) if release else None
+        if found is None and not _is_as_recorded(metadata, release, target):
+            found = _described(stack, stacks)
+        resources = found.resources if found else None
         if release:
-            deployed = _fingerprint_of(stack.stack_id, found, release, parameters(run.tenant, release), stacks)
-    publication = Publication(stack.stack_id, stack.queue, stack.version, deployed, stack_changed_at=stack.changed_at)
+            deployed = _fingerprint_of(found, release, target)
+    publication = Publication(
+        stack.stack_id,
+        stack.queue,
+        stack.version,
+        deployed,
+        stack_changed_at=stack.changed_at,
+        resources=resources,
+    )
     if run.attempt.operation is Operation.CREATE:
         owner = _owner_once_published(run, metadata, reader)
         publication = _of_a_create(replace(publication, created_by=owner), metadata, releases)
-    ledger.publish(run, publication, at=clock.now())
+    at_release = releases.release(publication.version)
+    ledger.publish(run, replace(publication, tier=at_release.tier if at_release else None), at=clock.now())
     return Published()
 
 
@@ -205,20 +227,36 @@ def _check_gone(run: Run, metadata: Metadata | None, reader: TenantReader, stack
         )
 
 
-def _fingerprint_of(
-    stack_id: str, found: Stack | None, release: Release, parameters: Mapping[str, str], stacks: Stacks
-) -> str | None:
+def _is_as_recorded(metadata: Metadata | None, release: Release | None, target: str | None) -> bool:
+    """True if the update changed nothing, so that the outputs are those that were recorded. The key of a release that
+    has one is always read from the stack."""
+    has_key = release is not None and KMS_KEY_PARAMETER in release.parameters
+    return not has_key and metadata is not None and metadata.deployed is not None and metadata.deployed == target
+
+
+def _described(done: Done, stacks: Stacks) -> Stack | None:
+    """The stack, whose outputs are the tenant's resources. The payload is not trusted with them.
+
+    If CloudFormation throttles, a tenant of Berth's own releases is served all the same. One of an operator's release
+    needs its resources, so the step is repeated.
+    """
+    try:
+        return stacks.find(done.stack_id)
+    except Throttled:
+        if is_operators(done.version):
+            raise
+        return None
+
+
+def _fingerprint_of(found: Stack | None, release: Release, target: str | None) -> str | None:
     """The fingerprint of the stack's template and parameters; ``None`` if CloudFormation cannot be asked.
 
     The control plane may have been deployed with another key since the stack was made. So if the release has a key as
     parameter, the key is read from the stack.
     """
     if KMS_KEY_PARAMETER not in release.parameters:
-        return fingerprint(release, parameters)
-    try:
-        found = found or stacks.find(stack_id)
-    except Throttled:
-        return None  # The tenant is served all the same, and the next update compares the stack itself.
+        return target
+    # Without the stack, the next update compares the stack itself.
     return fingerprint(release, found.parameters) if found else None
 
 

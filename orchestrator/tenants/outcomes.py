@@ -22,6 +22,13 @@ class Busy:
 
 
 @dataclass(frozen=True, slots=True)
+class Queued:
+    """As many creates as CloudFormation bears have their turn. The execution waits for its own."""
+
+    outcome = "queued"
+
+
+@dataclass(frozen=True, slots=True)
 class GaveUp:
     """The operation cannot succeed. ``failed_stack`` is given if the stack itself failed."""
 

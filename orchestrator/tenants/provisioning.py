@@ -6,8 +6,9 @@ of simultaneous callers start one execution, and its first step records it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -20,12 +21,14 @@ from orchestrator.tenants.decisions import (
     Deleted,
     Failed,
     Limited,
+    NoRelease,
     NotProvisioned,
     StartCreate,
     Unknown,
     Wait,
     decide,
     decide_read_only,
+    tier_to_create,
     version_to_create,
 )
 from orchestrator.tenants.ready import Ready
@@ -50,9 +53,11 @@ class Provisioning:
     """The queue is being created by this execution."""
 
     execution: str
+    wait_seconds: int | None = field(default=None, compare=False)
+    """About how long the create waits until it has its turn; ``None`` if it has begun."""
 
 
-Queueless = Provisioning | NotProvisioned | Failed | BeingDeleted | Deleted | Unknown | Limited
+Queueless = Provisioning | NotProvisioned | Failed | BeingDeleted | Deleted | Unknown | NoRelease | Limited
 Answer = Ready | Queueless
 
 
@@ -66,8 +71,10 @@ class ProvisionQueue:
     limits: Callable[[], CreateLimits] | None
     """Returns the limits of creates when a create is about to be started. ``None`` if getQueue is read-only."""
     releases: Releases
-    choose: Callable[[], Choice]
-    """Reads which release is current. It is called only if a create may be started."""
+    choose: Callable[[str], Choice]
+    """Reads which release of a tier is current. It is called only if a create may be started."""
+    default_tier: str
+    """The tier in which new tenants are created."""
 
     def __call__(self, tenant: TenantId, *, by: str = "") -> Answer:
         """``by`` is the caller. Simultaneous callers of one tenant must have the same ``by``: it is part of the
@@ -82,8 +89,8 @@ class ProvisionQueue:
             return self._read_only(tenant)
         decision, _, _ = self._decide(tenant)
         match decision:
-            case Wait(execution):
-                return Provisioning(execution)
+            case Wait():
+                return self._waiting(decision)
             case StartCreate():
                 return NotProvisioned(asking_provisions=True)
             case _:
@@ -95,10 +102,10 @@ class ProvisionQueue:
         metadata = self.reader.metadata(tenant)
         # Nothing is started, so it does not matter whether the version was ever published.
         version = version_to_create(metadata, audits, self.version, lambda _version: True)
-        decision = decide_read_only(metadata, audits, version)
+        decision = decide_read_only(metadata, audits, version or self.version)
         if isinstance(decision, Unknown | NotProvisioned) and (create := self._accepted(metadata)):
             return Provisioning(self.executions.execution_of(create))
-        return Provisioning(decision.execution) if isinstance(decision, Wait) else decision
+        return self._waiting(decision) if isinstance(decision, Wait) else decision
 
     def _accepted(self, metadata: Metadata | None) -> Attempt | None:
         """A create that an operator has just requested and that has not begun."""
@@ -111,7 +118,7 @@ class ProvisionQueue:
         for _ in range(_ROUNDS):
             decision, version, metadata = self._decide(tenant)
             if isinstance(decision, Wait):
-                return Provisioning(decision.execution)
+                return self._waiting(decision)
             if not isinstance(decision, StartCreate):
                 return decision
             number = max(decision.attempt, first_free_attempt)
@@ -133,7 +140,13 @@ class ProvisionQueue:
             f"See why these executions ended, up to {attempt.name!r}, then send the request again."
         )
 
-    def _decide(self, tenant: TenantId) -> tuple[Decision, str, Metadata | None]:
+    def _waiting(self, decision: Wait) -> Provisioning:
+        if decision.expected_at is None:
+            return Provisioning(decision.execution)
+        left = (decision.expected_at - self.clock.now()).total_seconds()
+        return Provisioning(decision.execution, max(0, math.ceil(left)))
+
+    def _decide(self, tenant: TenantId) -> tuple[Decision | NotProvisioned | NoRelease, str, Metadata | None]:
         """The decision, the version of a create, and the tenant's metadata."""
         # The audits are read before the metadata, so a create that finishes in between is seen as Ready.
         audits = self.reader.audits(tenant)
@@ -142,14 +155,21 @@ class ProvisionQueue:
         decision = decide(metadata, audits, self.version, abandoned=abandoned)
         if not isinstance(decision, StartCreate | Failed):
             return decision, self.version, metadata  # No release has to be chosen.
-        version = self._version(metadata, audits)
-        return decide(metadata, audits, version, abandoned=abandoned), version, metadata
+        tier = tier_to_create(metadata, audits, self.default_tier, self.releases.release)
+        choice = self.choose(tier)
+        version = self._version(choice, metadata, audits)
+        if version is None:
+            return NoRelease(tier), self.version, metadata
+        decision = decide(metadata, audits, version, abandoned=abandoned)
+        is_pinned = metadata is not None and metadata.pinned_version == version
+        if isinstance(decision, StartCreate) and is_pinned and version in choice.withdrawn:
+            return NotProvisioned(withdrawn=version), version, metadata
+        return decision, version, metadata
 
-    def _version(self, metadata: Metadata | None, audits: Sequence[Audit]) -> str:
-        choice = self.choose()
-
+    def _version(self, choice: Choice, metadata: Metadata | None, audits: Sequence[Audit]) -> str | None:
         def is_available(version: str) -> bool:
-            return version not in choice.withdrawn and bool(self.releases.release(version))
+            release = self.releases.release(version)
+            return version not in choice.withdrawn and release is not None and release.tier == choice.tier
 
         return version_to_create(metadata, audits, choice.current, is_available)
 
@@ -160,7 +180,7 @@ class ProvisionQueue:
             audit.execution
             for audit in audits
             if audit.status is Status.STARTED
-            and now - audit.updated_at > self._check_after(audit.execution)
+            and now - audit.seen_alive_at > self._check_after(audit.execution)
             and not self.executions.is_running(audit.execution)
         )
 

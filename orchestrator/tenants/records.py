@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from orchestrator.common.errors import InvalidTenantId
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.tiers import STANDARD
 from orchestrator.tenants.stack_resources import Requester, StackResource
 
 
@@ -126,6 +127,16 @@ class Metadata:
     stack_changed_at: datetime | None = None
     """When CloudFormation last created or updated the stack, as the operation saw it that recorded ``deployed``. If the
     stack has another time now, somebody has changed it since."""
+    resources: Mapping[str, str] = field(default_factory=dict)
+    """The outputs of the tenant's stack besides its queue and version, by name, as the last operation published them.
+    An operator's template chooses them."""
+    recorded_tier: str | None = None
+    """The tier as it is recorded: of the release that the tenant is at, or is to be created at. Tenants from before
+    there were tiers have none recorded."""
+
+    @property
+    def tier(self) -> str:
+        return self.recorded_tier or STANDARD
 
     @property
     def published(self) -> bool:
@@ -172,6 +183,8 @@ class Request:
     """Delete: delete the tenant only if the requester owns it."""
     unserved: bool = False
     """Delete: delete the tenant only if it never had a queue. Any resource may create such a tenant afterwards."""
+    tier: str | None = None
+    """Create: the tier that was asked for. Update: the tier that the tenant is moved to. ``None``: its own tier."""
     reason: str = ""
     """The reason that the requester gave."""
 
@@ -278,6 +291,21 @@ class Audit:
     """Delete: the execution of the explicit create that superseded the delete."""
     asked_at: datetime | None = None
     """The time of the operation's request. Rows from before 0.5.0 do not have it."""
+    ticket: int | None = None
+    """Create: the number of its place in the line, while it waits for its turn. It has no lock then."""
+    expected_at: datetime | None = None
+    """Create: about when the waiting create gets its turn."""
+    waits_until: datetime | None = None
+    """Create: until this time the waiting execution sleeps, unless it is woken. It need not be checked before."""
+
+    @property
+    def is_waiting(self) -> bool:
+        return self.status is Status.STARTED and self.ticket is not None
+
+    @property
+    def seen_alive_at(self) -> datetime:
+        """The latest time at which the operation is known to be alive, from its records alone."""
+        return max(self.updated_at, self.waits_until or self.updated_at)
 
 
 @dataclass(frozen=True, slots=True)

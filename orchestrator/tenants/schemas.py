@@ -16,7 +16,18 @@ from orchestrator.common.errors import InvalidRequest, Throttled
 from orchestrator.common.stack_arns import Location
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import parse_timestamp
-from orchestrator.common.validation import LABELS, REASON, SECRET, TENANT_ID, TEXT, VERSION, Schema, object_of, valid
+from orchestrator.common.validation import (
+    LABELS,
+    REASON,
+    SECRET,
+    TENANT_ID,
+    TEXT,
+    TIER,
+    VERSION,
+    Schema,
+    object_of,
+    valid,
+)
 from orchestrator.tenants.deadlines import DRAIN_SECONDS
 from orchestrator.tenants.execution_input import request_from
 from orchestrator.tenants.names import Names
@@ -52,6 +63,7 @@ _REQUEST = object_of(
         "askedAt": TEXT,
         "own": {"type": "boolean"},
         "unserved": {"type": "boolean"},
+        "tier": TIER,
         "reason": REASON,
     },
 )
@@ -106,6 +118,7 @@ ERROR = object_of({"Error": {"type": "string"}}, {"Cause": {"type": "string"}})
 _FAILURE = {"anyOf": [_GAVE_UP, ERROR]}
 
 _STEP = Schema(object_of({"execution": _EXECUTION}, _OPERATION))
+_BEGIN_STEP = Schema(object_of({"execution": _EXECUTION}, {**_OPERATION, "canWait": {"type": "boolean"}}))
 _CHECK_STEP = Schema(object_of({"execution": _EXECUTION}, {"emptySince": {"type": ["string", "null"]}}))
 _START_STEP = Schema(
     object_of(
@@ -138,6 +151,13 @@ class StackEvent:
     stack_id: str
     client_token: str
     """The client token of the request that caused the event; empty if the event has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class BeginStep:
+    run: Run
+    can_wait: bool
+    """True if the machine has a state in which a create waits for its turn. That of 0.8.0 has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +232,12 @@ def parse_run(event: object) -> Run:
     checked = valid(_STEP, event)
     _check_machine(checked)
     return _run(checked)
+
+
+def parse_begin_step(event: object) -> BeginStep:
+    checked = valid(_BEGIN_STEP, event)
+    _check_machine(checked)
+    return BeginStep(_run(checked), checked.get("canWait", False))
 
 
 def _check_machine(checked: Mapping[str, Any]) -> None:

@@ -7,6 +7,7 @@ getQueue, the list of tenants, admission and the reconciler all use this module,
 | any       | DELETE started                          | DELETING                                     |
 | published | latest is an UPDATE: started, failed    | UPDATING, UPDATE_FAILED: the tenant is served |
 | published | any other                               | READY                                        |
+| none      | DELETE in effect, and an explicit CREATE that was requested later waits for its turn | PROVISIONING |
 | none      | DELETE in effect: succeeded, failed     | DELETED, FAILED                              |
 | none      | a CREATE is started                     | PROVISIONING                                 |
 | none      | latest CREATE: failed                   | FAILED                                       |
@@ -23,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from orchestrator.tenants.records import Audit, Metadata, Operation, RootCause, Status, TenantState
+from orchestrator.tenants.records import Attempt, Audit, Metadata, Operation, RootCause, Run, Status, TenantState
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ def derive_state(
         if latest is None or latest.operation is not Operation.UPDATE or latest.status is Status.SUCCESS:
             return DerivedState(TenantState.READY, latest)
         return DerivedState(TenantState.UPDATING if is_running(latest) else TenantState.UPDATE_FAILED, latest)
-    if delete and is_delete_in_effect(audits):
+    if delete and is_delete_in_effect(audits) and waiting_create(audits) is None:
         return DerivedState(TenantState.DELETED if delete.status is Status.SUCCESS else TenantState.FAILED, delete)
     create = _latest(filter(is_running, audits), Operation.CREATE)
     if create is not None:
@@ -84,6 +85,17 @@ def delete_of(audits: Sequence[Audit]) -> Audit | None:
 
 def creates_of(audits: Sequence[Audit]) -> list[Audit]:
     return [audit for audit in audits if audit.operation is Operation.CREATE]
+
+
+def waiting_create(audits: Sequence[Audit]) -> Audit | None:
+    """The create that waits for its turn, and will not be refused then because the tenant was deleted since."""
+    waiting = _latest((audit for audit in audits if audit.is_waiting), Operation.CREATE)
+    if waiting is None or not is_delete_in_effect(audits):
+        return waiting
+    delete = delete_of(audits)
+    deleted_at = delete.asked_at if delete else None
+    is_later = deleted_at is None or (waiting.asked_at is not None and waiting.asked_at > deleted_at)
+    return waiting if waiting.request.explicit and is_later else None
 
 
 def is_delete_in_effect(audits: Sequence[Audit]) -> bool:
@@ -114,3 +126,9 @@ def latest_create(audits: Sequence[Audit]) -> Audit | None:
 def _latest(audits: Iterable[Audit], *operations: Operation) -> Audit | None:
     candidates = [audit for audit in audits if audit.operation in operations]
     return max(candidates, key=lambda audit: audit.updated_at, default=None)
+
+
+def run_of(audit: Audit) -> Run:
+    """The run of an audit. Audits do not have the start time; the time when Started was recorded is close to it."""
+    attempt = Attempt(audit.tenant, audit.operation, audit.version or "", audit.attempt)
+    return Run(attempt, audit.execution, audit.updated_at, audit.request)

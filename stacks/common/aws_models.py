@@ -50,12 +50,13 @@ OPERATIONS: Mapping[str, tuple[str, ...]] = {
         "UpdateItem",
     ),
     "events": ("PutEvents",),
+    "iam": ("GetPolicy", "GetPolicyVersion"),
     "kms": ("Decrypt", "Encrypt"),
     "lambda": ("GetAccountSettings", "Invoke"),
     "s3": ("DeleteObject", "DeleteObjects", "GetObject", "ListObjectsV2", "PutObject"),
     "sesv2": ("SendEmail",),
     "sqs": ("GetQueueAttributes", "GetQueueUrl", "SendMessage", "SendMessageBatch"),
-    "stepfunctions": ("DescribeExecution", "SendTaskSuccess", "StartExecution"),
+    "stepfunctions": ("DescribeExecution", "SendTaskHeartbeat", "SendTaskSuccess", "StartExecution"),
     "sts": ("AssumeRole",),
 }
 """The operations that the adapters call. A test compares this list with the adapters' code."""

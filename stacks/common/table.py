@@ -11,6 +11,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from orchestrator.adapters.dynamodb.keys import (
+    CREATE_TURNS,
     CREATES_PREFIX,
     EXPIRY,
     HISTORY_PREFIX,
@@ -44,6 +45,8 @@ REGISTRY_ROWS = registry_key()["pk"]["S"]
 """The unfinished rollouts, which have a claim on their tenants."""
 PACE_ROWS = pace_key()["pk"]["S"]
 """How often CloudFormation throttled. Rollouts slow down when it does."""
+CREATE_TURN_ROWS = CREATE_TURNS
+"""The turns of creates, and the tickets of those that wait."""
 RECONCILIATION_ROWS = RECONCILIATIONS
 CREATES_ROWS = f"{CREATES_PREFIX}*"
 """The number of creates that each caller has started in the current minute."""
@@ -222,6 +225,11 @@ class TenantTable(Capability):
     def allow_noting_throttles(self, role: iam.Role) -> None:
         """Let a role record that CloudFormation throttled it."""
         self.allow(role, "UpdateItem", rows=PACE_ROWS)
+
+    def allow_turns(self, role: iam.Role) -> None:
+        """Let a role give turns to creates, take them back, and see how often CloudFormation throttled."""
+        self.allow(role, "GetItem", "Query", "PutItem", "DeleteItem", rows=CREATE_TURN_ROWS)
+        self.allow(role, "GetItem", rows=PACE_ROWS)
 
     def _allow(self, role: iam.Role, operations: Sequence[str], resource: str, partitions: Sequence[str]) -> None:
         allow(

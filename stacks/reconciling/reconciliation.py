@@ -270,6 +270,8 @@ class Reconciliation(Capability):
         table.allow_appending(role, along_with=[TENANT_ROWS])
         table.allow(role, "GetItem", rows=RELEASE_ROWS)
         table.allow_noting_throttles(role)
+        table.allow_turns(role)
+        self._machines.allow_waking_creates(role)
         allow_looking_at_tenant_stacks(role, "DescribeStackEvents")
         allow_on_tenant_queues(role, "GetQueueAttributes")
 

@@ -15,7 +15,7 @@ from stacks.common.permissions import (
     allow_on_tenant_queues,
     allow_on_tenant_stacks,
 )
-from stacks.common.table import RELEASE_ROWS, RELEASE_STATE_ROWS, REVIEW_ROWS, TENANT_ROWS
+from stacks.common.table import CREATE_TURN_ROWS, RELEASE_ROWS, RELEASE_STATE_ROWS, REVIEW_ROWS, TENANT_ROWS
 from stacks.releases.publisher import PUBLISHED_FOR_EVER, published_templates
 from stacks.settings import Settings
 from stacks.tenants.stack_role import TenantStackRole
@@ -43,6 +43,7 @@ class TenantFunctions:
         self._releases = releases
 
         self.begin = self._begin()
+        self.await_admission = self._await_admission()
         self.review_changes = self._review_changes()
         self.check_messages = self._check_messages()
         self.start_stack = self._start_stack()
@@ -52,6 +53,7 @@ class TenantFunctions:
         self.record_failure = self._record_failure()
         functions = (
             self.begin,
+            self.await_admission,
             self.review_changes,
             self.check_messages,
             self.start_stack,
@@ -76,9 +78,20 @@ class TenantFunctions:
         table.allow_appending(begin.role, along_with=[TENANT_ROWS])
         table.allow(begin.role, "GetItem", rows=RELEASE_ROWS)
         table.allow(begin.role, "GetItem", rows=RELEASE_STATE_ROWS)
+        table.allow_turns(begin.role)
         # The next operation after a delete that died undoes the delete, if the delete had not touched the stack.
         allow_looking_at_tenant_stacks(begin.role)
         return begin
+
+    def _await_admission(self) -> BerthFunction:
+        await_admission = BerthFunction(self._scope, "AwaitAdmission", kit=self._kit, name="await_admission")
+        table = self._kit.table
+        table.allow(
+            await_admission.role, "GetItem", "Query", "PutItem", "UpdateItem", "ConditionCheckItem", rows=TENANT_ROWS
+        )
+        table.allow_turns(await_admission.role)
+        table.allow(await_admission.role, "UpdateItem", rows=CREATE_TURN_ROWS)
+        return await_admission
 
     def _review_changes(self) -> BerthFunction:
         review_changes = self._function_with_the_stack_role("ReviewChanges", "review_changes", "CreateChangeSet")
@@ -151,6 +164,7 @@ class TenantFunctions:
         table.allow(finish.role, "GetItem", "UpdateItem", "DeleteItem", rows=TENANT_ROWS)
         table.allow_appending(finish.role, along_with=[TENANT_ROWS])
         table.allow(finish.role, "GetItem", rows=RELEASE_ROWS)
+        table.allow_turns(finish.role)
         # A queue that the stack has not recorded is looked up in the stack before it is published.
         allow_looking_at_tenant_stacks(finish.role)
         return finish
@@ -164,6 +178,7 @@ class TenantFunctions:
             rows=TENANT_ROWS,
         )
         table.allow_appending(record_failure.role, along_with=[TENANT_ROWS])
+        table.allow_turns(record_failure.role)
         allow_looking_at_tenant_stacks(record_failure.role, "DescribeStackEvents")
         return record_failure
 

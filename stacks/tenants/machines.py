@@ -36,7 +36,7 @@ _EVERY_OPERATION: Final[Mapping[str, str]] = {
 }
 
 FUNCTIONS_OF: Final[Mapping[str, Mapping[str, str]]] = {
-    "create_tenant": _EVERY_OPERATION,
+    "create_tenant": {**_EVERY_OPERATION, "AwaitAdmissionFunctionArn": "await_admission"},
     "update_tenant": _EVERY_OPERATION,
     "delete_tenant": _EVERY_OPERATION,
     "tenant_queue": {"SettleTenantQueueFunctionArn": "settle_tenant_queue"},
@@ -173,6 +173,16 @@ class TenantMachines(Capability):
                 acknowledge_wildcard(policy, executions, EXECUTIONS_ARE_MANY)
         for function in (functions.start_stack, functions.await_stack):
             self._attach(function, statement(["states:SendTaskSuccess"], self.arns))
+        self._attach(
+            functions.await_admission,
+            statement(["states:SendTaskHeartbeat"], [self.create.state_machine_arn]),
+            "SeesWaitingCreates",
+        )
+        # Whoever gives the turn of a create back wakes the next.
+        for function in (functions.begin, functions.await_admission, functions.finish, functions.record_failure):
+            self._attach(
+                function, statement(["states:SendTaskSuccess"], [self.create.state_machine_arn]), "WakesCreates"
+            )
 
     @property
     def functions(self) -> Sequence[BerthFunction]:
@@ -223,6 +233,10 @@ class TenantMachines(Capability):
         """Let a role see whether the execution of an operation is still running."""
         allow(role, ["states:DescribeExecution"], *self.executions, wildcard_because=EXECUTIONS_ARE_MANY)
 
+    def allow_waking_creates(self, role: iam.Role) -> None:
+        """Let a role give back the turns of creates that died, and wake the creates that are next."""
+        allow(role, ["states:SendTaskSuccess"], self.create.state_machine_arn)
+
     def publish_releases_before(self, function: BerthFunction) -> None:
         """For every function that starts creates: a tenant may be created at any release."""
         self._releases.publish_before(function)
@@ -238,8 +252,8 @@ class TenantMachines(Capability):
         allow(role, ["states:StartExecution"], *(each.state_machine_arn for each in machines))
         self.allow_describing(role)
 
-    def _attach(self, function: BerthFunction, permission: iam.PolicyStatement) -> iam.Policy:
-        return iam.Policy(self, f"{function.node.id}OnMachine", statements=[permission], roles=[function.role])
+    def _attach(self, function: BerthFunction, permission: iam.PolicyStatement, name: str = "OnMachine") -> iam.Policy:
+        return iam.Policy(self, f"{function.node.id}{name}", statements=[permission], roles=[function.role])
 
 
 def _failed(name: str, machine: sfn.StateMachine, *, done: str) -> Alarm:

@@ -38,6 +38,7 @@ from tests.fakes.rollouts import (
     FakeAlarms,
     FakeRolloutExecutions,
     FakeThrottling,
+    InMemoryCreateTurns,
     InMemoryManifests,
     InMemoryRollouts,
 )
@@ -74,6 +75,7 @@ __all__ = [
     "FakeThrottling",
     "FakeUnfinishedWork",
     "InMemoryCreateCounts",
+    "InMemoryCreateTurns",
     "InMemoryManifests",
     "InMemoryRollouts",
     "InMemoryTable",

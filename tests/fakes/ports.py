@@ -10,6 +10,7 @@ from typing import Any
 
 from orchestrator.common.stack_arns import Location, StackArn
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.tiers import STANDARD
 from orchestrator.reconciling.health import Concurrency
 from orchestrator.releases.ports import Parameters
 from orchestrator.releases.states import PromotionMode
@@ -23,6 +24,7 @@ from tests.fakes.others import (
     FakeExecutions,
     FakePublishedTemplates,
     FakeQueues,
+    FakeStackPolicies,
     FakeTemplates,
     FakeUnfinishedWork,
     InMemoryCreateCounts,
@@ -36,6 +38,7 @@ from tests.fakes.rollouts import (
     FakeAlarms,
     FakeRolloutExecutions,
     FakeThrottling,
+    InMemoryCreateTurns,
     InMemoryManifests,
     InMemoryRollouts,
 )
@@ -50,6 +53,7 @@ OWN_STACK = StackArn.parse("arn:aws:cloudformation:eu-west-1:000000000000:stack/
 class FakeSettings:
     version: str = VERSION
     promotion: PromotionMode = PromotionMode.ON_DEPLOY
+    default_tier: str = STANDARD
     names: Names = NAMES
     location: Location = LOCATION
     stack_id: StackArn = OWN_STACK
@@ -98,6 +102,7 @@ class FakePorts:
     queues: FakeQueues = field(default_factory=FakeQueues)
     unfinished_work: FakeUnfinishedWork = field(default_factory=FakeUnfinishedWork)
     templates: FakeTemplates = field(default_factory=FakeTemplates)
+    stack_policies: FakeStackPolicies = field(default_factory=FakeStackPolicies)
     published_templates: FakePublishedTemplates = field(default_factory=FakePublishedTemplates)
     reviews: InMemoryReviews = field(default_factory=InMemoryReviews)
     release_states: InMemoryReleaseStates = field(default_factory=InMemoryReleaseStates)
@@ -110,6 +115,7 @@ class FakePorts:
     function_concurrency: Concurrency | None = field(default_factory=lambda: Concurrency(limit=1_000, most_used=12))
     rollout_table: InMemoryRollouts = field(default_factory=InMemoryRollouts)
     throttling: FakeThrottling = field(default_factory=FakeThrottling)
+    create_turns: InMemoryCreateTurns = field(default_factory=InMemoryCreateTurns)
     manifests: InMemoryManifests = field(default_factory=InMemoryManifests)
     alarms: FakeAlarms = field(default_factory=lambda: FakeAlarms(errors=None))
     rollout_executions: FakeRolloutExecutions = field(default_factory=FakeRolloutExecutions)

@@ -9,6 +9,7 @@ from datetime import datetime
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import parse_timestamp, timestamp
 from orchestrator.rollouts.counting import Count, Reviews
+from orchestrator.rollouts.create_turns import CreateTurns, Ticket
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.ports import Registry
 from orchestrator.rollouts.records import Item, RecordedOrder, Result, Rollout, RolloutStatus, Stage, TenantOutcome
@@ -227,3 +228,35 @@ class FakeRolloutExecutions:
         was_waiting = task_token in self.waiting
         self.waiting.discard(task_token)
         return was_waiting
+
+
+class InMemoryCreateTurns:
+    """Implements :class:`orchestrator.rollouts.ports.CreateTurnRows`."""
+
+    def __init__(self) -> None:
+        self._turns: CreateTurns | None = None
+        self._latest = 0
+        self.tickets: dict[int, Ticket] = {}
+
+    def turns(self) -> CreateTurns | None:
+        return self._turns
+
+    def store(self, turns: CreateTurns) -> bool:
+        if turns.revision != (self._turns.revision if self._turns else 0):
+            return False
+        self._turns = replace(turns, revision=turns.revision + 1)
+        return True
+
+    def draw_number(self) -> int:
+        self._latest += 1
+        return self._latest
+
+    def put_ticket(self, ticket: Ticket) -> None:
+        self.tickets[ticket.number] = ticket
+
+    def first_ticket(self) -> Ticket | None:
+        return self.tickets[min(self.tickets)] if self.tickets else None
+
+    def remove_ticket(self, ticket: Ticket) -> None:
+        if self.tickets.get(ticket.number) == ticket:
+            del self.tickets[ticket.number]

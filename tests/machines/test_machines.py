@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import typing
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from types import UnionType
 from typing import Any
 
@@ -15,8 +16,8 @@ from orchestrator.events.purging import Purging
 from orchestrator.rollouts.advancing import Advancing
 from orchestrator.rollouts.gate import Gate
 from orchestrator.rollouts.reviewing import Reviewing
-from orchestrator.tenants import awaiting, operations, tenant_queue, tenant_stack
-from orchestrator.tenants.deadlines import DEADLINE
+from orchestrator.tenants import awaiting, operations, tenant_queue, tenant_stack, turns
+from orchestrator.tenants.deadlines import DEADLINE, MAX_WAIT_FOR_TURN
 from orchestrator.tenants.outcomes import GaveUp
 from stacks.settings import Settings
 from stacks.tenants.machines import FUNCTIONS_OF, definition
@@ -25,6 +26,7 @@ from tests.machines.files import CHILDREN, MACHINES, OPERATIONS, PARTS, ROLLOUT,
 
 USE_CASES: dict[str, Callable[..., Any]] = {
     "begin": operations.begin,
+    "await_admission": turns.await_admission,
     "start_stack": awaiting.start_and_wait,
     "await_stack": awaiting.await_stack,
     "inspect_stack": tenant_stack.inspect_stack,
@@ -127,6 +129,7 @@ def test_a_fault_in_a_child_is_recorded(child: str) -> None:
 @pytest.mark.parametrize("stem", sorted(set(MACHINES) - {ROLLOUT}))
 def test_the_machines_timeout_is_longer_than_the_functions_deadline(stem: str) -> None:
     deadline = tenant_queue.PATIENCE if stem == "tenant_queue" else DEADLINE
+    deadline += MAX_WAIT_FOR_TURN if stem == "create_tenant" else timedelta()
     assert asl.outlives(deadline)(machine(stem)) == []
 
 
@@ -174,7 +177,7 @@ def test_choices_read_exactly_the_outcomes_of_the_use_cases(part: str) -> None:
 
 
 def test_outcomes_are_derived_from_signatures() -> None:
-    assert outcomes_of(operations.begin) == {"begun", "busy", "done", "failed", "again"}
+    assert outcomes_of(operations.begin) == {"begun", "busy", "queued", "done", "failed", "again"}
     assert outcomes_of(awaiting.await_stack) == {"waiting", "settled", "again"}
     assert outcomes_of(Advancing.advance) == {"run", "bake", "await", "succeeded", "stopped", "again"}
 

@@ -10,6 +10,7 @@ import pytest
 from lambdas.runtime import outcome_json
 from orchestrator.events.purging import LookAgain, MoreToPurge, NotToPurge, Purged
 from orchestrator.rollouts.advancing import AwaitOperator, Bake, NotSucceeded, RunStage, Succeeded
+from orchestrator.rollouts.create_turns import AWAIT_ADMISSION
 from orchestrator.rollouts.gate import AdmissionStopped, Admitted, NoRoom, Replaced, Settled, ToReview, TryAgain
 from orchestrator.tenants.outcomes import (
     Again,
@@ -20,6 +21,7 @@ from orchestrator.tenants.outcomes import (
     GaveUp,
     Gone,
     NotReady,
+    Queued,
     Reviewing,
     Working,
 )
@@ -66,7 +68,7 @@ SERVED = [
 ]
 
 LEADS: Mapping[tuple[str, str], list[tuple[dict[str, Any], str]]] = {
-    ("create_tenant", "HasBegun"): begun("StartStack"),
+    ("create_tenant", "HasBegun"): [*begun("StartStack"), (outcome_json(Queued()), "AwaitAdmission")],
     ("create_tenant", "HasSettled"): SERVED,
     ("update_tenant", "HasBegun"): [*begun("StartStack"), (outcome_json(DONE), "Finish")],
     ("update_tenant", "HasSettled"): [
@@ -132,7 +134,8 @@ LEADS: Mapping[tuple[str, str], list[tuple[dict[str, Any], str]]] = {
 
 NEVER_SAID = {
     ("create_tenant", "HasBegun"): {"done"},
-    ("delete_tenant", "HasBegun"): {"done"},
+    ("update_tenant", "HasBegun"): {"queued"},
+    ("delete_tenant", "HasBegun"): {"done", "queued"},
     (ROLLOUT, "WhatNext"): {"again"},
     ("create_tenant", "HasSettled"): {"gone", "reviewing", "draining", "waiting"},
     ("update_tenant", "HasSettled"): {"gone", "waiting"},
@@ -172,6 +175,7 @@ def test_the_table_covers_every_choice_and_every_outcome() -> None:
         *((stem, "StartStack", "HasSettled") for stem in OPERATIONS),
         *((stem, "AwaitStack", "InspectStack") for stem in OPERATIONS),
         *((stem, "RecordFailure", "Failed") for stem in OPERATIONS),
+        ("create_tenant", "AwaitAdmission", "Begin"),
         ("create_tenant", "AwaitQueue", "InspectStack"),
         ("create_tenant", "PauseBeforeStart", "StartStack"),
         ("update_tenant", "AwaitReview", "StartStack"),
@@ -199,6 +203,12 @@ def test_a_state_leads_to(stem: str, state: str, leads_to: str) -> None:
 def test_a_lost_event_delays_the_operation_only_until_the_timeout(stem: str, state: str) -> None:
     awaiting = asl.states(machine(stem))[state]
     assert awaiting["Catch"][0] == {"ErrorEquals": ["States.Timeout"], "Next": "InspectStack"}
+
+
+def test_a_create_that_is_not_woken_asks_for_its_turn_again_after_the_timeout() -> None:
+    waiting = asl.states(machine("create_tenant"))["AwaitAdmission"]
+    assert waiting["Catch"][0] == {"ErrorEquals": ["States.Timeout"], "Next": "Begin"}
+    assert waiting["TimeoutSeconds"] == AWAIT_ADMISSION.total_seconds()
 
 
 def test_a_lost_wake_up_delays_the_rollout_only_until_the_timeout() -> None:
@@ -229,6 +239,12 @@ def straight_path(stem: str, **otherwise: dict[str, Any]) -> list[str]:
             outcome = results.get(function_of(stem, state))
         name = state["Next"]
         assert name not in path, f"{stem} comes back to {name}"
+
+
+def test_a_create_that_waits_for_its_turn_enters_three_states_more_however_long_it_waits() -> None:
+    states = asl.states(machine("create_tenant"))
+    assert asl.chosen(states["HasBegun"], outcome_json(Queued())) == "AwaitAdmission"
+    assert states["AwaitAdmission"]["Next"] == machine("create_tenant")["StartAt"]  # Then HasBegun is entered again.
 
 
 @pytest.mark.parametrize("stem", OPERATIONS)

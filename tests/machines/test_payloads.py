@@ -128,7 +128,9 @@ def resumed(stem: str, state: str, result: object, **before: object) -> dict[str
 
 @for_each_operation
 def test_the_first_state_sends_its_run(stem: str) -> None:
-    assert schemas.parse_run(payload(stem, "Begin")) == RUNS[stem]
+    begun = schemas.parse_begin_step(payload(stem, "Begin"))
+    assert begun.run == RUNS[stem]
+    assert begun.can_wait == (stem == "create_tenant")
 
 
 @pytest.mark.parametrize("state", ["Begin", "RecordFailure"])
@@ -141,7 +143,7 @@ def test_a_machine_says_which_operation_it_is_for_and_its_functions_accept_no_ot
         given = sent["execution"] | {"Input": sent["execution"]["Input"] | {"operation": other}}
         forged = sent | {"execution": given}
         with pytest.raises(InvalidRequest, match=f"is {other}, but this machine is for {own}"):
-            schemas.parse_run(forged) if state == "Begin" else schemas.parse_failure_step(forged, NAMES)
+            schemas.parse_begin_step(forged) if state == "Begin" else schemas.parse_failure_step(forged, NAMES)
 
 
 @pytest.mark.parametrize("stem", ["update_tenant", "delete_tenant"])
@@ -169,6 +171,11 @@ def test_a_state_that_waits_sends_its_task_token(stem: str) -> None:
     assert (started.run, started.task_token) == (RUNS[stem], "a task token")
     awaited = schemas.parse_await_step(payload(stem, "AwaitStack"))
     assert (awaited.run, awaited.started, awaited.task_token) == (RUNS[stem], None, "a task token")
+
+
+def test_a_create_that_waits_for_its_turn_sends_its_task_token() -> None:
+    waiting = schemas.parse_await_step(payload("create_tenant", "AwaitAdmission"))
+    assert (waiting.run, waiting.started, waiting.task_token) == (RUNS["create_tenant"], None, "a task token")
 
 
 @for_each_operation

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 from lambdas.runtime import outcome_json
 from orchestrator.common.errors import Throttled
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.composition import UseCases
 from orchestrator.tenants.lifecycle import Lifecycle
 from orchestrator.tenants.provisioning import Answer
@@ -28,6 +29,7 @@ from tests.fakes import (
     FakeStacks,
     FakeUnfinishedWork,
     InMemoryCreateCounts,
+    InMemoryCreateTurns,
     InMemoryTable,
     InMemoryTenantCounts,
     a_release,
@@ -93,6 +95,7 @@ class World:
     new_name: Callable[[], str] = field(default_factory=numbered_names)
     create_counts: InMemoryCreateCounts = field(default_factory=InMemoryCreateCounts)
     tenant_counts: InMemoryTenantCounts = field(default_factory=InMemoryTenantCounts)
+    create_turns: InMemoryCreateTurns = field(default_factory=InMemoryCreateTurns)
     reviews: InMemoryReviews = field(default_factory=InMemoryReviews)
     release_states: InMemoryReleaseStates = field(default_factory=InMemoryReleaseStates)
 
@@ -119,6 +122,7 @@ class World:
             "stacks": watched("stacks", self.stacks, around),
             "queues": watched("queues", self.queues, around),
             "executions": watched("executions", self.executions, around),
+            "create_turns": watched("create_turns", self.create_turns, around),
             "create_counts": self.create_counts,
             "tenant_counts": self.tenant_counts,
             "reviews": watched("reviews", self.reviews, around),
@@ -160,14 +164,15 @@ class World:
 
     def _custom_resource(self, stack_id: str, *, had_one: bool) -> None:
         stack = self.stacks.all[stack_id].stack
+        tenant = TenantId.parse(stack.tenant_id) if stack.tenant_id else ACME
         goes = stack.status.startswith(("DELETE_", "ROLLBACK_"))
         # A stack from before there was one gets it with the update, and loses it when that is undone.
         came_and_went = had_one and stack.status.startswith("UPDATE_ROLLBACK_") and stack.version is None
         if stack.queue and not goes:
-            self.use_cases().record_queue(ACME, stack_id=stack_id, reported=stack.queue)
+            self.use_cases().record_queue(tenant, stack_id=stack_id, reported=stack.queue)
         while goes or came_and_went:
             try:
-                self.use_cases().forget_queue(ACME, stack_id=stack_id)
+                self.use_cases().forget_queue(tenant, stack_id=stack_id)
             except Throttled:
                 continue
             return

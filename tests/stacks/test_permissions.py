@@ -32,6 +32,7 @@ from orchestrator.adapters.s3 import S3Manifests, S3Templates
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.records import TenantState
 from stacks.common.table import (
+    CREATE_TURN_ROWS,
     CREATES_ROWS,
     HISTORY_ROWS,
     LISTED_IN_ROLLOUTS,
@@ -67,6 +68,7 @@ ROLLOUT_TABLE_ROWS = f"the table, rows {ROLLOUT_ROWS}"
 REGISTRY_TABLE_ROWS = f"the table, rows {REGISTRY_ROWS}"
 PACE_TABLE_ROWS = f"the table, rows {PACE_ROWS}"
 
+CREATE_TURN_TABLE_ROWS = f"the table, rows {CREATE_TURN_ROWS}"
 RECONCILIATION_TABLE_ROWS = f"the table, rows {RECONCILIATION_ROWS}"
 
 DEAD_LETTERS = ("events about tenants' stacks", "executions that ended", "reconciliations")
@@ -89,6 +91,13 @@ EVERY_FUNCTION: Grants = {
 def on_machines(action: str, *machines: str) -> Grants:
     return {f"the machine {machine}": {action} for machine in machines}
 
+
+GIVES_TURNS: Grants = {
+    CREATE_TURN_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:DeleteItem"},
+    PACE_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:UpdateItem"},
+    **on_machines("states:SendTaskSuccess", "create_tenant"),
+}
+"""Gives creates their turns. The pace follows the throttles, which these functions also count."""
 
 SEES_EXECUTIONS: Grants = {f"executions of {machine}": {"states:DescribeExecution"} for machine in TENANT_MACHINES}
 
@@ -154,7 +163,7 @@ CLOSES_OPERATIONS: Grants = {
     },
     TENANT_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
     RELEASE_TABLE_ROWS: {"dynamodb:GetItem"},
-    **NOTES_THROTTLES,
+    **GIVES_TURNS,
     "tenant stacks": READS_STACKS | {"cloudformation:DescribeStackEvents"},
     "tenant queues": {"sqs:GetQueueAttributes"},
     **SEES_EXECUTIONS,
@@ -185,7 +194,8 @@ FUNCTIONS: dict[str, Grants] = {
         RELEASE_STATE_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
         ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query"},
         "the table, rows REVIEW": {"dynamodb:GetItem"},
-        "published templates": {"s3:GetObject"},
+        RELEASE_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem"},
+        "published templates": {"s3:GetObject", "s3:PutObject"},
         f"the index, rows {' and '.join(LISTED_IN_ROLLOUTS)}": {"dynamodb:Query"},
         "*": SEES_ALARMS["*"]
         | {"cloudformation:DescribeAccountLimits", "lambda:GetAccountSettings", "cloudwatch:GetMetricStatistics"},
@@ -209,7 +219,8 @@ FUNCTIONS: dict[str, Grants] = {
     "reconcile": {
         **CLOSES_OPERATIONS,
         HISTORY_TABLE_ROWS: {"dynamodb:PutItem"},
-        **on_machines("states:StartExecution", *TENANT_MACHINES),
+        **on_machines("states:StartExecution", "update_tenant", "delete_tenant"),
+        "the machine create_tenant": {"states:StartExecution", "states:SendTaskSuccess"},
         **CHOOSES_RELEASES,
         ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem"},
         REGISTRY_TABLE_ROWS: {"dynamodb:GetItem"},
@@ -240,8 +251,20 @@ FUNCTIONS: dict[str, Grants] = {
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem"},
         **SEES_WITHDRAWALS,
         "tenant stacks": READS_STACKS,
-        **NOTES_THROTTLES,
+        **GIVES_TURNS,
         **SEES_EXECUTIONS,
+    },
+    "await_admission": {
+        **GIVES_TURNS,
+        TENANT_TABLE_ROWS: {
+            "dynamodb:GetItem",
+            "dynamodb:Query",
+            "dynamodb:PutItem",
+            "dynamodb:UpdateItem",
+            "dynamodb:ConditionCheckItem",
+        },
+        CREATE_TURN_TABLE_ROWS: GIVES_TURNS[CREATE_TURN_TABLE_ROWS] | {"dynamodb:UpdateItem"},
+        "the machine create_tenant": {"states:SendTaskSuccess", "states:SendTaskHeartbeat"},
     },
     "review_changes": {
         **ACTS_WITH_THE_STACK_ROLE,
@@ -297,7 +320,7 @@ FUNCTIONS: dict[str, Grants] = {
         TENANT_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem"},
         "tenant stacks": READS_STACKS,
-        **NOTES_THROTTLES,
+        **GIVES_TURNS,
     },
     "record_failure": {
         TENANT_TABLE_ROWS: {
@@ -308,7 +331,7 @@ FUNCTIONS: dict[str, Grants] = {
             "dynamodb:ConditionCheckItem",
         },
         TENANT_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
-        **NOTES_THROTTLES,
+        **GIVES_TURNS,
         **SEES_EXECUTIONS,
         "tenant stacks": READS_STACKS | {"cloudformation:DescribeStackEvents"},
     },

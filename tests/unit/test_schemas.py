@@ -102,6 +102,7 @@ def parse_claim(event: object) -> Claim:
 
 GOOD: dict[Parse, Event] = {
     schemas.parse_run: {"execution": EXECUTION},
+    schemas.parse_begin_step: {"execution": EXECUTION},
     schemas.parse_check_step: {"execution": EXECUTION},
     schemas.parse_start_step: {"execution": EXECUTION},
     schemas.parse_stack_step: {"execution": EXECUTION},
@@ -245,6 +246,7 @@ def test_what_is_no_object_is_refused(parse: Parse, event: object) -> None:
 WRONG_VALUES: list[tuple[Parse, Path, list[object]]] = [
     (schemas.parse_run, (*INPUT, "tenantId"), ["", "a/b", "a#b", "-a", "a\n", "x" * 41, "acm\u00e9"]),
     (schemas.parse_run, (*INPUT, "operation"), ["", "create", "RENAME"]),
+    (schemas.parse_begin_step, ("canWait",), ["yes", 1, None]),
     (schemas.parse_run, (*INPUT, "version"), ["", "1.0", "v1.0.0", "1.0.0-rc1", "1.0.0#x", "1.0.10000", "\u0661.0.0"]),
     (schemas.parse_run, (*INPUT, "attempt"), [0, -1, 100_000, 1.5, "1"]),
     (schemas.parse_run, (*INPUT, "request"), [None, [], "explicit"]),
@@ -395,6 +397,7 @@ STARTS: list[Start] = [
 OTHER_OUTCOMES = [
     outcomes.Begun(),
     outcomes.Busy("an execution"),
+    outcomes.Queued(),
     outcomes.Empty(None, NOON),
     outcomes.Empty(NOON, NOON),
     outcomes.Draining("1 visible", None, 5),

@@ -86,6 +86,11 @@ METADATA: Mapping[str, Column] = {
         lambda _tenant, labels: [labels_value(labels)],
         lambda row: {name: value["S"] for name, value in row.get("Labels", {"M": {}})["M"].items()},
     ),
+    "resources": Column(
+        ("Resources",),
+        lambda _tenant, resources: [labels_value(resources)],
+        lambda row: {name: value["S"] for name, value in row.get("Resources", {"M": {}})["M"].items()},
+    ),
     "deployed": _text("Deployed"),
     "stack_changed_at": _moment("StackChangedAt"),
     "created_by": Column(
@@ -101,6 +106,7 @@ METADATA: Mapping[str, Column] = {
     "last_version": Column(
         ("LastVersion",), lambda _tenant, version: [s(version)], lambda row: text(row, "LastVersion") or None
     ),
+    "recorded_tier": _text("Tier"),
 }
 """The fields of :class:`orchestrator.tenants.records.Metadata`."""
 
@@ -153,5 +159,8 @@ AUDIT_ROW: Mapping[str, Column] = {
     "request": _REQUEST,
     "root_cause": _ROOT_CAUSE,
     "revived_by": _text("RevivedBy"),
+    "ticket": _number("Ticket"),
+    "expected_at": _moment("ExpectedAt"),
+    "waits_until": _moment("WaitsUntil"),
     "listed": Column(("ListingKey", "ListingSort"), _listed_audit),
 }

@@ -17,6 +17,9 @@
 | what a dry run has found | ROLLOUT#{id} | REVIEWS                                      |
 | registry | ROLLOUTS         | REGISTRY                                                 |
 | pace     | PACE             | CLOUDFORMATION                                           |
+| turns of creates | CREATE_TURNS | TURNS                                                |
+| number of the latest ticket | CREATE_TURNS | NUMBER                                    |
+| ticket of a waiting create | CREATE_TURNS | TICKET#{number, twelve digits}             |
 | reconciliation | RECONCILIATION | {id}                                                 |
 | counts of the fleet | RECONCILIATION | fleet-counts                                    |
 | unfinished surveys | RECONCILIATION | unfinished-surveys                               |
@@ -74,6 +77,8 @@ PLAN = "PLAN"
 STAGE_PREFIX = "STAGE#"
 OUTCOME_PREFIX = "TENANT#"
 LISTED_ROLLOUTS = "ROLLOUT"
+CREATE_TURNS = "CREATE_TURNS"
+TICKET_PREFIX = "TICKET#"
 RECONCILIATIONS = "RECONCILIATION"
 CREATES_PREFIX = "CREATES#"
 
@@ -262,6 +267,22 @@ def registry_key() -> Key:
 
 def pace_key() -> Key:
     return key("PACE", "CLOUDFORMATION")
+
+
+def create_turns_key() -> Key:
+    return key(CREATE_TURNS, "TURNS")
+
+
+def ticket_number_key() -> Key:
+    return key(CREATE_TURNS, "NUMBER")
+
+
+def ticket_key(number: int) -> Key:
+    return key(CREATE_TURNS, f"{TICKET_PREFIX}{number:012}")
+
+
+def ticket_of(sk: str) -> int:
+    return int(sk.removeprefix(TICKET_PREFIX))
 
 
 def creates_key(caller: str) -> Key:

@@ -136,7 +136,7 @@ def stage_row(stage: Stage) -> Item:
         "Total": n(stage.total),
         "Tolerated": n(stage.tolerated),
         "Manifest": s(stage.manifest),
-        "Pace": _pace_value(stage.pace),
+        "Pace": pace_value(stage.pace),
         "Status": s(stage.status),
         "Succeeded": n(stage.succeeded),
         "Failed": n(stage.failed),
@@ -166,7 +166,7 @@ def stage_from(item: Mapping[str, Any]) -> Stage:
         total=int(item["Total"]["N"]),
         tolerated=int(item["Tolerated"]["N"]),
         manifest=item["Manifest"]["S"],
-        pace=_pace_from(item["Pace"]["M"]),
+        pace=pace_from(item["Pace"]["M"]),
         status=StageStatus(item["Status"]["S"]),
         succeeded=int(item["Succeeded"]["N"]),
         failed=int(item["Failed"]["N"]),
@@ -252,7 +252,7 @@ def slower(pace: Pace) -> Item:
 
     It is :meth:`Pace.slowed_to`: the ceiling stays as it is in the row.
     """
-    stored = {name: value for name, value in _pace_value(pace)["M"].items() if name != "Ceiling"}
+    stored = {name: value for name, value in pace_value(pace)["M"].items() if name != "Ceiling"}
     return {
         "UpdateExpression": f"SET {', '.join(f'#pace.#{name} = :{name}' for name in stored)} ADD #Revision :one",
         "ConditionExpression": "#pace.#ThrottlesSeen < :ThrottlesSeen",
@@ -322,7 +322,7 @@ def registry_from(item: Mapping[str, Any]) -> Registry:
     return Registry(frozenset(item.get("Active", {"SS": []})["SS"]), number(item, "Revision", 0))
 
 
-def _pace_value(pace: Pace) -> Item:
+def pace_value(pace: Pace) -> Item:
     fields: Item = {
         "Limit": {"N": repr(pace.limit)},
         "Ceiling": n(pace.ceiling),
@@ -333,7 +333,7 @@ def _pace_value(pace: Pace) -> Item:
     return {"M": fields}
 
 
-def _pace_from(fields: Mapping[str, Any]) -> Pace:
+def pace_from(fields: Mapping[str, Any]) -> Pace:
     return Pace(
         limit=min(float(fields["Limit"]["N"]), float(fields["Ceiling"]["N"])),
         ceiling=int(fields["Ceiling"]["N"]),

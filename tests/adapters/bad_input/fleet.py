@@ -56,6 +56,7 @@ from tests.fakes import (
     FakeTemplates,
     FakeUnfinishedWork,
     InMemoryCreateCounts,
+    InMemoryCreateTurns,
     InMemoryManifests,
     InMemoryTenantCounts,
     a_release,
@@ -193,6 +194,7 @@ class Fleet:
         return {
             "table": self.table,
             "unlisted": self.table,
+            "create_turns": InMemoryCreateTurns(),
             "create_counts": InMemoryCreateCounts(),
             "tenant_counts": InMemoryTenantCounts(),
             "executions": self.executions,

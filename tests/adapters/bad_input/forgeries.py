@@ -481,6 +481,7 @@ FORGERIES: Mapping[str, Forge] = {
     "review_changes": _step(),
     "check_messages": _step(emptySince=_moment),
     "start_stack": lambda rng: rng.choice(_STARTS)(rng),
+    "await_admission": _step(taskToken=_token),
     "await_stack": _step(stack=_started, taskToken=_token),
     "inspect_stack": _step(stack=_started),
     "finish": _step(stack=_inspected),

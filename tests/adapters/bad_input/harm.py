@@ -106,6 +106,8 @@ DOCUMENTED: Mapping[str, tuple[str, ...]] = {
     # The steps of the operation that holds the tenant's lock, and of no other: {holder} is that tenant, {operation} the
     # lock's own operation. Whoever may invoke them can have an operation do early, or again, what it would do anyway.
     "begin": ("{holder} metadata[.]deployed",),
+    # Only whoever has the task token of a create that waits has an effect.
+    "await_admission": ("waiting .*",),
     "review_changes": ("{holder} lock[.]change_set", "changes .*/berth-.*"),
     "check_messages": (),
     "start_stack": (

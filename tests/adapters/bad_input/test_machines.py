@@ -44,6 +44,7 @@ STEPS: dict[str, tuple[dict[str, Any], Callable[[object], bool]]] = {
     "check_messages": ({"execution": EXECUTION}, is_run),
     "start_stack": ({"execution": EXECUTION, "taskToken": "token"}, is_run),
     "start_stack of 0.8.0": ({"execution": EXECUTION}, is_run),
+    "await_admission": ({"execution": EXECUTION, "taskToken": "token"}, is_run),
     "await_stack": ({"execution": EXECUTION, "stack": STARTED, "taskToken": "token"}, is_run),
     "inspect_stack": ({"execution": EXECUTION, "stack": STARTED}, is_run),
     "finish": ({"execution": EXECUTION, "stack": DONE}, is_run),

@@ -60,6 +60,7 @@ from tests.fakes import (
     FakeTemplates,
     FakeUnfinishedWork,
     InMemoryCreateCounts,
+    InMemoryCreateTurns,
     InMemoryManifests,
     InMemoryRollouts,
     InMemoryTable,
@@ -118,7 +119,7 @@ READS = frozenset(
     {
         *("metadata", "audits", "history", "lock", "tenants_in", "versions_in_use", "unfinished_operations"),
         "tenants_in_brief",
-        *("count_tenants", "review", "published"),
+        *("count_tenants", "review", "published", "turns", "first_ticket", "is_waiting"),
         *(
             "release",
             "releases",
@@ -354,6 +355,7 @@ def _fakes() -> dict[str, Any]:
     return {
         "table": table,
         "unlisted": table,
+        "create_turns": InMemoryCreateTurns(),
         "create_counts": InMemoryCreateCounts(),
         "tenant_counts": InMemoryTenantCounts(),
         "executions": executions,

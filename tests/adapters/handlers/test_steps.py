@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from orchestrator.common.errors import InvalidRequest, LostOwnership, StackNotOurs, Throttled, UnknownRelease
-from orchestrator.tenants.deadlines import DEADLINE
+from orchestrator.tenants.deadlines import DEADLINE, MAX_WAIT_FOR_TURN
 from orchestrator.tenants.outcomes import Done
 from orchestrator.tenants.records import Operation, Request, RootCause, Run, Status
 from tests.adapters.conftest import client
@@ -350,7 +350,15 @@ class TestAllSteps:
 
     def test_throttling_after_the_deadline_is_an_error(self, functions: Functions) -> None:
         functions.throttle("TransactWriteItems")
+        functions.clock.advance(2 * DEADLINE)
+        with pytest.raises(Throttled):
+            step(functions, "begin", UPDATE)
+
+    def test_throttling_is_no_error_of_a_create_that_may_have_waited_for_its_turn(self, functions: Functions) -> None:
+        functions.throttle("TransactWriteItems")
         functions.clock.advance(DEADLINE + timedelta(seconds=1))
+        assert step(functions, "begin", CREATE)["outcome"] == "again"
+        functions.clock.advance(MAX_WAIT_FOR_TURN)
         with pytest.raises(Throttled):
             step(functions, "begin", CREATE)
 

@@ -10,6 +10,8 @@ from tests.e2e.enforced.control_plane import Enforced
 from tests.e2e.fleet import a_fleet, over, stages, started
 from tests.e2e.operators import a_release, call, create, delete, ended, retry, upgrade
 from tests.e2e.test_tenant_queue import Team, example
+from tests.e2e.turns import at_most_at_once, turns_of
+from tests.present import present
 
 FLEET = "other-ways"
 ALARM = "of-other-ways"
@@ -67,6 +69,33 @@ def test_an_operation_whose_execution_is_aborted_when_its_stack_is_complete_has_
     eventually(lambda: _is_closed(root, tenant), what="the create is closed")
     assert root.ask(tenant).status == 200
     assert enforced.denials() == []
+
+
+def test_creates_that_are_requested_at_once_wait_for_their_turn_and_all_succeed(enforced: Enforced) -> None:
+    root, operator = enforced.root, enforced.operator
+    tenants = [TenantId(f"in-a-storm-{number}") for number in range(4)]
+    with at_most_at_once(root, 1):
+        asked = [create(operator, tenant) for tenant in tenants]
+        eventually(lambda: _has_one_that_waits(root, tenants), what="a create waits for its turn")
+        waiting = [tenant for tenant in tenants if _waits(root, tenant)]
+        answer = root.ask(waiting[-1])
+        assert (answer.status, answer.body["state"]) == (202, "PROVISIONING")
+        assert answer.body["retryAfterSeconds"] >= answer.body["waitSeconds"] > 0
+        assert [ended(root, each) for each in asked] == ["SUCCEEDED"] * len(tenants)
+    assert present(turns_of(root).turns()).holders == {}
+    assert turns_of(root).first_ticket() is None
+    for tenant in tenants:
+        assert root.ask(tenant).status == 200
+        assert ended(root, delete(operator, tenant)) == "SUCCEEDED"
+    assert enforced.denials() == []
+
+
+def _waits(berth: Deployed, tenant: TenantId) -> bool:
+    return any(audit.is_waiting for audit in berth.table.audits(tenant))
+
+
+def _has_one_that_waits(berth: Deployed, tenants: list[TenantId]) -> bool | None:
+    return any(_waits(berth, tenant) for tenant in tenants) or None
 
 
 def test_a_rollout_has_a_dry_run_and_waits_for_approval_and_its_alarm(enforced: Enforced) -> None:

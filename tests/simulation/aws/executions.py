@@ -20,7 +20,7 @@ from orchestrator.common.errors import BerthError, Throttled
 from orchestrator.common.times import timestamp
 from orchestrator.composition import UseCases
 from orchestrator.tenants import schemas
-from orchestrator.tenants.deadlines import overdue
+from orchestrator.tenants.deadlines import is_past_any_deadline
 from orchestrator.tenants.outcomes import Waiting
 from orchestrator.tenants.records import Operation, Run
 from tests.fakes import NAMES
@@ -94,7 +94,7 @@ def _step(work: Callable[[Run, Event, UseCases], Outcome]) -> Function:
         try:
             return outcome_json(work(run, event, use_cases))
         except Throttled as throttled:
-            if overdue(run, use_cases.ports.clock):
+            if is_past_any_deadline(run, use_cases.ports.clock):
                 raise
             return {"outcome": "again", "reason": str(throttled), "throttled": True}
 
@@ -102,8 +102,8 @@ def _step(work: Callable[[Run, Event, UseCases], Outcome]) -> Function:
 
 
 @_step
-def _begin(run: Run, _event: Event, use_cases: UseCases) -> Outcome:
-    return use_cases.begin(run)
+def _begin(run: Run, event: Event, use_cases: UseCases) -> Outcome:
+    return use_cases.begin(run, can_wait=parsed(schemas.parse_begin_step, event).can_wait)
 
 
 @_step
@@ -144,6 +144,12 @@ def _await_stack(run: Run, event: Event, use_cases: UseCases) -> Outcome:
     return use_cases.await_stack(run, started=asked.started, task_token=asked.task_token)
 
 
+@_waiting
+@_step
+def _await_admission(run: Run, event: Event, use_cases: UseCases) -> Outcome:
+    return use_cases.await_admission(run, task_token=parsed(schemas.parse_await_step, event).task_token)
+
+
 @_step
 def _inspect_stack(run: Run, event: Event, use_cases: UseCases) -> Outcome:
     return use_cases.inspect_stack(run, started=parsed(schemas.parse_stack_step, event).started)
@@ -166,6 +172,7 @@ def _record_failure(event: Event, use_cases: UseCases) -> Event:
 
 FUNCTIONS: dict[str, Function] = {
     "Begin": _begin,
+    "AwaitAdmission": _await_admission,
     "ReviewChanges": _review_changes,
     "CheckMessages": _check_messages,
     "StartStack": _start_stack,

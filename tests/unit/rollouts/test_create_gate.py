@@ -1,0 +1,325 @@
+"""The turns of creates: who is admitted, who waits and how long, and what becomes of turns whose holder has died."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.rollouts.create_turns import AWAIT_ADMISSION, MAX_CREATES_AT_ONCE, CreateTurns
+from orchestrator.rollouts.pacing import REACTION_TIME, Pace
+from orchestrator.tenants.deadlines import DEADLINE, MAX_WAIT_FOR_TURN
+from orchestrator.tenants.decisions import Wait, decide
+from orchestrator.tenants.lifecycle import Accepted
+from orchestrator.tenants.outcomes import Begun, Busy, Done, GaveUp, Published, Queued, Waiting
+from orchestrator.tenants.provisioning import CHECK_EXECUTION_AFTER, Provisioning
+from orchestrator.tenants.records import Operation, Request, Run, Status, TenantState
+from orchestrator.tenants.state import state_of
+from tests.fakes import ACME, NOON, QUEUE, VERSION, Operations, a_run, stack_arn
+from tests.present import present
+
+AT_ONCE = Pace.initial(MAX_CREATES_AT_ONCE).at_once
+A_MINUTE = timedelta(minutes=1)
+
+
+class Storm(Operations):
+    """More creates than have their turn at once."""
+
+    def run_of(self, number: int) -> Run:
+        return a_run(tenant=TenantId(f"tenant-{number}"), started_at=self.clock.now())
+
+    def ask(self, run: Run) -> object:
+        return self.begin(run, can_wait=True)
+
+    def fill(self) -> list[Run]:
+        """As many creates as have their turn at once."""
+        runs = [self.run_of(number) for number in range(AT_ONCE)]
+        assert [self.ask(run) for run in runs] == [Begun()] * AT_ONCE
+        return runs
+
+    def queue(self, run: Run) -> str:
+        """The create has to wait. Returns its task token."""
+        assert self.ask(run) == Queued()
+        token = f"token of {run.execution}"
+        self.executions.waiting.add(token)
+        assert self.await_admission(run, task_token=token) == Waiting()
+        return token
+
+    def end(self, run: Run) -> None:
+        assert self.finish(run, Done(stack_arn(run.tenant), QUEUE, VERSION)) == Published()
+
+    @property
+    def holders(self) -> set[str]:
+        return set(present(self.create_turns.turns()).holders)
+
+    def waits(self, token: str) -> bool:
+        return token in self.executions.waiting
+
+
+@pytest.fixture
+def storm() -> Storm:
+    return Storm()
+
+
+# Turns
+
+
+def test_creates_are_admitted_up_to_the_limit_and_the_others_wait(storm: Storm) -> None:
+    storm.fill()
+    assert storm.ask(storm.run_of(99)) == Queued()
+    assert len(storm.holders) == AT_ONCE
+
+
+def test_a_create_that_asks_twice_has_one_turn(storm: Storm) -> None:
+    run = storm.run_of(1)
+    assert storm.ask(run) == storm.ask(run) == Begun()
+    assert storm.holders == {run.execution}
+
+
+def test_a_machine_of_the_release_before_whose_creates_cannot_wait_is_not_held_up(storm: Storm) -> None:
+    storm.fill()
+    assert storm.begin(storm.run_of(99)) == Begun()
+
+
+def test_a_create_that_ends_wakes_those_that_are_next_in_the_order_of_their_requests(storm: Storm) -> None:
+    first, *_ = storm.fill()
+    tokens = [storm.queue(storm.run_of(number)) for number in (101, 102, 103, 104)]
+    storm.end(first)
+    # One turn is free, and another one because the limit was fully used and the create has succeeded.
+    assert [storm.waits(token) for token in tokens] == [False, False, True, True]
+    assert storm.executions.results[tokens[0]] == {"outcome": "admitted"}
+
+
+def test_a_create_that_fails_gives_its_turn_back_too(storm: Storm) -> None:
+    first, *_ = storm.fill()
+    waiting = storm.run_of(101)
+    token = storm.queue(waiting)
+    storm.record_failure(first)
+    assert not storm.waits(token)
+    assert first.execution not in storm.holders
+    assert storm.ask(waiting) == Begun()
+
+
+def test_a_create_that_comes_while_others_wait_joins_the_line(storm: Storm) -> None:
+    first, *_ = storm.fill()
+    storm.queue(storm.run_of(101))
+    turns = present(storm.create_turns.turns())
+    storm.create_turns.store(turns.given_back(first.execution, NOON, succeeded=False))  # Nobody was woken yet.
+    assert storm.ask(storm.run_of(102)) == Queued()
+
+
+def test_a_turn_that_was_given_back_before_the_ticket_was_stored_is_used(storm: Storm) -> None:
+    first, *_ = storm.fill()
+    late = storm.run_of(101)
+    assert storm.ask(late) == Queued()
+    storm.end(first)
+    storm.executions.waiting.add("its token")
+    storm.await_admission(late, task_token="its token")
+    assert not storm.waits("its token")
+    assert storm.ask(late) == Begun()
+
+
+def test_a_create_that_asks_again_after_the_timeout_keeps_its_place(storm: Storm) -> None:
+    storm.fill()
+    early = storm.run_of(101)
+    storm.queue(early)
+    storm.queue(storm.run_of(102))
+    storm.clock.advance(AWAIT_ADMISSION)
+    storm.executions.waiting.add("another token")
+    storm.await_admission(early, task_token="another token")
+    assert present(storm.create_turns.first_ticket()).task_token == "another token"
+    assert sorted(storm.create_turns.tickets) == [1, 2]
+
+
+def test_a_create_behind_another_operation_of_its_tenant_gives_its_turn_to_others(storm: Storm) -> None:
+    storm.create()
+    delete = a_run(operation=Operation.DELETE)
+    storm.begin(delete)
+    assert storm.ask(a_run(2)) == Busy(delete.execution)
+    assert storm.holders == set()
+
+
+# The pace
+
+
+def test_the_limit_grows_with_successes_until_cloudformation_throttles(storm: Storm) -> None:
+    first, second, *_ = storm.fill()
+    storm.end(first)
+    assert present(storm.create_turns.turns()).pace.at_once == AT_ONCE + 1
+    storm.clock.advance(REACTION_TIME)
+    storm.throttling.count += 1
+    storm.end(second)
+    assert present(storm.create_turns.turns()).pace.limit < AT_ONCE + 1
+
+
+def test_a_storm_never_exceeds_the_ceiling() -> None:
+    turns = CreateTurns.initial(0, NOON)
+    for number in range(1_000):
+        while turns.has_room:
+            name = f"{number}-{len(turns.holders)}"
+            turns = turns.taken(name, ACME, NOON)
+        turns = turns.given_back(next(iter(turns.holders)), NOON, succeeded=True)
+    assert len(turns.holders) <= MAX_CREATES_AT_ONCE
+
+
+def test_the_wait_follows_from_the_place_in_the_line_and_from_how_long_creates_take() -> None:
+    turns = replace(CreateTurns.initial(0, NOON), seconds_per_create=30.0)
+    assert turns.wait_seconds(1) == -(-30 // AT_ONCE)
+    assert turns.wait_seconds(10 * AT_ONCE) == 300
+    assert replace(turns, tickets_left=9 * AT_ONCE).wait_seconds(10 * AT_ONCE) == 30
+
+
+# Records
+
+
+def test_a_create_that_waits_is_listed_as_being_provisioned_and_has_no_lock(storm: Storm) -> None:
+    storm.fill()
+    run = storm.run_of(101)
+    storm.queue(run)
+    (audit,) = storm.table.audits(run.tenant)
+    assert (audit.status, audit.ticket, audit.execution) == (Status.STARTED, 1, run.execution)
+    assert storm.table.lock(run.tenant) is None
+    assert [each.tenant for each in storm.table.tenants_in(TenantState.PROVISIONING, limit=100)].count(run.tenant) == 1
+
+
+def test_get_queue_says_how_long_the_create_waits_and_starts_nothing(storm: Storm) -> None:
+    storm.fill()
+    run = storm.run_of(101)
+    storm.queue(run)
+    answer = storm.get_queue(run.tenant)
+    assert isinstance(answer, Provisioning)
+    assert answer.execution == run.execution
+    assert answer.wait_seconds == present(storm.create_turns.turns()).wait_seconds(1)
+    assert storm.executions.started == []
+
+
+def test_get_queue_does_not_ask_step_functions_about_a_create_that_waits(storm: Storm) -> None:
+    storm.fill()
+    run = storm.run_of(101)
+    storm.queue(run)
+    storm.clock.advance(AWAIT_ADMISSION)
+    assert isinstance(storm.get_queue(run.tenant), Provisioning)
+    assert storm.executions.asked_about == []
+    storm.clock.advance(CHECK_EXECUTION_AFTER + A_MINUTE)  # By then, the execution has asked again, or is dead.
+    storm.get_queue(run.tenant)
+    assert storm.executions.asked_about == [run.execution]
+
+
+def test_the_deadline_of_a_create_counts_from_its_turn_and_its_request_is_as_old_as_it_was(storm: Storm) -> None:
+    first, *_ = storm.fill()
+    run = storm.run_of(101)
+    storm.queue(run)
+    storm.clock.advance(2 * DEADLINE)
+    storm.record_failure(first)
+    assert storm.ask(run) == Begun()
+    locked = present(storm.table.lock(run.tenant)).run
+    assert locked.started_at == storm.clock.now()
+    assert locked.asked_at == run.started_at
+    (audit,) = storm.table.audits(run.tenant)
+    assert (audit.ticket, audit.asked_at) == (None, run.started_at)
+
+
+def test_a_create_that_waits_for_too_long_fails_because_of_throttling(storm: Storm) -> None:
+    storm.fill()
+    run = storm.run_of(101)
+    storm.queue(run)
+    storm.clock.advance(MAX_WAIT_FOR_TURN + A_MINUTE)
+    given_up = storm.ask(run)
+    assert isinstance(given_up, GaveUp)
+    assert given_up.throttled
+
+
+def test_the_same_create_requested_again_is_the_one_that_waits(storm: Storm) -> None:
+    storm.fill()
+    run = storm.run_of(101)
+    storm.queue(run)
+    assert storm.lifecycle.create(run.tenant, Request(by="ada")) == Accepted(run.attempt, run.execution)
+    assert storm.executions.started == []
+
+
+def test_a_delete_does_not_wait_for_a_create_that_waits_and_the_create_is_then_refused(storm: Storm) -> None:
+    first, *_ = storm.fill()
+    run = storm.run_of(101)
+    storm.queue(run)
+    storm.clock.advance(A_MINUTE)
+    deleted = storm.lifecycle.delete(run.tenant, Request(by="ada"))
+    assert isinstance(deleted, Accepted)
+    delete = Run(deleted.attempt, deleted.execution, storm.clock.now(), Request(by="ada"))
+    assert storm.begin(delete) == Begun()
+    storm.finish(delete, None)
+    assert state_of(storm.table.metadata(run.tenant), storm.table.audits(run.tenant)) is TenantState.DELETED
+    storm.record_failure(first)
+    refused = storm.ask(run)
+    assert isinstance(refused, GaveUp)
+    assert "was deleted" in refused.reason
+
+
+def test_a_deleted_tenant_that_waits_to_be_created_again_is_being_provisioned(storm: Storm) -> None:
+    storm.delete()
+    storm.clock.advance(A_MINUTE)
+    storm.fill()
+    accepted = storm.lifecycle.create(ACME, Request(by="ada"))
+    assert isinstance(accepted, Accepted)
+    request = Request(by="ada", explicit=True)
+    run = Run(accepted.attempt, accepted.execution, storm.clock.now(), request)
+    storm.queue(run)
+    audits = storm.table.audits(ACME)
+    assert state_of(storm.table.metadata(ACME), audits) is TenantState.PROVISIONING
+    assert decide(storm.table.metadata(ACME), audits, VERSION) == Wait(run.execution)
+
+
+# Creates that die
+
+
+def test_a_create_that_died_while_it_waited_is_passed_over(storm: Storm) -> None:
+    first, *_ = storm.fill()
+    dead, alive = storm.run_of(101), storm.run_of(102)
+    storm.executions.waiting.discard(storm.queue(dead))
+    token = storm.queue(alive)
+    storm.record_failure(first)
+    assert not storm.waits(token)
+    assert dead.execution not in storm.holders
+    assert storm.create_turns.tickets == {}
+
+
+def test_the_turn_of_a_create_that_died_before_it_began_is_given_back_by_the_next_that_asks(storm: Storm) -> None:
+    runs = storm.fill()
+    for run in runs:
+        storm.table.plant_lock(run.tenant, None)
+    storm.clock.advance(timedelta(minutes=6))
+    waiting = storm.run_of(101)
+    assert not storm.waits(storm.queue(waiting))
+    assert storm.holders == {waiting.execution}
+
+
+def test_the_reconciler_gives_back_the_turns_of_dead_creates_and_wakes_the_next(storm: Storm) -> None:
+    runs = storm.fill()
+    storm.table.plant_lock(runs[0].tenant, None)
+    token = storm.queue(storm.run_of(101))
+    storm.clock.advance(timedelta(minutes=6))
+    storm.turns.settle()
+    assert runs[0].execution not in storm.holders
+    assert len(storm.holders) == AT_ONCE
+    assert not storm.waits(token)
+
+
+def test_an_operation_that_is_settled_gives_its_turn_back(storm: Storm) -> None:
+    first, *_ = storm.fill()
+    storm.executions.made_up_run = False
+    storm.clock.advance(DEADLINE)
+    storm.settling.settle(first)
+    assert first.execution not in storm.holders
+
+
+def test_a_function_that_died_after_it_gave_a_turn_and_before_it_woke_the_create_is_made_up_for(storm: Storm) -> None:
+    first, *_ = storm.fill()
+    token = storm.queue(storm.run_of(101))
+    turns = present(storm.create_turns.turns()).given_back(first.execution, NOON, succeeded=False)
+    storm.create_turns.store(turns.taken_by(present(storm.create_turns.first_ticket()), NOON))
+    turns = present(storm.create_turns.turns())
+    storm.create_turns.store(replace(turns, pace=replace(turns.pace, limit=AT_ONCE + 1.0)))
+    storm.turns.settle()
+    assert not storm.waits(token)
+    assert storm.create_turns.tickets == {}
