@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +12,7 @@ from orchestrator.console.payloads import MAX_CHARACTERS
 from tests.browser.axe import violations
 from tests.browser.conftest import Running, running, someone
 from tests.browser.event_fleet import EventFleet, an_event_plane
+from tests.browser.event_screenshots import FOLDER, MAX_BYTES, screenshots
 from tests.browser.fleet import a_fleet
 from tests.browser.http import Caller
 from tests.browser.test_live import update
@@ -304,3 +306,15 @@ def test_a_read_only_console_has_no_buttons_and_refuses(fleet: EventFleet, here:
     assert (
         fleet.plane.operate("GET /connections/{connectionId}", ids={"connectionId": fleet.queue})["status"] == "active"
     )
+
+
+def test_the_documents_show_screenshots_that_these_tests_make(
+    browser: Browser, here: Running, fleet: EventFleet
+) -> None:
+    document = (FOLDER.parents[1] / "console.md").read_text(encoding="utf-8")
+    made = screenshots(browser, here, fleet)
+    shown = set(re.findall(r"screenshots/events/([\w-]+)\.png", document))
+    assert shown == made.keys() == {file.stem for file in FOLDER.glob("*.png")}
+    for file in FOLDER.glob("*.png"):
+        assert file.read_bytes()[:6] == made[file.stem][:6]
+        assert file.stat().st_size < MAX_BYTES
