@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+import typer
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -132,6 +133,8 @@ def _send(visit: Visit, action: Action) -> Response:
         return _show(visit, action, f"That is not {action.typed_is}, so nothing was done.")
     try:
         done = action.send(visit, {name: value.strip() for name, value in visit.form.items()})
+    except typer.BadParameter as error:
+        return _show(visit, action, error.format_message())
     except (InvalidRequest, ValueError) as error:
         return _show(visit, action, str(error))
     except ApiProblem as error:

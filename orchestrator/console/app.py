@@ -19,9 +19,14 @@ from orchestrator.console.pages import (
     event,
     event_settings,
     events,
+    health,
     keys,
     overview,
+    releases,
     replays,
+    rollout,
+    rollouts,
+    settings,
     sources,
     tail,
     tenant,
@@ -32,7 +37,24 @@ from orchestrator.console.sessions import Sessions
 from orchestrator.console.view import FOLDER, Look, encoded, values_for
 from orchestrator.console.visit import Away, Console, CredentialsRefused, NotThere, Visit
 
-PAGES = (overview, tenants, tenant, events, event_settings, connections, tail, event, sources, keys, replays)
+PAGES = (
+    overview,
+    tenants,
+    tenant,
+    rollouts,
+    rollout,
+    releases,
+    health,
+    settings,
+    events,
+    event_settings,
+    connections,
+    tail,
+    event,
+    sources,
+    keys,
+    replays,
+)
 """Every module has ``routes(console)``."""
 
 

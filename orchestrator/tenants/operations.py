@@ -35,6 +35,7 @@ from orchestrator.tenants.own_stack import (
     own_stack,
     why_out_of_reach,
 )
+from orchestrator.tenants.pooling import POOL_RETENTION
 from orchestrator.tenants.ports import (
     Executions,
     OperationLedger,
@@ -196,9 +197,31 @@ def finish(
     if run.attempt.operation is Operation.CREATE:
         owner = _owner_once_published(run, metadata, reader)
         publication = _of_a_create(replace(publication, created_by=owner), metadata, releases)
-    at_release = releases.release(publication.version)
-    ledger.publish(run, replace(publication, tier=at_release.tier if at_release else None), at=clock.now())
+    publication = _in_its_tier(run, publication, metadata, releases, clock)
+    ledger.publish(run, publication, at=clock.now())
     return Published()
+
+
+def _in_its_tier(
+    run: Run, found: Publication, metadata: Metadata | None, releases: Releases, clock: Clock
+) -> Publication:
+    """The publication with the tier of its release. A tenant that leaves the pool keeps the queue there for a while.
+
+    Raises :class:`Conflict` if a create has found a stack of another tier than it was to create: an earlier create or
+    move has left it there.
+    """
+    at_release, requested = releases.release(found.version), releases.release(run.attempt.version)
+    is_new = metadata is None or not metadata.published or metadata.is_pooled
+    creates = run.attempt.operation is Operation.CREATE and is_new
+    if creates and at_release and requested and at_release.tier != requested.tier:
+        raise Conflict(
+            f"Tenant {run.tenant}: {run.attempt.name} has found stack {found.stack_id} of the tier {at_release.tier}, "
+            f"not of {requested.tier}. Nothing was published. Retry the operation."
+        )
+    found = replace(found, tier=at_release.tier if at_release else None)
+    if metadata is None or not metadata.is_pooled:
+        return found
+    return replace(found, former_queue=metadata.queue, former_queue_until=clock.now() + POOL_RETENTION)
 
 
 def _as_locked(run: Run, reader: TenantReader) -> Run | None:
@@ -394,6 +417,8 @@ def _is_stack_unchanged(run: Run, reader: TenantReader, stacks: Stacks) -> bool:
         stack = own_stack(run.tenant, reader=reader, stacks=stacks)
     except StackNotOurs:
         return False
+    if stack is None and metadata is not None and metadata.is_pooled:
+        return True  # There is nothing to delete but the tenant's records.
     return stack is not None and not stack.status.startswith("DELETE_")
 
 

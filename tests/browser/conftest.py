@@ -31,13 +31,15 @@ class Running:
     server: Server
     api: FleetApi
     said: list[str] = field(default_factory=list)
+    rollout: str = ""
+    """A rollout that is under way. In paths, ROLLOUT stands for its id."""
 
     @property
     def origin(self) -> str:
         return f"http://{HOST}:{self.server.port}"
 
     def url(self, path: str) -> str:
-        return f"{self.origin}{path}"
+        return f"{self.origin}{path.replace('ROLLOUT', self.rollout)}"
 
 
 def place(*, local: bool = False) -> Place:
