@@ -64,7 +64,9 @@ class Repairing:
         metadata, stack = observation.metadata, observation.live_stack
         if metadata is None or stack is None:
             return _changed_meanwhile(finding)
-        if not self.corrections.correct(metadata, stack, request=request, at=self.clock.now()):
+        release = self.lifecycle.releases.release(stack.version) if stack.version else None
+        tier = release.tier if release else None
+        if not self.corrections.correct(metadata, stack, request=request, at=self.clock.now(), tier=tier):
             return _changed_meanwhile(finding)
         return replace(finding, result="the metadata now matches the stack", repaired=True)
 

@@ -201,11 +201,13 @@ class Ledger:
 
     # Corrections by the reconciler
 
-    def correct(self, seen: Metadata, stack: Stack, *, request: Request, at: datetime) -> bool:
+    def correct(
+        self, seen: Metadata, stack: Stack, *, request: Request, at: datetime, tier: str | None = None
+    ) -> bool:
         if self._rows.metadata(seen.tenant) != seen:
             return False
         audits = self._rows.audits(seen.tenant)
-        return self._rows.apply(metadata_transitions.corrected(seen, stack, audits, request=request, at=at))
+        return self._rows.apply(metadata_transitions.corrected(seen, stack, audits, tier=tier, request=request, at=at))
 
 
 def _gone(tenant: TenantId, stack_id: str) -> StackHasGone:

@@ -147,10 +147,13 @@ def queue_forgotten(seen: Metadata, *, stack_id: str) -> Transition:
 # Corrections by the reconciler
 
 
-def corrected(seen: Metadata, stack: Stack, audits: Sequence[Audit], *, request: Request, at: datetime) -> Transition:
+def corrected(
+    seen: Metadata, stack: Stack, audits: Sequence[Audit], *, tier: str | None, request: Request, at: datetime
+) -> Transition:
     """Make the metadata match the stack, if nobody has changed the metadata since it was read.
 
-    A tenant that no operation has listed yet is listed from now on.
+    ``tier`` is that of the release that the stack is at, if the release was published. A tenant that no operation has
+    listed yet is listed from now on.
     """
     after = replace(
         seen,
@@ -163,10 +166,12 @@ def corrected(seen: Metadata, stack: Stack, audits: Sequence[Audit], *, request:
         "queue": after.queue,
         "stack_id": after.stack_id,
         "version": after.version,
-        # A survey that is continued later does not remember the outputs. The next operation records them.
+        "recorded_tier": tier,
         "resources": stack.resources,
         "updated_at": at,
     }
+    # A survey that is continued later does not remember the outputs. The next operation records them.
+    clears = ["deployed", *(["resources"] if stack.outputs and not stack.resources else [])]
     sets: dict[str, object] = {name: value for name, value in corrections.items() if value}
     sets |= {"listed_state": state_of(after, audits), "listed_version": after.version}
     unchanged = all_of(
@@ -176,6 +181,6 @@ def corrected(seen: Metadata, stack: Stack, audits: Sequence[Audit], *, request:
     )
     return [
         Check(LockKey(seen.tenant), RowAbsent()),
-        Update(MetadataKey(seen.tenant), sets, clears=("deployed",), condition=unchanged),
+        Update(MetadataKey(seen.tenant), sets, clears=clears, condition=unchanged),
         Append(correction(seen, after, request=request, at=at)),
     ]
