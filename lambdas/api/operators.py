@@ -75,6 +75,10 @@ def _upgrade(request: tenant_models.UpgradeTenant, by: str) -> Response:
     )
 
 
+def _move(request: tenant_models.MoveTenant, by: str) -> Response:
+    return order_response(request.tenant, use_cases.lifecycle.move(request.tenant, request.tier, request.to_domain(by)))
+
+
 def _retry(request: tenant_models.RetryTenant, by: str) -> Response:
     return order_response(
         request.tenant, use_cases.lifecycle.retry(request.tenant, by, reason=or_default(request.reason, ""))
@@ -248,6 +252,7 @@ _serve(tenants.CREATE_TENANT, _create)
 _serve(tenants.GET_TENANT, _tenant)
 _serve(tenants.DELETE_TENANT, _delete)
 _serve(tenants.UPGRADE_TENANT, _upgrade)
+_serve(tenants.MOVE_TENANT, _move)
 _serve(tenants.RETRY_TENANT, _retry)
 _serve(tenants.LABEL_TENANT, _label)
 _serve(tenants.PIN_TENANT, _pin)

@@ -126,8 +126,12 @@ def _detail(ordered: ReleaseOrdered) -> str:
         case ReleaseOrder.REINSTATE:
             done = f"Release {version} is not withdrawn." if unchanged else f"Release {version} is reinstated."
     moved = f", instead of {ordered.before}" if ordered.before != ordered.current else ""
-    new = "New tenants" if ordered.tier == STANDARD else f"New tenants of the tier {ordered.tier}"
+    new = _new_tenants(ordered.tier)
     return f"{done} {new} get {ordered.current}{moved}."
+
+
+def _new_tenants(tier: str) -> str:
+    return "New tenants" if tier == STANDARD else f"New tenants of the tier {tier}"
 
 
 def release_published_response(outcome: Published | PublishedBefore | Checked) -> Response:
@@ -143,8 +147,9 @@ def release_published_response(outcome: Published | PublishedBefore | Checked) -
         case PublishedBefore(release):
             return problem(
                 RELEASE_IMMUTABLE,
-                f"Release {release.version} was published with another template at {timestamp(release.published_at)}. "
-                "A release never changes, so nothing was published. Publish this template under another version.",
+                f"Release {release.version} was published before, with another template or in another tier "
+                f"({release.tier}), at {timestamp(release.published_at)}. A release never changes, so nothing was "
+                "published. Publish this template under another version.",
             )
     release = outcome.release
     at = timestamp(release.published_at)
@@ -154,10 +159,11 @@ def release_published_response(outcome: Published | PublishedBefore | Checked) -
         {
             "version": release.version,
             "status": "PUBLISHED" if outcome.is_new else "UNCHANGED",
-            "detail": f"Release {release.version} {done}. New tenants get {outcome.current}.",
+            "detail": f"Release {release.version} {done}. {_new_tenants(release.tier)} get {outcome.current}.",
             "digest": release.digest,
             "templateUrl": release.template_url,
             "publishedAt": at,
+            "tier": release.tier,
             "current": outcome.current,
         },
     )

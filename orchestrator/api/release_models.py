@@ -23,6 +23,7 @@ from orchestrator.api.fields import (
     keys_of,
 )
 from orchestrator.api.tenant_models import TenantCounts
+from orchestrator.common.tiers import STANDARD
 from orchestrator.releases import publishing, records, states
 from orchestrator.releases.template_contract import FIRST_VERSION_OF_OPERATORS, MAX_NOTES
 from orchestrator.rollouts import releasing
@@ -75,6 +76,7 @@ class ProposeRelease(WireRequest, frozen=True, kw_only=True):
         ]
         | UnsetType
     ) = UNSET
+    tier: Annotated[Tier, Meta(description="The tier whose tenants may be at the release.")] = STANDARD
     allow_replacement: Annotated[
         bool,
         Meta(description="Publish the template although it lacks a queue of the release before it."),
@@ -82,7 +84,12 @@ class ProposeRelease(WireRequest, frozen=True, kw_only=True):
 
     def to_domain(self, by: str) -> publishing.Proposal:
         return publishing.Proposal(
-            self.version, self.template, by, "" if self.notes is UNSET else self.notes, self.allow_replacement
+            self.version,
+            self.template,
+            by,
+            "" if self.notes is UNSET else self.notes,
+            self.allow_replacement,
+            self.tier,
         )
 
 
@@ -154,7 +161,8 @@ class ReleasePublished(Wire, frozen=True, kw_only=True):
     digest: Digest
     template_url: Text
     published_at: Moment
-    current: Annotated[Version, Meta(description="The release that new tenants get. Publishing does not change it.")]
+    tier: Annotated[Tier, Meta(description="The tier whose tenants may be at the release.")]
+    current: Annotated[Version, Meta(description="The release that new tenants of the tier get.")]
 
 
 class Releases(Wire, frozen=True, kw_only=True):

@@ -84,8 +84,9 @@ PUBLISH_RELEASE: Route[ProposeRelease, ReleasePublished] = Route(
     rate=Rate.ORDERS,
     summary="Publish a template of your own as a release",
     description="The template is checked first, and refused with all findings. A published release never changes: the "
-    "same template again changes nothing, and another one is refused. Publishing moves no tenant and makes no release "
-    "current: start a rollout, or promote the release.",
+    "same template again changes nothing, and another one is refused. Publishing moves no tenant: start a rollout. In "
+    "the tier standard it makes no release current: promote it. In other tiers the release that was published last is "
+    "current where deployments make releases current.",
     request=ProposeRelease,
     answers=(Answer(200, ReleasePublished, "The release is published."),),
     problems=(*ALWAYS, RELEASE_IMMUTABLE, TEMPLATE_REFUSED),

@@ -15,13 +15,14 @@ from orchestrator.api.fields import or_unset
 from orchestrator.api.release_models import ProposeRelease, ReleaseChecked, ReleasePublished
 from orchestrator.api.release_routes import CHECK_RELEASE, PUBLISH_RELEASE
 from orchestrator.api.route import Route
-from orchestrator.cli import render
+from orchestrator.cli import completing, render
 from orchestrator.cli.api import Document
 from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.invocation import Invocation, Json
 from orchestrator.cli.problems import kind_of, problem
 from orchestrator.cli.template_files import read_template
 from orchestrator.common.errors import InvalidRequest
+from orchestrator.common.tiers import STANDARD, TIER_PATTERN
 from orchestrator.common.versions import VERSION_PATTERN
 from orchestrator.releases.checking import Surroundings, check_operators_template, declared_version
 from orchestrator.releases.findings import Rule
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from orchestrator.client.transport import ApiAnswer
 
 _DONE = 200
-_RULES: Mapping[Rule, str] = {
+RULES: Mapping[Rule, str] = {
     Rule.VERSION: "the version is not one of Berth's own",
     Rule.FORMAT: "sections, sizes and numbers are within CloudFormation's limits",
     Rule.PARAMETERS: "the parameters are those that Berth gives",
@@ -56,6 +57,10 @@ TemplateStack = Annotated[
     str | None,
     typer.Option("--template-stack", metavar="NAME", help="The stack in cdk.out, if there are several."),
 ]
+Tier = Annotated[
+    str,
+    typer.Option(metavar="TIER", help="The tier whose tenants may be at the release.", autocompletion=completing.tiers),
+]
 AllowReplacement = Annotated[
     bool,
     typer.Option("--allow-replacement", help="Let the template lack a queue of the release before it."),
@@ -69,6 +74,7 @@ def check(
         str | None,
         typer.Option("--version", metavar="VERSION", help="By default, the one that the template names."),
     ] = None,
+    tier: Tier = STANDARD,
     template_stack: TemplateStack = None,
     offline: Annotated[
         bool,
@@ -89,7 +95,7 @@ def check(
         if offline or named is None:
             checked = _checked_here(found, named)
         else:
-            request = ProposeRelease(version=named, template=found, allow_replacement=allow_replacement)
+            request = ProposeRelease(version=named, template=found, tier=tier, allow_replacement=allow_replacement)
             answer = _send(here, CHECK_RELEASE, request)
             if answer.status != _DONE:
                 raise problem(answer)
@@ -110,21 +116,22 @@ def publish(
     notes: Annotated[
         str | None, typer.Option("--notes", metavar="TEXT", help="What the release changes, for other operators.")
     ] = None,
+    tier: Tier = STANDARD,
     template_stack: TemplateStack = None,
     allow_replacement: AllowReplacement = False,
     as_json: Json = False,
 ) -> None:
     """Publish a template of your own as a release, which never changes.
 
-    It is checked first, as by berth release check. No tenant is moved, and new
-    tenants get the same release as before: see berth rollout start and
-    berth release promote.
+    It is checked first, as by berth release check. No tenant is moved, and in the
+    tier standard new tenants get the same release as before: see berth rollout
+    start and berth release promote.
     """
     here: Invocation = context.obj
     with here.reporting_errors(as_json=as_json):
         found = read_template(template, template_stack)
         request = ProposeRelease(
-            version=version, template=found, notes=or_unset(notes), allow_replacement=allow_replacement
+            version=version, template=found, notes=or_unset(notes), tier=tier, allow_replacement=allow_replacement
         )
         answer = _send(here, PUBLISH_RELEASE, request)
         if answer.status != _DONE:
@@ -142,6 +149,8 @@ def _send(
 ) -> ApiAnswer:
     if not re.fullmatch(VERSION_PATTERN, request.version):
         raise InvalidRequest(f"{request.version!a} is not a version like 2.1.0.")
+    if not re.fullmatch(TIER_PATTERN, request.tier):
+        raise InvalidRequest(f"{request.tier!a} is not the name of a tier, such as gold.")
     api = here.connect()
     with here.retrying() as retrying:
         return retrying(partial(api.send_request, route, request))
@@ -163,7 +172,7 @@ def _show(checked: Document) -> None:
     by_rule: dict[str, list[Document]] = {}
     for finding in checked["findings"]:
         by_rule.setdefault(finding["rule"], []).append(finding)
-    for rule, meaning in _RULES.items():
+    for rule, meaning in RULES.items():
         if rule in by_rule:
             render.show_line(Text.assemble(("no    ", "bold red"), f"{rule.value}: {meaning}"))
             _show_findings(by_rule[rule])

@@ -72,6 +72,7 @@ def show_summary(document: Document) -> None:
             "updated": _moment(document["updatedAt"]),
             "queue url": document["queueUrl"],
             "queue arn": document["queueArn"],
+            "former": _former(document.get("formerQueue")),
             "root cause": render.root_cause(document),
         }
     )
@@ -79,6 +80,10 @@ def show_summary(document: Document) -> None:
 
 def _show(document: Document) -> None:
     show_summary(document)
+    if resources := document.get("resources"):  # A control plane before 0.9.0 answers with none.
+        render.show_line("\nOther outputs of its stack", "bold")
+        for name, value in sorted(resources.items()):
+            render.show_line(f"{name}: {value}")
     if current := document["currentOperation"]:
         render.show_line("\nCurrent operation", "bold")
         render.show_pairs(
@@ -170,6 +175,10 @@ def _shown(value: object) -> str:
     if isinstance(value, Mapping):
         value = render.labels(value)
     return str(value) if value else "none"
+
+
+def _former(queue: Document | None) -> str | None:
+    return f"{queue['queueUrl']}, until {render.moment(queue['until'])}" if queue else None
 
 
 def _moment(text: str | None) -> str | None:

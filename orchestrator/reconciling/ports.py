@@ -65,12 +65,10 @@ class SurveyedQueues(Queues, Protocol):
 
 
 class Corrections(Protocol):
-    def correct(
-        self, seen: Metadata, stack: Stack, *, request: Request, at: datetime, tier: str | None = None
-    ) -> bool:
+    def correct(self, seen: Metadata, stack: Stack, *, request: Request, at: datetime, tier: str | None = None) -> bool:
         """Make the metadata match the stack, and append the change to the tenant's history.
 
-        ``tier`` is that of the release that the stack is at. Without it, the tier stays.
+        ``tier`` is the tier of the stack's release; ``None`` keeps the recorded one.
         ``False`` if the metadata is no longer as ``seen``, or an operation owns the tenant.
         """
 

@@ -9,7 +9,6 @@ operation then says why.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,8 +21,9 @@ from orchestrator.releases.findings import Finding, Rule
 from orchestrator.releases.published import canonical
 from orchestrator.releases.service_permissions import Permissions, needed_action
 from orchestrator.releases.template_policies import policy_findings
+from orchestrator.releases.template_queues import EarlierRelease, kept_findings, queue_findings
 from orchestrator.releases.template_references import reference_findings
-from orchestrator.releases.template_values import entries, function_of, mapping, reference, text_of, values
+from orchestrator.releases.template_values import function_of, mapping, reference, text_of, values
 
 MAX_FINDINGS = 100
 """The maximum number of findings of one check. Who has more repairs those first."""
@@ -80,18 +80,6 @@ _STACK_NAMES = ("${AWS::StackName}", "${AWS::StackId}")
 
 
 @dataclass(frozen=True, slots=True)
-class EarlierRelease:
-    """A release from which tenants would be moved to the template."""
-
-    version: str
-    template: Mapping[str, Any]
-
-    @classmethod
-    def parse(cls, version: str, template: str) -> EarlierRelease:
-        return cls(version, mapping(json.loads(template)))
-
-
-@dataclass(frozen=True, slots=True)
 class Surroundings:
     """What the template is checked against, besides the contract. ``None`` means unknown, and is not checked."""
 
@@ -133,12 +121,6 @@ def declared_version(template: object) -> str | None:
     return value if isinstance(value, str) and re.fullmatch(VERSION_PATTERN, value) else None
 
 
-def queues_of(template: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The template's queues by logical id."""
-    resources = mapping(template.get("Resources"))
-    return {name: each for name, each in resources.items() if mapping(each).get("Type") == contract.QUEUE_TYPE}
-
-
 def _findings(template: Mapping[str, Any], surroundings: Surroundings) -> Iterator[Finding]:
     yield from _format(template)
     resources = template.get("Resources")
@@ -147,9 +129,8 @@ def _findings(template: Mapping[str, Any], surroundings: Surroundings) -> Iterat
     yield from _parameters(mapping(template.get("Parameters")))
     yield from _types(resources, surroundings.permissions)
     yield from _metadata_resource(resources, surroundings.version or declared_version(template))
-    yield from _queues(resources)
-    yield from _queues_kept(template, surroundings.earlier)
-    yield from _policies_kept(template, surroundings.earlier)
+    yield from queue_findings(template)
+    yield from kept_findings(template, surroundings.earlier)
     yield from _names(resources)
     yield from policy_findings(resources)
     yield from reference_findings(template)
@@ -295,29 +276,43 @@ def _metadata_resource(resources: Mapping[str, Any], version: str | None) -> Ite
             "Copy it from docs/templates.md.",
         )
         return
+    yield from _metadata_of_every_stack(place, resource)
+    yield from _metadata_properties(f"{place}.Properties", mapping(resource.get("Properties")), version)
+
+
+def _metadata_of_every_stack(place: str, resource: Mapping[str, Any]) -> Iterator[Finding]:
     if "Condition" in resource:
         yield Finding(Rule.METADATA, f"{place}.Condition", "The resource depends on a condition.", "Remove it.")
-    properties = mapping(resource.get("Properties"))
+    if resource.get("DeletionPolicy", "Delete") != "Delete":
+        yield Finding(
+            Rule.METADATA,
+            f"{place}.DeletionPolicy",
+            "CloudFormation would not call the resource when the stack is deleted, and the queue would be served on.",
+            "Remove it.",
+        )
+
+
+def _metadata_properties(place: str, properties: Mapping[str, Any], version: str | None) -> Iterator[Finding]:
     for name, expected in _METADATA_PROPERTIES.items():
         if reference(properties.get(name)) != expected:
-            yield _wrong_reference(Rule.METADATA, f"{place}.Properties.{name}", expected)
+            yield _wrong_reference(Rule.METADATA, f"{place}.{name}", expected)
     if not isinstance(properties.get(contract.VERSION), str) or version not in (None, properties[contract.VERSION]):
         yield Finding(
             Rule.METADATA,
-            f"{place}.Properties.{contract.VERSION}",
+            f"{place}.{contract.VERSION}",
             "It is not the version of the release, so an update would not call the resource.",
             f'Write "{contract.VERSION}": "{version or "2.1.0"}".',
         )
     if not _is_short(properties.get("ServiceTimeout")):
         yield Finding(
             Rule.METADATA,
-            f"{place}.Properties.ServiceTimeout",
+            f"{place}.ServiceTimeout",
             "Without a timeout, CloudFormation waits for an hour if the function does not answer.",
             f'Write "ServiceTimeout": 300, at most {_MAX_SERVICE_TIMEOUT} seconds.',
         )
     known = {*_METADATA_PROPERTIES, contract.VERSION, "ServiceTimeout"}
     for name in sorted(properties.keys() - known):
-        yield Finding(Rule.METADATA, f"{place}.Properties.{name}", f"There is no property {name!a}.", "Remove it.")
+        yield Finding(Rule.METADATA, f"{place}.{name}", f"There is no property {name!a}.", "Remove it.")
 
 
 def _is_short(timeout: object) -> bool:
@@ -328,112 +323,6 @@ def _wrong_reference(rule: Rule, place: str, expected: tuple[str, str | None]) -
     name, attribute = expected
     written = f'{{"Fn::GetAtt": ["{name}", "{attribute}"]}}' if attribute else f'{{"Ref": "{name}"}}'
     return Finding(rule, place, "The value is missing, or another one.", f"Write {written}.")
-
-
-# Queues
-
-
-def _queues(resources: Mapping[str, Any]) -> Iterator[Finding]:
-    queues = queues_of({"Resources": resources})
-    inbound = queues.get(contract.INBOUND_QUEUE)
-    place = f"Resources.{contract.INBOUND_QUEUE}"
-    if inbound is None:
-        yield Finding(
-            Rule.QUEUES,
-            place,
-            f"The tenant's queue is missing: a resource {contract.INBOUND_QUEUE} of type {contract.QUEUE_TYPE}.",
-            "Add it. getQueue answers with it.",
-        )
-    else:
-        if "Condition" in inbound:
-            yield Finding(Rule.QUEUES, f"{place}.Condition", "Every tenant has a queue.", "Remove the condition.")
-        if mapping(inbound.get("Properties")).get("FifoQueue") not in (None, False, "false"):
-            yield Finding(
-                Rule.QUEUES,
-                f"{place}.Properties.FifoQueue",
-                "Platforms and the event plane send to a standard queue.",
-                "Remove FifoQueue here. Another queue of the template may have it.",
-            )
-    for name, queue in queues.items():
-        properties = mapping(queue.get("Properties"))
-        yield from _redrive(f"Resources.{name}.Properties", properties, set(queues))
-
-
-def _redrive(place: str, properties: Mapping[str, Any], queues: set[str]) -> Iterator[Finding]:
-    redrive = properties.get("RedrivePolicy")
-    if redrive is not None:
-        target = reference(mapping(redrive).get("deadLetterTargetArn"))
-        if target is None or target[0] not in queues or target[1] != "Arn":
-            yield Finding(
-                Rule.QUEUES,
-                f"{place}.RedrivePolicy",
-                "Its dead-letter queue is not a queue of this template: messages would leave the tenant.",
-                'Write "deadLetterTargetArn": {"Fn::GetAtt": ["DeadLetterQueue", "Arn"]}.',
-            )
-    allowed = properties.get("RedriveAllowPolicy")
-    if allowed is not None:
-        sources = mapping(allowed).get("sourceQueueArns", [])
-        inner = [reference(each) for each in sources] if isinstance(sources, list) else [None]
-        if not isinstance(allowed, dict) or any(each is None or each[0] not in queues for each in inner):
-            yield Finding(
-                Rule.QUEUES,
-                f"{place}.RedriveAllowPolicy",
-                "It admits dead letters of queues outside of this template.",
-                'Name queues of the template by {"Fn::GetAtt": ["...", "Arn"]}.',
-            )
-
-
-def _queues_kept(template: Mapping[str, Any], earlier: Sequence[EarlierRelease]) -> Iterator[Finding]:
-    """A queue under another logical id is another queue: CloudFormation removes the former one with its messages."""
-    queues = queues_of(template)
-    for release in earlier:
-        for name, before in queues_of(release.template).items():
-            place, after = f"Resources.{name}", queues.get(name)
-            if after is None:
-                yield Finding(
-                    Rule.QUEUES_KEPT,
-                    place,
-                    f"Release {release.version} has this queue. An update would remove it with its messages.",
-                    "Keep the queue and its logical id. If its messages may be lost: --allow-replacement",
-                )
-            elif _is_fifo(before) != _is_fifo(after):
-                yield Finding(
-                    Rule.QUEUES_KEPT,
-                    f"{place}.Properties.FifoQueue",
-                    f"It differs from release {release.version}. An update would replace the queue, and lose messages.",
-                    "Keep FifoQueue as it is, and add another queue. If messages may be lost: --allow-replacement",
-                )
-
-
-def _policies_kept(template: Mapping[str, Any], earlier: Sequence[EarlierRelease]) -> Iterator[Finding]:
-    """CloudFormation makes the new policy of a queue first, and deletes the former one last: then there is none."""
-    policies = _queue_policies(template)
-    for release in earlier:
-        for name, queues in _queue_policies(release.template).items():
-            others = sorted(other for other, each in policies.items() if each & queues and other != name)
-            if name not in policies and others:
-                yield Finding(
-                    Rule.QUEUES_KEPT,
-                    f"Resources.{others[0]}",
-                    f"Release {release.version} has the policy of this queue as {name}. An update would make this one, "
-                    f"then delete {name}, and leave the queue without a policy.",
-                    f"Call it {name}.",
-                )
-
-
-def _queue_policies(template: Mapping[str, Any]) -> dict[str, set[str]]:
-    """The logical ids of the queues that each policy is for, by the logical id of the policy."""
-    found: dict[str, set[str]] = {}
-    for name, each in mapping(template.get("Resources")).items():
-        properties = mapping(mapping(each).get("Properties"))
-        if mapping(each).get("Type") in (contract.QUEUE_POLICY_TYPE, contract.QUEUE_INLINE_POLICY_TYPE):
-            named = [*entries(properties.get("Queues", [])), properties.get("Queue")]
-            found[name] = {target[0] for target in map(reference, named) if target is not None}
-    return found
-
-
-def _is_fifo(queue: Mapping[str, Any]) -> bool:
-    return mapping(queue.get("Properties")).get("FifoQueue") in (True, "true")
 
 
 # Physical names

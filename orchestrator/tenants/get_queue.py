@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from orchestrator.tenants.ready import ready
 
 if TYPE_CHECKING:
     from orchestrator.common.tenant_ids import TenantId
+    from orchestrator.common.times import Clock
     from orchestrator.tenants.ports import TenantReader
     from orchestrator.tenants.provisioning import Answer, ProvisionQueue
+    from orchestrator.tenants.ready import Ready
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +23,18 @@ class GetQueue:
     """Returns the use case for tenants without a queue. It is built when a call needs it: most calls never do, and
     getQueue's function must start fast."""
 
+    clock: Clock
+
     def __call__(self, tenant: TenantId, *, by: str = "") -> Answer:
         """``by`` is the caller. If the tenant has no queue, its create is started."""
-        return ready(self.reader.metadata(tenant)) or self.provision()(tenant, by=by)
+        return self._ready(tenant) or self.provision()(tenant, by=by)
 
     def find(self, tenant: TenantId) -> Answer:
         """The same, but nothing is started."""
-        return ready(self.reader.metadata(tenant)) or self.provision().find(tenant)
+        return self._ready(tenant) or self.provision().find(tenant)
+
+    def _ready(self, tenant: TenantId) -> Ready | None:
+        found = ready(self.reader.metadata(tenant))
+        if found is not None and found.former is not None and found.former.until <= self.clock.now():
+            return replace(found, former=None)  # The tenant's last messages in its former queue have expired.
+        return found

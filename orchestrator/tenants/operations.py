@@ -5,7 +5,7 @@ All writes of an operation are fenced: they succeed only while its execution hol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -35,6 +35,7 @@ from orchestrator.tenants.own_stack import (
     own_stack,
     why_out_of_reach,
 )
+from orchestrator.tenants.pooling import POOL_RETENTION
 from orchestrator.tenants.ports import (
     Executions,
     OperationLedger,
@@ -180,12 +181,15 @@ def finish(
         return Removed()
     deployed = resources = None
     if locked:
-        found = _check_stack(run, stack, metadata, stacks) or _described(stack, stacks)
-        resources = found.resources if found else None
+        found = _check_stack(run, stack, metadata, stacks)
         # The fingerprint of a stack that was found at another version is unknown.
         release = releases.release(stack.version) if stack.version == run.attempt.version else None
+        target = fingerprint(release, parameters(run.tenant, release)) if release else None
+        if found is None and not _is_as_recorded(metadata, release, target):
+            found = _described(stack, stacks)
+        resources = found.resources if found else None
         if release:
-            deployed = _fingerprint_of(found, release, parameters(run.tenant, release))
+            deployed = _fingerprint_of(found, release, target)
     publication = Publication(
         stack.stack_id,
         stack.queue,
@@ -197,9 +201,31 @@ def finish(
     if run.attempt.operation is Operation.CREATE:
         owner = _owner_once_published(run, metadata, reader)
         publication = _of_a_create(replace(publication, created_by=owner), metadata, releases)
-    at_release = releases.release(publication.version)
-    ledger.publish(run, replace(publication, tier=at_release.tier if at_release else None), at=clock.now())
+    publication = _in_its_tier(run, publication, metadata, releases, clock)
+    ledger.publish(run, publication, at=clock.now())
     return Published()
+
+
+def _in_its_tier(
+    run: Run, found: Publication, metadata: Metadata | None, releases: Releases, clock: Clock
+) -> Publication:
+    """The publication with the tier of its release. A tenant that leaves the pool keeps the queue there for a while.
+
+    Raises :class:`Conflict` if a create has found a stack of another tier than it was to create: an earlier create or
+    move has left it there.
+    """
+    at_release, requested = releases.release(found.version), releases.release(run.attempt.version)
+    is_new = metadata is None or not metadata.published or metadata.is_pooled
+    creates = run.attempt.operation is Operation.CREATE and is_new
+    if creates and at_release and requested and at_release.tier != requested.tier:
+        raise Conflict(
+            f"Tenant {run.tenant}: {run.attempt.name} has found stack {found.stack_id} of the tier {at_release.tier}, "
+            f"not of {requested.tier}. Nothing was published. Retry the operation."
+        )
+    found = replace(found, tier=at_release.tier if at_release else None)
+    if metadata is None or not metadata.is_pooled:
+        return found
+    return replace(found, former_queue=metadata.queue, former_queue_until=clock.now() + POOL_RETENTION)
 
 
 def _as_locked(run: Run, reader: TenantReader) -> Run | None:
@@ -228,6 +254,13 @@ def _check_gone(run: Run, metadata: Metadata | None, reader: TenantReader, stack
         )
 
 
+def _is_as_recorded(metadata: Metadata | None, release: Release | None, target: str | None) -> bool:
+    """True if the update changed nothing, so that the outputs are those that were recorded. The key of a release that
+    has one is always read from the stack."""
+    has_key = release is not None and KMS_KEY_PARAMETER in release.parameters
+    return not has_key and metadata is not None and metadata.deployed is not None and metadata.deployed == target
+
+
 def _described(done: Done, stacks: Stacks) -> Stack | None:
     """The stack, whose outputs are the tenant's resources. The payload is not trusted with them.
 
@@ -242,14 +275,14 @@ def _described(done: Done, stacks: Stacks) -> Stack | None:
         return None
 
 
-def _fingerprint_of(found: Stack | None, release: Release, parameters: Mapping[str, str]) -> str | None:
+def _fingerprint_of(found: Stack | None, release: Release, target: str | None) -> str | None:
     """The fingerprint of the stack's template and parameters; ``None`` if CloudFormation cannot be asked.
 
     The control plane may have been deployed with another key since the stack was made. So if the release has a key as
     parameter, the key is read from the stack.
     """
     if KMS_KEY_PARAMETER not in release.parameters:
-        return fingerprint(release, parameters)
+        return target
     # Without the stack, the next update compares the stack itself.
     return fingerprint(release, found.parameters) if found else None
 
@@ -388,6 +421,8 @@ def _is_stack_unchanged(run: Run, reader: TenantReader, stacks: Stacks) -> bool:
         stack = own_stack(run.tenant, reader=reader, stacks=stacks)
     except StackNotOurs:
         return False
+    if stack is None and metadata is not None and metadata.is_pooled:
+        return True  # There is nothing to delete but the tenant's records.
     return stack is not None and not stack.status.startswith("DELETE_")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 
@@ -877,3 +877,18 @@ class TestFencing:
         before = everything(table)
         assert not table.fail(DELETE, QUEUE_TABOO, LATER_STILL + SECOND, restore=True)
         assert everything(table) == before
+
+
+def test_the_outputs_of_a_stack_are_kept_until_an_operation_knows_others(table: Table) -> None:
+    def published(run: Run, resources: dict[str, str] | None) -> Mapping[str, str]:
+        take(table, run)
+        table.publish(run, Publication("stack-1", QUEUE, VERSION, None, resources=resources), at=LATER)
+        return present(table.metadata(ACME)).resources
+
+    def update(number: int) -> Run:
+        return a_run(number, operation=Operation.UPDATE)
+
+    assert published(RUN, {"FilesBucket": "files-1"}) == {"FilesBucket": "files-1"}
+    assert published(update(1), None) == {"FilesBucket": "files-1"}
+    assert published(update(2), {"OrdersTable": "orders-1"}) == {"OrdersTable": "orders-1"}
+    assert published(update(3), {}) == {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from aws_cdk import aws_sqs as sqs
 
 from orchestrator.releases.checking import Surroundings, check_operators_template
 from orchestrator.releases.service_permissions import Permissions
+from stacks.project import ROOT
 from stacks.tenant_stack import TenantStack
 
 Add = Callable[[TenantStack], object]
@@ -81,3 +83,12 @@ def test_what_does_not_keep_the_contract_fails_when_it_is_synthesised(tmp_path: 
 def test_a_version_of_berth_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="ValidationFailed"):
         synthesised(tmp_path, version="0.9.0")
+
+
+def test_the_example_of_the_documentation_can_be_published(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "templates.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    example = example.replace("App()", f"App(outdir={str(tmp_path)!r})")
+    exec(compile(example, "docs/templates.md", "exec"), {"__name__": "__main__"})
+    template = json.loads((tmp_path / "Tenant.template.json").read_text())
+    assert check_operators_template(template, Surroundings("2.1.0", Permissions(frozenset({"s3:*"})))) == []

@@ -877,10 +877,12 @@ def test_every_other_output_of_the_stack_is_recorded_and_answered(world: Operati
 def test_an_update_replaces_the_recorded_outputs(world: Operations) -> None:
     world.begin(a_run())
     finished(world, a_run(), FilesBucket="files-1", OrdersTable="orders-1")
-    for number, outputs in enumerate(({"FilesBucket": "files-2"}, {}), start=1):
-        update = a_run(number, operation=Operation.UPDATE, version=NEXT_VERSION)
+    world.table.record_release(a_release("0.3.0"))
+    changes: dict[str, dict[str, str]] = {NEXT_VERSION: {"FilesBucket": "files-2"}, "0.3.0": {}}
+    for version, outputs in changes.items():
+        update = a_run(operation=Operation.UPDATE, version=version)
         world.begin(update)
-        finished(world, update, replace(DONE, version=NEXT_VERSION), **outputs)
+        finished(world, update, replace(DONE, version=version), **outputs)
         assert world.metadata_of().resources == outputs
 
 

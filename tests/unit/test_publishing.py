@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.common.errors import InvalidRequest
 from orchestrator.releases.findings import Rule
 from orchestrator.releases.published import canonical
 from orchestrator.releases.publishing import Checked, Proposal, Published, PublishedBefore
@@ -147,3 +148,28 @@ def test_a_former_template_that_somebody_has_changed_is_not_compared(world: Worl
     world.published_templates.templates[VERSION] = None
     checked = world.publishing.check(proposal())
     assert (list(checked.findings), checked.compared_with) == ([], None)
+
+
+def test_a_template_is_published_in_one_tier(world: World) -> None:
+    outcome = published(world.publishing.publish(proposal(tier="gold")))
+    assert (outcome.release.tier, outcome.current) == ("gold", "2.1.0")
+    assert world.choose_release().current == VERSION, "nothing changes in the tier standard"
+    assert isinstance(world.publishing.publish(proposal()), PublishedBefore)
+    assert not published(world.publishing.publish(proposal(tier="gold"))).is_new
+
+
+def test_a_template_keeps_the_queues_of_its_own_tier(world: World) -> None:
+    having(world, "2.1.0", queue_template("2.1.0"))
+    gold = proposal("2.2.0", without_dead_letters("2.2.0"), tier="gold", allow_replacement=True)
+    world.published_templates.templates["2.2.0"] = json.dumps(without_dead_letters("2.2.0"))
+    assert published(world.publishing.publish(gold)).is_new
+    assert world.publishing.check(proposal("2.3.0", without_dead_letters("2.3.0"), tier="gold")).findings == []
+    assert found_in(world.publishing.check(proposal("2.3.0", without_dead_letters("2.3.0")))) == {Rule.QUEUES_KEPT}
+    new = world.publishing.check(proposal("2.4.0", queue_template("2.4.0"), tier="silver"))
+    assert new.compared_with == VERSION, "the tenants of a new tier come from the tier standard"
+
+
+def test_the_pooled_tier_has_no_releases(world: World) -> None:
+    with pytest.raises(InvalidRequest, match="pooled"):
+        world.publishing.publish(proposal(tier="pooled"))
+    assert world.templates.published == {}

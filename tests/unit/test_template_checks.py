@@ -13,13 +13,13 @@ import pytest
 from orchestrator.releases import template_contract as contract
 from orchestrator.releases.checking import (
     MAX_FINDINGS,
-    EarlierRelease,
     Surroundings,
     check_template,
     declared_version,
 )
 from orchestrator.releases.findings import Finding, Rule
 from orchestrator.releases.service_permissions import Permissions
+from orchestrator.releases.template_queues import EarlierRelease
 from tests.fakes.templates import example_template
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -111,6 +111,10 @@ BROKEN: dict[str, tuple[Rule, Callable[[Template], object]]] = {
     "two metadata resources": (
         Rule.METADATA,
         lambda it: it["Resources"].update(Again=it["Resources"]["TenantMetadata"]),
+    ),
+    "metadata that stays": (
+        Rule.METADATA,
+        lambda it: it["Resources"]["TenantMetadata"].update(DeletionPolicy="Retain"),
     ),
     "another tenant's metadata": (
         Rule.METADATA,

@@ -164,6 +164,14 @@ def test_the_version_must_be_one(scene: Scene, template: Path, version: str) -> 
     assert scene.connected_to == []
 
 
+def test_a_template_can_be_published_in_another_tier(scene: Scene, template: Path) -> None:
+    arguments = ("release", "publish", str(template), "--version", "2.1.0", "--tier", "gold")
+    result = scene.berth(*arguments, exits=ExitCode.OK)
+    assert result.stdout == "Release 2.1.0 is published. New tenants of the tier gold get 2.1.0.\n"
+    scene.berth(*arguments[:-1], "Gold!", exits=ExitCode.BAD_USAGE)
+    scene.berth(*arguments[:-2], exits=ExitCode.REFUSED)
+
+
 def test_promoting_it_lasts_and_the_list_says_so(scene: Scene, template: Path) -> None:
     scene.berth("release", "publish", str(template), "--version", "2.1.0", exits=ExitCode.OK)
     scene.berth("release", "promote", "2.1.0", exits=ExitCode.OK)

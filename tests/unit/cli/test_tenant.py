@@ -279,3 +279,10 @@ def test_the_next_command_for_a_tenant_whose_delete_failed_half_way(scene: Scene
     assert scene.berth("tenant", "acme", exits=ExitCode.OK).stderr == "Retry: berth retry acme\n"
     scene.berth("retry", "acme", exits=ExitCode.OK)
     assert scene.api.run.attempt.operation is Operation.DELETE
+
+
+def test_the_other_outputs_of_its_stack_are_shown(scene: Scene) -> None:
+    scene.api.table.plant_metadata(some_metadata(resources={"OrdersTable": "orders-1", "FilesBucket": "files-1"}))
+    lines = scene.berth("tenant", "acme", exits=ExitCode.OK).stdout.splitlines()
+    heading = lines.index("Other outputs of its stack")
+    assert lines[heading + 1 : heading + 3] == ["FilesBucket: files-1", "OrdersTable: orders-1"]
