@@ -89,7 +89,8 @@ def begin(
 ) -> Begun | Busy | Again | Queued | Done | GaveUp:
     """Take the tenant's lock and record Started in one transaction, then check whether the operation may run.
 
-    A create first needs its turn, if ``turns`` are given. While it waits, it has no lock, and is in nobody's way.
+    A create first needs its turn, if ``turns`` are given. While it waits, it has no lock, and is in nobody's way. If an
+    earlier try of this step has taken the lock, the create does not wait any more, even if its turn was given back.
 
     Step Functions first confirms the run and its start time, because a payload may be forged and all later steps rely
     on the lock. The lock is held from then on, so later reads cannot go stale. A refused run fails like any other,
@@ -97,7 +98,10 @@ def begin(
     """
     admission = turns.admit(run) if turns else None
     if turns and admission is None:
-        return queued(run, clock)
+        locked = _as_locked(run, reader)
+        if locked is None:
+            return queued(run, clock)
+        admission = Admission(locked.started_at, waited=True)
     confirmed = executions.confirmed(run)
     if confirmed is None:
         return _not_confirmed(run, admission, turns, clock)
