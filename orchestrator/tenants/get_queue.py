@@ -23,8 +23,19 @@ class GetQueue:
 
     def __call__(self, tenant: TenantId, *, by: str = "") -> Answer:
         """``by`` is the caller. If the tenant has no queue, its create is started."""
+        if tenant.is_warm:
+            return _nobody()
         return ready(self.reader.metadata(tenant)) or self.provision()(tenant, by=by)
 
     def find(self, tenant: TenantId) -> Answer:
         """The same, but nothing is started."""
+        if tenant.is_warm:
+            return _nobody()
         return ready(self.reader.metadata(tenant)) or self.provision().find(tenant)
+
+
+def _nobody() -> Answer:
+    """The answer about a stack that is kept ready: it is no tenant's, whoever asks for it."""
+    from orchestrator.tenants.decisions import Unknown
+
+    return Unknown()

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from orchestrator.common.times import Clock
     from orchestrator.releases.ports import Releases
     from orchestrator.releases.states import Choice
-    from orchestrator.tenants.ports import CreateLimits, Executions, TenantReader
+    from orchestrator.tenants.ports import CreateLimits, Executions, TenantReader, WarmPool
 
 CHECK_EXECUTION_AFTER = timedelta(minutes=5)
 """The execution of an operation that started longer ago than this is checked. Step Functions limits the rate of such
@@ -71,6 +71,8 @@ class ProvisionQueue:
     releases: Releases
     choose: Callable[[], Choice]
     """Reads which release is current. It is called only if a create may be started."""
+    pool: Callable[[], WarmPool] | None = None
+    """Returns the stacks that are kept ready, when a new tenant may take one. ``None`` if none are kept."""
 
     def __call__(self, tenant: TenantId, *, by: str = "") -> Answer:
         """``by`` is the caller. Simultaneous callers of one tenant must have the same ``by``: it is part of the
@@ -125,6 +127,8 @@ class ProvisionQueue:
                     # An operator's create may have been accepted, and not have begun yet.
                     create = self._accepted(metadata)
                     return Provisioning(self.executions.execution_of(create)) if create else limited
+                if decision.is_new and metadata is None and self.pool and (taken := self.pool().take(attempt, request)):
+                    return taken
             execution = self.executions.start(attempt, request)
             if execution:
                 return Provisioning(execution)

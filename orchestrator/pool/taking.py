@@ -1,0 +1,102 @@
+"""A new tenant takes a stack that is kept ready.
+
+One transaction withdraws the stack from its own record, and publishes it in the tenant's. Its condition is that the
+stack's record still has the stack, that no operation is at work on it, and that nothing is recorded about the tenant. So
+no stack is ever given to two tenants, and no tenant takes two, whatever crashes and however many ask at once.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, fields
+from datetime import datetime
+
+from orchestrator.common.times import Clock
+from orchestrator.common.writes import Check, Equals, Missing, Put, RowAbsent, Update, all_of
+from orchestrator.pool.ports import PoolRows
+from orchestrator.pool.records import is_free
+from orchestrator.tenants.operation_rows import LISTING_FIELDS, audit_written, history_appended
+from orchestrator.tenants.ports import Executions, TenantRows
+from orchestrator.tenants.ready import Ready, ready
+from orchestrator.tenants.records import Attempt, Metadata, Operation, Request, Run, Status, TenantState
+from orchestrator.tenants.writes import AuditKey, LockKey, MetadataKey, Transition
+
+_MAX_TRIES = 4
+"""The number of stacks that are tried. Others may take them at the same moment."""
+
+TAKEN = 0
+"""The number of the attempt that is recorded. A create that was started at the same moment is a later attempt, and finds
+the stack that the tenant has."""
+
+_KEPT = frozenset({"tenant", "given_to", "gone_stack_id"})
+
+
+@dataclass(frozen=True, slots=True)
+class Taking:
+    """Implements :class:`orchestrator.tenants.ports.WarmPool`."""
+
+    rows: PoolRows
+    tenants: TenantRows
+    executions: Executions
+    clock: Clock
+
+    def take(self, create: Attempt, request: Request) -> Ready | None:
+        candidates = self.rows.pool().ready_at(create.version)
+        # In any order, so that tenants that come at the same moment seldom try the same stack.
+        for warm in random.sample(candidates, min(_MAX_TRIES, len(candidates))):  # noqa: S311 - not a secret
+            metadata = self.tenants.metadata(warm)
+            if metadata is None or not is_free(metadata) or metadata.version != create.version:
+                continue
+            attempt = Attempt(create.tenant, Operation.CREATE, create.version, TAKEN)
+            run = Run(attempt, self.executions.execution_of(attempt), self.clock.now(), request)
+            if self.tenants.apply(taken(metadata, run)):
+                return ready(metadata)
+            if (found := self.tenants.metadata(create.tenant)) is not None:
+                return ready(found)  # Another caller has asked for the same tenant.
+        return None
+
+
+def taken(warm: Metadata, run: Run) -> Transition:
+    """The stack is the tenant's from now on."""
+    return [*_withdrawn(warm, run), *_published(warm, run, run.started_at)]
+
+
+def _withdrawn(warm: Metadata, run: Run) -> Transition:
+    gone = [each.name for each in fields(Metadata) if each.name not in _KEPT and each.name != "labelled"]
+    still_free = all_of(
+        Equals("stack_id", warm.stack_id),
+        Equals("queue", warm.queue),
+        Equals("version", warm.version),
+        Missing("withdrawn_by"),
+        Missing("given_to"),
+    )
+    given = {"given_to": run.tenant.value, "gone_stack_id": warm.stack_id}
+    return [
+        Check(LockKey(warm.tenant), RowAbsent()),
+        Update(MetadataKey(warm.tenant), given, clears=[*gone, *LISTING_FIELDS], condition=still_free),
+    ]
+
+
+def _published(warm: Metadata, run: Run, at: datetime) -> Transition:
+    published: dict[str, object] = {
+        "queue": warm.queue,
+        "stack_id": warm.stack_id,
+        "version": warm.version,
+        "created_at": at,
+        "updated_at": at,
+        "created_by": run.request.requester,
+        "listed_state": TenantState.READY,
+        "listed_version": warm.version,
+    }
+    if warm.deployed is not None:
+        # It names the stack's own id as the tenant, so that the next update changes the stack.
+        published["deployed"] = warm.deployed
+    if warm.stack_changed_at is not None:
+        published["stack_changed_at"] = warm.stack_changed_at
+    return [
+        Put(MetadataKey(run.tenant), published, RowAbsent()),
+        Check(LockKey(run.tenant), RowAbsent()),
+        Check(AuditKey(run.tenant, Operation.DELETE, None), RowAbsent()),
+        audit_written(run, Status.SUCCESS, at, condition=RowAbsent()),
+        history_appended(run, Status.SUCCESS, at),
+    ]
