@@ -1,7 +1,7 @@
 """Keeps the pool as it should be: as many stacks as wanted, at the current release.
 
-It is called by the scheduled reconciliation, also if no stacks are wanted any more: stacks that tenants have taken still
-have to learn that, and the others are deleted. What it orders are ordinary operations.
+It is called by the scheduled reconciliation, also if no stacks are wanted any more: stacks that tenants have taken
+still have to learn that, and the others are deleted. What it orders are ordinary operations.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A new tenant takes a stack that is kept ready.
 
 One transaction withdraws the stack from its own record, and publishes it in the tenant's. Its condition is that the
-stack's record still has the stack, that no operation is at work on it, and that nothing is recorded about the tenant. So
-no stack is ever given to two tenants, and no tenant takes two, whatever crashes and however many ask at once.
+stack's record still has the stack, that no operation is at work on it, and that nothing is recorded about the tenant.
+So no stack is ever given to two tenants, and no tenant takes two, whatever crashes and however many ask at once.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _MAX_TRIES = 4
 """The number of stacks that are tried. Others may take them at the same moment."""
 
 TAKEN = 0
-"""The number of the attempt that is recorded. A create that was started at the same moment is a later attempt, and finds
-the stack that the tenant has."""
+"""The number of the attempt that is recorded. A create that was started at the same moment is a later attempt, and
+finds the stack that the tenant has."""
 
 _KEPT = frozenset({"tenant", "given_to", "gone_stack_id"})
 
@@ -43,7 +43,7 @@ class Taking:
     def take(self, create: Attempt, request: Request) -> Ready | None:
         candidates = self.rows.pool().ready_at(create.version)
         # In any order, so that tenants that come at the same moment seldom try the same stack.
-        for warm in random.sample(candidates, min(_MAX_TRIES, len(candidates))):  # noqa: S311 - not a secret
+        for warm in random.sample(candidates, min(_MAX_TRIES, len(candidates))):
             metadata = self.tenants.metadata(warm)
             if metadata is None or not is_free(metadata) or metadata.version != create.version:
                 continue

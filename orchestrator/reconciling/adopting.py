@@ -298,7 +298,7 @@ def needs_adoption(seen: UnlistedTenant, names: Names) -> bool:
 def is_unlisted(tenant_id: str, unlisted: UnlistedTenants, names: Names) -> bool:
     """True if the tenant has to be adopted. That includes tenants with rows that cannot be read."""
     if tenant_id.startswith(WARM_PREFIX):
-        return False  # A stack that was kept ready leaves a record of the tenant that has taken it, which is not listed.
+        return False  # The record that says which tenant has taken a stack is not listed.
     try:
         seen = unlisted.unlisted(TenantId.parse(tenant_id))
     except (InvalidTenantId, UnreadableRows):

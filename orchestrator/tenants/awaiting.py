@@ -129,7 +129,8 @@ def stack_settled(
     """The run that waits for a stack that has settled, if there is one, with the outcome of an inspection.
 
     The name of an earlier system's stack does not contain the tenant, nor does that of a stack that was kept ready. The
-    client token does, if a run has changed the stack. Otherwise no run waits for the stack, or the run resumes after its timeout.
+    client token does, if a run has changed the stack. Otherwise no run waits for the stack, or the run resumes after
+    its timeout.
     """
     name = name_of(stack_id)
     by_token = names.is_legacy(name) or names.is_warm(name)

@@ -111,9 +111,11 @@ def forget_queue(
     an older tenant is rolled back.
     """
     metadata = reader.metadata(tenant)
-    if metadata is not None and metadata.given_to is not None:
-        return False
-    if metadata is None or (metadata.published and metadata.stack_id not in (None, stack_id)):
+    if (
+        metadata is None
+        or metadata.given_to is not None
+        or (metadata.published and metadata.stack_id not in (None, stack_id))
+    ):
         return False
     if not _may_be_tenants(tenant, stack_id, metadata, stacks):
         return False

@@ -156,7 +156,8 @@ def _is_id(value: object) -> bool:
 def parse_metadata_request(event: object, *, location: Location, names: Names) -> MetadataRequest:
     """The event must come from a stack with the tenant's stack name, in Berth's account and region.
 
-    It may also come from a stack with an earlier system's name, or from one that was kept ready. The caller checks that it is recorded as the tenant's.
+    It may also come from a stack with an earlier system's name, or from one that was kept ready. The caller checks that
+    it is recorded as the tenant's.
     """
     checked = valid(_TENANT_METADATA, event)
     properties = checked["ResourceProperties"]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import count, product
 from typing import Any
 
 import pytest
@@ -67,6 +67,17 @@ def _stacks_report_their_queues(world: PoolWorld) -> None:
     for stack_id, fake in list(world.stacks.all.items()):
         if fake.stack.status in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
             world._custom_resource(stack_id, had_one=True)
+
+
+@pytest.fixture(autouse=True)
+def _tenants_try_different_stacks_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = count()
+
+    def rotated(candidates: list[TenantId], number: int) -> list[TenantId]:
+        start = next(turns) % max(1, len(candidates))
+        return [*candidates[start:], *candidates[:start]][:number]
+
+    monkeypatch.setattr(taking.random, "sample", rotated)
 
 
 OTHERS: dict[str, Action] = {
