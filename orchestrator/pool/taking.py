@@ -21,8 +21,8 @@ from orchestrator.tenants.ready import Ready, ready
 from orchestrator.tenants.records import Attempt, Metadata, Operation, Request, Run, Status, TenantState
 from orchestrator.tenants.writes import AuditKey, LockKey, MetadataKey, Transition
 
-_MAX_TRIES = 4
-"""The number of stacks that are tried. Others may take them at the same moment."""
+_MAX_TRIES = 20
+"""The number of stacks that are tried. The list is some minutes old, and others may have taken them."""
 
 TAKEN = 0
 """The number of the attempt that is recorded. A create that was started at the same moment is a later attempt, and
