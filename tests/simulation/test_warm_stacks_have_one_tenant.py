@@ -73,11 +73,11 @@ def _stacks_report_their_queues(world: PoolWorld) -> None:
 def _tenants_try_different_stacks_first(monkeypatch: pytest.MonkeyPatch) -> None:
     turns = count()
 
-    def rotated(candidates: list[TenantId], number: int) -> list[TenantId]:
+    def rotated(candidates: list[TenantId], _tenant: TenantId) -> list[TenantId]:
         start = next(turns) % max(1, len(candidates))
-        return [*candidates[start:], *candidates[:start]][:number]
+        return [*candidates[start:], *candidates[:start]]
 
-    monkeypatch.setattr(taking.random, "sample", rotated)
+    monkeypatch.setattr(taking, "in_order", rotated)
 
 
 OTHERS: dict[str, Action] = {
