@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import count
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from bench.counted_table import CountedTable, Reads
 from bench.fleets import NOW, VERSION, fleet_counts_row, queue_of, stack_id_of, tenant, tenant_row
@@ -196,7 +196,7 @@ class SurveyedFleet:
             stacks=cast(Any, _OnlyNames()),
             survey=self._stacks,
             queues=cast(Any, self._queues),
-            settling=cast(Any, None),  # There is nothing to settle and nothing to repair.
+            settling=cast(Any, _NothingToSettle()),
             repairing=cast(Any, None),
             pool=cast(Any, _NoPool()),
             ledger=self._ledger,
@@ -212,6 +212,17 @@ class SurveyedFleet:
 class _NoPool:
     def maintain(self) -> None:
         """No stacks are kept ready."""
+
+
+class _NothingToSettle:
+    """No operation has died, and no create waits for its turn."""
+
+    @property
+    def turns(self) -> Self:
+        return self
+
+    def settle(self) -> None:
+        return
 
 
 class _OnlyNames:

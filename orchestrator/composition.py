@@ -8,6 +8,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from orchestrator.common.tiers import STANDARD
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from orchestrator.reconciling.repairing import Repairing
     from orchestrator.reconciling.settling import Settling
     from orchestrator.releases.ports import Parameters
+    from orchestrator.releases.publishing import Publishing
     from orchestrator.releases.records import Release
     from orchestrator.releases.states import Choice, Promoter, PublishedVersions, ReleaseChooser
     from orchestrator.rollouts.adjusting import Adjusting
@@ -101,6 +104,7 @@ class UseCases:
             limits,
             ports.releases,
             self.choose_release,
+            ports.settings.default_tier,
             (lambda: self.taking) if ports.settings.warm_pool else None,
         )
 
@@ -122,7 +126,7 @@ class UseCases:
             releases=ports.releases,
             lifecycle=self._lifecycle(self._limits_of_orders, parameters=ports.parameters),
             parameters=ports.parameters,
-            choose=self.choose_release,
+            choose=lambda: self.choose_release(ports.settings.default_tier),
             new_name=ports.new_name,
             clock=ports.clock,
             size=ports.settings.warm_pool,
@@ -141,8 +145,8 @@ class UseCases:
 
         return PublishedVersions(self.ports.releases)
 
-    def choose_release(self) -> Choice:
-        return self.release_chooser.choose()
+    def choose_release(self, tier: str = STANDARD) -> Choice:
+        return self.release_chooser.choose(tier)
 
     @property
     def promoter(self) -> Promoter:
@@ -209,6 +213,7 @@ class UseCases:
             queues=ports.queues,
             clock=ports.clock,
             version=ports.settings.version,
+            default_tier=ports.settings.default_tier,
             chooser=self.release_chooser,
             limits=limits,
             counted_for=counted_for,
@@ -469,6 +474,21 @@ class UseCases:
             templates=ports.templates,
             clock=ports.clock,
             again=again,
+        )
+
+    @property
+    def publishing(self) -> Publishing:
+        """Publishing operators' own templates."""
+        from orchestrator.releases.publishing import Publishing
+
+        ports = self.ports
+        return Publishing(
+            releases=ports.releases,
+            store=ports.templates,
+            templates=ports.published_templates,
+            choose=self.choose_release,
+            permissions=ports.stack_policies.permissions,
+            clock=ports.clock,
         )
 
     def keep_current_release(self, request: str) -> None:

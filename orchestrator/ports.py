@@ -19,7 +19,14 @@ if TYPE_CHECKING:
         SurveyedQueues,
         UnlistedTenants,
     )
-    from orchestrator.releases.ports import Parameters, PublishedTemplates, Releases, ReleaseStates, TemplateStore
+    from orchestrator.releases.ports import (
+        Parameters,
+        PublishedTemplates,
+        Releases,
+        ReleaseStates,
+        StackPolicies,
+        TemplateStore,
+    )
     from orchestrator.releases.states import PromotionMode
     from orchestrator.rollouts.ports import (
         Alarms,
@@ -58,6 +65,9 @@ class UseCaseSettings(Protocol):
 
     @property
     def promotion(self) -> PromotionMode: ...
+
+    @property
+    def default_tier(self) -> str: ...
 
     @property
     def location(self) -> Location: ...
@@ -159,6 +169,9 @@ class Ports(Protocol):
 
     @property
     def templates(self) -> TemplateStore: ...
+
+    @property
+    def stack_policies(self) -> StackPolicies: ...
 
     @property
     def published_templates(self) -> PublishedTemplates: ...

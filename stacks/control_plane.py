@@ -77,6 +77,7 @@ class ControlPlaneStack(Stack):
             "QueueApi",
             kit=kit,
             machines=machines,
+            releases=releases,
             rollouts=rollouts,
             reconciliation=reconciliation,
             stack_role=stack_role,

@@ -16,6 +16,7 @@ from constructs import Node
 from orchestrator.api.rollout_models import MAX_CONCURRENCY
 from orchestrator.common.errors import BerthError, InvalidName, InvalidTenantId
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.tiers import STANDARD, TIER_PATTERN
 from orchestrator.events.api_keys import ENVIRONMENT_PATTERN
 from orchestrator.releases.states import PromotionMode
 from orchestrator.tenants.names import DEFAULT_NAME, Names
@@ -51,6 +52,7 @@ KNOWN = frozenset(
         "berth:createsPerMinute",
         "berth:credentialsSeconds",
         "berth:dashboard",
+        "berth:defaultTier",
         "berth:deliverConcurrency",
         "berth:dependencies",
         "berth:deploymentMode",
@@ -76,6 +78,7 @@ KNOWN = frozenset(
         "berth:rolloutConcurrency",
         "berth:rolloutOnPublish",
         "berth:stackEvents",
+        "berth:stackPolicyArns",
         "berth:stackRoleSource",
         "berth:tenantEventsConcurrency",
         "berth:tenantMetadataConcurrency",
@@ -84,6 +87,9 @@ KNOWN = frozenset(
     }
 )
 """All settings. Those that README.md does not list are for the emulator."""
+_POLICY_ARN = re.compile(r"arn:[a-z-]+:iam::(?P<account>aws|[0-9]{12}):policy/[A-Za-z0-9+=,.@_/-]{1,512}", re.ASCII)
+_MAX_STACK_POLICIES = 5
+"""IAM attaches up to 10 managed policies to a role."""
 _MAX_FORMER_KEYS = 5
 """Every key makes the policy of every session longer, and STS limits the size of that policy."""
 MAX_GENERATIONS = 999_999_999
@@ -163,6 +169,8 @@ class Settings:
     """
     promotion: PromotionMode = PromotionMode.ON_DEPLOY
     """When a release becomes current for new tenants: when it is deployed, or after a rollout that succeeded."""
+    default_tier: str = STANDARD
+    """The tier in which tenants are created if nobody names one."""
     rollout_on_publish: bool = False
     """Whether a deployment starts a rollout of the release that it published."""
     api_proof_generation: int = 1
@@ -202,6 +210,9 @@ class Settings:
 
     stack_role_source: bool = False
     """Whether the tenants' service role requires CloudFormation to send the stack for which it assumes the role."""
+    stack_policy_arns: tuple[str, ...] = ()
+    """Managed policies with which CloudFormation may create resources besides queues in tenants' stacks. Operators who
+    publish templates of their own name them."""
 
     response_url_prefix: str | None = None
     """The prefix of an emulator's response URLs for custom resources. Those of AWS are known."""
@@ -243,8 +254,10 @@ class Settings:
             events_mail_from=_mail_address(context, "berth:eventsMailFrom"),
             loopback_destinations=_flag(context, "berth:loopbackDestinations", default=cls.loopback_destinations),
             stack_role_source=_flag(context, "berth:stackRoleSource", default=cls.stack_role_source),
+            stack_policy_arns=_policy_arns(context, "berth:stackPolicyArns", environment),
             response_url_prefix=_url_prefix(context, "berth:responseUrlPrefix"),
             promotion=_choice(context, "berth:promotion", PromotionMode.ON_DEPLOY),
+            default_tier=_tier(context, "berth:defaultTier", cls.default_tier),
             rollout_on_publish=_flag(context, "berth:rolloutOnPublish", default=cls.rollout_on_publish),
             api_proof_generation=_generation(context, "berth:apiProofGeneration", cls.api_proof_generation),
             max_tenants=_number(context, "berth:maxTenants", cls.max_tenants, at_least=1, at_most=MAX_TENANTS_LIMIT),
@@ -411,6 +424,18 @@ def _tenant(context: Node, key: str) -> TenantId | None:
         raise SettingInvalid(f"{key}: {invalid}") from None
 
 
+def _tier(context: Node, key: str, default: str) -> str:
+    value = context.try_get_context(key)
+    if value is None:
+        return default
+    if not isinstance(value, str) or not re.fullmatch(TIER_PATTERN, value):
+        raise SettingInvalid(
+            f"{key} is {value!r}; it must be the name of a tier: a lower-case letter, and then up to 23 lower-case "
+            "letters, digits and dashes."
+        )
+    return value
+
+
 def _retention(context: Node, key: str, default: int) -> int:
     days = _integer(context, key, default)
     if days not in _LOG_RETENTION_DAYS:
@@ -431,6 +456,19 @@ def _choice(context: Node, key: str, default: Choice) -> Choice:
     except ValueError:
         allowed = " or ".join(choice.value for choice in type(default))
         raise SettingInvalid(f"{key} is {value!r}; it must be {allowed}.") from None
+
+
+def _policy_arns(context: Node, key: str, environment: Mapping[str, str]) -> tuple[str, ...]:
+    values = _texts(context, key, at_most=_MAX_STACK_POLICIES)
+    for value in values:
+        match = _POLICY_ARN.fullmatch(value)
+        account = environment.get("CDK_DEFAULT_ACCOUNT")
+        if match is None or (account and match["account"] not in ("aws", account)):
+            raise SettingInvalid(
+                f"{key} has {value!r}; it must be the ARN of a managed policy of AWS or of the target account, like "
+                f"arn:aws:iam::{account or '111122223333'}:policy/tenants."
+            )
+    return tuple(dict.fromkeys(values))
 
 
 def _url_prefix(context: Node, key: str) -> str | None:

@@ -20,7 +20,13 @@ from orchestrator.api.reconciliation_answers import (
     reconciliation_response,
     reconciliation_start_response,
 )
-from orchestrator.api.release_answers import release_changes_response, release_order_response, releases_response
+from orchestrator.api.release_answers import (
+    release_changes_response,
+    release_checked_response,
+    release_order_response,
+    release_published_response,
+    releases_response,
+)
 from orchestrator.api.responses import Response, refuse, try_again_later, unknown_caller
 from orchestrator.api.rollout_answers import (
     open_rollouts_response,
@@ -98,6 +104,7 @@ def _tenants(request: tenant_models.ListTenants, _by: str) -> Response:
         version=or_default(request.version),
         labels=request.labels,
         pinned=or_default(request.pinned),
+        tier=or_default(request.tier),
         cursor=or_default(request.cursor),
         limit=request.limit,
     )
@@ -109,13 +116,22 @@ def _releases(_request: EmptyRequest, _by: str) -> Response:
     settings = use_cases.ports.settings
     return releases_response(
         use_cases.ports.releases.releases(),
-        use_cases.choose_release(),
+        {tier: use_cases.choose_release(tier) for tier in use_cases.release_chooser.tiers()},
         counts.by_version,
         deployed=settings.version,
+        default_tier=settings.default_tier,
         promotion=settings.promotion,
         history=use_cases.ports.release_states.changes(limit=release_models.HISTORY_SIZE),
         counted_at=counts.at,
     )
+
+
+def _publish_release(request: release_models.ProposeRelease, by: str) -> Response:
+    return release_published_response(use_cases.publishing.publish(request.to_domain(by)))
+
+
+def _check_release(request: release_models.ProposeRelease, by: str) -> Response:
+    return release_checked_response(use_cases.publishing.check(request.to_domain(by)))
 
 
 def _promote_release(request: release_models.OrderRelease, by: str) -> Response:
@@ -238,6 +254,8 @@ _serve(tenants.PIN_TENANT, _pin)
 _serve(tenants.UNPIN_TENANT, _unpin)
 _serve(tenants.LIST_TENANTS, _tenants)
 _serve(releases.LIST_RELEASES, _releases)
+_serve(releases.PUBLISH_RELEASE, _publish_release)
+_serve(releases.CHECK_RELEASE, _check_release)
 _serve(releases.GET_RELEASE_CHANGES, _release_changes)
 _serve(releases.PROMOTE_RELEASE, _promote_release)
 _serve(releases.WITHDRAW_RELEASE, _withdraw_release)

@@ -411,4 +411,5 @@ def described_stack(described: StackTypeDef, *, service_role: str) -> Stack:
         attached=_attached(described),
         parameters=parameters,
         changed_at=described.get("LastUpdatedTime", described.get("CreationTime")),
+        outputs=outputs,
     )

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from orchestrator.adapters.dynamodb.rollouts import RolloutTable
     from orchestrator.adapters.dynamodb.unlisted import UnlistedRows
     from orchestrator.adapters.functions import AccountFunctions
+    from orchestrator.adapters.iam import IamStackPolicies
     from orchestrator.adapters.s3 import S3Manifests, S3PublishedTemplates, S3Templates
     from orchestrator.adapters.settings import Settings
     from orchestrator.adapters.sqs import SqsQueues
@@ -162,6 +163,12 @@ class AwsPorts:
         from orchestrator.adapters.s3 import S3Templates
 
         return S3Templates(client("s3"), self.settings.release_bucket, source=self.settings.source_bucket)
+
+    @cached_property
+    def stack_policies(self) -> IamStackPolicies:
+        from orchestrator.adapters.iam import IamStackPolicies
+
+        return IamStackPolicies(lambda: client("iam"), self.settings.stack_policies)
 
     @cached_property
     def published_templates(self) -> S3PublishedTemplates:

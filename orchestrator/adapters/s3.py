@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from botocore.exceptions import ClientError
 
 from orchestrator.adapters.aws import ACCESS_DENIED, error_code, throttling
+from orchestrator.common.errors import MissingSetting
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.records import Item
 
@@ -20,19 +21,19 @@ if TYPE_CHECKING:
 
     from orchestrator.releases.records import Release
 
-_MAX_TEMPLATE_BODY = 51_200
-"""The maximum number of bytes of a template in a request to CloudFormation."""
-
 
 class S3Templates:
-    """Implements :class:`orchestrator.releases.ports.TemplateStore`. Deployments upload to the bucket ``source``."""
+    """Implements :class:`orchestrator.releases.ports.TemplateStore`. Deployments upload to the bucket ``source``,
+    which other functions do not know."""
 
-    def __init__(self, client: S3Client, bucket: str, *, source: str) -> None:
+    def __init__(self, client: S3Client, bucket: str, *, source: str | None = None) -> None:
         self._client = client
         self._bucket = bucket
         self._source = source
 
     def read(self, key: str) -> bytes:
+        if self._source is None:
+            raise MissingSetting("Only the function that a deployment calls reads what the deployment has uploaded.")
         return self._client.get_object(Bucket=self._source, Key=key)["Body"].read()
 
     def publish(self, version: str, digest: str, template: bytes) -> str:
@@ -61,7 +62,7 @@ class S3PublishedTemplates:
                 if error_code(error) not in {"NoSuchKey", *ACCESS_DENIED}:
                     raise
                 return None
-            if len(template) > _MAX_TEMPLATE_BODY or hashlib.sha256(template).hexdigest() != release.digest:
+            if hashlib.sha256(template).hexdigest() != release.digest:
                 return None
             self._read[release.digest] = template.decode()
         return self._read[release.digest]

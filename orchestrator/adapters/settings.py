@@ -66,6 +66,13 @@ class Settings:
 
         return PromotionMode(self.environment.get("BERTH_PROMOTION") or PromotionMode.ON_DEPLOY)
 
+    @property
+    def default_tier(self) -> str:
+        """The tier in which tenants are created if nobody names one. Functions that create none do not have it."""
+        from orchestrator.common.tiers import STANDARD
+
+        return self.environment.get("BERTH_DEFAULT_TIER") or STANDARD
+
     def machine(self, operation: Operation) -> str:
         return self._required(f"BERTH_{operation}_MACHINE")
 
@@ -280,6 +287,11 @@ class Settings:
         return self._required("BERTH_RELEASE_BUCKET")
 
     @property
-    def source_bucket(self) -> str:
-        """The bucket to which a deployment uploads the templates that it publishes."""
-        return self._required("BERTH_SOURCE_BUCKET")
+    def source_bucket(self) -> str | None:
+        """The bucket to which a deployment uploads the templates that it publishes. Only its own function has it."""
+        return self.environment.get("BERTH_SOURCE_BUCKET") or None
+
+    @property
+    def stack_policies(self) -> tuple[str, ...]:
+        """The ARNs of the managed policies that the operator has named for tenants' stacks."""
+        return tuple(filter(None, self.environment.get("BERTH_STACK_POLICIES", "").split(",")))

@@ -29,6 +29,7 @@ def answer(tenant: TenantId, given: Answer, credentials: Credentials | None = No
             "queueUrl": given.queue.url,
             "queueArn": given.queue.arn,
             "version": given.version,
+            "resources": dict(given.resources),
         },
     )
     if credentials:

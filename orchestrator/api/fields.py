@@ -18,8 +18,10 @@ from orchestrator.common.input_limits import (
     REASON_PATTERN,
 )
 from orchestrator.common.tenant_ids import TENANT_ID_MAX_LENGTH, TENANT_ID_PATTERN, TenantId
+from orchestrator.common.tiers import TIER_PATTERN
 from orchestrator.common.times import ID_PATTERN
 from orchestrator.common.versions import VERSION_PATTERN
+from orchestrator.releases import findings
 from orchestrator.rollouts import records as rollouts
 from orchestrator.tenants import records
 from orchestrator.tenants.credentials import Access as QueueAccess
@@ -89,6 +91,15 @@ Version = Annotated[
         examples=["0.2.0"],
     ),
 ]
+Tier = Annotated[
+    str,
+    Meta(
+        title="Tier",
+        description="The name of a tier: a kind of tenants, which has its own releases.",
+        pattern=whole(TIER_PATTERN),
+        examples=["gold"],
+    ),
+]
 Labels = Annotated[
     dict[
         Annotated[str, Meta(pattern=whole(LABEL_NAME_PATTERN))],
@@ -110,6 +121,15 @@ TenantState = Annotated[
     ),
 ]
 QueueUrl = Annotated[str, Meta(title="QueueUrl", min_length=1)]
+Resources = Annotated[
+    dict[str, str],
+    Meta(
+        title="Resources",
+        description="The outputs of the tenant's stack, by name, besides its queue and its version. The release's "
+        "template chooses them.",
+        examples=[{"FilesBucket": "berth-tenant-acme-822b33ad-files-1jz4qk2x"}],
+    ),
+]
 QueueArn = Annotated[str, Meta(title="QueueArn", min_length=1)]
 Access = Annotated[QueueAccess, Meta(title="Access", description="The access that the credentials give.")]
 
@@ -218,6 +238,24 @@ class RootCause(Wire, frozen=True, kw_only=True):
     reason: Annotated[str, Meta(description="The error message from AWS.")]
 
 
+TemplateRule = Annotated[findings.Rule, Meta(title="TemplateRule", description="A rule of the contract for templates.")]
+
+
+class TemplateFinding(Wire, frozen=True, kw_only=True):
+    """A rule of the contract that a template does not keep."""
+
+    rule: TemplateRule
+    place: Annotated[
+        str,
+        Meta(
+            description="The place in the template. Empty for the template as a whole.",
+            examples=["Resources.Files.Properties.BucketName"],
+        ),
+    ]
+    problem: Text
+    advice: Annotated[Text, Meta(description="What to do about it.")]
+
+
 class MessageCounts(Wire, frozen=True, kw_only=True):
     """The numbers of messages in a queue, as estimated by SQS."""
 
@@ -262,6 +300,7 @@ class ProblemMembers(Wire, frozen=True, kw_only=True):
     ) = UNSET
     reconciliation_id: ReconciliationId | UnsetType = UNSET
     adoption_id: AdoptionId | UnsetType = UNSET
+    findings: list[TemplateFinding] | UnsetType = UNSET
 
 
 class TenantIdRequest(WireRequest, frozen=True, kw_only=True):

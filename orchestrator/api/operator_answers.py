@@ -15,7 +15,7 @@ from orchestrator.tenants.fleet import Page, TenantDetail
 from orchestrator.tenants.history import HistoryEntry, RecordedChange, UnreadableEntry
 from orchestrator.tenants.lifecycle import Accepted, Changed, OrderResult, Unchanged
 from orchestrator.tenants.listings import ListedTenant
-from orchestrator.tenants.records import STATE_DURING, Audit, Lock, Request, release_of
+from orchestrator.tenants.records import STATE_DURING, Audit, Lock, Request, TenantState, release_of
 
 
 def order_response(tenant: TenantId, ordered: OrderResult) -> Response:
@@ -75,12 +75,14 @@ def tenant_response(detail: TenantDetail) -> Response:
             "state": detail.state.value,
             "version": detail.version,
             "pinnedVersion": metadata.pinned_version if metadata else None,
+            "tier": metadata.tier if metadata and detail.state is not TenantState.DELETED else None,
             "labels": dict(detail.labels),
             "updatedAt": _time(detail.updated_at),
             "createdAt": _time(metadata.created_at if metadata else None),
             "queueUrl": detail.queue.url if detail.queue else None,
             "queueArn": detail.queue.arn if detail.queue else None,
             "stackId": metadata.stack_id if metadata else None,
+            "resources": dict(metadata.resources) if metadata else {},
             "rootCause": root_cause_document(detail.root_cause),
             "currentOperation": _lock_document(detail.lock) if detail.lock else None,
             "audits": [_audit_document(audit) for audit in detail.audits],
@@ -103,6 +105,7 @@ def _listed_document(listed: ListedTenant) -> dict[str, object]:
         "state": listed.state.value,
         "version": listed.version,
         "pinnedVersion": listed.pinned_version,
+        "tier": listed.tier,
         "labels": dict(listed.labels),
         "updatedAt": _time(listed.updated_at),
         "queueUrl": listed.queue.url if listed.queue else None,

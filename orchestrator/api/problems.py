@@ -107,6 +107,13 @@ NOT_PROVISIONED = Problem(
     "The tenant has no queue in service.",
     required=("tenantId",),
 )
+NO_RELEASE = Problem(
+    "tier-without-release",
+    409,
+    "The tier has no release",
+    "The tier in which the tenant would be created has no release, or all of them were withdrawn. Nothing was started.",
+    required=("tenantId",),
+)
 FLEET_FULL = Problem(
     "tenant-limit-reached",
     409,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from orchestrator.api.fields import (
@@ -15,6 +16,7 @@ from orchestrator.api.fields import (
     Moment,
     QueueArn,
     QueueUrl,
+    Resources,
     RetryAfterSeconds,
     TenantIdRequest,
     TenantIdText,
@@ -26,6 +28,7 @@ from orchestrator.api.problems import (
     CREDENTIALS_NOT_ENABLED,
     FLEET_FULL,
     INVALID_REQUEST,
+    NO_RELEASE,
     NOT_PROVISIONED,
     NOT_THROUGH_THE_API,
     PROVISIONING_FAILED,
@@ -48,6 +51,7 @@ class Queue(Wire, frozen=True, kw_only=True):
     queue_url: QueueUrl
     queue_arn: QueueArn
     version: str
+    resources: Resources = msgspec.field(default_factory=dict)
 
 
 class Credentials(Wire, frozen=True, kw_only=True):
@@ -98,7 +102,7 @@ GET_QUEUE: Route[TenantIdRequest, Queue | Provisioning] = Route(
     "(berth:createsPerMinute), and so is the number of tenants (berth:maxTenants).",
     request=TenantIdRequest,
     answers=(Answer(200, Queue, "The queue."), _PROVISIONING),
-    problems=(INVALID_REQUEST, *_NO_QUEUE, FLEET_FULL, TOO_MANY_CREATES, TRY_AGAIN),
+    problems=(INVALID_REQUEST, *_NO_QUEUE, NO_RELEASE, FLEET_FULL, TOO_MANY_CREATES, TRY_AGAIN),
 )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.api.problems import (
     FLEET_FULL,
+    NO_RELEASE,
     NOT_PROVISIONED,
     PROVISIONING_FAILED,
     TENANT_BEING_DELETED,
@@ -20,6 +21,7 @@ from orchestrator.tenants.decisions import (
     Failed,
     FleetFull,
     Limited,
+    NoRelease,
     NotProvisioned,
     TooManyCreates,
     Unknown,
@@ -72,7 +74,7 @@ def queueless_answer(tenant: TenantId, given: Queueless) -> Response:
                 tenantStatus="DELETED",
                 execution=audit.execution,
             )
-        case NotProvisioned() | Unknown() | FleetFull() | TooManyCreates():
+        case NotProvisioned() | Unknown() | NoRelease() | FleetFull() | TooManyCreates():
             return _not_started(tenant, given)
 
 
@@ -92,7 +94,7 @@ def _provisioning(tenant: TenantId, given: Provisioning) -> Response:
     return response
 
 
-def _not_started(tenant: TenantId, given: NotProvisioned | Unknown | Limited) -> Response:
+def _not_started(tenant: TenantId, given: NotProvisioned | Unknown | NoRelease | Limited) -> Response:
     """The answer if the tenant has no queue and none is being provisioned."""
     match given:
         case Unknown():
@@ -100,6 +102,14 @@ def _not_started(tenant: TenantId, given: NotProvisioned | Unknown | Limited) ->
                 UNKNOWN_TENANT,
                 f"There is no tenant {tenant}, and this control plane does not create tenants on getQueue. Ask an "
                 f"operator to create it: berth create {tenant}",
+                tenantId=tenant.value,
+            )
+        case NotProvisioned(withdrawn=str() as version):
+            return problem(
+                NOT_PROVISIONED,
+                f"Tenant {tenant} has no queue, and is pinned to release {version}, which was withdrawn. Nothing was "
+                f"started. Ask an operator to change its pin: berth pin {tenant} VERSION, or berth unpin {tenant}. "
+                "Then ask again.",
                 tenantId=tenant.value,
             )
         case NotProvisioned(asking_provisions):
@@ -110,6 +120,13 @@ def _not_started(tenant: TenantId, given: NotProvisioned | Unknown | Limited) ->
                 f"operator to create it: berth create {tenant}"
             )
             return problem(NOT_PROVISIONED, detail, tenantId=tenant.value)
+        case NoRelease(tier):
+            return problem(
+                NO_RELEASE,
+                f"Tenant {tenant} was not created: its tier {tier} has no release, or all of them were withdrawn. "
+                "Nothing was started. Ask an operator to publish or to reinstate a release: berth releases",
+                tenantId=tenant.value,
+            )
         case FleetFull():
             # The detail leaves out the number of tenants: platforms may not see the fleet.
             return problem(

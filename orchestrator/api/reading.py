@@ -26,9 +26,6 @@ from orchestrator.common.input_limits import (
 from orchestrator.common.tenant_ids import TENANT_ID_PATTERN, TenantId
 from orchestrator.common.versions import VERSION_PATTERN
 
-MAX_CHARACTERS = 65_536
-"""The maximum length of a body: more than twice the longest valid body. Explaining errors of a huge body is slow."""
-
 _HINTS = {
     VERSION_PATTERN: "is not a version like 1.2.3",
     REASON_PATTERN: "is not one line of printable text",
@@ -52,7 +49,7 @@ _EXPECTED = re.compile(r"Expected `([^`]*)`(.*?)(?:, got `.*`)?\Z")
 def read(route: Route[RequestT, Any], event: Mapping[str, Any]) -> RequestT:
     """The decoded request. Unknown parameters are refused, so that no caller believes that they had an effect."""
     given = _path_parameters(route, event)
-    query, body = _query_of(event), _body_of(event)
+    query, body = _query_of(event), _body_of(event, route.max_characters)
     if route.has_body:
         _refuse_any(query, "the query")
         fields, what = body, "the body"
@@ -90,7 +87,7 @@ def _query_of(event: Mapping[str, Any]) -> dict[str, str]:
     return given
 
 
-def _body_of(event: Mapping[str, Any]) -> dict[str, Any]:
+def _body_of(event: Mapping[str, Any], max_characters: int) -> dict[str, Any]:
     """The body as a JSON object. A missing body is an empty object."""
     text = event.get("body") or ""
     if not isinstance(text, str):
@@ -98,8 +95,8 @@ def _body_of(event: Mapping[str, Any]) -> dict[str, Any]:
     try:
         if event.get("isBase64Encoded"):
             text = base64.b64decode(text, validate=True).decode()
-        if len(text) > MAX_CHARACTERS:
-            raise InvalidRequest(f"The body has {len(text)} characters; at most {MAX_CHARACTERS} are allowed.")
+        if len(text) > max_characters:
+            raise InvalidRequest(f"The body has {len(text)} characters; at most {max_characters} are allowed.")
         body = json.loads(text, parse_float=_number, parse_constant=_number) if text.strip() else {}
     except (ValueError, binascii.Error, RecursionError):
         raise InvalidRequest("The body is not JSON.") from None

@@ -6,9 +6,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from orchestrator.api.operator_answers import refuse
-from orchestrator.api.responses import Response, json_response
+from orchestrator.api.release_routes import RELEASE_IMMUTABLE, TEMPLATE_REFUSED
+from orchestrator.api.responses import Response, json_response, problem
+from orchestrator.common.tiers import STANDARD
 from orchestrator.common.times import timestamp
 from orchestrator.common.versions import order
+from orchestrator.releases.publishing import Checked, Published, PublishedBefore
 from orchestrator.releases.records import RecordedReleaseChange, Release, ReleaseOrder, Withdrawal
 from orchestrator.releases.states import Choice, PromotionMode
 from orchestrator.rollouts.releasing import ReleaseOrdered, ReleaseStatus
@@ -19,20 +22,25 @@ from orchestrator.tenants.release_changes import ReleaseChanges
 
 def releases_response(
     releases: Sequence[Release],
-    choice: Choice,
+    choices: Mapping[str, Choice],
     in_use: Mapping[str, Mapping[TenantState, int]],
     *,
     deployed: str,
+    default_tier: str,
     promotion: PromotionMode,
     history: Sequence[RecordedReleaseChange] = (),
     counted_at: datetime,
 ) -> Response:
-    """``in_use`` has the number of tenants by version and state, including versions that are not releases."""
+    """``choices`` has each tier that has releases. ``in_use`` has the number of tenants by version and state, including
+    versions that are not releases."""
+    standard = choices[STANDARD]
     newest_first = sorted(releases, key=lambda release: order(release.version), reverse=True)
     return json_response(
         200,
         {
-            "current": choice.current,
+            "current": standard.current,
+            "tiers": {tier: choice.current for tier, choice in sorted(choices.items())},
+            "defaultTier": default_tier,
             "deployed": deployed,
             "promotion": promotion.value,
             "countedAt": timestamp(counted_at),
@@ -42,9 +50,11 @@ def releases_response(
                     "digest": release.digest,
                     "templateUrl": release.template_url,
                     "publishedAt": timestamp(release.published_at),
+                    "publishedBy": release.published_by or None,
                     "notes": release.notes or None,
-                    "current": release.version == choice.current,
-                    "withdrawn": _withdrawal_document(choice.withdrawn.get(release.version)),
+                    "tier": release.tier,
+                    "current": release.version == choices[release.tier].current,
+                    "withdrawn": _withdrawal_document(standard.withdrawn.get(release.version)),
                     "tenants": _counts_document(in_use.get(release.version, {})),
                 }
                 for release in newest_first
@@ -93,6 +103,7 @@ def release_order_response(ordered: ReleaseOrdered | Refused) -> Response:
             "version": ordered.version,
             "status": ordered.status.value,
             "detail": _detail(ordered),
+            "tier": ordered.tier,
             "current": ordered.current,
             "currentBefore": ordered.before,
             "withdrawn": _withdrawal_document(ordered.withdrawal),
@@ -115,7 +126,63 @@ def _detail(ordered: ReleaseOrdered) -> str:
         case ReleaseOrder.REINSTATE:
             done = f"Release {version} is not withdrawn." if unchanged else f"Release {version} is reinstated."
     moved = f", instead of {ordered.before}" if ordered.before != ordered.current else ""
-    return f"{done} New tenants get {ordered.current}{moved}."
+    new = _new_tenants(ordered.tier)
+    return f"{done} {new} get {ordered.current}{moved}."
+
+
+def _new_tenants(tier: str) -> str:
+    return "New tenants" if tier == STANDARD else f"New tenants of the tier {tier}"
+
+
+def release_published_response(outcome: Published | PublishedBefore | Checked) -> Response:
+    match outcome:
+        case Checked():
+            count = len(outcome.findings)
+            return problem(
+                TEMPLATE_REFUSED,
+                f"Release {outcome.version} was not published. The template has "
+                f"{f'{count} findings' if count > 1 else 'a finding'}, of which the first is: {outcome.findings[0]}",
+                findings=_findings(outcome),
+            )
+        case PublishedBefore(release):
+            return problem(
+                RELEASE_IMMUTABLE,
+                f"Release {release.version} was published before, with another template or in another tier "
+                f"({release.tier}), at {timestamp(release.published_at)}. A release never changes, so nothing was "
+                "published. Publish this template under another version.",
+            )
+    release = outcome.release
+    at = timestamp(release.published_at)
+    done = "is published" if outcome.is_new else f"was published with this template at {at}"
+    return json_response(
+        200,
+        {
+            "version": release.version,
+            "status": "PUBLISHED" if outcome.is_new else "UNCHANGED",
+            "detail": f"Release {release.version} {done}. {_new_tenants(release.tier)} get {outcome.current}.",
+            "digest": release.digest,
+            "templateUrl": release.template_url,
+            "publishedAt": at,
+            "tier": release.tier,
+            "current": outcome.current,
+        },
+    )
+
+
+def release_checked_response(checked: Checked) -> Response:
+    return json_response(
+        200,
+        {
+            "version": checked.version,
+            "digest": checked.digest,
+            "findings": _findings(checked),
+            "comparedWith": checked.compared_with,
+        },
+    )
+
+
+def _findings(checked: Checked) -> list[dict[str, str]]:
+    return [finding.as_document() for finding in checked.findings]
 
 
 def release_changes_response(found: ReleaseChanges | Refused) -> Response:

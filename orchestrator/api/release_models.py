@@ -13,14 +13,19 @@ from orchestrator.api.fields import (
     Reason,
     RequestedBy,
     RolloutId,
+    TemplateFinding,
     TenantIdText,
     Text,
+    Tier,
     Version,
     Wire,
     WireRequest,
+    keys_of,
 )
 from orchestrator.api.tenant_models import TenantCounts
-from orchestrator.releases import records, states
+from orchestrator.common.tiers import STANDARD
+from orchestrator.releases import publishing, records, states
+from orchestrator.releases.template_contract import FIRST_VERSION_OF_OPERATORS, MAX_NOTES
 from orchestrator.rollouts import releasing
 from orchestrator.rollouts.releasing import MAX_LISTED
 
@@ -46,11 +51,46 @@ ReleaseStatus = Annotated[
 ]
 
 
+Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z", description="SHA-256 of the template.")]
+
+
 class OrderRelease(WireRequest, frozen=True, kw_only=True):
     """An order names a release in its path, and takes a reason."""
 
     version: Version
     reason: Reason | UnsetType = UNSET
+
+
+class ProposeRelease(WireRequest, frozen=True, kw_only=True):
+    """A template that an operator wants to publish."""
+
+    version: Annotated[Version, Meta(description=f"{FIRST_VERSION_OF_OPERATORS} or later.")]
+    template: Annotated[
+        dict[str, Any],
+        Meta(description="The CloudFormation template, as JSON. docs/templates.md has the rules and an example."),
+    ]
+    notes: (
+        Annotated[
+            str,
+            Meta(min_length=1, max_length=MAX_NOTES, description="What the release changes, for other operators."),
+        ]
+        | UnsetType
+    ) = UNSET
+    tier: Annotated[Tier, Meta(description="The tier whose tenants may be at the release.")] = STANDARD
+    allow_replacement: Annotated[
+        bool,
+        Meta(description="Publish the template although it lacks a queue of the release before it."),
+    ] = False
+
+    def to_domain(self, by: str) -> publishing.Proposal:
+        return publishing.Proposal(
+            self.version,
+            self.template,
+            by,
+            "" if self.notes is UNSET else self.notes,
+            self.allow_replacement,
+            self.tier,
+        )
 
 
 class GetReleaseChanges(WireRequest, frozen=True, kw_only=True):
@@ -70,11 +110,18 @@ class Release(Wire, frozen=True, kw_only=True):
     """A published release of the tenant stack."""
 
     version: Version
-    digest: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z", description="SHA-256 of the template.")]
+    digest: Digest
     template_url: Text
     published_at: Moment
-    notes: Annotated[Text | None, Meta(description="The release's section of the changelog.")]
-    current: Annotated[bool, Meta(description="True for the release that new tenants get.")]
+    published_by: Annotated[
+        RequestedBy, Meta(description="Who published an operator's own template. null if it came with a deployment.")
+    ]
+    notes: Annotated[
+        Text | None,
+        Meta(description="The release's section of the changelog, or the notes of who published it."),
+    ]
+    tier: Annotated[Tier, Meta(description="The tier whose tenants may be at the release.")]
+    current: Annotated[bool, Meta(description="True for the release that new tenants of its tier get.")]
     withdrawn: Annotated[Withdrawal | None, Meta(description="null unless the release is withdrawn.")]
     tenants: Annotated[TenantCounts, Meta(description="The tenants at this release.")]
 
@@ -90,10 +137,50 @@ class ReleaseHistoryEntry(Wire, frozen=True, kw_only=True):
     altered: Altered
 
 
+class ReleaseChecked(Wire, frozen=True, kw_only=True):
+    """The findings of a check. Nothing was published."""
+
+    version: Version
+    digest: Digest
+    findings: Annotated[list[TemplateFinding], Meta(description="Empty if the template can be published.")]
+    compared_with: Annotated[
+        Version | None,
+        Meta(description="The release whose queues the template has to keep. null if none was compared."),
+    ]
+
+
+class ReleasePublished(Wire, frozen=True, kw_only=True):
+    """The release is published. It never changes."""
+
+    version: Version
+    status: Annotated[
+        Literal["PUBLISHED", "UNCHANGED"],
+        Meta(description="UNCHANGED: the same template was published under this version before."),
+    ]
+    detail: Text
+    digest: Digest
+    template_url: Text
+    published_at: Moment
+    tier: Annotated[Tier, Meta(description="The tier whose tenants may be at the release.")]
+    current: Annotated[Version, Meta(description="The release that new tenants of the tier get.")]
+
+
 class Releases(Wire, frozen=True, kw_only=True):
     """The published releases, and the number of tenants at each."""
 
-    current: Annotated[Version, Meta(description="The release that new tenants get, unless the request names another.")]
+    current: Annotated[
+        Version,
+        Meta(
+            description="The release that new tenants of the tier standard get, unless the request names another. "
+            "tiers has the other tiers."
+        ),
+    ]
+    tiers: Annotated[
+        dict[Tier, Version | None],
+        keys_of("Tier"),
+        Meta(description="The current release of each tier. null if all releases of the tier are withdrawn."),
+    ]
+    default_tier: Annotated[Tier, Meta(description="The tier of new tenants, unless the request names another.")]
     deployed: Annotated[Version, Meta(description="The version of the control plane.")]
     promotion: PromotionMode
     counted_at: Annotated[
@@ -124,7 +211,8 @@ class ReleaseOrdered(Wire, frozen=True, kw_only=True):
     version: Version
     status: ReleaseStatus
     detail: Text
-    current: Annotated[Version, Meta(description="The release that new tenants get now.")]
+    tier: Annotated[Tier, Meta(description="The tier of the release.")]
+    current: Annotated[Version, Meta(description="The release that new tenants of the tier get now.")]
     current_before: Annotated[Version, Meta(description="The release that was current before the order.")]
     withdrawn: Annotated[Withdrawal | None, Meta(description="null unless the release is withdrawn.")]
     tenants: Annotated[
@@ -180,7 +268,7 @@ class ReleaseChanges(Wire, frozen=True, kw_only=True):
     version: Version
     changes: Annotated[
         list[TemplateChange] | None,
-        Meta(description="null if somebody has changed or removed a template since, or if one is too long."),
+        Meta(description="null if somebody has changed or removed a template since."),
     ]
     review: Annotated[
         KeptReview | None,

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from orchestrator.api.fields import EmptyRequest
 from orchestrator.api.problems import Problem
-from orchestrator.api.release_models import GetReleaseChanges, OrderRelease, ReleaseChanges, ReleaseOrdered, Releases
+from orchestrator.api.release_models import (
+    GetReleaseChanges,
+    OrderRelease,
+    ProposeRelease,
+    ReleaseChanges,
+    ReleaseChecked,
+    ReleaseOrdered,
+    ReleasePublished,
+    Releases,
+)
 from orchestrator.api.route import Answer, Audience, Rate, Route
 from orchestrator.api.tenant_routes import ALWAYS, RELEASE_WITHDRAWN, UNKNOWN_RELEASE
+from orchestrator.releases.template_contract import MAX_TEMPLATE_BYTES
 from orchestrator.tenants.admission import Refusal
 
 # Problems
@@ -16,6 +26,19 @@ LAST_RELEASE = Problem(
     409,
     "No other release is left",
     "Without the release, no earlier one would be left that new tenants could get. Promote another release first.",
+)
+RELEASE_IMMUTABLE = Problem(
+    "release-immutable",
+    409,
+    "The version is published with another template",
+    "A release never changes. Publish the template under another version.",
+)
+TEMPLATE_REFUSED = Problem(
+    "template-refused",
+    422,
+    "The template does not keep the contract",
+    "Nothing was published. Every finding says what to do.",
+    required=("findings",),
 )
 _RELEASE_UNKNOWN = UNKNOWN_RELEASE.without_tenant("OrderedReleaseUnknown", "The version was never published.")
 _COMPARED_RELEASE_UNKNOWN = UNKNOWN_RELEASE.without_tenant("ReleaseUnknown", "One of the versions was never published.")
@@ -49,6 +72,39 @@ GET_RELEASE_CHANGES: Route[GetReleaseChanges, ReleaseChanges] = Route(
     request=GetReleaseChanges,
     answers=(Answer(200, ReleaseChanges, "The differences."),),
     problems=(*ALWAYS, _COMPARED_RELEASE_UNKNOWN),
+)
+_TEMPLATE_LIMIT = MAX_TEMPLATE_BYTES + 100_000
+"""The longest template, and everything else of a request. API Gateway and Lambda take some megabytes."""
+
+PUBLISH_RELEASE: Route[ProposeRelease, ReleasePublished] = Route(
+    name="publishRelease",
+    method="PUT",
+    path="/releases/{version}",
+    audience=Audience.OPERATOR,
+    rate=Rate.ORDERS,
+    summary="Publish a template of your own as a release",
+    description="The template is checked first, and refused with all findings. A published release never changes: the "
+    "same template again changes nothing, and another one is refused. Publishing moves no tenant: start a rollout. In "
+    "the tier standard it makes no release current: promote it. In other tiers the release that was published last is "
+    "current where deployments make releases current.",
+    request=ProposeRelease,
+    answers=(Answer(200, ReleasePublished, "The release is published."),),
+    problems=(*ALWAYS, RELEASE_IMMUTABLE, TEMPLATE_REFUSED),
+    max_characters=_TEMPLATE_LIMIT,
+)
+CHECK_RELEASE: Route[ProposeRelease, ReleaseChecked] = Route(
+    name="checkRelease",
+    method="POST",
+    path="/releases/{version}/check",
+    audience=Audience.OPERATOR,
+    rate=Rate.ORDERS,
+    summary="Check whether a template can be published",
+    description="The same rules as for publishing. They include what the service role of tenants' stacks may do, and "
+    "the queues of the release before. Nothing is published.",
+    request=ProposeRelease,
+    answers=(Answer(200, ReleaseChecked, "The findings."),),
+    problems=ALWAYS,
+    max_characters=_TEMPLATE_LIMIT,
 )
 _ORDERED = (Answer(200, ReleaseOrdered, "The release is as requested."),)
 
@@ -99,4 +155,12 @@ REINSTATE_RELEASE: Route[OrderRelease, ReleaseOrdered] = Route(
     problems=(*ALWAYS, _RELEASE_UNKNOWN),
 )
 
-ROUTES = (LIST_RELEASES, GET_RELEASE_CHANGES, PROMOTE_RELEASE, WITHDRAW_RELEASE, REINSTATE_RELEASE)
+ROUTES = (
+    LIST_RELEASES,
+    PUBLISH_RELEASE,
+    CHECK_RELEASE,
+    GET_RELEASE_CHANGES,
+    PROMOTE_RELEASE,
+    WITHDRAW_RELEASE,
+    REINSTATE_RELEASE,
+)

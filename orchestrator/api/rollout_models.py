@@ -24,6 +24,7 @@ from orchestrator.api.fields import (
     RootCause,
     TenantIdText,
     Text,
+    Tier,
     Version,
     Wire,
     WireRequest,
@@ -158,7 +159,18 @@ class StageSpec(WireRequest, frozen=True, kw_only=True):
 
 class StartRollout(WireRequest, frozen=True, kw_only=True):
     version: (
-        Annotated[Version, Meta(description="The release to move to. Default: the current release.")] | UnsetType
+        Annotated[Version, Meta(description="The release to move to. Default: the current release of tier.")]
+        | UnsetType
+    ) = UNSET
+    tier: (
+        Annotated[
+            Tier,
+            Meta(
+                description="The tier whose tenants are moved. Default: the tier of version, else standard. A release "
+                "of another tier is refused."
+            ),
+        ]
+        | UnsetType
     ) = UNSET
     tenants: OnlyTenants | UnsetType = UNSET
     labels: OnlyLabels | UnsetType = UNSET
@@ -299,6 +311,9 @@ class RolloutSpec(Wire, frozen=True, kw_only=True):
     """The request for a rollout. Fields that were not given are left out, except for stages."""
 
     version: Version | UnsetType = UNSET
+    tier: (
+        Annotated[Tier, Meta(description="The tier whose tenants are moved, unless that is standard.")] | UnsetType
+    ) = UNSET
     tenants: OnlyTenants | UnsetType = UNSET
     labels: OnlyLabels | UnsetType = UNSET
     share: OnlyShare | UnsetType = UNSET

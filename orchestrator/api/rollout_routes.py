@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orchestrator.api.problems import Problem
+from orchestrator.api.problems import NO_RELEASE, Problem
 from orchestrator.api.rollout_models import (
     ApproveStage,
     ChangeRollout,
@@ -18,7 +18,14 @@ from orchestrator.api.rollout_models import (
     StartRollout,
 )
 from orchestrator.api.route import RETRY_AFTER, Answer, Audience, Rate, Route, location
-from orchestrator.api.tenant_routes import ALWAYS, DOWNGRADE, NOTHING_TO_RETRY, RELEASE_WITHDRAWN, UNKNOWN_RELEASE
+from orchestrator.api.tenant_routes import (
+    ALWAYS,
+    DOWNGRADE,
+    NOTHING_TO_RETRY,
+    OTHER_TIER,
+    RELEASE_WITHDRAWN,
+    UNKNOWN_RELEASE,
+)
 from orchestrator.tenants.admission import Refusal
 
 # Problems
@@ -71,6 +78,10 @@ _RELEASE_UNKNOWN = UNKNOWN_RELEASE.without_tenant("RolloutReleaseUnknown", "The 
 _RELEASE_WITHDRAWN = RELEASE_WITHDRAWN.without_tenant(
     "RolloutReleaseWithdrawn", "The release was withdrawn, so no rollout moves tenants to it."
 )
+_NO_RELEASE = NO_RELEASE.without_tenant("RolloutTierWithoutRelease", "The tier has no release to move tenants to.")
+_OTHER_TIER = OTHER_TIER.without_tenant(
+    "RolloutOfAnotherTier", "The release is of another tier than the request names."
+)
 _ALL_DOWNGRADES = DOWNGRADE.without_tenant(
     "RolloutDowngrade", "The release is older than the release of every tenant. To move them back, set allowDowngrade."
 )
@@ -107,7 +118,8 @@ START_ROLLOUT: Route[StartRollout, RolloutUnderWay | NothingToMove] = Route(
     rate=Rate.ORDERS,
     summary="Move tenants to a release, in stages",
     description="A dry run only reports what would change. Each stage bakes for bakeSeconds after its updates. Then "
-    "the next stage begins by itself. The rollout halts if too many tenants failed or the stage's alarm goes off.",
+    "the next stage begins by itself. The rollout halts if too many tenants failed or the stage's alarm goes off. Only "
+    "tenants of the release's tier are moved.",
     request=StartRollout,
     answers=(Answer(200, NothingToMove, "No tenant needs to be moved."), _STARTED),
     problems=(
@@ -117,6 +129,8 @@ START_ROLLOUT: Route[StartRollout, RolloutUnderWay | NothingToMove] = Route(
         ROLLOUT_IN_THE_WAY,
         _RELEASE_UNKNOWN,
         _RELEASE_WITHDRAWN,
+        _NO_RELEASE,
+        _OTHER_TIER,
         UNKNOWN_ALARM,
         UNKNOWN_SELECTION,
     ),

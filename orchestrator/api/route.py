@@ -19,6 +19,10 @@ AnswerT = TypeVar("AnswerT", covariant=True)
 ANY_METHOD = "ANY"
 """The method of a route that takes every method. Its function refuses those that it does not know."""
 
+MAX_CHARACTERS = 65_536
+"""The maximum length of most bodies: more than twice the longest valid body. Explaining errors of a huge body is slow.
+"""
+
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
 
@@ -91,6 +95,8 @@ class Route(Generic[RequestT, AnswerT]):
     description: str = ""
     scope: str | None = None
     """The scope that the API key of a tenant must have."""
+    max_characters: int = MAX_CHARACTERS
+    """The maximum length of a body."""
     bodies: tuple[str, ...] = ()
     """The content types of a body that is taken as it comes, without a wire model."""
     warning: Callable[[RequestT], str | None] = _no_warning

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
+import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from orchestrator.api.fields import (
@@ -24,12 +25,14 @@ from orchestrator.api.fields import (
     QueueUrl,
     Reason,
     RequestedBy,
+    Resources,
     RetryAfterSeconds,
     RootCause,
     TenantIdRequest,
     TenantIdText,
     TenantState,
     Text,
+    Tier,
     Version,
     Wire,
     WireRequest,
@@ -65,6 +68,16 @@ class CreateTenant(TenantIdRequest, frozen=True, kw_only=True):
         | UnsetType
     ) = UNSET
     labels: Labels | UnsetType = UNSET
+    tier: (
+        Annotated[
+            Tier,
+            Meta(
+                description="The tier to create the tenant in, at the tier's current release. Default: the tier that a "
+                "create that failed had, else the tier of version, else the control plane's default tier."
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
     reason: Reason | UnsetType = UNSET
 
     @property
@@ -73,7 +86,11 @@ class CreateTenant(TenantIdRequest, frozen=True, kw_only=True):
 
     def to_domain(self, by: str) -> Request:
         return Request(
-            by=by, labels=or_default(self.labels), pin=or_default(self.version), reason=or_default(self.reason, "")
+            by=by,
+            labels=or_default(self.labels),
+            pin=or_default(self.version),
+            tier=or_default(self.tier),
+            reason=or_default(self.reason, ""),
         )
 
 
@@ -185,6 +202,7 @@ class ListTenants(WireRequest, frozen=True, kw_only=True):
     pinned: (
         Annotated[bool, Meta(description="Only tenants that are pinned, or only those that are not.")] | UnsetType
     ) = UNSET
+    tier: Annotated[Tier, Meta(description="Only tenants of this tier.")] | UnsetType = UNSET
     cursor: (
         Annotated[
             str,
@@ -309,6 +327,7 @@ class RecordedRequest(Wire, frozen=True, kw_only=True):
     unserved: (
         Annotated[OnlyTrue, Meta(description="The request is only for a tenant that never had a queue.")] | UnsetType
     ) = UNSET
+    tier: Annotated[Tier, Meta(description="The tier that the request named.")] | UnsetType = UNSET
 
 
 class RecordedState(Wire, frozen=True, kw_only=True):
@@ -393,6 +412,13 @@ class ListedTenant(Wire, frozen=True, kw_only=True):
     state: TenantState
     version: str | None
     pinned_version: Annotated[str | None, Meta(description="The release that the tenant is pinned to.")]
+    tier: Annotated[
+        str | None,
+        Meta(
+            description="The tier of the tenant: of the release that it is at, or is to be created at. null if the "
+            "tenant was deleted."
+        ),
+    ]
     labels: Labels
     updated_at: Moment | None
     queue_url: QueueUrl | None
@@ -405,6 +431,7 @@ class Tenant(ListedTenant, frozen=True, kw_only=True):
 
     created_at: Moment | None
     stack_id: str | None
+    resources: Resources = msgspec.field(default_factory=dict)
     current_operation: CurrentOperation | None
     audits: Annotated[
         list[Audit], Meta(description="The latest status of each operation at each version, oldest first.")

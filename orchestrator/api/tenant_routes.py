@@ -5,6 +5,7 @@ from __future__ import annotations
 from orchestrator.api.problems import (
     FLEET_FULL,
     INVALID_REQUEST,
+    NO_RELEASE,
     NOT_PROVISIONED,
     NOT_THROUGH_THE_API,
     TENANT_DELETED,
@@ -53,6 +54,14 @@ RELEASE_WITHDRAWN = Problem(
     "The release was withdrawn",
     "An operator has withdrawn the release, so nothing chooses it any more. The detail says who, when and why, and "
     "what to do instead.",
+    required=("tenantId",),
+)
+OTHER_TIER = Problem(
+    Refusal.OTHER_TIER,
+    409,
+    "The release is of another tier",
+    "A tenant can be created at, moved to and pinned to releases of its own tier only. The detail names both tiers, "
+    "and says how to move the tenant to the other one.",
     required=("tenantId",),
 )
 DOWNGRADE = Problem(
@@ -121,10 +130,11 @@ CREATE_TENANT: Route[CreateTenant, Accepted | DescribedTenant] = Route(
     audience=Audience.OPERATOR,
     rate=Rate.ORDERS,
     summary="Create a tenant, or create a deleted tenant again",
-    description="If the tenant exists, this sets its labels and its pin. Setting a pin does not move the tenant.",
+    description="If the tenant exists, this sets its labels and its pin. Setting a pin does not move the tenant. A "
+    "tenant that exists in another tier than the request names is not changed.",
     request=CreateTenant,
     answers=(Answer(200, DescribedTenant, "The tenant exists. Its labels and its pin are recorded."), _ACCEPTED),
-    problems=(*ALWAYS, BUSY, FLEET_FULL, UNKNOWN_RELEASE, RELEASE_WITHDRAWN),
+    problems=(*ALWAYS, BUSY, FLEET_FULL, UNKNOWN_RELEASE, RELEASE_WITHDRAWN, NO_RELEASE, OTHER_TIER),
 )
 GET_TENANT: Route[GetTenant, Tenant] = Route(
     name="getTenant",
@@ -151,6 +161,13 @@ DELETE_TENANT: Route[DeleteTenant, Accepted | Unchanged] = Route(
     answers=(_UNCHANGED, _ACCEPTED),
     problems=(*ALWAYS, NOT_EMPTY, NOT_ADOPTED, BUSY),
 )
+
+
+def _warning_about_upgrade(request: UpgradeTenant) -> str | None:
+    loses = f"This may replace or remove queues of tenant {request.tenant_id}, with every message in them."
+    return loses if request.allow_replacement else None
+
+
 UPGRADE_TENANT: Route[UpgradeTenant, Accepted | Unchanged] = Route(
     name="upgradeTenant",
     method="POST",
@@ -172,7 +189,10 @@ UPGRADE_TENANT: Route[UpgradeTenant, Accepted | Unchanged] = Route(
         TENANT_DELETED,
         UNKNOWN_RELEASE,
         RELEASE_WITHDRAWN,
+        NO_RELEASE,
+        OTHER_TIER,
     ),
+    warning=_warning_about_upgrade,
 )
 RETRY_TENANT: Route[RetryTenant, Accepted | Unchanged] = Route(
     name="retryTenant",
@@ -197,6 +217,7 @@ RETRY_TENANT: Route[RetryTenant, Accepted | Unchanged] = Route(
         TENANT_DELETED,
         UNKNOWN_RELEASE,
         RELEASE_WITHDRAWN,
+        OTHER_TIER,
     ),
 )
 LABEL_TENANT: Route[LabelTenant, DescribedTenant] = Route(
@@ -222,7 +243,7 @@ PIN_TENANT: Route[PinTenant, DescribedTenant] = Route(
     "its pin.",
     request=PinTenant,
     answers=(Answer(200, DescribedTenant, "The pin is recorded."),),
-    problems=(*ALWAYS, UNKNOWN_TENANT, BUSY, TENANT_DELETED, UNKNOWN_RELEASE, RELEASE_WITHDRAWN),
+    problems=(*ALWAYS, UNKNOWN_TENANT, BUSY, TENANT_DELETED, UNKNOWN_RELEASE, RELEASE_WITHDRAWN, OTHER_TIER),
 )
 UNPIN_TENANT: Route[UnpinTenant, DescribedTenant] = Route(
     name="unpinTenant",
@@ -243,8 +264,8 @@ LIST_TENANTS: Route[ListTenants, Tenants] = Route(
     rate=Rate.READS,
     summary="List the tenants, page by page",
     description="Tenants are sorted by state, then by version, then by id. Deleted tenants are listed only with "
-    "state=DELETED. With label or pinned, a page may have fewer tenants than limit, even none: continue until the "
-    "cursor is null.",
+    "state=DELETED. With label, pinned or tier, a page may have fewer tenants than limit, even none: continue until "
+    "the cursor is null.",
     request=ListTenants,
     answers=(Answer(200, Tenants, "A page of tenants."),),
     problems=ALWAYS,

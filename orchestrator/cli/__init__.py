@@ -1,1 +1,1 @@
-"""`berth`, the operators' command line. :mod:`orchestrator.cli.app` has the commands and their options."""
+"""`berth`, the operators' command line. :mod:`orchestrator.cli.commands` has the commands."""

@@ -1,8 +1,8 @@
-"""`berth`: its commands and global options."""
+"""`berth`: its global options. :mod:`orchestrator.cli.commands` has the commands."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice, pairwise
 from typing import Annotated, Any
@@ -10,35 +10,11 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup, TyperOption
 
-from orchestrator.cli import (
-    adopt,
-    connections,
-    console,
-    deliveries,
-    events,
-    forms,
-    inbox,
-    keys,
-    listen,
-    raw_api,
-    reconcile,
-    release,
-    render,
-    replay,
-    rollout,
-    sources,
-)
+from orchestrator.cli import render
+from orchestrator.cli.commands import LoadedWhenNamed
 from orchestrator.cli.control_plane import STACK_VARIABLE, Options
-from orchestrator.cli.doctor import doctor
 from orchestrator.cli.errors import ExitCode, error_document
-from orchestrator.cli.get_queue import get_queue
 from orchestrator.cli.invocation import Invocation, World
-from orchestrator.cli.orders import create, delete, label, pin, retry, unpin, upgrade
-from orchestrator.cli.releases import releases
-from orchestrator.cli.status import status
-from orchestrator.cli.tenant import tenant
-from orchestrator.cli.tenants import tenants
-from orchestrator.cli.verify import verify
 from orchestrator.cli.version import own_version
 from orchestrator.tenants.names import DEFAULT_NAME
 
@@ -88,7 +64,14 @@ _EXIT_CODES = "\n".join(["[bold]Exit codes[/]", *(f"{code.value:>5}  {code.meani
 class GlobalOptionsAnywhere(TyperGroup):
     """Accepts the global options after the command, too, because people write them there."""
 
-    # Any: the type of a context is private to typer.
+    # Any: the types of commands and contexts are private to typer.
+    def __init__(self, *, commands: Any, **named: Any) -> None:
+        commands = LoadedWhenNamed()
+        super().__init__(commands=commands, **named)
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 (the library's signature)
+        return list(self.commands)
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         for arg in args:
             if not _is_text(arg):
@@ -114,6 +97,9 @@ class GlobalOptionsAnywhere(TyperGroup):
         for option in (*command.params, command.get_help_option(ctx)):
             if isinstance(option, TyperOption) and option.is_flag:
                 option.metavar = ""  # Otherwise the help shows <bool>, and people look for the value to type.
+            elif not isinstance(option, TyperOption) and option.required:
+                # Otherwise the usage shows {TENANT}, and people type the braces.
+                option.get_usage_pieces = _usage_of(option)
         ctx.meta[_PARAMETERS] = command.params
         ctx.meta[_AS_JSON] = _asks_for_json(rest)
         return super().parse_args(ctx, global_options + rest)
@@ -125,6 +111,12 @@ class GlobalOptionsAnywhere(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         with _usage_errors_as_json(ctx.meta.get(_AS_JSON, False)):
             return super().invoke(ctx)
+
+
+# Any: the type of an argument is private to typer.
+def _usage_of(argument: Any) -> Callable[[Any], list[str]]:
+    name = str(argument.metavar or argument.name).removesuffix("...") + ("" if argument.nargs == 1 else "...")
+    return lambda _context: [name]
 
 
 def _asks_for_json(arguments: list[str]) -> bool:
@@ -175,32 +167,6 @@ app = typer.Typer(
     rich_markup_mode="rich",
     epilog=f"{_EXAMPLES}\n{_EXIT_CODES}",
 )
-for command in (status, create, get_queue, upgrade, label, pin, unpin, retry, delete, tenant, tenants, releases):
-    app.command()(command)
-app.command(epilog=console.EXAMPLES)(console.console)
-app.add_typer(release.app, name="release")
-app.add_typer(rollout.app, name="rollout")
-_EVENTS = "Events of tenants"
-for name, group in (
-    ("events", events.app),
-    ("inbox", inbox.app),
-    ("keys", keys.app),
-    ("sources", sources.app),
-    ("forms", forms.app),
-    ("connections", connections.app),
-):
-    app.add_typer(group, name=name, rich_help_panel=_EVENTS)
-app.command(rich_help_panel=_EVENTS, epilog=deliveries.DELIVERIES_EXAMPLES)(deliveries.deliveries)
-app.command(rich_help_panel=_EVENTS, epilog=deliveries.ATTEMPTS_EXAMPLES)(deliveries.attempts)
-app.command(rich_help_panel=_EVENTS, epilog=deliveries.RESEND_EXAMPLES)(deliveries.resend)
-app.add_typer(replay.app, name="replay", rich_help_panel=_EVENTS)
-app.command(rich_help_panel=_EVENTS, epilog=listen.EXAMPLES)(listen.listen)
-_TROUBLESHOOTING = "Troubleshooting"
-app.command(rich_help_panel=_TROUBLESHOOTING)(doctor)
-app.command(rich_help_panel="After a deployment")(verify)
-app.command(rich_help_panel=_TROUBLESHOOTING, epilog=reconcile.HELP)(reconcile.reconcile)
-app.command(rich_help_panel=_TROUBLESHOOTING, epilog=raw_api.EXAMPLES)(raw_api.api)
-app.command(rich_help_panel="Migrating an existing fleet", epilog=adopt.HELP)(adopt.adopt)
 
 
 def _show_version(wanted: bool) -> None:

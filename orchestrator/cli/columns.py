@@ -7,7 +7,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-_WHOLE = frozenset({"State", "Version", "Pin"})
+_WHOLE = frozenset({"State", "Version", "Tier", "Pin"})
 """Headings of columns with short words, which stay whole like ids and times."""
 _MIN_TEXT = 9
 """The minimum width of a column with text that may be broken into lines."""

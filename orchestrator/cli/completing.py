@@ -2,6 +2,8 @@
 
 A completion asks the control plane that the command would use. It prints nothing but values, and nothing at all if the
 control plane cannot be asked: a shell has no place for a message.
+
+The routes are loaded when a shell asks: every command loads this module, and few use all of these routes.
 """
 
 from __future__ import annotations
@@ -12,13 +14,7 @@ from collections.abc import Callable, Iterator
 
 import typer
 
-from orchestrator.api.fields import EmptyRequest
-from orchestrator.api.release_routes import LIST_RELEASES
-from orchestrator.api.rollout_models import ListRollouts
-from orchestrator.api.rollout_routes import LIST_ROLLOUTS
-from orchestrator.api.tenant_models import MAX_PAGE_SIZE, ListTenants
-from orchestrator.api.tenant_routes import LIST_TENANTS
-from orchestrator.cli.api import Api
+from orchestrator.cli.api import Api, Document
 from orchestrator.cli.control_plane import Options, find
 from orchestrator.tenants.names import DEFAULT_NAME
 
@@ -35,22 +31,54 @@ def versions(ctx: typer.Context, incomplete: str) -> list[str]:
     return _matching(ctx, incomplete, _versions)
 
 
+def available_versions(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The published releases that tenants can get, the newest first: those that were not withdrawn."""
+    return _matching(ctx, incomplete, _available_versions)
+
+
+def tiers(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The tiers that have releases."""
+    return _matching(ctx, incomplete, _tiers)
+
+
 def rollout_ids(ctx: typer.Context, incomplete: str) -> list[str]:
     """The newest rollouts."""
     return _matching(ctx, incomplete, _rollouts)
 
 
 def _tenants(api: Api) -> Iterator[str]:
+    from orchestrator.api.tenant_models import MAX_PAGE_SIZE, ListTenants
+    from orchestrator.api.tenant_routes import LIST_TENANTS
+
     answer = api.send_request(LIST_TENANTS, ListTenants(limit=MAX_PAGE_SIZE))
     yield from (tenant["tenantId"] for tenant in answer.body["tenants"])
 
 
 def _versions(api: Api) -> Iterator[str]:
-    answer = api.send_request(LIST_RELEASES, EmptyRequest())
-    yield from (release["version"] for release in answer.body["releases"])
+    yield from (release["version"] for release in _releases(api))
+
+
+def _available_versions(api: Api) -> Iterator[str]:
+    # Control planes before 0.9.0 do not say which releases were withdrawn, because none can be.
+    yield from (release["version"] for release in _releases(api) if not release.get("withdrawn"))
+
+
+def _releases(api: Api) -> list[Document]:
+    from orchestrator.api.fields import EmptyRequest
+    from orchestrator.api.release_routes import LIST_RELEASES
+
+    releases: list[Document] = api.send_request(LIST_RELEASES, EmptyRequest()).body["releases"]
+    return releases
+
+
+def _tiers(api: Api) -> Iterator[str]:
+    yield from sorted({release["tier"] for release in _releases(api)})
 
 
 def _rollouts(api: Api) -> Iterator[str]:
+    from orchestrator.api.rollout_models import ListRollouts
+    from orchestrator.api.rollout_routes import LIST_ROLLOUTS
+
     answer = api.send_request(LIST_ROLLOUTS, ListRollouts(limit=_MAX_ROLLOUTS))
     yield from (rollout["rolloutId"] for rollout in answer.body["rollouts"])
 

@@ -53,7 +53,7 @@ _MEANINGS = {
     ExitCode.GONE: "deleted or being deleted; or no such tenant, rollout, event, connection",
     ExitCode.NO_CONTROL_PLANE: "control plane not found or unreachable; credentials missing or denied",
     ExitCode.REFUSED: "refused, for the reason in the message: nothing was changed",
-    ExitCode.ATTENTION: "something needs attention (doctor, reconcile, adopt, verify, replay)",
+    ExitCode.ATTENTION: "something needs attention (doctor, reconcile, adopt, verify, check ...)",
     ExitCode.INTERRUPTED: "interrupted (Ctrl-C)",
 }
 

@@ -98,8 +98,8 @@ def list_events(
 ) -> None:
     """List the events of a tenant, newest first.
 
-    Use at most one of --type, --source and --form. Events that wait in the inbox are
-    undelivered, whatever their deliveries do: see berth attempts.
+    Use at most one of --type, --source and --form. Events that wait in the inbox
+    are undelivered, whatever their deliveries do: see berth attempts.
     """
     if every and limit:
         raise typer.BadParameter("cannot be combined with --all.", param_hint="'--limit'")

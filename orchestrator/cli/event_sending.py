@@ -47,8 +47,8 @@ def send(
 ) -> None:
     """Send an event, to try an API key.
 
-    The key says whose event it is. It needs the scope write. It is not an argument, because
-    shells record those.
+    The key says whose event it is. It needs the scope write. It is not an
+    argument, because shells record those.
     """
     here: Invocation = context.obj
     with here.reporting_errors(as_json=as_json):

@@ -1,6 +1,7 @@
-"""The entry point of `berth`. :mod:`orchestrator.cli.app` has the commands.
+"""The entry point of `berth`. :mod:`orchestrator.cli.commands` has the commands.
 
-Loading the commands takes half a second. Ctrl-C during that time ends `berth` as at any other time.
+Loading the library and the command takes a quarter of a second. Ctrl-C during that time ends `berth` as at any other
+time.
 """
 
 from __future__ import annotations

@@ -36,20 +36,19 @@ def carry_out(
     *,
     timeout: float | None,
     as_json: bool,
-    lost: str | None = None,
+    warning: Callable[[TenantId], str | None] | None = None,
     can_wait: bool = True,
 ) -> None:
     """Send the request, and wait up to ``timeout`` seconds until its operation has ended; ``None`` does not wait.
 
-    ``lost`` names what the operation destroys, which the operator has to confirm. ``can_wait`` is true if the command
-    has the option --wait.
+    ``warning`` returns what the operation destroys, if anything, which the operator has to confirm. ``can_wait`` is
+    true if the command has the option --wait.
     """
     here: Invocation = context.obj
     with here.reporting_errors(as_json=as_json):
         tenant_id = TenantId.parse(tenant)
-        if lost:
-            warning = f"This deletes tenant {tenant_id} and {lost}."
-            here.confirm(warning, answer=tenant_id.value, called="the tenant's id")
+        if warning and (destroys := warning(tenant_id)):
+            here.confirm(destroys, answer=tenant_id.value, called="the tenant's id")
         api = here.connect()
         with here.retrying(timeout or BUSY_RETRY_SECONDS) as retrying:
             with noting_an_interrupt(

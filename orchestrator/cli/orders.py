@@ -67,7 +67,15 @@ def create(
         typer.Option(
             metavar="VERSION",
             help="Create the tenant at this release, and pin it.",
-            autocompletion=completing.versions,
+            autocompletion=completing.available_versions,
+        ),
+    ] = None,
+    tier: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIER",
+            help="Create the tenant in this tier, at the tier's current release. Default: the control plane's own.",
+            autocompletion=completing.tiers,
         ),
     ] = None,
     unpin: Annotated[bool, typer.Option("--unpin", help="Remove the tenant's pin.")] = False,
@@ -100,6 +108,7 @@ def create(
                 tenant_id=tenant_id.value,
                 version=None if unpin else or_unset(version),
                 labels=or_unset(labels),
+                tier=or_unset(tier),
                 reason=or_unset(reason),
             ),
         ),
@@ -116,7 +125,7 @@ def upgrade(
         typer.Option(
             metavar="VERSION",
             help="The release to move to. Default: the tenant's pin, else the current release.",
-            autocompletion=completing.versions,
+            autocompletion=completing.available_versions,
         ),
     ] = None,
     allow_downgrade: Annotated[
@@ -126,6 +135,7 @@ def upgrade(
         bool,
         typer.Option("--allow-replacement", help="Allow a change that replaces or removes a queue and its messages."),
     ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help=f"Do not ask to confirm --allow-replacement. {NOT_ASKED}")] = False,
     reason: Reason = None,
     wait: Wait = False,
     timeout: Timeout = _TIMEOUT,
@@ -135,21 +145,23 @@ def upgrade(
 
     Its queue stays in service during the upgrade, also if the upgrade fails.
     """
+
+    def request(tenant_id: TenantId) -> UpgradeTenant:
+        return UpgradeTenant(
+            tenant_id=tenant_id.value,
+            version=or_unset(to),
+            allow_downgrade=allow_downgrade,
+            allow_replacement=allow_replacement,
+            reason=or_unset(reason),
+        )
+
     carry_out(
         context,
         tenant,
-        lambda api, tenant_id: api.send_request(
-            UPGRADE_TENANT,
-            UpgradeTenant(
-                tenant_id=tenant_id.value,
-                version=or_unset(to),
-                allow_downgrade=allow_downgrade,
-                allow_replacement=allow_replacement,
-                reason=or_unset(reason),
-            ),
-        ),
+        lambda api, tenant_id: api.send_request(UPGRADE_TENANT, request(tenant_id)),
         timeout=timeout if wait else None,
         as_json=as_json,
+        warning=None if yes else lambda tenant_id: UPGRADE_TENANT.warning(request(tenant_id)),
     )
 
 
@@ -162,7 +174,7 @@ def pin(
             metavar="VERSION",
             help="A published release: see berth releases.",
             show_default=False,
-            autocompletion=completing.versions,
+            autocompletion=completing.available_versions,
         ),
     ],
     reason: Reason = None,
@@ -259,6 +271,7 @@ def retry(
     version: selection.Version = None,
     label: selection.Labels = None,
     pinned: selection.Pinned = None,
+    tier: selection.Tier = None,
     yes: Annotated[bool, typer.Option("--yes", help=f"Do not ask to confirm a selection. {NOT_ASKED}")] = False,
     reason: Reason = None,
     wait: Wait = False,
@@ -273,7 +286,7 @@ def retry(
     def order(api: Api, tenant_id: TenantId) -> ApiAnswer:
         return api.send_request(RETRY_TENANT, RetryTenant(tenant_id=tenant_id.value, reason=or_unset(reason)))
 
-    selected = Selection.of(state, version, label, pinned)
+    selected = Selection.of(state, version, label, pinned, tier)
     check_one_or_selected(tenant, selected)
     if tenant is not None:
         carry_out(context, tenant, order, timeout=timeout if wait else None, as_json=as_json)
@@ -296,6 +309,7 @@ def delete(
     version: selection.Version = None,
     label: selection.Labels = None,
     pinned: selection.Pinned = None,
+    tier: selection.Tier = None,
     drain: Annotated[
         int | None,
         typer.Option(
@@ -330,7 +344,7 @@ def delete(
             DeleteTenant(tenant_id=tenant_id.value, force=force, drain_seconds=drain or 0, reason=or_unset(reason)),
         )
 
-    selected = Selection.of(state, version, label, pinned)
+    selected = Selection.of(state, version, label, pinned, tier)
     check_one_or_selected(tenant, selected)
     if tenant is not None:
         carry_out(
@@ -339,7 +353,7 @@ def delete(
             order,
             timeout=timeout if wait else None,
             as_json=as_json,
-            lost="every message in its queue, and its events" if force and not yes else None,
+            warning=_warning_about_force if force and not yes else None,
         )
         return
     carry_out_on_all(
@@ -353,13 +367,18 @@ def delete(
     )
 
 
+def _warning_about_force(tenant: TenantId) -> str:
+    return f"This deletes tenant {tenant} and every message in its queue, and its events."
+
+
 def check_one_or_selected(tenant: str | None, selected: Selection) -> None:
     """Refuse a command that names neither a tenant nor a selection, or both."""
     if tenant is None and not selected:
         raise typer.BadParameter(
-            "name a tenant, or select tenants by --state, --version, --label or --pinned.", param_hint="'TENANT'"
+            "name a tenant, or select tenants by --state, --version, --label, --pinned or --tier.",
+            param_hint="'TENANT'",
         )
     if tenant is not None and selected:
         raise typer.BadParameter(
-            "cannot be combined with --state, --version, --label or --pinned.", param_hint="'TENANT'"
+            "cannot be combined with --state, --version, --label, --pinned or --tier.", param_hint="'TENANT'"
         )

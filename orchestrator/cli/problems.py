@@ -28,7 +28,7 @@ _BY_STATUS = {
     503: ExitCode.NOT_READY,
     504: ExitCode.NOT_READY,
 }
-_BY_KIND = {"tenant-being-deleted": ExitCode.GONE}
+_BY_KIND = {"tenant-being-deleted": ExitCode.GONE, "template-refused": ExitCode.REFUSED}
 _OF_API_GATEWAY = {
     403: (ExitCode.NO_CONTROL_PLANE, " These credentials may not call the API: they need execute-api:Invoke."),
     404: (ExitCode.NO_CONTROL_PLANE, " This is not Berth's API: see --stack."),
@@ -72,15 +72,16 @@ def _advice(answer: ApiAnswer, *, can_wait: bool, waited: float | None) -> list[
     """Advice for the problem, as commands and options."""
     tenant, rollout = answer.body.get("tenantId"), answer.body.get("rolloutId")
     match kind_of(answer):
-        case Refusal.DOWNGRADE:
-            # The command may be a retry, which has no such option.
-            upgrade = f"berth upgrade {tenant} --to VERSION" if tenant else "berth rollout start"
-            return [f"Allow the downgrade: {upgrade} --allow-downgrade"]
+        case Refusal.DOWNGRADE if tenant is None:
+            # The problem of a tenant names its version, and the command.
+            return ["Allow the downgrade: berth rollout start --allow-downgrade"]
         case Refusal.PINNED:
             return [
                 f"Pin it to another release: berth pin {tenant} VERSION",
                 f"Remove its pin: berth unpin {tenant}",
             ]
+        case "provisioning-failed":
+            return [f"Retry: berth retry {tenant}", f"Full history: berth tenant {tenant}"]
         case "tenant-deleted":
             return [f"Create it again, with a new queue: berth create {tenant}"]
         case Refusal.BUSY if waited is not None:

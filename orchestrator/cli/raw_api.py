@@ -48,8 +48,8 @@ def api(
 ) -> None:
     """Send a request to the API, and print the answer as JSON.
 
-    docs/openapi.json and docs/openapi-events.json describe the requests. Requests of
-    tenants, which need an API key, are not among them.
+    docs/openapi.json and docs/openapi-events.json describe the requests. Requests
+    of tenants, which need an API key, are not among them.
     """
     here: Invocation = context.obj
     with here.reporting_errors(as_json=True):

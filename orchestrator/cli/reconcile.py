@@ -92,8 +92,8 @@ def reconcile(
     service: for such findings you get advice instead.
 
     Some of these checks also run on a schedule: see berth doctor.
-    The exit code is 8 if a finding was not repaired; in a dry run, if there is any
-    finding.
+    The exit code is 8 if a finding was not repaired; in a dry run, if there is
+    any finding.
     """
     if follow is not None:
         if dry_run or detect_drift or reason:

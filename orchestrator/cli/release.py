@@ -1,4 +1,4 @@
-"""`berth release`: promotes, withdraws and reinstates a release, and compares two."""
+"""`berth release`: checks, publishes, promotes, withdraws and reinstates a release, and compares two."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from orchestrator.cli.api import Document
 from orchestrator.cli.invocation import NOT_ASKED, Invocation, Json, Reason
 from orchestrator.cli.problems import problem
 from orchestrator.cli.release_diff import diff
+from orchestrator.cli.release_publishing import check, publish
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.versions import VERSION_PATTERN
 
@@ -25,6 +26,8 @@ _MAX_SHOWN = 10
 """The maximum number of tenants that are listed on the screen; --json lists more."""
 _EXAMPLES = """\
 [bold]Examples[/]
+  berth release check template.json
+  berth release publish template.json --version 2.1.0
   berth release withdraw 0.9.0 --reason "queues lose messages"
   berth release reinstate 0.9.0       take the withdrawal back
   berth release promote 0.9.0         let new tenants get 0.9.0
@@ -41,9 +44,11 @@ Version = Annotated[
 
 @app.callback()
 def release() -> None:
-    """Promote, withdraw and compare releases. To list them, see berth releases."""
+    """Publish, promote, withdraw and compare releases. To list them, see berth releases."""
 
 
+app.command()(check)
+app.command()(publish)
 app.command()(diff)
 
 
@@ -52,7 +57,8 @@ def promote(context: typer.Context, version: Version, reason: Reason = None, as_
     """Make a release current: new tenants get it.
 
     No tenant is moved: see berth rollout. Unless the control plane was deployed
-    with berth:promotion=afterRollout, this lasts until another version is deployed.
+    with berth:promotion=afterRollout, this lasts until another version is
+    deployed.
     """
     _order(context, PROMOTE_RELEASE, version, reason, as_json=as_json)
 

@@ -44,7 +44,7 @@ def show_moves(compared: Sequence[Document], total: int) -> None:
             render.show_line(f"  {trouble}")
             continue
         if move["changes"] is None:
-            render.show_line("  They cannot be compared, because one of them is not as it was published, or too long.")
+            render.show_line("  They cannot be compared, because one of them is not as it was published.")
         elif not move["changes"]:
             render.show_line("  They are the same, except for the description.")
         else:

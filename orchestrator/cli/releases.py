@@ -19,6 +19,7 @@ from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.versions import VERSION_PATTERN
 from orchestrator.reconciling.fleet_counts import SMALL_FLEET
 from orchestrator.releases.states import PromotionMode
+from orchestrator.releases.template_contract import is_operators
 from orchestrator.tenants.records import TenantState
 
 _FOUND = 200
@@ -72,17 +73,21 @@ def _one(document: Document, version: str) -> Document:
 
 def _show_list(document: Document) -> None:
     current, published, elsewhere = document["current"], document["releases"], document["elsewhere"]
-    table = render.columns("Version", "Published (UTC)", "Tenants", "Not ready", "", "Notes")
-    for column in (2, 3):
-        table.columns[column].justify = "right"
+    has_tiers = len(document.get("tiers", ())) > 1
+    tier = ["Tier"] if has_tiers else []
+    table = render.columns("Version", *tier, "Published (UTC)", "Tenants", "Not ready", "", "Notes")
+    for column in table.columns:
+        if column.header in ("Tenants", "Not ready"):
+            column.justify = "right"
     for release in published:
         not_ready = _not_ready(release["tenants"])
         table.add_row(
             release["version"],
+            *([release["tier"]] if has_tiers else []),
             render.moment(release["publishedAt"], "%Y-%m-%d %H:%M"),
             str(release["tenants"]["total"]),
             Text(str(not_ready), "bold red" if not_ready else ""),
-            _mark(release, current),
+            _mark(release, document),
             Text(_first_line(release["notes"] or "")),
         )
     if published:
@@ -101,12 +106,13 @@ def _show_list(document: Document) -> None:
 
 
 def _show_one(release: Document, all_releases: Document) -> None:
-    version, tenants, current = release["version"], release["tenants"], all_releases["current"]
+    version, tenants, current = release["version"], release["tenants"], _current(release, all_releases)
     render.show_pairs(
         {
-            "version": version + (f" ({mark})" if (mark := _mark(release, current).plain) else ""),
+            "version": version + (f" ({mark})" if (mark := _mark(release, all_releases).plain) else ""),
+            "tier": release.get("tier"),
             "withdrawn": _withdrawn(release.get("withdrawn")),
-            "published": render.moment(release["publishedAt"]),
+            "published": render.moment(release["publishedAt"]) + _by(release.get("publishedBy")),
             "digest": release["digest"],
             "template": release["templateUrl"],
             "tenants": f"{tenants['total']}: {_states(tenants)}" if tenants["total"] else "none",
@@ -128,11 +134,21 @@ def _show_one(release: Document, all_releases: Document) -> None:
         render.note("Move the other tenants to it: berth rollout plan, then berth rollout start")
 
 
-def _mark(release: Document, current: str) -> Text:
+def _current(release: Document, document: Document) -> str:
+    """The current release of the release's tier. Control planes before 0.9.0 have no tiers."""
+    current: str = document["tiers"][release["tier"]] if "tiers" in document else document["current"]
+    return current
+
+
+def _mark(release: Document, document: Document) -> Text:
     """Control planes before 0.9.0 do not say which releases were withdrawn, because none can be."""
     if release.get("withdrawn"):
         return Text("withdrawn", "bold red")
-    return Text("current" if release["version"] == current else "")
+    return Text("current" if release["version"] == _current(release, document) else "")
+
+
+def _by(publisher: str | None) -> str:
+    return f" by {publisher}" if publisher else ""
 
 
 def _withdrawn(withdrawal: Document | None) -> str | None:
@@ -159,6 +175,11 @@ def _note_candidate(document: Document) -> None:
         return
     if found["withdrawn"]:
         render.note(f"Release {deployed}, which is deployed, is withdrawn. See why: berth releases {deployed}")
+    elif is_operators(current):
+        render.note(
+            f"Release {deployed} is deployed. New tenants get {current}, which is yours, until another release is "
+            f"promoted: berth release promote {deployed}"
+        )
     elif document["promotion"] == PromotionMode.AFTER_ROLLOUT:
         render.note(
             f"Release {deployed} is deployed, and becomes current when the fleet was moved to it: berth rollout start "

@@ -23,6 +23,7 @@ from orchestrator.cli.rollout_finding import (
 )
 from orchestrator.cli.rollout_ordering import (
     compared,
+    is_withdrawn,
     send_order,
     send_start,
     should_watch,
@@ -98,6 +99,7 @@ def rollout() -> None:
 def plan(
     context: typer.Context,
     to: rollout_spec.To = None,
+    tier: rollout_spec.Tier = None,
     tenant: rollout_spec.Tenants = None,
     tenants_from: rollout_spec.TenantsFrom = None,
     label: rollout_spec.Labels = None,
@@ -130,6 +132,7 @@ def plan(
         raise typer.BadParameter("it cannot be combined with --all.", param_hint="'--sample'")
     body = body_of(
         to=to,
+        tier=tier,
         tenants=tenant or (),
         tenants_from=tenants_from,
         labels=label or (),
@@ -156,6 +159,7 @@ def plan(
 def start(
     context: typer.Context,
     to: rollout_spec.To = None,
+    tier: rollout_spec.Tier = None,
     tenant: rollout_spec.Tenants = None,
     tenants_from: rollout_spec.TenantsFrom = None,
     label: rollout_spec.Labels = None,
@@ -183,6 +187,7 @@ def start(
     """
     body = body_of(
         to=to,
+        tier=tier,
         tenants=tenant or (),
         tenants_from=tenants_from,
         labels=label or (),
@@ -196,7 +201,7 @@ def start(
     here: Invocation = context.obj
     with here.reporting_errors(as_json=as_json):
         if not yes and (warning := START_ROLLOUT.warning(body)):
-            here.confirm(warning)
+            here.confirm(f"{warning} To see which first: berth rollout plan, with the same options.")
         api = here.connect()
         with here.retrying() as retrying:
             body = with_undone(api, retrying, body, undo)
@@ -217,7 +222,7 @@ def status(context: typer.Context, rollout: Rollout = None, as_json: Json = Fals
         if as_json:
             render.show_json(found)
         else:
-            show_status(found, compared(here, api, found))
+            show_status(found, compared(here, api, found), withdrawn=is_withdrawn(here, api, found))
 
 
 @app.command()

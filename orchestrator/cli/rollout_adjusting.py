@@ -143,7 +143,8 @@ def promote(
 
     The rollout's history records who has done so. If the stage has an alarm, the
     alarm is checked once more before the next stage starts. A bake ends when the
-    rollout checks it next, which takes seconds, or minutes for a bake of many hours.
+    rollout checks it next, which takes seconds, or minutes for a bake of many
+    hours.
     """
     _PROMOTION.send(context, rollout, stage, reason, as_json=as_json)
 

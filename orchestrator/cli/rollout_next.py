@@ -52,8 +52,12 @@ def exit_code(rollout: Document) -> ExitCode:
     return ExitCode.OK if rollout["status"] == RolloutStatus.SUCCEEDED else ExitCode.FAILED
 
 
-def next_steps(rollout: Document, *, bake_ended: bool = False) -> list[str]:
-    """The commands that an operator may want next. ``bake_ended`` if the last order has ended the bake."""
+def next_steps(rollout: Document, *, bake_ended: bool = False, withdrawn: bool = False) -> list[str]:
+    """The commands that an operator may want next, without those that would be refused.
+
+    ``bake_ended`` if the last order has ended the bake. ``withdrawn`` if the rollout's release is withdrawn now: then
+    nothing moves to it any more.
+    """
     if rollout["dryRun"] and is_over(rollout):
         return _after_dry_run(rollout)
     name = rollout["rolloutId"]
@@ -62,9 +66,11 @@ def next_steps(rollout: Document, *, bake_ended: bool = False) -> list[str]:
     watch = NextStep("watch", "Watch it", f"berth rollout watch {name}")
     running = rollout["status"] in (RolloutStatus.PENDING, RolloutStatus.RUNNING)
     steps = [watch] if running and awaiting_approval(rollout) is None else []
-    steps += [step for step in rollout_steps(rollout) if not (bake_ended and step.verb == "promote")]
+    steps += [
+        step for step in rollout_steps(rollout, withdrawn=withdrawn) if not (bake_ended and step.verb == "promote")
+    ]
     before, after = steps[: _undo_at(steps)], steps[_undo_at(steps) :]
-    remaining = _move_remaining(rollout) if rollout["status"] == RolloutStatus.ABORTED else []
+    remaining = _move_remaining(rollout) if rollout["status"] == RolloutStatus.ABORTED and not withdrawn else []
     return [*lines(before), *remaining, *lines(after)]
 
 
@@ -72,12 +78,16 @@ def _undo_at(steps: Sequence[NextStep]) -> int:
     return next(number for number, step in enumerate(steps) if step.verb == "undo")
 
 
-def rollout_steps(rollout: Document) -> list[NextStep]:
-    """Everything that can be done with a rollout, and why what cannot be done now cannot."""
+def rollout_steps(rollout: Document, *, withdrawn: bool = False) -> list[NextStep]:
+    """Everything that can be done with a rollout, and why what cannot be done now cannot.
+
+    ``withdrawn`` if the rollout's release is withdrawn now.
+    """
     name, status = rollout["rolloutId"], RolloutStatus(rollout["status"])
     over, aborting = is_over(rollout), status is RolloutStatus.ABORTING
     halted, paused = status is RolloutStatus.HALTED, status is RolloutStatus.PAUSED
     undone = _is_undone(rollout)
+    is_withdrawn = "The release was withdrawn." if withdrawn else None
     has_ended = "The rollout has ended." if over and not halted else None
     is_aborting = "The rollout is being aborted." if aborting else None
     approvable, promotable = stage_to_approve(rollout), stage_to_promote(rollout)
@@ -97,6 +107,7 @@ def rollout_steps(rollout: Document) -> list[NextStep]:
             f"berth rollout resume {name}",
             stopped
             or ("The rollout was undone." if halted and undone else None)
+            or (is_withdrawn if halted else None)
             or (None if halted or paused else "The rollout is neither paused nor halted."),
         ),
         NextStep(
@@ -112,6 +123,7 @@ def rollout_steps(rollout: Document) -> list[NextStep]:
             f"berth rollout retry {name}",
             ("The rollout was undone." if undone else None)
             or (None if rollout["failed"] else "No tenant has failed.")
+            or is_withdrawn
             or (None if over else "The rollout has not ended."),
         ),
         NextStep(
@@ -121,6 +133,8 @@ def rollout_steps(rollout: Document) -> list[NextStep]:
             (None if rollout["succeeded"] else "No tenant was moved.")
             or (None if over else "The rollout has not ended: abort it first.")
             or ("A dry run moves nothing." if rollout["dryRun"] else None),
+            # Whoever has undone a rollout does not want to hear how to undo it again, nor how to undo the undo.
+            suggested=rollout["undo"] is None and not undone,
         ),
         NextStep(
             "abort",

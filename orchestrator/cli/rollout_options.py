@@ -24,6 +24,7 @@ def options_of(spec: Document) -> str:
     tenants = spec.get("tenants", [])
     given = [
         *_option("--to", spec.get("version")),
+        *_option("--tier", spec.get("tier")),
         *(("--tenants-from", "FILE") if len(tenants) > MAX_TENANTS else _options("--tenant", tenants)),
         *_options("--label", [f"{name}={value}" for name, value in spec.get("labels", {}).items()]),
         *_option("--share", spec.get("share")),

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from orchestrator.api.fields import or_unset
+from orchestrator.api.fields import EmptyRequest, or_unset
+from orchestrator.api.release_routes import LIST_RELEASES
 from orchestrator.api.rollout_models import OrderRollout
 from orchestrator.api.rollout_routes import ABORT_ROLLOUT, PAUSE_ROLLOUT, RESUME_ROLLOUT
 from orchestrator.cli import render
@@ -18,8 +19,8 @@ from orchestrator.cli.interrupts import noting_an_interrupt
 from orchestrator.cli.invocation import Invocation
 from orchestrator.cli.problems import problem
 from orchestrator.cli.release_changes import compare_moves
-from orchestrator.cli.rollout_finding import named_or_only
-from orchestrator.cli.rollout_next import exit_code, next_steps
+from orchestrator.cli.rollout_finding import details, named_or_only
+from orchestrator.cli.rollout_next import exit_code, is_over, next_steps
 from orchestrator.cli.rollout_spec import rollout_id
 from orchestrator.cli.rollout_view import (
     is_plan,
@@ -63,10 +64,12 @@ def show_started_and_watch(here: Invocation, api: Api, answer: ApiAnswer, *, wat
         return ExitCode.OK
     if not watched:
         _note_next(rollout)
+        _note_what_changes(rollout)
         return ExitCode.OK
     if not rollout["dryRun"]:
         name = rollout["rolloutId"]
         render.note(f"\nStarted. Pause it: berth rollout pause {name}. Abort it: berth rollout abort {name}")
+        _note_what_changes(rollout)
     return watch_until_end(here, api, rollout["rolloutId"], as_json=as_json)
 
 
@@ -74,9 +77,9 @@ def watch_until_end(here: Invocation, api: Api, rollout: str, *, as_json: bool) 
     ended = watch_rollout(api, here.world, rollout)
     if as_json:
         render.show_json(ended)
-        _note_next(ended)
+        _note_next(ended, withdrawn=is_withdrawn(here, api, ended))
     else:
-        show_ended(ended, compared(here, api, ended))
+        show_ended(ended, compared(here, api, ended), withdrawn=is_withdrawn(here, api, ended))
     return exit_code(ended)
 
 
@@ -86,6 +89,18 @@ def compared(here: Invocation, api: Api, rollout: Document) -> list[Document]:
         return []
     with here.retrying() as retrying:
         return compare_moves(api, retrying, rollout)
+
+
+def is_withdrawn(here: Invocation, api: Api, rollout: Document) -> bool:
+    """True if the rollout's release is withdrawn now. Asked only if the next commands depend on it."""
+    if rollout["version"] is None or next_steps(rollout) == next_steps(rollout, withdrawn=True):
+        return False
+    with here.retrying() as retrying:
+        answer = retrying(partial(api.send_request, LIST_RELEASES, EmptyRequest()))
+    if answer.status != _DONE:
+        raise problem(answer)
+    # Control planes before 0.9.0 do not say which releases were withdrawn, because none can be.
+    return any(each["version"] == rollout["version"] and each.get("withdrawn") for each in answer.body["releases"])
 
 
 def send_order(
@@ -102,12 +117,30 @@ def send_order(
             here.confirm(warning)
         with here.retrying() as retrying:
             answer = retrying(partial(api.send_request, route, request))
-        show_ordered(answer, partial(_changed_message, verb), as_json=as_json)
+        show_ordered(answer, partial(_changed_message, verb), as_json=as_json, next_of=partial(_ended, here, api))
+
+
+def _ended(here: Invocation, api: Api, rollout: Document) -> tuple[Document, bool]:
+    """The rollout with its history, and whether its release is withdrawn, if the order has closed the rollout.
+
+    The history says whether the rollout was undone, which only one that has begun can be.
+    """
+    if not is_over(rollout) or not (rollout["succeeded"] or rollout["failed"]):
+        return rollout, False
+    with here.retrying() as retrying:
+        found = details(api, retrying, rollout["rolloutId"])
+    return found, is_withdrawn(here, api, found)
 
 
 def show_ordered(
-    answer: ApiAnswer, message: Callable[[Document], str], *, as_json: bool, bake_ended: bool = False
+    answer: ApiAnswer,
+    message: Callable[[Document], str],
+    *,
+    as_json: bool,
+    bake_ended: bool = False,
+    next_of: Callable[[Document], tuple[Document, bool]] = lambda rollout: (rollout, False),
 ) -> None:
+    """Show the result of an order. ``next_of`` returns what the next commands depend on, if the answer lacks it."""
     if answer.status not in (_DONE, _STARTED):
         raise problem(answer)
     if as_json:
@@ -117,7 +150,8 @@ def show_ordered(
     else:
         render.show_line(message(answer.body))
     if answer.status == _STARTED:
-        _note_next(answer.body, bake_ended=bake_ended)
+        rollout, withdrawn = next_of(answer.body)
+        _note_next(rollout, bake_ended=bake_ended, withdrawn=withdrawn)
 
 
 _ORDERS = {"pause": PAUSE_ROLLOUT, "resume": RESUME_ROLLOUT, "abort": ABORT_ROLLOUT}
@@ -137,9 +171,16 @@ def _changed_message(verb: str, rollout: Document) -> str:
             return f"Rollout {name} is {ended}.{finishing}"
 
 
-def _note_next(rollout: Document, *, bake_ended: bool = False) -> None:
-    for step in next_steps(rollout, bake_ended=bake_ended):
+def _note_next(rollout: Document, *, bake_ended: bool = False, withdrawn: bool = False) -> None:
+    for step in next_steps(rollout, bake_ended=bake_ended, withdrawn=withdrawn):
         render.note(step)
+
+
+def _note_what_changes(rollout: Document) -> None:
+    """Say how to see the differences between the releases, which only a plan shows."""
+    if rollout["version"] and not rollout["dryRun"] and not rollout["retry"]:
+        to = rollout["version"]
+        render.note(f"What changes in a stack, property by property: berth rollout plan --to {to}")
 
 
 def should_watch(here: Invocation, requested: bool | None) -> bool:

@@ -35,7 +35,16 @@ To = Annotated[
         metavar="VERSION",
         help="The release to move to. Default: the current one.",
         rich_help_panel=_WHICH,
-        autocompletion=completing.versions,
+        autocompletion=completing.available_versions,
+    ),
+]
+Tier = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIER",
+        help="The tier whose tenants are moved. Default: that of the release, else standard.",
+        rich_help_panel=_WHICH,
+        autocompletion=completing.tiers,
     ),
 ]
 Tenants = Annotated[
@@ -206,6 +215,7 @@ class StageOptions:
 def body_of(
     *,
     to: str | None,
+    tier: str | None,
     tenants: Sequence[str],
     tenants_from: str | None,
     labels: Sequence[str],
@@ -227,6 +237,7 @@ def body_of(
         raise _bad("--to", f"{to!a} is not a version like 1.2.3.")
     values: dict[str, object | None] = {
         "version": to,
+        "tier": tier,
         "tenants": _tenants(tenants, tenants_from),
         "labels": dict(labels_of(labels)) or None,
         "share": None if share is None else _share("--share", share),

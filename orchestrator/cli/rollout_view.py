@@ -13,7 +13,7 @@ from orchestrator.cli.release_changes import show_moves
 from orchestrator.cli.rollout_next import awaiting_approval, is_over, next_steps
 from orchestrator.cli.rollout_options import spec_of
 from orchestrator.common.times import parse_timestamp
-from orchestrator.releases.template_contract import QUEUE_TYPE
+from orchestrator.releases.template_contract import DATA_TYPES, QUEUE_TYPE
 from orchestrator.rollouts.documents import share_of
 from orchestrator.rollouts.records import Order, Result, RolloutStatus, Skip, StageStatus
 from orchestrator.rollouts.resource_changes import ResourceChange
@@ -31,6 +31,7 @@ _SKIP_REASONS: Mapping[str, tuple[str, str]] = {
     Skip.UNKNOWN: ("does not exist", "do not exist"),
     Skip.MOVED_SINCE: ("was moved to another release since", "were moved to another release since"),
     Skip.WITHDRAWN: ("had a release that was withdrawn", "had releases that were withdrawn"),
+    Skip.OTHER_TIER: ("is of another tier", "are of another tier"),
     Skip.UNDER_WAY: (
         "has an update that has not started yet: undo again after the update",
         "have updates that have not started yet: undo again after the updates",
@@ -47,7 +48,10 @@ _AWAITING = Text("AWAITING APPROVAL", render.state(StageStatus.AWAITING_APPROVAL
 
 
 def target(rollout: Document) -> str:
-    return rollout["version"] or "each tenant's earlier release"
+    if rollout["version"] is None:
+        return "each tenant's earlier release"
+    tier = spec_of(rollout).get("tier") if "spec" in rollout else None
+    return f"{rollout['version']} of the tier {tier}" if tier else str(rollout["version"])
 
 
 def kind(rollout: Document) -> str:
@@ -86,8 +90,11 @@ def is_plan(rollout: Document) -> bool:
     return bool(rollout["dryRun"]) and is_over(rollout)
 
 
-def show_status(rollout: Document, compared: Sequence[Document] = ()) -> None:
-    """Show everything about the rollout, for `berth rollout status`. ``compared`` has the moves of a plan."""
+def show_status(rollout: Document, compared: Sequence[Document] = (), *, withdrawn: bool = False) -> None:
+    """Show everything about the rollout, for `berth rollout status`. ``compared`` has the moves of a plan.
+
+    ``withdrawn`` if the rollout's release is withdrawn now.
+    """
     if is_plan(rollout):
         show_plan(rollout, compared)
         return
@@ -98,7 +105,7 @@ def show_status(rollout: Document, compared: Sequence[Document] = ()) -> None:
     _show_skipped(rollout["skipped"])
     _show_failures(rollout)
     _show_history(rollout["history"])
-    _show_next(rollout)
+    _show_next(rollout, withdrawn=withdrawn)
     if rollout["status"] == RolloutStatus.PENDING:
         render.note(f"If it does not start within a minute: berth rollout resume {rollout['rolloutId']}")
 
@@ -116,8 +123,11 @@ def show_unchanged(answer: Document) -> None:
     _show_skipped(answer.get("skipped", {}))
 
 
-def show_ended(rollout: Document, compared: Sequence[Document] = ()) -> None:
-    """Show the result of a watched rollout, or that it waits for an operator. ``compared`` has the moves of a plan."""
+def show_ended(rollout: Document, compared: Sequence[Document] = (), *, withdrawn: bool = False) -> None:
+    """Show the result of a watched rollout, or that it waits for an operator. ``compared`` has the moves of a plan.
+
+    ``withdrawn`` if the rollout's release is withdrawn now.
+    """
     if is_plan(rollout):
         show_plan(rollout, compared)
         return
@@ -128,7 +138,7 @@ def show_ended(rollout: Document, compared: Sequence[Document] = ()) -> None:
         render.show_line(rollout["reason"])
     render.show_line(f"{_counts(rollout)}.")
     _show_failures(rollout)
-    _show_next(rollout)
+    _show_next(rollout, withdrawn=withdrawn)
 
 
 def show_plan(rollout: Document, compared: Sequence[Document]) -> None:
@@ -165,7 +175,7 @@ def show_plan(rollout: Document, compared: Sequence[Document]) -> None:
 def _may_lose_queue(change: Document) -> bool:
     """True if the messages in a queue may be lost."""
     parsed = ResourceChange.parse(change["change"])
-    return parsed is not None and parsed.resource_type == QUEUE_TYPE and parsed.effect.removes
+    return parsed is not None and parsed.resource_type in {QUEUE_TYPE, *DATA_TYPES} and parsed.effect.removes
 
 
 def show_list(rollouts: Sequence[Document]) -> None:
@@ -371,8 +381,8 @@ def _named(tenants: Sequence[str], count: int) -> str:
     return ", ".join(named) + (f" and {more} more" if more else "")
 
 
-def _show_next(rollout: Document) -> None:
-    if steps := next_steps(rollout):
+def _show_next(rollout: Document, *, withdrawn: bool = False) -> None:
+    if steps := next_steps(rollout, withdrawn=withdrawn):
         render.note("")
     for step in steps:
         render.note(step)

@@ -47,6 +47,11 @@ Pinned = Annotated[
     typer.Option("--pinned/--not-pinned", help="Only tenants that are pinned, or only the others.", show_default=False),
 ]
 
+Tier = Annotated[
+    str | None,
+    typer.Option(metavar="TIER", help="Only tenants of this tier.", autocompletion=completing.tiers),
+]
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:
@@ -54,12 +59,18 @@ class Selection:
     version: str | None = None
     labels: dict[str, str] = field(default_factory=dict)
     pinned: bool | None = None
+    tier: str | None = None
 
     @classmethod
     def of(
-        cls, state: TenantState | None, version: str | None, labels: Sequence[str] | None, pinned: bool | None
+        cls,
+        state: TenantState | None,
+        version: str | None,
+        labels: Sequence[str] | None,
+        pinned: bool | None,
+        tier: str | None,
     ) -> Selection:
-        return cls(state, version, labels_of(labels or ()), pinned)
+        return cls(state, version, labels_of(labels or ()), pinned, tier)
 
     def __bool__(self) -> bool:
         """True if there is any filter."""
@@ -72,6 +83,7 @@ class Selection:
             version=or_unset(self.version),
             label=or_unset(label or None),
             pinned=or_unset(self.pinned),
+            tier=or_unset(self.tier),
             cursor=or_unset(cursor),
             limit=limit,
         )
@@ -81,7 +93,7 @@ class Selection:
     ) -> tuple[list[Document], str | None]:
         """The first ``wanted`` tenants, or all of them, and the cursor of the next ones if there may be more.
 
-        Raises InvalidRequest if there are none because of a version or a label that no tenant has.
+        Raises InvalidRequest if there are none because of a version, a tier or a label that no tenant has.
         """
         found: list[Document] = []
         started_at = cursor
@@ -104,13 +116,16 @@ class Selection:
             everyone, _ = Selection(state=deleted if self.state is deleted else None).find(api, retrying)
             if message := unknown_labels(self.labels, [tenant["labels"] for tenant in everyone]):
                 raise InvalidRequest(message)
-        if self.version is not None:
-            answer = retrying(partial(api.send_request, LIST_RELEASES, EmptyRequest()))
-            if answer.status != _FOUND:
-                raise problem(answer)
-            known = list(_versions(answer.body))
-            if self.version not in known:
-                raise InvalidRequest(f"There is no version {self.version}. Versions: {listed(known)}.")
+        if self.version is None and self.tier is None:
+            return
+        answer = retrying(partial(api.send_request, LIST_RELEASES, EmptyRequest()))
+        if answer.status != _FOUND:
+            raise problem(answer)
+        known = list(_versions(answer.body))
+        if self.version is not None and self.version not in known:
+            raise InvalidRequest(f"There is no version {self.version}. Versions: {listed(known)}.")
+        if self.tier is not None and self.tier not in answer.body["tiers"]:
+            raise InvalidRequest(f"There is no tier {self.tier}. Tiers: {listed(answer.body['tiers'])}.")
 
 
 def _versions(releases: Document) -> Iterator[str]:

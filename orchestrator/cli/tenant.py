@@ -16,6 +16,7 @@ from orchestrator.cli import render
 from orchestrator.cli.api import Document
 from orchestrator.cli.invocation import Invocation, Json, Tenant
 from orchestrator.cli.problems import problem
+from orchestrator.cli.tenant_next import next_steps
 from orchestrator.common.tenant_ids import TenantId
 
 _FOUND = 200
@@ -40,8 +41,8 @@ def tenant(
 ) -> None:
     """Show everything that is recorded about one tenant.
 
-    Its state, its queue, its current operation, the latest result of each operation, and the last 100 events of its
-    history.
+    Its state, its queue, its current operation, the latest result of each
+    operation, and the last 100 events of its history.
     """
     here: Invocation = context.obj
     with here.reporting_errors(as_json=as_json):
@@ -65,6 +66,7 @@ def show_summary(document: Document) -> None:
             "tenant": document["tenantId"],
             "state": render.state(document["state"]),
             "version": document["version"],
+            "tier": document.get("tier"),  # A control plane before 0.9.0 has no tiers.
             "pinned to": document["pinnedVersion"],
             "labels": render.labels(document["labels"]) or None,
             "updated": _moment(document["updatedAt"]),
@@ -77,6 +79,10 @@ def show_summary(document: Document) -> None:
 
 def _show(document: Document) -> None:
     show_summary(document)
+    if resources := document.get("resources"):  # A control plane before 0.9.0 answers with none.
+        render.show_line("\nOther outputs of its stack", "bold")
+        for name, value in sorted(resources.items()):
+            render.show_line(f"{name}: {value}")
     if current := document["currentOperation"]:
         render.show_line("\nCurrent operation", "bold")
         render.show_pairs(
@@ -104,6 +110,8 @@ def _show(document: Document) -> None:
         )
     if document["history"]:
         _show_history(document["history"])
+    for step in next_steps(document):
+        render.note(step)
     if earlier := document.get("earlierThan"):
         render.note(f"There are earlier events: berth tenant {document['tenantId']} --before {earlier}")
 
@@ -155,6 +163,8 @@ def options_in(request: Document) -> list[str]:
         "force": "forced",
     }
     options = [words for name, words in flags.items() if request.get(name)]
+    if request.get("tier"):
+        options.append(f"tier {request['tier']}")
     if request.get("drainSeconds"):
         options.append(f"drained for {request['drainSeconds']} s")
     return options

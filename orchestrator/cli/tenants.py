@@ -14,7 +14,9 @@ from orchestrator.cli import render, selection
 from orchestrator.cli.api import Document
 from orchestrator.cli.invocation import Invocation, Json, one_of
 from orchestrator.cli.selection import Selection
+from orchestrator.common.tiers import STANDARD
 from orchestrator.tenants.fleet import PAGE_SIZE
+from orchestrator.tenants.records import TenantState
 
 
 class Output(StrEnum):
@@ -30,6 +32,7 @@ def tenants(
     version: selection.Version = None,
     label: selection.Labels = None,
     pinned: selection.Pinned = None,
+    tier: selection.Tier = None,
     limit: Annotated[
         int | None,
         typer.Option(metavar="NUMBER", min=1, help=f"The maximum number of tenants to list. Default: {PAGE_SIZE}."),
@@ -51,7 +54,7 @@ def tenants(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List the tenants, with their pins and labels.
+    """List the tenants, with their tiers, pins and labels.
 
     Deleted tenants are listed only with --state DELETED.
     """
@@ -60,7 +63,7 @@ def tenants(
     if as_json and output not in (None, Output.JSON):
         raise typer.BadParameter("cannot be combined with --output.", param_hint="'--json'")
     shown = Output.JSON if as_json else output or Output.TABLE
-    selected = Selection.of(state, version, label, pinned)
+    selected = Selection.of(state, version, label, pinned, tier)
     here: Invocation = context.obj
     with here.reporting_errors(as_json=shown is Output.JSON):
         api = here.connect()
@@ -88,10 +91,13 @@ def _show(found: Sequence[Document], *, filtered: bool, wide: bool) -> None:
 
 
 def _show_list(found: Sequence[Document], *, wide: bool) -> None:
+    # A fleet of one tier, as most are, needs no column for it. A control plane before 0.9.0 has no tiers.
+    has_tiers = wide or any(tenant.get("tier") not in (None, STANDARD) for tenant in found)
     has_pins = wide or any(tenant["pinnedVersion"] for tenant in found)
     has_labels = wide or any(tenant["labels"] for tenant in found)
     headings = [
         *("Tenant", "State", "Version"),
+        *(["Tier"] if has_tiers else []),
         *(["Pin"] if has_pins else []),
         "Updated (UTC)",
         *(["Labels"] if has_labels else []),
@@ -101,6 +107,7 @@ def _show_list(found: Sequence[Document], *, wide: bool) -> None:
     for tenant in found:
         table.add_row(
             *(tenant["tenantId"], render.state(tenant["state"]), tenant["version"] or ""),
+            *([tenant.get("tier") or ""] if has_tiers else []),
             *([tenant["pinnedVersion"] or ""] if has_pins else []),
             render.moment(tenant["updatedAt"], "%Y-%m-%d %H:%M") if tenant["updatedAt"] else "",
             *([Text(render.labels(tenant["labels"]))] if has_labels else []),
@@ -113,3 +120,6 @@ def _show_list(found: Sequence[Document], *, wide: bool) -> None:
     for tenant in found:
         if cause := render.root_cause(tenant):
             render.show_line(Text.assemble((f"{tenant['tenantId']}: ", "bold"), cause))
+    for state in (TenantState.UPDATE_FAILED, TenantState.FAILED):
+        if counts[state]:
+            render.note(f"Retry what is {state}: berth retry TENANT, or all: berth retry --state {state}")

@@ -33,12 +33,13 @@ def verify(context: typer.Context, timeout: Timeout = _TIMEOUT, as_json: Json = 
     berth-verify-..., sends a message through its queue, and an event through the
     event plane to that queue if there is one, moves the tenant to the previous
     release and back, reconciles in a dry run, and deletes it. On AWS that takes
-    some minutes. It prints one line per step, and for a failed step also the error
-    and its likely cause. No other tenant is changed.
+    some minutes. It prints one line per step, and for a failed step also the
+    error and its likely cause. No other tenant is changed.
 
-    The tenant is also deleted if a step fails, and after Ctrl-C. --timeout applies
-    to each step except the delete, which waits for running operations. The exit
-    code is 8 if a step failed, and 6 if the control plane could not be reached.
+    The tenant is also deleted if a step fails, and after Ctrl-C. --timeout
+    applies to each step except the delete, which waits for running operations.
+    The exit code is 8 if a step failed, and 6 if the control plane could not be
+    reached.
     """
     # Imported here because it loads the SDK, and --help does not need it.
     from orchestrator.cli.verification import Verification

@@ -9,6 +9,7 @@ from orchestrator.cli import render
 from orchestrator.cli.api import Document
 from orchestrator.cli.errors import OperationFailed
 from orchestrator.cli.problems import kind_of, problem
+from orchestrator.cli.tenant_next import next_steps
 from orchestrator.client.retrying import Retrying, too_busy
 from orchestrator.tenants.admission import Refusal
 from orchestrator.tenants.records import Operation, Status, TenantState
@@ -45,23 +46,24 @@ def watch(started: Document, look: Callable[[], ApiAnswer], retrying: Retrying) 
         raise OperationFailed(
             f"{name} failed: {render.root_cause(end) or 'no root cause was recorded'}",
             {"tenantId": tenant, **end},
-            [f"{_advice(end, answer.body)}. Full history: berth tenant {tenant}"],
+            [*_advice(end, answer.body), f"Full history: berth tenant {tenant}"],
         )
     return answer.body
 
 
-def _advice(failed: Document, tenant: Document) -> str:
+def _advice(failed: Document, tenant: Document) -> list[str]:
     name, in_service = tenant["tenantId"], tenant["queueUrl"] is not None
     if failed["operation"] == Operation.DELETE and in_service:
         # A retry never deletes a tenant that is in service.
-        return (
+        return [
             "The tenant is still in service. Delete it once its messages have been received: "
-            f"berth delete {name} --drain SECONDS; or delete it with its messages: berth delete {name} --force"
-        )
+            f"berth delete {name} --drain SECONDS",
+            f"Or delete it with its messages: berth delete {name} --force",
+        ]
     if tenant["state"] == TenantState.DELETED:
         # The operation was refused because of the delete, so a retry would be refused, too.
-        return f"The tenant was deleted. Create it again, with a new queue: berth create {name}"
-    return f"Retry: berth retry {name}"
+        return [f"The tenant was deleted. Create it again, with a new queue: berth create {name}"]
+    return next_steps(tenant) or [f"Retry: berth retry {name}"]
 
 
 def _is_running(started: Document, answer: ApiAnswer) -> bool:

@@ -20,11 +20,13 @@ from orchestrator.common.input_limits import (
     check_can_be_handled,
 )
 from orchestrator.common.tenant_ids import TENANT_ID_MAX_LENGTH, TENANT_ID_PATTERN
+from orchestrator.common.tiers import TIER_PATTERN
 from orchestrator.common.times import ID_PATTERN
 from orchestrator.common.versions import VERSION_PATTERN
 
 _PATTERN_MESSAGES = {
     VERSION_PATTERN: "is not a version like 1.2.3",
+    TIER_PATTERN: "is not the name of a tier",
     REASON_PATTERN: "is not one line of printable text",
 }
 
@@ -54,6 +56,7 @@ TENANT_ID = {"type": "string", "pattern": TENANT_ID_PATTERN, "maxLength": TENANT
 SORTED_ID = {"type": "string", "pattern": ID_PATTERN}
 """The id of a rollout, a reconciliation or an adoption."""
 VERSION = {"type": "string", "pattern": VERSION_PATTERN}
+TIER = {"type": "string", "pattern": TIER_PATTERN}
 REASON = {"type": "string", "pattern": REASON_PATTERN, "minLength": 1, "maxLength": REASON_MAX_LENGTH}
 """The reason that a caller gives for a request."""
 

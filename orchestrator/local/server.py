@@ -16,6 +16,7 @@ from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from hypercorn.typing import ASGIFramework, ASGIReceiveCallable, ASGISendCallable, ASGISendEvent, Scope
 
+from orchestrator.local.account_settings import report_the_quota_of_aws
 from orchestrator.local.cloudformation import complete as complete_cloudformation
 from orchestrator.local.custom_resources import describe_custom_resources
 from orchestrator.local.function_processes import fork_function_processes
@@ -88,6 +89,7 @@ def main(root: str, port: str, keep_state: str, *, wrapped: Wrapper = lambda emu
     fail_with_their_functions()
     fork_function_processes()
     begin_streams_anew()
+    report_the_quota_of_aws()
     config = Config()
     config.bind = [f"127.0.0.1:{port}"]
     config.loglevel = "WARNING"

@@ -30,6 +30,13 @@ TAKEN = 0
 """The number of the attempt that is recorded. A create that was started at the same moment is a later attempt, and
 finds the stack that the tenant has."""
 
+_OF_THE_TENANT = frozenset(
+    {
+        *("tenant", "created_at", "updated_at", "created_by", "withdrawn_by", "pinned_version", "labels", "labelled"),
+        *("asked_for", "asked_for_at", "gone_stack_id", "last_version", "given_to"),
+    }
+)
+"""The fields of the metadata that say nothing about the stack."""
 _KEPT = frozenset({"tenant", "given_to", "gone_stack_id"})
 
 
@@ -84,21 +91,18 @@ def _withdrawn(warm: Metadata, run: Run) -> Transition:
 
 
 def _published(warm: Metadata, run: Run, at: datetime) -> Transition:
-    published: dict[str, object] = {
-        "queue": warm.queue,
-        "stack_id": warm.stack_id,
-        "version": warm.version,
+    """Everything that is recorded about the stack is recorded for the tenant.
+
+    The fingerprint of the stack names its own id as the tenant, so that the next update changes the stack.
+    """
+    of_the_stack = {each.name: getattr(warm, each.name) for each in fields(Metadata) if each.name not in _OF_THE_TENANT}
+    published = {name: value for name, value in of_the_stack.items() if value is not None} | {
         "created_at": at,
         "updated_at": at,
         "created_by": run.request.requester,
         "listed_state": TenantState.READY,
         "listed_version": warm.version,
     }
-    if warm.deployed is not None:
-        # It names the stack's own id as the tenant, so that the next update changes the stack.
-        published["deployed"] = warm.deployed
-    if warm.stack_changed_at is not None:
-        published["stack_changed_at"] = warm.stack_changed_at
     return [
         Put(MetadataKey(run.tenant), published, RowAbsent()),
         Check(LockKey(run.tenant), RowAbsent()),

@@ -4,6 +4,14 @@
 2. :mod:`orchestrator.releases.template_contract`  the names that the code expects in a tenant's template
 3. :mod:`orchestrator.releases.published`          publishing a release, a template's parameters, a stack's fingerprint
 4. :mod:`orchestrator.releases.comparing`          the differences between two templates, property by property
-5. :mod:`orchestrator.releases.states`             which release is current, and which were withdrawn
-6. :mod:`orchestrator.releases.ports`              the interfaces that adapters implement for releases
+5. :mod:`orchestrator.releases.findings`           the rules of the contract, and what is found by them
+6. :mod:`orchestrator.releases.template_values`    reading values of a template that somebody else wrote
+7. :mod:`orchestrator.releases.template_queues`    which queues a template has and keeps
+8. :mod:`orchestrator.releases.template_policies`  whom a template's policies may admit
+9. :mod:`orchestrator.releases.template_references`  which values a template may refer to
+10. :mod:`orchestrator.releases.service_permissions`  what the service role of tenants' stacks may create
+11. :mod:`orchestrator.releases.checking`          whether a template keeps the contract, and what to do if not
+12. :mod:`orchestrator.releases.publishing`        publishing an operator's own template
+13. :mod:`orchestrator.releases.states`            which release is current, and which were withdrawn
+14. :mod:`orchestrator.releases.ports`             the interfaces that adapters implement for releases
 """

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.releases.records import RecordedReleaseChange, Release, ReleaseState
+from orchestrator.releases.service_permissions import Permissions
 
 Parameters = Callable[[TenantId, Release], Mapping[str, str]]
 """Returns the template parameters of a tenant's stack at a release."""
@@ -38,10 +39,12 @@ class ReleaseStates(Protocol):
 
 class PublishedTemplates(Protocol):
     def published(self, release: Release) -> str | None:
-        """The template of the release, as it was published.
+        """The template of the release, as it was published; ``None`` if somebody has changed or removed it since."""
 
-        ``None`` if somebody has changed or removed it since, or if it is too long for a request to CloudFormation.
-        """
+
+class StackPolicies(Protocol):
+    def permissions(self) -> Permissions:
+        """What the managed policies allow that the operator has named for tenants' stacks. They are read each time."""
 
 
 class TemplateStore(Protocol):

@@ -16,6 +16,7 @@ from orchestrator.releases.ports import Releases, TemplateStore
 from orchestrator.releases.records import Release
 from orchestrator.releases.template_contract import (
     ALWAYS_GIVEN,
+    DATA_TYPES,
     KMS_KEY_PARAMETER,
     QUEUE_TYPE,
     SERVICE_TOKEN_PARAMETER,
@@ -65,17 +66,18 @@ def stack_parameters(
     return parameters
 
 
-def queues_vary_by_tenant(template: str) -> bool:
-    """True if the template may replace or remove a queue for one tenant, and keep the same queue for another.
+def varies_by_tenant(template: str) -> bool:
+    """True if the template may replace or remove a queue, or other data, for one tenant, and keep it for another.
 
     Then a review of one tenant's changes says nothing about the changes of another tenant. A macro may do anything.
-    Tags do not count, because another tag never replaces a queue.
+    Tags do not count, because another tag never replaces a resource.
     """
     document: Mapping[str, Any] = json.loads(template)
-    queues = [each for each in document.get("Resources", {}).values() if each.get("Type") == QUEUE_TYPE]
+    resources = document.get("Resources", {}).values()
+    found = [each for each in resources if each.get("Type") == QUEUE_TYPE or each.get("Type") in DATA_TYPES]
     decisive = [
         document.get("Conditions"),
-        *({**each, "Properties": {**each.get("Properties", {}), "Tags": None}} for each in queues),
+        *({**each, "Properties": {**each.get("Properties", {}), "Tags": None}} for each in found),
     ]
     return "Transform" in document or TENANT_PARAMETER in json.dumps(decisive)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from orchestrator.common.tiers import STANDARD
 from orchestrator.common.times import timestamp
 
 
@@ -21,9 +22,13 @@ class Release:
     content: str = ""
     """The digest of the template without its own version number. Empty for releases from before it was recorded."""
     notes: str = ""
-    """The release notes, from the changelog."""
+    """The release notes, from the changelog or from the operator who published the release."""
     parameters: frozenset[str] = frozenset()
     """The template's parameters besides those that every template has. Empty for releases from before 0.7.0."""
+    published_by: str = ""
+    """The caller who published an operator's own template. Empty for releases that a deployment has published."""
+    tier: str = STANDARD
+    """The tier whose tenants may be at the release."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +54,16 @@ class Promotion:
     by: str
     reason: str = ""
     instead_of: str | None = None
-    """The deployed version at that time: the promotion lasts until another version is deployed. ``None`` if deployments
-    promote nothing."""
+    """The release that would have been current without the promotion: the deployed version, or in other tiers the one
+    that was published last. The promotion lasts until that is another one. ``None`` if deployments promote nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseState:
     """The facts about releases that change. They are one row, so that one conditional write changes them."""
 
-    promotion: Promotion | None = None
+    promotions: Mapping[str, Promotion] = field(default_factory=dict)
+    """The latest promotion of each tier that has one."""
     withdrawn: Mapping[str, Withdrawal] = field(default_factory=dict)
     kept_by: str = ""
     """The request of the deployment that made promotions independent of deployments."""

@@ -1,9 +1,13 @@
-"""What the code expects of a tenant's template, in every release: parameters, logical ids, types and outputs.
+"""What the code expects of a tenant's template, in every release: parameters, logical ids, types, outputs and limits.
 
-``stacks/tenants/template.py`` makes the template from these names. A test compares every released template with them.
+``stacks/tenant_stack.py`` makes Berth's own template from these names. Operators bring their own templates:
+:mod:`orchestrator.releases.checking` checks every one of them against this contract, on the command line, in the API
+and when the CDK synthesises it.
 """
 
 from __future__ import annotations
+
+from orchestrator.common.versions import is_older
 
 # Parameters
 
@@ -42,3 +46,94 @@ VERSION = "Version"
 
 DEAD_LETTER_QUEUE_ARN = "DeadLetterQueueArn"
 DEAD_LETTER_QUEUE_URL = "DeadLetterQueueUrl"
+
+OWN_OUTPUTS = frozenset({QUEUE_ARN, QUEUE_URL, VERSION})
+"""The outputs that are fields of the tenant's record. All other outputs are the tenant's resources."""
+
+# Templates of operators
+
+FIRST_VERSION_OF_OPERATORS = "2.0.0"
+"""Berth's own releases have versions before this one, and the operators' releases have this one or a later one. So a
+deployment of Berth never meets a version that an operator has published, and never moves a tenant from an operator's
+release to one of its own, which would be a downgrade."""
+
+
+def is_operators(version: str) -> bool:
+    """True for the version of a release that operators publish, and false for one that comes with Berth."""
+    return not is_older(version, than=FIRST_VERSION_OF_OPERATORS)
+
+
+SECTIONS = frozenset(
+    {
+        "AWSTemplateFormatVersion",
+        "Conditions",
+        "Description",
+        "Mappings",
+        "Metadata",
+        "Outputs",
+        "Parameters",
+        "Resources",
+        "Rules",
+    }
+)
+"""The sections that a template may have. A Transform would let a macro change the template after it was checked."""
+
+FUNCTIONS = frozenset(
+    {
+        "Fn::And",
+        "Fn::Base64",
+        "Fn::Cidr",
+        "Fn::Contains",
+        "Fn::Equals",
+        "Fn::FindInMap",
+        "Fn::GetAZs",
+        "Fn::GetAtt",
+        "Fn::If",
+        "Fn::Join",
+        "Fn::Not",
+        "Fn::Or",
+        "Fn::Select",
+        "Fn::Split",
+        "Fn::Sub",
+    }
+)
+"""The functions that a template may use. Others read values of other stacks, or need a macro."""
+
+MAX_TEMPLATE_BYTES = 1_000_000
+"""CloudFormation reads templates of up to 1 MB from S3."""
+MAX_DIRECT_BYTES = 51_200
+"""The maximum number of bytes of a template in a request to CloudFormation. Longer ones are read from S3, and every
+tenant's update is reviewed by a change set of its own."""
+MAX_RESOURCES = 500
+MAX_OUTPUTS = 60
+"""CloudFormation allows 200. Every output is in the tenant's record, which getQueue reads with each call."""
+MAX_NOTES = 4_000
+"""The maximum length of a release's notes."""
+
+DATA_TYPES = frozenset(
+    {
+        "AWS::Cognito::UserPool",
+        "AWS::DocDB::DBCluster",
+        "AWS::DynamoDB::GlobalTable",
+        "AWS::DynamoDB::Table",
+        "AWS::EFS::FileSystem",
+        "AWS::ElastiCache::CacheCluster",
+        "AWS::ElastiCache::ReplicationGroup",
+        "AWS::ElastiCache::ServerlessCache",
+        "AWS::KMS::Key",
+        "AWS::Kinesis::Stream",
+        "AWS::Logs::LogGroup",
+        "AWS::Neptune::DBCluster",
+        "AWS::OpenSearchService::Domain",
+        "AWS::RDS::DBCluster",
+        "AWS::RDS::DBInstance",
+        "AWS::S3::Bucket",
+        "AWS::SSM::Parameter",
+        "AWS::SecretsManager::Secret",
+    }
+)
+"""Types of resources, besides queues, that hold data of a tenant. An update that replaces or removes one is refused
+unless the request allows it."""
+
+QUEUE_POLICY_TYPE = "AWS::SQS::QueuePolicy"
+QUEUE_INLINE_POLICY_TYPE = "AWS::SQS::QueueInlinePolicy"

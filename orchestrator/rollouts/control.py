@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from orchestrator.common.errors import Unsettled
+from orchestrator.common.tiers import STANDARD
 from orchestrator.common.times import new_id
 from orchestrator.rollouts.planning import plan
 from orchestrator.rollouts.records import (
@@ -26,7 +27,7 @@ from orchestrator.rollouts.records import (
     StageSpec,
     StageStatus,
 )
-from orchestrator.rollouts.refusals import cannot_be, not_over, release_withdrawn, undone, unknown_rollout
+from orchestrator.rollouts.refusals import cannot_be, not_over, other_tier, release_withdrawn, undone, unknown_rollout
 from orchestrator.rollouts.selecting import (
     Selected,
 )
@@ -34,6 +35,7 @@ from orchestrator.rollouts.selector import TenantSelector, may_have_been_moved
 from orchestrator.rollouts.stalling import may_run
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.lifecycle import Unchanged
+from orchestrator.tenants.selections import listed
 
 if TYPE_CHECKING:
     from orchestrator.common.times import Clock
@@ -77,16 +79,17 @@ class Rollouts:
     executions: RolloutExecutions
     clock: Clock
     chooser: ReleaseChooser
-    """Reads the release that tenants are moved to unless the spec names another, and those that were withdrawn."""
+    """Reads the release of a tier that its tenants are moved to unless the spec names another, and those that were
+    withdrawn."""
     updates: Executions
     """The executions of the tenants' own updates."""
 
     def start(self, spec: Spec, by: str, *, reason: str = "") -> RolloutWithStages | NothingToDo | Refused:
-        choice = self.chooser.choose()
-        if spec.undo:
-            spec = replace(spec, allow_downgrade=True)
-        elif spec.version is None:
-            spec = replace(spec, version=choice.candidate)
+        choice = self.chooser.choose(spec.tier or STANDARD)
+        completed = self._with_release(spec, choice)
+        if isinstance(completed, Refused):
+            return completed
+        spec = completed
         selected = self._select(spec, choice)
         if isinstance(selected, Refused):
             return selected
@@ -197,7 +200,7 @@ class Rollouts:
             return Unchanged(f"Rollout {rollout.id} is already aborted.")
         if rollout.status is RolloutStatus.HALTED:
             # The reason for the halt stays, because it says why somebody has closed the rollout.
-            closed = f"{_status_reason('Closed', by, reason)} {rollout.reason}"
+            closed = f"{_status_reason('Closed', by, reason).removesuffix('.')}. {rollout.reason}"
             return replace(rollout, status=RolloutStatus.ABORTED, reason=closed[:MAX_REASON])
         if not rollout.status.active:
             return cannot_be(rollout, "aborted")
@@ -242,6 +245,19 @@ class Rollouts:
 
     # Planning
 
+    def _with_release(self, spec: Spec, choice: Choice) -> Spec | Refused:
+        """The spec with the release that tenants are moved to, and with its tier."""
+        if spec.undo:
+            spec = replace(spec, allow_downgrade=True)
+        elif spec.version is None:
+            if choice.candidate is None:
+                return self._no_release(choice.tier)
+            spec = replace(spec, version=choice.candidate)
+        release = self.releases.release(spec.version) if spec.version else None
+        if release is not None and spec.tier not in (None, release.tier):
+            return other_tier(release, spec.tier)
+        return replace(spec, tier=release.tier if release and release.tier != STANDARD else None)
+
     def _select(self, spec: Spec, choice: Choice) -> Selected | Refused:
         refused = self._unknown_release(spec.version) or _refused_as_withdrawn(
             spec, choice.withdrawn.get(spec.version or "")
@@ -260,6 +276,14 @@ class Rollouts:
         return Refused(
             Refusal.UNKNOWN_RELEASE,
             f"Version {version} was never published. See the published versions: berth releases",
+        )
+
+    def _no_release(self, tier: str) -> Refused:
+        there = listed({release.tier for release in self.releases.releases()})
+        return Refused(
+            Refusal.NO_RELEASE,
+            f"The tier {tier} has no release that tenants could be moved to. There are releases of these tiers: "
+            f"{there}. See them: berth releases",
         )
 
     def _unknown_alarm(self, stages: Iterable[StageSpec]) -> Refused | None:

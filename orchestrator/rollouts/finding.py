@@ -84,4 +84,6 @@ class TenantFinder:
             if metadata is None:
                 yield Candidate(tenant, state, None, None, {})
             else:
-                yield Candidate(tenant, state, metadata.version, metadata.pinned_version, metadata.labels)
+                yield Candidate(
+                    tenant, state, metadata.version, metadata.pinned_version, metadata.labels, metadata.tier
+                )

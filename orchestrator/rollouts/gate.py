@@ -24,7 +24,7 @@ from orchestrator.rollouts.records import (
     TenantOutcome,
     Turn,
 )
-from orchestrator.rollouts.selecting import skip_reason
+from orchestrator.rollouts.selecting import is_of_another_tier, skip_reason
 from orchestrator.tenants.deadlines import DEADLINE
 from orchestrator.tenants.execution_input import machine_input
 from orchestrator.tenants.operations import bounded
@@ -275,6 +275,8 @@ def _skip(turn: Turn, rollout: Rollout, metadata: Metadata | None, audits: Seque
     if metadata is None and not audits:
         return Skip.UNKNOWN
     state = state_of(metadata, audits)
+    if metadata is not None and is_of_another_tier(rollout.spec, metadata.tier) and state is not TenantState.DELETED:
+        return Skip.OTHER_TIER
     return skip_reason(
         turn.item.version,
         state=state,

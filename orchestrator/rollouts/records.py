@@ -82,6 +82,8 @@ class Skip(StrEnum):
     """Undo and retry: the tenant was moved to yet another version after the earlier rollout."""
     WITHDRAWN = "withdrawn"
     """Undo: the release that the tenant had before was withdrawn."""
+    OTHER_TIER = "other-tier"
+    """The tenant is of another tier than the release."""
     UNDER_WAY = "under-way"
     """Undo: the earlier rollout's update of the tenant has not begun yet, so it would reverse the undo afterwards."""
 
@@ -132,6 +134,9 @@ class Spec:
     """``None``: every tenant that is not at the release."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Only tenants with all of these labels are moved."""
+    tier: str | None = None
+    """The tier of the release, whose tenants are moved. ``None``: the tier ``standard``; or, for an undo without a
+    version, each tenant's own."""
     share: Share | None = None
     """The share of the selected tenants that is moved. ``None``: all of them."""
     allow_downgrade: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from orchestrator.releases.records import Withdrawal
+from orchestrator.releases.records import Release, Withdrawal
 from orchestrator.rollouts.records import Rollout, Stage
 from orchestrator.tenants.admission import Refusal, Refused
 
@@ -32,6 +32,14 @@ def release_withdrawn(version: str, withdrawal: Withdrawal, *, retried: str | No
         else "Choose another release: berth releases"
     )
     return Refused(Refusal.RELEASE_WITHDRAWN, f"{withdrawal.sentence(version)}, so no tenant is moved to it. {instead}")
+
+
+def other_tier(release: Release, wanted: str | None) -> Refused:
+    return Refused(
+        Refusal.OTHER_TIER,
+        f"Release {release.version} is of the tier {release.tier}, not of {wanted}. A rollout moves only tenants of "
+        "its release's tier. See the releases: berth releases",
+    )
 
 
 def nothing_to_promote(rollout: Rollout, number: int, stages: Sequence[Stage]) -> Refused:

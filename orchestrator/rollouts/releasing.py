@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from orchestrator.common.tiers import STANDARD
 from orchestrator.releases.records import RecordedReleaseChange, ReleaseOrder, ReleaseState, Withdrawal
 from orchestrator.releases.states import (
     StateChange,
     change_state,
-    promoted,
-    promoted_in,
     reinstated,
     withdrawn,
 )
+from orchestrator.releases.template_contract import is_operators
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.fleet import LISTED_STATES
 
@@ -60,7 +60,7 @@ class ReleaseOrdered:
     order: ReleaseOrder
     status: ReleaseStatus
     before: str
-    """The release that was current before the order."""
+    """The release of the same tier that was current before the order."""
     current: str
     withdrawal: Withdrawal | None = None
     """The withdrawal of the release, if it is withdrawn now."""
@@ -69,6 +69,7 @@ class ReleaseOrdered:
     has_more_tenants: bool = False
     rollouts: Sequence[str] = ()
     """Only after a withdrawal: the rollouts that were moving tenants to the release. They halt."""
+    tier: str = STANDARD
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +83,13 @@ class Releasing:
 
     def promote(self, version: str, by: str, *, reason: str = "") -> ReleaseOrdered | Refused:
         """Make the release current. One that was withdrawn has to be reinstated first."""
-        deployed, mode = self.chooser.deployed, self.chooser.mode
 
         def decide(state: ReleaseState) -> ReleaseState | Refused:
             if withdrawal := state.withdrawn.get(version):
                 return _reinstate_first(version, withdrawal)
-            if promoted_in(state, deployed, mode) == version:
+            if self.chooser.promoted_in(state, self.chooser.tier_of(version)) == version:
                 return state
-            at = self.clock.now()
-            return promoted(state, version, by=by, at=at, reason=reason, deployed=deployed, mode=mode)
+            return self.chooser.promoted(state, version, by=by, at=self.clock.now(), reason=reason)
 
         return self._change(version, ReleaseOrder.PROMOTE, by, reason, decide)
 
@@ -104,7 +103,8 @@ class Releasing:
             if version in state.withdrawn:
                 return state
             after = withdrawn(state, version, by=by, at=self.clock.now(), reason=reason)
-            return after if self.chooser.current_in(after) else _last_release(version)
+            tier = self.chooser.tier_of(version)
+            return after if self.chooser.current_in(after, tier) else _last_release(version, tier)
 
         return self._change(version, ReleaseOrder.WITHDRAW, by, reason, decide)
 
@@ -150,16 +150,19 @@ class Releasing:
             version,
             order,
             _STATUS[order] if after != state else ReleaseStatus.UNCHANGED,
-            before=self._current(state),
-            current=self._current(after),
+            before=self._current(version, state),
+            current=self._current(version, after),
+            tier=self.chooser.tier_of(version),
             withdrawal=after.withdrawn.get(version),
             tenants=tenants[:MAX_LISTED],
             has_more_tenants=len(tenants) > MAX_LISTED,
             rollouts=[rollout.id for rollout in halting],
         )
 
-    def _current(self, state: ReleaseState) -> str:
-        return self.chooser.current_in(state) or self.chooser.newest_available(state)
+    def _current(self, version: str, state: ReleaseState) -> str:
+        """The current release of the tier that this release belongs to."""
+        tier = self.chooser.tier_of(version)
+        return self.chooser.current_in(state, tier) or self.chooser.newest_available(state, tier) or version
 
     def _tenants_at(self, version: str) -> list[str]:
         """The first tenants at the release, in the order of their ids; one more than are listed."""
@@ -187,9 +190,10 @@ def _reinstate_first(version: str, withdrawal: Withdrawal) -> Refused:
     )
 
 
-def _last_release(version: str) -> Refused:
+def _last_release(version: str, tier: str) -> Refused:
     return Refused(
         Refusal.LAST_RELEASE,
-        f"Release {version} was not withdrawn: no earlier release is left that new tenants could get. Promote another "
-        "release first: berth release promote VERSION. See which there are: berth releases",
+        f"Release {version} was not withdrawn: no earlier release of the tier {tier} is left that new tenants could "
+        f"get{' in place of it' if is_operators(version) else ''}. Promote another release first: "
+        "berth release promote VERSION. See which there are: berth releases",
     )

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.tiers import STANDARD
 from orchestrator.common.versions import is_older
 from orchestrator.rollouts.records import Item, Repairs, Share, Skip, Skipped, Spec, StageSpec, TenantOutcome
 from orchestrator.tenants.listings import TenantInBrief
@@ -183,7 +184,17 @@ def skip_reason(
     return None
 
 
+def is_of_another_tier(spec: Spec, tier: str) -> bool:
+    """True if the rollout does not move tenants of this tier.
+
+    An undo without a version moves each tenant back to a release of its own tier.
+    """
+    return spec.version is not None and tier != (spec.tier or STANDARD)
+
+
 def _skip_reason(spec: Spec, tenant: Candidate, version: str) -> Skip | None:
+    if is_of_another_tier(spec, tenant.tier) and tenant.state is not TenantState.DELETED:
+        return Skip.OTHER_TIER
     return skip_reason(
         version,
         state=tenant.state,

@@ -19,6 +19,7 @@ Requests of operators:
 
 9. :mod:`orchestrator.tenants.admission`        which operation may run on which tenant, as a pure function
 10. :mod:`orchestrator.tenants.lifecycle`       create, upgrade, retry, delete, label and pin a tenant;
+    :mod:`orchestrator.tenants.attempts`        has the attempts: which is the next, and which can be retried;
     :mod:`orchestrator.tenants.order_messages`  has its longer messages
 11. :mod:`orchestrator.tenants.fleet`           the details of one tenant, and the list of all tenants;
     :mod:`orchestrator.tenants.listings`        has tenants as the list has them;

@@ -24,6 +24,8 @@ class Refusal(StrEnum):
     UNKNOWN_RELEASE = "unknown-release"
     RELEASE_WITHDRAWN = "release-withdrawn"
     LAST_RELEASE = "last-release"
+    NO_RELEASE = "tier-without-release"
+    OTHER_TIER = "other-tier"
     TENANT_DELETED = "tenant-deleted"
     NOT_PROVISIONED = "not-provisioned"
     DOWNGRADE = "downgrade"
@@ -76,14 +78,23 @@ def refusal(
             attempt.tenant, attempt.version, withdrawal, attempt.operation, pinned=pinned == attempt.version
         )
     if attempt.operation is Operation.CREATE:
-        return _create_refusal(attempt, request, asked_at, metadata, audits)
-    return _update_refusal(attempt, request, metadata, audits)
+        return _create_refusal(attempt, request, asked_at, metadata, audits, release.tier)
+    return _update_refusal(attempt, request, metadata, audits, release.tier)
 
 
 def unknown_release(tenant: TenantId, version: str) -> Refused:
     return Refused(
         Refusal.UNKNOWN_RELEASE,
         f"Tenant {tenant}: version {version} was never published. See the published versions: berth releases",
+    )
+
+
+def other_tier(tenant: TenantId, version: str, tier: str, *, own: str, instead: str) -> Refused:
+    """The release is of another ``tier`` than the tenant's ``own``. ``instead`` says what to do."""
+    return Refused(
+        Refusal.OTHER_TIER,
+        f"Tenant {tenant} is of the tier {own}, and release {version} is of the tier {tier}. Nothing was changed. "
+        f"{instead}",
     )
 
 
@@ -218,7 +229,12 @@ def _deployed_again(by: Requester, owner: Requester | None, metadata: Metadata |
 
 
 def _create_refusal(
-    attempt: Attempt, request: Request, asked_at: datetime, metadata: Metadata | None, audits: Sequence[Audit]
+    attempt: Attempt,
+    request: Request,
+    asked_at: datetime,
+    metadata: Metadata | None,
+    audits: Sequence[Audit],
+    tier: str,
 ) -> Refused | None:
     if metadata is not None and metadata.published and not is_deleted(audits):
         return None
@@ -240,6 +256,10 @@ def _create_refusal(
             f"Tenant {attempt.tenant} is pinned to version {pin}, so it is not created at {attempt.version}. "
             f"Create it at version {pin}: berth create {attempt.tenant}",
         )
+    own = request.tier or (metadata.recorded_tier if metadata else None)
+    if own not in (None, tier):
+        again = f"Create it in its own tier: berth create {attempt.tenant}"
+        return other_tier(attempt.tenant, attempt.version, tier, own=own, instead=again)
     return None
 
 
@@ -264,7 +284,7 @@ def _deleted_since(asked_at: datetime, audits: Sequence[Audit]) -> bool:
 
 
 def _update_refusal(
-    attempt: Attempt, request: Request, metadata: Metadata | None, audits: Sequence[Audit]
+    attempt: Attempt, request: Request, metadata: Metadata | None, audits: Sequence[Audit], tier: str
 ) -> Refused | None:
     tenant, target = attempt.tenant, attempt.version
     if metadata is None and not audits:
@@ -282,10 +302,15 @@ def _update_refusal(
             f"Tenant {tenant} is pinned to version {metadata.pinned_version}, so it is not updated to {target}. "
             "Change its pin first.",
         )
-    if is_older(target, than=metadata.version) and not request.allow_downgrade:
+    moves = metadata.tier != tier
+    if moves and request.tier != tier:
+        move = f"To move the tenant to that tier: berth move {tenant} --tier {tier}"
+        return other_tier(tenant, target, tier, own=metadata.tier, instead=move)
+    # Versions of different tiers have no order.
+    if not moves and is_older(target, than=metadata.version) and not request.allow_downgrade:
         return Refused(
             Refusal.DOWNGRADE,
             f"Tenant {tenant} is at version {metadata.version}, and {target} is older, so it was not updated. To "
-            "update it all the same, allow the downgrade.",
+            f"update it all the same, allow the downgrade: berth upgrade {tenant} --to {target} --allow-downgrade",
         )
     return None

@@ -12,6 +12,9 @@ The decision follows from the tenant's state (:mod:`orchestrator.tenants.state`)
 | UNKNOWN                        | StartCreate                                                                  |
 | DELETED                        | Deleted: only an explicit create restores the tenant                         |
 
+If the tenant is pinned to a release that was withdrawn, NotProvisioned replaces StartCreate: its create would be
+refused.
+
 A getQueue that is deployed read-only starts nothing. These decisions replace StartCreate:
 
 | state                                    | decision                                               |
@@ -26,10 +29,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from orchestrator.tenants.ready import Ready, ready
 from orchestrator.tenants.records import Audit, Metadata, Operation, Status, TenantState
 from orchestrator.tenants.state import DerivedState, creates_of, delete_of, derive_state, is_superseded
+
+if TYPE_CHECKING:
+    from orchestrator.releases.records import Release
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +79,15 @@ class NotProvisioned:
 
     asking_provisions: bool = False
     """True if a call of getQueue would start a create."""
+    withdrawn: str | None = None
+    """The release that the tenant is pinned to, if it was withdrawn: then every create would be refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoRelease:
+    """No create was started, because the tenant's tier has no release."""
+
+    tier: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +111,29 @@ ReadOnlyDecision = Ready | Wait | Failed | BeingDeleted | Deleted | Unknown | No
 Limited = FleetFull | TooManyCreates
 
 
-def version_to_create(
-    metadata: Metadata | None, audits: Sequence[Audit], current: str, is_available: Callable[[str], bool]
+def tier_to_create(
+    metadata: Metadata | None,
+    audits: Sequence[Audit],
+    default: str,
+    release_of: Callable[[str], Release | None],
 ) -> str:
-    """The release that a tenant is created at by default: its pin, the version that it had, or the current release.
+    """The tier in which a tenant is created if the request names none.
+
+    A tenant keeps its tier until it is deleted, also if its create failed or its queue has vanished.
+    """
+    if metadata is not None and metadata.recorded_tier is not None:
+        return metadata.recorded_tier
+    # The tenant is from before there were tiers, or its metadata was lost.
+    before = last_version(metadata, audits)
+    release = release_of(before) if before else None
+    return release.tier if release else default
+
+
+def version_to_create(
+    metadata: Metadata | None, audits: Sequence[Audit], current: str | None, is_available: Callable[[str], bool]
+) -> str | None:
+    """The release that a tenant is created at by default: its pin, the version that it had, or the current release of
+    its tier; ``None`` if there is none.
 
     A tenant whose queue has vanished is created again at the version that it had, because nobody has upgraded it. If
     that release was withdrawn, the tenant is created at the current one. A pin is an operator's choice and stays: the
@@ -106,12 +141,17 @@ def version_to_create(
     """
     if metadata is not None and metadata.pinned_version is not None:
         return metadata.pinned_version
-    before = (metadata.last_version if metadata else None) or _last_version(audits)
+    before = last_version(metadata, audits)
     # The version of a tenant that is older than this control plane may never have been published here.
     return before if before not in (None, current) and is_available(before) else current
 
 
-def _last_version(audits: Sequence[Audit]) -> str | None:
+def last_version(metadata: Metadata | None, audits: Sequence[Audit]) -> str | None:
+    """The version at which the tenant was served before its queue vanished, if it was."""
+    return (metadata.last_version if metadata else None) or _latest_success(audits)
+
+
+def _latest_success(audits: Sequence[Audit]) -> str | None:
     """The version of the tenant's latest successful operation since it was last deleted.
 
     It is needed only if the metadata does not have the version: the queue vanished before 0.7.0, or the row was lost.

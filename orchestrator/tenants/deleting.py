@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from orchestrator.common.stack_arns import name_of
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import Clock
-from orchestrator.releases.template_contract import DEAD_LETTER_QUEUE, OUTBOUND_QUEUE
+from orchestrator.releases.template_contract import DEAD_LETTER_QUEUE, OUTBOUND_QUEUE, is_operators
 from orchestrator.tenants.creating import DELETING, broken
 from orchestrator.tenants.messages import Messages
 from orchestrator.tenants.names import LEGACY_PREFIXES_SETTING, Names
@@ -128,10 +128,12 @@ def _counted_for(run: Run, metadata: Metadata | None, stacks: Stacks, queues: Qu
     counted = _counted(inbound, outbound, queues)
     recorded = recorded_stack(metadata)
     is_adopted = recorded is not None and name_of(recorded) != stacks.names.stack_of(run.tenant)
-    if _INBOUND in counted and not is_adopted:
+    version = (metadata.version or metadata.last_version) if metadata else None
+    has_other_template = is_adopted or (version is not None and is_operators(version))
+    if _INBOUND in counted and not has_other_template:
         return counted
     # Either the inbound queue is gone, so its dead-letter queue cannot be found through it. Or an earlier system made
-    # the stack, and its template may have queues that no row names. CloudFormation lists all queues.
+    # the stack, or an operator's template, which may have queues that no row names. CloudFormation lists all queues.
     stack = stack or own_stack_by(metadata, run.tenant, stacks)
     listed = stacks.queues(stack.stack_id) if stack else {}
     known = {queue.arn for queue in (inbound, outbound) if queue}

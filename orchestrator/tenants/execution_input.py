@@ -47,6 +47,7 @@ def request_document(request: Request) -> dict[str, object]:
         "askedAt": timestamp(request.asked_at) if request.asked_at else None,
         "own": request.own,
         "unserved": request.unserved,
+        "tier": request.tier,
         "reason": request.reason,
     }
     return {name: value for name, value in fields.items() if value or (name == "labels" and value is not None)}
@@ -68,6 +69,7 @@ def request_from(document: Mapping[str, Any]) -> Request:
         asked_at=parse_timestamp(asked_at) if asked_at else None,
         own=document.get("own", False),
         unserved=document.get("unserved", False),
+        tier=document.get("tier"),
         reason=document.get("reason", ""),
     )
 

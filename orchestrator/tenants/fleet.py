@@ -24,7 +24,8 @@ LISTED_STATES = tuple(state for state in TenantState if state is not TenantState
 
 PAGE_SIZE = 100
 MAX_EXAMINED = 1_000
-"""The maximum number of tenants that one page of a list by labels or pin looks at. The index has no such filters."""
+"""The maximum number of tenants that one page of a list by labels, pin or tier looks at. The index has no such
+filters."""
 HISTORY_PAGE_SIZE = 100
 _BATCH = 500
 
@@ -93,6 +94,20 @@ def tenant_detail(tenant: TenantId, reader: TenantReader, *, before: str | None 
 
 
 @dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The filters that the index does not have."""
+
+    labels: Mapping[str, str]
+    pinned: bool | None
+    tier: str | None
+
+    def matches(self, listed: ListedTenant) -> bool:
+        has_labels = all(listed.labels.get(name) == value for name, value in self.labels.items())
+        has_pin = self.pinned in (None, listed.pinned_version is not None)
+        return has_labels and has_pin and self.tier in (None, listed.tier)
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     tenants: Sequence[ListedTenant]
     cursor: str | None
@@ -106,18 +121,20 @@ def list_tenants(
     version: str | None = None,
     labels: Mapping[str, str] | None = None,
     pinned: bool | None = None,
+    tier: str | None = None,
     cursor: str | None = None,
     limit: int = PAGE_SIZE,
 ) -> Page:
     """One page of tenants, ordered by state, version and id.
 
-    With ``labels`` or ``pinned``, a page may have fewer tenants than the limit, even none, and yet a cursor.
+    With ``labels``, ``pinned`` or ``tier``, a page may have fewer tenants than the limit, even none, and yet a cursor.
     """
     states = (state,) if state else LISTED_STATES
     first, after = _position(cursor, states, version) if cursor else (states[0], None)
-    if labels or pinned is not None:
+    if labels or pinned is not None or tier is not None:
         remaining = states[states.index(first) :]
-        return _filtered(reader, remaining, after, version, labels=labels or {}, pinned=pinned, limit=limit)
+        wanted = _Wanted(labels or {}, pinned, tier)
+        return _filtered(reader, remaining, after, version, wanted, limit=limit)
     found: list[ListedTenant] = []
     for each in states[states.index(first) :]:
         # One tenant more than requested shows whether there is a next page.
@@ -134,9 +151,8 @@ def _filtered(
     states: Sequence[TenantState],
     after: str | None,
     version: str | None,
+    wanted: _Wanted,
     *,
-    labels: Mapping[str, str],
-    pinned: bool | None,
     limit: int,
 ) -> Page:
     found: list[ListedTenant] = []
@@ -145,7 +161,7 @@ def _filtered(
         while batch := reader.tenants_in(state, version=version, after=after, limit=_BATCH):
             for listed in batch:
                 examined += 1
-                if _has_labels(listed, labels) and pinned in (None, listed.pinned_version is not None):
+                if wanted.matches(listed):
                     found.append(listed)
                 if len(found) == limit or examined == MAX_EXAMINED:
                     return Page(found, _cursor(listed, version))
@@ -154,10 +170,6 @@ def _filtered(
             after = batch[-1].position
         after = None
     return Page(found, None)
-
-
-def _has_labels(listed: ListedTenant, labels: Mapping[str, str]) -> bool:
-    return all(listed.labels.get(name) == value for name, value in labels.items())
 
 
 def _cursor(last: ListedTenant, version: str | None) -> str:

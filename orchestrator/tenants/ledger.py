@@ -124,6 +124,7 @@ class Ledger:
         request: Request,
         at: datetime,
         asked_for: Attempt | None = None,
+        tier: str | None = None,
         only_if: SeenTenant | None = None,
     ) -> RecordedChange | None:
         for _ in range(_ROUNDS):
@@ -146,6 +147,7 @@ class Ledger:
                 pin=pin,
                 at=at,
                 asked_for=asked_for,
+                tier=tier,
                 only_if=only_if,
                 change=change if changes else None,
             )

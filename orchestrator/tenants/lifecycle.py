@@ -30,7 +30,8 @@ from orchestrator.tenants.admission import (
     unknown_tenant,
     withdrawn_under,
 )
-from orchestrator.tenants.decisions import version_to_create
+from orchestrator.tenants.attempts import deleted_at, is_failed_delete, latest_of, next_attempt, that_can_be_retried
+from orchestrator.tenants.decisions import tier_to_create, version_to_create
 from orchestrator.tenants.deleting import describe_messages, messages_of, unfinished_work, why_not_adopted
 from orchestrator.tenants.history import RecordedChange
 from orchestrator.tenants.names import Names
@@ -39,8 +40,11 @@ from orchestrator.tenants.order_messages import (
     about_to_be_created,
     busy,
     changes_of,
+    in_another_tier,
     message_counts,
+    no_release,
     not_deleted_by_retry,
+    not_in_tier,
     refused_by,
     without_stack,
 )
@@ -67,7 +71,7 @@ from orchestrator.tenants.records import (
     Status,
     TenantState,
 )
-from orchestrator.tenants.state import is_delete_in_effect, is_deleted, run_of, state_of, waiting_create
+from orchestrator.tenants.state import is_deleted, run_of, state_of, waiting_create
 
 _ROUNDS = 25
 """The maximum number of attempts that are tried, one after the other, until one can be started."""
@@ -102,10 +106,11 @@ OrderResult = Accepted | Changed | Unchanged | Refused
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """The labels and pin of a tenant whose create is requested."""
+    """The labels, pin and tier of a tenant whose create is requested."""
 
     labels: Mapping[str, str] | None
     pin: Pin
+    tier: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +123,11 @@ class Lifecycle:
     clock: Clock
     version: str
     """The version of the control plane."""
+    default_tier: str
+    """The tier in which tenants are created if nobody names one."""
     chooser: ReleaseChooser
-    """Reads the release that tenants are created at and upgraded to by default, and those that were withdrawn."""
+    """Reads the release of a tier that tenants are created at and upgraded to by default, and those that were
+    withdrawn."""
     limits: CreateLimits
     counted_for: str | None = None
     """The caller whose creates per minute are counted. Operators' creates are not counted."""
@@ -144,10 +152,14 @@ class Lifecycle:
         With ``only_if``, labels and pin are not set if somebody else has created the tenant, or requested its create,
         since the metadata was read.
         """
-        if request.pin and (refused := self._not_to_pin(tenant, request.pin)):
-            return refused
         metadata = self.reader.metadata(tenant)
-        if metadata is not None and metadata.published:
+        exists = metadata is not None and metadata.published
+        operation = None if exists else Operation.CREATE
+        if request.pin and (refused := self._not_to_pin(tenant, request.pin, metadata, request.tier, operation)):
+            return refused
+        if metadata is not None and exists:
+            if request.tier not in (None, metadata.tier):
+                return in_another_tier(tenant, metadata.tier, request.tier)
             return self._describe(tenant, metadata, request, unpin=unpin, only_if=only_if)
         if unpin:
             metadata = metadata and replace(metadata, pinned_version=None)
@@ -160,31 +172,51 @@ class Lifecycle:
                     at=self.clock.now(),
                     only_if=only_if,
                 )
-        version = request.pin or self.version_to_create(metadata, self.reader.audits(tenant))
-        description = Description(request.labels, Pin(request.pin, lift=unpin)) if explicit else None
+        audits = self.reader.audits(tenant)
+        own = self.tier_to_create(metadata, audits)
+        tier = request.tier or (self._tier_of(request.pin) if request.pin else None) or own
+        version = request.pin or self.version_to_create(tier, metadata, audits)
+        if version is None:
+            return self._no_release(tenant, tier)
+        description = Description(request.labels, Pin(request.pin, lift=unpin), tier) if explicit else None
+        named = request.tier if tier == own else tier
         return self._order(
             tenant,
             Operation.CREATE,
             version,
-            replace(request, explicit=explicit),
+            replace(request, explicit=explicit, tier=named),
             metadata,
             description=description,
             only_if=only_if,
         )
 
-    def version_to_create(self, metadata: Metadata | None, audits: Sequence[Audit]) -> str:
-        """The release that the tenant is created at by default."""
-        choice = self.chooser.choose()
+    def tier_to_create(self, metadata: Metadata | None, audits: Sequence[Audit]) -> str:
+        """The tier in which the tenant is created by default."""
+        return tier_to_create(metadata, audits, self.default_tier, self.releases.release)
+
+    def version_to_create(self, tier: str, metadata: Metadata | None, audits: Sequence[Audit]) -> str | None:
+        """The release that the tenant is created at by default, in this tier; ``None`` if the tier has none."""
+        choice = self.chooser.choose(tier)
 
         def is_available(version: str) -> bool:
-            return version not in choice.withdrawn and bool(self.releases.release(version))
+            return version not in choice.withdrawn and self._tier_of(version) == tier
 
         return version_to_create(metadata, audits, choice.current, is_available)
+
+    def _tier_of(self, version: str) -> str | None:
+        release = self.releases.release(version)
+        return release.tier if release else None
+
+    def _no_release(self, tenant: TenantId, tier: str) -> Refused:
+        return no_release(tenant, tier, {release.tier for release in self.releases.releases()})
 
     def upgrade(self, tenant: TenantId, version: str | None, request: Request) -> OrderResult:
         """Update the tenant to ``version``, by default to the release that it is pinned to, or to the current one."""
         metadata = self.reader.metadata(tenant)
-        target = version or (metadata.pinned_version if metadata else None) or self.chooser.choose().current
+        tier = metadata.tier if metadata else self.default_tier
+        target = version or (metadata.pinned_version if metadata else None) or self.chooser.choose(tier).current
+        if target is None:
+            return self._no_release(tenant, tier)
         return self._order(tenant, Operation.UPDATE, target, replace(request, version=version), metadata)
 
     def retry(self, tenant: TenantId, by: str, *, reason: str = "") -> OrderResult:
@@ -197,11 +229,11 @@ class Lifecycle:
         if not audits:
             return unknown_tenant(tenant)
         in_service = metadata is not None and metadata.published
-        latest = _latest(_that_can_be_retried(audits, in_service=in_service))
-        if in_service and _is_failed_delete(_latest(audits)):
+        latest = latest_of(that_can_be_retried(audits, in_service=in_service))
+        if in_service and is_failed_delete(latest_of(audits)):
             return not_deleted_by_retry(tenant, latest)
         if latest is None or latest.status is Status.SUCCESS:
-            if latest != _latest(audits) and is_deleted(audits):
+            if latest != latest_of(audits) and is_deleted(audits):
                 return tenant_deleted(tenant)  # Operations that failed since then were refused because of the delete.
             at = metadata.version if metadata and in_service else None
             if at and (withdrawal := self.chooser.withdrawal(at)):
@@ -209,7 +241,7 @@ class Lifecycle:
             return Refused(
                 Refusal.NOTHING_TO_RETRY, f"Tenant {tenant}: its latest operation succeeded. There is nothing to retry."
             )
-        version = latest.version or self.chooser.choose().current
+        version = latest.version or self.version  # Operations from before versions were recorded have none.
         # The retry of a create has the time of the original request, so that a later delete still wins.
         asked_at = latest.asked_at if latest.operation is Operation.CREATE else None
         # A delete for a resource deletes only that resource's tenant, so it keeps the resource. A create does not.
@@ -232,7 +264,7 @@ class Lifecycle:
             return Unchanged(f"Tenant {tenant} does not exist, so nothing was deleted.")
         if remains and deleted:
             # A create that was requested since the tenant was deleted must win over this delete.
-            request = replace(request, asked_at=_deleted_at(audits))
+            request = replace(request, asked_at=deleted_at(audits))
         return self._order(tenant, Operation.DELETE, self.version, request, metadata)
 
     def _is_starting(self, tenant: TenantId, audits: Sequence[Audit]) -> bool:
@@ -240,11 +272,15 @@ class Lifecycle:
         if audits:
             return False  # getQueue starts no creates of deleted tenants.
         # During a deployment, getQueue may still use the previous release. The first attempt may have died.
-        published = sorted((release.version for release in self.releases.releases()), key=order)
+        in_tier = (each.version for each in self.releases.releases() if each.tier == self.default_tier)
+        published = sorted(in_tier, key=order)
         attempts = [
             Attempt(tenant, Operation.CREATE, version, number)
-            for version in dict.fromkeys((self.version, self.chooser.choose().current, *published[-2:]))
+            for version in dict.fromkeys(
+                (self.version, self.chooser.choose(self.default_tier).current, *published[-2:])
+            )
             for number in (1, 2)
+            if version
         ]
         return any(self.executions.find_running(attempt) for attempt in attempts)
 
@@ -260,15 +296,30 @@ class Lifecycle:
 
     def pin(self, tenant: TenantId, version: str, request: Request) -> Changed | Unchanged | Refused:
         """Pin the tenant to the release. This does not update the tenant, but limits its updates to that release."""
-        if refused := self._not_to_pin(tenant, version):
+        if refused := self._not_to_pin(tenant, version, self.reader.metadata(tenant)):
             return refused
         return self._set(tenant, None, Pin(version), request, f"Tenant {tenant} is pinned to version {version}.")
 
-    def _not_to_pin(self, tenant: TenantId, version: str) -> Refused | None:
-        if self.releases.release(version) is None:
+    def _not_to_pin(
+        self,
+        tenant: TenantId,
+        version: str,
+        metadata: Metadata | None,
+        tier: str | None = None,
+        operation: Operation | None = None,
+    ) -> Refused | None:
+        """Why nothing can be pinned to the release, or be created at it by this ``operation``.
+
+        ``tier`` is the one that the request names.
+        """
+        release = self.releases.release(version)
+        if release is None:
             return unknown_release(tenant, version)
+        own = metadata.tier if metadata and metadata.published else None
+        if refused := not_in_tier(tenant, release, own=tier or own):
+            return refused
         withdrawal = self.chooser.withdrawal(version)
-        return release_withdrawn(tenant, version, withdrawal) if withdrawal else None
+        return release_withdrawn(tenant, version, withdrawal, operation) if withdrawal else None
 
     def unpin(self, tenant: TenantId, request: Request) -> Changed | Unchanged | Refused:
         return self._set(tenant, None, Pin(lift=True), request, f"Tenant {tenant} is not pinned.")
@@ -318,7 +369,7 @@ class Lifecycle:
         first_free = 1
         for _ in range(_ROUNDS):
             audits = self.reader.audits(tenant)
-            attempt = _next_attempt(tenant, operation, version, audits, first_free)
+            attempt = next_attempt(tenant, operation, version, audits, first_free)
             lock, waiting = self.reader.lock(tenant), waiting_create(audits)
             if lock is None and waiting is not None and operation is Operation.CREATE:
                 return _accepted_or_busy(Lock(run_of(waiting), None), attempt, request)
@@ -383,6 +434,7 @@ class Lifecycle:
             request=request,
             at=self.clock.now(),
             asked_for=attempt,
+            tier=description.tier,
             only_if=only_if,
         )
         return change is not None
@@ -448,43 +500,6 @@ def _described(change: RecordedChange, result: str) -> Changed | Unchanged:
     if change.before == change.after:
         return Unchanged(result)
     return Changed(result, change.before, change.after)
-
-
-def _next_attempt(
-    tenant: TenantId, operation: Operation, version: str, audits: Sequence[Audit], first_free: int
-) -> Attempt:
-    same = [
-        audit.attempt
-        for audit in audits
-        if audit.operation is operation and (operation is Operation.DELETE or audit.version == version)
-    ]
-    return Attempt(tenant, operation, version, max([first_free, *(number + 1 for number in same)]))
-
-
-def _that_can_be_retried(audits: Sequence[Audit], *, in_service: bool) -> list[Audit]:
-    """The operations that failed by themselves, not because they were refused.
-
-    A delete that left the tenant in service was refused. While a delete is in effect, all operations but explicit
-    creates are refused.
-    """
-    if in_service:
-        return [audit for audit in audits if audit.operation is not Operation.DELETE]
-    if is_delete_in_effect(audits):
-        return [audit for audit in audits if audit.operation is Operation.DELETE or audit.request.explicit]
-    return list(audits)
-
-
-def _is_failed_delete(audit: Audit | None) -> bool:
-    return audit is not None and audit.operation is Operation.DELETE and audit.status is Status.FAILURE
-
-
-def _latest(audits: Sequence[Audit]) -> Audit | None:
-    return max(audits, key=lambda audit: audit.updated_at, default=None)
-
-
-def _deleted_at(audits: Sequence[Audit]) -> datetime | None:
-    """The time of the delete's request. Rows from before 0.5.0 have only the time of its end."""
-    return next((audit.asked_at or audit.updated_at for audit in audits if audit.operation is Operation.DELETE), None)
 
 
 def _accepted_or_busy(lock: Lock, requested: Attempt, request: Request) -> Accepted | Refused:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.tiers import STANDARD
 from orchestrator.tenants.records import Queue, RootCause, TenantState
 
 
@@ -27,6 +28,8 @@ class ListedTenant:
     stack_id: str | None = None
     readable: bool = True
     """False if the tenant's row cannot be read. The root cause then has the reason."""
+    tier: str | None = None
+    """``None`` if the tenant was deleted, or if its row cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,3 +41,4 @@ class TenantInBrief:
     version: str | None
     pinned_version: str | None
     labels: Mapping[str, str]
+    tier: str = STANDARD

@@ -54,16 +54,19 @@ def described(
     pin: Pin,
     at: datetime,
     asked_for: Attempt | None,
+    tier: str | None,
     only_if: SeenTenant | None,
     change: RecordedChange | None,
 ) -> Transition:
-    """Set labels and pin of a tenant that exists, or whose create is about to start.
+    """Set labels and pin of a tenant that exists, or whose create is about to start, in this tier.
 
     The transition applies only if labels and pin are still as in ``metadata``.
     """
     sets: dict[str, object] = {"updated_at": at}
     if asked_for is not None:
         sets |= {"asked_for": asked_for, "asked_for_at": at}
+    if tier is not None:
+        sets["recorded_tier"] = tier
     if labels is not None:
         sets["labels"] = labels
     if pin.version is not None:
@@ -71,6 +74,7 @@ def described(
     conditions = [
         still("labels", metadata.labels if metadata and metadata.labelled else None),
         still("pinned_version", metadata.pinned_version if metadata else None),
+        *([still("recorded_tier", metadata.recorded_tier if metadata else None)] if tier else []),
     ]
     if asked_for is None:
         conditions += [RowExists(), Missing("withdrawn_by")]
@@ -127,7 +131,7 @@ def queue_forgotten(seen: Metadata, *, stack_id: str) -> Transition:
     """
     sets: dict[str, object] = {"gone_stack_id": stack_id, "listed_version": None}
     defaults: dict[str, object] = {}
-    clears = ["queue", "stack_id", "version", "deployed"]
+    clears = ["queue", "stack_id", "version", "deployed", "resources"]
     if seen.version is not None:
         # The tenant was in service, and will be created again at this version if it is not being deleted.
         sets["last_version"] = seen.version
@@ -155,7 +159,14 @@ def corrected(seen: Metadata, stack: Stack, audits: Sequence[Audit], *, request:
         version=stack.version or seen.version,
         updated_at=at,
     )
-    corrections = {"queue": after.queue, "stack_id": after.stack_id, "version": after.version, "updated_at": at}
+    corrections: dict[str, object] = {
+        "queue": after.queue,
+        "stack_id": after.stack_id,
+        "version": after.version,
+        # A survey that is continued later does not remember the outputs. The next operation records them.
+        "resources": stack.resources,
+        "updated_at": at,
+    }
     sets: dict[str, object] = {name: value for name, value in corrections.items() if value}
     sets |= {"listed_state": state_of(after, audits), "listed_version": after.version}
     unchanged = all_of(

@@ -63,7 +63,17 @@ if TYPE_CHECKING:
 ABANDONED = RootCause("Execution", "AWS::StepFunctions::Execution", "The execution ended without recording how.")
 
 _KEPT_FOR_THE_NEXT_CREATE = frozenset(
-    {"tenant", "updated_at", "pinned_version", "labels", "labelled", "asked_for", "asked_for_at", "gone_stack_id"}
+    {
+        "tenant",
+        "updated_at",
+        "pinned_version",
+        "labels",
+        "labelled",
+        "asked_for",
+        "asked_for_at",
+        "gone_stack_id",
+        "recorded_tier",
+    }
 )
 
 
@@ -152,7 +162,9 @@ def begun(
         else:
             writes.append(_revival(run, superseded))
     writes += [closed] if closed else []
-    metadata = _metadata_once_begun(run, before, audits, at, restore=restore, revive=superseded is not None)
+    creates = run.attempt.operation is Operation.CREATE and not (before.metadata and before.metadata.published)
+    tier = release.tier if release and creates else None
+    metadata = _metadata_once_begun(run, before, audits, at, tier=tier, restore=restore, revive=superseded is not None)
     if run.attempt.operation is Operation.UPDATE:
         metadata = [_without(moved, update, before.metadata) for update in metadata]
     return [*writes, *metadata]
@@ -206,9 +218,16 @@ def _restored(metadata: Metadata | None) -> Metadata | None:
 
 
 def _metadata_once_begun(
-    run: Run, before: TenantRecords, audits: Sequence[Audit], at: datetime, *, restore: bool, revive: bool
+    run: Run,
+    before: TenantRecords,
+    audits: Sequence[Audit],
+    at: datetime,
+    *,
+    tier: str | None,
+    restore: bool,
+    revive: bool,
 ) -> Sequence[Update[MetadataKey]]:
-    """Set the tenant's listed state, and the labels and pin of the request. A delete withdraws the queue.
+    """Set the tenant's listed state, and the labels, pin and tier of a create. A delete withdraws the queue.
 
     Until the run holds the lock, another operation may publish another version. The tenant is then listed at the old
     version until the run ends, which lists it again.
@@ -216,22 +235,22 @@ def _metadata_once_begun(
     metadata, operation, request = before.metadata, run.attempt.operation, run.request
     after = (_restored(metadata) if restore else metadata) or empty_metadata(run.tenant)
     sets: dict[str, object] = {}
+    # The list shows a time even for a tenant that has no metadata yet.
+    defaults: dict[str, object] = {"updated_at": after.updated_at or at} | _requested_description(request)
+    if tier is not None:
+        defaults["recorded_tier"] = tier
     clears: list[str] = []
     if operation is Operation.DELETE:
         sets["withdrawn_by"] = run.execution
     elif restore:
         clears.append("withdrawn_by")
-    if operation is Operation.CREATE and not after.published:
-        is_refused = is_delete_in_effect(before.audits) and not revive
-        if not is_refused:
-            sets |= _owner_recorded(run, metadata and after, before.audits)
+    if operation is Operation.CREATE and not after.published and (revive or not is_delete_in_effect(before.audits)):
+        sets |= _owner_recorded(run, metadata and after, before.audits)
     if _is_created_as_new(after, sets, revive=revive):
         # A stack of an earlier system leaves the metadata as it is when it is deleted. The next delete may give the
         # tenant back, and must not serve at the version of the creation before.
         after = replace(after, created_at=None, version=None, last_version=None, deployed=None, stack_changed_at=None)
         clears += ["created_at", "version", "last_version", "deployed", "stack_changed_at"]
-    # The list shows a time even for a tenant that has no metadata yet.
-    defaults: dict[str, object] = {"updated_at": after.updated_at or at} | _requested_description(request)
     conditions: list[Condition] = []
     if operation is Operation.CREATE:
         asked_for = metadata.asked_for if metadata else None
@@ -308,8 +327,14 @@ def published(run: Run, publication: Publication, at: datetime) -> Transition:
             clears.append(name)
         else:
             sets[name] = value
+    if publication.resources:
+        sets["resources"] = publication.resources
+    elif publication.resources is not None:
+        clears.append("resources")
     if publication.created_by is not None:
         sets["created_by"] = publication.created_by
+    if publication.tier is not None:
+        sets["recorded_tier"] = publication.tier
     metadata = Update(MetadataKey(run.tenant), sets, {"created_at": at}, clears, stack_not_gone(publication.stack_id))
     return [metadata, *_succeeded(run, at)]
 

@@ -5,7 +5,7 @@ All writes of an operation are fenced: they succeed only while its execution hol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -23,7 +23,7 @@ from orchestrator.common.times import Clock
 from orchestrator.releases.ports import Parameters, Releases
 from orchestrator.releases.published import fingerprint, same_content
 from orchestrator.releases.records import Release, Withdrawal
-from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
+from orchestrator.releases.template_contract import KMS_KEY_PARAMETER, is_operators
 from orchestrator.tenants.admission import owner_once_begun, refusal, why_not_deleted
 from orchestrator.tenants.deadlines import overdue
 from orchestrator.tenants.outcomes import Again, Begun, Busy, Done, GaveUp, Published, Queued, Removed
@@ -174,18 +174,30 @@ def finish(
             _check_gone(run, metadata, reader, stacks)
         ledger.remove(run, at=clock.now())
         return Removed()
-    deployed = None
+    deployed = resources = None
     if locked:
         found = _check_stack(run, stack, metadata, stacks)
         # The fingerprint of a stack that was found at another version is unknown.
         release = releases.release(stack.version) if stack.version == run.attempt.version else None
+        target = fingerprint(release, parameters(run.tenant, release)) if release else None
+        if found is None and not _is_as_recorded(metadata, release, target):
+            found = _described(stack, stacks)
+        resources = found.resources if found else None
         if release:
-            deployed = _fingerprint_of(stack.stack_id, found, release, parameters(run.tenant, release), stacks)
-    publication = Publication(stack.stack_id, stack.queue, stack.version, deployed, stack_changed_at=stack.changed_at)
+            deployed = _fingerprint_of(found, release, target)
+    publication = Publication(
+        stack.stack_id,
+        stack.queue,
+        stack.version,
+        deployed,
+        stack_changed_at=stack.changed_at,
+        resources=resources,
+    )
     if run.attempt.operation is Operation.CREATE:
         owner = _owner_once_published(run, metadata, reader)
         publication = _of_a_create(replace(publication, created_by=owner), metadata, releases)
-    ledger.publish(run, publication, at=clock.now())
+    at_release = releases.release(publication.version)
+    ledger.publish(run, replace(publication, tier=at_release.tier if at_release else None), at=clock.now())
     return Published()
 
 
@@ -215,20 +227,36 @@ def _check_gone(run: Run, metadata: Metadata | None, reader: TenantReader, stack
         )
 
 
-def _fingerprint_of(
-    stack_id: str, found: Stack | None, release: Release, parameters: Mapping[str, str], stacks: Stacks
-) -> str | None:
+def _is_as_recorded(metadata: Metadata | None, release: Release | None, target: str | None) -> bool:
+    """True if the update changed nothing, so that the outputs are those that were recorded. The key of a release that
+    has one is always read from the stack."""
+    has_key = release is not None and KMS_KEY_PARAMETER in release.parameters
+    return not has_key and metadata is not None and metadata.deployed is not None and metadata.deployed == target
+
+
+def _described(done: Done, stacks: Stacks) -> Stack | None:
+    """The stack, whose outputs are the tenant's resources. The payload is not trusted with them.
+
+    If CloudFormation throttles, a tenant of Berth's own releases is served all the same. One of an operator's release
+    needs its resources, so the step is repeated.
+    """
+    try:
+        return stacks.find(done.stack_id)
+    except Throttled:
+        if is_operators(done.version):
+            raise
+        return None
+
+
+def _fingerprint_of(found: Stack | None, release: Release, target: str | None) -> str | None:
     """The fingerprint of the stack's template and parameters; ``None`` if CloudFormation cannot be asked.
 
     The control plane may have been deployed with another key since the stack was made. So if the release has a key as
     parameter, the key is read from the stack.
     """
     if KMS_KEY_PARAMETER not in release.parameters:
-        return fingerprint(release, parameters)
-    try:
-        found = found or stacks.find(stack_id)
-    except Throttled:
-        return None  # The tenant is served all the same, and the next update compares the stack itself.
+        return target
+    # Without the stack, the next update compares the stack itself.
     return fingerprint(release, found.parameters) if found else None
 
 

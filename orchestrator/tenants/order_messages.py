@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.tenants.admission import Refusal, Refused
+from orchestrator.releases.records import Release
+from orchestrator.tenants.admission import Refusal, Refused, other_tier
 from orchestrator.tenants.decisions import FleetFull, Limited, TooManyCreates
 from orchestrator.tenants.messages import Messages
 from orchestrator.tenants.records import Attempt, Audit, Lock, Metadata, Operation, Request, Status
+from orchestrator.tenants.selections import listed
 
 
 def changes_of(tenant: TenantId, metadata: Metadata, request: Request, *, unpin: bool) -> list[str]:
@@ -28,6 +32,33 @@ def without_stack(tenant: TenantId) -> Refused:
         "it was not upgraded. Adopt it: berth adopt. If no stack has the queue, the tenant has to be deleted and "
         "created again: see A fleet from before Berth in the runbook.",
     )
+
+
+def no_release(tenant: TenantId, tier: str, tiers: Collection[str]) -> Refused:
+    """The refusal for a tier that has no release to choose; ``tiers`` are those for which any was published."""
+    if tier in tiers:
+        why = f"all releases of the tier {tier} were withdrawn. Reinstate one: berth release reinstate VERSION"
+    else:
+        there = f"There are these tiers: {listed(tiers)}" if tiers else "No release was published yet"
+        why = f"there is no release of the tier {tier}. {there}. See the releases: berth releases"
+    return Refused(Refusal.NO_RELEASE, f"Nothing was done about tenant {tenant}, because {why}")
+
+
+def in_another_tier(tenant: TenantId, own: str, wanted: str | None) -> Refused:
+    """The refusal of a create for a tenant that exists in another tier."""
+    return Refused(
+        Refusal.OTHER_TIER,
+        f"Tenant {tenant} exists, in the tier {own}. Nothing was changed. To move it: berth move {tenant} --tier "
+        f"{wanted}",
+    )
+
+
+def not_in_tier(tenant: TenantId, release: Release, *, own: str | None) -> Refused | None:
+    """The refusal of a pin to a release of another tier than the tenant's ``own``, if that is known."""
+    if own is None or own == release.tier:
+        return None
+    move = f"To move the tenant to that tier: berth move {tenant} --tier {release.tier}"
+    return other_tier(tenant, release.version, release.tier, own=own, instead=move)
 
 
 def refused_by(limited: Limited, tenant: TenantId) -> Refused:

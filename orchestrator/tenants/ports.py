@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from orchestrator.common.stack_arns import StackArn
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.releases.records import Release
+from orchestrator.releases.template_contract import OWN_OUTPUTS
 from orchestrator.tenants.history import HistoryEntry, RecordedChange, UnreadableEntry
 from orchestrator.tenants.listings import ListedTenant, TenantInBrief
 from orchestrator.tenants.messages import Messages
@@ -148,6 +149,10 @@ class Publication:
     """The tenant's owner; ``None`` keeps the recorded owner."""
     stack_changed_at: datetime | None = None
     """When CloudFormation last created or updated the stack, if known."""
+    resources: Mapping[str, str] | None = None
+    """The outputs of the stack besides the queue and the version; ``None`` keeps the recorded ones."""
+    tier: str | None = None
+    """The tier of the release; ``None`` keeps the recorded tier, because the version was never published."""
 
 
 class OperationLedger(Protocol):
@@ -295,13 +300,14 @@ class TenantDescriptions(Protocol):
         request: Request,
         at: datetime,
         asked_for: Attempt | None = None,
+        tier: str | None = None,
         only_if: SeenTenant | None = None,
     ) -> RecordedChange | None:
         """Set the given labels and pin, and append the change and its requester to the tenant's history.
 
         Both happen in one transaction, and nothing is written if nothing changes: the change that is returned then has
         equal values before and after. ``None`` if the tenant has no metadata or a delete has withdrawn it, unless its
-        create is about to be started as the attempt ``asked_for``.
+        create is about to be started as the attempt ``asked_for``, in the tier ``tier``.
         ``None`` also if ``only_if`` is given and somebody has created the tenant, or requested its create, since then.
         """
 
@@ -371,6 +377,13 @@ class Stack:
     """The values of all the parameters of the stack's template."""
     changed_at: datetime | None = None
     """When CloudFormation last created or updated the stack, whoever requested it."""
+    outputs: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """All outputs of the stack, by name."""
+
+    @property
+    def resources(self) -> dict[str, str]:
+        """The outputs that are not fields of the tenant's record already, such as the name of a bucket."""
+        return {name: value for name, value in self.outputs.items() if name not in OWN_OUTPUTS}
 
 
 @dataclass(frozen=True, slots=True)

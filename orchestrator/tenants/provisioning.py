@@ -21,12 +21,14 @@ from orchestrator.tenants.decisions import (
     Deleted,
     Failed,
     Limited,
+    NoRelease,
     NotProvisioned,
     StartCreate,
     Unknown,
     Wait,
     decide,
     decide_read_only,
+    tier_to_create,
     version_to_create,
 )
 from orchestrator.tenants.ready import Ready
@@ -55,7 +57,7 @@ class Provisioning:
     """About how long the create waits until it has its turn; ``None`` if it has begun."""
 
 
-Queueless = Provisioning | NotProvisioned | Failed | BeingDeleted | Deleted | Unknown | Limited
+Queueless = Provisioning | NotProvisioned | Failed | BeingDeleted | Deleted | Unknown | NoRelease | Limited
 Answer = Ready | Queueless
 
 
@@ -69,8 +71,10 @@ class ProvisionQueue:
     limits: Callable[[], CreateLimits] | None
     """Returns the limits of creates when a create is about to be started. ``None`` if getQueue is read-only."""
     releases: Releases
-    choose: Callable[[], Choice]
-    """Reads which release is current. It is called only if a create may be started."""
+    choose: Callable[[str], Choice]
+    """Reads which release of a tier is current. It is called only if a create may be started."""
+    default_tier: str
+    """The tier in which new tenants are created."""
     pool: Callable[[], WarmPool] | None = None
     """Returns the stacks that are kept ready, when a new tenant may take one. ``None`` if none are kept."""
 
@@ -100,7 +104,7 @@ class ProvisionQueue:
         metadata = self.reader.metadata(tenant)
         # Nothing is started, so it does not matter whether the version was ever published.
         version = version_to_create(metadata, audits, self.version, lambda _version: True)
-        decision = decide_read_only(metadata, audits, version)
+        decision = decide_read_only(metadata, audits, version or self.version)
         if isinstance(decision, Unknown | NotProvisioned) and (create := self._accepted(metadata)):
             return Provisioning(self.executions.execution_of(create))
         return self._waiting(decision) if isinstance(decision, Wait) else decision
@@ -146,7 +150,7 @@ class ProvisionQueue:
         left = (decision.expected_at - self.clock.now()).total_seconds()
         return Provisioning(decision.execution, max(0, math.ceil(left)))
 
-    def _decide(self, tenant: TenantId) -> tuple[Decision, str, Metadata | None]:
+    def _decide(self, tenant: TenantId) -> tuple[Decision | NotProvisioned | NoRelease, str, Metadata | None]:
         """The decision, the version of a create, and the tenant's metadata."""
         # The audits are read before the metadata, so a create that finishes in between is seen as Ready.
         audits = self.reader.audits(tenant)
@@ -155,14 +159,21 @@ class ProvisionQueue:
         decision = decide(metadata, audits, self.version, abandoned=abandoned)
         if not isinstance(decision, StartCreate | Failed):
             return decision, self.version, metadata  # No release has to be chosen.
-        version = self._version(metadata, audits)
-        return decide(metadata, audits, version, abandoned=abandoned), version, metadata
+        tier = tier_to_create(metadata, audits, self.default_tier, self.releases.release)
+        choice = self.choose(tier)
+        version = self._version(choice, metadata, audits)
+        if version is None:
+            return NoRelease(tier), self.version, metadata
+        decision = decide(metadata, audits, version, abandoned=abandoned)
+        is_pinned = metadata is not None and metadata.pinned_version == version
+        if isinstance(decision, StartCreate) and is_pinned and version in choice.withdrawn:
+            return NotProvisioned(withdrawn=version), version, metadata
+        return decision, version, metadata
 
-    def _version(self, metadata: Metadata | None, audits: Sequence[Audit]) -> str:
-        choice = self.choose()
-
+    def _version(self, choice: Choice, metadata: Metadata | None, audits: Sequence[Audit]) -> str | None:
         def is_available(version: str) -> bool:
-            return version not in choice.withdrawn and bool(self.releases.release(version))
+            release = self.releases.release(version)
+            return version not in choice.withdrawn and release is not None and release.tier == choice.tier
 
         return version_to_create(metadata, audits, choice.current, is_available)
 

@@ -5,7 +5,8 @@ It has a module of its own, because getQueue's function must start fast, and nee
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from orchestrator.tenants.records import Metadata, Queue
 
@@ -14,10 +15,12 @@ from orchestrator.tenants.records import Metadata, Queue
 class Ready:
     queue: Queue
     version: str
+    resources: Mapping[str, str] = field(default_factory=dict)
+    """The other outputs of the tenant's stack, by name."""
 
 
 def ready(metadata: Metadata | None) -> Ready | None:
     """The decision for a tenant that is served. The metadata is enough: a delete withdraws it in its first step."""
     if metadata is None or not metadata.published or metadata.version is None or metadata.queue is None:
         return None
-    return Ready(metadata.queue, metadata.version)
+    return Ready(metadata.queue, metadata.version, metadata.resources)

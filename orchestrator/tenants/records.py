@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from orchestrator.common.errors import InvalidTenantId
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.tiers import STANDARD
 from orchestrator.tenants.stack_resources import Requester, StackResource
 
 
@@ -128,6 +129,16 @@ class Metadata:
     stack_changed_at: datetime | None = None
     """When CloudFormation last created or updated the stack, as the operation saw it that recorded ``deployed``. If the
     stack has another time now, somebody has changed it since."""
+    resources: Mapping[str, str] = field(default_factory=dict)
+    """The outputs of the tenant's stack besides its queue and version, by name, as the last operation published them.
+    An operator's template chooses them."""
+    recorded_tier: str | None = None
+    """The tier as it is recorded: of the release that the tenant is at, or is to be created at. Tenants from before
+    there were tiers have none recorded."""
+
+    @property
+    def tier(self) -> str:
+        return self.recorded_tier or STANDARD
 
     @property
     def published(self) -> bool:
@@ -174,6 +185,8 @@ class Request:
     """Delete: delete the tenant only if the requester owns it."""
     unserved: bool = False
     """Delete: delete the tenant only if it never had a queue. Any resource may create such a tenant afterwards."""
+    tier: str | None = None
+    """Create: the tier that was asked for. Update: the tier that the tenant is moved to. ``None``: its own tier."""
     reason: str = ""
     """The reason that the requester gave."""
 

@@ -29,7 +29,7 @@ class ReleaseChanges:
     origin: str
     target: str
     changes: Sequence[TemplateChange] | None
-    """``None`` if one of the templates is not as it was published, or is too long."""
+    """``None`` if one of the templates is not as it was published."""
     review: Review | None
     """The kept review of the move by tenants that have the parameters which this control plane gives now."""
 

@@ -13,7 +13,13 @@ from orchestrator.common.input_limits import is_utf8
 from orchestrator.common.stack_arns import Location, StackArn
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.validation import LABELS, SECRET, TENANT_ID, TEXT, VERSION, Schema, object_of, valid
-from orchestrator.releases.template_contract import METADATA_TYPE, QUEUE_ARN, QUEUE_URL, TENANT_PARAMETER
+from orchestrator.releases.template_contract import (
+    MAX_NOTES,
+    METADATA_TYPE,
+    QUEUE_ARN,
+    QUEUE_URL,
+    TENANT_PARAMETER,
+)
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.records import Queue, Request
 from orchestrator.tenants.stack_resources import StackResource
@@ -28,9 +34,6 @@ _ANSWERABLE = Schema(object_of({"ResponseURL": _ADDRESS}))
 
 _MAX_CHARACTERS = 200_000
 """The maximum length of an event as JSON. The input of the state machine that handles it is limited to 256 KiB."""
-
-MAX_NOTES = 4_000
-"""The maximum length of a release's notes from the changelog."""
 
 
 class Kind(StrEnum):

@@ -18,7 +18,7 @@ from datetime import datetime
 
 from orchestrator.common.times import timestamp
 from orchestrator.releases.ports import PublishedTemplates, Releases
-from orchestrator.releases.published import fingerprint, queues_vary_by_tenant
+from orchestrator.releases.published import fingerprint, varies_by_tenant
 from orchestrator.releases.records import Release
 from orchestrator.releases.template_contract import TENANT_PARAMETER
 from orchestrator.tenants.ports import Stack
@@ -47,7 +47,7 @@ class Move:
     def is_the_same_for_all(self, templates: PublishedTemplates) -> bool:
         """True if no tenant's id can decide what becomes of a queue."""
         found = [templates.published(release) for release in (self.origin, self.target)]
-        return all(template is not None and not queues_vary_by_tenant(template) for template in found)
+        return all(template is not None and not varies_by_tenant(template) for template in found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,18 @@ from orchestrator.common.errors import InvalidRequest, Throttled
 from orchestrator.common.stack_arns import Location
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import parse_timestamp
-from orchestrator.common.validation import LABELS, REASON, SECRET, TENANT_ID, TEXT, VERSION, Schema, object_of, valid
+from orchestrator.common.validation import (
+    LABELS,
+    REASON,
+    SECRET,
+    TENANT_ID,
+    TEXT,
+    TIER,
+    VERSION,
+    Schema,
+    object_of,
+    valid,
+)
 from orchestrator.tenants.deadlines import DRAIN_SECONDS
 from orchestrator.tenants.execution_input import request_from
 from orchestrator.tenants.names import Names
@@ -52,6 +63,7 @@ _REQUEST = object_of(
         "askedAt": TEXT,
         "own": {"type": "boolean"},
         "unserved": {"type": "boolean"},
+        "tier": TIER,
         "reason": REASON,
     },
 )

@@ -180,7 +180,7 @@ def _provide(asked: TenantQueueRequest, since: datetime, lifecycle: Lifecycle, u
         if (differing := _differing(asked.request, seen)) and not undone():
             return _not_the_owner(asked.tenant, owner, differing)
         asked = replace(asked, request=replace(asked.request, labels=None, pin=None), unpin=False)
-    version = asked.request.pin or lifecycle.version_to_create(seen, audits)
+    version = asked.request.pin or lifecycle.version_to_create(lifecycle.tier_to_create(seen, audits), seen, audits)
     if failed := _failed([audit for audit in audits if audit.version == version], Operation.CREATE, since):
         return NotProvided(_why(tenant, failed))
     # An update of the same tenant only changes labels and version. It must not restore a deleted tenant.

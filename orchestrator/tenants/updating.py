@@ -16,7 +16,13 @@ from datetime import datetime, timedelta
 from orchestrator.common.errors import Conflict, Throttled
 from orchestrator.releases.ports import Parameters, PublishedTemplates, Releases
 from orchestrator.releases.records import Release
-from orchestrator.releases.template_contract import INBOUND_QUEUE, KMS_KEY_PARAMETER, QUEUE_TYPE
+from orchestrator.releases.template_contract import (
+    DATA_TYPES,
+    INBOUND_QUEUE,
+    KMS_KEY_PARAMETER,
+    MAX_DIRECT_BYTES,
+    QUEUE_TYPE,
+)
 from orchestrator.tenants.creating import broken
 from orchestrator.tenants.outcomes import (
     Again,
@@ -169,7 +175,7 @@ def _start_directly(
         return None
     # The template is sent as it was published, so a template that somebody has changed since is not deployed.
     template = drafting.templates.published(release)
-    if template is None:
+    if template is None or len(template.encode()) > MAX_DIRECT_BYTES:
         return None
     try:
         changed = stacks.update(
@@ -238,13 +244,13 @@ def _draining(run: Run, change_set: ChangeSet, empty_check: EmptyCheck) -> Drain
 def _keep_review(
     lock: Lock, stack: Stack, release: Release, change_set: ChangeSet, drafting: Drafting, *, at: datetime
 ) -> None:
-    """Keep the review for other tenants, if it removes no queue and their changes are the same.
+    """Keep the review for other tenants, if it removes no queue or other data, and their changes are the same.
 
-    A change set that removes a queue is never kept, whatever this request allows. The stack was described before, and
+    A change set that removes one is never kept, whatever this request allows. The stack was described before, and
     CloudFormation executes no change set of a stack that has changed since. So the change set is about the stack as it
     was recorded.
     """
-    if any(map(_removes_queue, change_set.changes)):
+    if any(_removes_queue(each) or _removes_data(each) for each in change_set.changes):
         return
     move = drafting.move(lock, stack, release)
     with suppress(Throttled):  # Without it, the next tenant's change set is reviewed, too.
@@ -300,12 +306,18 @@ def not_asked_for(
 
 
 def losses(stack: Stack, changes: Iterable[Change], queues: Queues, *, served: Queue | None) -> str | None:
-    """Why the changes would lose messages; ``None`` if they would not.
+    """Why the changes would lose messages or other data; ``None`` if they would not.
 
-    The inbound queue must never be removed, other queues not while they hold messages.
+    The inbound queue must never be removed, other queues not while they hold messages. Whether a table or a bucket
+    holds data is not looked at.
     """
     inbound = {queue.url for queue in (stack.queue, served) if queue}
     for change in changes:
+        if _removes_data(change):
+            return (
+                f"The update would replace or remove {change.resource} ({change.resource_type}) with its data. Nothing "
+                "was changed. Keep it in the template, or allow the replacement explicitly if the data may be lost."
+            )
         if not _removes_queue(change):
             continue
         if change.physical_id in inbound or change.resource == INBOUND_QUEUE:
@@ -324,6 +336,10 @@ def losses(stack: Stack, changes: Iterable[Change], queues: Queues, *, served: Q
 
 def _removes_queue(change: Change) -> bool:
     return change.resource_type == QUEUE_TYPE and change.effect.removes
+
+
+def _removes_data(change: Change) -> bool:
+    return change.resource_type in DATA_TYPES and change.effect.removes
 
 
 def _roll_back(run: Run, stack: Stack, stacks: Stacks) -> Clearing | GaveUp:

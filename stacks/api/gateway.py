@@ -21,6 +21,7 @@ from stacks.common.limits import limit_creates, limit_tenants
 from stacks.common.permissions import allow, allow_asking_for_unfinished_work, names_of
 from stacks.common.table import HISTORY_ROWS, TENANT_ROWS
 from stacks.reconciling.reconciliation import Reconciliation
+from stacks.releases.publisher import ReleasePublisher
 from stacks.rollouts.machine import RolloutMachine
 from stacks.settings import Settings
 from stacks.tenants.machines import TenantMachines
@@ -45,6 +46,7 @@ class Api(Capability):
         *,
         kit: FunctionKit,
         machines: TenantMachines,
+        releases: ReleasePublisher,
         rollouts: RolloutMachine,
         reconciliation: Reconciliation,
         stack_role: TenantStackRole,
@@ -53,7 +55,7 @@ class Api(Capability):
     ) -> None:
         super().__init__(scope, construct_id)
         self.get_queue = self._get_queue(kit, machines, settings)
-        self.operators = self._operators(kit, machines, rollouts, reconciliation, stack_role, dead_letters)
+        self.operators = self._operators(kit, machines, releases, rollouts, reconciliation, stack_role, dead_letters)
         for function in (self.get_queue, self.operators):
             machines.publish_releases_before(function)
         limit_tenants(self.operators, kit=kit, settings=settings)
@@ -158,6 +160,7 @@ class Api(Capability):
         self,
         kit: FunctionKit,
         machines: TenantMachines,
+        releases: ReleasePublisher,
         rollouts: RolloutMachine,
         reconciliation: Reconciliation,
         stack_role: TenantStackRole,
@@ -183,6 +186,8 @@ class Api(Capability):
         machines.allow_operations(operators.role, kit.table, (machines.create, machines.update, machines.delete))
         kit.table.allow(operators.role, "Query", rows=HISTORY_ROWS)
         kit.table.allow_promoting_releases(operators.role)
+        releases.allow_publishing(operators.role)
+        stack_role.allow_checking_templates(operators)
         rollouts.allow_operating(operators.role)
         reconciliation.allow_asking(operators.role)
         allow_asking_for_unfinished_work(operators.role)

@@ -50,6 +50,7 @@ OPERATIONS: Mapping[str, tuple[str, ...]] = {
         "UpdateItem",
     ),
     "events": ("PutEvents",),
+    "iam": ("GetPolicy", "GetPolicyVersion"),
     "kms": ("Decrypt", "Encrypt"),
     "lambda": ("GetAccountSettings", "Invoke"),
     "s3": ("DeleteObject", "DeleteObjects", "GetObject", "ListObjectsV2", "PutObject"),

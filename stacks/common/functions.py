@@ -12,6 +12,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from orchestrator.common.tiers import STANDARD
 from orchestrator.releases.states import PromotionMode
 from orchestrator.tenants.names import Names
 from stacks.common.encryption import Encryption
@@ -51,6 +52,7 @@ class FunctionKit:
     linger_seconds: int
     response_url_prefix: str | None
     promotion: PromotionMode
+    default_tier: str
 
     @classmethod
     def create(
@@ -84,6 +86,7 @@ class FunctionKit:
             linger_seconds=settings.linger_seconds,
             response_url_prefix=settings.response_url_prefix,
             promotion=settings.promotion,
+            default_tier=settings.default_tier,
         )
 
 
@@ -140,6 +143,7 @@ class BerthFunction(Construct):
                 "BERTH_METRICS_NAMESPACE": names_of(self).metrics,
                 **_legacy_prefixes(names_of(self)),
                 **({"BERTH_RESPONSE_URL_PREFIX": kit.response_url_prefix} if kit.response_url_prefix else {}),
+                **({"BERTH_DEFAULT_TIER": kit.default_tier} if kit.default_tier != STANDARD else {}),
                 **({"BERTH_PROMOTION": kit.promotion.value} if kit.promotion is not PromotionMode.ON_DEPLOY else {}),
                 **(environment or {}),
             },

@@ -14,7 +14,7 @@ from typing import Any
 from orchestrator.common.errors import BerthError
 from orchestrator.common.versions import VERSION_PATTERN, order
 from orchestrator.releases.published import canonical
-from orchestrator.tenants.resource_requests import MAX_NOTES
+from orchestrator.releases.template_contract import MAX_NOTES
 from stacks.project import ROOT
 
 RELEASES = Path(__file__).resolve().parent

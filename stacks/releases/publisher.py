@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from aws_cdk import CustomResource, Duration, RemovalPolicy
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
@@ -91,6 +92,7 @@ class ReleasePublisher(Capability):
         )
         kit.encryption.allow_objects(role, writing=True)
         self._encryption = kit.encryption
+        self._table = kit.table
 
         uploaded = [source.bucket.arn_for_objects(source.s3_object_key) for source in sources.values()]
         role.add_to_policy(statement(["s3:GetObject"], uploaded))
@@ -108,6 +110,12 @@ class ReleasePublisher(Capability):
     @property
     def outputs(self) -> Sequence[Output]:
         return (Output("ReleaseBucketName", self.bucket.bucket_name),)
+
+    def allow_publishing(self, role: iam.Role) -> None:
+        """Let a role publish operators' own templates. It cannot change a release that is recorded."""
+        self._table.allow(role, "PutItem", rows=RELEASE_ROWS)
+        allow(role, ["s3:PutObject"], published_templates(self.bucket), wildcard_because=PUBLISHED_FOR_EVER)
+        self._encryption.allow_objects(role, writing=True)
 
     def publish_before(self, function: BerthFunction) -> None:
         """Deploy the function only after every release is published, and one of them is recorded as current."""

@@ -12,6 +12,7 @@ from stacks.common.capability import Capability
 from stacks.common.functions import BerthFunction, FunctionKit
 from stacks.common.permissions import (
     TENANT_QUEUES_ARE_MANY,
+    acknowledge,
     acknowledge_wildcard,
     allow,
     allow_looking_at_tenant_stacks,
@@ -23,6 +24,7 @@ from stacks.common.permissions import (
 )
 from stacks.common.table import TENANT_ROWS
 from stacks.settings import Settings
+from stacks.tenants.operators_policies import OPERATORS_CHOICE, boundary_of_operators_policies
 
 _QUEUE_OPERATIONS = (
     "CreateQueue",
@@ -43,6 +45,7 @@ class TenantStackRole(Capability):
     def __init__(self, scope: Construct, construct_id: str, *, kit: FunctionKit, settings: Settings) -> None:
         super().__init__(scope, construct_id)
         self._encryption = kit.encryption
+        self.policy_arns = settings.stack_policy_arns
         self.tenant_metadata = BerthFunction(
             self,
             "TenantMetadata",
@@ -64,6 +67,10 @@ class TenantStackRole(Capability):
         self.add_to_environment_of(self.tenant_metadata)
         allow_on_tenant_queues(self.role, *_QUEUE_OPERATIONS)
         allow(self.role, ["lambda:InvokeFunction"], self.tenant_metadata.arn)
+        for number, arn in enumerate(self.policy_arns, start=1):
+            self.role.add_managed_policy(iam.ManagedPolicy.from_managed_policy_arn(self, f"Policy{number}", arn))
+            if ":iam::aws:" in arn:
+                acknowledge(self.role, f"AwsSolutions-IAM4[Policy::{arn}]", OPERATORS_CHOICE)
 
     @property
     def functions(self) -> Sequence[BerthFunction]:
@@ -78,6 +85,12 @@ class TenantStackRole(Capability):
     def parameters(self) -> dict[str, str]:
         """With these variables and a release, a function knows the parameters of a tenant's stack."""
         return {"BERTH_METADATA_SERVICE_TOKEN": self.tenant_metadata.arn, **self._encryption.environment}
+
+    def allow_checking_templates(self, function: BerthFunction) -> None:
+        """Let a function find out what the operator's policies allow, so that it can check a template for it."""
+        if self.policy_arns:
+            function.function.add_environment("BERTH_STACK_POLICIES", ",".join(self.policy_arns))
+            allow(function.role, ["iam:GetPolicy", "iam:GetPolicyVersion"], *self.policy_arns)
 
     def add_to_environment_of(self, *functions: BerthFunction) -> None:
         for function in functions:
@@ -112,8 +125,12 @@ class TenantStackRole(Capability):
                 statement([f"sqs:{operation}" for operation in _QUEUE_OPERATIONS], tenant_queue_arns(self)),
                 statement(["lambda:InvokeFunction"], [tenant_metadata]),
                 iam.PolicyStatement(effect=iam.Effect.DENY, actions=["iam:*", "sts:*"], resources=["*"]),
+                *(boundary_of_operators_policies(self, self._encryption.key_arn) if self.policy_arns else ()),
             ],
         )
         for queues in tenant_queue_arns(self):
             acknowledge_wildcard(boundary, queues, TENANT_QUEUES_ARE_MANY)
+        if self.policy_arns:
+            acknowledge(boundary, "AwsSolutions-IAM5[Action::*]", OPERATORS_CHOICE)
+            acknowledge(boundary, "AwsSolutions-IAM5[Resource::*]", OPERATORS_CHOICE)
         return boundary

@@ -12,6 +12,7 @@ from orchestrator.adapters.dynamodb.keys import release_history_pk, release_stat
 from orchestrator.adapters.dynamodb.release_states import ReleaseStateTable
 from orchestrator.adapters.dynamodb.tenants import DynamoTable
 from orchestrator.common.errors import UnreadableRows
+from orchestrator.common.tiers import STANDARD
 from orchestrator.releases.ports import ReleaseStates
 from orchestrator.releases.records import Promotion, RecordedReleaseChange, ReleaseOrder, ReleaseState, Withdrawal
 from tests.adapters.conftest import TABLE
@@ -42,10 +43,11 @@ def test_at_first_nothing_is_promoted_or_withdrawn(states: ReleaseStates) -> Non
     "state",
     [
         ReleaseState(),
-        ReleaseState(promotion=PROMOTED),
-        ReleaseState(promotion=replace(PROMOTED, instead_of=None, reason="")),
+        ReleaseState(promotions={STANDARD: PROMOTED}),
+        ReleaseState(promotions={STANDARD: replace(PROMOTED, instead_of=None, reason="")}),
+        ReleaseState(promotions={"gold": PROMOTED, STANDARD: replace(PROMOTED, version=VERSION)}),
         ReleaseState(withdrawn={VERSION: WITHDRAWN, NEXT_VERSION: replace(WITHDRAWN, reason="")}),
-        ReleaseState(promotion=PROMOTED, withdrawn={VERSION: WITHDRAWN}, kept_by="a-request"),
+        ReleaseState(promotions={STANDARD: PROMOTED}, withdrawn={VERSION: WITHDRAWN}, kept_by="a-request"),
     ],
 )
 def test_a_state_is_read_as_it_was_written(states: ReleaseStates, state: ReleaseState) -> None:
@@ -66,7 +68,7 @@ def test_of_two_changes_of_the_same_state_one_is_refused(states: ReleaseStates, 
         assert states.change(states.state(), RecordedReleaseChange(VERSION, NOON, ReleaseOrder.REINSTATE, ADA))
     seen = states.state()
     assert states.change(replace(seen, withdrawn={VERSION: WITHDRAWN}), WITHDRAW)
-    assert not states.change(replace(seen, promotion=PROMOTED), PROMOTE)
+    assert not states.change(replace(seen, promotions={STANDARD: PROMOTED}), PROMOTE)
     assert states.state() == ReleaseState(withdrawn={VERSION: WITHDRAWN}, revision=earlier + 1)
     assert PROMOTE not in states.changes(limit=5), "the change and its entry are one transaction"
 

@@ -26,6 +26,7 @@ VARIABLES |= {"mail_from": "BERTH_EVENTS_MAIL_FROM"}
 del VARIABLES["address_rules"]
 # It has a default.
 del VARIABLES["promotion"]
+del VARIABLES["default_tier"]
 OPTIONAL = {"kms_key", "api_proof_digest", "queue_access_role", "event_access_role", "response_url_prefix", "mail_from"}
 OPTIONAL |= {"operators_tenant", "mail_configuration_set"}
 NUMBERS = {"credentials_seconds", "rollout_concurrency", "max_tenants", "creates_per_minute"}
@@ -108,6 +109,11 @@ def test_the_name_is_typed() -> None:
 def test_deployments_promote_releases_unless_a_setting_says_otherwise() -> None:
     assert Settings({}).promotion is Settings({"BERTH_PROMOTION": ""}).promotion is PromotionMode.ON_DEPLOY
     assert Settings({"BERTH_PROMOTION": "afterRollout"}).promotion is PromotionMode.AFTER_ROLLOUT
+
+
+def test_tenants_are_created_in_the_tier_standard_unless_another_is_the_default() -> None:
+    assert Settings({}).default_tier == Settings({"BERTH_DEFAULT_TIER": ""}).default_tier == "standard"
+    assert Settings({"BERTH_DEFAULT_TIER": "gold"}).default_tier == "gold"
 
 
 def test_the_operators_tenant_is_typed() -> None:

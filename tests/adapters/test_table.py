@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 
 from orchestrator.common.errors import LostOwnership, QueueOwnedElsewhere, StackHasGone
+from orchestrator.common.tiers import STANDARD
 from orchestrator.releases.records import Release
 from orchestrator.tenants.changes import replacement
 from orchestrator.tenants.history import ChangeKind, RecordedChange
@@ -188,6 +189,7 @@ class TestDescriptions:
             pinned_version=VERSION,
             asked_for=an_attempt(2),
             asked_for_at=LATER,
+            recorded_tier=STANDARD,
         )
         assert states(table) == [State.DELETED]
 
@@ -383,7 +385,16 @@ class TestWhatTheStackKeepsTrue:
         take(table, a_run(request=Request(labels={"tier": "gold"}, pin=VERSION)))
         table.record_queue(ACME, stack_id="stack-1", queue=QUEUE, at=LATER)
         assert table.metadata(ACME) == Metadata(
-            ACME, QUEUE, "stack-1", None, LATER, LATER, labels={"tier": "gold"}, pinned_version=VERSION, created_by=""
+            ACME,
+            QUEUE,
+            "stack-1",
+            None,
+            LATER,
+            LATER,
+            labels={"tier": "gold"},
+            pinned_version=VERSION,
+            created_by="",
+            recorded_tier=STANDARD,
         )
         assert states(table) == [State.PROVISIONING]
 
@@ -392,7 +403,7 @@ class TestWhatTheStackKeepsTrue:
         publish(table)
         table.record_queue(ACME, stack_id="stack-1", queue=OTHER_QUEUE, at=LATER_STILL)
         assert table.metadata(ACME) == Metadata(
-            ACME, OTHER_QUEUE, "stack-1", VERSION, LATER, LATER_STILL, created_by=EXPLICIT.by
+            ACME, OTHER_QUEUE, "stack-1", VERSION, LATER, LATER_STILL, created_by=EXPLICIT.by, recorded_tier=STANDARD
         )
 
     def test_a_queue_recorded_since_is_not_replaced(self, table: Table) -> None:
@@ -414,7 +425,7 @@ class TestWhatTheStackKeepsTrue:
             table.record_queue(ACME, stack_id="stack-1", queue=OTHER_QUEUE, at=LATER_STILL, seen=seen, change=change)
             assert list(table.history(ACME)) == [*before, change]
         assert table.metadata(ACME) == Metadata(
-            ACME, OTHER_QUEUE, "stack-1", VERSION, LATER, LATER_STILL, created_by=EXPLICIT.by
+            ACME, OTHER_QUEUE, "stack-1", VERSION, LATER, LATER_STILL, created_by=EXPLICIT.by, recorded_tier=STANDARD
         )
 
     def test_another_stack_may_replace_a_queue_that_was_never_published(self, table: Table) -> None:

@@ -178,6 +178,7 @@ class TestListings:
                 root_cause=None,
                 position=f"{VERSION}#acme",
                 stack_id="stack-1",
+                tier="standard",
             )
         ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 
@@ -10,6 +10,7 @@ import pytest
 
 from orchestrator.common.errors import LostOwnership, StackHasGone
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.tiers import STANDARD
 from orchestrator.tenants.history import HistoryEntry
 from orchestrator.tenants.ports import Pin, Publication
 from orchestrator.tenants.records import (
@@ -281,7 +282,8 @@ class TestBegin:
 class TestWhatBeginningDoesToTheMetadata:
     def test_a_create_adds_empty_metadata(self, table: Table) -> None:
         take(table, RUN)
-        assert table.metadata(ACME) == replace(NOTHING_ABOUT_ACME, updated_at=NOON, created_by=EXPLICIT.by)
+        expected = replace(NOTHING_ABOUT_ACME, updated_at=NOON, created_by=EXPLICIT.by, recorded_tier=STANDARD)
+        assert table.metadata(ACME) == expected
 
     def test_an_update_keeps_the_queue_published(self, table: Table) -> None:
         create(table)
@@ -430,7 +432,9 @@ class TestPublish:
     def test_publishing_records_success_and_frees_the_lock(self, table: Table) -> None:
         take(table, RUN)
         publish(table)
-        assert table.metadata(ACME) == Metadata(ACME, QUEUE, "stack-1", VERSION, LATER, LATER, created_by=EXPLICIT.by)
+        assert table.metadata(ACME) == Metadata(
+            ACME, QUEUE, "stack-1", VERSION, LATER, LATER, created_by=EXPLICIT.by, recorded_tier=STANDARD
+        )
         assert audit_of(table, RUN) == Audit(
             ACME,
             Operation.CREATE,
@@ -501,7 +505,9 @@ class TestPublish:
         table.record_queue(ACME, stack_id="stack-1", queue=OTHER_QUEUE, at=NOON)
         take(table, RUN)
         publish(table)
-        assert table.metadata(ACME) == Metadata(ACME, QUEUE, "stack-1", VERSION, NOON, LATER, created_by=EXPLICIT.by)
+        assert table.metadata(ACME) == Metadata(
+            ACME, QUEUE, "stack-1", VERSION, NOON, LATER, created_by=EXPLICIT.by, recorded_tier=STANDARD
+        )
 
     def test_an_update_publishes_the_new_version_and_keeps_labels_and_pin(self, table: Table) -> None:
         take(table, a_run(request=Request(labels={"tier": "gold"}, pin=NEXT_VERSION)))
@@ -518,6 +524,7 @@ class TestPublish:
             pinned_version=NEXT_VERSION,
             labels={"tier": "gold"},
             created_by="",
+            recorded_tier=STANDARD,
         )
         assert table.lock(ACME) is None
 
@@ -536,7 +543,9 @@ class TestPublish:
         take(table, RUN)
         table.fail(a_run(2), QUEUE_TABOO, NOON + SECOND)
         publish(table)
-        assert table.metadata(ACME) == Metadata(ACME, QUEUE, "stack-1", VERSION, LATER, LATER, created_by=EXPLICIT.by)
+        assert table.metadata(ACME) == Metadata(
+            ACME, QUEUE, "stack-1", VERSION, LATER, LATER, created_by=EXPLICIT.by, recorded_tier=STANDARD
+        )
         assert table.lock(ACME) is None
 
     def test_a_run_that_never_began_does_not_disturb_an_earlier_attempt(self, table: Table) -> None:
@@ -868,3 +877,18 @@ class TestFencing:
         before = everything(table)
         assert not table.fail(DELETE, QUEUE_TABOO, LATER_STILL + SECOND, restore=True)
         assert everything(table) == before
+
+
+def test_the_outputs_of_a_stack_are_kept_until_an_operation_knows_others(table: Table) -> None:
+    def published(run: Run, resources: dict[str, str] | None) -> Mapping[str, str]:
+        take(table, run)
+        table.publish(run, Publication("stack-1", QUEUE, VERSION, None, resources=resources), at=LATER)
+        return present(table.metadata(ACME)).resources
+
+    def update(number: int) -> Run:
+        return a_run(number, operation=Operation.UPDATE)
+
+    assert published(RUN, {"FilesBucket": "files-1"}) == {"FilesBucket": "files-1"}
+    assert published(update(1), None) == {"FilesBucket": "files-1"}
+    assert published(update(2), {"OrdersTable": "orders-1"}) == {"OrdersTable": "orders-1"}
+    assert published(update(3), {}) == {}

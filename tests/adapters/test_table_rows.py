@@ -100,6 +100,7 @@ def test_begin_writes_lock_audit_history_and_state(table: WholeTable, dynamodb: 
             "ListingKey": "TENANT#PROVISIONING",
             "ListingSort": "#acme",
             "CreatedBy": EXPLICIT.by,
+            "Tier": "standard",
         },
         history_row(dynamodb, Status.STARTED): {**operation, "Status": "Started", "At": AT, **ASKED_FOR},
     }
@@ -135,6 +136,7 @@ def test_publish_writes_metadata_and_success_and_removes_the_lock(table: WholeTa
         "StackId": "stack-1",
         "Deployed": "fingerprint",
         "CreatedBy": "ada",
+        "Tier": "standard",
         "State": "READY",
         "ListingKey": "TENANT#READY",
         "ListingSort": "0.1.0#acme",
@@ -168,6 +170,7 @@ def test_fail_writes_the_root_cause_into_audit_history_and_metadata(
         "ListingKey": "TENANT#FAILED",
         "ListingSort": "#acme",
         "CreatedBy": EXPLICIT.by,
+        "Tier": "standard",
         "RootCause": ROOT_CAUSE,
     }
 
@@ -236,14 +239,14 @@ def test_the_outbound_queues_columns_are_cleared_by_an_update(
     assert len(left) == (2 if stays else 0)
 
 
-def test_a_vanished_queue_leaves_only_its_times_version_and_creator(
+def test_a_vanished_queue_leaves_only_its_times_version_creator_and_tier(
     table: WholeTable, dynamodb: DynamoDBClient
 ) -> None:
     create(table)
     table.forget_queue(ACME, stack_id="stack-1")
     row = rows(dynamodb)[METADATA]
     assert listing(row) == ("UNKNOWN", "TENANT#UNKNOWN", "#acme")
-    kept = {"GoneStackId", "CreatedBy", "LastVersion"}
+    kept = {"GoneStackId", "CreatedBy", "LastVersion", "Tier"}
     assert set(row) == {"CreatedAt", "UpdatedAt", "State", "ListingKey", "ListingSort"} | kept
 
 
@@ -557,6 +560,7 @@ def test_a_release_has_its_own_row(table: WholeTable, dynamodb: DynamoDBClient) 
             "PublishedAt": AT,
             "Content": release.content,
             "Notes": "Queues are faster.",
+            "Tier": "standard",
         }
     }
 

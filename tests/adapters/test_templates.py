@@ -11,6 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from orchestrator.adapters.s3 import S3Manifests, S3PublishedTemplates, S3Templates
+from orchestrator.common.errors import MissingSetting
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.releases.records import Release
 from orchestrator.rollouts.ports import Manifests
@@ -87,12 +88,10 @@ def test_a_template_that_somebody_has_deleted_is_none(release: Release) -> None:
     assert S3PublishedTemplates(lambda: client("s3")).published(release) is None
 
 
-@pytest.mark.parametrize(("length", "fits"), [(51_200, True), (51_201, False)])
-def test_a_template_that_is_too_long_for_a_request_is_none(templates: S3Templates, length: int, fits: bool) -> None:
-    template = b"x" * length
-    digest = hashlib.sha256(template).hexdigest()
-    release = replace(a_release(digest=digest), template_url=templates.publish("0.1.0", digest, template))
-    assert (S3PublishedTemplates(lambda: client("s3")).published(release) is not None) is fits
+def test_a_function_without_the_deployments_bucket_cannot_read_from_it(templates: S3Templates) -> None:
+    assert templates.publish("2.1.0", "d1", b"{}")
+    with pytest.raises(MissingSetting):
+        S3Templates(client("s3"), BUCKET).read("a/b.json")
 
 
 ITEMS = [Item(TenantId.parse(name), version) for name, version in (("b", "0.2.0"), ("a", "0.1.0"), ("c", "0.2.0"))]

@@ -6,6 +6,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.records import RootCause
 from tests.browser.conftest import Running, running, someone
 from tests.browser.fleet import FAILED, a_fleet
 
@@ -87,9 +88,8 @@ def test_expired_credentials_have_a_page_with_the_command_that_renews_them(page:
 
 
 def test_half_of_a_surrogate_pair_does_not_hide_a_page(page: Page, console: Running) -> None:
-    tenant = TenantId.parse("duff")
-    (audit,) = console.api.table.audits(tenant)
-    assert audit.root_cause is not None
-    object.__setattr__(audit.root_cause, "reason", "a \ud800 b")
-    page.goto(console.url("/tenants/duff"))
+    assert console.api.create(TenantId.parse("half")).status == 202
+    console.api.begin()
+    console.api.fail(RootCause("InboundQueue", "AWS::SQS::Queue", "a \ud800 b"))
+    page.goto(console.url("/tenants/half"))
     expect(page.get_by_role("region", name="Root cause")).to_contain_text("a \N{REPLACEMENT CHARACTER} b")

@@ -10,6 +10,7 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.deployment import deploy
 from orchestrator.local.emulator import Emulator, free_port
 from tests.e2e.deployed import Deployed
+from tests.e2e.own_templates import make_policy
 
 OPERATORS_TENANT = TenantId("operators")
 
@@ -19,7 +20,8 @@ def berth(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
     emulator = Emulator(port=free_port(), home=tmp_path_factory.mktemp("berth"))
     emulator.start()
     try:
-        outputs = deploy(emulator, lambda _step: None, operatorsTenant=OPERATORS_TENANT.value)
+        settings = {"operatorsTenant": OPERATORS_TENANT.value, "stackPolicyArns": make_policy(emulator)}
+        outputs = deploy(emulator, lambda _step: None, **settings)
         yield Deployed(emulator, outputs)
     finally:
         emulator.stop()

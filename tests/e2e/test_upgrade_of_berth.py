@@ -1,4 +1,7 @@
-"""This release is deployed over the previous one while operations are running, and all of them finish."""
+"""This release is deployed over the previous one while operations are running, and all of them finish.
+
+It is deployed with berth:promotion=afterRollout, so the previous release stays current until the fleet has been moved.
+"""
 
 from __future__ import annotations
 
@@ -47,6 +50,14 @@ def known_settings(sources: Path) -> dict[str, str]:
     return {name: value for name, value in deployment.CONTEXT.items() if f'"{name}"' in known}
 
 
+def current(berth: Deployed) -> str:
+    return str(call(berth, "GET", "/releases").body["current"])
+
+
+def version_of_new_tenant(berth: Deployed, name: str) -> str:
+    return str(tenant_of(berth, a_tenant(berth, name))["version"])
+
+
 def test_operations_that_the_previous_release_began_are_finished_by_this_one(previous: Deployed, sources: Path) -> None:
     then = read_version(sources / "version.txt")
     assert previous.outputs["Version"] == then
@@ -62,7 +73,9 @@ def test_operations_that_the_previous_release_began_are_finished_by_this_one(pre
         until(previous, rollout, "RUNNING")
         held.enter_context(previous.held_up("begin"))
         accepted.append(create(previous, TenantId("late")))
-        now = Deployed(previous.emulator, deploy(previous.emulator, lambda _step: None))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(deployment.CONTEXT, "berth:promotion", "afterRollout")
+            now = Deployed(previous.emulator, deploy(previous.emulator, lambda _step: None))
 
     assert [ended(now, each) for each in accepted] == ["SUCCEEDED"] * 4
     shown = over(now, rollout)
@@ -72,6 +85,10 @@ def test_operations_that_the_previous_release_began_are_finished_by_this_one(pre
     for name in ("coming", "late"):
         assert now.ask(TenantId(name)).status == 200
 
+    # The new release is published, but new tenants get the one before until the fleet has been moved.
+    assert now.outputs["Version"] != then
+    assert (current(now), version_of_new_tenant(now, "early")) == (then, then)
+
     # Existing tenants stay in service, and can be moved to the new release.
     assert now.ask(served).body["queueUrl"] == queue
     assert ended(now, upgrade(now, served, now.outputs["Version"])) == "SUCCEEDED"
@@ -79,6 +96,11 @@ def test_operations_that_the_previous_release_began_are_finished_by_this_one(pre
     assert now.ask(served).body["queueUrl"] == queue
     rest = started(now, FLEET, version=now.outputs["Version"], stages=stages("rest"))
     assert over(now, rest)["status"] == "SUCCEEDED"
+    assert current(now) == then, "a rollout of a part of the fleet says little about new tenants"
+    everybody = call(now, "POST", "/rollouts", body={"version": now.outputs["Version"], "stages": stages("1", "rest")})
+    assert over(now, everybody.body["rolloutId"])["status"] == "SUCCEEDED"
+    assert (current(now), version_of_new_tenant(now, "newcomer")) == (now.outputs["Version"],) * 2
+
     found = run(now, "--local", "reconcile", "--dry-run", "--json")
     assert found.returncode == 0, found.stdout
     assert call(now, "GET", "/diagnosis").status == 200

@@ -8,6 +8,7 @@ from typing import Any
 
 from orchestrator.common.stack_arns import Location
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.tiers import STANDARD
 from orchestrator.releases.published import stack_parameters
 from orchestrator.releases.records import Release
 from orchestrator.tenants.names import Names
@@ -91,11 +92,12 @@ def a_release(
     content: str | None = None,
     notes: str = "",
     parameters: Iterable[str] = (),
+    tier: str = STANDARD,
 ) -> Release:
     """Each version has its own content, unless one is given."""
     url = f"https://releases.s3.eu-west-1.amazonaws.com/{version}.json"
     own = f"content of {version}" if content is None else content
-    return Release(version, url, digest, NOON, own, notes, frozenset(parameters))
+    return Release(version, url, digest, NOON, own, notes, frozenset(parameters), tier=tier)
 
 
 def parameters_of(tenant: TenantId, release: Release | None = None) -> dict[str, str]:

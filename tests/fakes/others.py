@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from orchestrator.common.errors import QueueOutOfReach
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.releases.records import RecordedReleaseChange, Release, ReleaseState
+from orchestrator.releases.service_permissions import Permissions
 from orchestrator.tenants.execution_input import is_input_of, machine_input
 from orchestrator.tenants.limits import TenantCount
 from orchestrator.tenants.messages import Messages
@@ -249,6 +250,16 @@ class FakePublishedTemplates:
 
     def published(self, release: Release) -> str | None:
         return self.templates.get(release.version, '{"Resources": {}}')
+
+
+class FakeStackPolicies:
+    """The policies that the operator has named for tenants' stacks: none, unless a test says otherwise."""
+
+    def __init__(self) -> None:
+        self.actions: frozenset[str] = frozenset()
+
+    def permissions(self) -> Permissions:
+        return Permissions(self.actions)
 
 
 class FakeTemplates:

@@ -10,6 +10,7 @@ from typing import Any
 
 from orchestrator.common.stack_arns import Location, StackArn
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.tiers import STANDARD
 from orchestrator.reconciling.health import Concurrency
 from orchestrator.releases.ports import Parameters
 from orchestrator.releases.states import PromotionMode
@@ -23,6 +24,7 @@ from tests.fakes.others import (
     FakeExecutions,
     FakePublishedTemplates,
     FakeQueues,
+    FakeStackPolicies,
     FakeTemplates,
     FakeUnfinishedWork,
     InMemoryCreateCounts,
@@ -52,6 +54,7 @@ OWN_STACK = StackArn.parse("arn:aws:cloudformation:eu-west-1:000000000000:stack/
 class FakeSettings:
     version: str = VERSION
     promotion: PromotionMode = PromotionMode.ON_DEPLOY
+    default_tier: str = STANDARD
     names: Names = NAMES
     location: Location = LOCATION
     stack_id: StackArn = OWN_STACK
@@ -101,6 +104,7 @@ class FakePorts:
     queues: FakeQueues = field(default_factory=FakeQueues)
     unfinished_work: FakeUnfinishedWork = field(default_factory=FakeUnfinishedWork)
     templates: FakeTemplates = field(default_factory=FakeTemplates)
+    stack_policies: FakeStackPolicies = field(default_factory=FakeStackPolicies)
     published_templates: FakePublishedTemplates = field(default_factory=FakePublishedTemplates)
     reviews: InMemoryReviews = field(default_factory=InMemoryReviews)
     release_states: InMemoryReleaseStates = field(default_factory=InMemoryReleaseStates)

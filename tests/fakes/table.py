@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, assert_never, cast
 
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.tiers import STANDARD
 from orchestrator.common.times import timestamp
 from orchestrator.common.writes import (
     Check,
@@ -57,27 +58,28 @@ class InMemoryTable(Ledger):
     # Reading
 
     def metadata(self, tenant: TenantId) -> Metadata | None:
-        return self.records(tenant).metadata
+        return cast("Metadata | None", self._record(MetadataKey(tenant)))
 
     def lock(self, tenant: TenantId) -> Lock | None:
-        return self.records(tenant).lock
+        return cast("Lock | None", self._record(LockKey(tenant)))
 
     def audit(self, attempt: Attempt) -> Audit | None:
         return cast("Audit | None", self._record(AuditKey.of(attempt)))
 
     def audits(self, tenant: TenantId) -> Sequence[Audit]:
-        return self.records(tenant).audits
+        return [cast(Audit, row.record) for _, row in self._audit_rows(tenant)]
 
     def records(self, tenant: TenantId) -> TenantRecords:
+        # A test may count or delay the reads of single rows; those of an operation are one read.
         return TenantRecords(
             cast("Metadata | None", self._record(MetadataKey(tenant))),
-            [cast(Audit, self._record(key)) for key in self._audit_keys(tenant)],
+            [cast(Audit, row.record) for _, row in self._audit_rows(tenant)],
             cast("Lock | None", self._record(LockKey(tenant))),
         )
 
-    def _audit_keys(self, tenant: TenantId) -> list[AuditKey]:
-        audits = [key for key in self._of(tenant) if isinstance(key, AuditKey)]
-        return sorted(audits, key=lambda key: f"{key.operation}#{key.version or ''}")
+    def _audit_rows(self, tenant: TenantId) -> list[tuple[AuditKey, Row]]:
+        found = [(key, row) for key, row in self._of(tenant).items() if isinstance(key, AuditKey)]
+        return sorted(found, key=lambda each: f"{each[0].operation}#{each[0].version or ''}")
 
     def history(self, tenant: TenantId, *, before: str | None = None, limit: int | None = None) -> Sequence[Entry]:
         history = self.histories.get(tenant, {})
@@ -95,7 +97,9 @@ class InMemoryTable(Ledger):
 
     def tenants_in_brief(self, state: TenantState) -> Iterable[TenantInBrief]:
         for each in self.tenants_in(state, limit=len(self.tenants)):
-            yield TenantInBrief(each.tenant, each.state, each.version, each.pinned_version, each.labels)
+            yield TenantInBrief(
+                each.tenant, each.state, each.version, each.pinned_version, each.labels, each.tier or STANDARD
+            )
 
     def versions_in_use(self) -> Mapping[str, Mapping[TenantState, int]]:
         counted: dict[str, dict[TenantState, int]] = {}
@@ -175,7 +179,7 @@ class InMemoryTable(Ledger):
 
     def unlisted(self, tenant: TenantId) -> UnlistedTenant | None:
         metadata = self.fields(MetadataKey(tenant))
-        audits = {key: self._of(tenant)[key].fields for key in self._audit_keys(tenant)}
+        audits = {key: row.fields for key, row in self._audit_rows(tenant)}
         if metadata is not None:
             listed = "listed_state" in metadata or "asked_for" in metadata
         else:
@@ -295,6 +299,7 @@ def _listed_by(metadata: Metadata, given: Fields) -> ListedTenant:
         root_cause=given.get("root_cause"),
         position=f"{given.get('listed_version') or ''}#{metadata.tenant}",
         stack_id=metadata.stack_id,
+        tier=metadata.tier,
     )
 
 

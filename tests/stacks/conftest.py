@@ -31,6 +31,7 @@ from tests.stacks.released import EVERYTHING
 
 Json = dict[str, Any]
 
+OPERATORS_POLICIES = "arn:aws:iam::123456789012:policy/tenants,arn:aws:iam::aws:policy/AmazonS3FullAccess"
 TOPIC = "arn:aws:sns:eu-west-1:123456789012:on-call"
 
 
@@ -111,6 +112,7 @@ def _variant(stack: str = "Berth", **settings: str) -> Any:
 SWITCHED_ON = {"credentialsSeconds": "1800", "rolloutOnPublish": "true"}
 LEGACY_PREFIXES = ("old-tenant-", "platform-queues-")
 
+with_stack_policies = _variant(stackPolicyArns=OPERATORS_POLICIES)
 without_creates = _variant(createOnGetQueue="false")
 without_rate_limit = _variant(createsPerMinute="0")
 with_everything = _variant(**SWITCHED_ON)
@@ -157,6 +159,7 @@ def templates_with_other_settings(tmp_path_factory: pytest.TempPathFactory) -> t
         rollout_concurrency=8,
         linger_seconds=2,
         stack_role_source=True,
+        stack_policy_arns=tuple(OPERATORS_POLICIES.split(",")),
         rollout_on_publish=True,
         api_proof_generation=2,
         max_tenants=5_000,

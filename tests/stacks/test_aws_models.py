@@ -42,6 +42,11 @@ METHODS = {
     xform_name(operation): (service, operation)
     for service in OPERATIONS
     for operation in model_of(COMPLETE, service).operation_names
+} | {
+    # Lambda has an operation GetPolicy, too, which nobody calls.
+    xform_name(operation): (service, operation)
+    for service, operations in OPERATIONS.items()
+    for operation in operations
 }
 """The methods of the clients of all used services. Adapters name nothing else like one of these."""
 

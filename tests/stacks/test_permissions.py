@@ -194,7 +194,8 @@ FUNCTIONS: dict[str, Grants] = {
         RELEASE_STATE_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
         ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query"},
         "the table, rows REVIEW": {"dynamodb:GetItem"},
-        "published templates": {"s3:GetObject"},
+        RELEASE_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem"},
+        "published templates": {"s3:GetObject", "s3:PutObject"},
         f"the index, rows {' and '.join(LISTED_IN_ROLLOUTS)}": {"dynamodb:Query"},
         "*": SEES_ALARMS["*"]
         | {"cloudformation:DescribeAccountLimits", "lambda:GetAccountSettings", "cloudwatch:GetMetricStatistics"},

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.tenants.resource_requests import MAX_NOTES
+from orchestrator.releases.template_contract import MAX_NOTES
 from stacks.releases.committed import ReleaseMissing, notes
 
 CHANGELOG = """# Changelog

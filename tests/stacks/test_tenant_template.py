@@ -26,7 +26,7 @@ from stacks.releases.committed import (
     releases_up_to,
     write_release,
 )
-from stacks.tenants.template import TenantStack, tenant_template
+from stacks.tenants.template import OwnTenantStack, tenant_template
 
 Json = dict[str, Any]
 
@@ -231,7 +231,7 @@ def test_the_outputs_are_the_queues_and_the_version(tenant: Json) -> None:
 
 def test_cdk_nag_finds_nothing(tmp_path: Path) -> None:
     app = App(outdir=str(tmp_path), analytics_reporting=False)
-    TenantStack(app, "Tenant", version="1.2.3")
+    OwnTenantStack(app, "Tenant", version="1.2.3")
     Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     app.synth()
 

@@ -28,10 +28,11 @@ from aws_cdk import App
 
 from lambdas import HANDLER
 from orchestrator import OURS
-from stacks.shop import ShopStack
+from stacks.shop import ShopStack, ShopTenant
 
 app = App(outdir="cdk.out", analytics_reporting=False)
 ShopStack(app, "Shop", handler=HANDLER + OURS)
+ShopTenant(app, "ShopTenant", version="2.1.0")
 app.synth()
 """
 SHOP = """\
@@ -39,7 +40,7 @@ from aws_cdk import CfnOutput, Stack
 from aws_cdk import aws_iam as iam
 
 from berth import Client, RequestRefused
-from berth.cdk import OnDelete, TenantQueue
+from berth.cdk import OnDelete, TenantQueue, TenantStack
 
 
 class ShopStack(Stack):
@@ -50,6 +51,10 @@ class ShopStack(Stack):
         producer = iam.Role(self, "Producer", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
         acme.queue.grant_send_messages(producer)
         CfnOutput(self, "Handler", value=f"{handler} {Client.__name__} {issubclass(RequestRefused, Exception)}")
+
+
+class ShopTenant(TenantStack):
+    pass
 """
 
 

@@ -165,7 +165,7 @@ def test_every_refusal_names_the_tenant_and_has_advice() -> None:
     assert len(reasons) > 6
     for reason in reasons:
         assert "acme" in reason
-        assert "berth " in reason or "pin first" in reason or "allow the downgrade" in reason
+        assert "berth " in reason or "pin first" in reason
 
 
 def test_only_an_explicit_create_restores_a_deleted_tenant() -> None:

@@ -28,6 +28,7 @@ from orchestrator.tenants.decisions import (
     Deleted,
     Failed,
     FleetFull,
+    NoRelease,
     NotProvisioned,
     TooManyCreates,
     Unknown,
@@ -49,6 +50,7 @@ ANSWERS: dict[type, tuple[Answer, int]] = {
     BeingDeleted: (BeingDeleted(DELETE), 409),
     Deleted: (Deleted(replace(DELETE, status=Status.SUCCESS)), 410),
     Unknown: (Unknown(), 404),
+    NoRelease: (NoRelease("gold"), 409),
     FleetFull: (FleetFull(1_900, 1_900), 409),
     TooManyCreates: (TooManyCreates(60, 37), 429),
 }
@@ -85,7 +87,14 @@ def test_a_ready_queue_is_told_by_url_and_arn_and_version() -> None:
         "queueUrl": QUEUE.url,
         "queueArn": QUEUE.arn,
         "version": VERSION,
+        "resources": {},
     }
+
+
+def test_a_ready_queue_comes_with_the_other_outputs_of_its_stack() -> None:
+    given = Ready(QUEUE, VERSION, {"FilesBucket": "files-1"})
+    assert answer(ACME, given).body["resources"] == {"FilesBucket": "files-1"}
+    assert answer(ACME, given, CREDENTIALS).body["resources"] == {"FilesBucket": "files-1"}
 
 
 def test_credentials_come_with_the_queue_and_are_kept_out_of_caches() -> None:
@@ -237,3 +246,11 @@ def test_the_proxy_result_is_what_api_gateway_takes(given: Answer) -> None:
     assert all(isinstance(value, str) for value in result["headers"].values())
     assert isinstance(result["body"], str)
     assert json.loads(result["body"]) == response.body
+
+
+def test_a_pin_to_a_withdrawn_release_is_explained() -> None:
+    given = answer(ACME, NotProvisioned(withdrawn="0.2.0"))
+    assert given.status == 409
+    detail = str(given.body["detail"])
+    assert "pinned to release 0.2.0, which was withdrawn. Nothing was started." in detail
+    assert "berth unpin acme" in detail

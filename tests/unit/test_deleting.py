@@ -311,6 +311,16 @@ def test_a_queue_that_no_release_has_is_reported_with_its_logical_id(world: Dele
     assert "Rejected: 0 visible, 1 in flight" in failure(world.check()).reason
 
 
+def test_every_queue_of_an_operators_template_is_counted(world: Deleting) -> None:
+    stack_id = world.plant()
+    world.table.plant_metadata(some_metadata(version="2.1.0"))
+    world.stacks.other_queues[stack_id] = {"Priority": SOME_QUEUE}
+    world.queues.held[SOME_QUEUE.url] = Messages(3, 0, 0)
+    assert "Priority: 3 visible" in failure(world.check()).reason
+    world.queues.held[SOME_QUEUE.url] = NONE_HELD
+    assert world.looks_empty()
+
+
 def test_cloudformation_is_not_asked_for_queues_while_the_inbound_queue_is_there(world: Deleting) -> None:
     world.plant()
     world.check()

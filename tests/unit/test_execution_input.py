@@ -31,6 +31,7 @@ EVERYTHING = Request(
     asked_at=NOON,
     own=True,
     unserved=True,
+    tier="gold",
     version="0.2.0",
     reason="Ticket 4711",
 )
@@ -89,6 +90,7 @@ def test_what_an_execution_is_given() -> None:
             "askedAt": "2026-11-16T12:00:00.000Z",
             "own": True,
             "unserved": True,
+            "tier": "gold",
             "version": "0.2.0",
             "reason": "Ticket 4711",
         },

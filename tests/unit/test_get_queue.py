@@ -443,3 +443,24 @@ def test_find_is_the_same_where_get_queue_is_read_only(looking: Asking) -> None:
     assert looking.get_queue.find(ACME) == NotProvisioned(asking_provisions=False)
     looking.publish()
     assert looking.get_queue.find(ACME) == Ready(QUEUE, VERSION)
+
+
+class TestAPinToAWithdrawnRelease:
+    """Its create would be refused, so getQueue starts none, and says who can help."""
+
+    @pytest.fixture
+    def pinned(self) -> World:
+        world = World(version="0.2.0", published=["0.1.0", "0.2.0"])
+        world.table.plant_metadata(Metadata(ACME, None, None, None, NOON, NOON, pinned_version="0.2.0"))
+        world.releasing.withdraw("0.2.0", "ada")
+        return world
+
+    def test_no_create_is_started(self, pinned: World) -> None:
+        assert pinned.get_queue(ACME) == NotProvisioned(withdrawn="0.2.0")
+        assert pinned.get_queue.find(ACME) == NotProvisioned(withdrawn="0.2.0")
+        assert pinned.executions.started == []
+
+    def test_without_the_pin_the_tenant_gets_the_current_release(self, pinned: World) -> None:
+        pinned.table.plant_metadata(Metadata(ACME, None, None, None, NOON, NOON))
+        assert isinstance(pinned.get_queue(ACME), Provisioning)
+        assert pinned.executions.started[-1][0].version == "0.1.0"

@@ -97,6 +97,7 @@ from tests.fakes import (
     InMemoryCreateCounts,
     InMemoryTable,
     World,
+    a_release,
     a_run,
     an_audit,
     execution_arn,
@@ -104,6 +105,7 @@ from tests.fakes import (
     stack_arn,
     take,
 )
+from tests.fakes.templates import example_template, queue_template
 from tests.openapi import CHECKS, DOCUMENT, AtHand, cover, drive, load, operations
 
 ROOT = Path(__file__).parents[2]
@@ -688,12 +690,19 @@ def of_every_tenant() -> Iterator[Asked]:
     for version in (VERSION, NEXT_VERSION, "9.9.9", "made up"):
         yield Asked("getReleaseChanges", version, query={"fromVersion": VERSION})
     yield Asked("getReleaseChanges", VERSION)
+    for operation_id in ("publishRelease", "checkRelease"):
+        for template in (queue_template(), example_template(), {"Resources": []}):
+            yield Asked(operation_id, "2.1.0", body={"template": template, "notes": "Files."})
+        yield Asked(operation_id, VERSION, body={"template": queue_template()})
+        yield Asked(operation_id, "2.1.0", body={"template": []})
 
 
 NEEDED: Mapping[str, Mapping[str, object]] = {
     "pinTenant": {"version": VERSION},
     "approveRollout": {"stage": 1},
     "promoteRollout": {"stage": 1},
+    "publishRelease": {"template": {}},
+    "checkRelease": {"template": {}},
 }
 """A body of each operation that cannot be asked for without one."""
 
@@ -860,6 +869,34 @@ def of_a_withdrawn_release() -> Iterator[Asked]:
     yield Asked("reinstateRelease", NEXT_VERSION)
 
 
+GOLD_VERSION = "9.1.0"
+
+
+def with_tiers(only: str | None) -> Api:
+    """There is a release of the tier gold. The default tier and the tier of two tenants have none."""
+    made = world(only)
+    made.settings.default_tier = "silver"
+    made.table.record_release(a_release(GOLD_VERSION, tier="gold"))
+    for each in ("outdated", "update-failed"):
+        if (metadata := made.table.metadata(TenantId.parse(each))) is not None:
+            made.table.plant_metadata(replace(metadata, recorded_tier="silver"))
+    return made
+
+
+def of_tiers() -> Iterator[Asked]:
+    yield Asked("getQueue", "never-heard-of")
+    yield Asked("createTenant", "never-heard-of")
+    yield Asked("createTenant", "ready", body={"tier": "gold"})
+    yield Asked("upgradeTenant", "outdated")
+    yield Asked("upgradeTenant", "ready", body={"version": GOLD_VERSION})
+    yield Asked("retryTenant", "update-failed")
+    yield Asked("pinTenant", "ready", body={"version": GOLD_VERSION})
+    yield Asked("startRollout", body={"tier": "silver"})
+    yield Asked("startRollout", body={"version": GOLD_VERSION, "tier": "silver"})
+    yield Asked("listReleases")
+    yield Asked("listTenants", query={"tier": "silver"})
+
+
 def _named_in(path: str, tenant: str) -> str:
     """Something that the path may name."""
     return tenant if "{tenantId}" in path else VERSION if "{version}" in path else NO_ROLLOUT
@@ -902,6 +939,9 @@ def test_every_answer_is_documented_and_every_documented_answer_is_given(
     note(Asked("retryTenant", "update-failed"))
     gateway.use(withdrawn)
     for asked in of_a_withdrawn_release():
+        note(asked)
+    gateway.use(with_tiers)
+    for asked in of_tiers():
         note(asked)
     gateway.use(throttled)
     for name, operation in OPERATIONS.items():

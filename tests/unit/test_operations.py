@@ -843,3 +843,67 @@ def test_finishing_an_update_again_has_the_same_outcome_after_the_tenant_was_del
     world.finish(delete, None)
     assert world.with_other(stacks=FakeStacks()).finish(update, stack=done) == Published()
     assert world.table.metadata(ACME) is None
+
+
+# The other outputs of the stack
+
+
+class WithOutputs(FakeStacks):
+    """CloudFormation shows these outputs of every stack."""
+
+    def __init__(self, **outputs: str) -> None:
+        super().__init__()
+        self.outputs = outputs
+
+    def find(self, name_or_id: str) -> Stack | None:
+        found = super().find(name_or_id)
+        return found and replace(found, outputs={"InboundQueueUrl": QUEUE.url, "Version": VERSION, **self.outputs})
+
+
+def finished(world: Operations, run: Run, done: Done = DONE, **outputs: str) -> None:
+    stacks = WithOutputs(**outputs)
+    stacks.let_stand(run.tenant, done)
+    world.with_other(stacks=stacks).finish(run, stack=done)
+
+
+def test_every_other_output_of_the_stack_is_recorded_and_answered(world: Operations) -> None:
+    world.begin(a_run())
+    finished(world, a_run(), FilesBucket="files-1", OrdersTable="orders-1")
+    resources = {"FilesBucket": "files-1", "OrdersTable": "orders-1"}
+    assert world.metadata_of().resources == resources
+    assert world.decision() == Ready(QUEUE, VERSION, resources)
+
+
+def test_an_update_replaces_the_recorded_outputs(world: Operations) -> None:
+    world.begin(a_run())
+    finished(world, a_run(), FilesBucket="files-1", OrdersTable="orders-1")
+    world.table.record_release(a_release("0.3.0"))
+    changes: dict[str, dict[str, str]] = {NEXT_VERSION: {"FilesBucket": "files-2"}, "0.3.0": {}}
+    for version, outputs in changes.items():
+        update = a_run(operation=Operation.UPDATE, version=version)
+        world.begin(update)
+        finished(world, update, replace(DONE, version=version), **outputs)
+        assert world.metadata_of().resources == outputs
+
+
+def test_a_deleted_tenant_has_no_resources(world: Operations) -> None:
+    world.begin(a_run())
+    finished(world, a_run(), FilesBucket="files-1")
+    world.begin(a_run(operation=Operation.DELETE))
+    world.finish(a_run(operation=Operation.DELETE), None)
+    metadata = world.table.metadata(ACME)
+    assert metadata is None or metadata.resources == {}
+
+
+def test_if_cloudformation_throttles_a_tenant_of_an_operators_release_waits_for_its_outputs(world: Operations) -> None:
+    world.table.record_release(a_release("2.1.0"))
+    run, done = a_run(version="2.1.0"), replace(DONE, version="2.1.0")
+    world.begin(run)
+    stacks = WithOutputs(FilesBucket="files-1")
+    stacks.let_stand(ACME, done)
+    world.table.record_queue(ACME, stack_id=done.stack_id, queue=QUEUE, at=NOON, seen=None, change=None)
+    stacks.throttled_calls = 1
+    with pytest.raises(Throttled):
+        world.with_other(stacks=stacks).finish(run, stack=done)
+    world.with_other(stacks=stacks).finish(run, stack=done)
+    assert world.metadata_of().resources == {"FilesBucket": "files-1"}

@@ -20,6 +20,7 @@ from orchestrator.api.operator_answers import (
 from orchestrator.api.release_answers import release_order_response, releases_response
 from orchestrator.api.responses import RETRY_AFTER_SECONDS, Response
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.tiers import STANDARD
 from orchestrator.common.times import timestamp
 from orchestrator.releases.records import RecordedReleaseChange, Release, ReleaseOrder, Withdrawal
 from orchestrator.releases.states import Choice, PromotionMode
@@ -123,6 +124,8 @@ STATUSES = {
     Refusal.NOTHING_TO_PROMOTE: (409, "nothing-to-promote"),
     Refusal.RELEASE_WITHDRAWN: (409, "release-withdrawn"),
     Refusal.LAST_RELEASE: (409, "last-release"),
+    Refusal.NO_RELEASE: (409, "tier-without-release"),
+    Refusal.OTHER_TIER: (409, "other-tier"),
     Refusal.UNKNOWN_RECONCILIATION: (404, "unknown-reconciliation"),
     Refusal.UNKNOWN_ADOPTION: (404, "unknown-adoption"),
     Refusal.FLEET_FULL: (409, "tenant-limit-reached"),
@@ -196,7 +199,9 @@ def test_a_response_is_not_changed_by_the_next_one() -> None:
 def a_detail() -> TenantDetail:
     """As much as there can be to tell: an update that runs, after one that failed."""
     table = InMemoryTable()
-    table.plant_metadata(some_metadata(pinned_version=NEXT_VERSION, labels={"team": "billing"}))
+    table.plant_metadata(
+        some_metadata(pinned_version=NEXT_VERSION, labels={"team": "billing"}, resources={"FilesBucket": "files-1"})
+    )
     table.plant_audit(an_audit(Status.SUCCESS, request=EXPLICIT))
     first = a_run(operation=Operation.UPDATE, version=NEXT_VERSION, started_at=NOON + AN_HOUR)
     take(table, first)
@@ -220,12 +225,14 @@ def test_a_tenant_has_all_details() -> None:
         "state": "UPDATING",
         "version": VERSION,
         "pinnedVersion": NEXT_VERSION,
+        "tier": "standard",
         "labels": {"team": "billing"},
         "updatedAt": timestamp(NOON + 3 * AN_HOUR),
         "createdAt": timestamp(NOON),
         "queueUrl": QUEUE.url,
         "queueArn": QUEUE.arn,
         "stackId": stack_arn(),
+        "resources": {"FilesBucket": "files-1"},
         "rootCause": None,
         "earlierThan": None,
         "currentOperation": {**update, **second, "startedAt": timestamp(NOON + 3 * AN_HOUR)},
@@ -372,6 +379,7 @@ def test_a_page_of_tenants() -> None:
         "state": "READY",
         "version": VERSION,
         "pinnedVersion": VERSION,
+        "tier": "standard",
         "labels": {"team": "billing"},
         "updatedAt": timestamp(NOON),
         "queueUrl": QUEUE.url,
@@ -412,10 +420,15 @@ def listed(
     withdrawn: Mapping[str, Withdrawal] | None = None,
     history: Sequence[RecordedReleaseChange] = (),
 ) -> Response:
-    choice = Choice(current, withdrawn or {})
-    mode = PromotionMode.ON_DEPLOY
     return releases_response(
-        releases, choice, in_use or {}, deployed=current, promotion=mode, history=history, counted_at=NOON
+        releases,
+        {STANDARD: Choice(current, withdrawn or {})},
+        in_use or {},
+        deployed=current,
+        default_tier=STANDARD,
+        promotion=PromotionMode.ON_DEPLOY,
+        history=history,
+        counted_at=NOON,
     )
 
 
@@ -431,7 +444,9 @@ def test_releases_are_sorted_newest_first_by_number() -> None:
         "digest": "d" * 64,
         "templateUrl": a_release("0.1.0").template_url,
         "publishedAt": timestamp(NOON),
+        "publishedBy": None,
         "notes": None,
+        "tier": "standard",
         "current": False,
         "withdrawn": None,
         "tenants": {"total": 0, "byState": {}},

@@ -22,7 +22,7 @@ from orchestrator.api import tenant_routes as tenants
 from orchestrator.api.connection_routes import CREATE_CONNECTION
 from orchestrator.api.fields import or_default as sent
 from orchestrator.api.fields import whole
-from orchestrator.api.reading import MAX_CHARACTERS, read
+from orchestrator.api.reading import read
 from orchestrator.api.rollout_models import MAX_CONCURRENCY
 from orchestrator.api.rollout_routes import START_ROLLOUT
 from orchestrator.api.route import AnyRoute, Audience
@@ -45,6 +45,8 @@ IDS = {"tenantId": "acme", "version": "0.2.0"} | dict.fromkeys(
     ("rolloutId", "reconciliationId", "adoptionId"), "20261116-120000-0001"
 )
 REQUIRED: dict[str, Json] = {
+    "publishRelease": {"template": {}},
+    "checkRelease": {"template": {}},
     "pinTenant": {"version": "0.1.0"},
     "approveRollout": {"stage": 1},
     "promoteRollout": {"stage": 1},
@@ -399,9 +401,9 @@ MANY_LABELS = json.dumps({"labels": dict.fromkeys(map(str, range(100_000)), 1)})
 def test_a_body_beyond_the_maximum_length_is_refused_unread(route: AnyRoute, base_64: bool) -> None:
     """To say what is wrong with a hundred thousand labels would take longer than the function has."""
     body = json.dumps(REQUIRED.get(route.name, {}))
-    read(route, an_event(body.ljust(MAX_CHARACTERS)))
-    for longer in (body.ljust(MAX_CHARACTERS + 1), MANY_LABELS):
-        with pytest.raises(InvalidRequest, match=f"at most {MAX_CHARACTERS}"):
+    read(route, an_event(body.ljust(route.max_characters)))
+    for longer in (body.ljust(route.max_characters + 1), MANY_LABELS):
+        with pytest.raises(InvalidRequest, match=f"at most {route.max_characters}"):
             read(route, an_event(encoded(longer.encode()) if base_64 else longer, isBase64Encoded=base_64))
 
 

@@ -231,6 +231,70 @@ def test_a_withdrawal_lists_so_many_tenants_and_says_that_there_are_more() -> No
     assert (len(ordered.tenants), ordered.has_more_tenants) == (MAX_LISTED, True)
 
 
+OWN, LATER_OWN = "2.1.0", "2.2.0"
+
+
+class TestReleasesOfOperators:
+    """Releases that operators have published themselves, beside those of Berth."""
+
+    @pytest.fixture
+    def world(self) -> World:
+        """0.9.0 is deployed, and operators have published 2.1.0 and 2.2.0."""
+        return World(version=THIRD, published=(FIRST, SECOND, THIRD, FOURTH, OWN, LATER_OWN))
+
+    def test_one_is_current_only_by_a_promotion(self, world: World) -> None:
+        assert world.choose_release() == Choice(THIRD, {}, THIRD)
+        assert done(world.releasing.promote(OWN, ADA)).current == OWN
+
+    def test_a_deployment_of_berth_does_not_replace_one_that_is_current(self, world: World) -> None:
+        world.releasing.promote(OWN, ADA)
+        world.settings.version = FOURTH
+        assert world.choose_release() == Choice(OWN, {}, OWN)
+
+    def test_once_a_release_of_berth_is_promoted_deployments_promote_again(self, world: World) -> None:
+        world.releasing.promote(OWN, ADA)
+        assert done(world.releasing.promote(THIRD, ADA)).current == THIRD
+        world.settings.version = FOURTH
+        assert current(world) == FOURTH
+
+    def test_one_stays_current_when_deployments_cease_to_promote(self, world: World) -> None:
+        world.releasing.promote(OWN, ADA)
+        world.settings.promotion = PromotionMode.AFTER_ROLLOUT
+        world.keep_current_release("a-request")
+        assert world.choose_release() == Choice(OWN, {}, OWN), "a rollout does not go back to the deployed one, either"
+
+    def test_a_withdrawal_goes_back_to_the_operators_release_before(self, world: World) -> None:
+        world.releasing.promote(LATER_OWN, ADA)
+        assert done(world.releasing.withdraw(LATER_OWN, ADA)).current == OWN
+
+    def test_one_that_was_published_since_the_last_withdrawal_is_found(self, world: World) -> None:
+        """Functions keep the versions of Berth's releases, but operators publish at any time."""
+        world.releasing.promote(LATER_OWN, ADA)
+        assert done(world.releasing.withdraw(LATER_OWN, ADA)).current == OWN
+        world.table.record_release(a_release("2.1.5"))
+        assert current(world) == "2.1.5"
+
+    def test_a_withdrawal_does_not_go_back_to_a_release_of_berth(self, world: World) -> None:
+        """New tenants would lack the resources that only the operators' template has."""
+        world.releasing.promote(OWN, ADA)
+        refused = world.releasing.withdraw(OWN, ADA)
+        assert isinstance(refused, Refused)
+        assert refused.kind is Refusal.LAST_RELEASE
+        world.releasing.promote(THIRD, ADA)
+        assert done(world.releasing.withdraw(OWN, ADA)).current == THIRD
+
+    def test_a_withdrawal_of_berths_release_does_not_choose_one_that_nobody_has_promoted(self, world: World) -> None:
+        assert done(world.releasing.withdraw(THIRD, ADA)).current == SECOND
+
+    def test_if_everything_of_berth_is_withdrawn_the_newest_of_berth_is_preferred(self, world: World) -> None:
+        """The deployed release and all earlier ones were withdrawn while another was deployed."""
+        world.settings.version = FOURTH
+        for version in (FIRST, SECOND, THIRD):
+            world.releasing.withdraw(version, ADA)
+        world.settings.version = THIRD
+        assert current(world) == FOURTH
+
+
 class TestWhatAChoiceReads:
     """While the current release is withdrawn, a choice needs the versions of the others."""
 
@@ -275,11 +339,11 @@ class TestWhatAChoiceReads:
 
     def test_a_function_of_the_previous_version_lists_again_before_it_finds_no_release(self, world: World) -> None:
         published, withdrawn = PublishedVersions(world.table), {SECOND, THIRD, FOURTH}
-        assert published.newest_without(withdrawn, deployed=THIRD) == FIRST
+        assert published.newest_own(withdrawn, deployed=THIRD) == FIRST
         world.table.record_release(a_release("0.11.0"))
 
-        assert published.newest_without(withdrawn, deployed=THIRD) == FIRST
-        assert published.newest_without({FIRST, *withdrawn}, deployed=THIRD) == "0.11.0"
+        assert published.newest_own(withdrawn, deployed=THIRD) == FIRST
+        assert published.newest_own({FIRST, *withdrawn}, deployed=THIRD) == "0.11.0"
 
     def test_a_question_for_a_withdrawal_lists_no_releases(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         done(world.releasing.withdraw(THIRD, ADA))

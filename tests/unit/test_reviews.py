@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.releases.published import fingerprint, queues_vary_by_tenant
+from orchestrator.releases.published import fingerprint, varies_by_tenant
 from orchestrator.tenants.messages import Messages
 from orchestrator.tenants.outcomes import Again, Done, GaveUp, Reviewing, Started, Unchanged
 from orchestrator.tenants.ports import Change, Effect
@@ -241,7 +241,7 @@ def a_template(**queue: Any) -> dict[str, Any]:
     ],
 )
 def test_a_queue_that_the_tenants_id_may_decide_about_is_found(template: dict[str, Any], varies: bool) -> None:
-    assert queues_vary_by_tenant(json.dumps(template)) is varies
+    assert varies_by_tenant(json.dumps(template)) is varies
 
 
 def test_no_release_has_queues_that_vary_by_tenant() -> None:
@@ -250,4 +250,4 @@ def test_no_release_has_queues_that_vary_by_tenant() -> None:
 
     templates = [path.read_text(encoding="utf-8") for path in (ROOT / "stacks" / "releases").glob("*.json")]
     assert templates
-    assert not any(map(queues_vary_by_tenant, templates))
+    assert not any(map(varies_by_tenant, templates))

@@ -314,6 +314,23 @@ def test_another_queue_is_not_taken_away_with_messages_in_it(world: Updating, ch
     assert not world.change_sets
 
 
+@pytest.mark.parametrize("resource_type", ["AWS::DynamoDB::Table", "AWS::S3::Bucket"])
+@pytest.mark.parametrize("effect", [Effect.REPLACE, Effect.MAY_REPLACE, Effect.REMOVE])
+def test_a_table_or_a_bucket_is_not_taken_away_unless_the_request_allows_it(
+    world: Updating, resource_type: str, effect: Effect
+) -> None:
+    change = Change("Orders", resource_type, "orders-1", effect)
+    world.plant()
+    world.stacks.would_change = (change,)
+    refused = failure(world.drive())
+    assert f"Orders ({resource_type}) with its data" in refused.reason
+    assert not world.touched
+    allowing = Updating(request=Request(allow_replacement=True))
+    stack_id = allowing.plant()
+    allowing.stacks.would_change = (change,)
+    assert allowing.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
+
+
 @pytest.mark.parametrize("gone", [False, True])
 @pytest.mark.parametrize("change", [OUTBOUND, DEAD_LETTERS, HARMLESS, MODIFIED])
 def test_what_loses_no_messages_is_changed(world: Updating, change: Change, gone: bool) -> None:

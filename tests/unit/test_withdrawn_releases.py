@@ -56,7 +56,7 @@ class TestCreating:
 
     def test_the_withdrawn_release_is_refused_by_name(self, world: Orders) -> None:
         reason = refused(world.lifecycle.create(ACME, Request("ada", pin=NEXT_VERSION)))
-        assert reason.endswith("was not pinned to it. Pin the tenant to another release: berth pin acme VERSION")
+        assert reason.endswith("so tenant acme was not created at it. Use the current release: berth create acme")
 
     def test_a_tenant_that_is_pinned_to_it_is_refused_until_it_gets_another_pin(self, world: Orders) -> None:
         world.table.plant_metadata(some_metadata(queue=None, version=None, pinned_version=NEXT_VERSION))

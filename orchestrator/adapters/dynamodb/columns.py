@@ -86,6 +86,11 @@ METADATA: Mapping[str, Column] = {
         lambda _tenant, labels: [labels_value(labels)],
         lambda row: {name: value["S"] for name, value in row.get("Labels", {"M": {}})["M"].items()},
     ),
+    "resources": Column(
+        ("Resources",),
+        lambda _tenant, resources: [labels_value(resources)],
+        lambda row: {name: value["S"] for name, value in row.get("Resources", {"M": {}})["M"].items()},
+    ),
     "deployed": _text("Deployed"),
     "stack_changed_at": _moment("StackChangedAt"),
     "created_by": Column(
@@ -102,6 +107,7 @@ METADATA: Mapping[str, Column] = {
     "last_version": Column(
         ("LastVersion",), lambda _tenant, version: [s(version)], lambda row: text(row, "LastVersion") or None
     ),
+    "recorded_tier": _text("Tier"),
 }
 """The fields of :class:`orchestrator.tenants.records.Metadata`."""
 

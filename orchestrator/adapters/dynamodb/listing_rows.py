@@ -11,8 +11,12 @@ from orchestrator.adapters.dynamodb.rows import UNREADABLE, describe, metadata_f
 from orchestrator.adapters.dynamodb.tenant_values import root_cause_from
 from orchestrator.adapters.dynamodb.values import moment
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.tiers import STANDARD
 from orchestrator.tenants.listings import ListedTenant, TenantInBrief
 from orchestrator.tenants.records import RootCause, TenantState
+
+_WITHOUT_DESCRIPTION = {"ListingSort", "Tier"}
+"""The attributes of a tenant without labels and pin, as most tenants are."""
 
 
 def listed_from(item: Mapping[str, Any], state: TenantState) -> ListedTenant | None:
@@ -50,15 +54,16 @@ def brief_from(item: Mapping[str, Any], state: TenantState) -> TenantInBrief | N
     try:
         version, _, name = item["ListingSort"]["S"].rpartition("#")
         tenant = TenantId.parse(name)
+        tier = item["Tier"]["S"] if "Tier" in item else STANDARD
     except UNREADABLE:
         return None
-    if len(item) == 1:
-        return TenantInBrief(tenant, state, version or None, None, {})
+    if item.keys() <= _WITHOUT_DESCRIPTION:
+        return TenantInBrief(tenant, state, version or None, None, {}, tier)
     try:
         pinned_version, labels = (columns.METADATA[column].read(item) for column in ("pinned_version", "labels"))
     except UNREADABLE:
         pinned_version, labels = None, {}
-    return TenantInBrief(tenant, state, version or None, pinned_version, labels)
+    return TenantInBrief(tenant, state, version or None, pinned_version, labels, tier)
 
 
 def _listed_from(item: Mapping[str, Any]) -> ListedTenant:
@@ -87,4 +92,5 @@ def _listed_from(item: Mapping[str, Any]) -> ListedTenant:
         root_cause=root_cause_from(item),
         position=item["ListingSort"]["S"],
         stack_id=metadata.stack_id,
+        tier=metadata.tier,
     )

@@ -15,6 +15,7 @@ from orchestrator.adapters.dynamodb.reads import Reads
 from orchestrator.adapters.dynamodb.rows import UNREADABLE, readable
 from orchestrator.adapters.dynamodb.values import Item, n, number, s, text, time
 from orchestrator.adapters.dynamodb.writes import Writes
+from orchestrator.common.tiers import STANDARD
 from orchestrator.common.times import parse_timestamp
 from orchestrator.releases.records import Promotion, RecordedReleaseChange, ReleaseOrder, ReleaseState, Withdrawal
 
@@ -65,10 +66,17 @@ def _state_row(state: ReleaseState) -> Item:
     }
     if state.kept_by:
         row["KeptBy"] = s(state.kept_by)
-    if state.promotion:
-        instead_of = {"InsteadOf": s(state.promotion.instead_of)} if state.promotion.instead_of else {}
-        row["Promoted"] = {"M": {"Version": s(state.promotion.version), **_fields(state.promotion), **instead_of}}
+    promotions = {tier: {"M": _promotion_fields(each)} for tier, each in state.promotions.items()}
+    if STANDARD in promotions:
+        row["Promoted"] = promotions.pop(STANDARD)
+    if promotions:
+        row["PromotedByTier"] = {"M": promotions}
     return row
+
+
+def _promotion_fields(promotion: Promotion) -> Item:
+    instead_of = {"InsteadOf": s(promotion.instead_of)} if promotion.instead_of else {}
+    return {"Version": s(promotion.version), **_fields(promotion), **instead_of}
 
 
 def _fields(by_whom: Promotion | Withdrawal) -> Item:
@@ -76,15 +84,19 @@ def _fields(by_whom: Promotion | Withdrawal) -> Item:
 
 
 def _state_from(item: Mapping[str, Any]) -> ReleaseState:
-    promoted = item["Promoted"]["M"] if "Promoted" in item else None
+    by_tier = dict(item["PromotedByTier"]["M"]) if "PromotedByTier" in item else {}
+    if "Promoted" in item:  # The only promotion before there were tiers.
+        by_tier[STANDARD] = item["Promoted"]
     return ReleaseState(
-        promotion=Promotion(promoted["Version"]["S"], *_values(promoted), text(promoted, "InsteadOf"))
-        if promoted
-        else None,
+        promotions={tier: _promotion_from(each["M"]) for tier, each in by_tier.items()},
         withdrawn={version: Withdrawal(*_values(each["M"])) for version, each in item["Withdrawn"]["M"].items()},
         kept_by=text(item, "KeptBy") or "",
         revision=number(item, "Revision", 0),
     )
+
+
+def _promotion_from(fields: Mapping[str, Any]) -> Promotion:
+    return Promotion(fields["Version"]["S"], *_values(fields), text(fields, "InsteadOf"))
 
 
 def _values(fields: Mapping[str, Any]) -> tuple[Any, str, str]:

@@ -16,6 +16,7 @@ from orchestrator.adapters.dynamodb.tenant_values import (
 )
 from orchestrator.adapters.dynamodb.values import Item, moment, number, s, text, time
 from orchestrator.common.errors import BerthError, UnreadableRows
+from orchestrator.common.tiers import STANDARD
 from orchestrator.common.times import parse_timestamp
 from orchestrator.tenants.records import (
     Attempt,
@@ -111,6 +112,8 @@ def release_from(item: Mapping[str, Any]) -> Release:
         content=text(item, "Content") or "",
         notes=text(item, "Notes") or "",
         parameters=frozenset(item.get("Parameters", {}).get("SS", ())),
+        published_by=text(item, "PublishedBy") or "",
+        tier=text(item, "Tier") or STANDARD,
     )
 
 
@@ -124,4 +127,6 @@ def release_fields(release: Release) -> Item:
         "Notes": s(release.notes),
         # DynamoDB rejects empty sets.
         **({"Parameters": {"SS": sorted(release.parameters)}} if release.parameters else {}),
+        **({"PublishedBy": s(release.published_by)} if release.published_by else {}),
+        "Tier": s(release.tier),
     }

@@ -109,7 +109,7 @@ class DynamoTable:
         from orchestrator.adapters.dynamodb.listing_rows import brief_from
 
         # A rollout of a large fleet is planned while the operator waits, and most of the time is spent on parsing.
-        wanted = "ListingSort, PinnedVersion, Labels"
+        wanted = "ListingSort, PinnedVersion, Labels, Tier"
         for item in self._reads.listed(keys.listed_tenants(state), ProjectionExpression=wanted):
             if (tenant := brief_from(item, state)) is not None:
                 yield tenant

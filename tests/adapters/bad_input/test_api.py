@@ -14,6 +14,7 @@ from tests.adapters.bad_input.inputs import JsonText, an_input, over_http
 from tests.adapters.bad_input.storm import INPUTS, storm
 from tests.adapters.bad_input.world import PROOF, RECONCILIATION, ROLLOUT, ControlPlane
 from tests.fakes import EXPLICIT, VERSION
+from tests.fakes.templates import example_template
 
 QUEUE_ROUTE = "GET /tenants/{tenantId}/queue"
 SEND_ROUTE = "POST /tenants/{tenantId}/queue/credentials/send"
@@ -40,6 +41,8 @@ BODIES: dict[str, dict[str, Any]] = {
         "stages": STAGES,
         "dryRun": True,
     },
+    "PUT /releases/{version}": {"template": example_template(), "notes": WHY, "allowReplacement": True},
+    "POST /releases/{version}/check": {"template": example_template()},
     "POST /rollouts/{rolloutId}/approve": {"stage": 1, "reason": WHY},
     "POST /rollouts/{rolloutId}/promote": {"stage": 1, "reason": WHY},
     "POST /rollouts/{rolloutId}/change": {"maxConcurrency": 2, "tolerated": "10%", "bakeSeconds": 60, "reason": WHY},
@@ -80,6 +83,8 @@ ROUTES = (
     "DELETE /tenants/{tenantId}/pin",
     "GET /tenants",
     "GET /releases",
+    "PUT /releases/{version}",
+    "POST /releases/{version}/check",
     "GET /releases/{version}/changes",
     "POST /releases/{version}/promote",
     "POST /releases/{version}/withdraw",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache
@@ -154,12 +154,14 @@ class Functions:
         queue: Queue = QUEUE,
         stack_id: str = stack_arn(number=99),
         deployed: str | None = None,
+        resources: Mapping[str, str] | None = None,
     ) -> None:
         """Let a run succeed: its tenant has a queue then."""
         run = run or a_run()
         self.table.record_release(a_release(run.attempt.version))
         assert take(self.table, run) is None
-        self.table.publish(run, Publication(stack_id, queue, run.attempt.version, deployed), at=run.started_at)
+        publication = Publication(stack_id, queue, run.attempt.version, deployed, resources=resources)
+        self.table.publish(run, publication, at=run.started_at)
 
     def remove(self, run: Run) -> None:
         """Let a delete succeed."""

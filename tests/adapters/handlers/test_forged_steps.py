@@ -191,13 +191,13 @@ def test_the_published_queue_is_the_one_of_the_stack(
     assert queue_of(functions) == QUEUE
 
 
-def test_a_recorded_queue_is_published_without_a_call_to_cloudformation(
+def test_a_recorded_queue_is_published_with_the_outputs_that_cloudformation_shows(
     functions: Functions, stacks: FakeStacks
 ) -> None:
     take(functions.table, UPDATE)
     stacks.calls.clear()
     assert step(functions, "finish", UPDATE, stack=done()) == {"outcome": "published"}
-    assert stacks.calls == []
+    assert stacks.calls == ["find"], "the payload is not trusted with the outputs"
 
 
 def test_the_owner_of_a_tenant_is_the_recorded_requester(functions: Functions) -> None:

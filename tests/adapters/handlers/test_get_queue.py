@@ -40,7 +40,7 @@ def over_http(
 
 
 def test_a_ready_tenant_costs_exactly_one_request(functions: Functions) -> None:
-    functions.serve()
+    functions.serve(resources={"FilesBucket": "files-1"})
     status, headers, body = functions.get_queue(ASKING)
     assert functions.requests == ["dynamodb.GetItem"]
     assert (status, headers["Content-Type"]) == (200, "application/json")
@@ -51,6 +51,7 @@ def test_a_ready_tenant_costs_exactly_one_request(functions: Functions) -> None:
         "queueUrl": QUEUE.url,
         "queueArn": QUEUE.arn,
         "version": VERSION,
+        "resources": {"FilesBucket": "files-1"},
     }
 
 

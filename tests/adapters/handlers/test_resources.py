@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from orchestrator.common.errors import Throttled, Unconfirmed
+from orchestrator.common.tiers import STANDARD
 from orchestrator.releases.published import canonical
 from orchestrator.releases.records import ReleaseState
 from orchestrator.tenants.ports import Stack
@@ -268,7 +269,7 @@ class TestPublishRelease:
             functions.call("publish_release", event | {"StackId": OWN_STACK, "LogicalResourceId": "CurrentRelease"})
         assert statuses(functions) == ["SUCCESS", "SUCCESS"]
         state = functions.ports.release_states.state()
-        assert present(state.promotion).version == (former or VERSION)
+        assert state.promotions[STANDARD].version == (former or VERSION)
         assert state.revision == 1, "the second event is the same request"
 
     def test_a_forged_event_about_the_current_release_changes_nothing(self, functions: Functions) -> None:

@@ -145,8 +145,8 @@ class SeededEvents:
             minutes += 1
             # Every minute at first, then more seldom, so that a run of nine days ends soon.
             env.run_until(env.clock.now() + (MINUTE if minutes < 15 else timedelta(minutes=20)))
-            is_over = env.checks.everything_is_settled() and self._purges.are_finished
-            if env.clock.now() > began + timedelta(days=1) and is_over:
+            has_lasted = env.clock.now() > began + timedelta(days=1)
+            if has_lasted and env.checks.everything_is_settled() and self._purges.are_finished:
                 break
 
     def _mostly(self, choices: Sequence[Choice]) -> Choice:

@@ -19,8 +19,10 @@ import pytest
 from orchestrator.api.requesting import HttpRequest
 from orchestrator.cli.errors import ExitCode
 from orchestrator.client.transport import ApiAnswer
+from orchestrator.console import server
 from orchestrator.tenants.provisioning import Provisioning
 from tests.fakes import execution_arn
+from tests.fakes.templates import EXAMPLE_FILE
 from tests.unit.cli.conftest import BERTH, Scene
 from tests.unit.cli.fake_api import InMemoryApi, ScriptedEventsApi
 
@@ -58,6 +60,7 @@ FITTING = {
     "SOURCE_ID": (f"src_{'0' * 24}",),
     "STATE": ("READY", "deleted"),
     "STATUS": ("failed", "undelivered"),
+    "TEMPLATE": (str(EXAMPLE_FILE), str(EXAMPLE_FILE.parent), "version.txt", "no-such-file.json"),
     "TENANT": ("acme", "globex"),
     "JSON": ("{}", '{"set": {"plan": "gold"}}'),
     "METHOD": ("GET", "POST", "DELETE"),
@@ -70,6 +73,7 @@ FITTING = {
     "TYPE": ("order.created",),
     "TEXT": ("Ticket 4711", "why not?"),
     "URL": ("https://www.example.com", "https://www.example.com/thanks", "http://127.0.0.1:65000/hook"),
+    "TIER": ("standard", "gold", "silver"),
     "VERSION": ("0.1.0", "0.2.0", "9.9.9"),
     "YYYY-MM": ("2026-11",),
     "<free|starter|pro|team>": ("free", "PRO"),
@@ -77,6 +81,7 @@ FITTING = {
     "<send|receive>": ("send", "RECEIVE"),
     # Flags take no value.
     None: ("yes",),
+    "PORT": ("0", "8100"),
 }
 """Valid values, by the metavar in the help."""
 
@@ -168,7 +173,9 @@ PATHS = re.compile(
     "(GET|PUT|DELETE) /tenants/[A-Za-z0-9_-]{1,40}(/queue|/pin)?"
     "|POST /tenants/[A-Za-z0-9_-]{1,40}/(upgrade|retry|labels|queue/credentials/(send|receive))"
     "|GET /(tenants|releases|rollouts|diagnosis)"
-    r"|POST /releases/[0-9]+\.[0-9]+\.[0-9]+/(promote|withdraw|reinstate)"
+    r"|POST /releases/[0-9]+\.[0-9]+\.[0-9]+/(promote|withdraw|reinstate|check)"
+    r"|PUT /releases/[0-9]+\.[0-9]+\.[0-9]+"
+    r"|GET /releases/[0-9]+\.[0-9]+\.[0-9]+/changes"
     f"|POST /rollouts(/{_ROLLOUT_ID}/[a-z]+)?"
     f"|GET /(rollouts|reconciliations|adoptions)/{_ROLLOUT_ID}"
     "|POST /(reconciliations|adoptions)"
@@ -192,6 +199,12 @@ TOLD_BY_AN_ERROR = (ExitCode.BAD_USAGE, ExitCode.GONE, ExitCode.NO_CONTROL_PLANE
 
 def interrupt() -> None:
     raise KeyboardInterrupt
+
+
+@pytest.fixture(autouse=True)
+def nobody_uses_the_console(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would serve its pages until somebody interrupts it, and open a browser."""
+    monkeypatch.setattr(server, "serve", lambda *_, **__: interrupt())
 
 
 def faults(arguments: list[str], *, with_acme: bool) -> Iterator[str]:

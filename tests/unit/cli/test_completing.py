@@ -47,6 +47,24 @@ def test_versions(fleet: Scene, command: str) -> None:
     assert completed(fleet, f"berth {command} 0") == ["0.2.0", "0.1.0"]
 
 
+@pytest.mark.parametrize(
+    ("command", "versions"),
+    [
+        ("upgrade acme --to", ["0.1.0"]),
+        ("pin acme", ["0.1.0"]),
+        ("create acme --version", ["0.1.0"]),
+        ("rollout start --to", ["0.1.0"]),
+        ("tenants --version", ["0.2.0", "0.1.0"]),
+        ("release reinstate", ["0.2.0", "0.1.0"]),
+    ],
+)
+def test_no_command_offers_to_move_a_tenant_to_a_withdrawn_release(
+    fleet: Scene, command: str, versions: list[str]
+) -> None:
+    fleet.berth("release", "withdraw", "0.2.0", "--yes", exits=ExitCode.OK)
+    assert completed(fleet, f"berth {command} 0") == versions
+
+
 @pytest.mark.parametrize("command", ["release diff", "release diff 0.7.0"])
 def test_versions_of_this_installation(scene: Scene, command: str) -> None:
     shown = completed(scene, f"berth {command} 0.")

@@ -60,6 +60,7 @@ def test_ready_as_json_is_the_apis_response(scene: Scene) -> None:
         "queueUrl": QUEUE.url,
         "queueArn": QUEUE.arn,
         "version": VERSION,
+        "resources": {},
     }
 
 
@@ -179,6 +180,8 @@ def test_a_failure_is_one_line_with_its_root_cause(scene: Scene) -> None:
     assert result.stderr == (
         "Error: Tenant acme has no queue, because its create failed: "
         "InboundQueue (AWS::SQS::Queue): Access to the resource is denied.\n"
+        "Retry: berth retry acme\n"
+        "Full history: berth tenant acme\n"
     )
 
 

@@ -59,6 +59,7 @@ def check(kind: str, text: str) -> dict[str, Any]:
         "releases",
         "releases 0.1.0",
         "release diff 0.6.0 0.7.0",
+        "release check docs/templates/queue-bucket-table.json --offline",
         "rollout plan --no-wait",
         "rollout start",
         "rollout start --to 0.1.0",
@@ -118,7 +119,11 @@ def test_an_operation_that_failed_has_its_record(scene: Scene) -> None:
     scene.meanwhile = [scene.api.begin, scene.api.fail]
     error = check("error", scene.berth("upgrade", "acme", "--wait", "--json").stdout)
     assert (error["record"]["tenantId"], error["record"]["operation"]) == (ACME.value, "UPDATE")
-    assert error["advice"] == ["Retry: berth retry acme. Full history: berth tenant acme"]
+    assert error["advice"] == [
+        "Retry: berth retry acme",
+        "Or leave it at 0.1.0: berth upgrade acme --to 0.1.0",
+        "Full history: berth tenant acme",
+    ]
 
 
 def test_a_control_plane_that_is_not_there(scene: Scene) -> None:

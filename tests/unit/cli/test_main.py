@@ -14,6 +14,7 @@ from rich.text import Text
 from typer.main import get_command
 
 from orchestrator.cli.app import app
+from orchestrator.cli.commands import COMMANDS
 from orchestrator.cli.control_plane import Options
 from orchestrator.cli.errors import ControlPlaneNotFound, ExitCode
 from orchestrator.common.errors import Conflict, Throttled
@@ -179,7 +180,7 @@ def test_help_lists_commands_examples_and_exit_codes_within_80_columns(scene: Sc
     ("command", "expected"),
     [
         ("create", ["--version", "Create the tenant", "--unpin", "--label", "--wait", "--timeout"]),
-        ("upgrade", ["--to", "--allow-downgrade", "--allow-replacement", "--wait", "--timeout"]),
+        ("upgrade", ["--to", "--allow-downgrade", "--allow-replacement", "--yes", "--wait", "--timeout"]),
         ("retry", ["--state", "--label", "--yes", "--wait", "--timeout"]),
         ("label", ["TENANT", "NAME=VALUE", "--reason"]),
         ("delete", ["--drain", "--force", "--yes", "--wait", "--timeout"]),
@@ -213,6 +214,21 @@ def test_every_command_has_help(scene: Scene, command: str, expected: list[str])
     assert scene.connected_to == []
 
 
+@pytest.mark.parametrize(
+    ("command", "usage"),
+    [
+        ("create", "berth create [OPTIONS] TENANT"),
+        ("label", "berth label [OPTIONS] TENANT NAME=VALUE|NAME-..."),
+        ("retry", "berth retry [OPTIONS] [TENANT]"),
+        ("deliveries", "berth deliveries [OPTIONS] TENANT CONNECTION_ID"),
+    ],
+)
+def test_the_usage_names_arguments_as_they_are_typed(scene: Scene, command: str, usage: str) -> None:
+    shown = Text.from_ansi(scene.berth(command, "--help", exits=ExitCode.OK).stdout).plain
+    assert f"Usage: {usage}" in " ".join(shown.split())
+    assert "{" not in scene.berth(command, exits=ExitCode.BAD_USAGE).stderr
+
+
 def test_the_help_says_which_options_may_follow_the_command(scene: Scene) -> None:
     words = " ".join(Text.from_ansi(scene.berth("--help").stdout).plain.split())
     assert "All options below except --version may also follow the command." in words
@@ -239,10 +255,47 @@ def test_help_does_not_load_the_sdk(command: list[str]) -> None:
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "loaded"),
+    [
+        (["--version"], set()),
+        (["tenants", "--help"], {"tenants"}),
+        (["rollout", "start", "--help"], {"rollout"}),
+        (["no-such-command"], set()),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_only_the_named_command_is_loaded(arguments: list[str], loaded: set[str]) -> None:
+    run = (
+        "import atexit, sys\n"
+        "from orchestrator.cli.main import main\n"
+        "atexit.register(lambda: print('MODULES', *sys.modules))\n"
+        f"sys.argv = ['berth', *{arguments}]\n"
+        "main()\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, check=False)
+    modules = ran.stdout.rpartition("MODULES")[2].split()
+    assert "orchestrator.cli.app" in modules, ran.stderr
+    of_commands = {f"orchestrator.cli.{command.module}": command.module for command in COMMANDS.values()}
+    assert {of_commands[module] for module in modules if module in of_commands} == loaded
+
+
 def commands_below(command: click.Command, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
     yield path, command
     for name, below in getattr(command, "commands", {}).items():
         yield from commands_below(below, *path, name)
+
+
+def test_no_line_of_a_longer_description_is_folded_at_80_columns() -> None:
+    """The help keeps the lines of a paragraph, so a line that is folded leaves a stub behind."""
+    folded = [
+        (path, line)
+        for path, command in commands_below(get_command(app))
+        for paragraph in (command.help or "").split("\n\n")
+        for line in paragraph.splitlines()
+        if len(line) > 78 and "\n" in paragraph
+    ]
+    assert folded == []
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,8 @@ class TestUpgrade:
 
     def test_the_options_are_sent(self, scene: Scene) -> None:
         scene.has(version="0.2.0")
-        scene.berth("upgrade", "acme", "--to", "0.1.0", "--allow-downgrade", "--allow-replacement", exits=ExitCode.OK)
+        options = ["--allow-downgrade", "--allow-replacement", "--yes"]
+        scene.berth("upgrade", "acme", "--to", "0.1.0", *options, exits=ExitCode.OK)
         allowed = Request(by=ADA, version="0.1.0", allow_downgrade=True, allow_replacement=True)
         assert started(scene) == (Operation.UPDATE, "0.1.0", 1, allowed)
 
@@ -146,12 +147,29 @@ class TestUpgrade:
             "detail": "Tenant acme is already at version 0.2.0.",
         }
 
+    def test_a_replacement_has_to_be_confirmed(self, scene: Scene) -> None:
+        scene.has(version="0.1.0")
+        result = scene.berth("upgrade", "acme", "--allow-replacement", exits=ExitCode.BAD_USAGE)
+        assert result.stderr == (
+            "Error: This may replace or remove queues of tenant acme, with every message in them. Without a terminal, "
+            "this has to be confirmed by --yes. Nothing was done.\n"
+        )
+        assert scene.api.asked == []
+
+    @pytest.mark.parametrize(("typed", "code"), [("acme\n", ExitCode.OK), ("yes\n", ExitCode.REFUSED)])
+    def test_a_replacement_is_confirmed_by_the_tenants_id(self, scene: Scene, typed: str, code: ExitCode) -> None:
+        scene.has(version="0.1.0")
+        scene.typed = typed
+        result = scene.berth("upgrade", "acme", "--allow-replacement", exits=code)
+        assert "Control plane Berth in eu-west-1, account 111122223333. This may replace" in result.stderr
+
     def test_a_downgrade_has_to_be_allowed(self, scene: Scene) -> None:
         scene.has(version="0.2.0")
         result = scene.berth("upgrade", "acme", "--to", "0.1.0", "--json", exits=ExitCode.REFUSED)
         first, *advice = result.stderr.splitlines()
         assert first.startswith("Error: Tenant acme is at version 0.2.0, and 0.1.0 is older")
-        assert advice == ["Allow the downgrade: berth upgrade acme --to VERSION --allow-downgrade"]
+        assert first.endswith(": berth upgrade acme --to 0.1.0 --allow-downgrade")
+        assert advice == []
         assert json.loads(result.stdout)["type"] == "urn:berth:problem:downgrade"
 
     def test_a_pinned_tenant_is_not_moved(self, scene: Scene) -> None:

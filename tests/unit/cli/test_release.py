@@ -66,6 +66,14 @@ def test_a_withdrawal_as_json(fleet: Scene) -> None:
     assert (shown["withdrawn"]["requestedBy"], shown["withdrawn"]["reason"]) == (ADA, WHY)
 
 
+def test_a_tenant_is_not_created_at_a_withdrawn_release_and_the_way_out_works(scene: Scene) -> None:
+    scene.berth("release", "withdraw", "0.2.0", "--yes", exits=ExitCode.OK)
+    result = scene.berth("create", "acme", "--version", "0.2.0", exits=ExitCode.REFUSED)
+    assert result.stderr.endswith("so tenant acme was not created at it. Use the current release: berth create acme\n")
+    scene.berth("create", "acme", exits=ExitCode.OK)
+    assert scene.api.run.attempt.version == "0.1.0"
+
+
 def test_a_withdrawn_release_is_reinstated(fleet: Scene) -> None:
     fleet.berth("release", "withdraw", "0.2.0", "--yes")
     refused = fleet.berth("release", "promote", "0.2.0", exits=ExitCode.REFUSED)
@@ -96,7 +104,7 @@ def test_the_rollouts_that_halt_are_named(fleet: Scene) -> None:
 def test_the_last_release_is_not_withdrawn(scene: Scene) -> None:
     scene.berth("release", "withdraw", "0.1.0", "--yes", exits=ExitCode.OK)
     result = scene.berth("release", "withdraw", "0.2.0", "--yes", exits=ExitCode.REFUSED)
-    assert "no earlier release is left that new tenants could get" in result.stderr
+    assert "no earlier release of the tier standard is left that new tenants could get" in result.stderr
 
 
 @pytest.mark.parametrize("order", ["promote", "withdraw", "reinstate"])

@@ -51,6 +51,7 @@ def test_one_release_in_full(fleet: Scene) -> None:
     result = fleet.berth("releases", "0.10.0", exits=ExitCode.OK)
     assert result.stdout.splitlines() == [
         "version:    0.10.0",
+        "tier:       standard",
         "published:  2026-11-16 12:00:00 UTC",
         "digest:     0123456789abcdef",
         f"template:   {a_release('0.10.0').template_url}",
@@ -99,7 +100,9 @@ def test_json_is_the_apis_response(scene: Scene) -> None:
         "digest": "d" * 64,
         "templateUrl": a_release("0.2.0").template_url,
         "publishedAt": "2026-11-16T12:00:00.000Z",
+        "publishedBy": None,
         "notes": None,
+        "tier": "standard",
         "current": True,
         "withdrawn": None,
         "tenants": {"total": 0, "byState": {}},

@@ -404,9 +404,10 @@ class TestOrders:
         result = underway.berth("rollout", "approve", "--stage", "2", exits=ExitCode.REFUSED)
         assert result.stderr.endswith(f"berth rollout status {underway.api.newest.id}\n")
 
-    def test_abort_closes_a_halted_rollout(self, underway: Scene) -> None:
+    @pytest.mark.parametrize("given", ["The release is bad.", "The release is bad"])
+    def test_abort_closes_a_halted_rollout(self, underway: Scene, given: str) -> None:
         underway.api.is_now(status=RolloutStatus.HALTED, reason="An alarm went off.")
-        result = underway.berth("rollout", "abort", "--yes", "--reason", "The release is bad.", exits=ExitCode.OK)
+        result = underway.berth("rollout", "abort", "--yes", "--reason", given, exits=ExitCode.OK)
         assert result.stdout.startswith(f"Rollout {underway.api.newest.id} is aborted.")
         reason = underway.api.newest.reason
         assert reason == f"Closed by {ADA}: The release is bad. An alarm went off."

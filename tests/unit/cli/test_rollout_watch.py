@@ -206,6 +206,57 @@ def test_the_command_to_continue_is_shown_after_a_halt(underway: Scene) -> None:
     assert f"berth rollout resume {underway.api.newest.id}\n" in underway.berth("rollout", "watch").stderr
 
 
+class TestAWithdrawnRelease:
+    """Nothing moves to it any more, so no command is shown that would be refused."""
+
+    @pytest.fixture
+    def withdrawn(self, underway: Scene) -> Scene:
+        done(underway, 0)()
+        done(underway, 1, result=Result.FAILED)()
+        underway.berth("release", "withdraw", "0.2.0", "--yes", exits=ExitCode.OK)
+        ends(underway, RolloutStatus.HALTED)()
+        return underway
+
+    @pytest.mark.parametrize("command", ["watch", "status"])
+    def test_a_halted_rollout_is_undone_or_closed(self, withdrawn: Scene, command: str) -> None:
+        name = withdrawn.api.newest.id
+        assert withdrawn.berth("rollout", command, name).stderr.splitlines()[-3:] == [
+            "",
+            f"Move the tenants back: berth rollout start --undo {name}",
+            f"Close it: berth rollout abort {name}",
+        ]
+
+    def test_nothing_is_moved_to_it_after_an_abort(self, withdrawn: Scene) -> None:
+        name = withdrawn.api.newest.id
+        result = withdrawn.berth("rollout", "abort", name, "--yes", exits=ExitCode.OK)
+        assert result.stderr.splitlines()[-1] == f"Move the tenants back: berth rollout start --undo {name}"
+        assert "remaining" not in result.stderr
+        assert "retry" not in result.stderr
+
+    def test_reinstated_it_is_continued(self, withdrawn: Scene) -> None:
+        withdrawn.berth("release", "reinstate", "0.2.0", exits=ExitCode.OK)
+        name = withdrawn.api.newest.id
+        assert f"berth rollout resume {name}\n" in withdrawn.berth("rollout", "status", name).stderr
+
+
+def test_an_undo_does_not_offer_its_own_undo_and_an_undone_rollout_is_not_undone_again(underway: Scene) -> None:
+    underway.api.upgrade(TENANTS[0], "0.2.0")
+    underway.api.begin()
+    underway.api.succeed()
+    underway.api.came_to(TENANTS[0], Result.SUCCEEDED, from_version="0.1.0")
+    ends(underway, RolloutStatus.HALTED)()
+    undone = underway.api.newest.id
+    assert f"berth rollout start --undo {undone}\n" in underway.berth("rollout", "status", undone).stderr
+    underway.api.clock.advance(timedelta(minutes=1))
+    underway.berth("rollout", "start", "--undo", undone, exits=ExitCode.OK)
+    undo = underway.api.newest.id
+    assert undo != undone
+    underway.api.is_now(status=RolloutStatus.SUCCEEDED)
+    assert "--undo" not in underway.berth("rollout", "status", undo).stderr
+    assert "--undo" not in underway.berth("rollout", "status", undone).stderr
+    assert "--undo" not in underway.berth("rollout", "abort", undone, "--yes", exits=ExitCode.OK).stderr
+
+
 class TestAnOperatorIsAwaited:
     def test_without_a_terminal_an_approval_ends_the_watch(self, underway: Scene) -> None:
         underway.meanwhile = [lambda: awaits_approval(underway)]
@@ -440,7 +491,7 @@ class TestPlan:
         fleet.api.world.published_templates.templates["0.1.0"] = None
         fleet.meanwhile = [self.found(fleet)]
         shown = fleet.berth("rollout", "plan", exits=ExitCode.OK).stdout
-        assert "They cannot be compared, because one of them is not as it was published, or too long.\n" in shown
+        assert "They cannot be compared, because one of them is not as it was published.\n" in shown
 
     def test_a_plan_whose_tenants_are_at_versions_that_were_never_published(self, fleet: Scene) -> None:
         def found() -> None:

@@ -31,6 +31,7 @@ def test_a_ready_tenant(scene: Scene) -> None:
         "tenant:     acme",
         "state:      READY",
         "version:    0.1.0",
+        "tier:       standard",
         "pinned to:  0.1.0",
         "labels:     team=blue, tier=gold",
         "updated:    2026-11-16 12:00:10 UTC",
@@ -116,12 +117,14 @@ def test_json_is_the_apis_response(scene: Scene) -> None:
         "state": "FAILED",
         "version": None,
         "pinnedVersion": None,
+        "tier": "standard",
         "labels": {"team": "blue"},
         "createdAt": None,
         "updatedAt": "2026-11-16T12:00:10.000Z",
         "queueUrl": None,
         "queueArn": None,
         "stackId": None,
+        "resources": {},
         "rootCause": CAUSE,
         "currentOperation": None,
         "audits": [outcome | {"status": "Failure", "rootCause": CAUSE, "updatedAt": "2026-11-16T12:00:10.000Z"}],
@@ -160,7 +163,7 @@ def test_the_history_has_options_changes_and_reasons(scene: Scene) -> None:
     scene.has()
     scene.berth("pin", "acme", "0.1.0", "--reason", "until the audit is over")
     scene.berth("unpin", "acme", "--reason", "the audit is over")
-    scene.berth("upgrade", "acme", "--allow-downgrade", "--allow-replacement", "--reason", "at last")
+    scene.berth("upgrade", "acme", "--allow-downgrade", "--allow-replacement", "--yes", "--reason", "at last")
     scene.api.begin()
     scene.environment |= {"COLUMNS": "200"}
     output = [line[42:] for line in lines(scene.berth("tenant", "acme").stdout.partition("History\n")[2])]
@@ -247,3 +250,39 @@ def test_a_long_history_is_shown_in_pages(scene: Scene) -> None:
 
 def test_another_time_than_the_apis_is_refused(scene: Scene) -> None:
     scene.berth("tenant", "acme", "--before", "yesterday", exits=ExitCode.BAD_USAGE)
+
+
+def test_the_next_commands_for_a_tenant_whose_create_failed(scene: Scene) -> None:
+    scene.api.create(ACME)
+    scene.api.begin()
+    scene.api.fail()
+    result = scene.berth("tenant", "acme", exits=ExitCode.OK)
+    assert result.stderr == "Retry: berth retry acme\nOr give it up: berth delete acme\n"
+
+
+def test_the_next_commands_for_a_tenant_whose_update_failed(scene: Scene) -> None:
+    scene.has()
+    scene.api.upgrade(ACME, "0.2.0")
+    scene.api.begin()
+    scene.api.fail()
+    result = scene.berth("tenant", "acme", exits=ExitCode.OK)
+    assert result.stderr == "Retry: berth retry acme\nOr leave it at 0.1.0: berth upgrade acme --to 0.1.0\n"
+    scene.berth("upgrade", "acme", "--to", "0.1.0", exits=ExitCode.OK)
+    assert scene.api.run.attempt.version == "0.1.0"
+
+
+def test_the_next_command_for_a_tenant_whose_delete_failed_half_way(scene: Scene) -> None:
+    scene.has()
+    scene.api.delete(ACME)
+    scene.api.begin()
+    scene.api.fail_half_way()
+    assert scene.berth("tenant", "acme", exits=ExitCode.OK).stderr == "Retry: berth retry acme\n"
+    scene.berth("retry", "acme", exits=ExitCode.OK)
+    assert scene.api.run.attempt.operation is Operation.DELETE
+
+
+def test_the_other_outputs_of_its_stack_are_shown(scene: Scene) -> None:
+    scene.api.table.plant_metadata(some_metadata(resources={"OrdersTable": "orders-1", "FilesBucket": "files-1"}))
+    lines = scene.berth("tenant", "acme", exits=ExitCode.OK).stdout.splitlines()
+    heading = lines.index("Other outputs of its stack")
+    assert lines[heading + 1 : heading + 3] == ["FilesBucket: files-1", "OrdersTable: orders-1"]

@@ -47,7 +47,7 @@ def test_all_tenants(scene: Scene) -> None:
         "2 tenants: 1 READY, 1 FAILED",
         "bob: InboundQueue (AWS::SQS::Queue): Access to the resource is denied.",
     ]
-    assert result.stderr == ""
+    assert result.stderr == "Retry what is FAILED: berth retry TENANT, or all: berth retry --state FAILED\n"
 
 
 def test_as_json(scene: Scene) -> None:
@@ -60,6 +60,7 @@ def test_as_json(scene: Scene) -> None:
                 "state": "READY",
                 "version": "0.1.0",
                 "pinnedVersion": None,
+                "tier": "standard",
                 "labels": {},
                 "updatedAt": "2026-11-16T12:00:10.000Z",
                 "queueUrl": QUEUE.url,
@@ -153,7 +154,7 @@ def test_pins_and_labels_are_shown_if_there_are_any(scene: Scene) -> None:
 def test_a_wide_list_has_one_line_per_tenant(scene: Scene) -> None:
     labelled(scene)
     lines = [line.rstrip() for line in scene.berth("tenants", "-o", "wide").stdout.splitlines()]
-    assert lines[0] == "Tenant State Version Pin   Updated (UTC)    Labels               Queue"
+    assert lines[0] == "Tenant State Version Tier     Pin   Updated (UTC)    Labels               Queue"
     assert lines[1].startswith("acme   READY 0.1.0")
     assert lines[1].endswith(QUEUE.url)
     assert len(lines[1]) > 80

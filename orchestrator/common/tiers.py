@@ -1,0 +1,11 @@
+"""The names of tiers. Every release belongs to one tier, and so does every tenant."""
+
+from __future__ import annotations
+
+STANDARD = "standard"
+"""The tier of the releases that come with Berth, and of rows from before there were tiers."""
+
+POOLED = "pooled"
+"""The tier whose tenants share queues. It has no releases, because its tenants have no stacks of their own."""
+
+TIER_PATTERN = "^[a-z][a-z0-9-]{0,23}$"

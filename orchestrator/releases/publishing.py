@@ -1,0 +1,145 @@
+"""Publishing an operator's own template as a release, without a deployment of Berth.
+
+The template is stored under its digest before the release is recorded, so a request that dies in between leaves only
+an object that nobody uses. The release is recorded once: whoever publishes the same template again changes nothing, and
+whoever publishes another one under the same version is refused. In the tier ``standard``, publishing makes no release
+current; other tiers get their releases no other way: see :mod:`orchestrator.releases.states`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.common.errors import InvalidRequest
+from orchestrator.common.tiers import POOLED, STANDARD
+from orchestrator.common.versions import is_older, order
+from orchestrator.releases.checking import Surroundings, check_operators_template
+from orchestrator.releases.findings import Finding
+from orchestrator.releases.published import canonical, content_digest
+from orchestrator.releases.records import Release
+from orchestrator.releases.template_contract import ALWAYS_GIVEN, is_operators
+from orchestrator.releases.template_queues import EarlierRelease
+
+if TYPE_CHECKING:
+    from orchestrator.common.times import Clock
+    from orchestrator.releases.ports import PublishedTemplates, Releases, TemplateStore
+    from orchestrator.releases.service_permissions import Permissions
+    from orchestrator.releases.states import Choice
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A template that an operator wants to publish."""
+
+    version: str
+    template: Mapping[str, Any]
+    by: str = ""
+    notes: str = ""
+    allow_replacement: bool = False
+    """Whether the template may lack queues that the release before it has. Their messages would be lost."""
+    tier: str = STANDARD
+    """The tier whose tenants may be at the release."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The findings of a check. Without any, the template can be published."""
+
+    version: str
+    digest: str
+    findings: Sequence[Finding]
+    compared_with: str | None
+    """The release whose queues the template has to keep."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    release: Release
+    is_new: bool
+    """False if the same template was published under this version before."""
+    current: str
+    """The release that new tenants get."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedBefore:
+    """Another template was published under this version, or in another tier, so nothing was done."""
+
+    release: Release
+
+
+@dataclass(frozen=True, slots=True)
+class Publishing:
+    releases: Releases
+    store: TemplateStore
+    templates: PublishedTemplates
+    choose: Callable[[str], Choice]
+    """Returns the releases of a tier that may be chosen."""
+    permissions: Callable[[], Permissions]
+    """What the service role of tenants' stacks may do."""
+    clock: Clock
+
+    def check(self, proposal: Proposal) -> Checked:
+        if proposal.tier == POOLED:
+            raise InvalidRequest(
+                f"tier: tenants of the tier {POOLED} share queues and have no stacks of their own, so it has no "
+                "releases. Publish the template in another tier."
+            )
+        before = None if proposal.allow_replacement else self._release_before(proposal)
+        earlier = [each for each in [self._earlier(before)] if each is not None]
+        surroundings = Surroundings(proposal.version, self.permissions(), earlier)
+        return Checked(
+            proposal.version,
+            _digest(canonical(proposal.template)),
+            check_operators_template(proposal.template, surroundings),
+            earlier[0].version if earlier else None,
+        )
+
+    def publish(self, proposal: Proposal) -> Published | PublishedBefore | Checked:
+        """Publish the template; return the findings instead if there are any."""
+        template = canonical(proposal.template)
+        recorded = self.releases.release(proposal.version)
+        is_new = recorded is None
+        if recorded is None:
+            checked = self.check(proposal)
+            if checked.findings:
+                return checked
+            recorded = self.releases.record_release(
+                Release(
+                    proposal.version,
+                    self.store.publish(proposal.version, checked.digest, template),
+                    checked.digest,
+                    self.clock.now(),
+                    content_digest(template, proposal.version),
+                    notes=proposal.notes,
+                    parameters=frozenset(proposal.template["Parameters"]) - ALWAYS_GIVEN,
+                    published_by=proposal.by,
+                    tier=proposal.tier,
+                )
+            )
+        # Another request may have published the version since it was read.
+        if (recorded.digest, recorded.tier) != (_digest(template), proposal.tier):
+            return PublishedBefore(recorded)
+        return Published(recorded, is_new, self.choose(proposal.tier).current or recorded.version)
+
+    def _release_before(self, proposal: Proposal) -> Release | None:
+        """The release that most tenants would come from: the operators' previous one of the tier, or else the current
+        one. The tenants of a new tier come from the tier ``standard``.
+        """
+        found = [each for each in self.releases.releases() if each.tier == proposal.tier and is_operators(each.version)]
+        earlier = [each for each in found if is_older(each.version, than=proposal.version)]
+        newest = max(earlier, key=lambda each: order(each.version), default=None)
+        current = self.choose(proposal.tier if found else STANDARD).current
+        return newest or (self.releases.release(current) if current else None)
+
+    def _earlier(self, release: Release | None) -> EarlierRelease | None:
+        """The template of the release; ``None`` if somebody has changed or removed it since it was published."""
+        template = self.templates.published(release) if release else None
+        return EarlierRelease.parse(release.version, template) if release and template else None
+
+
+def _digest(template: bytes) -> str:
+    return hashlib.sha256(template).hexdigest()

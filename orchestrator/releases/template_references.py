@@ -1,0 +1,106 @@
+"""References in a template: nothing that CloudFormation would fetch from elsewhere, and nothing that is not there.
+
+A dynamic reference, ``{{resolve:secretsmanager:...}}``, is fetched with the permissions of whoever deploys the stack,
+and the value would be in the stack. CloudFormation finds it in the text that it has put together from functions. So no
+text may have two braces in a row, and none may end with one, to which another function could add the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from orchestrator.releases import template_contract as contract
+from orchestrator.releases.findings import Finding, Rule
+from orchestrator.releases.template_values import (
+    function_of,
+    literals_of_sub,
+    mapping,
+    reference,
+    values,
+    variables_of_sub,
+)
+
+_PSEUDO = frozenset(
+    f"AWS::{name}"
+    for name in ("AccountId", "NoValue", "NotificationARNs", "Partition", "Region", "StackId", "StackName", "URLSuffix")
+)
+_STORED_TEXT = "AWS::SSM::Parameter"
+"""Resources of this type return a text of the template as an attribute."""
+
+
+def reference_findings(template: Mapping[str, Any]) -> Iterator[Finding]:
+    known = {*mapping(template.get("Parameters")), *mapping(template.get("Resources")), *_PSEUDO}
+    for place, value in values(template):
+        if isinstance(value, str):
+            yield from _text(place, value)
+            if value.startswith("Fn::") and value not in contract.FUNCTIONS and place.endswith(value):
+                yield Finding(
+                    Rule.REFERENCES,
+                    place,
+                    f"The function {value!a} is not allowed: it takes values of other stacks, or needs a macro.",
+                    "Write the value into the template, or leave it to the platform to pass it on.",
+                )
+        elif isinstance(value, dict):
+            yield from _function(place, value, known, mapping(template.get("Resources")))
+    for name, each in mapping(template.get("Resources")).items():
+        needed = mapping(each).get("DependsOn", [])
+        for other in needed if isinstance(needed, list) else [needed]:
+            if not isinstance(other, str) or other not in mapping(template.get("Resources")):
+                yield _unknown(f"Resources.{name}.DependsOn", other)
+
+
+def _text(place: str, text: str) -> Iterator[Finding]:
+    if "{{" in text or text.endswith("{"):
+        yield Finding(
+            Rule.REFERENCES,
+            place,
+            "Dynamic references ({{resolve:...}}) are not allowed, nor are texts that could become one: two braces in "
+            "a row, or one at the end. CloudFormation would put secrets of the account into the tenant's stack.",
+            "Let the platform read the secret itself.",
+        )
+
+
+def _function(place: str, value: object, known: set[str], resources: Mapping[str, Any]) -> Iterator[Finding]:
+    match function_of(value):
+        case ("Fn::Sub", arguments):
+            yield from _substitution(place, arguments, known)
+        case ("Fn::Split", arguments):
+            if any(_may_have_braces(each, resources) for _, each in values(arguments)):
+                yield Finding(
+                    Rule.REFERENCES,
+                    place,
+                    "Fn::Split could cut a text with braces into the parts of a dynamic reference.",
+                    "Write the parts out, and remove Fn::Split.",
+                )
+        case ("Ref" | "Fn::GetAtt", arguments):
+            found = reference(value)
+            if found is None or found[0] not in known:
+                yield _unknown(place, arguments)
+
+
+def _substitution(place: str, arguments: object, known: set[str]) -> Iterator[Finding]:
+    text, variables = arguments if isinstance(arguments, list) and len(arguments) == 2 else (arguments, {})
+    if not isinstance(text, str):
+        yield Finding(Rule.REFERENCES, place, "Fn::Sub takes a text.", "Write the text out.")
+        return
+    for literal in literals_of_sub(text):
+        yield from _text(place, literal)
+    for variable in variables_of_sub(text):
+        if variable not in mapping(variables) and variable.partition(".")[0] not in known:
+            yield _unknown(place, variable)
+
+
+def _may_have_braces(value: object, resources: Mapping[str, Any]) -> bool:
+    found = reference(value)
+    of_text = found is not None and mapping(resources.get(found[0])).get("Type") == _STORED_TEXT
+    return of_text or (isinstance(value, str) and "{" in value)
+
+
+def _unknown(place: str, name: object) -> Finding:
+    return Finding(
+        Rule.REFERENCES,
+        place,
+        f"{str(name)[:100]!a} is neither a parameter nor a resource of this template.",
+        "Name one that is. Values of other stacks are not available.",
+    )

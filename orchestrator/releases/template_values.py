@@ -1,0 +1,95 @@
+"""Reading the values of a template that somebody else wrote: any JSON value may stand anywhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_VARIABLE = re.compile(r"\$\{(?!!)([^{}]*)\}")
+UNKNOWN = "${?}"
+"""Stands for a part of a text that only CloudFormation knows."""
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """The value if it is an object, or an empty object."""
+    return value if isinstance(value, dict) else {}
+
+
+def entries(value: object) -> list[Any]:
+    """The entries of a list, or the value itself as the only entry: policies allow both."""
+    return value if isinstance(value, list) else [value]
+
+
+def function_of(value: object) -> tuple[str, Any] | None:
+    """The name and the arguments of a function of CloudFormation, if the value is a call of one."""
+    if isinstance(value, dict) and len(value) == 1:
+        (name,) = value
+        if name == "Ref" or name.startswith("Fn::"):
+            return name, value[name]
+    return None
+
+
+def reference(value: object) -> tuple[str, str | None] | None:
+    """The logical id, and the attribute unless it is a Ref, if the value is a reference and nothing else."""
+    match function_of(value):
+        case ("Ref", str(name)):
+            return name, None
+        case ("Fn::GetAtt", [str(name), str(attribute)]):
+            return name, attribute
+        case ("Fn::GetAtt", str(path)) if "." in path:
+            name, _, attribute = path.partition(".")
+            return name, attribute
+    return None
+
+
+def text_of(value: object) -> str | None:
+    """The text that CloudFormation makes of the value, with ``${...}`` for references. ``None`` if it is no text.
+
+    Parts that only CloudFormation knows are ``${?}``. A ``${`` that is no reference becomes ``$ {``, so that nobody can
+    write a text that looks like a reference.
+    """
+    if isinstance(value, str):
+        return value.replace("${", "$ {")
+    if (found := reference(value)) is not None:
+        return "${" + ".".join(part for part in found if part) + "}"
+    match function_of(value):
+        case ("Fn::Join", [str(delimiter), list(parts)]):
+            return delimiter.join(text_of(part) or UNKNOWN for part in parts)
+        case ("Fn::Sub", str(text)):
+            return _substituted(text, {})
+        case ("Fn::Sub", [str(text), dict(variables)]):
+            return _substituted(text, variables)
+        case (_, _):
+            return UNKNOWN
+    return None
+
+
+def _substituted(text: str, variables: Mapping[str, object]) -> str:
+    parts = _VARIABLE.split(text)
+    literals = [part.replace("${", "$ {") for part in parts[::2]]
+    found = [(text_of(variables[name]) or UNKNOWN) if name in variables else f"${{{name}}}" for name in parts[1::2]]
+    return "".join(part for pair in zip(literals, [*found, ""], strict=True) for part in pair)
+
+
+def variables_of_sub(text: str) -> list[str]:
+    """The names of the variables in a text for Fn::Sub."""
+    return _VARIABLE.findall(text)
+
+
+def literals_of_sub(text: str) -> list[str]:
+    """The parts of a text for Fn::Sub that are not variables."""
+    return _VARIABLE.split(text)[::2]
+
+
+def values(value: object, path: str = "") -> Iterator[tuple[str, object]]:
+    """Every value within the value, with its place, outermost first. Texts that are keys are values, too."""
+    yield path, value
+    if isinstance(value, dict):
+        for name, each in value.items():
+            inner = f"{path}.{name}" if path else name
+            yield inner, name
+            yield from values(each, inner)
+    elif isinstance(value, list):
+        for number, each in enumerate(value):
+            yield from values(each, f"{path}[{number}]")

@@ -1,0 +1,191 @@
+"""`berth release check` and `berth release publish`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.cli.errors import ExitCode
+from tests.fakes.templates import EXAMPLE_FILE, example_template, queue_template
+from tests.unit.cli.conftest import Scene
+from tests.unit.cli.fake_api import ADA
+
+
+@pytest.fixture
+def template(tmp_path: Path) -> Path:
+    return written(tmp_path / "template.json", queue_template())
+
+
+def written(file: Path, content: Any) -> Path:
+    file.write_text(content if isinstance(content, str) else json.dumps(content))
+    return file
+
+
+def named(version: str) -> dict[str, Any]:
+    template = queue_template(version)
+    template["Resources"]["Files"] = {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": "files"}}
+    return template
+
+
+# Checking
+
+
+def test_every_rule_is_shown_with_its_findings_and_what_to_do(scene: Scene, tmp_path: Path) -> None:
+    file = written(tmp_path / "template.json", named("2.1.0"))
+    result = scene.berth("release", "check", str(file), exits=ExitCode.ATTENTION)
+    lines = result.stdout.splitlines()
+    assert lines[0] == "ok    version: the version is not one of Berth's own"
+    assert "no    names: no name can collide with that of another tenant" in lines
+    problem = lines.index("no    names: no name can collide with that of another tenant") + 1
+    assert lines[problem].startswith("      Resources.Files.Properties.BucketName: The resource has a name of its own")
+    assert lines[problem + 1].startswith("      -> Remove the name")
+    assert "no    resource-types: the service role may create every resource" in lines
+    assert result.stderr == "The template has 2 findings, so it cannot be published.\n"
+
+
+def test_a_good_template_leads_to_publishing(scene: Scene, template: Path) -> None:
+    result = scene.berth("release", "check", str(template), exits=ExitCode.OK)
+    lines = result.stdout.splitlines()
+    assert len(lines) == 12
+    assert all(line.startswith("ok    ") for line in lines)
+    assert "ok    queues-kept: the queues of the release before are kept (0.2.0)" in lines
+    assert result.stderr == "Publish it: berth release publish TEMPLATE --version 2.1.0\n"
+
+
+def test_offline_no_control_plane_is_asked(scene: Scene) -> None:
+    result = scene.berth("release", "check", str(EXAMPLE_FILE), "--offline", exits=ExitCode.OK)
+    assert [line for line in result.stdout.splitlines() if not line.startswith("ok")] == [
+        "?     queues-kept: compared only with a control plane",
+        "?     resource-types: compared only with a control plane",
+    ]
+    assert scene.connected_to == []
+
+
+def test_a_template_without_a_version_is_checked_here(scene: Scene, tmp_path: Path) -> None:
+    file = written(tmp_path / "template.json", {"Resources": {}})
+    result = scene.berth("release", "check", str(file), "--json", exits=ExitCode.ATTENTION)
+    checked = json.loads(result.stdout)
+    assert (checked["version"], checked["offline"]) == (None, True)
+    assert {each["rule"] for each in checked["findings"]} >= {"format"}
+
+
+def test_the_version_can_be_another_than_the_templates(scene: Scene, template: Path) -> None:
+    result = scene.berth("release", "check", str(template), "--version", "2.2.0", "--json", exits=ExitCode.ATTENTION)
+    assert {each["rule"] for each in json.loads(result.stdout)["findings"]} == {"metadata-resource", "outputs"}
+
+
+def an_assembly(folder: Path, **stacks: dict[str, Any]) -> Path:
+    """A folder as cdk synth writes it."""
+    artifacts: dict[str, Any] = {"Tree": {"type": "cdk:tree", "properties": {"file": "tree.json"}}}
+    for name, template in stacks.items():
+        file = written(folder / f"{name}.template.json", template)
+        artifacts[name] = {"type": "aws:cloudformation:stack", "properties": {"templateFile": file.name}}
+    written(folder / "manifest.json", {"version": "1", "artifacts": artifacts})
+    return folder
+
+
+def test_the_folder_of_the_cdk_is_read(scene: Scene, tmp_path: Path) -> None:
+    folder = an_assembly(tmp_path, Tenant=queue_template())
+    scene.berth("release", "check", str(folder), exits=ExitCode.OK)
+
+
+def test_of_several_stacks_one_has_to_be_named(scene: Scene, tmp_path: Path) -> None:
+    folder = an_assembly(tmp_path, Tenant=queue_template(), Other={"Resources": {}})
+    refused = scene.berth("release", "check", str(folder), exits=ExitCode.BAD_USAGE)
+    assert "--template-stack. It has: Other, Tenant." in refused.stderr
+    scene.berth("release", "check", str(folder), "--template-stack", "Tenant", exits=ExitCode.OK)
+    scene.berth("release", "check", str(folder), "--template-stack", "None", exits=ExitCode.BAD_USAGE)
+
+
+@pytest.mark.parametrize("content", ["not JSON", "[]", "7", '{"a": "\\ud800"}', "[" * 100_000, "x" * 2_000_001])
+def test_a_file_that_is_no_template_is_refused(scene: Scene, tmp_path: Path, content: str) -> None:
+    file = written(tmp_path / "template.json", content)
+    for command in ("check", "publish"):
+        more = ["--version", "2.1.0"] if command == "publish" else []
+        result = scene.berth("release", command, str(file), *more, exits=ExitCode.BAD_USAGE)
+        assert "template.json" in result.stderr
+
+
+def test_what_cannot_be_read_is_refused(scene: Scene, tmp_path: Path) -> None:
+    missing = scene.berth("release", "check", str(tmp_path / "none.json"), exits=ExitCode.BAD_USAGE)
+    assert "cannot be read: No such file or directory." in missing.stderr
+    folder = scene.berth("release", "check", str(tmp_path), exits=ExitCode.BAD_USAGE)
+    assert "has no manifest.json" in folder.stderr
+    file = written(tmp_path / "template.json", {})
+    scene.berth("release", "check", str(file), "--template-stack", "Tenant", exits=ExitCode.BAD_USAGE)
+
+
+# Publishing
+
+
+def test_a_published_template_is_listed_and_not_current(scene: Scene, template: Path) -> None:
+    notes = "Another timeout."
+    result = scene.berth("release", "publish", str(template), "--version", "2.1.0", "--notes", notes, exits=ExitCode.OK)
+    assert result.stdout == "Release 2.1.0 is published. New tenants get 0.2.0.\n"
+    assert result.stderr.splitlines() == [
+        "See what it would change: berth rollout plan --to 2.1.0",
+        "Move tenants to it: berth rollout start --to 2.1.0",
+        "Let new tenants get it: berth release promote 2.1.0",
+    ]
+    listed = scene.berth("releases", "2.1.0", exits=ExitCode.OK)
+    assert f"published:  2026-11-16 12:00:00 UTC by {ADA}" in listed.stdout
+    assert notes in listed.stdout
+
+
+def test_publishing_again_changes_nothing_and_another_template_is_refused(scene: Scene, template: Path) -> None:
+    arguments = ("release", "publish", str(template), "--version", "2.1.0", "--json")
+    assert json.loads(scene.berth(*arguments, exits=ExitCode.OK).stdout)["status"] == "PUBLISHED"
+    assert json.loads(scene.berth(*arguments, exits=ExitCode.OK).stdout)["status"] == "UNCHANGED"
+    changed = queue_template()
+    changed["Description"] = "Changed."
+    written(template, changed)
+    refused = json.loads(scene.berth(*arguments, exits=ExitCode.REFUSED).stdout)
+    assert refused["type"] == "urn:berth:problem:release-immutable"
+
+
+def test_a_template_with_findings_is_refused_with_all_of_them(scene: Scene, tmp_path: Path) -> None:
+    file = written(tmp_path / "template.json", example_template())
+    arguments = ("release", "publish", str(file), "--version", "2.1.0")
+    result = scene.berth(*arguments, exits=ExitCode.REFUSED)
+    assert "Resources.Files: The service role" in result.stdout
+    assert "Resources.Orders: The service role" in result.stdout
+    assert "was not published" in result.stderr
+    document = json.loads(scene.berth(*arguments, "--json", exits=ExitCode.REFUSED).stdout)
+    assert [each["place"] for each in document["findings"]] == ["Resources.Files", "Resources.Orders"]
+    assert scene.api.world.templates.published == {}
+
+
+@pytest.mark.parametrize("version", ["newest", "2.1", "../2.1.0", ""])
+def test_the_version_must_be_one(scene: Scene, template: Path, version: str) -> None:
+    scene.berth("release", "publish", str(template), "--version", version, exits=ExitCode.BAD_USAGE)
+    assert scene.connected_to == []
+
+
+def test_a_template_can_be_published_in_another_tier(scene: Scene, template: Path) -> None:
+    arguments = ("release", "publish", str(template), "--version", "2.1.0", "--tier", "gold")
+    result = scene.berth(*arguments, exits=ExitCode.OK)
+    assert result.stdout == "Release 2.1.0 is published. New tenants of the tier gold get 2.1.0.\n"
+    scene.berth(*arguments[:-1], "Gold!", exits=ExitCode.BAD_USAGE)
+    scene.berth(*arguments[:-2], exits=ExitCode.REFUSED)
+
+
+def test_promoting_it_lasts_and_the_list_says_so(scene: Scene, template: Path) -> None:
+    scene.berth("release", "publish", str(template), "--version", "2.1.0", exits=ExitCode.OK)
+    scene.berth("release", "promote", "2.1.0", exits=ExitCode.OK)
+    result = scene.berth("releases", exits=ExitCode.OK)
+    assert "New tenants get 2.1.0, which is yours, until another release is promoted" in result.stderr
+
+
+def test_releases_of_operators_are_compared_by_the_control_plane(scene: Scene, template: Path) -> None:
+    scene.berth("release", "publish", str(template), "--version", "2.1.0", exits=ExitCode.OK)
+    scene.api.world.published_templates.templates["2.1.0"] = json.dumps(queue_template())
+    result = scene.berth("release", "diff", "0.2.0", "2.1.0", exits=ExitCode.OK)
+    assert "InboundQueue (AWS::SQS::Queue): added" in result.stdout
+    scene.api.world.published_templates.templates["2.1.0"] = None
+    refused = scene.berth("release", "diff", "0.2.0", "2.1.0", exits=ExitCode.BAD_USAGE)
+    assert "not as it was published" in refused.stderr
+    unknown = scene.berth("release", "diff", "2.1.0", "9.9.9")
+    assert unknown.exit_code != ExitCode.OK

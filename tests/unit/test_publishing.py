@@ -1,0 +1,175 @@
+"""Operators publish templates of their own: checked, immutable, and never current by themselves."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import pytest
+
+from orchestrator.common.errors import InvalidRequest
+from orchestrator.releases.findings import Rule
+from orchestrator.releases.published import canonical
+from orchestrator.releases.publishing import Checked, Proposal, Published, PublishedBefore
+from orchestrator.releases.records import Release
+from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
+from tests.fakes import NEXT_VERSION, NOON, VERSION, FakeTemplates, World, a_release
+from tests.fakes.templates import example_template, queue_template
+
+ADA = "ada"
+
+
+@pytest.fixture
+def world() -> World:
+    """Releases 0.1.0 and 0.2.0 are published, and 0.1.0 is deployed."""
+    return World()
+
+
+def proposal(version: str = "2.1.0", template: dict[str, Any] | None = None, **more: Any) -> Proposal:
+    return Proposal(version, queue_template(version) if template is None else template, ADA, **more)
+
+
+def published(outcome: object) -> Published:
+    assert isinstance(outcome, Published), outcome
+    return outcome
+
+
+def found_in(outcome: object) -> set[Rule]:
+    assert isinstance(outcome, Checked)
+    return {finding.rule for finding in outcome.findings}
+
+
+def test_a_template_is_stored_by_its_digest_and_recorded(world: World) -> None:
+    outcome = published(world.publishing.publish(proposal(notes="Another timeout.")))
+    template = canonical(queue_template())
+    digest = hashlib.sha256(template).hexdigest()
+    assert world.templates.published == {("2.1.0", digest): template}
+    release = world.table.release("2.1.0")
+    assert release == outcome.release
+    assert release is not None
+    assert (release.digest, release.notes, release.published_by) == (digest, "Another timeout.", ADA)
+    assert release.published_at == NOON
+    assert release.parameters == {KMS_KEY_PARAMETER}
+    assert release.content
+
+
+def test_publishing_makes_no_release_current(world: World) -> None:
+    assert published(world.publishing.publish(proposal())).current == VERSION
+    assert world.choose_release().current == VERSION
+
+
+def test_the_same_template_again_changes_nothing(world: World) -> None:
+    first = published(world.publishing.publish(proposal()))
+    world.templates.published.clear()
+    again = Proposal("2.1.0", json.loads(json.dumps(queue_template(), indent=7)), "bob", "Other notes.")
+    second = published(world.publishing.publish(again))
+    assert (first.is_new, second.is_new) == (True, False)
+    assert second.release == first.release
+    assert world.templates.published == {}
+
+
+def test_another_template_under_the_same_version_is_refused(world: World) -> None:
+    first = published(world.publishing.publish(proposal()))
+    changed = queue_template()
+    changed["Resources"]["InboundQueue"]["Properties"]["VisibilityTimeout"] = 60
+    assert world.publishing.publish(proposal(template=changed)) == PublishedBefore(first.release)
+    assert world.table.release("2.1.0") == first.release
+
+
+def test_of_two_that_publish_at_the_same_moment_one_is_refused() -> None:
+    class Raced(FakeTemplates):
+        """Another request records the version while this one stores its template."""
+
+        def publish(self, version: str, digest: str, template: bytes) -> str:
+            world.table.record_release(a_release(version, digest="e" * 64))
+            return super().publish(version, digest, template)
+
+    world = World(templates=Raced())
+    outcome = world.publishing.publish(proposal())
+    assert isinstance(outcome, PublishedBefore)
+    assert outcome.release.digest == "e" * 64
+
+
+def test_a_version_of_berth_cannot_be_published(world: World) -> None:
+    assert Rule.VERSION in found_in(world.publishing.publish(proposal("0.3.0")))
+    assert Rule.VERSION in found_in(world.publishing.publish(proposal("1.9999.0")))
+    assert isinstance(world.publishing.publish(proposal(NEXT_VERSION)), PublishedBefore)
+    assert world.templates.published == {}
+
+
+def test_a_template_with_findings_is_neither_stored_nor_recorded(world: World) -> None:
+    outcome = world.publishing.publish(proposal(template=example_template()))
+    assert found_in(outcome) == {Rule.TYPES}, "no policy allows a bucket and a table"
+    assert world.templates.published == {}
+    assert world.table.release("2.1.0") is None
+    world.stack_policies.actions = frozenset({"s3:*", "dynamodb:*"})
+    assert published(world.publishing.publish(proposal(template=example_template()))).is_new
+
+
+def test_the_version_must_be_the_one_in_the_template(world: World) -> None:
+    outcome = world.publishing.publish(proposal("2.2.0", queue_template("2.1.0")))
+    assert found_in(outcome) == {Rule.METADATA, Rule.OUTPUTS}
+
+
+def having(world: World, version: str, template: dict[str, Any]) -> Release:
+    release = published(world.publishing.publish(proposal(version, template))).release
+    world.published_templates.templates[version] = json.dumps(template)
+    return release
+
+
+def without_dead_letters(version: str) -> dict[str, Any]:
+    template = queue_template(version)
+    for name in ("DeadLetterQueue", "DeadLetterQueuePolicy"):
+        del template["Resources"][name]
+    del template["Resources"]["InboundQueue"]["Properties"]["RedrivePolicy"]
+    del template["Outputs"]["DeadLetterQueueUrl"]
+    return template
+
+
+def test_the_queues_of_the_current_release_are_kept_by_the_first_template(world: World) -> None:
+    own = {"Resources": {"DeadLetterQueue": {"Type": "AWS::SQS::Queue"}}}
+    world.published_templates.templates[VERSION] = json.dumps(own)
+    checked = world.publishing.check(proposal(template=without_dead_letters("2.1.0")))
+    assert found_in(checked) == {Rule.QUEUES_KEPT}
+    assert checked.compared_with == VERSION
+
+
+def test_the_queues_of_the_operators_previous_release_are_kept_by_later_templates(world: World) -> None:
+    having(world, "2.1.0", queue_template("2.1.0"))
+    checked = world.publishing.check(proposal("2.2.0", without_dead_letters("2.2.0")))
+    assert found_in(checked) == {Rule.QUEUES_KEPT}
+    assert checked.compared_with == "2.1.0"
+    allowed = proposal("2.2.0", without_dead_letters("2.2.0"), allow_replacement=True)
+    assert published(world.publishing.publish(allowed)).is_new
+
+
+def test_a_former_template_that_somebody_has_changed_is_not_compared(world: World) -> None:
+    world.published_templates.templates[VERSION] = None
+    checked = world.publishing.check(proposal())
+    assert (list(checked.findings), checked.compared_with) == ([], None)
+
+
+def test_a_template_is_published_in_one_tier(world: World) -> None:
+    outcome = published(world.publishing.publish(proposal(tier="gold")))
+    assert (outcome.release.tier, outcome.current) == ("gold", "2.1.0")
+    assert world.choose_release().current == VERSION, "nothing changes in the tier standard"
+    assert isinstance(world.publishing.publish(proposal()), PublishedBefore)
+    assert not published(world.publishing.publish(proposal(tier="gold"))).is_new
+
+
+def test_a_template_keeps_the_queues_of_its_own_tier(world: World) -> None:
+    having(world, "2.1.0", queue_template("2.1.0"))
+    gold = proposal("2.2.0", without_dead_letters("2.2.0"), tier="gold", allow_replacement=True)
+    world.published_templates.templates["2.2.0"] = json.dumps(without_dead_letters("2.2.0"))
+    assert published(world.publishing.publish(gold)).is_new
+    assert world.publishing.check(proposal("2.3.0", without_dead_letters("2.3.0"), tier="gold")).findings == []
+    assert found_in(world.publishing.check(proposal("2.3.0", without_dead_letters("2.3.0")))) == {Rule.QUEUES_KEPT}
+    new = world.publishing.check(proposal("2.4.0", queue_template("2.4.0"), tier="silver"))
+    assert new.compared_with == VERSION, "the tenants of a new tier come from the tier standard"
+
+
+def test_the_pooled_tier_has_no_releases(world: World) -> None:
+    with pytest.raises(InvalidRequest, match="pooled"):
+        world.publishing.publish(proposal(tier="pooled"))
+    assert world.templates.published == {}

@@ -1,0 +1,455 @@
+"""The contract of tenants' templates: which templates keep it, and what is found in those that do not."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.releases import template_contract as contract
+from orchestrator.releases.checking import (
+    MAX_FINDINGS,
+    Surroundings,
+    check_template,
+    declared_version,
+)
+from orchestrator.releases.findings import Finding, Rule
+from orchestrator.releases.service_permissions import Permissions
+from orchestrator.releases.template_queues import EarlierRelease
+from tests.fakes.templates import example_template
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = example_template()
+RELEASES = sorted((ROOT / "stacks/releases").glob("*.json"))
+S3_AND_DYNAMODB = Permissions(frozenset({"s3:*", "dynamodb:*"}))
+
+Template = dict[str, Any]
+
+
+def example(change: Callable[[Template], object] = lambda _: None) -> Template:
+    template: Template = copy.deepcopy(EXAMPLE)
+    change(template)
+    return template
+
+
+def with_resource(resource_type: str, **properties: Any) -> Template:
+    """The example with one more resource."""
+    return example(lambda it: it["Resources"].update(More={"Type": resource_type, "Properties": properties}))
+
+
+def found_in(template: object, **surroundings: Any) -> list[Finding]:
+    return check_template(template, Surroundings(**surroundings))
+
+
+def rules_of(template: object, **surroundings: Any) -> set[Rule]:
+    return {each.rule for each in found_in(template, **surroundings)}
+
+
+def test_the_example_of_the_documentation_keeps_the_contract() -> None:
+    assert found_in(EXAMPLE, version="2.1.0", permissions=S3_AND_DYNAMODB) == []
+
+
+@pytest.mark.parametrize("file", RELEASES, ids=lambda file: file.stem)
+def test_every_release_of_berth_keeps_the_contract(file: Path) -> None:
+    assert found_in(json.loads(file.read_text()), version=file.stem, permissions=Permissions()) == []
+
+
+def test_versions_of_berth_and_of_operators_are_apart() -> None:
+    own = [(ROOT / "version.txt").read_text().strip(), *(file.stem for file in RELEASES)]
+    assert not any(map(contract.is_operators, own))
+    assert contract.is_operators("2.0.0")
+    assert contract.is_operators("10.1.0")
+
+
+@pytest.mark.parametrize("value", [None, [], "template", 7, {}, {"Resources": []}, {"Resources": {"A": 1}}])
+def test_anything_else_than_a_template_is_a_finding_and_no_error(value: object) -> None:
+    assert Rule.FORMAT in rules_of(value)
+
+
+def test_a_template_of_nonsense_has_a_bounded_number_of_findings() -> None:
+    nonsense = {"Resources": {f"R{number}": {"Type": "X"} for number in range(5_000)}}
+    assert len(found_in(nonsense)) == MAX_FINDINGS
+
+
+def test_a_finding_is_short_whatever_the_template_names() -> None:
+    (finding,) = (each for each in found_in(example(lambda it: it.update({"x" * 9_000: 1}))) if "xxx" in each.place)
+    assert max(map(len, (finding.place, finding.problem, finding.advice))) <= 300
+
+
+# Every change below breaks one rule.
+
+BROKEN: dict[str, tuple[Rule, Callable[[Template], object]]] = {
+    "transform": (Rule.FORMAT, lambda it: it.update(Transform="AWS::Serverless-2016-10-31")),
+    "hooks": (Rule.FORMAT, lambda it: it.update(Hooks={})),
+    "include as properties": (
+        Rule.FORMAT,
+        lambda it: it["Resources"]["Files"].update(Properties={"Fn::Transform": {"Name": "AWS::Include"}}),
+    ),
+    "resource with an unknown field": (Rule.FORMAT, lambda it: it["Resources"]["Files"].update(Transform={})),
+    "too many resources": (
+        Rule.FORMAT,
+        lambda it: it["Resources"].update({f"Q{n}": {"Type": contract.QUEUE_TYPE} for n in range(500)}),
+    ),
+    "too many outputs": (
+        Rule.FORMAT,
+        lambda it: it["Outputs"].update({f"O{number}": {"Value": "x"} for number in range(60)}),
+    ),
+    "too long": (Rule.FORMAT, lambda it: it.update(Description="x" * 1_000_000)),
+    "no tenant": (Rule.PARAMETERS, lambda it: it["Parameters"].pop("TenantId")),
+    "another parameter": (Rule.PARAMETERS, lambda it: it["Parameters"].update(Size={"Type": "String", "Default": "s"})),
+    "a parameter from SSM": (
+        Rule.PARAMETERS,
+        lambda it: it["Parameters"].update(TenantId={"Type": "AWS::SSM::Parameter::Value<String>"}),
+    ),
+    "a hidden parameter": (Rule.PARAMETERS, lambda it: it["Parameters"]["TenantId"].update(NoEcho=True)),
+    "a tenant by default": (Rule.PARAMETERS, lambda it: it["Parameters"]["TenantId"].update(Default="acme")),
+    "no metadata resource": (Rule.METADATA, lambda it: it["Resources"].pop("TenantMetadata")),
+    "two metadata resources": (
+        Rule.METADATA,
+        lambda it: it["Resources"].update(Again=it["Resources"]["TenantMetadata"]),
+    ),
+    "metadata that stays": (
+        Rule.METADATA,
+        lambda it: it["Resources"]["TenantMetadata"].update(DeletionPolicy="Retain"),
+    ),
+    "another tenant's metadata": (
+        Rule.METADATA,
+        lambda it: it["Resources"]["TenantMetadata"]["Properties"].update(TenantId="globex"),
+    ),
+    "another function": (
+        Rule.METADATA,
+        lambda it: it["Resources"]["TenantMetadata"]["Properties"].update(
+            ServiceToken="arn:aws:lambda:eu-west-1:111122223333:function:mine"
+        ),
+    ),
+    "another queue reported": (
+        Rule.METADATA,
+        lambda it: it["Resources"]["TenantMetadata"]["Properties"].update(InboundQueueUrl={"Ref": "DeadLetterQueue"}),
+    ),
+    "no timeout": (
+        Rule.METADATA,
+        lambda it: it["Resources"]["TenantMetadata"]["Properties"].pop("ServiceTimeout"),
+    ),
+    "another version reported": (
+        Rule.METADATA,
+        lambda it: it["Resources"]["TenantMetadata"]["Properties"].update(Version="2.0.0"),
+    ),
+    "no queue": (Rule.QUEUES, lambda it: it["Resources"].pop("InboundQueue")),
+    "a queue for some": (Rule.QUEUES, lambda it: it["Resources"]["InboundQueue"].update(Condition="HasKey")),
+    "a FIFO queue": (Rule.QUEUES, lambda it: it["Resources"]["InboundQueue"]["Properties"].update(FifoQueue=True)),
+    "dead letters to a queue outside of the stack": (
+        Rule.QUEUES,
+        lambda it: it["Resources"]["InboundQueue"]["Properties"]["RedrivePolicy"].update(
+            deadLetterTargetArn={"Fn::Sub": "arn:aws:sqs:${AWS::Region}:${AWS::AccountId}:berth-tenant-globex-x"}
+        ),
+    ),
+    "dead letters by a text": (
+        Rule.QUEUES,
+        lambda it: it["Resources"]["InboundQueue"]["Properties"].update(
+            RedrivePolicy='{"deadLetterTargetArn": "arn:aws:sqs:eu-west-1:111122223333:other", "maxReceiveCount": 1}'
+        ),
+    ),
+    "dead letters by a condition": (
+        Rule.QUEUES,
+        lambda it: it["Resources"]["InboundQueue"]["Properties"].update(
+            RedrivePolicy={"Fn::If": ["HasKey", {"deadLetterTargetArn": "arn:aws:sqs:a:b:c"}, {"Ref": "AWS::NoValue"}]}
+        ),
+    ),
+    "dead letters of queues outside": (
+        Rule.QUEUES,
+        lambda it: it["Resources"]["DeadLetterQueue"]["Properties"].update(
+            RedriveAllowPolicy={"redrivePermission": "byQueue", "sourceQueueArns": ["arn:aws:sqs:a:b:c"]}
+        ),
+    ),
+    "no output of the queue": (Rule.OUTPUTS, lambda it: it["Outputs"].pop("InboundQueueUrl")),
+    "another queue as output": (
+        Rule.OUTPUTS,
+        lambda it: it["Outputs"]["InboundQueueUrl"].update(Value="https://sqs/1/other"),
+    ),
+    "another version as output": (Rule.OUTPUTS, lambda it: it["Outputs"]["Version"].update(Value="2.0.0")),
+    "an export": (Rule.OUTPUTS, lambda it: it["Outputs"]["FilesBucket"].update(Export={"Name": "files"})),
+    "a long output": (Rule.OUTPUTS, lambda it: it["Outputs"]["FilesBucket"].update(Value="x" * 1_025)),
+    "an asset": (
+        Rule.ASSETS,
+        lambda it: it["Resources"]["Files"].update(Metadata={"aws:asset:path": "asset.1"}),
+    ),
+    "a bucket of assets": (
+        Rule.ASSETS,
+        lambda it: it["Outputs"]["FilesBucket"].update(Value={"Fn::Sub": "cdk-hnb659fds-assets-${AWS::AccountId}"}),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_breaks_a_rule_is_found_with_advice(name: str) -> None:
+    rule, change = BROKEN[name]
+    found = found_in(example(change), version="2.1.0", permissions=S3_AND_DYNAMODB)
+    assert rule in {each.rule for each in found}
+    assert all(each.problem and each.advice for each in found)
+
+
+FOREIGN_TYPES = [
+    "Custom::Anything",
+    "AWS::CloudFormation::CustomResource",
+    "AWS::CloudFormation::Stack",
+    "AWS::CloudFormation::Macro",
+    "AWS::CloudFormation::StackSet",
+    "AWS::IAM::Role",
+    "AWS::RAM::ResourceShare",
+    "Datadog::Monitors::Monitor",
+    "Acme::Queue::Thing::MODULE",
+    "AWS::S3::Bucket::MODULE",
+    "AWSX::S3::Bucket",
+    "",
+]
+
+
+@pytest.mark.parametrize("resource_type", FOREIGN_TYPES)
+def test_types_that_run_code_of_others_or_change_permissions_are_refused(resource_type: str) -> None:
+    template = with_resource(resource_type, ServiceToken="arn:aws:lambda:eu-west-1:111122223333:function:mine")
+    assert Rule.TYPES in rules_of(template, permissions=Permissions(frozenset({"*"})))
+
+
+def test_a_resource_needs_a_policy_that_lets_the_service_role_create_it() -> None:
+    (finding,) = found_in(EXAMPLE, permissions=Permissions(frozenset({"dynamodb:create*"})))
+    assert (finding.rule, finding.place) == (Rule.TYPES, "Resources.Files")
+    assert "s3:CreateBucket" in finding.problem
+    assert "berth:stackPolicyArns" in finding.advice
+
+
+@pytest.mark.parametrize(
+    ("statement", "allowed"),
+    [
+        ({"Effect": "Allow", "Action": "s3:*", "Resource": "*"}, True),
+        ({"Effect": "Allow", "Action": ["S3:Create*"], "Resource": "*"}, True),
+        ({"Effect": "Allow", "Action": "*", "Resource": "*"}, True),
+        ({"Effect": "Allow", "NotAction": "iam:*", "Resource": "*"}, True),
+        ({"Effect": "Allow", "Action": "s3:Get*", "Resource": "*"}, False),
+        ({"Effect": "Deny", "Action": "s3:*", "Resource": "*"}, False),
+        ({"Effect": "Allow", "Action": 7}, False),
+        ("nonsense", False),
+    ],
+)
+def test_permissions_are_read_from_policies(statement: object, allowed: bool) -> None:
+    permissions = Permissions.of_policies([{"Statement": [statement]}, {"Statement": statement}, {}])
+    assert permissions.allow_creating("AWS::S3::Bucket") is allowed
+    assert permissions.allow_creating(contract.QUEUE_TYPE)
+
+
+def test_a_type_without_a_known_action_needs_any_action_of_its_service() -> None:
+    assert Permissions(frozenset({"states:createstatemachine"})).allow_creating("AWS::StepFunctions::StateMachine")
+    assert not Permissions(frozenset({"s3:*"})).allow_creating("AWS::StepFunctions::StateMachine")
+
+
+OWN_ACCOUNT = {"AWS": {"Fn::Sub": "arn:${AWS::Partition}:iam::${AWS::AccountId}:root"}}
+SOURCE = {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
+
+
+def queue_policy(*, queues: object = None, **statement: Any) -> Template:
+    document = {"Statement": [{"Effect": "Allow", "Action": "sqs:SendMessage", "Resource": "*", **statement}]}
+    named = [{"Ref": "InboundQueue"}] if queues is None else queues
+    return with_resource(contract.QUEUE_POLICY_TYPE, Queues=named, PolicyDocument=document)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        {"Principal": OWN_ACCOUNT},
+        {"Principal": {"AWS": {"Ref": "AWS::AccountId"}}},
+        {"Principal": {"AWS": [{"Fn::Join": ["", ["arn:aws:iam::", {"Ref": "AWS::AccountId"}, ":role/sender"]]}]}},
+        {"Principal": {"Service": "sns.amazonaws.com"}, "Condition": SOURCE},
+        {
+            "Principal": {"Service": "s3.amazonaws.com"},
+            "Condition": {"ArnEquals": {"aws:SourceArn": {"Fn::GetAtt": ["Files", "Arn"]}}},
+        },
+        {"Effect": "Deny", "Principal": "*", "Condition": {"Bool": {"aws:SecureTransport": "false"}}},
+    ],
+)
+def test_a_policy_may_admit_the_account_and_services_that_act_for_it(statement: Template) -> None:
+    assert found_in(queue_policy(**statement), version="2.1.0") == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        {"Principal": "*"},
+        {"Principal": {"AWS": "*"}},
+        {"Principal": {"AWS": "111122223333"}},
+        {"Principal": {"AWS": "arn:aws:iam::111122223333:root"}},
+        {"Principal": {"AWS": {"Fn::Sub": "arn:aws:iam::111122223333:role/${AWS::AccountId}"}}},
+        {"Principal": {"AWS": {"Fn::If": ["HasKey", "111122223333", {"Ref": "AWS::AccountId"}]}}},
+        {"Principal": {"Fn::If": ["HasKey", "*", OWN_ACCOUNT]}},
+        {"Principal": {"AWS": ["${AWS::AccountId}"]}},
+        {"Principal": {"CanonicalUser": "abc"}},
+        {"Principal": {"Federated": "accounts.google.com"}},
+        {"NotPrincipal": OWN_ACCOUNT},
+        {"Effect": {"Fn::If": ["HasKey", "Allow", "Deny"]}, "Principal": "*"},
+        {"Principal": "*", "Condition": {"StringEquals": {"aws:PrincipalOrgID": "o-1"}}},
+        {"Principal": {"Service": "sns.amazonaws.com"}},
+        {"Principal": {"Service": "sns.amazonaws.com"}, "Condition": {"StringEqualsIfExists": SOURCE["StringEquals"]}},
+        {
+            "Principal": {"Service": "sns.amazonaws.com"},
+            "Condition": {"ArnLike": {"aws:SourceArn": "arn:aws:sns:*:111122223333:*"}},
+        },
+        {
+            "Principal": {"Service": "sns.amazonaws.com"},
+            "Condition": {"StringEquals": {"aws:SourceAccount": [{"Ref": "AWS::AccountId"}, "111122223333"]}},
+        },
+    ],
+)
+def test_a_policy_that_admits_others_is_refused(statement: Template) -> None:
+    assert Rule.POLICIES in rules_of(queue_policy(**statement))
+
+
+@pytest.mark.parametrize(
+    "queues",
+    [
+        ["https://sqs.eu-west-1.amazonaws.com/111122223333/berth-tenant-globex-InboundQueue-1"],
+        [{"Ref": "InboundQueue"}, {"Fn::Sub": "https://sqs.${AWS::Region}.amazonaws.com/1/berth-tenant-globex"}],
+        {"Fn::Split": [",", "a,b"]},
+        {"Fn::If": ["HasKey", [{"Ref": "InboundQueue"}], ["https://other"]]},
+        [],
+        "x",
+        [{"Ref": "TenantId"}],
+    ],
+)
+def test_a_policy_for_queues_outside_of_the_template_is_refused(queues: object) -> None:
+    assert Rule.POLICIES in rules_of(queue_policy(queues=queues, Principal=OWN_ACCOUNT))
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "properties"),
+    [
+        ("AWS::S3::BucketPolicy", {"Bucket": "berth-releases", "PolicyDocument": {"Statement": []}}),
+        ("AWS::S3::BucketPolicy", {"Bucket": {"Ref": "Files"}, "PolicyDocument": '{"Statement": []}'}),
+        ("AWS::S3::BucketPolicy", {"Bucket": {"Ref": "Files"}, "PolicyDocument": {"Fn::Sub": "x"}}),
+        ("AWS::S3::AccessPoint", {"Bucket": {"Ref": "Files"}}),
+        ("AWS::S3::Bucket", {"AccessControl": "PublicRead"}),
+        ("AWS::S3::Bucket", {"AccessControl": {"Fn::If": ["HasKey", "PublicRead", "Private"]}}),
+        ("AWS::Lambda::Permission", {"FunctionName": "berth-tenant-metadata", "Principal": "*"}),
+        (
+            "AWS::Events::EventBusPolicy",
+            {"Principal": "111122223333", "Action": "events:PutEvents"},
+        ),
+        ("AWS::KMS::Key", {"KeyPolicy": {"Statement": [{"Effect": "Allow", "Principal": {"AWS": "*"}}]}}),
+        ("AWS::DynamoDB::Table", {"ResourcePolicy": {"PolicyDocument": {"Statement": {"Principal": "*"}}}}),
+        ("AWS::SQS::QueueInlinePolicy", {"Queue": "https://other", "PolicyDocument": {}}),
+        ("AWS::ECR::Repository", {"RepositoryPolicyText": '{"Statement": []}'}),
+        ("AWS::Glue::Something", {"Principals": ["111122223333"]}),
+    ],
+)
+def test_other_ways_to_open_resources_are_refused(resource_type: str, properties: Template) -> None:
+    assert Rule.POLICIES in rules_of(with_resource(resource_type, **properties))
+
+
+SECRET = "{{resolve:secretsmanager:berth:SecretString}}"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        SECRET,
+        "a" + SECRET,
+        {"Fn::Sub": SECRET},
+        {"Fn::Sub": ["{{resolve:${Service}:x}}", {"Service": "ssm"}]},
+        {"Fn::Join": ["", ["{{res", "olve:ssm:x}}"]]},
+        {"Fn::Join": ["", ["{", "{resolve:ssm:x}}"]]},
+        {"Fn::Join": ["{", ["", "", "resolve:ssm:x}}"]]},
+        {"Fn::Join": ["", ["{", {"Ref": "AWS::NoValue"}, "{resolve:ssm:x}}"]]},
+        {"Fn::Sub": ["{${Rest}", {"Rest": "{resolve:ssm:x}}"}]},
+        {"Fn::Sub": ["${A}${B}", {"A": "{", "B": "{resolve:ssm:x}}"}]},
+        {"Fn::Join": ["", {"Fn::Split": [",", "{,{resolve:ssm:x}}"]}]},
+        {"Fn::Select": [0, {"Fn::Split": ["|", "{|x"]}]},
+        {"Fn::If": ["HasKey", SECRET, ""]},
+        {"Fn::ImportValue": "OtherStack"},
+        {"Fn::Transform": {"Name": "AWS::Include", "Parameters": {"Location": "s3://x"}}},
+        {"Fn::ForEach::Loop": ["X", ["1"], {}]},
+        {"Fn::GetAtt": ["Other", "Arn"]},
+        {"Ref": "Other"},
+        {"Fn::Sub": "${Other.Arn}"},
+        {"Fn::Sub": {"Ref": "TenantId"}},
+    ],
+)
+def test_values_from_outside_of_the_template_are_refused_wherever_they_are(value: object) -> None:
+    places: list[Callable[[Template], object]] = [
+        lambda it: it["Outputs"]["FilesBucket"].update(Value=value),
+        lambda it: it["Resources"]["Files"]["Properties"].update(Tags=[{"Key": "k", "Value": value}]),
+        lambda it: it["Resources"]["Files"].update(Metadata={"a": [value]}),
+    ]
+    for change in places:
+        assert Rule.REFERENCES in rules_of(example(change))
+
+
+def test_dynamic_references_in_keys_and_mappings_are_refused() -> None:
+    assert Rule.REFERENCES in rules_of(example(lambda it: it.update(Metadata={SECRET: 1})))
+    in_two = {"Parts": {"One": {"open": "{"}, "Two": {"rest": "{resolve:ssm:x}}"}}}
+    assert Rule.REFERENCES in rules_of(example(lambda it: it.update(Mappings=in_two)))
+
+
+def test_braces_of_json_and_of_variables_are_no_dynamic_reference() -> None:
+    body = {"Fn::Join": ["", ['{"widgets": [{"text": {"a": "', {"Ref": "InboundQueue"}, '"}}]}']]}
+    assert found_in(with_resource("AWS::CloudWatch::Dashboard", DashboardBody=body)) == []
+    assert found_in(example(lambda it: it["Outputs"]["FilesBucket"].update(Value={"Fn::Sub": "${Files}"}))) == []
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "properties"),
+    [
+        ("AWS::S3::Bucket", {"BucketName": "files"}),
+        ("AWS::S3::Bucket", {"BucketName": "${AWS::StackName}"}),
+        ("AWS::S3::Bucket", {"BucketName": {"Fn::Sub": "${TenantId}-files"}}),
+        ("AWS::DynamoDB::GlobalTable", {"TableName": "orders"}),
+        ("AWS::SSM::Parameter", {"Name": "/orders", "Value": "x"}),
+        ("AWS::KMS::Alias", {"AliasName": "alias/orders"}),
+        ("AWS::SQS::Queue", {"QueueName": {"Fn::Sub": "${AWS::StackName}-orders"}}),
+    ],
+)
+def test_a_name_that_another_tenant_could_have_is_refused(resource_type: str, properties: Template) -> None:
+    assert Rule.NAMES in rules_of(with_resource(resource_type, **properties))
+
+
+def test_a_name_that_has_the_stacks_name_is_allowed() -> None:
+    assert found_in(with_resource("AWS::SSM::Parameter", Name={"Fn::Sub": "/${AWS::StackName}/x"}, Value="x")) == []
+    assert found_in(with_resource("AWS::Logs::MetricFilter", LogGroupName={"Ref": "Files"})) == []
+
+
+def test_a_queue_of_an_earlier_release_must_be_kept_under_its_logical_id() -> None:
+    def renamed(template: Template) -> None:
+        template["Resources"]["Letters"] = template["Resources"].pop("DeadLetterQueue")
+        text = json.dumps(template).replace('"DeadLetterQueue"', '"Letters"')
+        template.update(json.loads(text))
+
+    own = json.loads(RELEASES[-1].read_text())
+    (finding,) = found_in(example(renamed), earlier=[EarlierRelease(RELEASES[-1].stem, own)])
+    assert (finding.rule, finding.place) == (Rule.QUEUES_KEPT, "Resources.DeadLetterQueue")
+    assert RELEASES[-1].stem in finding.problem
+    assert found_in(EXAMPLE, earlier=[EarlierRelease(RELEASES[-1].stem, own)]) == []
+
+
+def test_the_policy_of_a_queue_must_keep_its_logical_id() -> None:
+    """CloudFormation deletes the former policy after it has made the new one, and leaves the queue without any."""
+
+    def renamed(template: Template) -> None:
+        template["Resources"]["Guard"] = template["Resources"].pop("InboundQueuePolicy")
+
+    own = EarlierRelease("0.8.0", json.loads(RELEASES[-1].read_text()))
+    (finding,) = found_in(example(renamed), earlier=[own])
+    assert (finding.rule, finding.place) == (Rule.QUEUES_KEPT, "Resources.Guard")
+    assert "Call it InboundQueuePolicy." in finding.advice
+    dropped = example(lambda it: it["Resources"].pop("InboundQueuePolicy"))
+    assert found_in(dropped, earlier=[own]) == [], "a policy may be dropped on purpose"
+
+
+def test_a_queue_that_becomes_fifo_would_be_replaced() -> None:
+    later = example(lambda it: it["Resources"]["DeadLetterQueue"]["Properties"].update(FifoQueue=True))
+    assert rules_of(later, earlier=[EarlierRelease("2.0.0", EXAMPLE)]) == {Rule.QUEUES_KEPT}
+
+
+def test_the_version_that_a_template_declares() -> None:
+    assert declared_version(EXAMPLE) == "2.1.0"
+    for nonsense in (None, {}, {"Outputs": {"Version": {"Value": {"Ref": "TenantId"}}}}, {"Outputs": []}):
+        assert declared_version(nonsense) is None
