@@ -31,11 +31,13 @@ from bench.operations import operations
 from bench.rollout_emulator import rollout_emulator
 from bench.rollout_simulation import rollout_ceilings, rollout_simulation
 from bench.survey import survey
+from bench.warm_pool import warm_pool
 
 RESULTS = Path(__file__).parent / "results.json"
 PARTS: Mapping[str, Callable[[], list[Result]]] = {
     "cold-import": cold_import,
     "ready-path": ready_path,
+    "warm-pool": warm_pool,
     "operations": operations,
     "rollout-simulation": rollout_simulation,
     "rollout-ceilings": rollout_ceilings,

@@ -126,10 +126,10 @@ def _operations(request: operations.ListOperations, _by: str) -> Response:
 
 def _releases(_request: EmptyRequest, _by: str) -> Response:
     counts = use_cases.fleet_counter.current()
-    settings = use_cases.ports.settings
+    settings, releases = use_cases.ports.settings, use_cases.ports.releases.releases()
     return releases_response(
-        use_cases.ports.releases.releases(),
-        {tier: use_cases.choose_release(tier) for tier in use_cases.release_chooser.tiers()},
+        releases,
+        use_cases.release_chooser.choices(releases),
         counts.by_version,
         deployed=settings.version,
         default_tier=settings.default_tier,

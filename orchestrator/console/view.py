@@ -29,6 +29,7 @@ NAVIGATION = (
     ("/tenants", "Tenants"),
     ("/rollouts", "Rollouts"),
     ("/releases", "Releases"),
+    ("/events", "Events"),
     ("/health", "Health"),
     ("/settings", "Settings"),
 )

@@ -14,6 +14,7 @@ from datetime import timedelta
 from orchestrator.common.errors import InvalidRequest, InvalidTenantId, Throttled, UnreadableRows
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import Clock
+from orchestrator.pool.maintaining import Maintaining
 from orchestrator.reconciling.adopting import Adopting, KnownStacks
 from orchestrator.reconciling.checking import TenantChecks
 from orchestrator.reconciling.checkpoints import CLAIM, MAX_DURATION, Checkpoint
@@ -79,6 +80,7 @@ class Reconciler:
     rollouts: RolloutLedger
     rollout_executions: RolloutExecutions
     unlisted: UnlistedTenants
+    pool: Maintaining
     clock: Clock
     has_time: Callable[[], bool] = lambda: True
     pause: Callable[[float], None] = lambda _seconds: None
@@ -111,6 +113,8 @@ class Reconciler:
                 self._settle_unfinished(progress)
                 self._check_rollouts(progress)
                 self.counter.renew()
+                if not progress.requested.spec.dry_run:
+                    self.pool.maintain()
             if progress.requested.spec.survey:
                 surveying = self._surveying(progress, saved)
                 surveying.run()

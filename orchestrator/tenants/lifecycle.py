@@ -335,7 +335,10 @@ class Lifecycle:
 
     def pin(self, tenant: TenantId, version: str, request: Request) -> Changed | Unchanged | Refused:
         """Pin the tenant to the release. This does not update the tenant, but limits its updates to that release."""
-        if refused := self._not_to_pin(tenant, version, self.reader.metadata(tenant)):
+        metadata = self.reader.metadata(tenant)
+        # A tenant that has no queue yet is created in this tier.
+        tier = metadata.recorded_tier if metadata and not metadata.published else None
+        if refused := self._not_to_pin(tenant, version, metadata, tier):
             return refused
         return self._set(tenant, None, Pin(version), request, f"Tenant {tenant} is pinned to version {version}.")
 

@@ -169,10 +169,11 @@ def corrected(
         "queue": after.queue,
         "stack_id": after.stack_id,
         "version": after.version,
-        # A survey that is continued later does not remember the outputs. The next operation records them.
         "resources": stack.resources,
         "updated_at": at,
     }
+    # A survey that is continued later does not remember the outputs. The next operation records them.
+    clears = ["deployed", *(["resources"] if stack.outputs and not stack.resources else [])]
     sets: dict[str, object] = {name: value for name, value in corrections.items() if value}
     sets |= {"listed_state": state_of(after, audits), "listed_version": after.version}
     if tier is not None:
@@ -184,6 +185,6 @@ def corrected(
     )
     return [
         Check(LockKey(seen.tenant), RowAbsent()),
-        Update(MetadataKey(seen.tenant), sets, clears=("deployed",), condition=unchanged),
+        Update(MetadataKey(seen.tenant), sets, clears=clears, condition=unchanged),
         Append(correction(seen, after, request=request, at=at)),
     ]

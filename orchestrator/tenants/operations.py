@@ -49,7 +49,7 @@ from orchestrator.tenants.records import Lock, Metadata, Operation, RootCause, R
 from orchestrator.tenants.stack_resources import Requester
 from orchestrator.tenants.stack_status import StackCondition, condition
 from orchestrator.tenants.state import delete_of
-from orchestrator.tenants.turns import Turns, queued, since_admission
+from orchestrator.tenants.turns import Admission, Turns, queued, since_admission
 
 CHECK_HOLDER_AFTER = timedelta(minutes=3)
 """If a lock is held for longer than this, its execution is checked, which may have died. A delete takes two minutes."""
@@ -81,7 +81,8 @@ def begin(
 ) -> Begun | Busy | Again | Queued | Done | GaveUp:
     """Take the tenant's lock and record Started in one transaction, then check whether the operation may run.
 
-    A create first needs its turn, if ``turns`` are given. While it waits, it has no lock, and is in nobody's way.
+    A create first needs its turn, if ``turns`` are given. While it waits, it has no lock, and is in nobody's way. If an
+    earlier try of this step has taken the lock, the create does not wait any more, even if its turn was given back.
 
     Step Functions first confirms the run and its start time, because a payload may be forged and all later steps rely
     on the lock. The lock is held from then on, so later reads cannot go stale. A refused run fails like any other,
@@ -89,7 +90,10 @@ def begin(
     """
     admission = turns.admit(run) if turns else None
     if turns and admission is None:
-        return queued(run, clock)
+        locked = _as_locked(run, reader)
+        if locked is None:
+            return queued(run, clock)
+        admission = Admission(locked.started_at, waited=True)
     confirmed = executions.confirmed(run)
     if confirmed is None:
         not_shown = "Step Functions does not show this execution as running with this input"
@@ -132,14 +136,14 @@ def begin(
     not_deleted = why_not_deleted(run, metadata, audits) if attempt.operation is Operation.DELETE else None
     if reason := not_deleted or why_out_of_reach(metadata, stacks.names):
         return GaveUp(reason)
-    if attempt.operation is Operation.UPDATE and metadata and metadata.deployed and metadata.deployed == target:
-        return _already_done(run, metadata) or Begun()
-    return Begun()
+    return _already_done(run, metadata, target) or Begun()
 
 
-def _already_done(run: Run, metadata: Metadata) -> Done | None:
-    """The recorded stack, which already has the template and parameters of the release."""
-    if metadata.stack_id is None or metadata.queue is None:
+def _already_done(run: Run, metadata: Metadata | None, target: str | None) -> Done | None:
+    """The recorded stack, if the operation is an update and the stack has the release's template and parameters."""
+    if run.attempt.operation is not Operation.UPDATE or metadata is None or not metadata.deployed:
+        return None
+    if metadata.deployed != target or metadata.stack_id is None or metadata.queue is None:
         return None
     return Done(metadata.stack_id, metadata.queue, run.attempt.version, metadata.stack_changed_at)
 

@@ -34,6 +34,7 @@ from orchestrator.tenants.stack_resources import Requester, StackResource
 if TYPE_CHECKING:
     from orchestrator.tenants.decisions import Limited
     from orchestrator.tenants.names import Names
+    from orchestrator.tenants.ready import Ready
     from orchestrator.tenants.recent import RecentExecution
     from orchestrator.tenants.reviews import Review
     from orchestrator.tenants.turns import Place
@@ -357,6 +358,13 @@ class CreateLimits(Protocol):
 
         ``is_new`` if the tenant does not exist yet. ``caller`` is the caller whose creates are counted, if any.
         """
+
+
+class WarmPool(Protocol):
+    """The stacks that are kept ready: see :mod:`orchestrator.pool`."""
+
+    def take(self, create: Attempt, request: Request) -> Ready | None:
+        """Give a stack at the create's version to the new tenant, for good. ``None`` if there is none."""
 
 
 class CreateCounts(Protocol):

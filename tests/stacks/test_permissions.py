@@ -225,6 +225,7 @@ FUNCTIONS: dict[str, Grants] = {
         ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem"},
         REGISTRY_TABLE_ROWS: {"dynamodb:GetItem"},
         RECONCILIATION_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
+        "the table, rows POOL": {"dynamodb:GetItem", "dynamodb:PutItem"},
         **LIMITS_TENANTS,
         "executions of rollout": {"states:DescribeExecution"},
         f"the index, rows {LISTED_TENANTS}": {"dynamodb:Query"},

@@ -20,6 +20,7 @@
 | turns of creates | CREATE_TURNS | TURNS                                                |
 | number of the latest ticket | CREATE_TURNS | NUMBER                                    |
 | ticket of a waiting create | CREATE_TURNS | TICKET#{number, twelve digits}             |
+| members of the pool | POOL | MEMBERS                                                  |
 | reconciliation | RECONCILIATION | {id}                                                 |
 | counts of the fleet | RECONCILIATION | fleet-counts                                    |
 | unfinished surveys | RECONCILIATION | unfinished-surveys                               |
@@ -288,6 +289,10 @@ def ticket_key(number: int) -> Key:
 
 def ticket_of(sk: str) -> int:
     return int(sk.removeprefix(TICKET_PREFIX))
+
+
+def pool_key() -> Key:
+    return key("POOL", "MEMBERS")
 
 
 def creates_key(caller: str) -> Key:

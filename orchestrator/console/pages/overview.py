@@ -19,6 +19,7 @@ from orchestrator.cli.waiting import Waiting, fleet_of, waiting_for_someone
 from orchestrator.common.times import parse_timestamp
 from orchestrator.console.drawing import Plot, Took, bar, bars, plotted
 from orchestrator.console.page import page
+from orchestrator.console.pages.events import troubles
 from orchestrator.console.view import address
 from orchestrator.console.visit import Console, Visit
 from orchestrator.tenants.records import TenantState
@@ -49,7 +50,7 @@ def overview(visit: Visit) -> Response:
         waiting.append((Waiting(what, "berth reconcile --dry-run"), "/health"))
     return visit.show(
         "overview.html",
-        waiting=waiting,
+        waiting=[*waiting, *troubles(visit)],
         operations=operations[:SHOWN],
         plot=plot(operations),
         fleet=fleet,
