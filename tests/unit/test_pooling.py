@@ -95,9 +95,9 @@ class TestJoining:
         assert pooled.metadata.created_by == "platform"
 
     def test_the_queue_depends_on_the_tenant_alone(self, world: Orders) -> None:
-        found = {world.pool.queue_of(TenantId.parse(f"t{number}")).name for number in range(100)}
+        found = {world.queue_pool.queue_of(TenantId.parse(f"t{number}")).name for number in range(100)}
         assert len(found) == 4
-        assert world.pool.queue_of(ACME) == Orders(settings=world.settings).pool.queue_of(ACME)
+        assert world.queue_pool.queue_of(ACME) == Orders(settings=world.settings).queue_pool.queue_of(ACME)
 
     @pytest.mark.parametrize("number", [1, 3, 20])
     def test_another_number_of_queues_moves_nobody(self, pooled: Orders, number: int) -> None:
