@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.cdk_loop import cdk_loop
+from bench.console_page import console_page
 from bench.create_storm import create_storm
 from bench.delivery_capacity import events_delivery_capacity
 from bench.event_capacity import events_capacity
@@ -30,11 +31,13 @@ from bench.operations import operations
 from bench.rollout_emulator import rollout_emulator
 from bench.rollout_simulation import rollout_ceilings, rollout_simulation
 from bench.survey import survey
+from bench.warm_pool import warm_pool
 
 RESULTS = Path(__file__).parent / "results.json"
 PARTS: Mapping[str, Callable[[], list[Result]]] = {
     "cold-import": cold_import,
     "ready-path": ready_path,
+    "warm-pool": warm_pool,
     "operations": operations,
     "rollout-simulation": rollout_simulation,
     "rollout-ceilings": rollout_ceilings,
@@ -43,6 +46,7 @@ PARTS: Mapping[str, Callable[[], list[Result]]] = {
     "cdk-loop": cdk_loop,
     "function-memory": function_memory,
     "growth": growth,
+    "console-page": console_page,
     "survey": survey,
     "load": load,
     "events-cold-import": events_cold_import,

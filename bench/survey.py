@@ -198,6 +198,7 @@ class SurveyedFleet:
             queues=cast(Any, self._queues),
             settling=cast(Any, _NothingToSettle()),
             repairing=cast(Any, None),
+            pool=cast(Any, _NoPool()),
             ledger=self._ledger,
             counter=FleetCounter(tenants, self._ledger, clock, DynamoTenantCounts(client, _TABLE)),
             rollouts=RolloutTable(client, _TABLE),
@@ -206,6 +207,11 @@ class SurveyedFleet:
             clock=clock,
             has_time=has_time,
         )
+
+
+class _NoPool:
+    def maintain(self) -> None:
+        """No stacks are kept ready."""
 
 
 class _NothingToSettle:

@@ -6,6 +6,7 @@ This package is the product. A folder is a capability; read them in this order:
 :mod:`orchestrator.releases`     the published templates of tenants' stacks
 :mod:`orchestrator.tenants`      the life of one tenant
 :mod:`orchestrator.rollouts`     moving the fleet to a release
+:mod:`orchestrator.pool`         stacks that are kept ready for new tenants
 :mod:`orchestrator.reconciling`  closing operations that died, finding and repairing differences, health
 :mod:`orchestrator.events`       the event plane: tenants' events, webhooks and forms
 :mod:`orchestrator.own_events`   Berth's own events, for other systems that react to changes

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from orchestrator.common.callers import ApiGateway
     from orchestrator.common.errors import InvalidRequest
     from orchestrator.common.tenant_ids import TenantId
+    from orchestrator.pool.maintaining import Maintaining
+    from orchestrator.pool.taking import Taking
     from orchestrator.ports import Ports
     from orchestrator.reconciling.control import Reconciliations
     from orchestrator.reconciling.fleet_counts import FleetCounter
@@ -105,6 +107,31 @@ class UseCases:
             self.choose_release,
             ports.settings.default_tier,
             lambda: self.pool,
+            (lambda: self.taking) if ports.settings.warm_pool else None,
+        )
+
+    @property
+    def taking(self) -> Taking:
+        from orchestrator.pool.taking import Taking
+
+        ports = self.ports
+        return Taking(ports.pool, ports.tenant_rows, ports.executions, ports.clock)
+
+    @property
+    def maintaining(self) -> Maintaining:
+        from orchestrator.pool.maintaining import Maintaining
+
+        ports = self.ports
+        return Maintaining(
+            rows=ports.pool,
+            tenants=ports.tenant_rows,
+            releases=ports.releases,
+            lifecycle=self._lifecycle(self._limits_of_orders, parameters=ports.parameters),
+            parameters=ports.parameters,
+            choose=lambda: self.choose_release(ports.settings.default_tier),
+            new_name=ports.new_name,
+            clock=ports.clock,
+            size=ports.settings.warm_pool,
         )
 
     @property
@@ -545,6 +572,7 @@ class UseCases:
             rollouts=ports.rollout_table,
             rollout_executions=ports.rollout_executions,
             unlisted=ports.unlisted,
+            pool=self.maintaining,
             clock=ports.clock,
             has_time=has_time,
             pause=ports.pause,

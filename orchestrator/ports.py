@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from orchestrator.common.stack_arns import Location, StackArn
     from orchestrator.common.times import Clock
+    from orchestrator.pool.ports import PoolRows
     from orchestrator.reconciling.health import Concurrency
     from orchestrator.reconciling.ports import (
         ReconciliationLedger,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
         StackResources,
         Stacks,
         TenantReader,
+        TenantRows,
         UnfinishedWork,
     )
     from orchestrator.tenants.records import Queue
@@ -91,6 +93,9 @@ class UseCaseSettings(Protocol):
 
     @property
     def create_on_get_queue(self) -> bool: ...
+
+    @property
+    def warm_pool(self) -> int: ...
 
     @property
     def rollout_concurrency(self) -> int: ...
@@ -220,6 +225,12 @@ class Ports(Protocol):
 
     @property
     def throttling(self) -> Throttling: ...
+
+    @property
+    def pool(self) -> PoolRows: ...
+
+    @property
+    def tenant_rows(self) -> TenantRows: ...
 
     @property
     def create_turns(self) -> CreateTurnRows: ...

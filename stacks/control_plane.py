@@ -69,6 +69,7 @@ class ControlPlaneStack(Stack):
             machines=machines,
             rollouts=rollouts,
             stack_role=stack_role,
+            settings=settings,
         )
         behind_api: list[Capability] = [table, releases, stack_role, machines, stack_events, rollouts, reconciliation]
         # Callers know the API's URL, which depends on this id. The id is from the time when the API had only getQueue.

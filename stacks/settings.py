@@ -84,6 +84,7 @@ KNOWN = frozenset(
         "berth:tenantEventsConcurrency",
         "berth:tenantMetadataConcurrency",
         "berth:tracing",
+        "berth:warmPool",
     }
 )
 """All settings. Those that README.md does not list are for the emulator."""
@@ -96,6 +97,8 @@ MAX_GENERATIONS = 999_999_999
 MAX_TENANTS_LIMIT = 1_000_000
 MAX_POOLED_QUEUES = 20
 """The addresses of all of them are in one environment variable, and Lambda limits the size of all variables."""
+MAX_WARM_POOL = 100
+"""One row lists the stacks that are kept ready, and it must not grow large."""
 
 
 class SettingInvalid(BerthError):
@@ -184,6 +187,8 @@ class Settings:
     """
     creates_per_minute: int = 60
     """How many creates each caller of getQueue may start per minute; 0 for no limit."""
+    warm_pool: int = 0
+    """How many stacks are kept ready for new tenants."""
     create_on_get_queue: bool = True
     """Whether asking for the queue of an unknown tenant creates the tenant."""
 
@@ -264,6 +269,7 @@ class Settings:
             max_tenants=_number(context, "berth:maxTenants", cls.max_tenants, at_least=1, at_most=MAX_TENANTS_LIMIT),
             # One row per caller lists the tenants that it created within the minute. The row must not grow large.
             creates_per_minute=_number(context, "berth:createsPerMinute", cls.creates_per_minute, at_most=600),
+            warm_pool=_number(context, "berth:warmPool", cls.warm_pool, at_most=MAX_WARM_POOL),
             create_on_get_queue=_flag(context, "berth:createOnGetQueue", default=cls.create_on_get_queue),
         )
         if settings.default_tier == POOLED and not settings.pooled_queues:

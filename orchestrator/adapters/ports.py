@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from orchestrator.adapters.cloudwatch import CloudWatchAlarms
     from orchestrator.adapters.dynamodb.create_counts import DynamoCreateCounts, DynamoTenantCounts
     from orchestrator.adapters.dynamodb.create_turns import CreateTurnTable
+    from orchestrator.adapters.dynamodb.pool import PoolTable
     from orchestrator.adapters.dynamodb.reconciliations import LambdaReconciliations, ReconciliationTable
     from orchestrator.adapters.dynamodb.release_states import ReleaseStateTable
     from orchestrator.adapters.dynamodb.reviews import ReviewTable
@@ -263,6 +264,16 @@ class AwsPorts:
     @property
     def throttling(self) -> RolloutTable:
         return self.rollout_table
+
+    @cached_property
+    def pool(self) -> PoolTable:
+        from orchestrator.adapters.dynamodb.pool import PoolTable
+
+        return PoolTable(self._dynamodb, self.settings.table)
+
+    @property
+    def tenant_rows(self) -> DynamoTable:
+        return self.table
 
     @cached_property
     def create_turns(self) -> CreateTurnTable:

@@ -141,6 +141,11 @@ class Settings:
         return int(self._required("BERTH_CREATES_PER_MINUTE"))
 
     @property
+    def warm_pool(self) -> int:
+        """The number of stacks that are kept ready for new tenants."""
+        return int(self.environment.get("BERTH_WARM_POOL", "0"))
+
+    @property
     def create_on_get_queue(self) -> bool:
         """True if getQueue creates an unknown tenant."""
         return self._required("BERTH_CREATE_ON_GET_QUEUE") == "true"

@@ -148,7 +148,13 @@ OperationVersion = Annotated[
 ]
 OperationStatus = Annotated[records.Status, Meta(title="OperationStatus", description="The status of the operation.")]
 Attempt = Annotated[
-    int, Meta(title="Attempt", description="The number of the attempt at the operation, counted from 1.", ge=1)
+    int,
+    Meta(
+        title="Attempt",
+        description="The number of the attempt at the operation, counted from 1. 0: the tenant took a stack that was "
+        "kept ready.",
+        ge=0,
+    ),
 ]
 Execution = Annotated[
     str, Meta(title="Execution", description="The ARN of the Step Functions execution.", min_length=1)

@@ -210,6 +210,17 @@ class ListTenants(WireRequest, frozen=True, kw_only=True):
     pinned: (
         Annotated[bool, Meta(description="Only tenants that are pinned, or only those that are not.")] | UnsetType
     ) = UNSET
+    prefix: (
+        Annotated[
+            str,
+            Meta(
+                pattern=r"^[A-Za-z0-9][A-Za-z0-9-]{0,39}\Z",
+                description="Only tenants whose ids begin with this text.",
+                examples=["ac"],
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
     tier: Annotated[Tier, Meta(description="Only tenants of this tier.")] | UnsetType = UNSET
     cursor: (
         Annotated[

@@ -18,6 +18,9 @@ TENANT_ID_MAX_LENGTH = 40
 TENANT_ID_PATTERN = r"^[A-Za-z0-9](?:[A-Za-z0-9-]{0,38}[A-Za-z0-9])?$"
 """Letters, digits and inner dashes. The pattern has no look-around, because CloudFormation and JSON schemas use it."""
 
+WARM_PREFIX = "berth-warm-"
+"""The ids of stacks that are kept ready begin with this. Nobody can ask for their queues: :mod:`orchestrator.pool`."""
+
 _TENANT_ID = re.compile(TENANT_ID_PATTERN, re.ASCII)
 _DIGEST_LENGTH = 8
 
@@ -48,6 +51,11 @@ class TenantId:
 
     def __str__(self) -> str:
         return self.value
+
+    @property
+    def is_warm(self) -> bool:
+        """True for a stack that is kept ready, and is no tenant's yet."""
+        return self.value.startswith(WARM_PREFIX)
 
     @property
     def slug(self) -> str:

@@ -31,8 +31,8 @@ _OF_ROLLOUTS: Mapping[RolloutStatus, Kind] = {
 
 def operation_ended(entry: HistoryEntry, *, row: str) -> OwnEvent | None:
     """An entry of a tenant's history is appended once, with the change itself, and its key is unique."""
-    if entry.status is Status.STARTED:
-        return None
+    if entry.status is Status.STARTED or entry.tenant.is_warm:
+        return None  # A stack that is kept ready is no tenant's.
     failed = entry.status is Status.FAILURE
     kind = Kind.TENANT_FAILED if failed else _WHEN_SUCCEEDED[entry.operation]
     data: dict[str, object] = {

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from orchestrator.common.errors import InvalidTenantId, QueueOutOfReach, UnreadableRows
-from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.tenant_ids import WARM_PREFIX, TenantId
 from orchestrator.common.times import Clock
 from orchestrator.reconciling.ports import Adopted, SurveyedStack, UnlistedTenant, UnlistedTenants
 from orchestrator.reconciling.records import Finding, Kind, Remedy
@@ -121,6 +121,8 @@ class Adopting:
 
     def adopt(self, tenant_id: str, known: KnownStacks, *, request: Request, dry_run: bool) -> Finding | None:
         """Adopt the tenant, or report what an adoption would do. ``None`` if the tenant needs no adoption any more."""
+        if tenant_id.startswith(WARM_PREFIX):
+            return None
         try:
             return self._adopt(TenantId.parse(tenant_id), known, request=request, dry_run=dry_run)
         except (InvalidTenantId, UnreadableRows) as unreadable:
@@ -295,6 +297,8 @@ def needs_adoption(seen: UnlistedTenant, names: Names) -> bool:
 
 def is_unlisted(tenant_id: str, unlisted: UnlistedTenants, names: Names) -> bool:
     """True if the tenant has to be adopted. That includes tenants with rows that cannot be read."""
+    if tenant_id.startswith(WARM_PREFIX):
+        return False  # The record that says which tenant has taken a stack is not listed.
     try:
         seen = unlisted.unlisted(TenantId.parse(tenant_id))
     except (InvalidTenantId, UnreadableRows):

@@ -122,7 +122,7 @@ class TenantChecks:
         if finding is None:
             return
         requested = self.progress.requested
-        if requested.spec.repair and not requested.spec.dry_run:
+        if requested.spec.repairs(finding.subject):
             finding = self.repairing.repair(finding, observation, requested.by, reason=requested.spec.reason)
         self.progress.found(finding)
 

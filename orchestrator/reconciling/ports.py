@@ -190,6 +190,9 @@ class ReconciliationLedger(FleetCountsLedger, Checkpoints, Protocol):
 
     def reconciliation(self, reconciliation: str) -> Reconciliation | None: ...
 
+    def requested_reconciliations(self, *, limit: int) -> Sequence[Reconciliation]:
+        """The newest reconciliations and adoptions that somebody has requested, the newest first."""
+
 
 class ReconciliationStarter(Protocol):
     def start_reconciliation(self, reconciliation: str) -> None:

@@ -14,6 +14,7 @@ from datetime import timedelta
 from orchestrator.common.errors import InvalidRequest, InvalidTenantId, Throttled, UnreadableRows
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import Clock
+from orchestrator.pool.maintaining import Maintaining
 from orchestrator.reconciling.adopting import Adopting, KnownStacks
 from orchestrator.reconciling.checking import TenantChecks
 from orchestrator.reconciling.checkpoints import CLAIM, MAX_DURATION, Checkpoint
@@ -79,6 +80,7 @@ class Reconciler:
     rollouts: RolloutLedger
     rollout_executions: RolloutExecutions
     unlisted: UnlistedTenants
+    pool: Maintaining
     clock: Clock
     has_time: Callable[[], bool] = lambda: True
     pause: Callable[[float], None] = lambda _seconds: None
@@ -111,6 +113,8 @@ class Reconciler:
                 self._settle_unfinished(progress)
                 self._check_rollouts(progress)
                 self.counter.renew()
+                if not progress.requested.spec.dry_run:
+                    self.pool.maintain()
             if progress.requested.spec.survey:
                 surveying = self._surveying(progress, saved)
                 surveying.run()
@@ -194,8 +198,11 @@ class Reconciler:
     def _settle(self, audit: Audit, progress: Progress) -> None:
         run, requested = run_of(audit), progress.requested
         operation = f"{audit.operation} {audit.version or ''}, attempt {audit.attempt}"
+        # Operations whose executions died are settled also by a survey that repairs nothing else.
+        only = requested.spec.only
+        repairs = not requested.spec.dry_run and (only is None or audit.tenant.value in only)
         try:
-            settlement = self.settling.settle(run, dry_run=requested.spec.dry_run)
+            settlement = self.settling.settle(run, dry_run=not repairs)
         except (Throttled, UnreadableRows) as error:
             settlement = StillOpen(str(error))
         match settlement:
@@ -206,8 +213,8 @@ class Reconciler:
                         audit.tenant.value,
                         f"{operation} never ended: {audit.execution}",
                         Remedy.SETTLE,
-                        result="" if requested.spec.dry_run else f"{status}: {reason}",
-                        repaired=not requested.spec.dry_run,
+                        result=f"{status}: {reason}" if repairs else "",
+                        repaired=repairs,
                     )
                 )
             case StillOpen(reason) if self.clock.now() - audit.seen_alive_at > STUCK_AFTER:

@@ -165,8 +165,13 @@ class Surveying:
         self.progress.coverage = replace(self.progress.coverage, all_stacks=len(self._stacks), stacks=named)
 
     def _is_named(self, each: SurveyedStack) -> bool:
-        """True if the stack has the prefix of tenants' stack names. Tenants may have adopted others."""
-        return each.name.startswith(self.names.tenant_prefix) and not self.names.is_legacy(each.name)
+        """True if the stack's name is that of its tenant. Tenants may have adopted others, or taken one that was ready.
+
+        A stack that is kept ready and is nobody's is left to the pool.
+        """
+        if not each.name.startswith(self.names.tenant_prefix):
+            return False
+        return not self.names.is_legacy(each.name) and not self.names.is_warm(each.name)
 
     # Tenants
 

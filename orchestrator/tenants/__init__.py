@@ -24,7 +24,8 @@ Requests of operators:
     :mod:`orchestrator.tenants.order_messages`  has its longer messages
 11. :mod:`orchestrator.tenants.fleet`           the details of one tenant, and the list of all tenants;
     :mod:`orchestrator.tenants.listings`        has tenants as the list has them;
-    :mod:`orchestrator.tenants.selections`      finds ids and labels that no tenant has
+    :mod:`orchestrator.tenants.selections`      finds ids and labels that no tenant has;
+    :mod:`orchestrator.tenants.recent`          has the newest operations of all tenants
 
 Requests of other teams' stacks:
 

@@ -128,11 +128,13 @@ def stack_settled(
 ) -> Resumption | None:
     """The run that waits for a stack that has settled, if there is one, with the outcome of an inspection.
 
-    The name of an earlier system's stack does not contain the tenant. The client token does, if a run has changed the
-    stack. Otherwise no run waits for the stack, or the run resumes after its timeout.
+    The name of an earlier system's stack does not contain the tenant, nor does that of a stack that was kept ready. The
+    client token does, if a run has changed the stack. Otherwise no run waits for the stack, or the run resumes after
+    its timeout.
     """
-    is_legacy = names.is_legacy(name_of(stack_id))
-    tenant = Attempt.tenant_of(client_token) if is_legacy else names.tenant_of(stack_id)
+    name = name_of(stack_id)
+    by_token = names.is_legacy(name) or names.is_warm(name)
+    tenant = Attempt.tenant_of(client_token) if by_token else names.tenant_of(stack_id)
     lock = reader.lock(tenant) if tenant else None
     if lock is None or lock.task_token is None:
         return None

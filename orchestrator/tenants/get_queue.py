@@ -11,6 +11,7 @@ from orchestrator.tenants.ready import ready
 if TYPE_CHECKING:
     from orchestrator.common.tenant_ids import TenantId
     from orchestrator.common.times import Clock
+    from orchestrator.tenants.decisions import Unknown
     from orchestrator.tenants.ports import TenantReader
     from orchestrator.tenants.provisioning import Answer, ProvisionQueue
     from orchestrator.tenants.ready import Ready
@@ -33,7 +34,11 @@ class GetQueue:
         """The same, but nothing is started."""
         return self._ready(tenant) or self.provision().find(tenant)
 
-    def _ready(self, tenant: TenantId) -> Ready | None:
+    def _ready(self, tenant: TenantId) -> Ready | Unknown | None:
+        if tenant.is_warm:
+            from orchestrator.tenants import decisions
+
+            return decisions.Unknown()  # A stack that is kept ready is no tenant's, whoever asks for it.
         found = ready(self.reader.metadata(tenant))
         if found is not None and found.former is not None and found.former.until <= self.clock.now():
             return replace(found, former=None)  # The tenant's last messages in its former queue have expired.

@@ -83,6 +83,13 @@ class Names:
             return name.startswith(self.legacy_prefixes)
         return False
 
+    def is_warm(self, name: str) -> bool:
+        """True for the name of a stack that was made to be kept ready. A tenant may have taken it since."""
+        try:
+            return self.tenant_of(name).is_warm
+        except StackNotOurs:
+            return False
+
     @property
     def api(self) -> str:
         return self.control_plane.lower()

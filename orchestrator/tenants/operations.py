@@ -132,9 +132,7 @@ def begin(
     not_deleted = why_not_deleted(run, metadata, audits) if attempt.operation is Operation.DELETE else None
     if reason := not_deleted or why_out_of_reach(metadata, stacks.names):
         return GaveUp(reason)
-    if attempt.operation is Operation.UPDATE and metadata and metadata.deployed and metadata.deployed == target:
-        return _already_done(run, metadata) or Begun()
-    return Begun()
+    return _already_done(run, metadata, target) or Begun()
 
 
 def _admit(run: Run, turns: Turns, reader: TenantReader) -> Admission | None:
@@ -148,9 +146,11 @@ def _admit(run: Run, turns: Turns, reader: TenantReader) -> Admission | None:
     return Admission(locked.started_at, waited=True) if locked else admission
 
 
-def _already_done(run: Run, metadata: Metadata) -> Done | None:
-    """The recorded stack, which already has the template and parameters of the release."""
-    if metadata.stack_id is None or metadata.queue is None:
+def _already_done(run: Run, metadata: Metadata | None, target: str | None) -> Done | None:
+    """The recorded stack, if the operation is an update and the stack has the release's template and parameters."""
+    if run.attempt.operation is not Operation.UPDATE or metadata is None or not metadata.deployed:
+        return None
+    if metadata.deployed != target or metadata.stack_id is None or metadata.queue is None:
         return None
     return Done(metadata.stack_id, metadata.queue, run.attempt.version, metadata.stack_changed_at)
 

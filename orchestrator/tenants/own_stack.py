@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from orchestrator.common.errors import StackNotOurs, StackOutOfReach
 from orchestrator.common.stack_arns import name_of
-from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.tenant_ids import WARM_PREFIX, TenantId
 from orchestrator.tenants.names import LEGACY_PREFIXES_SETTING, Names
 from orchestrator.tenants.ports import Stack, Stacks, TenantReader
 from orchestrator.tenants.records import Metadata
@@ -43,8 +43,11 @@ def own_stack_by(metadata: Metadata | None, tenant: TenantId, stacks: Stacks) ->
 def find_stack(tenant: TenantId, metadata: Metadata | None, stacks: Stacks) -> Stack | None:
     """The recorded stack, if an earlier system made it with another name. Otherwise the one with the tenant's name.
 
-    Berth creates no stacks with other names: once such a stack was deleted, the next one has the tenant's name.
+    Berth creates no stacks with other names: once such a stack was deleted, the next one has the tenant's name. A stack
+    that was kept ready has its own name still, and belongs to the tenant that has taken it.
     """
+    if tenant.is_warm and (metadata is None or metadata.given_to is not None):
+        return None
     name, recorded = stacks.names.stack_of(tenant), recorded_stack(metadata)
     if recorded is not None and name_of(recorded) != name:
         stack = stacks.find(recorded)
@@ -90,11 +93,20 @@ def is_recorded(stack_id: str, metadata: Metadata | None) -> bool:
 
 
 def is_for(tenant: TenantId, stack: Stack, metadata: Metadata | None) -> bool:
-    """True if the stack was made for the tenant. Stacks of an earlier system may not name their tenant."""
+    """True if the stack was made for the tenant. Stacks of an earlier system may not name their tenant.
+
+    A stack that was kept ready names its tenant after the first update. Until then, the record decides.
+    """
+    if metadata is not None and stack.tenant_id != tenant.value and _was_warm(stack):
+        return is_recorded(stack.stack_id, metadata)
     if stack.tenant_id is not None or metadata is None:
         return stack.tenant_id == tenant.value
     served_from = metadata.stack_id if metadata.version is not None else metadata.gone_stack_id
     return stack.stack_id == served_from
+
+
+def _was_warm(stack: Stack) -> bool:
+    return stack.tenant_id is not None and stack.tenant_id.startswith(WARM_PREFIX)
 
 
 _CANNOT_BE_UPDATED = (StackCondition.CREATION_FAILED, StackCondition.BROKEN)

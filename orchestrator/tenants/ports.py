@@ -21,6 +21,7 @@ from orchestrator.tenants.records import (
     Audit,
     Lock,
     Metadata,
+    Operation,
     Queue,
     Request,
     RootCause,
@@ -33,6 +34,8 @@ from orchestrator.tenants.stack_resources import Requester, StackResource
 if TYPE_CHECKING:
     from orchestrator.tenants.decisions import Limited
     from orchestrator.tenants.names import Names
+    from orchestrator.tenants.ready import Ready
+    from orchestrator.tenants.recent import RecentExecution
     from orchestrator.tenants.reviews import Review
     from orchestrator.tenants.turns import Place
     from orchestrator.tenants.writes import Transition
@@ -88,6 +91,9 @@ class Executions(Protocol):
 
     def how_it_ended(self, execution: str) -> str:
         """The end of a sentence that begins with "The execution": ``was aborted (by ada)``."""
+
+    def recent(self, operation: Operation, *, limit: int) -> Sequence[RecentExecution]:
+        """The newest executions of this operation's machine, the newest first."""
 
     def is_waiting(self, task_token: str) -> bool:
         """True if a state of one of Berth's machines waits with this token, which nobody else knows.
@@ -324,9 +330,15 @@ class TenantDescriptions(Protocol):
 
 class FleetReader(Protocol):
     def tenants_in(
-        self, state: TenantState, *, version: str | None = None, after: str | None = None, limit: int
+        self, state: TenantState, *, version: str | None = None, prefix: str = "", after: str | None = None, limit: int
     ) -> Sequence[ListedTenant]:
-        """Tenants in one state, and at ``version`` if given, in the order of their positions, from ``after`` on."""
+        """Tenants in one state, and at ``version`` if given, in the order of their positions, from ``after`` on.
+
+        ``prefix`` is the beginning of their ids. It needs a version, because positions begin with the version.
+        """
+
+    def versions_in(self, state: TenantState) -> Iterable[str]:
+        """The versions of the tenants in one state, in order. The version of tenants without one is empty."""
 
     def tenants_in_brief(self, state: TenantState) -> Iterable[TenantInBrief]: ...
 
@@ -346,6 +358,13 @@ class CreateLimits(Protocol):
 
         ``is_new`` if the tenant does not exist yet. ``caller`` is the caller whose creates are counted, if any.
         """
+
+
+class WarmPool(Protocol):
+    """The stacks that are kept ready: see :mod:`orchestrator.pool`."""
+
+    def take(self, create: Attempt, request: Request) -> Ready | None:
+        """Give a stack at the create's version to the new tenant, for good. ``None`` if there is none."""
 
 
 class CreateCounts(Protocol):

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from orchestrator.releases.ports import Releases
     from orchestrator.releases.states import Choice
     from orchestrator.tenants.pooling import Pool
-    from orchestrator.tenants.ports import CreateLimits, Executions, TenantReader
+    from orchestrator.tenants.ports import CreateLimits, Executions, TenantReader, WarmPool
 
 CHECK_EXECUTION_AFTER = timedelta(minutes=5)
 """The execution of an operation that started longer ago than this is checked. Step Functions limits the rate of such
@@ -78,7 +78,9 @@ class ProvisionQueue:
     default_tier: str
     """The tier in which new tenants are created."""
     pool: Callable[[], Pool]
-    """Returns the pool when a tenant is about to join it."""
+    """Returns the queues that tenants share, when a tenant is about to get one of them."""
+    warm_pool: Callable[[], WarmPool] | None = None
+    """Returns the stacks that are kept ready, when a new tenant may take one. ``None`` if none are kept."""
 
     def __call__(self, tenant: TenantId, *, by: str = "") -> Answer:
         """``by`` is the caller. Simultaneous callers of one tenant must have the same ``by``: it is part of the
@@ -133,6 +135,9 @@ class ProvisionQueue:
                     # An operator's create may have been accepted, and not have begun yet.
                     create = self._accepted(metadata)
                     return Provisioning(self.executions.execution_of(create)) if create else limited
+                is_first = decision.is_new and metadata is None and version != POOLED
+                if is_first and self.warm_pool and (taken := self.warm_pool().take(attempt, request)):
+                    return taken
             if version == POOLED:
                 return self._join_pool(tenant, request)
             execution = self.executions.start(attempt, request)

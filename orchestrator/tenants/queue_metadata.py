@@ -34,6 +34,8 @@ def record_queue(
     """
     for _ in range(_ROUNDS):
         metadata = reader.metadata(tenant)
+        if tenant.is_warm and (metadata is None or metadata.given_to is not None):
+            return  # The stack has not learned yet which tenant has taken it, or its update was rolled back.
         queue = _queue_to_record(tenant, stack_id, reported, metadata, stacks)
         if queue is None:
             return
@@ -111,7 +113,11 @@ def forget_queue(
     an older tenant is rolled back.
     """
     metadata = reader.metadata(tenant)
-    if metadata is None or (metadata.published and metadata.stack_id not in (None, stack_id)):
+    if (
+        metadata is None
+        or metadata.given_to is not None
+        or (metadata.published and metadata.stack_id not in (None, stack_id))
+    ):
         return False
     if not _may_be_tenants(tenant, stack_id, metadata, stacks):
         return False

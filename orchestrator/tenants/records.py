@@ -124,6 +124,8 @@ class Metadata:
     """The latest stack that has withdrawn its queue. That stack is never served again."""
     last_version: str | None = None
     """The version at which the tenant was served, if its queue has vanished since."""
+    given_to: str | None = None
+    """Of a stack that was kept ready: the tenant that has taken it. The stack is that tenant's from then on."""
     stack_changed_at: datetime | None = None
     """When CloudFormation last created or updated the stack, as the operation saw it that recorded ``deployed``. If the
     stack has another time now, somebody has changed it since."""

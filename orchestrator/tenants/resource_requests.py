@@ -159,12 +159,13 @@ def _is_id(value: object) -> bool:
 def parse_metadata_request(event: object, *, location: Location, names: Names) -> MetadataRequest:
     """The event must come from a stack with the tenant's stack name, in Berth's account and region.
 
-    It may also come from a stack with an earlier system's name. The caller checks that it is recorded as the tenant's.
+    It may also come from a stack with an earlier system's name, or from one that was kept ready. The caller checks that
+    it is recorded as the tenant's.
     """
     checked = valid(_TENANT_METADATA, event)
     properties = checked["ResourceProperties"]
     tenant, stack = TenantId.parse(properties[TENANT_PARAMETER]), StackArn.parse(checked["StackId"])
-    named = names.is_stack_of(tenant, stack.name) or names.is_legacy(stack.name)
+    named = names.is_stack_of(tenant, stack.name) or names.is_legacy(stack.name) or names.is_warm(stack.name)
     if stack.location != location or not named:
         raise InvalidRequest(f"StackId: {checked['StackId']!a} is not the stack of tenant {tenant}")
     return MetadataRequest(

@@ -142,6 +142,7 @@ class Api(Capability):
                 # The function starts only creates, but checks the executions of all operations.
                 **machines.environment,
                 "BERTH_CREATE_ON_GET_QUEUE": "true" if settings.create_on_get_queue else "false",
+                "BERTH_WARM_POOL": str(settings.warm_pool if settings.create_on_get_queue else 0),
             },
         )
         kit.table.allow(get_queue.role, "GetItem", "Query", rows=TENANT_ROWS)
@@ -151,6 +152,8 @@ class Api(Capability):
             kit.table.allow_choosing_releases(get_queue.role)
             allow(get_queue.role, ["states:StartExecution"], machines.create.state_machine_arn)
             machines.allow_describing(get_queue.role)
+            if settings.warm_pool:
+                kit.table.allow_taking_warm_stacks(get_queue.role)
         return get_queue
 
     def _operators(
@@ -181,6 +184,7 @@ class Api(Capability):
             },
         )
         machines.allow_operations(operators.role, kit.table, (machines.create, machines.update, machines.delete))
+        machines.allow_listing(operators.role)
         kit.table.allow(operators.role, "Query", rows=HISTORY_ROWS)
         kit.table.allow_promoting_releases(operators.role)
         releases.allow_publishing(operators.role)

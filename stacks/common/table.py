@@ -25,6 +25,7 @@ from orchestrator.adapters.dynamodb.keys import (
     TENANT_PREFIX,
     UNFINISHED_OPERATIONS,
     pace_key,
+    pool_key,
     registry_key,
     tenant_count_key,
 )
@@ -45,6 +46,8 @@ REGISTRY_ROWS = registry_key()["pk"]["S"]
 """The unfinished rollouts, which have a claim on their tenants."""
 PACE_ROWS = pace_key()["pk"]["S"]
 """How often CloudFormation throttled. Rollouts slow down when it does."""
+POOL_ROWS = pool_key()["pk"]["S"]
+"""The stacks that are kept ready."""
 CREATE_TURN_ROWS = CREATE_TURNS
 """The turns of creates, and the tickets of those that wait."""
 RECONCILIATION_ROWS = RECONCILIATIONS
@@ -230,6 +233,12 @@ class TenantTable(Capability):
         """Let a role give turns to creates, take them back, and see how often CloudFormation throttled."""
         self.allow(role, "GetItem", "Query", "PutItem", "DeleteItem", rows=CREATE_TURN_ROWS)
         self.allow(role, "GetItem", rows=PACE_ROWS)
+
+    def allow_taking_warm_stacks(self, role: iam.Role) -> None:
+        """Let a role give stacks that are kept ready to new tenants, in one transaction with the tenant's records."""
+        self.allow(role, "GetItem", rows=POOL_ROWS)
+        self.allow(role, "UpdateItem", "ConditionCheckItem", rows=TENANT_ROWS)
+        self.allow_appending(role, along_with=[TENANT_ROWS])
 
     def _allow(self, role: iam.Role, operations: Sequence[str], resource: str, partitions: Sequence[str]) -> None:
         allow(

@@ -26,14 +26,16 @@ from stacks.common.capability import Capability, Output
 from stacks.common.dead_letters import DeadLetters, dead_letter_queue
 from stacks.common.functions import BerthFunction, FunctionKit
 from stacks.common.graphs import graph
+from stacks.common.limits import limit_tenants
 from stacks.common.permissions import (
     allow,
     allow_looking_at_tenant_stacks,
     allow_on_tenant_queues,
     allow_on_tenant_stacks,
 )
-from stacks.common.table import RECONCILIATION_ROWS, RELEASE_ROWS, TENANT_ROWS
+from stacks.common.table import POOL_ROWS, RECONCILIATION_ROWS, RELEASE_ROWS, TENANT_ROWS
 from stacks.rollouts.machine import RolloutMachine
+from stacks.settings import Settings
 from stacks.tenants.machines import TenantMachines
 from stacks.tenants.stack_role import TenantStackRole
 
@@ -66,6 +68,7 @@ class Reconciliation(Capability):
         machines: TenantMachines,
         rollouts: RolloutMachine,
         stack_role: TenantStackRole,
+        settings: Settings,
     ) -> None:
         super().__init__(scope, construct_id)
         self._kit = kit
@@ -79,6 +82,9 @@ class Reconciliation(Capability):
         self._not_run = dead_letter_queue(self, "NotRun", encryption=kit.encryption)
         self._reconcile = self._make_reconcile(rollouts)
         machines.publish_releases_before(self._reconcile)
+        # The reconciliation creates the stacks that are kept ready, below the limit on tenants.
+        limit_tenants(self._reconcile, kit=kit, settings=settings)
+        self._reconcile.function.add_environment("BERTH_WARM_POOL", str(settings.warm_pool))
         self._schedule("Settling", SETTLING, SETTLING_EVERY, "Closes operations whose executions died.")
         self._schedule("Survey", SURVEY, SURVEY_EVERY, "Compares the table with all tenants' stacks.")
 
@@ -152,8 +158,8 @@ class Reconciliation(Capability):
         return {"BERTH_RECONCILE_FUNCTION": self._reconcile.arn}
 
     def allow_asking(self, role: iam.Role) -> None:
-        """Let a role start a reconciliation, and read its result."""
-        self._kit.table.allow(role, "GetItem", "PutItem", rows=RECONCILIATION_ROWS)
+        """Let a role start a reconciliation, read its result, and list the newest ones."""
+        self._kit.table.allow(role, "GetItem", "PutItem", "Query", rows=RECONCILIATION_ROWS)
         allow(role, ["lambda:InvokeFunction"], self._reconcile.arn)
 
     # Executions that ended
@@ -238,6 +244,7 @@ class Reconciliation(Capability):
         table.allow_listing_unfinished(role)
         table.allow(role, "GetItem", "PutItem", "UpdateItem", rows=RECONCILIATION_ROWS)
         table.allow_keeping_the_count(role)
+        table.allow(role, "GetItem", "PutItem", rows=POOL_ROWS)
         table.allow_scanning(role)
         rollouts.allow_watching(role)
         self._allow_surveying(role)

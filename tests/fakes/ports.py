@@ -32,6 +32,7 @@ from tests.fakes.others import (
     InMemoryReviews,
     InMemoryTenantCounts,
 )
+from tests.fakes.pool import InMemoryPool
 from tests.fakes.reconciling import FakeSurvey, InMemoryReconciliations
 from tests.fakes.resources import FakeResources
 from tests.fakes.rollouts import (
@@ -63,6 +64,7 @@ class FakeSettings:
     max_tenants: int = 1_900
     creates_per_minute: int = 0
     create_on_get_queue: bool = True
+    warm_pool: int = 0
     rollout_concurrency: int = 50
     api_proof_digest: str | None = None
     dead_letter_queues: Mapping[str, str] = field(default_factory=dict)
@@ -116,6 +118,7 @@ class FakePorts:
     function_concurrency: Concurrency | None = field(default_factory=lambda: Concurrency(limit=1_000, most_used=12))
     rollout_table: InMemoryRollouts = field(default_factory=InMemoryRollouts)
     throttling: FakeThrottling = field(default_factory=FakeThrottling)
+    pool: InMemoryPool = field(default_factory=InMemoryPool)
     create_turns: InMemoryCreateTurns = field(default_factory=InMemoryCreateTurns)
     manifests: InMemoryManifests = field(default_factory=InMemoryManifests)
     alarms: FakeAlarms = field(default_factory=lambda: FakeAlarms(errors=None))
@@ -126,6 +129,10 @@ class FakePorts:
 
     @property
     def tenants(self) -> InMemoryTable:
+        return self.table
+
+    @property
+    def tenant_rows(self) -> InMemoryTable:
         return self.table
 
     @property

@@ -9,8 +9,9 @@ from datetime import datetime
 from typing import Any
 
 from orchestrator.common.errors import Conflict, Throttled
-from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.tenant_ids import WARM_PREFIX, TenantId
 from orchestrator.releases.records import Release
+from orchestrator.releases.template_contract import TENANT_PARAMETER
 from orchestrator.tenants.outcomes import Done
 from orchestrator.tenants.ports import Change, ChangeSet, ChangeSetState, ResourceEvent, Stack
 from orchestrator.tenants.records import Queue
@@ -32,6 +33,11 @@ class FakeStack:
     """By id, each with the template that it is about."""
     direct: tuple[str, Mapping[str, str]] | None = None
     """The template and parameters of an update that is under way without a change set."""
+
+    @property
+    def was_kept_ready(self) -> bool:
+        """True if the stack was made for no tenant. It learns its tenant by an update."""
+        return WARM_PREFIX in self.stack.stack_id
 
 
 class FakeStacks:
@@ -130,6 +136,7 @@ class FakeStacks:
         if fake is None or self._id_of(fake, name):
             return None
         same = release.template_url == fake.template_url and not self.would_change
+        same &= not fake.was_kept_ready or fake.stack.tenant_id == tenant.value
         reason = "The submitted information didn't contain changes." if same else ""
         state = ChangeSetState.EMPTY if same else ChangeSetState.READY
         return self.add_changes(
@@ -278,7 +285,10 @@ class FakeStacks:
             self._end_rollback(stack_id)
             return
         fake.template_url, parameters = self.requested(fake)
-        self.change(stack_id, "UPDATE_COMPLETE", version=version_of(fake.template_url), parameters=parameters)
+        learned = {"tenant_id": parameters.get(TENANT_PARAMETER)} if fake.was_kept_ready else {}
+        self.change(
+            stack_id, "UPDATE_COMPLETE", version=version_of(fake.template_url), parameters=parameters, **learned
+        )
 
     @staticmethod
     def requested(fake: FakeStack) -> tuple[str, dict[str, str]]:

@@ -37,6 +37,7 @@ from tests.fakes import (
     some_metadata,
 )
 from tests.fakes.others import InMemoryReleaseStates, InMemoryReviews
+from tests.fakes.pool import InMemoryPool
 from tests.fakes.ports import numbered_names
 from tests.fakes.stacks import version_of
 
@@ -96,6 +97,9 @@ class World:
     create_counts: InMemoryCreateCounts = field(default_factory=InMemoryCreateCounts)
     tenant_counts: InMemoryTenantCounts = field(default_factory=InMemoryTenantCounts)
     create_turns: InMemoryCreateTurns = field(default_factory=InMemoryCreateTurns)
+    pool: InMemoryPool = field(default_factory=InMemoryPool)
+    warm_pool: int = 0
+    """The number of stacks that are kept ready."""
     reviews: InMemoryReviews = field(default_factory=InMemoryReviews)
     release_states: InMemoryReleaseStates = field(default_factory=InMemoryReleaseStates)
 
@@ -123,6 +127,7 @@ class World:
             "queues": watched("queues", self.queues, around),
             "executions": watched("executions", self.executions, around),
             "create_turns": watched("create_turns", self.create_turns, around),
+            "pool": self.pool,
             "create_counts": self.create_counts,
             "tenant_counts": self.tenant_counts,
             "reviews": watched("reviews", self.reviews, around),
@@ -132,7 +137,7 @@ class World:
         }
 
     def settings(self, version: str) -> FakeSettings:
-        return FakeSettings(version, names=self.stacks.names, empty_for=EMPTY_FOR)
+        return FakeSettings(version, names=self.stacks.names, empty_for=EMPTY_FOR, warm_pool=self.warm_pool)
 
     def ask(self, around: Around = undisturbed) -> Answer:
         """getQueue, as a platform calls it."""

@@ -59,7 +59,8 @@ DOMAIN = {
     "releases": {"common"},
     "tenants": {"common", "releases"},
     "rollouts": {"common", "releases", "tenants"},
-    "reconciling": {"common", "releases", "tenants", "rollouts"},
+    "pool": {"common", "releases", "tenants"},
+    "reconciling": {"common", "releases", "tenants", "rollouts", "pool"},
     "events": {"common"},
     "own_events": {"common", "tenants", "rollouts", "events"},
     "api": {"common", "releases", "tenants", "rollouts", "reconciling", "events"},
@@ -74,7 +75,7 @@ EDGES = {
     "client": {"common", "tenants", "api"},
     "cli": {*DOMAIN, "adapters", "client", "console", "local"},
     "console": {*DOMAIN, "client", "cli"},
-    "local": {*DOMAIN, "adapters", "client", "cli"},
+    "local": {*DOMAIN, "adapters", "client", "cli", "console"},
 }
 """What is around it: AWS, the composition root, the client, the command line, the console, the emulator."""
 DOMAIN_MODULES = modules(*(f"orchestrator/{capability}" for capability in DOMAIN))

@@ -681,6 +681,9 @@ def of_every_tenant() -> Iterator[Asked]:
     yield Asked("listTenants", query={"cursor": "made up"})
     yield Asked("listTenants", query={"label": "plan=gold,team=", "pinned": "true"})
     yield Asked("listTenants", query={"label": "plan"})
+    yield Asked("listTenants", query={"prefix": "re"})
+    yield Asked("listOperations")
+    yield Asked("listOperations", query={"limit": 0})
     yield Asked("listReleases")
     yield Asked("listReleases", query={"page": 2})
     for release in (VERSION, NEXT_VERSION, "9.9.9", "newest"):
@@ -753,6 +756,8 @@ def of_every_reconciliation() -> Iterator[Asked]:
     yield Asked("startAdoption")
     yield Asked("startAdoption", body={"dryRun": True, "cursor": "WyJhIiwiYiJd", "reason": "Ticket 4711"})
     yield Asked("startAdoption", body={"cursor": "not one"})
+    yield Asked("listReconciliations")
+    yield Asked("listReconciliations", query={"verbose": "true"})
     yield Asked("getDiagnosis")
     yield Asked("getDiagnosis", query={"verbose": "true"})
 
@@ -925,7 +930,8 @@ def unproven(only: str | None) -> Api:
 
 
 def throttled(_only: str | None) -> Api:
-    return Api(published=(), table=Throttling(), rollout_table=Throttling(), reconciliation_table=Throttling())
+    tables = {name: Throttling() for name in ("table", "rollout_table", "reconciliation_table", "executions")}
+    return Api(published=(), **tables)
 
 
 def test_every_answer_is_documented_and_every_documented_answer_is_given(

@@ -103,6 +103,7 @@ METADATA: Mapping[str, Column] = {
     "asked_for": Column(("AskedFor",), lambda _tenant, create: [s(f"{create.version}#{create.number}")], _asked_for),
     "asked_for_at": _moment("AskedForAt"),
     "gone_stack_id": _text("GoneStackId"),
+    "given_to": _text("GivenTo"),
     "last_version": Column(
         ("LastVersion",), lambda _tenant, version: [s(version)], lambda row: text(row, "LastVersion") or None
     ),

@@ -20,6 +20,7 @@
 | turns of creates | CREATE_TURNS | TURNS                                                |
 | number of the latest ticket | CREATE_TURNS | NUMBER                                    |
 | ticket of a waiting create | CREATE_TURNS | TICKET#{number, twelve digits}             |
+| members of the pool | POOL | MEMBERS                                                  |
 | reconciliation | RECONCILIATION | {id}                                                 |
 | counts of the fleet | RECONCILIATION | fleet-counts                                    |
 | unfinished surveys | RECONCILIATION | unfinished-surveys                               |
@@ -208,6 +209,11 @@ def version_prefix(version: str | None) -> str:
     return f"{version or ''}#"
 
 
+def end_of_version(version: str) -> str:
+    """A text after the positions of all tenants at that version, and before those of later versions."""
+    return f"{version_prefix(version)}~"
+
+
 def version_of_position(position: str) -> str:
     """The version of the tenant at that position; empty if the tenant has no version."""
     return position.rpartition("#")[0]
@@ -285,6 +291,10 @@ def ticket_of(sk: str) -> int:
     return int(sk.removeprefix(TICKET_PREFIX))
 
 
+def pool_key() -> Key:
+    return key("POOL", "MEMBERS")
+
+
 def creates_key(caller: str) -> Key:
     """Every caller has its own partition, so that no caller can slow another one down. The digest bounds its length."""
     return key(f"{CREATES_PREFIX}{hashlib.sha256(caller.encode()).hexdigest()}", "WINDOW")
@@ -295,6 +305,10 @@ def tenant_count_key() -> Key:
 
 
 # Reconciliations
+
+
+AFTER_REQUESTED = ":"
+"""A text after the ids of all requested reconciliations, which begin with digits, and before those of other rows."""
 
 
 def reconciliation_key(reconciliation: str) -> Key:
