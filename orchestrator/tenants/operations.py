@@ -89,19 +89,15 @@ def begin(
 ) -> Begun | Busy | Again | Queued | Done | GaveUp:
     """Take the tenant's lock and record Started in one transaction, then check whether the operation may run.
 
-    A create first needs its turn, if ``turns`` are given. While it waits, it has no lock, and is in nobody's way. If an
-    earlier try of this step has taken the lock, the create does not wait any more, even if its turn was given back.
+    A create first needs its turn, if ``turns`` are given. While it waits, it has no lock, and is in nobody's way.
 
     Step Functions first confirms the run and its start time, because a payload may be forged and all later steps rely
     on the lock. The lock is held from then on, so later reads cannot go stale. A refused run fails like any other,
     which frees the lock. An update that would change only the version is done at once, without CloudFormation.
     """
-    admission = turns.admit(run) if turns else None
+    admission = _admit(run, turns, reader) if turns else None
     if turns and admission is None:
-        locked = _as_locked(run, reader)
-        if locked is None:
-            return queued(run, clock)
-        admission = Admission(locked.started_at, waited=True)
+        return queued(run, clock)
     confirmed = executions.confirmed(run)
     if confirmed is None:
         return _not_confirmed(run, admission, turns, clock)
@@ -143,6 +139,17 @@ def begin(
     if reason := not_deleted or why_out_of_reach(metadata, stacks.names):
         return GaveUp(reason)
     return _already_done(run, metadata, target) or Begun()
+
+
+def _admit(run: Run, turns: Turns, reader: TenantReader) -> Admission | None:
+    """The turn of the create; ``None`` if it has to wait.
+
+    If an earlier try of this step has taken the lock, the create does not wait any more, even if its turn was given
+    back since.
+    """
+    admission = turns.admit(run)
+    locked = None if admission else _as_locked(run, reader)
+    return Admission(locked.started_at, waited=True) if locked else admission
 
 
 def _already_done(run: Run, metadata: Metadata | None, target: str | None) -> Done | None:
