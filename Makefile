@@ -48,6 +48,9 @@ demo: install ## Deploy onto a local emulator, see a tenant get its queue, a fle
 tour: install ## The same with everything that Berth does (three minutes; BERTH_PICTURE=docs/tour.svg draws it)
 	@$(BIN)/python -m orchestrator.local tour
 
+console: install ## Open the console on a local control plane with a fleet of 30 tenants, until Ctrl-C (two minutes to start)
+	@$(BIN)/python -m orchestrator.local console
+
 up: install ## Start the local control plane and leave it running (BERTH_LOCAL_PORT chooses the port, CDK_ARGS adds settings)
 	@$(BIN)/python -m orchestrator.local up $(CDK_ARGS)
 
@@ -114,4 +117,4 @@ diff: install ## Show what `make deploy` would change, by CDK's diff and a chang
 verify: install ## See the deployed control plane work, on AWS or locally: a tenant is created, used and deleted (VERIFY_ARGS="--region ...")
 	@$(BIN)/berth verify $(VERIFY_ARGS)
 
-.PHONY: help install environment demo tour up down status reset test format format-check lint types pytest fuzz soak bench openapi wheel release bootstrap deploy diff verify
+.PHONY: help install environment demo tour console up down status reset test format format-check lint types pytest fuzz soak bench openapi wheel release bootstrap deploy diff verify

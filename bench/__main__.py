@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.cdk_loop import cdk_loop
+from bench.console_page import console_page
 from bench.create_storm import create_storm
 from bench.delivery_capacity import events_delivery_capacity
 from bench.event_capacity import events_capacity
@@ -45,6 +46,7 @@ PARTS: Mapping[str, Callable[[], list[Result]]] = {
     "cdk-loop": cdk_loop,
     "function-memory": function_memory,
     "growth": growth,
+    "console-page": console_page,
     "survey": survey,
     "load": load,
     "events-cold-import": events_cold_import,

@@ -32,6 +32,7 @@ _CHANGE = re.compile(r"(?P<action>ADD|DELETE) (?P<name>\w+) (?P<value>:\w+)")
 _EQUALITIES = re.compile(r"\w+ = :\w+(?: AND \w+ = :\w+)*")
 _ABSENT_OR_OTHER = re.compile(r"attribute_not_exists\(pk\) OR (?P<name>\w+) <> (?P<value>:\w+)")
 _BELOW = re.compile(r"\w+ < (:\w+)")
+_ABOVE = re.compile(r"\w+ > (:\w+)")
 
 Row = Mapping[str, Any]
 
@@ -174,6 +175,8 @@ class CountedTable:
                 sorts = sorts[bisect_left(sorts, begin) : bisect_right(sorts, begin + "\U0010ffff")]
             elif below := _BELOW.fullmatch(rest):
                 sorts = sorts[: bisect_left(sorts, values[below[1]]["S"])]
+            elif above := _ABOVE.fullmatch(rest):
+                sorts = sorts[bisect_right(sorts, values[above[1]]["S"]) :]
             else:
                 raise ValueError(f"The table does not know the condition {rest}.")
         return partition, sorts if query.get("ScanIndexForward", True) else sorts[::-1]

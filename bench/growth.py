@@ -67,6 +67,7 @@ REQUESTS: Sequence[Measured] = (
     Measured("GET /releases and doctor: counts by version", lambda tenants, _: _counter(tenants).current()),
     Measured("the number of tenants, before a create", lambda tenants, _: _before_create(tenants)),
     Measured("GET /tenants: a page", lambda tenants, _: list_tenants(tenants)),
+    Measured("GET /tenants: a page by prefix", lambda tenants, _: list_tenants(tenants, prefix="000000")),
     Measured("GET /tenants/{id}, with as many operations", lambda tenants, _: tenant_detail(_ONE_TENANT, tenants)),
     Measured(
         "GET /rollouts/{id}: a rollout in which all tenants failed", lambda _, rollouts: _look_at(rollouts, _MOVED)

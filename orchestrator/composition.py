@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from orchestrator.common.tiers import STANDARD
+from orchestrator.common.tiers import POOLED, STANDARD
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         Start,
         Waiting,
     )
+    from orchestrator.tenants.pooling import Pool
     from orchestrator.tenants.ports import (
         CreateLimits,
         UnfinishedWork,
@@ -88,7 +89,7 @@ class UseCases:
     def get_queue(self) -> GetQueue:
         from orchestrator.tenants.get_queue import GetQueue
 
-        return GetQueue(self.ports.tenants, lambda: self._provision_queue)
+        return GetQueue(self.ports.tenants, lambda: self._provision_queue, self.ports.clock)
 
     @property
     def _provision_queue(self) -> ProvisionQueue:
@@ -105,6 +106,7 @@ class UseCases:
             ports.releases,
             self.choose_release,
             ports.settings.default_tier,
+            lambda: self.pool,
             (lambda: self.taking) if ports.settings.warm_pool else None,
         )
 
@@ -131,6 +133,14 @@ class UseCases:
             clock=ports.clock,
             size=ports.settings.warm_pool,
         )
+
+    @property
+    def pool(self) -> Pool:
+        """The queues that tenants share."""
+        from orchestrator.tenants.pooling import Pool
+
+        ports = self.ports
+        return Pool(ports.settings.pooled_queues, ports.tenants, ports.ledger, ports.clock)
 
     @property
     def release_chooser(self) -> ReleaseChooser:
@@ -185,11 +195,13 @@ class UseCases:
     def lifecycle(self) -> Lifecycle:
         """The operators' orders."""
         ports = self.ports
-        return self._lifecycle(self._limits_of_orders, parameters=ports.parameters, unfinished=ports.unfinished_work)
+        return self._lifecycle(
+            self._limits_of_orders, pool=self.pool, parameters=ports.parameters, unfinished=ports.unfinished_work
+        )
 
     @property
     def tenant_queue_lifecycle(self) -> Lifecycle:
-        """The orders of other teams' stacks, by Custom::TenantQueue."""
+        """The orders of other teams' stacks, by Custom::TenantQueue. Their tenants always have queues of their own."""
         from orchestrator.tenants.limits import TENANT_QUEUE_RESOURCES
 
         return self._lifecycle(self.counted_creates, counted_for=TENANT_QUEUE_RESOURCES)
@@ -199,12 +211,13 @@ class UseCases:
         limits: CreateLimits,
         *,
         counted_for: str | None = None,
+        pool: Pool | None = None,
         parameters: Parameters | None = None,
         unfinished: UnfinishedWork | None = None,
     ) -> Lifecycle:
         from orchestrator.tenants.lifecycle import Lifecycle
 
-        ports = self.ports
+        ports, default_tier = self.ports, self.ports.settings.default_tier
         return Lifecycle(
             reader=ports.tenants,
             descriptions=ports.ledger,
@@ -213,12 +226,13 @@ class UseCases:
             queues=ports.queues,
             clock=ports.clock,
             version=ports.settings.version,
-            default_tier=ports.settings.default_tier,
+            default_tier=STANDARD if pool is None and default_tier == POOLED else default_tier,
             chooser=self.release_chooser,
             limits=limits,
             counted_for=counted_for,
             names=ports.settings.names,
             parameters=parameters,
+            pool=pool,
             unfinished=unfinished,
         )
 
@@ -534,6 +548,7 @@ class UseCases:
         ports = self.ports
         return Repairing(
             lifecycle=self._lifecycle(Unlimited(), parameters=ports.parameters),
+            releases=ports.releases,
             corrections=ports.ledger,
             queue_metadata=ports.ledger,
             clock=ports.clock,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import timedelta
 
     from orchestrator.common.stack_arns import Location, StackArn
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         TenantRows,
         UnfinishedWork,
     )
+    from orchestrator.tenants.records import Queue
 
 
 class UseCaseSettings(Protocol):
@@ -68,6 +69,9 @@ class UseCaseSettings(Protocol):
 
     @property
     def default_tier(self) -> str: ...
+
+    @property
+    def pooled_queues(self) -> Sequence[Queue]: ...
 
     @property
     def location(self) -> Location: ...

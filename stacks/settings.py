@@ -16,7 +16,7 @@ from constructs import Node
 from orchestrator.api.rollout_models import MAX_CONCURRENCY
 from orchestrator.common.errors import BerthError, InvalidName, InvalidTenantId
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.common.tiers import STANDARD, TIER_PATTERN
+from orchestrator.common.tiers import POOLED, STANDARD, TIER_PATTERN
 from orchestrator.events.api_keys import ENVIRONMENT_PATTERN
 from orchestrator.releases.states import PromotionMode
 from orchestrator.tenants.names import DEFAULT_NAME, Names
@@ -71,6 +71,7 @@ KNOWN = frozenset(
         "berth:maxTenants",
         "berth:name",
         "berth:operatorsTenant",
+        "berth:pooledQueues",
         "berth:promotion",
         "berth:purgeSettleSeconds",
         "berth:receiveConcurrency",
@@ -94,6 +95,8 @@ _MAX_FORMER_KEYS = 5
 """Every key makes the policy of every session longer, and STS limits the size of that policy."""
 MAX_GENERATIONS = 999_999_999
 MAX_TENANTS_LIMIT = 1_000_000
+MAX_POOLED_QUEUES = 20
+"""The addresses of all of them are in one environment variable, and Lambda limits the size of all variables."""
 MAX_WARM_POOL = 100
 """One row lists the stacks that are kept ready, and it must not grow large."""
 
@@ -171,6 +174,8 @@ class Settings:
     """When a release becomes current for new tenants: when it is deployed, or after a rollout that succeeded."""
     default_tier: str = STANDARD
     """The tier in which tenants are created if nobody names one."""
+    pooled_queues: int = 0
+    """The number of queues that tenants of the tier pooled share. Without any, there is no such tier."""
     rollout_on_publish: bool = False
     """Whether a deployment starts a rollout of the release that it published."""
     api_proof_generation: int = 1
@@ -258,6 +263,7 @@ class Settings:
             response_url_prefix=_url_prefix(context, "berth:responseUrlPrefix"),
             promotion=_choice(context, "berth:promotion", PromotionMode.ON_DEPLOY),
             default_tier=_tier(context, "berth:defaultTier", cls.default_tier),
+            pooled_queues=_number(context, "berth:pooledQueues", cls.pooled_queues, at_most=MAX_POOLED_QUEUES),
             rollout_on_publish=_flag(context, "berth:rolloutOnPublish", default=cls.rollout_on_publish),
             api_proof_generation=_generation(context, "berth:apiProofGeneration", cls.api_proof_generation),
             max_tenants=_number(context, "berth:maxTenants", cls.max_tenants, at_least=1, at_most=MAX_TENANTS_LIMIT),
@@ -266,6 +272,8 @@ class Settings:
             warm_pool=_number(context, "berth:warmPool", cls.warm_pool, at_most=MAX_WARM_POOL),
             create_on_get_queue=_flag(context, "berth:createOnGetQueue", default=cls.create_on_get_queue),
         )
+        if settings.default_tier == POOLED and not settings.pooled_queues:
+            raise SettingInvalid(f"berth:defaultTier is {POOLED}, but there is no pool: set berth:pooledQueues, too.")
         if settings.dependencies is Dependencies.LAYER and not (layer.is_dir() and is_current(code)):
             raise SettingInvalid(
                 "The functions are not built, or the code has changed since: run `python -m stacks.build` first (`make "

@@ -8,7 +8,14 @@ from typing import Any
 from lambdas.logs import logger
 from lambdas.runtime import ports, use_cases
 from orchestrator.api.answers import answer
-from orchestrator.api.responses import Response, no_credentials, refuse, try_again_later, unknown_caller
+from orchestrator.api.responses import (
+    Response,
+    no_credentials,
+    no_credentials_for_shared_queue,
+    refuse,
+    try_again_later,
+    unknown_caller,
+)
 from orchestrator.common.callers import role_of, source_identity
 from orchestrator.common.errors import InvalidRequest, Throttled, Unsettled
 from orchestrator.common.tenant_ids import TenantId
@@ -45,6 +52,8 @@ def _with_credentials(tenant: TenantId, access: Access, by: str) -> Response:
     found = get_queue.find(tenant)
     if not isinstance(found, Ready):
         return answer(tenant, found)
+    if found.message_group is not None:
+        return no_credentials_for_shared_queue(tenant)
     issued = use_cases.ports.credentials.issue(tenant, found.queue, access, source_identity=source_identity(by))
     return answer(tenant, found, issued)
 

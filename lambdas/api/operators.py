@@ -5,12 +5,14 @@ from typing import Any
 
 from lambdas.logs import logger
 from lambdas.runtime import use_cases
+from orchestrator.api import operation_routes as operations
 from orchestrator.api import reconciliation_routes as reconciliations
 from orchestrator.api import release_models, rollout_models, tenant_models
 from orchestrator.api import release_routes as releases
 from orchestrator.api import rollout_routes as rollouts
 from orchestrator.api import tenant_routes as tenants
 from orchestrator.api.fields import EmptyRequest, or_default
+from orchestrator.api.operation_answers import operations_response
 from orchestrator.api.operator_answers import order_response, tenant_response, tenants_response
 from orchestrator.api.reading import read
 from orchestrator.api.reconciliation_answers import (
@@ -19,6 +21,7 @@ from orchestrator.api.reconciliation_answers import (
     health_response,
     reconciliation_response,
     reconciliation_start_response,
+    reconciliations_response,
 )
 from orchestrator.api.release_answers import (
     release_changes_response,
@@ -42,6 +45,7 @@ from orchestrator.rollouts.counting import reviews_of
 from orchestrator.rollouts.listing import list_rollouts, open_rollouts
 from orchestrator.rollouts.refusals import unknown_rollout
 from orchestrator.tenants.fleet import list_tenants, tenant_detail
+from orchestrator.tenants.recent import recent_operations
 
 Event = Mapping[str, Any]
 
@@ -75,6 +79,10 @@ def _upgrade(request: tenant_models.UpgradeTenant, by: str) -> Response:
     )
 
 
+def _move(request: tenant_models.MoveTenant, by: str) -> Response:
+    return order_response(request.tenant, use_cases.lifecycle.move(request.tenant, request.tier, request.to_domain(by)))
+
+
 def _retry(request: tenant_models.RetryTenant, by: str) -> Response:
     return order_response(
         request.tenant, use_cases.lifecycle.retry(request.tenant, by, reason=or_default(request.reason, ""))
@@ -104,6 +112,7 @@ def _tenants(request: tenant_models.ListTenants, _by: str) -> Response:
         version=or_default(request.version),
         labels=request.labels,
         pinned=or_default(request.pinned),
+        prefix=or_default(request.prefix, ""),
         tier=or_default(request.tier),
         cursor=or_default(request.cursor),
         limit=request.limit,
@@ -111,12 +120,16 @@ def _tenants(request: tenant_models.ListTenants, _by: str) -> Response:
     return tenants_response(page)
 
 
+def _operations(request: operations.ListOperations, _by: str) -> Response:
+    return operations_response(recent_operations(use_cases.ports.executions, limit=request.limit))
+
+
 def _releases(_request: EmptyRequest, _by: str) -> Response:
     counts = use_cases.fleet_counter.current()
-    settings = use_cases.ports.settings
+    settings, releases = use_cases.ports.settings, use_cases.ports.releases.releases()
     return releases_response(
-        use_cases.ports.releases.releases(),
-        {tier: use_cases.choose_release(tier) for tier in use_cases.release_chooser.tiers()},
+        releases,
+        use_cases.release_chooser.choices(releases),
         counts.by_version,
         deployed=settings.version,
         default_tier=settings.default_tier,
@@ -232,6 +245,11 @@ def _reconciliation(request: reconciliations.ReconciliationIdRequest, _by: str) 
     return reconciliation_response(use_cases.reconciliations.find(request.reconciliation_id))
 
 
+def _reconciliations(_request: EmptyRequest, _by: str) -> Response:
+    asked = use_cases.reconciliations
+    return reconciliations_response(asked.newest(limit=reconciliations.MAX_LISTED), asked.latest_survey())
+
+
 def _adopt(request: reconciliations.StartAdoption, by: str) -> Response:
     return adoption_start_response(use_cases.reconciliations.start(request.spec, by))
 
@@ -248,11 +266,13 @@ _serve(tenants.CREATE_TENANT, _create)
 _serve(tenants.GET_TENANT, _tenant)
 _serve(tenants.DELETE_TENANT, _delete)
 _serve(tenants.UPGRADE_TENANT, _upgrade)
+_serve(tenants.MOVE_TENANT, _move)
 _serve(tenants.RETRY_TENANT, _retry)
 _serve(tenants.LABEL_TENANT, _label)
 _serve(tenants.PIN_TENANT, _pin)
 _serve(tenants.UNPIN_TENANT, _unpin)
 _serve(tenants.LIST_TENANTS, _tenants)
+_serve(operations.LIST_OPERATIONS, _operations)
 _serve(releases.LIST_RELEASES, _releases)
 _serve(releases.PUBLISH_RELEASE, _publish_release)
 _serve(releases.CHECK_RELEASE, _check_release)
@@ -272,6 +292,7 @@ _serve(rollouts.CHANGE_ROLLOUT, _change_rollout)
 _serve(rollouts.RETRY_ROLLOUT, _retry_rollout)
 _serve(reconciliations.START_RECONCILIATION, _reconcile)
 _serve(reconciliations.GET_RECONCILIATION, _reconciliation)
+_serve(reconciliations.LIST_RECONCILIATIONS, _reconciliations)
 _serve(reconciliations.START_ADOPTION, _adopt)
 _serve(reconciliations.GET_ADOPTION, _adoption)
 _serve(reconciliations.GET_DIAGNOSIS, _health)

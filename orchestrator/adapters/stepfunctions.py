@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from orchestrator.events.records import TenantEpoch
     from orchestrator.rollouts.records import Rollout
+    from orchestrator.tenants.recent import RecentExecution
 
 _NOT_AN_EXECUTION = frozenset({"ExecutionDoesNotExist", "InvalidArn"})
 _STOPPED_EARLY = frozenset({"ABORTED", "TIMED_OUT"})
@@ -125,6 +126,23 @@ class StepFunctionsExecutions:
             if error_code(error) in _NOT_AN_EXECUTION:
                 return None
             raise
+
+    def recent(self, operation: Operation, *, limit: int) -> Sequence[RecentExecution]:
+        # Imported here, because getQueue uses this class, too, and must start fast.
+        from orchestrator.tenants.recent import ExecutionStatus, RecentExecution
+
+        with throttling():
+            listed = self._client.list_executions(stateMachineArn=self._machine(operation), maxResults=limit)
+        return [
+            RecentExecution(
+                each["name"],
+                each["executionArn"],
+                ExecutionStatus(each["status"]),
+                each["startDate"].astimezone(UTC),
+                each["stopDate"].astimezone(UTC) if "stopDate" in each else None,
+            )
+            for each in listed["executions"]
+        ]
 
     def is_waiting(self, task_token: str) -> bool:
         try:

@@ -22,6 +22,7 @@ from orchestrator.api import (
     event_read_routes,
     event_routes,
     fields,
+    operation_routes,
     queue_routes,
     receiving_routes,
     reconciliation_routes,
@@ -310,7 +311,15 @@ CONTROL_PLANE = Api(
     document=_DOCS / "openapi.json",
     examples=_DOCS / "api-examples.json",
     routes=ROUTES,
-    modules=(fields, queue_routes, tenant_models, release_models, rollout_models, reconciliation_routes),
+    modules=(
+        fields,
+        queue_routes,
+        tenant_models,
+        operation_routes,
+        release_models,
+        rollout_models,
+        reconciliation_routes,
+    ),
     heading={
         "openapi": "3.1.0",
         "info": {

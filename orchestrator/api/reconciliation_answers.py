@@ -29,6 +29,39 @@ def reconciliation_response(reconciliation: Reconciliation | Refused) -> Respons
     return response
 
 
+def reconciliations_response(newest: Sequence[Reconciliation], survey: Reconciliation | None) -> Response:
+    return json_response(
+        200,
+        {
+            "reconciliations": [
+                {"reconciliationId": each.id, **_brief(each), "repaired": each.repaired, "ordered": each.ordered}
+                | {
+                    "requestedBy": each.by or None,
+                    "dryRun": each.spec.dry_run,
+                    "detectDrift": each.spec.detect_drift,
+                }
+                for each in newest
+            ],
+            "survey": {
+                **_brief(survey),
+                "counts": {kind.value: count for kind, count in survey.counts.items()},
+                "findings": [_finding_document(finding) for finding in survey.findings],
+            }
+            if survey
+            else None,
+        },
+    )
+
+
+def _brief(reconciliation: Reconciliation) -> dict[str, object]:
+    return {
+        "status": reconciliation.status.value,
+        "startedAt": timestamp(reconciliation.started_at),
+        "updatedAt": timestamp(reconciliation.updated_at),
+        "total": reconciliation.total,
+    }
+
+
 def adoption_start_response(adoption: Reconciliation) -> Response:
     response = json_response(202, _adoption_document(adoption))
     response.headers.update({"Retry-After": str(RETRY_AFTER_SECONDS), "Location": f"/adoptions/{adoption.id}"})

@@ -15,6 +15,7 @@ from orchestrator.api.fields import (
     PositiveCount,
     Reason,
     ReconciliationId,
+    TenantIdText,
     Text,
     Version,
     Wire,
@@ -30,6 +31,10 @@ from orchestrator.reconciling import health, records
 from orchestrator.reconciling.records import MAX_FINDINGS, Spec
 from orchestrator.tenants.admission import Refusal
 
+MAX_ONLY = 100
+"""The maximum number of tenants that a reconciliation can be limited to."""
+MAX_LISTED = 50
+"""The number of reconciliations in a list."""
 CURSOR_PATTERN = "^[A-Za-z0-9_-]{1,41000}$"
 """The pattern of an adoption's cursor. A cursor holds two partition keys and a sort key that another system wrote, of
 up to 5,120 bytes in all. JSON may spell each byte with six characters, and Base64 needs four characters for three."""
@@ -70,11 +75,27 @@ class StartReconciliation(WireRequest, frozen=True, kw_only=True):
         bool,
         Meta(description="Let CloudFormation compare every tenant's stack with its resources, a few at a time."),
     ] = False
+    only: (
+        Annotated[
+            list[TenantIdText],
+            Meta(
+                min_length=1,
+                max_length=MAX_ONLY,
+                description="Repair only the findings about these tenants. The other findings are only reported.",
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
     reason: Reason | UnsetType = UNSET
 
     @property
     def spec(self) -> Spec:
-        return Spec(detect_drift=self.detect_drift, dry_run=self.dry_run, reason=or_default(self.reason, ""))
+        return Spec(
+            detect_drift=self.detect_drift,
+            dry_run=self.dry_run,
+            reason=or_default(self.reason, ""),
+            only=or_default(self.only),
+        )
 
 
 class StartAdoption(WireRequest, frozen=True, kw_only=True):
@@ -163,6 +184,41 @@ class Reconciliation(Wire, frozen=True, kw_only=True):
         Meta(description="The number of findings of each kind."),
     ]
     findings: Annotated[list[Finding], Meta(max_length=MAX_FINDINGS, description="The first findings.")]
+
+
+class ReconciliationInBrief(Wire, frozen=True, kw_only=True):
+    """A summary of one reconciliation."""
+
+    reconciliation_id: ReconciliationId
+    status: ReconciliationStatus
+    requested_by: Text | None
+    dry_run: bool
+    detect_drift: bool
+    started_at: Moment
+    updated_at: Moment
+    total: Annotated[Count, Meta(description="The number of findings.")]
+    repaired: Count
+    ordered: Count
+
+
+class Survey(Wire, frozen=True, kw_only=True):
+    """The latest scheduled survey of all tenants. It repairs nothing."""
+
+    status: ReconciliationStatus
+    started_at: Moment
+    updated_at: Moment
+    total: Annotated[Count, Meta(description="The number of findings.")]
+    counts: Annotated[dict[FindingKind, PositiveCount], keys_of("FindingKind")]
+    findings: Annotated[list[Finding], Meta(max_length=MAX_FINDINGS, description="The first findings.")]
+
+
+class Reconciliations(Wire, frozen=True, kw_only=True):
+    """The newest reconciliations, and the latest scheduled survey."""
+
+    reconciliations: Annotated[
+        list[ReconciliationInBrief], Meta(max_length=MAX_LISTED, description="Those that were requested, newest first.")
+    ]
+    survey: Annotated[Survey | None, Meta(description="null if none has run yet.")]
 
 
 class UnlistedTenant(Wire, frozen=True, kw_only=True):
@@ -280,6 +336,18 @@ GET_RECONCILIATION: Route[ReconciliationIdRequest, Reconciliation] = Route(
     ),
     problems=(*ALWAYS, UNKNOWN_RECONCILIATION),
 )
+LIST_RECONCILIATIONS: Route[EmptyRequest, Reconciliations] = Route(
+    name="listReconciliations",
+    method="GET",
+    path="/reconciliations",
+    audience=Audience.OPERATOR,
+    rate=Rate.READS,
+    summary="List the newest reconciliations, and what the latest scheduled survey has found",
+    description="Requested reconciliations are kept for 90 days. Of the scheduled surveys only the latest is kept.",
+    request=EmptyRequest,
+    answers=(Answer(200, Reconciliations, "The newest reconciliations."),),
+    problems=ALWAYS,
+)
 START_ADOPTION: Route[StartAdoption, Adoption] = Route(
     name="startAdoption",
     method="POST",
@@ -327,4 +395,4 @@ GET_DIAGNOSIS: Route[EmptyRequest, Health] = Route(
     problems=ALWAYS,
 )
 
-ROUTES = (START_RECONCILIATION, GET_RECONCILIATION, START_ADOPTION, GET_ADOPTION, GET_DIAGNOSIS)
+ROUTES = (START_RECONCILIATION, GET_RECONCILIATION, LIST_RECONCILIATIONS, START_ADOPTION, GET_ADOPTION, GET_DIAGNOSIS)

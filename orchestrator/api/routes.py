@@ -8,13 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from orchestrator.api import queue_routes, reconciliation_routes, release_routes, rollout_routes, tenant_routes
+from orchestrator.api import (
+    operation_routes,
+    queue_routes,
+    reconciliation_routes,
+    release_routes,
+    rollout_routes,
+    tenant_routes,
+)
 from orchestrator.api.problems import Problem
 from orchestrator.api.route import AnyRoute
 
 ROUTES: tuple[AnyRoute, ...] = (
     *queue_routes.ROUTES,
     *tenant_routes.ROUTES,
+    *operation_routes.ROUTES,
     *release_routes.ROUTES,
     *rollout_routes.ROUTES,
     *reconciliation_routes.ROUTES,

@@ -116,6 +116,14 @@ class UpgradeTenant(TenantIdRequest, frozen=True, kw_only=True):
         )
 
 
+class MoveTenant(TenantIdRequest, frozen=True, kw_only=True):
+    tier: Annotated[Tier, Meta(description="The tier to move the tenant to, at the tier's current release.")]
+    reason: Reason | UnsetType = UNSET
+
+    def to_domain(self, by: str) -> Request:
+        return Request(by=by, reason=or_default(self.reason, ""))
+
+
 class RetryTenant(TenantIdRequest, frozen=True, kw_only=True):
     """A retry takes no parameters besides a reason."""
 
@@ -201,6 +209,17 @@ class ListTenants(WireRequest, frozen=True, kw_only=True):
     ) = UNSET
     pinned: (
         Annotated[bool, Meta(description="Only tenants that are pinned, or only those that are not.")] | UnsetType
+    ) = UNSET
+    prefix: (
+        Annotated[
+            str,
+            Meta(
+                pattern=r"^[A-Za-z0-9][A-Za-z0-9-]{0,39}\Z",
+                description="Only tenants whose ids begin with this text.",
+                examples=["ac"],
+            ),
+        ]
+        | UnsetType
     ) = UNSET
     tier: Annotated[Tier, Meta(description="Only tenants of this tier.")] | UnsetType = UNSET
     cursor: (
@@ -426,12 +445,24 @@ class ListedTenant(Wire, frozen=True, kw_only=True):
     root_cause: RootCause | None
 
 
+class LeftQueue(Wire, frozen=True, kw_only=True):
+    """A queue of the pool in which messages of the tenant may be left."""
+
+    queue_url: QueueUrl
+    queue_arn: QueueArn
+    until: Annotated[Moment, Meta(description="The time by which the last of these messages has expired.")]
+
+
 class Tenant(ListedTenant, frozen=True, kw_only=True):
     """One tenant with all details."""
 
     created_at: Moment | None
     stack_id: str | None
     resources: Resources = msgspec.field(default_factory=dict)
+    former_queue: Annotated[
+        LeftQueue | None,
+        Meta(description="The queue of the pool that the tenant shared before it got its own. null if there was none."),
+    ]
     current_operation: CurrentOperation | None
     audits: Annotated[
         list[Audit], Meta(description="The latest status of each operation at each version, oldest first.")

@@ -29,6 +29,7 @@ from orchestrator.api.tenant_models import (
     GetTenant,
     LabelTenant,
     ListTenants,
+    MoveTenant,
     PinTenant,
     RetryTenant,
     Tenant,
@@ -156,10 +157,11 @@ DELETE_TENANT: Route[DeleteTenant, Accepted | Unchanged] = Route(
     summary="Delete a tenant and its queue",
     description="A tenant whose queue has messages is not deleted, unless drainSeconds or force is set. Events in its "
     "inbox count as messages, but are not drained: acknowledge them, or set force. While the tenant is being deleted, "
-    "getQueue answers 409; after that, 410.",
+    "getQueue answers 409; after that, 410. The messages of a tenant that shares a queue stay in that queue, and "
+    "drainSeconds is refused: SQS does not count messages by group.",
     request=DeleteTenant,
     answers=(_UNCHANGED, _ACCEPTED),
-    problems=(*ALWAYS, NOT_EMPTY, NOT_ADOPTED, BUSY),
+    problems=(*ALWAYS, NOT_EMPTY, NOT_ADOPTED, OTHER_TIER, BUSY),
 )
 
 
@@ -193,6 +195,31 @@ UPGRADE_TENANT: Route[UpgradeTenant, Accepted | Unchanged] = Route(
         OTHER_TIER,
     ),
     warning=_warning_about_upgrade,
+)
+MOVE_TENANT: Route[MoveTenant, Accepted | Unchanged] = Route(
+    name="moveTenant",
+    method="POST",
+    path="/tenants/{tenantId}/move",
+    audience=Audience.OPERATOR,
+    rate=Rate.ORDERS,
+    summary="Move a tenant to another tier",
+    description="The tenant is updated to the current release of the tier, with the same review as an upgrade: a move "
+    "that would replace or remove a queue fails. Until the move has succeeded, the tenant is of its former tier. A "
+    "tenant that shares a queue gets a queue of its own; until its messages in the shared queue have expired, getQueue "
+    "names both queues. A move into the tier pooled is refused.",
+    request=MoveTenant,
+    answers=(_UNCHANGED, _ACCEPTED),
+    problems=(
+        *ALWAYS,
+        UNKNOWN_TENANT,
+        NOT_PROVISIONED,
+        PINNED,
+        NOT_ADOPTED,
+        BUSY,
+        TENANT_DELETED,
+        NO_RELEASE,
+        OTHER_TIER,
+    ),
 )
 RETRY_TENANT: Route[RetryTenant, Accepted | Unchanged] = Route(
     name="retryTenant",
@@ -275,6 +302,7 @@ ROUTES = (
     GET_TENANT,
     DELETE_TENANT,
     UPGRADE_TENANT,
+    MOVE_TENANT,
     RETRY_TENANT,
     LABEL_TENANT,
     PIN_TENANT,

@@ -25,6 +25,7 @@ _EXAMPLES = """\
   berth create acme --version 0.1.0   create acme, pinned to a release
   berth get-queue acme --json         what getQueue answers for acme
   berth upgrade acme --wait           move acme to the current release
+  berth move acme --tier gold         move acme to another tier
   berth pin acme 0.1.0                keep acme at 0.1.0 until it is unpinned
   berth label acme plan=gold trial-   set the label plan, remove trial
   berth retry acme                    repeat the operation that failed

@@ -60,6 +60,7 @@ COMMANDS: Mapping[str, Command | Group] = {
     "create": Command("orders"),
     "get-queue": Command("get_queue"),
     "upgrade": Command("orders"),
+    "move": Command("orders"),
     "label": Command("orders"),
     "pin": Command("orders"),
     "unpin": Command("orders"),

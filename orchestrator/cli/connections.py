@@ -28,9 +28,11 @@ from orchestrator.api.fields import or_unset
 from orchestrator.api.route import Route
 from orchestrator.cli import render
 from orchestrator.cli.api import Document
+from orchestrator.cli.event_next import connection_steps, warning_about
 from orchestrator.cli.event_types import checked_types
 from orchestrator.cli.events_api import ask_for, order, reason
 from orchestrator.cli.invocation import NOT_ASKED, Invocation, Json, Tenant
+from orchestrator.cli.next_step import lines
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.delivery.records import API_ORIGIN, DestinationKind
@@ -52,7 +54,6 @@ A filter is JSON, such as {"payload": {"total": {"$gte": 100}}}, and so is a
 transform, such as {"remove": ["customer.card"], "wrap": "order"}: see
 docs/events.md.
 """
-_STYLES = {"active": "green", "paused": "magenta", "disabled": "bold red"}
 _WHERE = "Destination (the tenant's own queue if none is given)"
 _WHAT = "Which events, and how"
 
@@ -177,7 +178,9 @@ def list_connections(context: typer.Context, tenant: Tenant, as_json: Json = Fal
             table = render.columns("Connection id", "Name", "Status", "Origin", "Destination")
             for each in listed["connections"]:
                 destination = Text("\n".join(filter(None, [each["destination"], each["address"]])))
-                table.add_row(each["connection_id"], Text(each["name"]), _status(each), each["origin"], destination)
+                table.add_row(
+                    each["connection_id"], Text(each["name"]), render.state(each["status"]), each["origin"], destination
+                )
             render.stdout().print(table)
         else:
             render.show_line(
@@ -194,8 +197,8 @@ def show(context: typer.Context, tenant: Tenant, connection_id: ConnectionId, as
         tenant_id, request = TenantId.parse(tenant), _of(connection_id)
         found = ask_for(here, here.find(), tenant_id, GET_CONNECTION, request)
         _show(found, as_json=as_json)
-        if found["status"] != "active":
-            render.note(f"Let it deliver again: berth connections resume {tenant_id} {found['connection_id']}")
+        for line in lines(connection_steps(found)):
+            render.note(line)
 
 
 @app.command()
@@ -298,7 +301,7 @@ def delete(
 
     Its secret cannot be brought back. Events stay until they expire.
     """
-    warning = f"This deletes connection {connection_id} of tenant {tenant}. Its unfinished deliveries fail."
+    warning = warning_about("connection", connection_id, tenant)
     _order(
         context,
         tenant,
@@ -359,9 +362,12 @@ def _check_one_filter(types: list[str] | None, file: Path | None) -> None:
 
 
 def _filter(types: list[str] | None, file: Path | None) -> dict[str, Any] | UnsetType:
-    if types:
-        return {"event_type": types[0] if len(types) == 1 else {"$in": types}}
-    return _document("filter", file)
+    return filter_of_types(types) if types else _document("filter", file)
+
+
+def filter_of_types(types: list[str]) -> dict[str, Any]:
+    """The filter that lets only events of these types through."""
+    return {"event_type": types[0] if len(types) == 1 else {"$in": types}}
 
 
 def _document(name: str, file: Path | None) -> dict[str, Any] | UnsetType:
@@ -378,10 +384,6 @@ def _document(name: str, file: Path | None) -> dict[str, Any] | UnsetType:
     return document
 
 
-def _status(connection: Document) -> Text:
-    return Text(connection["status"], _STYLES.get(connection["status"], ""))
-
-
 def _show(connection: Document, *, as_json: bool) -> None:
     if as_json:
         render.show_json(connection)
@@ -391,14 +393,14 @@ def _show(connection: Document, *, as_json: bool) -> None:
             "tenant": connection["tenant_id"],
             "id": connection["connection_id"],
             "name": connection["name"],
-            "status": _status(connection),
+            "status": render.state(connection["status"]),
             "reason": connection["reason"],
             "origin": connection["origin"],
             "to": connection["destination"],
             "address": connection["address"],
             "filter": _json(connection["filter"]),
             "transform": _json(connection["transform"]),
-            "retries": _waits(connection["retry_seconds"]),
+            "retries": waits(connection["retry_seconds"]),
             "failing": _since(connection["failing_since"]),
             "waits": _until(connection["breaker_open_until"]),
             "secret": connection.get("secret"),
@@ -412,7 +414,8 @@ def _json(document: object) -> str | None:
     return json.dumps(document) if document else None
 
 
-def _waits(seconds: list[int]) -> str:
+def waits(seconds: list[int]) -> str:
+    """The waits between the tries of a delivery."""
     return "after " + ", ".join(map(render.duration, seconds)) if seconds else "none"
 
 

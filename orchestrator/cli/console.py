@@ -45,15 +45,14 @@ def console(
         except ModuleNotFoundError as error:
             raise ControlPlaneNotFound(f"{MISSING} ({error})") from None
         control_plane = here.find()
-        served = Console(control_plane, place_of(control_plane, here), read_only, here.world.now)
+        served = Console(control_plane, place_of(control_plane, here.options.profile), read_only, here.world.now)
         serve(served, port=port, browser=not no_open, say=render.note)
 
 
-def place_of(control_plane: ControlPlane, here: Invocation) -> Place:
-    """Where the console acts, and as whom."""
+def place_of(control_plane: ControlPlane, profile: str | None = None) -> Place:
+    """Where the console acts, and as whom. ``profile`` is the AWS CLI profile that was named."""
     from orchestrator.console.visit import Place
 
     stack = control_plane.stack
-    profile = f" --profile {here.options.profile}" if here.options.profile else ""
-    renew = f"aws sso login{profile}" if stack.account else "make up"
+    renew = f"aws sso login{f' --profile {profile}' if profile else ''}" if stack.account else "make up"
     return Place(stack.name, stack.where, stack.account, control_plane.caller(), stack.version, renew)

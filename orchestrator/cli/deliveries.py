@@ -52,13 +52,6 @@ RESEND_EXAMPLES = """\
   berth replay acme --connection CONNECTION_ID --since 2h
       Many events at once: see berth replay --help
 """
-_STYLES = {
-    "waiting": "yellow",
-    "retrying": "magenta",
-    "parked": "magenta",
-    "delivered": "green",
-    "failed": "bold red",
-}
 _RESULTS: Mapping[str, str] = {
     Round.SENT: "is being sent",
     Round.DUE: "waited for a retry, and is tried now",
@@ -172,9 +165,19 @@ def resend(
         if as_json:
             render.show_json(answered)
             return
-        for each in answered["results"]:
-            render.show_line(f"To {each['connection_id']}: the event {_RESULTS[each['result']]}.")
+        for line in results_of_resend(answered):
+            render.show_line(line)
         render.note(f"How it goes: berth attempts {tenant_id} {answered['event_id']}")
+
+
+def results_of_resend(answered: Document) -> list[str]:
+    """What becomes of each delivery of an event that is sent again."""
+    return [f"To {each['connection_id']}: the event {_RESULTS[each['result']]}." for each in answered["results"]]
+
+
+def answer_code(attempt: Document) -> str:
+    """The HTTP status of a try. A queue and a mail server take an event without one."""
+    return str(attempt["code"] or ("taken" if attempt["delivered"] else "no answer"))
 
 
 def _connection(shown: Document) -> str:
@@ -185,7 +188,7 @@ def _connection(shown: Document) -> str:
 
 def _show_delivery(delivery: Document, named: str) -> None:
     """One line, with what somebody needs to know to act."""
-    status = Text(delivery["status"], _STYLES.get(delivery["status"], ""))
+    status = render.state(delivery["status"])
     status.pad_right(len("delivered") - len(status))
     parts = [render.counted(delivery["tries"], "try", "tries")]
     parts += [render.moment(delivery["at"])] if delivery["at"] else []
@@ -194,25 +197,23 @@ def _show_delivery(delivery: Document, named: str) -> None:
     parts += ["resent"] if delivery["resend"] else []
     render.show_line(Text(f"{named} ") + status + Text(f" {', '.join(parts)}"))
     if delivery["reason"]:
-        render.show_line(f"  {_first_line(delivery['reason'])}")
+        render.show_line(f"  {first_line(delivery['reason'])}")
 
 
 def _show_attempt(attempt: Document) -> None:
     outcome = Text("delivered", "green") if attempt["delivered"] else Text("failed   ", "bold red")
     when = render.moment(attempt["at"], "%Y-%m-%d %H:%M:%S")
-    # A queue and a mail server take an event without an HTTP status.
-    code = attempt["code"] or ("taken" if attempt["delivered"] else "no answer")
     asked = ", asked for" if attempt["resend"] else ""
     render.show_line(
         Text(f"{when} {_connection(attempt)} try {attempt['number']} ")
         + outcome
-        + Text(f" {code}, {attempt['milliseconds']} ms{asked}")
+        + Text(f" {answer_code(attempt)}, {attempt['milliseconds']} ms{asked}")
     )
     if attempt["answer"] and not attempt["delivered"]:
-        render.show_line(f"  {_first_line(attempt['answer'])}")
+        render.show_line(f"  {first_line(attempt['answer'])}")
 
 
-def _first_line(text: str) -> str:
+def first_line(text: str) -> str:
     """The beginning of an answer. --json has the rest."""
     lines = text.strip().splitlines()
     return lines[0][:160] if lines else ""

@@ -13,15 +13,6 @@ from orchestrator.cli import render
 from orchestrator.cli.api import Document
 from orchestrator.events.statuses import UNDELIVERED
 
-_STYLES = {
-    "delivered": "green",
-    "undelivered": "yellow",
-    "received": "yellow",
-    "retrying": "magenta",
-    "failed": "bold red",
-    "filtered": "dim",
-}
-
 
 def show_list(events: Sequence[Document]) -> None:
     render.show_line(_line("Received (UTC)", "Event id", Text("Status"), "Type"), "bold")
@@ -32,7 +23,7 @@ def show_list(events: Sequence[Document]) -> None:
 def show_line(event: Document) -> None:
     """One line per event, however long its type is: a table of this width would break every second type."""
     received = render.moment(event["timestamp"], "%Y-%m-%d %H:%M:%S")
-    render.show_line(_line(received, event["event_id"], _status(event), event["event_type"]))
+    render.show_line(_line(received, event["event_id"], render.state(event["status"]), event["event_type"]))
 
 
 def _line(received: str, event_id: str, status: Text, event_type: str) -> Text:
@@ -46,7 +37,7 @@ def show_event(event: Document) -> None:
             "event id": event["event_id"],
             "tenant": event["tenant_id"],
             "type": event["event_type"],
-            "status": _status(event),
+            "status": render.state(event["status"]),
             "received": render.moment(event["timestamp"], "%Y-%m-%d %H:%M:%S.%f UTC"),
             "delivered": _moment(event["delivered_at"]),
             "source": event["source_id"],
@@ -66,18 +57,21 @@ def payload_bytes(event: Document) -> bytes:
     return base64.b64decode(event["payload_base64"])
 
 
-def _payload(event: Document) -> str:
+def payload_text(event: Document) -> str | None:
+    """The payload as people read it; ``None`` if it is not text."""
     if "payload" in event:
         return json.dumps(event["payload"], indent=2, ensure_ascii=False)
-    data = payload_bytes(event)
     try:
-        return data.decode()
+        return payload_bytes(event).decode()
     except UnicodeDecodeError:
-        return f"The payload is not text: {len(data)} bytes. Write it to a file: --raw > FILE"
+        return None
 
 
-def _status(event: Document) -> Text:
-    return Text(event["status"], _STYLES.get(event["status"], ""))
+def _payload(event: Document) -> str:
+    text = payload_text(event)
+    if text is not None:
+        return text
+    return f"The payload is not text: {len(payload_bytes(event))} bytes. Write it to a file: --raw > FILE"
 
 
 def _moment(text: str | None) -> str | None:

@@ -167,12 +167,20 @@ def history(
 def _show_change(change: Document) -> None:
     subject = f" {change['subject']}" if change["subject"] else ""
     render.show_line(f"{render.moment(change['changed_at'])}  {change['kind']}{subject}  by {change['changed_by']}")
+    for line in changed(change):
+        render.show_line(f"  {line}")
+
+
+def changed(change: Document) -> list[str]:
+    """What a change of the configuration has changed."""
     before, after = change["before"], change["after"]
+    lines = []
     for name in sorted({*before, *after}):
         old, new = before.get(name), after.get(name)
         shown = new if old in (None, new) else f"{old} -> {new if new is not None else 'nothing'}"
         if shown:
-            render.show_line(f"  {name}: {shown}")
+            lines.append(f"{name}: {shown}")
+    return lines
 
 
 @app.command()
@@ -210,7 +218,7 @@ def _show_purge(purge: Document) -> None:
         render.show_line(f"  {purge['failure']}")
 
 
-def _days(hours: int) -> str:
+def days(hours: int) -> str:
     """The retention in the words of the table of plans."""
     return f"{hours // 24} days" if hours > 24 and hours % 24 == 0 else f"{hours} hours"
 
@@ -221,7 +229,7 @@ def _show(settings: Document) -> None:
             "tenant": settings["tenant_id"],
             "name": settings["tenant_name"] or None,
             "plan": settings["plan"],
-            "retention": _days(settings["retention_hours"]),
+            "retention": days(settings["retention_hours"]),
             "limits": f"{settings['events_per_month']:,} events per month, "
             f"{settings['events_per_second']:,} events per second",
             "shards": str(settings["shards"]),

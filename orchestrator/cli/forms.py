@@ -25,6 +25,7 @@ from orchestrator.api.fields import or_unset
 from orchestrator.api.route import Route
 from orchestrator.cli import render
 from orchestrator.cli.api import Document
+from orchestrator.cli.event_next import warning_about
 from orchestrator.cli.events_api import ask_for, order, with_url
 from orchestrator.cli.invocation import NOT_ASKED, Invocation, Json, Tenant
 from orchestrator.common.tenant_ids import TenantId
@@ -38,7 +39,6 @@ _EXAMPLES = """\
   berth forms update acme FORM_ID --origin https://shop.example.com
   berth forms pause acme FORM_ID
 """
-_STYLES = {"active": "green", "paused": "magenta"}
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", epilog=_EXAMPLES)
 
@@ -117,7 +117,7 @@ def list_forms(context: typer.Context, tenant: Tenant, as_json: Json = False) ->
         elif listed["forms"]:
             table = render.columns("Form id", "Name", "Status", "Per minute", "Origins")
             for form in listed["forms"]:
-                status = Text(form["status"], _STYLES.get(form["status"], ""))
+                status = render.state(form["status"])
                 origins = Text("\n".join(form["origins"]) or "any")
                 table.add_row(form["form_id"], Text(form["name"]), status, str(form["submissions_per_minute"]), origins)
             render.stdout().print(table)
@@ -190,7 +190,7 @@ def delete(
 
     Submissions that came in stay until they expire.
     """
-    warning = None if yes else f"This deletes form {form_id} of tenant {tenant}, with its URL."
+    warning = None if yes else warning_about("form", form_id, tenant)
     _order(context, tenant, form_id, DELETE_FORM, "is deleted", as_json=as_json, warning=warning)
 
 
@@ -224,7 +224,7 @@ def _show(form: Document, *, as_json: bool) -> None:
             "tenant": form["tenant_id"],
             "form id": form["form_id"],
             "name": form["name"],
-            "status": Text(form["status"], _STYLES.get(form["status"], "")),
+            "status": render.state(form["status"]),
             "url": form["url"],
             "origins": ", ".join(form["origins"]) or "any",
             "redirect": form["redirect_url"],

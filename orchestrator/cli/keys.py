@@ -23,6 +23,7 @@ from orchestrator.api.fields import or_unset
 from orchestrator.cli import render
 from orchestrator.cli.api import Document
 from orchestrator.cli.control_plane import ControlPlane
+from orchestrator.cli.event_next import warning_about
 from orchestrator.cli.events_api import ask_for
 from orchestrator.cli.invocation import NOT_ASKED, Invocation, Json, Tenant, one_of
 from orchestrator.common.tenant_ids import TenantId
@@ -40,7 +41,6 @@ _EXAMPLES = """\
 """
 _HOUR = 3600
 _DAY = 24 * _HOUR
-_STYLES = {"active": "green", "revoked": "red", "expired": "dim"}
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", epilog=_EXAMPLES)
 
@@ -142,7 +142,7 @@ def revoke(context: typer.Context, tenant: Tenant, key_id: KeyId, yes: Yes = Fal
     with here.reporting_errors(as_json=as_json):
         tenant_id, request = TenantId.parse(tenant), OfKey(key_id=parse_resource_id(IdPrefix.KEY, key_id))
         if not yes:
-            here.confirm(f"Whatever uses the API key {key_id} of tenant {tenant_id} stops working.")
+            here.confirm(warning_about("key", key_id, tenant_id.value))
         revoked = ask_for(here, here.find(), tenant_id, REVOKE_KEY, request)
         if as_json:
             render.show_json(revoked)
@@ -168,10 +168,10 @@ def _show_issued(issued: Document, control_plane: ControlPlane, *, as_json: bool
     if replaced := issued["replaced"]:
         render.note(f"The old key {replaced['key_id']} works until {render.moment(replaced['expires_at'])}.")
     render.note("Try it, with the key in the variable BERTH_KEY:")
-    render.note(f"  {_curl(issued['scopes'], control_plane.events_api_url.rstrip('/'))}")
+    render.note(f"  {curl(issued['scopes'], control_plane.events_api_url.rstrip('/'))}")
 
 
-def _curl(scopes: list[str], url: str) -> str:
+def curl(scopes: list[str], url: str) -> str:
     """A command to try the key with. It takes the key from a variable, because shells record commands."""
     key = '-H "Authorization: Bearer $BERTH_KEY"'
     if {Scope.WRITE, Scope.ADMIN}.isdisjoint(scopes):
@@ -188,7 +188,7 @@ def _show_list(listed: Document) -> None:
             Text(key["name"]),
             key["prefix"],
             ", ".join(key["scopes"]),
-            Text(key["status"], _STYLES.get(key["status"], "")),
+            render.state(key["status"]),
             _moment(key["last_used_at"]),
             _moment(key["expires_at"]),
         )

@@ -1,4 +1,4 @@
-"""`berth create`, `upgrade`, `label`, `pin`, `unpin`, `retry`, `delete`.
+"""`berth create`, `upgrade`, `move`, `label`, `pin`, `unpin`, `retry`, `delete`.
 
 :mod:`orchestrator.cli.ordering` sends the requests, and :mod:`orchestrator.cli.bulk_orders` those for many tenants.
 """
@@ -14,6 +14,7 @@ from orchestrator.api.tenant_models import (
     CreateTenant,
     DeleteTenant,
     LabelTenant,
+    MoveTenant,
     PinTenant,
     RetryTenant,
     UnpinTenant,
@@ -23,6 +24,7 @@ from orchestrator.api.tenant_routes import (
     CREATE_TENANT,
     DELETE_TENANT,
     LABEL_TENANT,
+    MOVE_TENANT,
     PIN_TENANT,
     RETRY_TENANT,
     UNPIN_TENANT,
@@ -162,6 +164,34 @@ def upgrade(
         timeout=timeout if wait else None,
         as_json=as_json,
         warning=None if yes else lambda tenant_id: UPGRADE_TENANT.warning(request(tenant_id)),
+    )
+
+
+def move(
+    context: typer.Context,
+    tenant: Tenant,
+    tier: Annotated[
+        str,
+        typer.Option(metavar="TIER", help="The tier to move to: see berth releases.", autocompletion=completing.tiers),
+    ],
+    reason: Reason = None,
+    wait: Wait = False,
+    timeout: Timeout = _TIMEOUT,
+    as_json: Json = False,
+) -> None:
+    """Move a tenant to the current release of another tier.
+
+    Its queue stays in service during the move, also if the move fails. A move that
+    would replace or remove a queue fails. A tenant that shares a queue gets its own.
+    """
+    carry_out(
+        context,
+        tenant,
+        lambda api, tenant_id: api.send_request(
+            MOVE_TENANT, MoveTenant(tenant_id=tenant_id.value, tier=tier, reason=or_unset(reason))
+        ),
+        timeout=timeout if wait else None,
+        as_json=as_json,
     )
 
 

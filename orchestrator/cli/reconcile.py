@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestrator.api.fields import or_unset
+from orchestrator.api.reading import decode
 from orchestrator.api.reconciliation_routes import (
     GET_RECONCILIATION,
     START_RECONCILIATION,
     ReconciliationIdRequest,
     StartReconciliation,
 )
-from orchestrator.cli import render
+from orchestrator.cli import completing, render
 from orchestrator.cli.api import Api, Document
 from orchestrator.cli.errors import ApiProblem, ExitCode
 from orchestrator.cli.interrupts import noting_an_interrupt
@@ -48,6 +48,7 @@ HELP = """\
   berth reconcile --dry-run       show what is wrong, and change nothing
   berth reconcile                 repair what can be repaired, show the rest
   berth reconcile --detect-drift  also find resources changed by hand
+  berth reconcile --only acme     repair acme only, and show the rest
   berth reconcile --no-wait       only start it; --follow ID shows the result
 
 [bold]Findings[/]
@@ -75,6 +76,15 @@ def reconcile(
             help="Also let CloudFormation detect drift in every tenant's stack. This takes longer.",
         ),
     ] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TENANT",
+            help="Repair only this tenant, and only show what else was found. May be repeated.",
+            show_default=False,
+            autocompletion=completing.tenant_ids,
+        ),
+    ] = None,
     follow: Annotated[
         str | None,
         typer.Option(metavar="ID", help="Follow a reconciliation that was started before.", show_default=False),
@@ -96,9 +106,9 @@ def reconcile(
     any finding.
     """
     if follow is not None:
-        if dry_run or detect_drift or reason:
+        if dry_run or detect_drift or only or reason:
             raise typer.BadParameter(
-                "cannot be combined with --dry-run, --detect-drift or --reason.", param_hint="'--follow'"
+                "cannot be combined with --dry-run, --detect-drift, --only or --reason.", param_hint="'--follow'"
             )
         _check_id(follow)
     here: Invocation = context.obj
@@ -107,7 +117,16 @@ def reconcile(
         if follow:
             reconciliation = _found(here, api, follow)
         else:
-            reconciliation = start_reconciliation(here, api, dry_run=dry_run, detect_drift=detect_drift, reason=reason)
+            request = decode(
+                StartReconciliation,
+                {
+                    "dryRun": dry_run,
+                    "detectDrift": detect_drift,
+                    **({"only": only} if only else {}),
+                    **({"reason": reason} if reason else {}),
+                },
+            )
+            reconciliation = start_reconciliation(here, api, request)
         if wait and reconciliation["status"] not in OVER:
             reconciliation = follow_reconciliation(here, api, reconciliation["reconciliationId"], timeout)
         code = _show_result(reconciliation, waited=wait, as_json=as_json)
@@ -123,9 +142,7 @@ def _check_id(text: str) -> None:
         raise typer.BadParameter(message, param_hint="'--follow'")
 
 
-def start_reconciliation(
-    here: Invocation, api: Api, *, dry_run: bool, detect_drift: bool, reason: str | None
-) -> Document:
+def start_reconciliation(here: Invocation, api: Api, request: StartReconciliation) -> Document:
     with (
         noting_an_interrupt("Interrupted. If the reconciliation was started, it continues in the control plane."),
         here.retrying() as retrying,
@@ -134,7 +151,7 @@ def start_reconciliation(
             partial(
                 api.send_request,
                 START_RECONCILIATION,
-                StartReconciliation(dry_run=dry_run, detect_drift=detect_drift, reason=or_unset(reason)),
+                request,
             )
         )
     if answer.status != _STARTED:

@@ -45,6 +45,25 @@ _STYLES: Mapping[str, str] = {
     StageStatus.AWAITING_APPROVAL: "magenta",
     StageStatus.BAKING: "cyan",
     StageStatus.DONE: "green",
+    # The event plane: connections, sources, forms and keys, events and deliveries, replays, troubles.
+    "active": "green",
+    "paused": "magenta",
+    "disabled": "bold red",
+    "revoked": "red",
+    "expired": "dim",
+    "received": "yellow",
+    "undelivered": "yellow",
+    "waiting": "yellow",
+    "retrying": "magenta",
+    "parked": "magenta",
+    "delivered": "green",
+    "failed": "bold red",
+    "filtered": "dim",
+    "running": "yellow",
+    "cancelled": "red",
+    "finished": "green",
+    "damaged": "bold red",
+    "failing": "bold red",
 }
 
 _NAME_WIDTH = len("root cause: ")
@@ -123,7 +142,7 @@ def labels(given: Mapping[str, str]) -> str:
 
 
 def state(word: str) -> Text:
-    """A tenant's state, or the status of an operation, a rollout or a stage."""
+    """A tenant's state, or the status of an operation, a rollout, a stage, or something of the event plane."""
     return Text(word, _STYLES.get(word, ""))
 
 

@@ -53,7 +53,6 @@ FOLLOW_SECONDS = 5
 _START = "start"
 _EXIT_CODES = {"finished": ExitCode.OK, "cancelled": ExitCode.FAILED, "paused": ExitCode.ATTENTION}
 """Of a replay that was followed until it stood still."""
-_STYLES = {"running": "yellow", "paused": "magenta", "cancelled": "red", "finished": "green"}
 
 
 class StartByDefault(TyperGroup):
@@ -246,10 +245,10 @@ def _show(replay: Document, *, as_json: bool) -> None:
             "tenant": replay["tenant_id"],
             "to": replay["connection_id"] or f"all connections of {replay['origin']}",
             "events": f"{render.moment(replay['since'])} to {render.moment(replay['until'])}",
-            "sends": _sends(replay),
-            "status": Text(replay["status"], _STYLES.get(replay["status"], "")),
+            "sends": sends(replay),
+            "status": render.state(replay["status"]),
             "reason": replay["reason"],
-            "progress": _progress(replay),
+            "progress": progress(replay),
             "started": f"{render.moment(replay['created_at'])} by {render.who(replay['created_by'])}",
             "ended": render.moment(ended) if ended else None,
         }
@@ -257,18 +256,20 @@ def _show(replay: Document, *, as_json: bool) -> None:
 
 
 def _line(replay: Document) -> Text:
-    status = Text(replay["status"], _STYLES.get(replay["status"], ""))
+    status = render.state(replay["status"])
     status.pad_right(len("cancelled") - len(status))
     to = replay["connection_id"] or replay["origin"]
-    return Text(f"{replay['replay_id']} ") + status + Text(f" {_progress(replay)}, to {to}")
+    return Text(f"{replay['replay_id']} ") + status + Text(f" {progress(replay)}, to {to}")
 
 
-def _progress(replay: Document) -> str:
+def progress(replay: Document) -> str:
+    """How far a replay has come."""
     looked_at = render.counted(replay["looked_at"], "event")
     return f"{replay['percent']} %: {looked_at} looked at, {replay['sent']:,} sent, {replay['skipped']:,} skipped"
 
 
-def _sends(replay: Document) -> str:
+def sends(replay: Document) -> str:
+    """What a replay sends."""
     if replay["only_failed"]:
         return "only what failed"
     return "everything, also what was delivered" if replay["include_delivered"] else "what failed or was never sent"

@@ -330,11 +330,16 @@ def _show_skipped(skipped: Mapping[str, Document]) -> None:
         return
     render.show_line("\nSkipped", "bold")
     for reason, those in skipped.items():
-        one, many = _SKIP_REASONS.get(reason, (reason, reason))
         count, tenants = those["count"], those["tenants"]
         # Operators do not look for tenants that are already at the release, so many of them are not named.
         names = "" if reason == Skip.CURRENT and count > MAX_NAMED else f": {_named(tenants, count)}"
-        render.show_line(f"{count:>6} {one if count == 1 else many}{names}")
+        render.show_line(f"{count:>6} {skip_reason(reason, count)}{names}")
+
+
+def skip_reason(reason: str, count: int) -> str:
+    """Why so many tenants are skipped, as the end of a sentence."""
+    one, many = _SKIP_REASONS.get(reason, (reason, reason))
+    return one if count == 1 else many
 
 
 def _show_failures(rollout: Document, heading: str = "Failed") -> None:

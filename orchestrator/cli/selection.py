@@ -42,6 +42,9 @@ Labels = Annotated[
         help="Only tenants with this label. If repeated, only tenants with all labels.",
     ),
 ]
+Prefix = Annotated[
+    str | None, typer.Option(metavar="TEXT", help="Only tenants whose ids begin with this text.", show_default=False)
+]
 Pinned = Annotated[
     bool | None,
     typer.Option("--pinned/--not-pinned", help="Only tenants that are pinned, or only the others.", show_default=False),
@@ -60,6 +63,7 @@ class Selection:
     labels: dict[str, str] = field(default_factory=dict)
     pinned: bool | None = None
     tier: str | None = None
+    prefix: str | None = None
 
     @classmethod
     def of(
@@ -69,8 +73,9 @@ class Selection:
         labels: Sequence[str] | None,
         pinned: bool | None,
         tier: str | None,
+        prefix: str | None = None,
     ) -> Selection:
-        return cls(state, version, labels_of(labels or ()), pinned, tier)
+        return cls(state, version, labels_of(labels or ()), pinned, tier, prefix)
 
     def __bool__(self) -> bool:
         """True if there is any filter."""
@@ -84,6 +89,7 @@ class Selection:
             label=or_unset(label or None),
             pinned=or_unset(self.pinned),
             tier=or_unset(self.tier),
+            prefix=or_unset(self.prefix),
             cursor=or_unset(cursor),
             limit=limit,
         )

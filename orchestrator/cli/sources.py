@@ -22,6 +22,7 @@ from orchestrator.api.event_configuration_routes import (
 from orchestrator.api.fields import or_unset
 from orchestrator.api.route import Route
 from orchestrator.cli import render
+from orchestrator.cli.event_next import warning_about
 from orchestrator.cli.events_api import ask_for, order, secret_from, with_url
 from orchestrator.cli.invocation import NOT_ASKED, Invocation, Json, Tenant, one_of
 from orchestrator.common.tenant_ids import TenantId
@@ -45,7 +46,6 @@ _EXAMPLES = """\
 There is no option for the secret itself: other users of the machine can see
 the arguments of a command, and shells record them.
 """
-_STYLES = {"active": "green", "paused": "magenta"}
 _HOW = "For providers hmac, shared-secret and none"
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", epilog=_EXAMPLES)
@@ -172,7 +172,7 @@ def list_sources(context: typer.Context, tenant: Tenant, as_json: Json = False) 
         elif listed["sources"]:
             table = render.columns("Source id", "Name", "Provider", "Status", "Created (UTC)")
             for source in listed["sources"]:
-                status = Text(source["status"], _STYLES.get(source["status"], ""))
+                status = render.state(source["status"])
                 created = render.moment(source["created_at"], "%Y-%m-%d %H:%M")
                 table.add_row(source["source_id"], Text(source["name"]), source["provider"], status, created)
             render.stdout().print(table)
@@ -205,7 +205,7 @@ def delete(
 
     Events that came in stay until they expire.
     """
-    warning = None if yes else f"This deletes source {source_id} of tenant {tenant}, with its URL and its secret."
+    warning = None if yes else warning_about("source", source_id, tenant)
     _order(context, tenant, source_id, DELETE_SOURCE, "is deleted", as_json=as_json, warning=warning)
 
 

@@ -33,6 +33,7 @@ def tenants(
     label: selection.Labels = None,
     pinned: selection.Pinned = None,
     tier: selection.Tier = None,
+    prefix: selection.Prefix = None,
     limit: Annotated[
         int | None,
         typer.Option(metavar="NUMBER", min=1, help=f"The maximum number of tenants to list. Default: {PAGE_SIZE}."),
@@ -63,7 +64,7 @@ def tenants(
     if as_json and output not in (None, Output.JSON):
         raise typer.BadParameter("cannot be combined with --output.", param_hint="'--json'")
     shown = Output.JSON if as_json else output or Output.TABLE
-    selected = Selection.of(state, version, label, pinned, tier)
+    selected = Selection.of(state, version, label, pinned, tier, prefix)
     here: Invocation = context.obj
     with here.reporting_errors(as_json=shown is Output.JSON):
         api = here.connect()

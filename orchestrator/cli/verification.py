@@ -16,6 +16,7 @@ from botocore.exceptions import ConnectionError as NoConnection
 from orchestrator.api.fields import EmptyRequest, TenantIdRequest
 from orchestrator.api.problems import CREDENTIALS_NOT_ENABLED
 from orchestrator.api.queue_routes import CREDENTIAL_ROUTES, GET_QUEUE
+from orchestrator.api.reconciliation_routes import StartReconciliation
 from orchestrator.api.release_routes import LIST_RELEASES
 from orchestrator.api.tenant_models import CreateTenant, DeleteTenant, GetTenant, RetryTenant, UpgradeTenant
 from orchestrator.api.tenant_routes import (
@@ -265,7 +266,7 @@ class Verification:
 
     def _reconcile(self) -> str:
         api = self._api
-        started = start_reconciliation(self._here, api, dry_run=True, detect_drift=False, reason=_WHY)
+        started = start_reconciliation(self._here, api, StartReconciliation(dry_run=True, reason=_WHY))
         result = follow_reconciliation(self._here, api, started["reconciliationId"], self._timeout)
         if result["status"] not in OVER:
             raise TimeIsUp(

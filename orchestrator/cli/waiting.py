@@ -81,3 +81,13 @@ def waiting_for_someone(fleet: Document, rollouts: Sequence[Document], releases:
         what = f"{render.counted(behind, 'tenant is', 'tenants are')} at an earlier release than {current}"
         waiting.append(Waiting(what, "berth rollout plan"))
     return waiting
+
+
+def troubles_waiting(listed: Document) -> list[Waiting]:
+    """One line about the connections whose deliveries fail or wait, from the answer of listTroubledConnections."""
+    counts = Counter(each["trouble"] for each in listed["connections"])
+    if not counts:
+        return []
+    number = render.counted(counts.total(), "connection fails or waits", "connections fail or wait")
+    by_trouble = ", ".join(f"{number} {trouble}" for trouble, number in counts.items())
+    return [Waiting(f"{'at least ' if listed['more'] else ''}{number}: {by_trouble}", "berth doctor")]

@@ -11,6 +11,8 @@ To read in this order:
 :mod:`orchestrator.console.actions`   actions: a page that says what will be done, and the form that does it, once
 :mod:`orchestrator.console.view`      renders templates
 :mod:`orchestrator.console.drawing`   the geometry of drawings
+:mod:`orchestrator.console.event_plane`  what the pages about events share
+:mod:`orchestrator.console.payloads`  payloads as pages show them, bounded
 :mod:`orchestrator.console.server`    serves it all until it is interrupted
 
 ``pages/`` has one module per page, and ``templates/`` one template for each. A new page is a module with

@@ -12,11 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+import typer
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from orchestrator.cli.api import Document
+from orchestrator.cli.errors import ApiProblem, ExitCode
 from orchestrator.cli.next_step import NextStep
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.input_limits import REASON_MAX_LENGTH
@@ -32,9 +34,11 @@ class Field:
 
     name: str
     label: str
-    kind: Literal["text", "number", "check", "choice"] = "text"
+    kind: Literal["text", "number", "check", "choice", "area", "secret"] = "text"
     value: str = ""
     choices: Sequence[str] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
+    """The text of each choice that is not shown as it is."""
     hint: str = ""
     required: bool = False
     longest: int = 200
@@ -51,7 +55,23 @@ class Done:
     go_to: str
 
 
-Send = Callable[[Visit, Mapping[str, str]], Done]
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """The result of an action that makes a secret. It is the answer to the form itself, so that the secret is shown
+    once: no address leads to it, browsers do not store it, and a form works once."""
+
+    title: str
+    name: str
+    """What the secret is, such as: API key."""
+    secret: str = field(repr=False)
+    facts: Mapping[str, str]
+    notes: Sequence[str]
+    commands: Sequence[str]
+    """Commands to go on with. None of them has the secret."""
+    back: str
+
+
+Send = Callable[[Visit, Mapping[str, str]], Done | Issued]
 """Sends the request of an action. Gets the fields of the form."""
 
 
@@ -99,7 +119,7 @@ def _show(visit: Visit, action: Action, error: str | None = None) -> Response:
         status=409 if refused else 422 if error else 200,
         action=action,
         error=error,
-        once=visit.session.confirmation(visit.path),
+        once=visit.session.confirmation(visit.here),
         given=visit.form if error else {},
     )
 
@@ -107,14 +127,22 @@ def _show(visit: Visit, action: Action, error: str | None = None) -> Response:
 def _send(visit: Visit, action: Action) -> Response:
     if action.step.refusal:
         return _show(visit, action)
-    if not visit.session.spend(visit.form.get(ONCE_FIELD, ""), visit.path):
+    if not visit.session.spend(visit.form.get(ONCE_FIELD, ""), visit.here):
         return visit.show("sent_already.html", status=409, action=action)
     if action.typed is not None and visit.form.get(TYPED_FIELD, "").strip() != action.typed:
         return _show(visit, action, f"That is not {action.typed_is}, so nothing was done.")
     try:
         done = action.send(visit, {name: value.strip() for name, value in visit.form.items()})
+    except typer.BadParameter as error:
+        return _show(visit, action, error.format_message())
     except (InvalidRequest, ValueError) as error:
         return _show(visit, action, str(error))
+    except ApiProblem as error:
+        if error.code is not ExitCode.BAD_USAGE:
+            raise
+        return _show(visit, action, str(error))
+    if isinstance(done, Issued):
+        return visit.show("issued.html", issued=done)
     return visit.go_to(done.go_to, done.notice)
 
 

@@ -14,13 +14,47 @@ from starlette.staticfiles import StaticFiles
 from orchestrator.cli.errors import ApiProblem, ControlPlaneNotFound, ExitCode, explain
 from orchestrator.common.errors import BerthError, InvalidRequest
 from orchestrator.console.guard import Guard
-from orchestrator.console.pages import overview, tenant, tenants
+from orchestrator.console.pages import (
+    connections,
+    event,
+    event_settings,
+    events,
+    health,
+    keys,
+    overview,
+    releases,
+    replays,
+    rollout,
+    rollouts,
+    settings,
+    sources,
+    tail,
+    tenant,
+    tenants,
+)
 from orchestrator.console.peers import Address, is_ours
 from orchestrator.console.sessions import Sessions
 from orchestrator.console.view import FOLDER, Look, encoded, values_for
 from orchestrator.console.visit import Away, Console, CredentialsRefused, NotThere, Visit
 
-PAGES = (overview, tenants, tenant)
+PAGES = (
+    overview,
+    tenants,
+    tenant,
+    rollouts,
+    rollout,
+    releases,
+    health,
+    settings,
+    events,
+    event_settings,
+    connections,
+    tail,
+    event,
+    sources,
+    keys,
+    replays,
+)
 """Every module has ``routes(console)``."""
 
 

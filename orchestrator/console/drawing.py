@@ -43,3 +43,57 @@ def bar(name: str, counts: Mapping[str, int], order: Sequence[str], width: float
             parts.append(Part(each, count, round(x, 2), round(part, 2)))
             x += part
     return Bar(name, total, parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    """An operation that has ended, and the seconds that it took."""
+
+    name: str
+    seconds: float
+    status: str
+    tenant: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    took: Took
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    points: Sequence[Point]
+    longest: float
+    """The seconds at the top."""
+    height: float
+
+
+PLOT_HEIGHT = 100.0
+_GAP = 0.25
+"""The part of a column that is left empty."""
+
+
+def plotted(operations: Sequence[Took]) -> Plot:
+    """One column per operation, as high as it took long. The longest one has the whole height."""
+    longest = max((each.seconds for each in operations), default=0.0) or 1.0
+    # A few operations must not become walls.
+    column = WIDTH / max(len(operations), 20)
+    return Plot(
+        [
+            Point(
+                each,
+                round(number * column, 2),
+                round(PLOT_HEIGHT - height, 2),
+                round(column * (1 - _GAP), 2),
+                round(height, 2),
+            )
+            for number, each in enumerate(operations)
+            for height in [max(1.5, PLOT_HEIGHT * each.seconds / longest)]
+        ],
+        longest,
+        PLOT_HEIGHT,
+    )

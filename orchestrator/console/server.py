@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import sys
 import threading
 import webbrowser
 from collections.abc import Callable
+from contextlib import suppress
 
 import uvicorn
 
@@ -73,6 +76,8 @@ class Server:
 
 def open_browser(address: str) -> bool:
     """True if a browser was told to open the address."""
+    if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        return False  # Only a browser in this terminal could be opened, and would hide the address.
     try:
         return webbrowser.open(address)
     except webbrowser.Error:
@@ -85,7 +90,9 @@ def serve(console: Console, *, port: int, browser: bool, say: Callable[[str], No
     opened = browser and open_browser(address)
     say(f"The console {'opens' if opened else 'is'} at {address}")
     say(f"The address works once, within {TICKET_SECONDS} seconds. End the console: Ctrl-C")
-    server.run()
+    # Ctrl-C is how the console is ended. The server finishes its requests, and passes the interrupt on.
+    with suppress(KeyboardInterrupt):
+        server.run()
 
 
 def _bound(port: int) -> socket.socket:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +27,11 @@ THEMES: tuple[Theme, ...] = ("system", "light", "dark")
 NAVIGATION = (
     ("/", "Overview"),
     ("/tenants", "Tenants"),
+    ("/rollouts", "Rollouts"),
+    ("/releases", "Releases"),
+    ("/events", "Events"),
+    ("/health", "Health"),
+    ("/settings", "Settings"),
 )
 """The pages that every page leads to."""
 
@@ -40,6 +46,10 @@ _TONES: Mapping[str, str] = {
     "dim": "off",
 }
 """The tone of each style that the command line gives a state, so that both show the same state alike."""
+
+
+_OF_EXECUTIONS = frozenset({"TIMED_OUT"})
+"""Statuses of executions that the command line never shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +74,9 @@ class Look:
 
 def tone(state: str) -> str:
     """The class of CSS for a state of a tenant, an operation, a rollout or a stage."""
-    style = str(render.state(state).style)
-    return _TONES.get(style, "off")
+    if state in _OF_EXECUTIONS:
+        return "bad"
+    return _TONES.get(str(render.state(state).style), "off")
 
 
 def moment(text: str | None, look: Look, now: datetime) -> Markup:
@@ -103,6 +114,11 @@ def address(path: str, **query: object) -> str:
     """A path of the console with a query. Values that are empty are left out."""
     given = {name: value for name, value in query.items() if value not in (None, "")}
     return f"{path}?{urlencode(given)}" if given else path
+
+
+def command_of(base: str, options: Iterable[tuple[str, str | None]]) -> str:
+    """A command with its options, for a shell."""
+    return " ".join([base, *(name if value is None else f"{name} {shlex.quote(value)}" for name, value in options)])
 
 
 def segment(text: str) -> str:

@@ -17,6 +17,7 @@ from orchestrator.api.reading import decode
 from orchestrator.api.route import AnyRoute
 from orchestrator.cli.api import Api, Document
 from orchestrator.cli.control_plane import ControlPlane
+from orchestrator.cli.errors import ControlPlaneNotFound
 from orchestrator.cli.problems import problem
 from orchestrator.client.retrying import too_busy
 from orchestrator.common.errors import BerthError
@@ -73,9 +74,20 @@ class Console:
     def api(self) -> Api:
         return self.control_plane.api()
 
-    @cached_property
+    @property
     def events_api(self) -> Api:
-        return self.control_plane.events_api()
+        """The API of the event plane. Raises ControlPlaneNotFound if there is none."""
+        if isinstance(self._events, ControlPlaneNotFound):
+            raise self._events
+        return self._events
+
+    @cached_property
+    def _events(self) -> Api | ControlPlaneNotFound:
+        # Whether there is one is asked once, because the first page wants to know it every few seconds.
+        try:
+            return self.control_plane.events_api()
+        except ControlPlaneNotFound as error:
+            return error
 
 
 @dataclass
@@ -97,6 +109,11 @@ class Visit:
     @property
     def path(self) -> str:
         return self.request.url.path
+
+    @property
+    def here(self) -> str:
+        """The path with its query."""
+        return self.path + (f"?{self.request.url.query}" if self.request.url.query else "")
 
     @property
     def look(self) -> Look:
@@ -132,7 +149,7 @@ class Visit:
             read_only=self.console.read_only,
             csrf=self.session.csrf,
             path=self.path,
-            here=str(self.request.url.path) + (f"?{self.request.url.query}" if self.request.url.query else ""),
+            here=self.here,
             notices=[] if self.is_update else self.session.take_notices(),
             **values,
         )

@@ -1,4 +1,4 @@
-"""The local control plane: ``python -m orchestrator.local up|diff|down|status|env|reset|demo|tour``."""
+"""The local control plane: ``python -m orchestrator.local up|diff|down|status|env|reset|demo|tour|console``."""
 
 import argparse
 import os
@@ -164,8 +164,15 @@ def tour(console: Console) -> None:
         Path(picture).write_text(_FONT_FACE.sub("", svg))
 
 
+def console(console: Console) -> None:
+    """deploy, make a fleet of 30 tenants in all states, and open the console on it; stop at the end"""
+    from orchestrator.local.console_show import main as show_console
+
+    show_console(console)
+
+
 WITH_SETTINGS = {command.__name__: command for command in (up, diff)}
-COMMANDS = {command.__name__: command for command in (down, status, env, reset, demo, tour)}
+COMMANDS = {command.__name__: command for command in (down, status, env, reset, demo, tour, console)}
 
 
 def _chosen() -> Emulator:

@@ -51,7 +51,7 @@ class Show:
         if credentials is None:
             raise LocalError("The emulator's credentials are missing.")
         self.console, self.emulator, self._outputs = console, emulator, outputs
-        self._api = Client(
+        self.api = Client(
             transport=SignedHttp(
                 emulator.api_url(outputs["ApiUrl"]), credentials, session.region_name, connect_to=emulator.endpoint
             )
@@ -84,7 +84,7 @@ class Show:
     # A platform
 
     def ask(self, tenant: TenantId) -> ApiAnswer:
-        answer = self._api.send_request(GET_QUEUE, TenantIdRequest(tenant_id=tenant.value))
+        answer = self.api.send_request(GET_QUEUE, TenantIdRequest(tenant_id=tenant.value))
         meaning = escape(str(answer.body.get("detail", "")))
         if answer.status == 200:
             meaning = f"the queue, at version {answer.body['version']}"
@@ -109,7 +109,7 @@ class Show:
     def begin_provisioning(self, tenants: Sequence[TenantId]) -> None:
         """The first request for a tenant's queue starts its provisioning."""
         for tenant in tenants:
-            self._api.send_request(GET_QUEUE, TenantIdRequest(tenant_id=tenant.value))
+            self.api.send_request(GET_QUEUE, TenantIdRequest(tenant_id=tenant.value))
 
     def provision(self, tenants: Sequence[TenantId]) -> None:
         waiting = list(tenants)
@@ -117,7 +117,7 @@ class Show:
             waiting = [
                 tenant
                 for tenant in waiting
-                if self._api.send_request(GET_QUEUE, TenantIdRequest(tenant_id=tenant.value)).status != 200
+                if self.api.send_request(GET_QUEUE, TenantIdRequest(tenant_id=tenant.value)).status != 200
             ]
             if not waiting:
                 return

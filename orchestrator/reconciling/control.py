@@ -50,6 +50,14 @@ class Reconciliations:
             {"reconciliationId": reconciliation},
         )
 
+    def newest(self, *, limit: int) -> list[Reconciliation]:
+        """The newest reconciliations that somebody has requested, without adoptions."""
+        return [each for each in self.ledger.requested_reconciliations(limit=limit) if not each.spec.adopt]
+
+    def latest_survey(self) -> Reconciliation | None:
+        """The scheduled survey of all tenants that ran last."""
+        return self.ledger.reconciliation(SURVEY)
+
     def find_adoption(self, adoption: str) -> Reconciliation | Refused:
         found = self.ledger.reconciliation(adoption)
         if found is not None and found.spec.adopt:

@@ -65,9 +65,10 @@ class SurveyedQueues(Queues, Protocol):
 
 
 class Corrections(Protocol):
-    def correct(self, seen: Metadata, stack: Stack, *, request: Request, at: datetime) -> bool:
+    def correct(self, seen: Metadata, stack: Stack, *, request: Request, at: datetime, tier: str | None = None) -> bool:
         """Make the metadata match the stack, and append the change to the tenant's history.
 
+        ``tier`` is the tier of the stack's release; ``None`` keeps the recorded one.
         ``False`` if the metadata is no longer as ``seen``, or an operation owns the tenant.
         """
 
@@ -188,6 +189,9 @@ class ReconciliationLedger(FleetCountsLedger, Checkpoints, Protocol):
         """Record the reconciliation. An earlier record with the same id is replaced."""
 
     def reconciliation(self, reconciliation: str) -> Reconciliation | None: ...
+
+    def requested_reconciliations(self, *, limit: int) -> Sequence[Reconciliation]:
+        """The newest reconciliations and adoptions that somebody has requested, the newest first."""
 
 
 class ReconciliationStarter(Protocol):

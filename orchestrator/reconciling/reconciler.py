@@ -198,8 +198,11 @@ class Reconciler:
     def _settle(self, audit: Audit, progress: Progress) -> None:
         run, requested = run_of(audit), progress.requested
         operation = f"{audit.operation} {audit.version or ''}, attempt {audit.attempt}"
+        # Operations whose executions died are settled also by a survey that repairs nothing else.
+        only = requested.spec.only
+        repairs = not requested.spec.dry_run and (only is None or audit.tenant.value in only)
         try:
-            settlement = self.settling.settle(run, dry_run=requested.spec.dry_run)
+            settlement = self.settling.settle(run, dry_run=not repairs)
         except (Throttled, UnreadableRows) as error:
             settlement = StillOpen(str(error))
         match settlement:
@@ -210,8 +213,8 @@ class Reconciler:
                         audit.tenant.value,
                         f"{operation} never ended: {audit.execution}",
                         Remedy.SETTLE,
-                        result="" if requested.spec.dry_run else f"{status}: {reason}",
-                        repaired=not requested.spec.dry_run,
+                        result=f"{status}: {reason}" if repairs else "",
+                        repaired=repairs,
                     )
                 )
             case StillOpen(reason) if self.clock.now() - audit.seen_alive_at > STUCK_AFTER:

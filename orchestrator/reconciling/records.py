@@ -103,6 +103,12 @@ class Spec:
     """An adoption: add tenants to the index that are not in it, and do nothing else."""
     cursor: str | None = None
     """Where an adoption continues after an earlier one."""
+    only: Sequence[str] | None = None
+    """Repair only the findings about these tenants. The others are only reported. ``None``: repair all."""
+
+    def repairs(self, subject: str) -> bool:
+        """True if a finding about this subject is repaired."""
+        return self.repair and not self.dry_run and (self.only is None or subject in self.only)
 
 
 class ReconciliationStatus(StrEnum):

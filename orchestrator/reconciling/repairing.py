@@ -12,9 +12,10 @@ from orchestrator.common.times import Clock
 from orchestrator.reconciling.classifying import Observation
 from orchestrator.reconciling.ports import Corrections
 from orchestrator.reconciling.records import Finding, Remedy
+from orchestrator.releases.ports import Releases
 from orchestrator.tenants.admission import Refused
 from orchestrator.tenants.lifecycle import Accepted, Changed, Lifecycle, OrderResult, Unchanged
-from orchestrator.tenants.ports import QueueMetadata
+from orchestrator.tenants.ports import QueueMetadata, Stack
 from orchestrator.tenants.records import Request
 from orchestrator.tenants.state import is_delete_in_effect
 
@@ -25,6 +26,7 @@ class Repairing:
     corrections: Corrections
     queue_metadata: QueueMetadata
     clock: Clock
+    releases: Releases
 
     def repair(self, finding: Finding, observation: Observation, by: str, *, reason: str = "") -> Finding:
         """The finding with the result of its repair. A repair that fails must not prevent the others."""
@@ -37,6 +39,8 @@ class Repairing:
         tenant = observation.tenant
         match finding.remedy:
             case Remedy.CREATE:
+                # The stack that is there, if any, is to be published, so the create must be in its tier.
+                request = replace(request, tier=self._tier_of(observation.live_stack))
                 return _with_result(finding, self.lifecycle.create(tenant, request, explicit=False))
             case Remedy.RECREATE:
                 return self._recreate(finding, observation, request)
@@ -64,9 +68,14 @@ class Repairing:
         metadata, stack = observation.metadata, observation.live_stack
         if metadata is None or stack is None:
             return _changed_meanwhile(finding)
-        if not self.corrections.correct(metadata, stack, request=request, at=self.clock.now()):
+        tier = self._tier_of(stack)
+        if not self.corrections.correct(metadata, stack, tier=tier, request=request, at=self.clock.now()):
             return _changed_meanwhile(finding)
         return replace(finding, result="the metadata now matches the stack", repaired=True)
+
+    def _tier_of(self, stack: Stack | None) -> str | None:
+        release = self.releases.release(stack.version) if stack and stack.version else None
+        return release.tier if release else None
 
 
 def _with_result(finding: Finding, ordered: OrderResult) -> Finding:

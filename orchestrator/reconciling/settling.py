@@ -107,7 +107,11 @@ class Settling:
         except StackNotOurs as not_ours:
             return GaveUp(str(not_ours))
         if stack is None and run.attempt.operation is Operation.DELETE:
-            reason = why_not_adopted(self.reader.metadata(run.tenant), self.stacks.names, self.queues)
+            metadata = self.reader.metadata(run.tenant)
+            if metadata is not None and metadata.is_pooled:
+                # No stack shows how far the delete came. Its last step removes the records, so they are all there is.
+                return Again("the tenant shares a queue, and its records were not removed")
+            reason = why_not_adopted(metadata, self.stacks.names, self.queues)
             return GaveUp(reason) if reason else Gone()
         if stack is None:
             return Again("there is no stack")

@@ -23,7 +23,7 @@ operator's, which has other resources. A deployment writes nothing, so its rollb
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -33,7 +33,14 @@ from orchestrator.common.errors import Unsettled
 from orchestrator.common.tiers import STANDARD
 from orchestrator.common.versions import is_older, order
 from orchestrator.releases.ports import Releases, ReleaseStates
-from orchestrator.releases.records import Promotion, RecordedReleaseChange, ReleaseOrder, ReleaseState, Withdrawal
+from orchestrator.releases.records import (
+    Promotion,
+    RecordedReleaseChange,
+    Release,
+    ReleaseOrder,
+    ReleaseState,
+    Withdrawal,
+)
 from orchestrator.releases.template_contract import is_operators
 
 T = TypeVar("T")
@@ -69,9 +76,14 @@ class PublishedVersions:
     again before it finds none. Operators publish at any time, so their releases are listed each time.
     """
 
-    def __init__(self, releases: Releases) -> None:
+    def __init__(self, releases: Releases, listed: Sequence[Release] | None = None) -> None:
+        """``listed`` are all releases, if they have just been listed."""
         self.releases = releases
         self._own: Collection[str] = ()
+        self._listed = listed
+
+    def listed(self) -> Sequence[Release]:
+        return self.releases.releases() if self._listed is None else self._listed
 
     def newest_own(self, withdrawn: Collection[str], *, deployed: str, before: str | None = None) -> str | None:
         """The newest of Berth's own releases that is none of these and is older than ``before``."""
@@ -82,7 +94,7 @@ class PublishedVersions:
 
     def in_tier(self, tier: str) -> list[str]:
         """The tier's releases, in the order in which they were published."""
-        found = [release for release in self.releases.releases() if release.tier == tier]
+        found = [release for release in self.listed() if release.tier == tier]
         return [each.version for each in sorted(found, key=lambda each: (each.published_at, order(each.version)))]
 
 
@@ -102,7 +114,18 @@ class ReleaseChooser:
     mode: PromotionMode
 
     def choose(self, tier: str = STANDARD) -> Choice:
-        state = self.states.state()
+        chooser = self if tier == STANDARD else self._among(self.published.listed())
+        return chooser._choose_in(self.states.state(), tier)
+
+    def choices(self, releases: Sequence[Release]) -> dict[str, Choice]:
+        """The choice in each tier. ``releases`` are all releases; only the state is read."""
+        among, state = self._among(releases), self.states.state()
+        return {tier: among._choose_in(state, tier) for tier in among.tiers()}
+
+    def _among(self, listed: Sequence[Release]) -> ReleaseChooser:
+        return replace(self, published=PublishedVersions(self.published.releases, listed))
+
+    def _choose_in(self, state: ReleaseState, tier: str) -> Choice:
         current = self.current_in(state, tier) or self.newest_available(state, tier)
         deployed = self.deployed_in(tier)
         # Moving a fleet from an operator's release to the deployed one would be a downgrade, which nobody means by
@@ -116,7 +139,7 @@ class ReleaseChooser:
 
     def tiers(self) -> list[str]:
         """The tiers that have releases. The tier ``standard`` has the deployed version."""
-        return sorted({STANDARD, *(release.tier for release in self.published.releases.releases())})
+        return sorted({STANDARD, *(release.tier for release in self.published.listed())})
 
     def tier_of(self, version: str) -> str:
         """The tier of a release. The deployed version may not be published yet."""

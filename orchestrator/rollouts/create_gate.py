@@ -55,9 +55,20 @@ class CreateGate:
                 return Admission(holder.since, holder.waited)
             if not turns.has_room or self.rows.first_ticket() is not None:
                 return None
-            if self.rows.store(turns.taken(run.execution, run.tenant, now)):
-                return Admission(now)
+            waited = self._has_waited(run)
+            if self.rows.store(turns.taken(run.execution, run.tenant, now, waited=waited)):
+                return Admission(now, waited)
         return None
+
+    def _has_waited(self, run: Run) -> bool:
+        """True if the create has lost the turn that it was given in the line, for example because it came too late.
+
+        The rows of a create that has only just started need not be read: no turn is lost so soon.
+        """
+        if self.clock.now() - run.started_at <= _TAKES_LOCK_WITHIN:
+            return False
+        audits = self.tenants.audits(run.tenant)
+        return any(audit.execution == run.execution and audit.is_waiting for audit in audits)
 
     def place(self, ticket: int | None) -> Place:
         number = ticket or self.rows.draw_number()

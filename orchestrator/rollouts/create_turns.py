@@ -54,7 +54,8 @@ class CreateTurns:
     holders: Mapping[str, Holder] = field(default_factory=dict)
     """The creates that have a turn, by their executions."""
     tickets_left: int = 0
-    """The number of tickets that have left the line."""
+    """The highest number of a ticket that has left the line. They leave it in the order of their numbers. It is not a
+    count, because some numbers never get into the line: a create may die after it has drawn one."""
     seconds_per_create: float = _USUAL_SECONDS
     """The average time from a create's turn to its success."""
     moved_at: datetime | None = None
@@ -79,7 +80,7 @@ class CreateTurns:
     def taken_by(self, ticket: Ticket, now: datetime) -> CreateTurns:
         """The first in the line has its turn."""
         taken = self.taken(ticket.execution, ticket.tenant, now, waited=True)
-        return replace(taken, tickets_left=self.tickets_left + 1)
+        return replace(taken, tickets_left=max(self.tickets_left, ticket.number))
 
     def given_back(self, execution: str, now: datetime, *, succeeded: bool) -> CreateTurns:
         """The create has ended. A success raises the limit, if it was fully used."""

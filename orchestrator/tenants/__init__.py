@@ -13,7 +13,8 @@ Requests of platforms:
 6. :mod:`orchestrator.tenants.get_queue`        getQueue's use case: return the queue of a tenant in service;
    :mod:`orchestrator.tenants.provisioning`     has the other tenants: read the records, decide, start a create
 7. :mod:`orchestrator.tenants.credentials`      temporary credentials for one queue
-8. :mod:`orchestrator.tenants.limits`           the maximum number of tenants, and of creates per caller and minute
+8. :mod:`orchestrator.tenants.limits`           the maximum number of tenants, and of creates per caller and minute;
+   :mod:`orchestrator.tenants.pooling`          queues that tenants share, and how a tenant gets one
 
 Requests of operators:
 
@@ -23,7 +24,8 @@ Requests of operators:
     :mod:`orchestrator.tenants.order_messages`  has its longer messages
 11. :mod:`orchestrator.tenants.fleet`           the details of one tenant, and the list of all tenants;
     :mod:`orchestrator.tenants.listings`        has tenants as the list has them;
-    :mod:`orchestrator.tenants.selections`      finds ids and labels that no tenant has
+    :mod:`orchestrator.tenants.selections`      finds ids and labels that no tenant has;
+    :mod:`orchestrator.tenants.recent`          has the newest operations of all tenants
 
 Requests of other teams' stacks:
 
@@ -56,6 +58,7 @@ The writes to a tenant's rows:
 28. :mod:`orchestrator.tenants.writes`                 a transition as data: writes to rows, with conditions
 29. :mod:`orchestrator.tenants.operation_rows`         the rows that an operation writes
 30. :mod:`orchestrator.tenants.operation_transitions`  the rules for an operation's writes
+    :mod:`orchestrator.tenants.pool_transitions`       the rules for the writes by which a tenant joins the pool
 31. :mod:`orchestrator.tenants.metadata_transitions`   the rules for changes of the metadata outside operations
 32. :mod:`orchestrator.tenants.ledger`                 reads the records, computes the transition, applies it
 

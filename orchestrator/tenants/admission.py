@@ -98,6 +98,16 @@ def other_tier(tenant: TenantId, version: str, tier: str, *, own: str, instead: 
     )
 
 
+def shares_queue(tenant: TenantId, metadata: Metadata) -> Refused:
+    """The refusal of an operation that needs a stack, for a tenant of the pool."""
+    queue = metadata.queue.name if metadata.queue else "a queue"
+    return Refused(
+        Refusal.OTHER_TIER,
+        f"Tenant {tenant} shares {queue} with others, so it has neither a stack nor a release. Nothing was changed. To "
+        f"give it a queue of its own: berth move {tenant} --tier TIER. See the tiers: berth releases",
+    )
+
+
 def release_withdrawn(
     tenant: TenantId, version: str, withdrawal: Withdrawal, operation: Operation | None = None, *, pinned: bool = False
 ) -> Refused:
@@ -237,7 +247,9 @@ def _create_refusal(
     tier: str,
 ) -> Refused | None:
     if metadata is not None and metadata.published and not is_deleted(audits):
-        return None
+        # Only a move gives a tenant of the pool a stack.
+        moves = not metadata.is_pooled or request.tier == tier
+        return None if moves else shares_queue(attempt.tenant, metadata)
     if is_delete_in_effect(audits) and (not request.explicit or _deleted_since(asked_at, audits)):
         return tenant_deleted(attempt.tenant)
     deleted_by_others = (
@@ -291,6 +303,8 @@ def _update_refusal(
         return unknown_tenant(tenant)
     if is_deleted(audits):
         return tenant_deleted(attempt.tenant)
+    if metadata is not None and metadata.published and metadata.is_pooled:
+        return shares_queue(tenant, metadata)
     if metadata is None or not metadata.published or metadata.version is None:
         return Refused(
             Refusal.NOT_PROVISIONED,

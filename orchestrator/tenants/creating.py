@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from orchestrator.common.times import Clock
 from orchestrator.releases.records import Release
 from orchestrator.tenants.outcomes import Again, Clearing, Done, GaveUp, Started, Working
 from orchestrator.tenants.ports import Stack, Stacks
-from orchestrator.tenants.records import Run
+from orchestrator.tenants.records import Audit, Metadata, Operation, Run, Status
 from orchestrator.tenants.stack_status import StackCondition, condition
 
 DELETING = "DELETE_IN_PROGRESS"
@@ -27,9 +29,36 @@ def start(
     if stack.status == DELETING:
         return Clearing(stack.stack_id)
     if condition(stack.status) is StackCondition.CREATION_FAILED:
-        stacks.delete(stack.stack_id, client_token=f"{token}-delete-{stack.stack_id.rpartition('/')[2]}")
+        _delete(run, stack, stacks)
         return Clearing(stack.stack_id, requested=True)
     return Started(stack.stack_id)
+
+
+def clear(
+    run: Run, stack: Stack, metadata: Metadata | None, audits: Sequence[Audit], *, stacks: Stacks
+) -> Clearing | GaveUp:
+    """Delete a stack that an earlier create or move has left, if the tenant was certainly never served from it.
+
+    A failed create at the stack's version proves that. Without it, the tenant's records may have been lost.
+    """
+    was_served = metadata is not None and (metadata.had_own_queue or metadata.withdrawn_by is not None)
+    has_failed = any(
+        each.operation is Operation.CREATE and each.version == stack.version and each.status is Status.FAILURE
+        for each in audits
+    )
+    if was_served or not has_failed:
+        return GaveUp(
+            f"Tenant {run.tenant}: its stack {stack.stack_id} is at version {stack.version}, not at "
+            f"{run.attempt.version}, and may hold messages. Nothing was created. Create the tenant in the tier of that "
+            f"stack (see berth releases {stack.version}), or delete the tenant first: berth delete {run.tenant}"
+        )
+    _delete(run, stack, stacks)
+    return Clearing(stack.stack_id, requested=True)
+
+
+def _delete(run: Run, stack: Stack, stacks: Stacks) -> None:
+    token = run.attempt.client_token
+    stacks.delete(stack.stack_id, client_token=f"{token}-delete-{stack.stack_id.rpartition('/')[2]}")
 
 
 def inspect(stack: Stack | None, *, clearing: bool) -> Done | Working | Again | GaveUp:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -121,44 +121,73 @@ def list_tenants(
     version: str | None = None,
     labels: Mapping[str, str] | None = None,
     pinned: bool | None = None,
+    prefix: str = "",
     tier: str | None = None,
     cursor: str | None = None,
     limit: int = PAGE_SIZE,
 ) -> Page:
-    """One page of tenants, ordered by state, version and id.
+    """One page of tenants, ordered by state, version and id. ``prefix`` is the beginning of their ids.
 
     With ``labels``, ``pinned`` or ``tier``, a page may have fewer tenants than the limit, even none, and yet a cursor.
     """
     states = (state,) if state else LISTED_STATES
-    first, after = _position(cursor, states, version) if cursor else (states[0], None)
+    first, after = _position(cursor, states, version, prefix) if cursor else (states[0], None)
+    ranges = _ranges(reader, states[states.index(first) :], version, prefix, after)
     if labels or pinned is not None or tier is not None:
-        remaining = states[states.index(first) :]
         wanted = _Wanted(labels or {}, pinned, tier)
-        return _filtered(reader, remaining, after, version, wanted, limit=limit)
+        return _filtered(reader, ranges, version, prefix, wanted, limit=limit)
     found: list[ListedTenant] = []
-    for each in states[states.index(first) :]:
+    for each in ranges:
         # One tenant more than requested shows whether there is a next page.
         missing = limit + 1 - len(found)
-        found += reader.tenants_in(each, version=version, after=after if each is first else None, limit=missing)
+        found += reader.tenants_in(each.state, version=each.version, prefix=prefix, after=each.after, limit=missing)
         if len(found) > limit:
             last = found[limit - 1]
             return Page(found[:limit], _cursor(last, version))
     return Page(found, None)
 
 
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """Tenants that follow each other in the index."""
+
+    state: TenantState
+    version: str | None
+    after: str | None
+
+
+def _ranges(
+    reader: FleetReader, states: Sequence[TenantState], version: str | None, prefix: str, after: str | None
+) -> Iterator[_Range]:
+    """The parts of the index to read, in order. Within a state, ids are sorted by version first.
+
+    ``after`` is a position in the first of the states.
+    """
+    for state in states:
+        if not prefix or version is not None:
+            yield _Range(state, version, after)
+        else:
+            reached = after.rpartition("#")[0] if after else None
+            for each in reader.versions_in(state):
+                if reached is None or each >= reached:
+                    yield _Range(state, each, after if each == reached else None)
+        after = None
+
+
 def _filtered(
     reader: FleetReader,
-    states: Sequence[TenantState],
-    after: str | None,
+    ranges: Iterable[_Range],
     version: str | None,
+    prefix: str,
     wanted: _Wanted,
     *,
     limit: int,
 ) -> Page:
     found: list[ListedTenant] = []
     examined = 0
-    for state in states:
-        while batch := reader.tenants_in(state, version=version, after=after, limit=_BATCH):
+    for each in ranges:
+        after = each.after
+        while batch := reader.tenants_in(each.state, version=each.version, prefix=prefix, after=after, limit=_BATCH):
             for listed in batch:
                 examined += 1
                 if wanted.matches(listed):
@@ -168,7 +197,6 @@ def _filtered(
             if len(batch) < _BATCH:
                 break
             after = batch[-1].position
-        after = None
     return Page(found, None)
 
 
@@ -177,14 +205,15 @@ def _cursor(last: ListedTenant, version: str | None) -> str:
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def _position(cursor: str, states: Sequence[TenantState], version: str | None) -> tuple[TenantState, str]:
+def _position(cursor: str, states: Sequence[TenantState], version: str | None, prefix: str) -> tuple[TenantState, str]:
     try:
         text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
         state, of_version, position = text.split("/", 2)
         at_version, _, tenant = position.rpartition("#")
         TenantId.parse(tenant)
-        # DynamoDB continues a query only from a key that the query could have returned, so the version must match.
-        if TenantState(state) in states and of_version == (version or "") and version in (None, at_version):
+        # DynamoDB continues a query only from a key that the query could have returned: version and prefix must match.
+        fits = of_version == (version or "") and version in (None, at_version) and tenant.startswith(prefix)
+        if TenantState(state) in states and fits:
             return TenantState(state), position
     except (ValueError, binascii.Error, InvalidTenantId):
         pass

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from orchestrator.tenants.ready import ready
 
 if TYPE_CHECKING:
     from orchestrator.common.tenant_ids import TenantId
+    from orchestrator.common.times import Clock
+    from orchestrator.tenants.decisions import Unknown
     from orchestrator.tenants.ports import TenantReader
     from orchestrator.tenants.provisioning import Answer, ProvisionQueue
+    from orchestrator.tenants.ready import Ready
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,21 +24,22 @@ class GetQueue:
     """Returns the use case for tenants without a queue. It is built when a call needs it: most calls never do, and
     getQueue's function must start fast."""
 
+    clock: Clock
+
     def __call__(self, tenant: TenantId, *, by: str = "") -> Answer:
         """``by`` is the caller. If the tenant has no queue, its create is started."""
-        if tenant.is_warm:
-            return _nobody()
-        return ready(self.reader.metadata(tenant)) or self.provision()(tenant, by=by)
+        return self._ready(tenant) or self.provision()(tenant, by=by)
 
     def find(self, tenant: TenantId) -> Answer:
         """The same, but nothing is started."""
+        return self._ready(tenant) or self.provision().find(tenant)
+
+    def _ready(self, tenant: TenantId) -> Ready | Unknown | None:
         if tenant.is_warm:
-            return _nobody()
-        return ready(self.reader.metadata(tenant)) or self.provision().find(tenant)
+            from orchestrator.tenants import decisions
 
-
-def _nobody() -> Answer:
-    """The answer about a stack that is kept ready: it is no tenant's, whoever asks for it."""
-    from orchestrator.tenants.decisions import Unknown
-
-    return Unknown()
+            return decisions.Unknown()  # A stack that is kept ready is no tenant's, whoever asks for it.
+        found = ready(self.reader.metadata(tenant))
+        if found is not None and found.former is not None and found.former.until <= self.clock.now():
+            return replace(found, former=None)  # The tenant's last messages in its former queue have expired.
+        return found

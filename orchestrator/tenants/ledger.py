@@ -11,7 +11,7 @@ from datetime import datetime
 from orchestrator.common.errors import LostOwnership, QueueOwnedElsewhere, StackHasGone, Unsettled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.releases.records import Release
-from orchestrator.tenants import metadata_transitions, operation_transitions
+from orchestrator.tenants import metadata_transitions, operation_transitions, pool_transitions
 from orchestrator.tenants.changes import description
 from orchestrator.tenants.history import RecordedChange
 from orchestrator.tenants.operation_rows import has_recorded
@@ -113,6 +113,13 @@ class Ledger:
         audit = self._rows.audit(run.attempt)
         return audit is not None and has_recorded([audit], run, status)
 
+    def join_pool(self, tenant: TenantId, queue: Queue, request: Request, *, at: datetime) -> bool:
+        before = self._rows.records(tenant)
+        # The rules are asked about the same records that the writes are conditional on.
+        if pool_transitions.is_refused(tenant, before, request):
+            return False
+        return self._rows.apply(pool_transitions.joined(tenant, before, queue, request, at))
+
     # Labels and pin
 
     def describe(
@@ -201,11 +208,11 @@ class Ledger:
 
     # Corrections by the reconciler
 
-    def correct(self, seen: Metadata, stack: Stack, *, request: Request, at: datetime) -> bool:
+    def correct(self, seen: Metadata, stack: Stack, *, request: Request, at: datetime, tier: str | None = None) -> bool:
         if self._rows.metadata(seen.tenant) != seen:
             return False
         audits = self._rows.audits(seen.tenant)
-        return self._rows.apply(metadata_transitions.corrected(seen, stack, audits, request=request, at=at))
+        return self._rows.apply(metadata_transitions.corrected(seen, stack, audits, tier=tier, request=request, at=at))
 
 
 def _gone(tenant: TenantId, stack_id: str) -> StackHasGone:

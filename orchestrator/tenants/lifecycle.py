@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from orchestrator.common.errors import InvalidRequest, Unsettled
 from orchestrator.common.input_limits import MAX_LABELS
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.tiers import POOLED
 from orchestrator.common.times import Clock
 from orchestrator.common.versions import order
 from orchestrator.releases.ports import Parameters, Releases
@@ -25,6 +26,7 @@ from orchestrator.tenants.admission import (
     Refused,
     refusal,
     release_withdrawn,
+    shares_queue,
     tenant_deleted,
     unknown_release,
     unknown_tenant,
@@ -42,6 +44,7 @@ from orchestrator.tenants.order_messages import (
     changes_of,
     in_another_tier,
     message_counts,
+    no_pool,
     no_release,
     not_deleted_by_retry,
     not_in_tier,
@@ -49,6 +52,7 @@ from orchestrator.tenants.order_messages import (
     without_stack,
 )
 from orchestrator.tenants.own_stack import has_unknown_stack, why_out_of_reach
+from orchestrator.tenants.pooling import Pool, not_drained, not_into_pool, pool_joined
 from orchestrator.tenants.ports import (
     CreateLimits,
     Executions,
@@ -134,6 +138,8 @@ class Lifecycle:
     names: Names = field(default_factory=Names)
     parameters: Parameters | None = None
     """The parameters of tenants' templates. Only upgrades need them."""
+    pool: Pool | None = None
+    """The queues that tenants share. ``None`` for requesters whose tenants always have queues of their own."""
     unfinished: UnfinishedWork | None = None
     """Unfinished work of tenants, for an early refusal. The delete itself always checks it."""
 
@@ -175,6 +181,8 @@ class Lifecycle:
         audits = self.reader.audits(tenant)
         own = self.tier_to_create(metadata, audits)
         tier = request.tier or (self._tier_of(request.pin) if request.pin else None) or own
+        if tier == POOLED:
+            return self._join_pool(tenant, replace(request, explicit=explicit), audits)
         version = request.pin or self.version_to_create(tier, metadata, audits)
         if version is None:
             return self._no_release(tenant, tier)
@@ -213,11 +221,42 @@ class Lifecycle:
     def upgrade(self, tenant: TenantId, version: str | None, request: Request) -> OrderResult:
         """Update the tenant to ``version``, by default to the release that it is pinned to, or to the current one."""
         metadata = self.reader.metadata(tenant)
+        if metadata is not None and metadata.published and metadata.is_pooled:
+            return shares_queue(tenant, metadata)
         tier = metadata.tier if metadata else self.default_tier
         target = version or (metadata.pinned_version if metadata else None) or self.chooser.choose(tier).current
         if target is None:
             return self._no_release(tenant, tier)
         return self._order(tenant, Operation.UPDATE, target, replace(request, version=version), metadata)
+
+    def move(self, tenant: TenantId, tier: str, request: Request) -> OrderResult:
+        """Move the tenant to the current release of another tier. Until that has succeeded, it is of its own tier.
+
+        After a move that failed, a move to the tenant's own tier repairs its stack. A tenant of the pool gets a stack.
+        """
+        metadata = self.reader.metadata(tenant)
+        served = metadata if metadata is not None and metadata.published else None
+        if served and served.tier == tier:
+            if state_of(served, self.reader.audits(tenant)) is TenantState.UPDATE_FAILED:
+                return self.upgrade(tenant, served.version, request)
+            at = f", at version {served.version}" if served.version else ""
+            return Unchanged(f"Tenant {tenant} is already of the tier {tier}{at}.")
+        if served and tier == POOLED:
+            return not_into_pool(tenant)
+        target = self.chooser.choose(tier).current
+        if target is None:
+            return self._no_release(tenant, tier)
+        operation = Operation.CREATE if served and served.is_pooled else Operation.UPDATE
+        return self._order(tenant, operation, target, replace(request, tier=tier), metadata)
+
+    def _join_pool(self, tenant: TenantId, request: Request, audits: Sequence[Audit]) -> OrderResult:
+        """Give the tenant a queue of the pool. Nothing has to be started, so it is served at once."""
+        if self.pool is None or not self.pool.queues:
+            return no_pool(tenant)
+        if refused := self._limited(tenant, audits):
+            return refused
+        joined = self.pool.join(tenant, request)
+        return joined if isinstance(joined, Refused) else Changed(*pool_joined(joined))
 
     def retry(self, tenant: TenantId, by: str, *, reason: str = "") -> OrderResult:
         """Start the latest operation again with the same options, if it failed.
@@ -296,7 +335,10 @@ class Lifecycle:
 
     def pin(self, tenant: TenantId, version: str, request: Request) -> Changed | Unchanged | Refused:
         """Pin the tenant to the release. This does not update the tenant, but limits its updates to that release."""
-        if refused := self._not_to_pin(tenant, version, self.reader.metadata(tenant)):
+        metadata = self.reader.metadata(tenant)
+        # A tenant that has no queue yet is created in this tier.
+        tier = metadata.recorded_tier if metadata and not metadata.published else None
+        if refused := self._not_to_pin(tenant, version, metadata, tier):
             return refused
         return self._set(tenant, None, Pin(version), request, f"Tenant {tenant} is pinned to version {version}.")
 
@@ -446,7 +488,10 @@ class Lifecycle:
         if attempt.operation is Operation.DELETE:
             if reason := why_not_adopted(metadata, self.names, self.queues):
                 return Refused(Refusal.NOT_ADOPTED, reason)
-            forced_or_draining = request.force or request.drain_seconds
+            is_pooled = metadata is not None and metadata.is_pooled
+            if is_pooled and request.drain_seconds and metadata and metadata.queue:
+                return not_drained(tenant, metadata.queue)
+            forced_or_draining = request.force or request.drain_seconds or is_pooled
             # If the stack is out of reach, so is its queue. The delete itself reports the reason.
             is_unchecked = forced_or_draining or why_out_of_reach(metadata, self.names)
             held = {} if is_unchecked else messages_of(metadata, self.queues)

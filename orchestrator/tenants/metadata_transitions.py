@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.tiers import POOLED
 from orchestrator.common.writes import (
     Check,
     Condition,
@@ -105,6 +106,8 @@ def queue_recorded(
     conditions = [
         stack_not_gone(stack_id),
         any_of(Missing("stack_id"), Equals("stack_id", stack_id), Missing("version")),
+        # A tenant of the pool is served from there until its move has succeeded.
+        any_of(Missing("recorded_tier"), Differs("recorded_tier", POOLED)),
     ]
     if seen is not None and seen.queue is not None:
         conditions.append(Equals("queue", seen.queue))
@@ -147,8 +150,11 @@ def queue_forgotten(seen: Metadata, *, stack_id: str) -> Transition:
 # Corrections by the reconciler
 
 
-def corrected(seen: Metadata, stack: Stack, audits: Sequence[Audit], *, request: Request, at: datetime) -> Transition:
-    """Make the metadata match the stack, if nobody has changed the metadata since it was read.
+def corrected(
+    seen: Metadata, stack: Stack, audits: Sequence[Audit], *, tier: str | None, request: Request, at: datetime
+) -> Transition:
+    """Make the metadata match the stack, if nobody has changed the metadata since it was read. ``tier`` is the tier of
+    the stack's release, if that was published.
 
     A tenant that no operation has listed yet is listed from now on.
     """
@@ -163,12 +169,15 @@ def corrected(seen: Metadata, stack: Stack, audits: Sequence[Audit], *, request:
         "queue": after.queue,
         "stack_id": after.stack_id,
         "version": after.version,
-        # A survey that is continued later does not remember the outputs. The next operation records them.
         "resources": stack.resources,
         "updated_at": at,
     }
+    # A survey that is continued later does not remember the outputs. The next operation records them.
+    clears = ["deployed", *(["resources"] if stack.outputs and not stack.resources else [])]
     sets: dict[str, object] = {name: value for name, value in corrections.items() if value}
     sets |= {"listed_state": state_of(after, audits), "listed_version": after.version}
+    if tier is not None:
+        sets["recorded_tier"] = tier
     unchanged = all_of(
         RowExists(),
         *(still(name, getattr(seen, name)) for name in ("stack_id", "version", "gone_stack_id", "withdrawn_by")),
@@ -176,6 +185,6 @@ def corrected(seen: Metadata, stack: Stack, audits: Sequence[Audit], *, request:
     )
     return [
         Check(LockKey(seen.tenant), RowAbsent()),
-        Update(MetadataKey(seen.tenant), sets, clears=("deployed",), condition=unchanged),
+        Update(MetadataKey(seen.tenant), sets, clears=clears, condition=unchanged),
         Append(correction(seen, after, request=request, at=at)),
     ]

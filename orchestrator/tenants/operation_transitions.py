@@ -75,6 +75,7 @@ _KEPT_FOR_THE_NEXT_CREATE = frozenset(
         "recorded_tier",
     }
 )
+_OF_THE_FORMER_QUEUE = ("former_queue", "former_queue_until")
 
 
 # Conditions
@@ -160,7 +161,7 @@ def begun(
         if closed and closed.key == AuditKey.of(superseded):
             closed = replace(closed, fields={**closed.fields, "revived_by": run.execution})
         else:
-            writes.append(_revival(run, superseded))
+            writes.append(revival(run, superseded))
     writes += [closed] if closed else []
     creates = run.attempt.operation is Operation.CREATE and not (before.metadata and before.metadata.published)
     tier = release.tier if release and creates else None
@@ -207,7 +208,7 @@ def superseded_delete(run: Run, records: TenantRecords, release: Release | None)
     return next(audit for audit in audits if audit.operation is Operation.DELETE)
 
 
-def _revival(run: Run, delete: Audit) -> Update[AuditKey]:
+def revival(run: Run, delete: Audit) -> Update[AuditKey]:
     unchanged = all_of(Equals("status", delete.status), Equals("execution", delete.execution), Missing("revived_by"))
     return Update(AuditKey.of(delete), {"revived_by": run.execution}, clears=("listed",), condition=unchanged)
 
@@ -250,7 +251,7 @@ def _metadata_once_begun(
         # A stack of an earlier system leaves the metadata as it is when it is deleted. The next delete may give the
         # tenant back, and must not serve at the version of the creation before.
         after = replace(after, created_at=None, version=None, last_version=None, deployed=None, stack_changed_at=None)
-        clears += ["created_at", "version", "last_version", "deployed", "stack_changed_at"]
+        clears += ["created_at", "version", "last_version", "deployed", "stack_changed_at", *_OF_THE_FORMER_QUEUE]
     conditions: list[Condition] = []
     if operation is Operation.CREATE:
         asked_for = metadata.asked_for if metadata else None
@@ -298,7 +299,7 @@ def _owner_recorded(run: Run, metadata: Metadata | None, audits: Sequence[Audit]
 
 def revived(run: Run, delete: Audit) -> Transition:
     """For a run that 0.7.0 has begun: 0.7.0 superseded a delete only after the run had taken the lock."""
-    return [Check(LockKey(run.tenant), _owned_by(run)), _revival(run, delete)]
+    return [Check(LockKey(run.tenant), _owned_by(run)), revival(run, delete)]
 
 
 def stored_with_lock(run: Run, **stored: str) -> Transition:
@@ -335,6 +336,8 @@ def published(run: Run, publication: Publication, at: datetime) -> Transition:
         sets["created_by"] = publication.created_by
     if publication.tier is not None:
         sets["recorded_tier"] = publication.tier
+    if publication.former_queue is not None:
+        sets |= {"former_queue": publication.former_queue, "former_queue_until": publication.former_queue_until}
     metadata = Update(MetadataKey(run.tenant), sets, {"created_at": at}, clears, stack_not_gone(publication.stack_id))
     return [metadata, *_succeeded(run, at)]
 

@@ -35,6 +35,7 @@ from orchestrator.tenants.own_stack import (
     own_stack,
     why_out_of_reach,
 )
+from orchestrator.tenants.pooling import POOL_RETENTION
 from orchestrator.tenants.ports import (
     Executions,
     OperationLedger,
@@ -48,7 +49,7 @@ from orchestrator.tenants.records import Lock, Metadata, Operation, RootCause, R
 from orchestrator.tenants.stack_resources import Requester
 from orchestrator.tenants.stack_status import StackCondition, condition
 from orchestrator.tenants.state import delete_of
-from orchestrator.tenants.turns import Turns, queued, since_admission
+from orchestrator.tenants.turns import Admission, Turns, queued, since_admission
 
 CHECK_HOLDER_AFTER = timedelta(minutes=3)
 """If a lock is held for longer than this, its execution is checked, which may have died. A delete takes two minutes."""
@@ -80,7 +81,8 @@ def begin(
 ) -> Begun | Busy | Again | Queued | Done | GaveUp:
     """Take the tenant's lock and record Started in one transaction, then check whether the operation may run.
 
-    A create first needs its turn, if ``turns`` are given. While it waits, it has no lock, and is in nobody's way.
+    A create first needs its turn, if ``turns`` are given. While it waits, it has no lock, and is in nobody's way. If an
+    earlier try of this step has taken the lock, the create does not wait any more, even if its turn was given back.
 
     Step Functions first confirms the run and its start time, because a payload may be forged and all later steps rely
     on the lock. The lock is held from then on, so later reads cannot go stale. A refused run fails like any other,
@@ -88,7 +90,10 @@ def begin(
     """
     admission = turns.admit(run) if turns else None
     if turns and admission is None:
-        return queued(run, clock)
+        locked = _as_locked(run, reader)
+        if locked is None:
+            return queued(run, clock)
+        admission = Admission(locked.started_at, waited=True)
     confirmed = executions.confirmed(run)
     if confirmed is None:
         not_shown = "Step Functions does not show this execution as running with this input"
@@ -131,14 +136,14 @@ def begin(
     not_deleted = why_not_deleted(run, metadata, audits) if attempt.operation is Operation.DELETE else None
     if reason := not_deleted or why_out_of_reach(metadata, stacks.names):
         return GaveUp(reason)
-    if attempt.operation is Operation.UPDATE and metadata and metadata.deployed and metadata.deployed == target:
-        return _already_done(run, metadata) or Begun()
-    return Begun()
+    return _already_done(run, metadata, target) or Begun()
 
 
-def _already_done(run: Run, metadata: Metadata) -> Done | None:
-    """The recorded stack, which already has the template and parameters of the release."""
-    if metadata.stack_id is None or metadata.queue is None:
+def _already_done(run: Run, metadata: Metadata | None, target: str | None) -> Done | None:
+    """The recorded stack, if the operation is an update and the stack has the release's template and parameters."""
+    if run.attempt.operation is not Operation.UPDATE or metadata is None or not metadata.deployed:
+        return None
+    if metadata.deployed != target or metadata.stack_id is None or metadata.queue is None:
         return None
     return Done(metadata.stack_id, metadata.queue, run.attempt.version, metadata.stack_changed_at)
 
@@ -196,9 +201,31 @@ def finish(
     if run.attempt.operation is Operation.CREATE:
         owner = _owner_once_published(run, metadata, reader)
         publication = _of_a_create(replace(publication, created_by=owner), metadata, releases)
-    at_release = releases.release(publication.version)
-    ledger.publish(run, replace(publication, tier=at_release.tier if at_release else None), at=clock.now())
+    publication = _in_its_tier(run, publication, metadata, releases, clock)
+    ledger.publish(run, publication, at=clock.now())
     return Published()
+
+
+def _in_its_tier(
+    run: Run, found: Publication, metadata: Metadata | None, releases: Releases, clock: Clock
+) -> Publication:
+    """The publication with the tier of its release. A tenant that leaves the pool keeps the queue there for a while.
+
+    Raises :class:`Conflict` if a create has found a stack of another tier than it was to create: an earlier create or
+    move has left it there.
+    """
+    at_release, requested = releases.release(found.version), releases.release(run.attempt.version)
+    is_new = metadata is None or not metadata.published or metadata.is_pooled
+    creates = run.attempt.operation is Operation.CREATE and is_new
+    if creates and at_release and requested and at_release.tier != requested.tier:
+        raise Conflict(
+            f"Tenant {run.tenant}: {run.attempt.name} has found stack {found.stack_id} of the tier {at_release.tier}, "
+            f"not of {requested.tier}. Nothing was published. Retry the operation."
+        )
+    found = replace(found, tier=at_release.tier if at_release else None)
+    if metadata is None or not metadata.is_pooled:
+        return found
+    return replace(found, former_queue=metadata.queue, former_queue_until=clock.now() + POOL_RETENTION)
 
 
 def _as_locked(run: Run, reader: TenantReader) -> Run | None:
@@ -394,6 +421,8 @@ def _is_stack_unchanged(run: Run, reader: TenantReader, stacks: Stacks) -> bool:
         stack = own_stack(run.tenant, reader=reader, stacks=stacks)
     except StackNotOurs:
         return False
+    if stack is None and metadata is not None and metadata.is_pooled:
+        return True  # There is nothing to delete but the tenant's records.
     return stack is not None and not stack.status.startswith("DELETE_")
 
 

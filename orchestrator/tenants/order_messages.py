@@ -44,6 +44,13 @@ def no_release(tenant: TenantId, tier: str, tiers: Collection[str]) -> Refused:
     return Refused(Refusal.NO_RELEASE, f"Nothing was done about tenant {tenant}, because {why}")
 
 
+def no_pool(tenant: TenantId) -> Refused:
+    return Refused(
+        Refusal.NO_RELEASE,
+        f"Tenant {tenant} was not created: there is no pool. To have one, deploy with berth:pooledQueues.",
+    )
+
+
 def in_another_tier(tenant: TenantId, own: str, wanted: str | None) -> Refused:
     """The refusal of a create for a tenant that exists in another tier."""
     return Refused(

@@ -21,6 +21,7 @@ from orchestrator.tenants.records import (
     Audit,
     Lock,
     Metadata,
+    Operation,
     Queue,
     Request,
     RootCause,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from orchestrator.tenants.decisions import Limited
     from orchestrator.tenants.names import Names
     from orchestrator.tenants.ready import Ready
+    from orchestrator.tenants.recent import RecentExecution
     from orchestrator.tenants.reviews import Review
     from orchestrator.tenants.turns import Place
     from orchestrator.tenants.writes import Transition
@@ -89,6 +91,9 @@ class Executions(Protocol):
 
     def how_it_ended(self, execution: str) -> str:
         """The end of a sentence that begins with "The execution": ``was aborted (by ada)``."""
+
+    def recent(self, operation: Operation, *, limit: int) -> Sequence[RecentExecution]:
+        """The newest executions of this operation's machine, the newest first."""
 
     def is_waiting(self, task_token: str) -> bool:
         """True if a state of one of Berth's machines waits with this token, which nobody else knows.
@@ -153,6 +158,9 @@ class Publication:
     """The outputs of the stack besides the queue and the version; ``None`` keeps the recorded ones."""
     tier: str | None = None
     """The tier of the release; ``None`` keeps the recorded tier, because the version was never published."""
+    former_queue: Queue | None = None
+    """The queue of the pool that the tenant leaves."""
+    former_queue_until: datetime | None = None
 
 
 class OperationLedger(Protocol):
@@ -288,6 +296,14 @@ def _claim(metadata: Metadata | None) -> tuple[Requester | None, bool, datetime 
     return metadata.created_by, metadata.version is not None, metadata.asked_for_at
 
 
+class PoolLedger(Protocol):
+    def join_pool(self, tenant: TenantId, queue: Queue, request: Request, *, at: datetime) -> bool:
+        """Record a create that has given the tenant this queue of the pool, in one transaction.
+
+        ``False`` if somebody has changed the tenant's records meanwhile.
+        """
+
+
 class TenantDescriptions(Protocol):
     """The labels and pin of a tenant, which are set without an operation."""
 
@@ -314,9 +330,15 @@ class TenantDescriptions(Protocol):
 
 class FleetReader(Protocol):
     def tenants_in(
-        self, state: TenantState, *, version: str | None = None, after: str | None = None, limit: int
+        self, state: TenantState, *, version: str | None = None, prefix: str = "", after: str | None = None, limit: int
     ) -> Sequence[ListedTenant]:
-        """Tenants in one state, and at ``version`` if given, in the order of their positions, from ``after`` on."""
+        """Tenants in one state, and at ``version`` if given, in the order of their positions, from ``after`` on.
+
+        ``prefix`` is the beginning of their ids. It needs a version, because positions begin with the version.
+        """
+
+    def versions_in(self, state: TenantState) -> Iterable[str]:
+        """The versions of the tenants in one state, in order. The version of tenants without one is empty."""
 
     def tenants_in_brief(self, state: TenantState) -> Iterable[TenantInBrief]: ...
 

@@ -34,8 +34,11 @@ from orchestrator.tenants.outcomes import (
 )
 from orchestrator.tenants.own_stack import has_unknown_stack, may_be_stack_of, own_stack, own_stack_by
 from orchestrator.tenants.ports import Queues, Stack, Stacks, TenantReader, UnfinishedWork
-from orchestrator.tenants.records import Lock, Operation, Run
+from orchestrator.tenants.records import Lock, Metadata, Operation, Run
+from orchestrator.tenants.stack_status import StackCondition, condition
 from orchestrator.tenants.updating import Drafting, EmptyCheck
+
+_COMPLETE = (StackCondition.DONE, StackCondition.DONE_AT_OLD_VERSION)
 
 
 def review_changes(
@@ -100,7 +103,10 @@ def start_stack(
                     "second stack was created. Adopt the tenant: berth adopt"
                 )
             case Operation.CREATE:
-                return creating.start(run, stack, _release(run, releases), stacks=stacks, clock=clock)
+                release = _release(run, releases)
+                if stack is not None and _is_left_behind(stack, release, metadata, releases):
+                    return creating.clear(run, stack, metadata, reader.audits(run.tenant), stacks=stacks)
+                return creating.start(run, stack, release, stacks=stacks, clock=clock)
             case Operation.UPDATE:
                 return updating.start(
                     lock,
@@ -117,6 +123,19 @@ def start_stack(
         return GaveUp(str(out_of_reach))
     except Throttled as throttled:
         return Again(str(throttled), throttled=True)
+
+
+def _is_left_behind(stack: Stack, release: Release, metadata: Metadata | None, releases: Releases) -> bool:
+    """True if the stack is of another tier than this create is for: an earlier create or move has left it.
+
+    A tenant of the pool was never served from a stack, so a stack of another version is as useless to it.
+    """
+    if condition(stack.status) not in _COMPLETE or (metadata and metadata.published and not metadata.is_pooled):
+        return False
+    found = releases.release(stack.version) if stack.version else None
+    if found is None or found.version == release.version:
+        return False
+    return found.tier != release.tier or (metadata is not None and metadata.is_pooled)
 
 
 def inspect_stack(

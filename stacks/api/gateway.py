@@ -184,6 +184,7 @@ class Api(Capability):
             },
         )
         machines.allow_operations(operators.role, kit.table, (machines.create, machines.update, machines.delete))
+        machines.allow_listing(operators.role)
         kit.table.allow(operators.role, "Query", rows=HISTORY_ROWS)
         kit.table.allow_promoting_releases(operators.role)
         releases.allow_publishing(operators.role)

@@ -56,7 +56,7 @@ OPERATIONS: Mapping[str, tuple[str, ...]] = {
     "s3": ("DeleteObject", "DeleteObjects", "GetObject", "ListObjectsV2", "PutObject"),
     "sesv2": ("SendEmail",),
     "sqs": ("GetQueueAttributes", "GetQueueUrl", "SendMessage", "SendMessageBatch"),
-    "stepfunctions": ("DescribeExecution", "SendTaskHeartbeat", "SendTaskSuccess", "StartExecution"),
+    "stepfunctions": ("DescribeExecution", "ListExecutions", "SendTaskHeartbeat", "SendTaskSuccess", "StartExecution"),
     "sts": ("AssumeRole",),
 }
 """The operations that the adapters call. A test compares this list with the adapters' code."""

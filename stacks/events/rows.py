@@ -35,8 +35,8 @@ CHANGE_ROWS = f"{CHANGES_PREFIX}*"
 
 LIFE_ATTRIBUTES = ("CreatedAt", "WithdrawnBy")
 """The attributes of a tenant's row that say which creation of the tenant is alive (decision 39)."""
-QUEUE_ATTRIBUTES = (*LIFE_ATTRIBUTES, "InboundQueueUrl")
-"""Also where the tenant's own queue is."""
+QUEUE_ATTRIBUTES = (*LIFE_ATTRIBUTES, "InboundQueueUrl", "Tier")
+"""Also where the tenant's queue is, and whether the tenant shares it."""
 
 DUE_INDEX_ROWS = f"{DUE_PREFIX}*"
 """In the index by status: deliveries by the time at which they are due."""

@@ -158,8 +158,8 @@ class Reconciliation(Capability):
         return {"BERTH_RECONCILE_FUNCTION": self._reconcile.arn}
 
     def allow_asking(self, role: iam.Role) -> None:
-        """Let a role start a reconciliation, and read its result."""
-        self._kit.table.allow(role, "GetItem", "PutItem", rows=RECONCILIATION_ROWS)
+        """Let a role start a reconciliation, read its result, and list the newest ones."""
+        self._kit.table.allow(role, "GetItem", "PutItem", "Query", rows=RECONCILIATION_ROWS)
         allow(role, ["lambda:InvokeFunction"], self._reconcile.arn)
 
     # Executions that ended

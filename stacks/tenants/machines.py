@@ -252,6 +252,10 @@ class TenantMachines(Capability):
         allow(role, ["states:StartExecution"], *(each.state_machine_arn for each in machines))
         self.allow_describing(role)
 
+    def allow_listing(self, role: iam.Role) -> None:
+        """Let a role list the newest executions of the machines."""
+        allow(role, ["states:ListExecutions"], *self.arns)
+
     def _attach(self, function: BerthFunction, permission: iam.PolicyStatement, name: str = "OnMachine") -> iam.Policy:
         return iam.Policy(self, f"{function.node.id}{name}", statements=[permission], roles=[function.role])
 

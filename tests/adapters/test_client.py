@@ -262,6 +262,24 @@ REQUESTS: list[tuple[AnyRoute, Wire, str, dict[str, object] | None]] = [
         {"maxConcurrency": 5, "reason": WHY},
     ),
     (
+        releases.PUBLISH_RELEASE,
+        release_models.ProposeRelease(version="2.1.0", template={"Resources": {}}, tier="gold", notes="A table."),
+        "/releases/2.1.0",
+        {"template": {"Resources": {}}, "tier": "gold", "notes": "A table."},
+    ),
+    (
+        releases.CHECK_RELEASE,
+        release_models.ProposeRelease(version="2.1.0", template={"Resources": {}}),
+        "/releases/2.1.0/check",
+        {"template": {"Resources": {}}},
+    ),
+    (
+        tenants.MOVE_TENANT,
+        tenant_models.MoveTenant(tenant_id="acme", tier="gold", reason=WHY),
+        "/tenants/acme/move",
+        {"tier": "gold", "reason": WHY},
+    ),
+    (
         reconciliations.START_RECONCILIATION,
         reconciliations.StartReconciliation(detect_drift=True),
         "/reconciliations",

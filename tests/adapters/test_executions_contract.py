@@ -4,6 +4,7 @@ What the stand-ins for AWS cannot show is left out for them, here and nowhere el
 
 - moto runs no states, so nothing waits for a token there, and it takes any token for one;
 - moto forgets why an execution was stopped;
+- moto and the emulator list executions from the oldest on, where AWS begins with the newest;
 - the emulator refuses the name of a running execution, where AWS answers with it: the adapter takes both for the same.
 """
 
@@ -20,6 +21,7 @@ import pytest
 
 from orchestrator.adapters.stepfunctions import StepFunctionsExecutions
 from orchestrator.tenants.ports import Executions
+from orchestrator.tenants.recent import ExecutionStatus
 from orchestrator.tenants.records import Operation, Request, Run
 from tests.adapters.conftest import Account
 from tests.fakes import EXPLICIT, NOON, FakeClock, FakeExecutions, an_attempt, execution_arn
@@ -145,6 +147,17 @@ def test_each_attempt_is_a_separate_execution(world: World) -> None:
     assert second is not None
     world.abort(first)
     assert (world.executions.is_running(first), world.executions.is_running(second)) == (False, True)
+
+
+def test_recent_executions_are_listed_with_their_times(world: World) -> None:
+    executions = [present(world.executions.start(replace(ATTEMPT, number=number), EXPLICIT)) for number in (1, 2, 3)]
+    world.abort(executions[0])
+    listed = world.executions.recent(ATTEMPT.operation, limit=9)
+    assert {each.execution for each in listed} == set(executions)
+    running = {each.execution for each in listed if each.status is ExecutionStatus.RUNNING}
+    assert running == set(executions[1:])
+    assert all((each.ended_at is None) == (each.execution in running) for each in listed)
+    assert len(world.executions.recent(ATTEMPT.operation, limit=1)) == 1
 
 
 def test_an_aborted_execution_is_over(world: World) -> None:

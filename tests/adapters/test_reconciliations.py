@@ -105,6 +105,24 @@ def test_each_reconciliation_has_its_own_row(reconciliations: ReconciliationLedg
     assert [reconciliations.reconciliation(each) for each in (SETTLING, SURVEY, ID)] == [settling, survey, ASKED]
 
 
+def test_a_reconciliation_of_chosen_tenants_is_read_as_it_was_recorded(reconciliations: ReconciliationLedger) -> None:
+    chosen = replace(ASKED, spec=Spec(only=["acme", "globex"]))
+    reconciliations.record_reconciliation(chosen)
+    assert reconciliations.reconciliation(ID) == chosen
+
+
+def test_requested_reconciliations_are_listed_newest_first_without_other_rows(
+    reconciliations: ReconciliationLedger,
+) -> None:
+    ids = [f"20261116-12000{number}-ab12" for number in range(4)]
+    for each in (*ids, "survey", "settling"):
+        reconciliations.record_reconciliation(replace(TOLD, id=each))
+    saved = Checkpoint(replace(TOLD, id=ids[3]), Position(Phase.TENANTS), NOON)
+    assert reconciliations.save_checkpoint(saved)
+    reconciliations.store_stacks(saved.reconciliation, "a-list", 0, [])
+    assert [each.id for each in reconciliations.requested_reconciliations(limit=3)] == ids[:0:-1]
+
+
 def test_an_unknown_reconciliation_is_none(reconciliations: ReconciliationLedger) -> None:
     assert reconciliations.reconciliation(ID) is None
 

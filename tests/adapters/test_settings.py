@@ -13,7 +13,7 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.delivery.addresses import AddressRules
 from orchestrator.releases.states import PromotionMode
 from orchestrator.tenants.names import Names
-from orchestrator.tenants.records import Operation
+from orchestrator.tenants.records import Operation, Queue
 
 VARIABLES = {name: f"BERTH_{name.upper()}" for name, value in vars(Settings).items() if isinstance(value, property)}
 SPANS = {"linger", "empty_for", "purge_settle"}
@@ -28,14 +28,14 @@ del VARIABLES["address_rules"]
 del VARIABLES["promotion"]
 del VARIABLES["default_tier"]
 OPTIONAL = {"kms_key", "api_proof_digest", "queue_access_role", "event_access_role", "response_url_prefix", "mail_from"}
-OPTIONAL |= {"operators_tenant", "mail_configuration_set"}
+OPTIONAL |= {"operators_tenant", "mail_configuration_set", "source_bucket"}
 NUMBERS = {"credentials_seconds", "rollout_concurrency", "max_tenants", "creates_per_minute"}
 FLAGS = {"create_on_get_queue", "stack_events"}
 DOCUMENTS = {"dead_letter_queues"}
-TYPED = {"location", "names", "stack_id", "operators_tenant"}
-LISTS = {"former_kms_keys"}
+TYPED = {"location", "names", "stack_id", "operators_tenant", "pooled_queues"}
+LISTS = {"former_kms_keys", "stack_policies"}
 TEXTS = sorted(VARIABLES.keys() - NUMBERS - FLAGS - SPANS - DOCUMENTS - TYPED - LISTS)
-REQUIRED = sorted(VARIABLES.keys() - OPTIONAL - LISTS)
+REQUIRED = sorted(VARIABLES.keys() - OPTIONAL - LISTS - {"pooled_queues"})
 
 
 def test_every_setting_has_its_own_variable() -> None:
@@ -114,6 +114,13 @@ def test_deployments_promote_releases_unless_a_setting_says_otherwise() -> None:
 def test_tenants_are_created_in_the_tier_standard_unless_another_is_the_default() -> None:
     assert Settings({}).default_tier == Settings({"BERTH_DEFAULT_TIER": ""}).default_tier == "standard"
     assert Settings({"BERTH_DEFAULT_TIER": "gold"}).default_tier == "gold"
+
+
+def test_shared_queues_are_typed_and_may_be_missing() -> None:
+    url = "https://sqs.eu-west-1.amazonaws.com/123456789012/Berth-Pooled1"
+    given = {"BERTH_LOCATION": "aws:eu-west-1:123456789012", "BERTH_POOLED_QUEUES": url}
+    assert Settings(given).pooled_queues == [Queue("arn:aws:sqs:eu-west-1:123456789012:Berth-Pooled1", url)]
+    assert Settings({}).pooled_queues == Settings({"BERTH_POOLED_QUEUES": ""}).pooled_queues == ()
 
 
 def test_the_operators_tenant_is_typed() -> None:

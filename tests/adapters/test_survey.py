@@ -61,7 +61,9 @@ def test_a_tenants_stack_is_listed_with_all_details(survey: CloudFormationSurvey
     )
     cloudformation.add_response("describe_stacks", {"Stacks": [response]}, {})
     told_of = {"TenantId": "acme"}
-    stack = Stack(stack_arn(), "CREATE_COMPLETE", "", "acme", QUEUE, VERSION, ours=True, parameters=told_of)
+    stack = Stack(
+        stack_arn(), "CREATE_COMPLETE", "", "acme", QUEUE, VERSION, ours=True, parameters=told_of, outputs=outputs
+    )
     (found,) = survey.page(None).stacks
     assert found == SurveyedStack(NAMES.stack_of(ACME), replace(stack, changed_at=response["CreationTime"]))
 

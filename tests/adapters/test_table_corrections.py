@@ -41,6 +41,26 @@ def test_the_metadata_is_taken_from_the_stack(table: Table) -> None:
     )
 
 
+def test_the_tier_is_that_of_the_stacks_release_if_it_is_known(table: Table) -> None:
+    create(table)
+    assert table.correct(metadata_of(table), STACK, request=EXPLICIT, at=LATER, tier="gold")
+    assert metadata_of(table).tier == "gold"
+    assert table.correct(metadata_of(table), STACK, request=EXPLICIT, at=LATER_STILL)
+    assert metadata_of(table).tier == "gold"
+
+
+def test_resources_that_the_stack_no_longer_has_are_removed(table: Table) -> None:
+    create(table)
+    of_an_operator = replace(STACK, outputs={"BucketName": "b", "InboundQueueUrl": OTHER_QUEUE.url})
+    assert table.correct(metadata_of(table), of_an_operator, request=EXPLICIT, at=LATER)
+    assert metadata_of(table).resources == {"BucketName": "b"}
+    assert table.correct(metadata_of(table), STACK, request=EXPLICIT, at=LATER), "the outputs are not known"
+    assert metadata_of(table).resources == {"BucketName": "b"}
+    without = replace(STACK, outputs={"InboundQueueUrl": OTHER_QUEUE.url})
+    assert table.correct(metadata_of(table), without, request=EXPLICIT, at=LATER_STILL)
+    assert not metadata_of(table).resources
+
+
 def test_labels_and_pin_are_kept(table: Table) -> None:
     take(table, a_run(request=replace(EXPLICIT, labels={"tier": "gold"}, pin=VERSION)))
     publish(table)

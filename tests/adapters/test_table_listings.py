@@ -182,6 +182,21 @@ class TestListings:
             )
         ]
 
+    def test_tenants_are_found_by_version_and_the_beginning_of_their_ids(self, table: Table) -> None:
+        for name in ("acme", "acme-2", "Acme", "globex"):
+            for version in (VERSION, NEXT_VERSION):
+                run = a_run(tenant=TenantId.parse(f"{name}-{version[2]}"), version=version)
+                take(table, run)
+                publish(table, run, version=version)
+        take(table, a_run(tenant=TenantId.parse("acme-new")))
+        found = table.tenants_in(State.READY, version=VERSION, prefix="acme", limit=9)
+        assert [each.tenant.value for each in found] == ["acme-1", "acme-2-1"]
+        rest = table.tenants_in(State.READY, version=VERSION, prefix="acme", after=found[0].position, limit=9)
+        assert [each.tenant.value for each in rest] == ["acme-2-1"]
+        assert list(table.versions_in(State.READY)) == [VERSION, NEXT_VERSION]
+        assert list(table.versions_in(State.PROVISIONING)) == [""]
+        assert list(table.versions_in(State.DELETED)) == []
+
     def test_a_tenant_is_listed_in_one_state_at_every_moment_of_its_life(self, table: Table) -> None:
         take(table, RUN)
         assert states(table) == [State.PROVISIONING]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import platform
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -48,9 +49,9 @@ class NoBrowser(Exception):
 
 def use_own_node() -> None:
     """Playwright's own Node needs libraries that a bare machine may lack; the environment has a Node that does not."""
-    node = shutil.which("node")
-    if node:
-        os.environ.setdefault("PLAYWRIGHT_NODEJS_PATH", node)
+    node = Path(sys.executable).with_name("node")
+    if node.is_file():
+        os.environ.setdefault("PLAYWRIGHT_NODEJS_PATH", str(node))
 
 
 def launch_options(temporary: Path) -> dict[str, Any]:

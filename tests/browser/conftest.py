@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
 
+from orchestrator.cli.api import Api
 from orchestrator.console.server import HOST, Server
 from orchestrator.console.visit import Console, Place
 from tests.browser.chromium import launch_options, use_own_node
@@ -30,13 +31,15 @@ class Running:
     server: Server
     api: FleetApi
     said: list[str] = field(default_factory=list)
+    rollout: str = ""
+    """A rollout that is under way. In paths, ROLLOUT stands for its id."""
 
     @property
     def origin(self) -> str:
         return f"http://{HOST}:{self.server.port}"
 
     def url(self, path: str) -> str:
-        return f"{self.origin}{path}"
+        return f"{self.origin}{path.replace('ROLLOUT', self.rollout)}"
 
 
 def place(*, local: bool = False) -> Place:
@@ -51,9 +54,11 @@ def place(*, local: bool = False) -> Place:
 
 
 @contextmanager
-def running(api: FleetApi, *, read_only: bool = False, local: bool = False, **options: Any) -> Iterator[Running]:
-    """``options`` go to the server."""
-    control_plane = FakeControlPlane(api)
+def running(
+    api: FleetApi, *, events: Api | None = None, read_only: bool = False, local: bool = False, **options: Any
+) -> Iterator[Running]:
+    """``events`` is the Events API, if there is an event plane. ``options`` go to the server."""
+    control_plane = FakeControlPlane(api, events=events)
     console = Console(control_plane, place(local=local), read_only, clock=api.clock.now)
     said: list[str] = []
     server = Server(console, say=said.append, **options)

@@ -8,8 +8,13 @@ from datetime import timedelta
 from orchestrator.api.requesting import HttpRequest
 from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.reconciling.records import SURVEY, Finding, Kind, Reconciliation, ReconciliationStatus, Remedy, Spec
+from orchestrator.rollouts.records import Result, RolloutStatus, StageStatus
 from orchestrator.tenants.records import Queue, RootCause
 from tests.fakes import NEXT_VERSION, VERSION
+from tests.fakes.examples import execution_arn
+from tests.fakes.others import FakeExecutions
+from tests.fakes.reconciling import counted
 from tests.unit.cli.fake_api import InMemoryApi
 
 READY_AT_NEXT = ("acme", "globex", "initech", "umbrella", "hooli", "stark", "wayne", "wonka", "tyrell", "cyberdyne")
@@ -32,6 +37,7 @@ class FleetApi(InMemoryApi):
 
     def __init__(self) -> None:
         super().__init__()
+        self.executions = self.world.executions = FakeExecutions(self.clock)
         self._turn = threading.Lock()
         self.away: ApiAnswer | None = None
         """The answer to every request, instead of the API's own."""
@@ -46,14 +52,70 @@ class FleetApi(InMemoryApi):
         run = self.run
         self.table.begin(run, at=self.clock.now(), release=self.table.release(run.attempt.version))
 
+    def succeed(self, queue: Queue | None = None) -> None:
+        run = self.run
+        self.clock.advance(timedelta(seconds=3 + len(run.tenant.value) % 5))
+        super().succeed(queue or queue_of(run.tenant))
+        self.executions.ends[run.execution] = self.clock.now()
+
+    def _fail(self, cause: RootCause, *, restore: bool) -> None:
+        execution = self.run.execution
+        super()._fail(cause, restore=restore)
+        self.executions.ends[execution] = self.clock.now()
+        self.executions.failed.add(execution)
+
     def has(self, name: str, version: str = VERSION, **labels: str) -> TenantId:
         """A tenant that is ready at this release."""
         tenant = TenantId.parse(name)
         assert self.create(tenant, pin=version, labels=labels, reason="signed up").status == 202
         self.begin()
-        self.succeed(queue_of(tenant))
+        self.succeed()
         self.create(tenant, unpin=True)
+        self.clock.advance(timedelta(seconds=1))
         return tenant
+
+    def surveyed(self, *findings: Finding) -> None:
+        """What the scheduled survey has found."""
+        now = self.clock.now()
+        self.reconciliations.record_reconciliation(
+            Reconciliation(
+                SURVEY,
+                "berth reconcile",
+                Spec(repair=False),
+                ReconciliationStatus.DONE,
+                now,
+                now,
+                counts=counted(findings),
+                findings=findings,
+            )
+        )
+
+    def start_rollout(self, **body: object) -> str:
+        """A rollout to the current release, whose execution has begun."""
+        answer = self.request("POST", "/rollouts", body=body)
+        assert answer.status == 202, answer.body
+        self.is_now(status=RolloutStatus.RUNNING, execution=execution_arn(self.newest.name))
+        return str(answer.body["rolloutId"])
+
+
+def under_way(api: FleetApi) -> str:
+    """A rollout whose second stage is running: a tenant was moved, one failed, two are being moved."""
+    stages = [{"size": "1"}, {"size": "5", "tolerated": "2"}, {"size": "rest", "tolerated": "10%", "approval": True}]
+    rollout = api.start_rollout(stages=stages, reason="the new dead-letter settings")
+    moved, failed, *_ = (TenantId.parse(name) for name in READY_AT_FIRST)
+    now = api.clock.now()
+    api.came_to(moved, Result.SUCCEEDED, stage=1)
+    api.stage_is_now(1, status=StageStatus.DONE, started_at=now, ended_at=now + timedelta(seconds=40))
+    api.is_now(current_stage=2)
+    api.clock.advance(timedelta(minutes=2))
+    api.came_to(failed, Result.FAILED, stage=2, cause=QUEUE_LIMIT)
+    api.stage_is_now(2, status=StageStatus.RUNNING, in_flight=2, started_at=now + timedelta(minutes=1))
+    api.asked.clear()
+    return rollout
+
+
+TEMPLATE = '{"Resources": {"InboundQueue": {"Type": "AWS::SQS::Queue", "Properties": {"VisibilityTimeout": %d}}}}'
+"""The template of a release, with the time that a message is hidden for."""
 
 
 def queue_of(tenant: TenantId) -> Queue:
@@ -97,5 +159,15 @@ def a_fleet() -> FleetApi:
         api.begin()
     api.pin(TenantId.parse("vandelay"), VERSION)
     api.clock.advance(timedelta(seconds=40))
+    survey = Finding(Kind.MISSING_STACK, "dunder", "The tenant is served, but its stack does not exist.", Remedy.CREATE)
+    orphan = Finding(
+        Kind.ORPHAN_STACK,
+        "BerthTenant-oldco",
+        "There is a stack, but no tenant.",
+        Remedy.NONE,
+        advice="Delete the stack, if nobody needs its queue.",
+    )
+    api.surveyed(survey, orphan)
+    api.world.published_templates.templates = {VERSION: TEMPLATE % 30, NEXT_VERSION: TEMPLATE % 120}
     api.asked.clear()
     return api

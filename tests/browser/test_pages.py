@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.axe import violations
 from tests.browser.conftest import Running, running, someone
-from tests.browser.fleet import FAILED, READY_AT_NEXT, UPDATE_FAILED, a_fleet
+from tests.browser.fleet import FAILED, READY_AT_NEXT, UPDATE_FAILED, a_fleet, under_way
 
 PATHS = (
     "/",
@@ -21,15 +21,29 @@ PATHS = (
     "/tenants/acme/do/delete",
     "/tenants/acme/do/retry",
     "/tenants/nobody",
+    "/rollouts",
+    "/rollouts/ROLLOUT",
+    "/rollouts/ROLLOUT/do/abort",
+    "/rollouts/plan?label=plan%3Dgold",
+    "/releases",
+    "/releases/changes?from=0.1.0&to=0.2.0",
+    "/releases/0.2.0/do/withdraw",
+    "/health",
+    "/health/compare",
+    "/health/repair/dunder",
+    "/settings",
     "/nothing",
 )
-"""Every page, and the states of pages that look different."""
+"""Every page, and the states of pages that look different. ROLLOUT is a rollout that is under way."""
 
 
 @pytest.fixture(scope="module")
 def still() -> Iterator[Running]:
-    """A console over a fleet that no test of this module changes."""
-    with running(a_fleet()) as here:
+    """A console over a fleet that no test of this module changes, with a rollout under way."""
+    api = a_fleet()
+    rollout = under_way(api)
+    with running(api) as here:
+        here.rollout = rollout
         yield here
 
 
@@ -52,13 +66,16 @@ def test_axe_finds_nothing(browser: Browser, still: Running, theme: str) -> None
     assert {path: each for path, each in found.items() if each} == {}
 
 
-@pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("width", [1280, 640, 390])
-def test_no_page_is_wider_than_the_window(visitor: Page, still: Running, path: str, width: int) -> None:
+def test_no_page_is_wider_than_the_window(visitor: Page, still: Running, width: int) -> None:
     """640 points are a window of 1280 at 200 % zoom; 390 are a telephone."""
     visitor.set_viewport_size({"width": width, "height": 800})
-    visitor.goto(still.url(path))
-    assert visitor.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    too_wide = []
+    for path in PATHS:
+        visitor.goto(still.url(path))
+        if not visitor.evaluate("document.documentElement.scrollWidth <= window.innerWidth"):
+            too_wide.append(path)
+    assert too_wide == []
 
 
 class TestOverview:
@@ -76,6 +93,30 @@ class TestOverview:
         drawn = visitor.get_by_role("img", name=f"0.2.0: {len(READY_AT_NEXT)} READY")
         expect(drawn).to_be_visible()
         assert drawn.locator("rect.fill-READY").evaluate("each => getComputedStyle(each).fill") == "rgb(63, 157, 102)"
+
+    def test_the_fleet_is_drawn_by_tier(self, visitor: Page, still: Running) -> None:
+        visitor.goto(still.url("/"))
+        tiers = visitor.get_by_role("table", name="Tenants by tier")
+        expect(tiers.get_by_role("img", name="standard: 18 READY")).to_be_visible()
+
+    def test_open_rollouts_and_findings_wait_too(self, visitor: Page, still: Running) -> None:
+        visitor.goto(still.url("/"))
+        waits = visitor.get_by_role("region", name="Waits for someone")
+        expect(waits.get_by_role("link", name=f"Rollout {still.rollout} is RUNNING")).to_be_visible()
+        waits.get_by_role("link", name="2 differences between the records and AWS").click()
+        expect(visitor).to_have_url(still.url("/health"))
+
+    def test_recent_operations_of_the_whole_fleet_are_plotted(self, visitor: Page, still: Running) -> None:
+        visitor.goto(still.url("/"))
+        recent = visitor.get_by_role("region", name="Recent operations")
+        expect(recent.get_by_role("row", name="pawnee CREATE 0.2.0 RUNNING")).to_be_visible()
+        plot = recent.get_by_role("img", name="How long the last")
+        ended = [each for each, _ in still.api.executions.started if each.name not in _running(still)]
+        assert plot.locator("rect").count() == len(ended)
+
+
+def _running(here: Running) -> set[str]:
+    return {execution.rpartition(":")[2] for execution in here.api.executions.running}
 
 
 def test_account_region_kind_and_caller_are_on_every_page(visitor: Page, still: Running) -> None:
@@ -96,10 +137,17 @@ class TestTenants:
         visitor.goto(still.url("/tenants"))
         visitor.get_by_label("State").select_option("FAILED")
         visitor.get_by_role("button", name="Filter").click()
-        expect(visitor).to_have_url(still.url("/tenants?prefix=&state=FAILED&version=&label=&pinned="))
+        expect(visitor).to_have_url(still.url("/tenants?prefix=&state=FAILED&version=&tier=&label=&pinned="))
         rows = visitor.get_by_role("rowheader")
         assert sorted(rows.all_inner_texts()) == sorted(FAILED)
         expect(visitor.get_by_text("berth tenants --state FAILED")).to_be_visible()
+
+    def test_tenants_are_found_by_the_beginning_of_their_ids(self, visitor: Page, still: Running) -> None:
+        visitor.goto(still.url("/tenants"))
+        visitor.get_by_label("Id begins with").fill("w")
+        visitor.keyboard.press("Enter")
+        expect(visitor.get_by_role("rowheader")).to_have_text(["wayne", "wonka"])
+        expect(visitor.get_by_text("berth tenants --prefix w")).to_be_visible()
 
     def test_a_tenant_is_found_by_its_label(self, visitor: Page, still: Running) -> None:
         visitor.goto(still.url("/tenants?label=plan%3Dgold"))
@@ -122,6 +170,16 @@ class TestTenant:
         expect(cause.get_by_text("Remove the cause, then retry.")).to_be_visible()
         history = visitor.get_by_role("region", name="History").get_by_role("listitem")
         expect(history).to_contain_text(["CREATE 0.2.0 Failure", "CREATE 0.2.0 Started", "DESCRIBE"])
+
+    def test_the_state_of_the_records_comes_with_what_the_survey_says_of_the_stack(
+        self, visitor: Page, still: Running
+    ) -> None:
+        visitor.goto(still.url("/tenants/acme"))
+        expect(visitor.get_by_role("region", name="Resources")).to_contain_text("AGREES")
+        visitor.goto(still.url("/tenants/dunder"))
+        resources = visitor.get_by_role("region", name="Resources")
+        expect(resources).to_contain_text("DIFFERS The tenant is served, but its stack does not exist.")
+        expect(resources.get_by_role("link", name="Repair: create")).to_be_visible()
 
     def test_what_cannot_be_done_is_greyed_with_the_reason(self, visitor: Page, still: Running) -> None:
         visitor.goto(still.url("/tenants/acme"))

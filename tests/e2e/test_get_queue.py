@@ -23,7 +23,7 @@ def test_a_new_tenant_has_to_wait_and_then_gets_a_queue_that_works(berth: Deploy
 
     ready = berth.settled(tenant)
     assert ready.status == 200
-    assert ready.body.keys() == {"tenantId", "queueUrl", "queueArn", "version", "state", "status"}
+    assert ready.body.keys() == {"tenantId", "queueUrl", "queueArn", "version", "state", "status", "resources"}
     assert ready.body["tenantId"] == "newcomer"
     assert ready.body["version"] == berth.outputs["Version"]
 

@@ -13,7 +13,8 @@ from orchestrator.releases.service_permissions import Permissions
 from orchestrator.tenants.execution_input import is_input_of, machine_input
 from orchestrator.tenants.limits import TenantCount
 from orchestrator.tenants.messages import Messages
-from orchestrator.tenants.records import Attempt, Queue, Request, Run
+from orchestrator.tenants.recent import ExecutionStatus, RecentExecution
+from orchestrator.tenants.records import Attempt, Operation, Queue, Request, Run
 from orchestrator.tenants.reviews import Review
 from tests.fakes.examples import NOON, execution_arn
 
@@ -53,6 +54,10 @@ class FakeExecutions:
         self.results: dict[str, Mapping[str, object]] = {}
         """The results that were sent with task tokens that were being waited on."""
         self.made_up_run = True
+        self.ends: dict[str, datetime] = {}
+        """When executions have ended, if a test says so."""
+        self.failed: set[str] = set()
+        """Executions that have failed, if a test says so."""
         self.endings: dict[str, str] = {}
         """How those ended that were not aborted."""
 
@@ -99,6 +104,20 @@ class FakeExecutions:
 
     def how_it_ended(self, execution: str) -> str:
         return self.endings.get(execution, "was aborted")
+
+    def recent(self, operation: Operation, *, limit: int) -> list[RecentExecution]:
+        """An execution that a clock has not seen starts with the clock, and one that has ended took no time."""
+        newest_first = [attempt for attempt, _ in reversed(self.started) if attempt.operation is operation]
+        return [self._recent(attempt) for attempt in newest_first[:limit]]
+
+    def _recent(self, attempt: Attempt) -> RecentExecution:
+        execution = execution_arn(attempt.name)
+        started = self.starts.get(execution, self._clock.now())
+        if execution in self.running:
+            return RecentExecution(attempt.name, execution, ExecutionStatus.RUNNING, started, None)
+        ended = self.ends.get(execution, started)
+        status = ExecutionStatus.FAILED if execution in self.failed else ExecutionStatus.SUCCEEDED
+        return RecentExecution(attempt.name, execution, status, started, ended)
 
     def is_waiting(self, task_token: str) -> bool:
         return task_token in self.waiting

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import count
@@ -55,6 +55,7 @@ class FakeSettings:
     version: str = VERSION
     promotion: PromotionMode = PromotionMode.ON_DEPLOY
     default_tier: str = STANDARD
+    pooled_queues: Sequence[Queue] = ()
     names: Names = NAMES
     location: Location = LOCATION
     stack_id: StackArn = OWN_STACK

@@ -31,6 +31,10 @@ class InMemoryReconciliations:
     def reconciliation(self, reconciliation: str) -> Reconciliation | None:
         return self.recorded.get(reconciliation)
 
+    def requested_reconciliations(self, *, limit: int) -> Sequence[Reconciliation]:
+        newest_first = sorted((each for each in self.recorded if each[0].isdigit()), reverse=True)
+        return [self.recorded[each] for each in newest_first[:limit]]
+
     def fleet_counts(self) -> FleetCounts | None:
         return self.counts
 

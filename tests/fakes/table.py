@@ -87,13 +87,16 @@ class InMemoryTable(Ledger):
         return [each for each in found if before is None or timestamp(each.at) < before][-limit if limit else 0 :]
 
     def tenants_in(
-        self, state: TenantState, *, version: str | None = None, after: str | None = None, limit: int
+        self, state: TenantState, *, version: str | None = None, prefix: str = "", after: str | None = None, limit: int
     ) -> Sequence[ListedTenant]:
         return [
             each
             for each in sorted(self._listed(state), key=lambda each: each.position)
-            if each.position > (after or "") and (version is None or each.position.startswith(f"{version}#"))
+            if each.position > (after or "") and (version is None or each.position.startswith(f"{version}#{prefix}"))
         ][:limit]
+
+    def versions_in(self, state: TenantState) -> Iterable[str]:
+        return sorted({each.position.rpartition("#")[0] for each in self._listed(state)})
 
     def tenants_in_brief(self, state: TenantState) -> Iterable[TenantInBrief]:
         for each in self.tenants_in(state, limit=len(self.tenants)):

@@ -199,9 +199,9 @@ FUNCTIONS: dict[str, Grants] = {
         f"the index, rows {' and '.join(LISTED_IN_ROLLOUTS)}": {"dynamodb:Query"},
         "*": SEES_ALARMS["*"]
         | {"cloudformation:DescribeAccountLimits", "lambda:GetAccountSettings", "cloudwatch:GetMetricStatistics"},
-        **on_machines("states:StartExecution", *TENANT_MACHINES),
+        **{f"the machine {name}": {"states:StartExecution", "states:ListExecutions"} for name in TENANT_MACHINES},
         "the machine rollout": {"states:StartExecution", "states:SendTaskSuccess"},
-        RECONCILIATION_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:PutItem"},
+        RECONCILIATION_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"},
         "the function reconcile": {"lambda:InvokeFunction"},
         UNFINISHED_ROWS: {"dynamodb:Query"},
         **{f"dead letters: {holds}": {"sqs:GetQueueAttributes"} for holds in DEAD_LETTERS},

@@ -75,7 +75,7 @@ EDGES = {
     "client": {"common", "tenants", "api"},
     "cli": {*DOMAIN, "adapters", "client", "console", "local"},
     "console": {*DOMAIN, "client", "cli"},
-    "local": {*DOMAIN, "adapters", "client", "cli"},
+    "local": {*DOMAIN, "adapters", "client", "cli", "console"},
 }
 """What is around it: AWS, the composition root, the client, the command line, the console, the emulator."""
 DOMAIN_MODULES = modules(*(f"orchestrator/{capability}" for capability in DOMAIN))

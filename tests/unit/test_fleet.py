@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -466,10 +467,55 @@ def test_reading_stops_once_the_page_is_full() -> None:
 
     class Counting(InMemoryTable):
         def tenants_in(
-            self, state: TenantState, *, version: str | None = None, after: str | None = None, limit: int
+            self,
+            state: TenantState,
+            *,
+            version: str | None = None,
+            prefix: str = "",
+            after: str | None = None,
+            limit: int,
         ) -> Sequence[ListedTenant]:
             asked.append((state, limit))
-            return FLEET.tenants_in(state, version=version, after=after, limit=limit)
+            return FLEET.tenants_in(state, version=version, prefix=prefix, after=after, limit=limit)
 
     list_tenants(Counting(), limit=3)
     assert asked == [(TenantState.READY, 4), (TenantState.PROVISIONING, 1)]
+
+
+def by_prefix(prefix: str, *, limit: int = 100, **filters: Any) -> list[str]:
+    found: list[str] = []
+    cursor = None
+    while True:
+        page = list_tenants(FLEET, prefix=prefix, cursor=cursor, limit=limit, **filters)
+        found += names(page.tenants)
+        cursor = page.cursor
+        if cursor is None:
+            return found
+
+
+@pytest.mark.parametrize("limit", [1, 2, 100])
+def test_tenants_are_found_by_the_beginning_of_their_ids(limit: int) -> None:
+    every = [name for page in everyone(100) for name in names(page.tenants)]
+    prefixes = {name[:length] for name in every for length in (1, 2, len(name))}
+    for prefix in prefixes:
+        assert by_prefix(prefix, limit=limit) == [name for name in every if name.startswith(prefix)]
+    assert by_prefix("nobody-has-this", limit=limit) == []
+
+
+def test_a_prefix_goes_with_the_other_filters() -> None:
+    ready = names(list_tenants(FLEET, state=TenantState.READY).tenants)
+    prefix = ready[0][:1]
+    wanted = [name for name in ready if name.startswith(prefix)]
+    assert by_prefix(prefix, state=TenantState.READY) == wanted
+    assert by_prefix(prefix, state=TenantState.READY, pinned=False, limit=1) == wanted
+    listed = list_tenants(FLEET, state=TenantState.READY).tenants[0]
+    assert by_prefix(prefix, version=listed.version) == [
+        name for name in names(list_tenants(FLEET, version=listed.version).tenants) if name.startswith(prefix)
+    ]
+
+
+def test_a_cursor_of_a_list_with_another_prefix_is_refused() -> None:
+    first = list_tenants(FLEET, limit=1)
+    assert first.cursor is not None
+    with pytest.raises(InvalidRequest):
+        list_tenants(FLEET, prefix="nobody", cursor=first.cursor)

@@ -681,6 +681,9 @@ def of_every_tenant() -> Iterator[Asked]:
     yield Asked("listTenants", query={"cursor": "made up"})
     yield Asked("listTenants", query={"label": "plan=gold,team=", "pinned": "true"})
     yield Asked("listTenants", query={"label": "plan"})
+    yield Asked("listTenants", query={"prefix": "re"})
+    yield Asked("listOperations")
+    yield Asked("listOperations", query={"limit": 0})
     yield Asked("listReleases")
     yield Asked("listReleases", query={"page": 2})
     for release in (VERSION, NEXT_VERSION, "9.9.9", "newest"):
@@ -699,6 +702,7 @@ def of_every_tenant() -> Iterator[Asked]:
 
 NEEDED: Mapping[str, Mapping[str, object]] = {
     "pinTenant": {"version": VERSION},
+    "moveTenant": {"tier": "gold"},
     "approveRollout": {"stage": 1},
     "promoteRollout": {"stage": 1},
     "publishRelease": {"template": {}},
@@ -752,6 +756,8 @@ def of_every_reconciliation() -> Iterator[Asked]:
     yield Asked("startAdoption")
     yield Asked("startAdoption", body={"dryRun": True, "cursor": "WyJhIiwiYiJd", "reason": "Ticket 4711"})
     yield Asked("startAdoption", body={"cursor": "not one"})
+    yield Asked("listReconciliations")
+    yield Asked("listReconciliations", query={"verbose": "true"})
     yield Asked("getDiagnosis")
     yield Asked("getDiagnosis", query={"verbose": "true"})
 
@@ -876,7 +882,10 @@ def with_tiers(only: str | None) -> Api:
     """There is a release of the tier gold. The default tier and the tier of two tenants have none."""
     made = world(only)
     made.settings.default_tier = "silver"
+    made.settings.pooled_queues = [QUEUE]
     made.table.record_release(a_release(GOLD_VERSION, tier="gold"))
+    if only == "pooled":
+        made.lifecycle.create(TenantId.parse(only), Request(tier="pooled"))
     for each in ("outdated", "update-failed"):
         if (metadata := made.table.metadata(TenantId.parse(each))) is not None:
             made.table.plant_metadata(replace(metadata, recorded_tier="silver"))
@@ -895,6 +904,18 @@ def of_tiers() -> Iterator[Asked]:
     yield Asked("startRollout", body={"version": GOLD_VERSION, "tier": "silver"})
     yield Asked("listReleases")
     yield Asked("listTenants", query={"tier": "silver"})
+    yield Asked("moveTenant", "ready", body={"tier": "standard"})
+    yield Asked("moveTenant", "create-failed", body={"tier": "gold"})
+    yield Asked("moveTenant", "ready", body={"tier": "bronze"})
+    yield Asked("moveTenant", "ready", body={"tier": "pooled"})
+    yield Asked("getQueue", "pooled")
+    yield Asked("getTenant", "pooled")
+    yield Asked("getSendCredentials", "pooled")
+    yield Asked("getReceiveCredentials", "pooled")
+    yield Asked("deleteTenant", "pooled", query={"drainSeconds": 60})
+    yield Asked("moveTenant", "pooled", body={"tier": "gold"})
+    for tenant in ("never-heard-of", "deleted", "provisioning", "pinned", "from-before-berth", "updating"):
+        yield Asked("moveTenant", tenant, body={"tier": "gold"})
 
 
 def _named_in(path: str, tenant: str) -> str:
@@ -909,7 +930,8 @@ def unproven(only: str | None) -> Api:
 
 
 def throttled(_only: str | None) -> Api:
-    return Api(published=(), table=Throttling(), rollout_table=Throttling(), reconciliation_table=Throttling())
+    tables = {name: Throttling() for name in ("table", "rollout_table", "reconciliation_table", "executions")}
+    return Api(published=(), **tables)
 
 
 def test_every_answer_is_documented_and_every_documented_answer_is_given(

@@ -15,7 +15,7 @@ from orchestrator.rollouts.releasing import ReleaseOrdered
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.decisions import Failed, NoRelease
 from orchestrator.tenants.fleet import list_tenants
-from orchestrator.tenants.lifecycle import Accepted, Unchanged
+from orchestrator.tenants.lifecycle import Accepted, Changed, Unchanged
 from orchestrator.tenants.outcomes import GaveUp
 from orchestrator.tenants.provisioning import Provisioning
 from orchestrator.tenants.records import Operation, Request, TenantState
@@ -159,6 +159,12 @@ class TestCreate:
         assert accepted(ordered) == SILVER
         world.succeeded(world.begun(ordered))
         assert (world.metadata.tier, world.metadata.version) == ("silver", SILVER)
+
+    def test_after_a_failed_create_a_pin_to_a_release_of_another_tier_is_refused(self, world: Orders) -> None:
+        world.failed(world.begun(world.lifecycle.create(ACME, replace(BY_ADA, tier="gold"))))
+        assert "tier gold" in refused(world.lifecycle.pin(ACME, SILVER, BY_ADA), Refusal.OTHER_TIER)
+        assert isinstance(world.lifecycle.pin(ACME, GOLD, BY_ADA), Changed)
+        assert accepted(world.lifecycle.create(ACME, BY_ADA)) == GOLD
 
     def test_a_create_that_get_queue_has_started_does_not_overrule_the_tier_that_an_operator_named(
         self, world: Orders

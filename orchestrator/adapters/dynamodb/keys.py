@@ -209,6 +209,11 @@ def version_prefix(version: str | None) -> str:
     return f"{version or ''}#"
 
 
+def end_of_version(version: str) -> str:
+    """A text after the positions of all tenants at that version, and before those of later versions."""
+    return f"{version_prefix(version)}~"
+
+
 def version_of_position(position: str) -> str:
     """The version of the tenant at that position; empty if the tenant has no version."""
     return position.rpartition("#")[0]
@@ -300,6 +305,10 @@ def tenant_count_key() -> Key:
 
 
 # Reconciliations
+
+
+AFTER_REQUESTED = ":"
+"""A text after the ids of all requested reconciliations, which begin with digits, and before those of other rows."""
 
 
 def reconciliation_key(reconciliation: str) -> Key:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import timedelta
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.adapters.aws import throttling
@@ -71,6 +72,13 @@ class ReconciliationTable:
     def reconciliation(self, reconciliation: str) -> Reconciliation | None:
         item = self._reads.get(keys.reconciliation_key(reconciliation))
         return _reconciliation_from(item) if item else None
+
+    def requested_reconciliations(self, *, limit: int) -> Sequence[Reconciliation]:
+        # Ids of requested ones begin with digits, and those of all other rows with letters. The rows of a survey that
+        # is not finished begin with its id, and are left out.
+        newest_first = self._reads.newest_first(keys.RECONCILIATIONS, before=keys.AFTER_REQUESTED)
+        requested = (item for item in newest_first if "#" not in item["sk"]["S"])
+        return [_reconciliation_from(item) for item in islice(requested, limit)]
 
     def fleet_counts(self) -> FleetCounts | None:
         item = self._reads.get(keys.fleet_counts_key())
@@ -178,7 +186,7 @@ def _row(reconciliation: Reconciliation) -> Item:
         "StartedAt": time(reconciliation.started_at),
         "UpdatedAt": time(reconciliation.updated_at),
         # Stored as JSON, because they are always read as a whole.
-        "Wish": s(json.dumps(asdict(reconciliation.spec))),
+        "Wish": s(json.dumps(_spec_document(reconciliation.spec))),
         "Came": s(
             json.dumps(
                 {
@@ -194,6 +202,11 @@ def _row(reconciliation: Reconciliation) -> Item:
             )
         ),
     }
+
+
+def _spec_document(spec: Spec) -> dict[str, object]:
+    """Without ``only``, if it is not given: functions of the version before do not know it."""
+    return {name: value for name, value in asdict(spec).items() if name != "only" or value is not None}
 
 
 def _reconciliation_from(item: Mapping[str, Any]) -> Reconciliation:

@@ -80,7 +80,7 @@ class DynamoTable:
     # Reading the fleet
 
     def tenants_in(
-        self, state: TenantState, *, version: str | None = None, after: str | None = None, limit: int
+        self, state: TenantState, *, version: str | None = None, prefix: str = "", after: str | None = None, limit: int
     ) -> Sequence[ListedTenant]:
         # Imported here, because getQueue uses this class, too, lists nothing and must start fast.
         from orchestrator.adapters.dynamodb.listing_rows import listed_from
@@ -92,7 +92,7 @@ class DynamoTable:
         }
         if version is not None:
             query["KeyConditionExpression"] += " AND begins_with(ListingSort, :at)"
-            query["ExpressionAttributeValues"][":at"] = s(keys.version_prefix(version))
+            query["ExpressionAttributeValues"][":at"] = s(f"{keys.version_prefix(version)}{prefix}")
         if after is not None:
             query["ExclusiveStartKey"] = keys.listing_position(state, after)
         found: list[ListedTenant] = []
@@ -104,6 +104,26 @@ class DynamoTable:
                 break
             query["ExclusiveStartKey"] = page["LastEvaluatedKey"]
         return found
+
+    def versions_in(self, state: TenantState) -> Iterable[str]:
+        """One read per version, however many tenants there are: each begins after the last position of the version."""
+        query: dict[str, Any] = {
+            "TableName": self._table,
+            "IndexName": keys.LISTING_INDEX,
+            "KeyConditionExpression": "ListingKey = :key",
+            "ExpressionAttributeValues": {":key": s(keys.listed_tenants(state))},
+            "ProjectionExpression": "ListingSort",
+            "Limit": 1,
+        }
+        while True:
+            with throttling():
+                found = self._client.query(**query)["Items"]
+            if not found:
+                return
+            version = keys.version_of_position(found[0]["ListingSort"]["S"])
+            yield version
+            query["KeyConditionExpression"] = "ListingKey = :key AND ListingSort > :after"
+            query["ExpressionAttributeValues"][":after"] = s(keys.end_of_version(version))
 
     def tenants_in_brief(self, state: TenantState) -> Iterable[TenantInBrief]:
         from orchestrator.adapters.dynamodb.listing_rows import brief_from

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from starlette.responses import Response
 from starlette.routing import Route
 
+from orchestrator.api.reconciliation_routes import LIST_RECONCILIATIONS
 from orchestrator.api.release_routes import LIST_RELEASES
 from orchestrator.api.route import AnyRoute
 from orchestrator.api.tenant_routes import (
@@ -39,6 +41,7 @@ from orchestrator.console.actions import (
 from orchestrator.console.page import page
 from orchestrator.console.view import segment
 from orchestrator.console.visit import Console, NotThere, Visit, number
+from orchestrator.reconciling.records import ReconciliationStatus
 from orchestrator.tenants.deadlines import MAX_DRAIN_SECONDS
 from orchestrator.tenants.records import Status, TenantState
 
@@ -52,7 +55,26 @@ def tenant(visit: Visit) -> Response:
         base=_base(found["tenantId"]),
         history=_timeline(found["history"]),
         advice=_advice(found),
+        compared=_compared(found["tenantId"], visit.ask(LIST_RECONCILIATIONS)["survey"]),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What the latest survey says about the tenant: the state comes from the records, and the survey from the stack."""
+
+    at: str
+    finding: Document | None
+    agrees: bool
+
+
+def _compared(tenant_id: str, survey: Document | None) -> Compared | None:
+    if survey is None:
+        return None
+    finding = next((each for each in survey["findings"] if each["subject"] == tenant_id), None)
+    # The survey keeps its first findings only, and one that has not ended has not seen all tenants.
+    saw_all = survey["status"] == ReconciliationStatus.DONE and survey["total"] == len(survey["findings"])
+    return Compared(survey["updatedAt"], finding, finding is None and saw_all)
 
 
 def _find(visit: Visit, *, history_before: str | None = None) -> Document:

@@ -36,3 +36,27 @@ document.addEventListener("htmx:after:request", (event) => {
 document.addEventListener("htmx:error", () => mayBeOld("the console does not answer"));
 document.addEventListener("htmx:after:swap", () => showCopyButtons(document));
 showCopyButtons(document);
+
+// A table that can be scrolled sideways is a single thing to the browser's own scroll anchoring, so rows that come in
+// above would move what a person looks at. At the top of the page, what comes in is meant to be seen.
+let seen = null;
+document.addEventListener("htmx:before:swap", () => {
+  seen = null;
+  if (window.scrollY === 0) return;
+  for (const row of document.querySelectorAll("#live tr[id]")) {
+    const top = row.getBoundingClientRect().top;
+    if (top >= 0) {
+      seen = { id: row.id, top };
+      return;
+    }
+  }
+});
+document.addEventListener("htmx:after:swap", () => {
+  const row = seen && document.getElementById(seen.id);
+  if (row) window.scrollBy(0, row.getBoundingClientRect().top - seen.top);
+});
+
+// Browsers can keep a page in memory for the Back button, and a secret must not come back with it.
+window.addEventListener("pagehide", () => {
+  for (const each of document.querySelectorAll("[data-once]")) each.remove();
+});

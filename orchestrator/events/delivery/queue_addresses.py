@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from orchestrator.common.times import Clock
 from orchestrator.events.delivery.ports import TenantQueues
+from orchestrator.events.delivery.records import ServedQueue
 from orchestrator.events.ports import Configuration
 from orchestrator.events.records import TenantEpoch
 from orchestrator.events.remembering import Remembered
@@ -25,18 +26,18 @@ class QueueAddresses:
     ) -> None:
         self._configuration = configuration
         self._queues = queues
-        self._urls: Remembered[str] = Remembered(monotonic, clock, seconds=REMEMBERED_SECONDS)
+        self._found: Remembered[ServedQueue] = Remembered(monotonic, clock, seconds=REMEMBERED_SECONDS)
 
-    def url(self, life: TenantEpoch) -> str | None:
-        """The queue's URL. ``None`` if the tenant has no queue now, or lives again as another."""
-        return self._urls.get(life, lambda: self._read(life))
+    def queue(self, life: TenantEpoch) -> ServedQueue | None:
+        """The queue. ``None`` if the tenant has no queue now, or lives again as another."""
+        return self._found.get(life, lambda: self._read(life))
 
     def forget(self, life: TenantEpoch) -> None:
-        self._urls.forget(life)
+        self._found.forget(life)
 
-    def _read(self, life: TenantEpoch) -> str | None:
+    def _read(self, life: TenantEpoch) -> ServedQueue | None:
         settings = self._configuration.settings(life.tenant)
         if settings is None or settings.life != life:
             return None
         queue = self._queues.served_queue(life.tenant)
-        return queue.url if queue is not None and queue.incarnation == settings.incarnation else None
+        return queue if queue is not None and queue.incarnation == settings.incarnation else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 
 from orchestrator.common.errors import Conflict
@@ -98,10 +99,11 @@ class Sending:
 
     def _send_to_queue(self, outgoing: Outgoing, payload: Payload, content: Content) -> Result:
         life = outgoing.connection.life
-        url = self._queue_addresses.url(life)
-        if url is None:
+        queue = self._queue_addresses.queue(life)
+        if queue is None:
             return Failure(f"Tenant {life.tenant} has no queue now.")
-        failure = self._queue_messages.send(url, queue_message(outgoing, payload, content.headers))
+        message = replace(queue_message(outgoing, payload, content.headers), group=queue.message_group)
+        failure = self._queue_messages.send(queue.url, message)
         if failure is not None:
             # The queue may have been replaced since it was looked up.
             self._queue_addresses.forget(life)

@@ -201,10 +201,11 @@ class Table(InMemoryTable):
     """DynamoDB refuses to go on from where the query would never have come by."""
 
     def tenants_in(
-        self, state: TenantState, *, version: str | None = None, after: str | None = None, limit: int
+        self, state: TenantState, *, version: str | None = None, prefix: str = "", after: str | None = None, limit: int
     ) -> list[ListedTenant]:
-        assert after is None or version is None or after.startswith(f"{version}#"), "outside of the query's boundaries"
-        return list(super().tenants_in(state, version=version, after=after, limit=limit))
+        begins = "" if version is None else f"{version}#{prefix}"
+        assert after is None or after.startswith(begins), "outside of the query's boundaries"
+        return list(super().tenants_in(state, version=version, prefix=prefix, after=after, limit=limit))
 
 
 class Executions(FakeExecutions):

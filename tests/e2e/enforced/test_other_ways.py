@@ -133,6 +133,8 @@ def test_a_diagnosis_and_a_survey_with_drift_detection_work(enforced: Enforced) 
     operator = enforced.operator
     assert ended(enforced.root, create(operator, TenantId("looked-at"))) == "SUCCEEDED"
     assert call(operator, "GET", "/diagnosis").status == 200
+    assert call(operator, "GET", "/operations").status == 200
+    assert call(operator, "GET", "/reconciliations").status == 200
     asked = call(operator, "POST", "/reconciliations", body={"detectDrift": True})
     assert asked.status == 202, asked.body
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.tiers import STANDARD
 from orchestrator.tenants.lifecycle import Accepted, Lifecycle, Unchanged
 from orchestrator.tenants.provisioning import Answer
 from orchestrator.tenants.ready import Ready
@@ -68,6 +69,26 @@ class People:
 
     def upgrade(self, tenant: TenantId, version: str, request: Request) -> None:
         self._order(tenant, version, lambda lifecycle: lifecycle.upgrade(tenant, version, request))
+
+    def create_in(self, tenant: TenantId, version: str, tier: str) -> None:
+        request = replace(OPERATOR, tier=tier)
+        over = self._expecting(tier)
+        self._order(tenant, version, lambda lifecycle: lifecycle.create(tenant, request), over, wants_it=True)
+
+    def move(self, tenant: TenantId, version: str, tier: str) -> None:
+        self._order(tenant, version, lambda lifecycle: lifecycle.move(tenant, tier, OPERATOR), self._expecting(tier))
+
+    def _expecting(self, tier: str) -> Callable[[object], None]:
+        """Check that an operation was accepted at a release of the tier that was asked for."""
+
+        def over(ordered: object) -> None:
+            if isinstance(ordered, Accepted):
+                release = self._env.table.release(ordered.attempt.version)
+                chosen = release.tier if release else None
+                assert chosen == tier, f"{ordered.attempt.name} was accepted for the tier {tier}, but is for {chosen}"
+                self._env.checks.seen[f"{ordered.attempt.operation} in another tier"] += tier != STANDARD
+
+        return over
 
     def retry(self, tenant: TenantId, version: str) -> None:
         """Retry the latest operation. Nobody who was to be deleted comes back, unless somebody asked for it since."""

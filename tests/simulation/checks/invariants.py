@@ -337,6 +337,9 @@ class TenantChecks:
         if rows.served and rows.metadata:
             gone = rows.metadata.stack_id in self._all.let_go
             assert not gone, f"{self.tenant}: a queue is served that has gone with its stack {rows.metadata.stack_id}"
+            release = self._all.table.release(rows.metadata.version or "")
+            fits = release is None or rows.metadata.tier == release.tier
+            assert fits, f"{self.tenant} is of the tier {rows.metadata.tier}, at a release of another tier: {release}"
         assert len(self.living) <= 1, f"{self.tenant} has several stacks: {self.living}"
         started = [audit.execution for audit in rows.audits.values() if audit.status is Status.STARTED]
         owner = [rows.owner] if rows.owner else []

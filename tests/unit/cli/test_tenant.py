@@ -125,6 +125,7 @@ def test_json_is_the_apis_response(scene: Scene) -> None:
         "queueArn": None,
         "stackId": None,
         "resources": {},
+        "formerQueue": None,
         "rootCause": CAUSE,
         "currentOperation": None,
         "audits": [outcome | {"status": "Failure", "rootCause": CAUSE, "updatedAt": "2026-11-16T12:00:10.000Z"}],

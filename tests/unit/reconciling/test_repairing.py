@@ -14,7 +14,7 @@ from orchestrator.reconciling.classifying import Observation, classify
 from orchestrator.reconciling.records import Finding, Kind, Remedy
 from orchestrator.tenants.messages import Messages
 from orchestrator.tenants.records import Attempt, Operation, Request, Status
-from tests.fakes import ACME, NEXT_VERSION, OTHER_QUEUE, VERSION, FakeExecutions, a_run, an_audit, take
+from tests.fakes import ACME, NEXT_VERSION, OTHER_QUEUE, VERSION, FakeExecutions, a_release, a_run, an_audit, take
 from tests.unit.reconciling.world import A_MINUTE, ADA, LONG_AGO, FleetWithStacks, a_finding, queue_of
 
 
@@ -241,6 +241,14 @@ def test_a_correction_makes_the_metadata_match_the_stack(world: FleetWithStacks)
     assert (metadata.queue, metadata.version, metadata.updated_at) == (queue_of(ACME), VERSION, world.clock.now())
     assert classify(look(world), {version.version: version for version in world.table.releases()}) is None
     assert not world.executions.started
+
+
+def test_a_correction_to_a_release_of_another_tier_moves_the_tenant_to_that_tier(world: FleetWithStacks) -> None:
+    gold = "2.0.0"
+    world.table.record_release(a_release(gold, tier="gold"))
+    world.add(ACME.value, version=NEXT_VERSION, stack_version=gold)
+    assert repair(world, Remedy.CORRECT).repaired
+    assert (world.metadata_of(ACME).version, world.metadata_of(ACME).tier) == (gold, "gold")
 
 
 MEANWHILE: dict[str, Callable[[FleetWithStacks], object]] = {

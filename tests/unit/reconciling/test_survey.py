@@ -326,12 +326,12 @@ class UnreadableTable(MeddledTable):
         return super().metadata(tenant)
 
     def tenants_in(
-        self, state: TenantState, *, version: str | None = None, after: str | None = None, limit: int
+        self, state: TenantState, *, version: str | None = None, prefix: str = "", after: str | None = None, limit: int
     ) -> list[ListedTenant]:
         cause = RootCause("METADATA", "AWS::DynamoDB::Table", "The row cannot be read.")
         return [
             replace(each, readable=False, root_cause=cause) if each.tenant.value == "odd" else each
-            for each in super().tenants_in(state, version=version, after=after, limit=limit)
+            for each in super().tenants_in(state, version=version, prefix=prefix, after=after, limit=limit)
         ]
 
 

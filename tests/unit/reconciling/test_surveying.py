@@ -36,10 +36,10 @@ class CountedTable(MeddledTable):
         self.queries = 0
 
     def tenants_in(
-        self, state: TenantState, *, version: str | None = None, after: str | None = None, limit: int
+        self, state: TenantState, *, version: str | None = None, prefix: str = "", after: str | None = None, limit: int
     ) -> Sequence[ListedTenant]:
         self.queries += 1
-        return super().tenants_in(state, version=version, after=after, limit=limit)
+        return super().tenants_in(state, version=version, prefix=prefix, after=after, limit=limit)
 
 
 def a_fleet(tenants: int = 6) -> FleetWithStacks:

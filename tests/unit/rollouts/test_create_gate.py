@@ -270,6 +270,57 @@ def test_a_deleted_tenant_that_waits_to_be_created_again_is_being_provisioned(st
     assert decide(storm.table.metadata(ACME), audits, VERSION) == Wait(run.execution)
 
 
+# Creates that lose their turn
+
+
+def test_a_create_that_lost_its_turn_after_a_long_wait_is_not_late(storm: Storm) -> None:
+    runs = storm.fill()
+    late = storm.run_of(101)
+    token = storm.queue(late)
+    storm.clock.advance(AWAIT_ADMISSION)
+    storm.executions.waiting.discard(token)  # The state has timed out, and nobody knows that yet.
+    for run in runs:
+        storm.record_failure(run)
+    assert storm.create_turns.tickets == {}
+    assert storm.ask(late) == Begun()
+    assert present(storm.table.lock(late.tenant)).run.started_at == storm.clock.now()
+    assert storm.ask(late) == Begun()  # The response was lost.
+
+
+def test_a_create_that_never_waited_is_late_however_often_it_has_had_a_turn(storm: Storm) -> None:
+    storm.create()
+    delete = a_run(operation=Operation.DELETE)
+    storm.begin(delete)
+    busy = a_run(2, started_at=storm.clock.now())
+    assert storm.ask(busy) == Busy(delete.execution)
+    storm.clock.advance(DEADLINE + A_MINUTE)
+    storm.executions.start(delete.attempt, delete.request)
+    assert isinstance(storm.ask(busy), GaveUp)
+
+
+def test_a_create_that_has_begun_does_not_wait_again_if_its_turn_was_given_back(storm: Storm) -> None:
+    first, *_ = storm.fill()
+    since = storm.clock.now()
+    storm.queue(storm.run_of(101))
+    storm.clock.advance(A_MINUTE)
+    storm.turns.leave(first.execution)
+    assert first.execution not in storm.holders
+    assert storm.ask(first) == Begun()  # The response to the first try was lost.
+    assert present(storm.table.lock(first.tenant)).run.started_at == since
+
+
+def test_numbers_that_never_got_into_the_line_do_not_make_others_wait_longer(storm: Storm) -> None:
+    first, *_ = storm.fill()
+    for _ in range(1000):
+        storm.create_turns.draw_number()  # Creates that died right after this.
+    storm.queue(storm.run_of(101))
+    storm.record_failure(first)
+    waiting = storm.run_of(102)
+    storm.queue(waiting)
+    audit = present(storm.table.audit(waiting.attempt))
+    assert present(audit.expected_at) - storm.clock.now() < A_MINUTE
+
+
 # Creates that die
 
 

@@ -1,0 +1,102 @@
+"""What the pages about events share: asking for one tenant, and actions whose request is nothing but an id."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from orchestrator.api.for_operators import for_operators
+from orchestrator.api.route import AnyRoute
+from orchestrator.cli.api import Document
+from orchestrator.cli.errors import ApiProblem, ControlPlaneNotFound
+from orchestrator.cli.next_step import NextStep
+from orchestrator.console.actions import Action, Done
+from orchestrator.console.view import segment
+from orchestrator.console.visit import NotThere, Visit
+
+
+def tenant_of(visit: Visit) -> str:
+    """The tenant that the page is about."""
+    return visit.name("tenant")
+
+
+def base_of(tenant: str) -> str:
+    return f"/tenants/{segment(tenant)}"
+
+
+def ask(visit: Visit, route: AnyRoute, **fields: object) -> Document:
+    """What the route of tenants answers for the tenant of the page."""
+    return ask_plane(visit, for_operators(route), tenantId=tenant_of(visit), **fields)
+
+
+def ask_plane(visit: Visit, route: AnyRoute, **fields: object) -> Document:
+    """What a route of operators answers. A control plane without an event plane has no pages about events."""
+    try:
+        return visit.ask_events(route, **fields)
+    except ControlPlaneNotFound as error:
+        raise NotThere(str(error)) from None
+
+
+def is_about(error: ApiProblem, kind: str) -> bool:
+    return error.body is not None and str(error.body.get("type", "")).rpartition(":")[2] == kind
+
+
+def step_for(verb: str, steps: Sequence[NextStep]) -> NextStep:
+    for step in steps:
+        if step.verb == verb:
+            return step
+    raise NotThere("There is no such action")
+
+
+def texts_in(text: str) -> list[str]:
+    """The texts that somebody has typed, separated by commas or lines."""
+    return [each for part in text.splitlines() for each in (piece.strip() for piece in part.split(",")) if each]
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """Something of a tenant that an action is about."""
+
+    tenant: str
+    kind: str
+    """What it is called, such as: connection."""
+    parameter: str
+    """The field of requests that has its id."""
+    resource_id: str
+    name: str
+    page: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.resource_id} ({self.name}) of tenant {self.tenant}"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """An order whose request has nothing but an id."""
+
+    route: AnyRoute
+    title: str
+    """``{}`` is the thing's name."""
+    effect: str
+    outcome: str
+    """What is true of the thing once the order was sent."""
+    destroys: bool = False
+    back: str | None = None
+    """The page to go to, if the thing's own page is gone with it."""
+
+    def action(self, thing: Thing, step: NextStep) -> Action:
+        def send(visit: Visit, _fields: Mapping[str, str]) -> Done:
+            ask(visit, self.route, **{thing.parameter: thing.resource_id})
+            return Done(f"The {thing} {self.outcome}.", self.back or thing.page)
+
+        return Action(
+            self.title.format(thing.name),
+            step,
+            self.effect.format(thing),
+            send,
+            thing.page,
+            [str(thing)],
+            fields=(),
+            typed=thing.resource_id if self.destroys else None,
+            typed_is=f"the {thing.kind}'s id",
+        )

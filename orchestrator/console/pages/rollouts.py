@@ -1,0 +1,115 @@
+"""The rollouts, newest first, and the plan of a new one. A plan is a dry run: nothing starts without one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from orchestrator.api.release_routes import LIST_RELEASES
+from orchestrator.api.rollout_routes import LIST_ROLLOUTS, START_ROLLOUT
+from orchestrator.cli.next_step import NextStep
+from orchestrator.cli.rollout import SAMPLE
+from orchestrator.cli.rollout_spec import StageOptions
+from orchestrator.cli.rollout_view import doing, kind, target
+from orchestrator.cli.selection import labels_of
+from orchestrator.console.actions import REASON, Action, Done, Field, checked, reason_in
+from orchestrator.console.actions import routes as action_routes
+from orchestrator.console.page import page
+from orchestrator.console.view import address, command_of
+from orchestrator.console.visit import Console, Visit, number
+
+SIZE = 50
+MAX_BAKE = 7 * 24 * 3600
+FILTERS = ("to", "label", "share", "undo", "stages", "concurrency", "tolerate", "bake", "alarm")
+FLAGS = {"approval": "--approval", "downgrade": "--allow-downgrade"}
+
+
+def rollouts(visit: Visit) -> Response:
+    found = visit.ask(LIST_ROLLOUTS, limit=SIZE, cursor=visit.parameter("cursor"))
+    return visit.show(
+        "rollouts.html",
+        rollouts=[
+            {**each, "doing": doing(each).plain, "kind": kind(each), "to": target(each)} for each in found["rollouts"]
+        ],
+        following=address("/rollouts", cursor=found["cursor"]) if found["cursor"] else None,
+        command_line="berth rollout list",
+    )
+
+
+def _plan(visit: Visit) -> Action:
+    """The dry run of a rollout. What it is about is in the address, so that a plan can be sent to others."""
+    asked = {name: visit.parameter(name) for name in (*FILTERS, *FLAGS)}
+    versions = [release["version"] for release in visit.ask(LIST_RELEASES)["releases"]]
+    options = [(f"--{name}", value) for name, value in asked.items() if name in FILTERS and value]
+    flags = [(option, None) for name, option in FLAGS.items() if asked[name]]
+
+    def send(visit: Visit, fields: Mapping[str, str]) -> Done:
+        answer = visit.ask(START_ROLLOUT, **request_of(fields), dryRun=True, sample=fields.get("sample") or str(SAMPLE))
+        if "rolloutId" not in answer:
+            return Done(str(answer["detail"]), "/rollouts")
+        return Done("The dry run has begun. It changes nothing.", f"/rollouts/{answer['rolloutId']}")
+
+    return Action(
+        "Plan a rollout",
+        NextStep("plan", "Plan a rollout", command_of("berth rollout plan", [*options, *flags])),
+        "A dry run asks CloudFormation what would change, for a sample of the tenants, and changes nothing. The "
+        "rollout itself can be started from its result.",
+        send,
+        "/rollouts",
+        fields=_fields(asked, versions),
+    )
+
+
+def _fields(asked: Mapping[str, str | None], versions: list[str]) -> tuple[Field, ...]:
+    def given(name: str) -> str:
+        return asked[name] or ""
+
+    choices = ("", *versions)
+    return (
+        Field("to", "Release", "choice", given("to"), choices, hint="Empty: the current release."),
+        Field("label", "Only tenants with these labels", value=given("label"), hint="plan=gold, several with commas"),
+        Field("share", "Only this share of them", value=given("share"), hint="A number or a percentage, such as 25%."),
+        Field("undo", "Undo the rollout", value=given("undo"), hint="The id of a rollout whose tenants move back."),
+        Field("stages", "Stages", value=given("stages"), hint="Sizes, such as 1,10%,rest, which is the default."),
+        Field("concurrency", "Tenants at once", "number", given("concurrency")),
+        Field("tolerate", "Tenants of a stage that may fail", value=given("tolerate"), hint="Such as 2 or 5%."),
+        Field("bake", "Bake after each stage, in seconds", "number", given("bake")),
+        Field("alarm", "An alarm that halts it", value=given("alarm")),
+        Field("approval", "Wait for approval before the last stage", "check", "on" if asked["approval"] else ""),
+        Field("downgrade", "Allow an older release", "check", "on" if asked["downgrade"] else ""),
+        Field("sample", "Tenants to check", value=str(SAMPLE), hint="A number or a percentage."),
+        REASON,
+    )
+
+
+def request_of(fields: Mapping[str, str]) -> dict[str, object]:
+    """The fields of the form as a request for a rollout, without its dry run."""
+
+    def whole(name: str, label: str, most: int) -> int | None:
+        return number(fields[name], least=0, most=most, name=label) if fields.get(name) else None
+
+    stages = StageOptions(
+        stages=fields.get("stages") or None,
+        concurrency=whole("concurrency", "Tenants at once", 1_000),
+        tolerate=fields.get("tolerate") or None,
+        bake=whole("bake", "Bake", MAX_BAKE),
+        alarm=fields.get("alarm") or None,
+        approval=checked(fields, "approval"),
+        file=None,
+    )
+    labels = [part.strip() for part in fields.get("label", "").split(",") if part.strip()]
+    return {
+        "version": fields.get("to") or None,
+        "labels": labels_of(labels) or None,
+        "share": fields.get("share") or None,
+        "undo": fields.get("undo") or None,
+        "stages": stages.documents() or None,
+        "allowDowngrade": checked(fields, "downgrade") or None,
+        "reason": reason_in(fields),
+    }
+
+
+def routes(console: Console) -> list[Route]:
+    return [page(console, "/rollouts", rollouts), *action_routes(console, "/rollouts/plan", _plan)]

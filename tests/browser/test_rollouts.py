@@ -1,0 +1,120 @@
+"""Rollouts: planned before they are started, watched live, ordered only where that is valid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from orchestrator.rollouts.records import Result, RolloutStatus, StageStatus
+from tests.browser.conftest import Running, running, someone
+from tests.browser.fleet import READY_AT_FIRST, a_fleet, under_way
+from tests.browser.test_live import update
+from tests.fakes import NEXT_VERSION
+
+
+@pytest.fixture
+def moving() -> Iterator[Running]:
+    api = a_fleet()
+    rollout = under_way(api)
+    with running(api) as here:
+        here.rollout = rollout
+        yield here
+
+
+@pytest.fixture
+def watching(browser: Browser, moving: Running) -> Iterator[Page]:
+    with someone(browser, moving) as page:
+        page.goto(moving.url("/rollouts/ROLLOUT"))
+        yield page
+
+
+def test_stages_show_moved_failed_and_under_way_and_when_they_halt(watching: Page) -> None:
+    expect(watching.locator("#stage-1")).to_contain_text("DONE")
+    stage = watching.locator("#stage-2")
+    expect(stage.get_by_role("img", name="Stage 2: 1 failed, 2 under-way, 2 waiting")).to_be_visible()
+    expect(stage).to_contain_text("above 2")
+    expect(watching.get_by_text("about", exact=False).first).to_contain_text("without bakes and approvals")
+
+
+def test_failures_are_grouped_by_cause(watching: Page) -> None:
+    failures = watching.get_by_role("region", name="Failures by cause")
+    expect(failures).to_contain_text("Access to the resource")
+    expect(failures.get_by_role("link", name=READY_AT_FIRST[1])).to_be_visible()
+
+
+def test_the_page_follows_the_rollout_to_its_halt_and_says_why(watching: Page, moving: Running) -> None:
+    moving.api.is_now(status=RolloutStatus.HALTED, reason="2 tenants of stage 2 failed, more than the 1 that may.")
+    update(watching)
+    expect(watching.get_by_role("heading", level=1)).to_contain_text("HALTED at stage 2")
+    expect(watching.get_by_text("2 tenants of stage 2 failed, more than the 1 that may.")).to_be_visible()
+    expect(watching.get_by_role("link", name="Accept the failures and continue")).to_be_visible()
+
+
+def test_a_bake_counts_down(watching: Page, moving: Running) -> None:
+    until = moving.api.clock.now() + timedelta(minutes=9, seconds=30)
+    moving.api.stage_is_now(2, status=StageStatus.BAKING, baked_until=until, in_flight=0)
+    update(watching)
+    bake = watching.get_by_role("region", name="Bake")
+    expect(bake).to_contain_text("in 9 min")
+    moving.api.clock.advance(timedelta(minutes=3))
+    update(watching)
+    expect(bake).to_contain_text("in 6 min")
+
+
+def test_orders_are_given_only_where_they_are_valid(watching: Page, moving: Running) -> None:
+    expect(watching.get_by_text("The rollout is neither paused nor halted.")).to_be_visible()
+    watching.get_by_role("link", name="Pause it").click()
+    watching.get_by_role("button", name=f"Pause {moving.rollout}", exact=True).click()
+    expect(watching.get_by_role("heading", level=1)).to_contain_text("PAUSED")
+    assert moving.api.newest.status is RolloutStatus.PAUSED
+    watching.get_by_role("link", name="Resume it").click()
+    watching.get_by_role("button", name=f"Resume {moving.rollout}", exact=True).click()
+    expect(watching.get_by_role("heading", level=1)).to_contain_text("RUNNING")
+
+
+def test_an_abort_wants_the_id_to_be_typed(watching: Page, moving: Running) -> None:
+    watching.get_by_role("link", name="Abort it").click()
+    watching.get_by_label("Type the rollout's id").fill(moving.rollout)
+    watching.get_by_role("button", name=f"End {moving.rollout}", exact=True).click()
+    expect(watching.get_by_role("heading", level=1)).to_contain_text("ABORTING")
+
+
+def test_a_stage_that_awaits_approval_is_approved(watching: Page, moving: Running) -> None:
+    moving.api.stage_is_now(2, status=StageStatus.DONE, in_flight=0)
+    moving.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
+    moving.api.is_now(current_stage=3)
+    update(watching)
+    watching.get_by_role("link", name="Approve stage 3").click()
+    watching.get_by_role("button", name="Approve stage 3", exact=True).click()
+    expect(watching.locator("#stage-3")).to_contain_text("APPROVED")
+
+
+def test_a_plan_comes_before_the_rollout_and_states_its_filters_and_numbers(page: Page, console: Running) -> None:
+    api = console.api
+    page.goto(console.url("/rollouts/plan?label=plan%3Dgold&to=0.2.0"))
+    expect(page.get_by_text("berth rollout plan --to 0.2.0 --label plan=gold")).to_be_visible()
+    page.get_by_label("Tenants to check").fill("100%")
+    page.get_by_role("button", name="Plan a rollout", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Dry run to 0.2.0")
+    expect(page.get_by_text("The dry run has not ended.")).to_be_visible()
+    plan = api.newest
+    assert plan.spec.dry_run
+    gold = [each.tenant for each in api.manifests.read(api.ledger.stages(plan.id)[0].manifest)]
+    for tenant in gold:
+        api.came_to(tenant, Result.SUCCEEDED, changes=("InboundQueue (AWS::SQS::Queue): changes in place",))
+    api.is_now(status=RolloutStatus.SUCCEEDED, ended_at=api.clock.now())
+    update(page)
+    api.clock.advance(timedelta(seconds=5))
+    page.get_by_role("link", name="Start it").click()
+    expect(page.get_by_text(f"Moves {len(gold)} tenants to {NEXT_VERSION}")).to_be_visible()
+    expect(page.get_by_text("Selected: label plan=gold.")).to_be_visible()
+    for tenant in gold:
+        expect(page.get_by_text(tenant.value)).to_be_visible()
+    page.get_by_label("Type the number of tenants").fill(str(len(gold)))
+    page.get_by_role("button", name="Start the rollout to 0.2.0").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Rollout to 0.2.0")
+    assert not api.newest.spec.dry_run
+    assert api.newest.total == len(gold)
