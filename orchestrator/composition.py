@@ -121,14 +121,15 @@ class UseCases:
     def maintaining(self) -> Maintaining:
         from orchestrator.pool.maintaining import Maintaining
 
-        ports = self.ports
+        ports, default_tier = self.ports, self.ports.settings.default_tier
+        tier = STANDARD if default_tier == POOLED else default_tier  # Tenants that share queues take no stack.
         return Maintaining(
             rows=ports.warm_stacks,
             tenants=ports.tenant_rows,
             releases=ports.releases,
             lifecycle=self._lifecycle(self._limits_of_orders, parameters=ports.parameters),
             parameters=ports.parameters,
-            choose=lambda: self.choose_release(ports.settings.default_tier),
+            choose=lambda: self.choose_release(tier),
             new_name=ports.new_name,
             clock=ports.clock,
             size=ports.settings.warm_pool,
