@@ -115,7 +115,7 @@ class UseCases:
         from orchestrator.pool.taking import Taking
 
         ports = self.ports
-        return Taking(ports.pool, ports.tenant_rows, ports.executions, ports.clock)
+        return Taking(ports.warm_stacks, ports.tenant_rows, ports.executions, ports.clock)
 
     @property
     def maintaining(self) -> Maintaining:
@@ -123,7 +123,7 @@ class UseCases:
 
         ports = self.ports
         return Maintaining(
-            rows=ports.pool,
+            rows=ports.warm_stacks,
             tenants=ports.tenant_rows,
             releases=ports.releases,
             lifecycle=self._lifecycle(self._limits_of_orders, parameters=ports.parameters),
