@@ -66,6 +66,14 @@ def is_dead(holder: Lock, *, executions: Executions, clock: Clock) -> bool:
     return held_for > CHECK_HOLDER_AFTER and executions.is_over(holder.run.execution)
 
 
+def _not_confirmed(run: Run, admission: Admission | None, turns: Turns | None, clock: Clock) -> Again | GaveUp:
+    if turns and admission and admission.is_new:
+        turns.leave(run.execution)  # A forged payload must not keep others from their turn.
+    not_shown = "Step Functions does not show this execution as running with this input"
+    is_late = overdue(since_admission(run, admission), clock)
+    return GaveUp(f"{not_shown}.") if is_late else Again(not_shown)
+
+
 def begin(
     run: Run,
     *,
@@ -92,9 +100,7 @@ def begin(
         return queued(run, clock)
     confirmed = executions.confirmed(run)
     if confirmed is None:
-        not_shown = "Step Functions does not show this execution as running with this input"
-        is_late = overdue(since_admission(run, admission), clock)
-        return GaveUp(f"{not_shown}.") if is_late else Again(not_shown)
+        return _not_confirmed(run, admission, turns, clock)
     run = since_admission(confirmed, admission)
     attempt = run.attempt
     release = None if attempt.operation is Operation.DELETE else releases.release(attempt.version)
