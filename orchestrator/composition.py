@@ -106,7 +106,7 @@ class UseCases:
             ports.releases,
             self.choose_release,
             ports.settings.default_tier,
-            lambda: self.pool,
+            lambda: self.queue_pool,
             (lambda: self.taking) if ports.settings.warm_pool else None,
         )
 
@@ -136,7 +136,7 @@ class UseCases:
         )
 
     @property
-    def pool(self) -> Pool:
+    def queue_pool(self) -> Pool:
         """The queues that tenants share."""
         from orchestrator.tenants.pooling import Pool
 
@@ -197,7 +197,7 @@ class UseCases:
         """The operators' orders."""
         ports = self.ports
         return self._lifecycle(
-            self._limits_of_orders, pool=self.pool, parameters=ports.parameters, unfinished=ports.unfinished_work
+            self._limits_of_orders, pool=self.queue_pool, parameters=ports.parameters, unfinished=ports.unfinished_work
         )
 
     @property

@@ -181,8 +181,9 @@ def move(
 ) -> None:
     """Move a tenant to the current release of another tier.
 
-    Its queue stays in service during the move, also if the move fails. A move that
-    would replace or remove a queue fails. A tenant that shares a queue gets its own.
+    Its queue stays in service during the move, also if the move fails.
+    A move that would replace or remove a queue fails.
+    A tenant that shares a queue gets its own.
     """
     carry_out(
         context,

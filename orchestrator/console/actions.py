@@ -94,6 +94,12 @@ class Action:
     typed_is: str = ""
     """What that text is, such as: the tenant's id."""
 
+    @property
+    def shown(self) -> tuple[object, ...]:
+        """What a person confirms. An action that has become another one since, such as the approval of the next stage,
+        is not confirmed."""
+        return self.title, self.effect, tuple(self.touches), self.typed
+
 
 Plan = Callable[[Visit], Action]
 
@@ -119,7 +125,7 @@ def _show(visit: Visit, action: Action, error: str | None = None) -> Response:
         status=409 if refused else 422 if error else 200,
         action=action,
         error=error,
-        once=visit.session.confirmation(visit.here),
+        once=visit.session.confirmation(visit.here, action.shown),
         given=visit.form if error else {},
     )
 
@@ -127,8 +133,13 @@ def _show(visit: Visit, action: Action, error: str | None = None) -> Response:
 def _send(visit: Visit, action: Action) -> Response:
     if action.step.refusal:
         return _show(visit, action)
-    if not visit.session.spend(visit.form.get(ONCE_FIELD, ""), visit.here):
+    shown = visit.session.spend(visit.form.get(ONCE_FIELD, ""), visit.here)
+    if shown is None:
         return visit.show("sent_already.html", status=409, action=action)
+    if shown != action.shown:
+        return _show(
+            visit, action, "Something has changed since this page was made, so nothing was done. Read it again."
+        )
     if action.typed is not None and visit.form.get(TYPED_FIELD, "").strip() != action.typed:
         return _show(visit, action, f"That is not {action.typed_is}, so nothing was done.")
     try:

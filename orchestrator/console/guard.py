@@ -6,6 +6,8 @@ from a page of the console in it. The guard refuses:
 - requests to another host name (DNS rebinding): 421
 - requests without the cookie that a ticket was exchanged for: 401
 - tickets that another user of this machine shows: 403
+- pictures, scripts and frames of other sites, such as those of other ports of this machine, whose requests have the
+  cookie: 403
 - forms of other sites, by ``Origin``, ``Sec-Fetch-Site`` and a field that only pages of the console know: 403
 - any form, if the console is read-only, except for the settings of the pages themselves: 403
 """
@@ -114,6 +116,7 @@ class Guard:
         if scope["path"] in self._static and scope["method"] != "POST":
             await self._app(scope, receive, send)
             return
+        _check_not_embedded(headers)
         session = self._session(headers)
         if session is None:
             if self._ours(*_addresses(scope)):
@@ -194,6 +197,14 @@ def _check_origin(headers: _Headers, ours: str) -> None:
     site = headers.all("sec-fetch-site")
     if site and site != ["same-origin"]:
         raise Refused(403, "The form is from another site.")
+
+
+def _check_not_embedded(headers: _Headers) -> None:
+    """A person may follow a link of another site. A page of another site may not ask by itself: it would keep the
+    session alive, and take the notices and confirmations of the person's own pages."""
+    of_another = headers.single("sec-fetch-site") in ("same-site", "cross-site")
+    if of_another and headers.single("sec-fetch-dest") != "document":
+        raise Refused(403, "A page of another site has asked for this.")
 
 
 async def _read_form(headers: _Headers, receive: Receive) -> dict[str, str]:

@@ -18,11 +18,18 @@ OwnerOf = Callable[[Address, Address], "int | None"]
 _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _LOOPBACK = ("0100007F", "0000000000000000FFFF00000100007F")
 """127.0.0.1 as the kernel writes it on a little-endian machine, by itself and within an IPv6 address."""
+_HERE = "127.0.0.1"
 _ROOT = 0
 
 
 def owner_of_socket(peer: Address, here: Address) -> int | None:
-    """The user id of the socket that is bound to ``peer`` and connected to ``here``. ``None`` if there is none."""
+    """The user id of the socket that is bound to ``peer`` and connected to ``here``. ``None`` if there is none.
+
+    Whoever connects from 127.0.0.2 chooses the port freely, also that of a connection of the operator's browser. So
+    only 127.0.0.1 itself has an owner, where no two sockets can have the same ports.
+    """
+    if peer[0] != _HERE:
+        return None
     for local, remote, owner in _sockets():
         if local.endswith(f":{peer[1]:04X}") and remote.endswith(f":{here[1]:04X}"):
             return owner

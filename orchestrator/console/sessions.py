@@ -24,20 +24,22 @@ class Session:
     csrf: str
     used_at: float
     notices: list[str] = field(default_factory=list)
-    confirmations: dict[str, str] = field(default_factory=dict)
-    """The path that each open confirmation is for, by its token."""
+    confirmations: dict[str, tuple[str, object]] = field(default_factory=dict)
+    """The path that each open confirmation is for, and what it has shown, by its token."""
 
-    def confirmation(self, path: str) -> str:
-        """A token for one form. Whoever sends the form spends it."""
+    def confirmation(self, path: str, shown: object) -> str:
+        """A token for one form, which has shown this. Whoever sends the form spends it."""
         token = secrets.token_urlsafe(18)
         while len(self.confirmations) >= _MAX_CONFIRMATIONS:
-            del self.confirmations[next(iter(self.confirmations))]
-        self.confirmations[token] = path
+            # Another thread may have forgotten the same one.
+            self.confirmations.pop(next(iter(self.confirmations)), None)
+        self.confirmations[token] = (path, shown)
         return token
 
-    def spend(self, token: str, path: str) -> bool:
-        """False if the token was spent already, or is for another form."""
-        return self.confirmations.pop(token, None) == path
+    def spend(self, token: str, path: str) -> object | None:
+        """What the form has shown; ``None`` if the token was spent already, or is for another form."""
+        of_path, shown = self.confirmations.pop(token, (None, None))
+        return shown if of_path == path else None
 
     def take_notices(self) -> list[str]:
         """The messages for the next page. Each is shown once."""

@@ -15,21 +15,26 @@ from orchestrator.releases.findings import Finding, Rule
 from orchestrator.releases.template_values import entries, function_of, mapping, reference, text_of, values
 
 _TARGETS = {
-    "AWS::DynamoDB::ResourcePolicy": "ResourceArn",
-    "AWS::Events::EventBusPolicy": "EventBusName",
-    "AWS::Kinesis::ResourcePolicy": "ResourceArn",
-    "AWS::Lambda::Permission": "FunctionName",
-    "AWS::S3::BucketPolicy": "Bucket",
-    "AWS::SNS::TopicInlinePolicy": "TopicArn",
-    "AWS::SNS::TopicPolicy": "Topics",
-    "AWS::SQS::QueueInlinePolicy": "Queue",
-    "AWS::SQS::QueuePolicy": "Queues",
-    "AWS::SecretsManager::ResourcePolicy": "SecretId",
+    "AWS::DynamoDB::ResourcePolicy": ("ResourceArn", ("AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable")),
+    "AWS::Events::EventBusPolicy": ("EventBusName", ("AWS::Events::EventBus",)),
+    "AWS::Kinesis::ResourcePolicy": ("ResourceArn", ("AWS::Kinesis::Stream", "AWS::Kinesis::StreamConsumer")),
+    "AWS::Lambda::Permission": (
+        "FunctionName",
+        ("AWS::Lambda::Alias", "AWS::Lambda::Function", "AWS::Lambda::Version"),
+    ),
+    "AWS::S3::BucketPolicy": ("Bucket", ("AWS::S3::Bucket",)),
+    "AWS::SNS::TopicInlinePolicy": ("TopicArn", ("AWS::SNS::Topic",)),
+    "AWS::SNS::TopicPolicy": ("Topics", ("AWS::SNS::Topic",)),
+    "AWS::SQS::QueueInlinePolicy": ("Queue", ("AWS::SQS::Queue",)),
+    "AWS::SQS::QueuePolicy": ("Queues", ("AWS::SQS::Queue",)),
+    "AWS::SecretsManager::ResourcePolicy": ("SecretId", ("AWS::SecretsManager::Secret",)),
 }
-"""The property by which each type of policy names the resources that it is for."""
+"""The property by which each type of policy names the resources that it is for, and their types. The name of a resource
+of another type may be a text that the template chooses."""
 _OPENING_TYPE = re.compile(r"Policy|Permission|Grant|Share|AccessPoint|Attachment")
 """Types that open resources. Those that are not in the table above are not known to be harmless."""
 _DOCUMENT = re.compile(r"(?:Policy|PolicyDocument|PolicyText|Policies)\Z")
+_ELEMENTS = {name.lower(): name for name in ("Effect", "NotPrincipal", "Principal", "Principals")}
 _PRIVATE = (None, "Private", "BucketOwnerFullControl")
 _OWN_ACCOUNT = re.compile(
     r"\$\{AWS::AccountId\}"
@@ -52,6 +57,7 @@ def policy_findings(resources: Mapping[str, Any]) -> Iterator[Finding]:
         for inner, value in values(properties, place):
             if isinstance(value, dict):
                 yield from _document_as_text(inner, value)
+                yield from _spelling(inner, value)
                 if any(key in value for key in ("Effect", "Principal", "NotPrincipal")):
                     yield from _statement(inner, value, set(resources))
                 if "Principals" in value:
@@ -59,8 +65,7 @@ def policy_findings(resources: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _target(place: str, kind: str, properties: Mapping[str, Any], resources: Mapping[str, Any]) -> Iterator[Finding]:
-    target = _TARGETS.get(kind)
-    if target is None:
+    if kind not in _TARGETS:
         if _OPENING_TYPE.search(kind.rpartition("::")[2]):
             yield Finding(
                 Rule.POLICIES,
@@ -69,8 +74,9 @@ def _target(place: str, kind: str, properties: Mapping[str, Any], resources: Map
                 "Create it outside of the tenant's stack.",
             )
         return
+    target, types = _TARGETS[kind]
     named = [reference(each) for each in entries(properties.get(target))]
-    if not named or any(found is None or found[0] not in resources for found in named):
+    if not named or any(found is None or mapping(resources.get(found[0])).get("Type") not in types for found in named):
         yield Finding(
             Rule.POLICIES,
             f"{place}.Properties.{target}",
@@ -91,6 +97,19 @@ def _document_as_text(place: str, value: Mapping[str, Any]) -> Iterator[Finding]
                 f"{place}.{key}",
                 "The policy is a text or the result of a function, so it cannot be checked.",
                 "Write it as an object.",
+            )
+
+
+def _spelling(place: str, value: Mapping[str, Any]) -> Iterator[Finding]:
+    """Services differ in whether they take "principal" for "Principal", so what is written so cannot be checked."""
+    for key in value:
+        written = _ELEMENTS.get(key.lower(), key)
+        if written != key:
+            yield Finding(
+                Rule.POLICIES,
+                f"{place}.{key}",
+                f"Policies have {written}, not {key!a}. A service could take it nevertheless.",
+                f"Write {written}.",
             )
 
 
@@ -124,7 +143,9 @@ def _statement(place: str, statement: Mapping[str, Any], resources: set[str]) ->
 
 def _has_source(statement: Mapping[str, Any], resources: set[str]) -> bool:
     """True if the statement is limited to one source account, or to a source in this account."""
-    named = [("aws:SourceAccount", statement.get("SourceAccount")), ("aws:SourceArn", statement.get("SourceArn"))]
+    # Only permissions of Lambda, which have no Effect, name their source beside the principal.
+    beside = {} if "Effect" in statement else statement
+    named = [("aws:SourceAccount", beside.get("SourceAccount")), ("aws:SourceArn", beside.get("SourceArn"))]
     for operator, conditions in mapping(statement.get("Condition")).items():
         if operator in _SOURCE_OPERATORS:
             named += mapping(conditions).items()

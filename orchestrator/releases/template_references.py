@@ -26,7 +26,8 @@ _PSEUDO = frozenset(
     for name in ("AccountId", "NoValue", "NotificationARNs", "Partition", "Region", "StackId", "StackName", "URLSuffix")
 )
 _STORED_TEXT = "AWS::SSM::Parameter"
-"""Resources of this type return a text of the template as an attribute."""
+"""Resources of this type return a text of the template as the attribute Value. It could be the address of another
+tenant's queue, where only a queue of the template may be named."""
 
 
 def reference_findings(template: Mapping[str, Any]) -> Iterator[Finding]:
@@ -42,7 +43,7 @@ def reference_findings(template: Mapping[str, Any]) -> Iterator[Finding]:
                     "Write the value into the template, or leave it to the platform to pass it on.",
                 )
         elif isinstance(value, dict):
-            yield from _function(place, value, known, mapping(template.get("Resources")))
+            yield from _function(place, value, known, template)
     for name, each in mapping(template.get("Resources")).items():
         needed = mapping(each).get("DependsOn", [])
         for other in needed if isinstance(needed, list) else [needed]:
@@ -61,12 +62,12 @@ def _text(place: str, text: str) -> Iterator[Finding]:
         )
 
 
-def _function(place: str, value: object, known: set[str], resources: Mapping[str, Any]) -> Iterator[Finding]:
+def _function(place: str, value: object, known: set[str], template: Mapping[str, Any]) -> Iterator[Finding]:
     match function_of(value):
         case ("Fn::Sub", arguments):
-            yield from _substitution(place, arguments, known)
+            yield from _substitution(place, arguments, known, mapping(template.get("Resources")))
         case ("Fn::Split", arguments):
-            if any(_may_have_braces(each, resources) for _, each in values(arguments)):
+            if any(_may_have_braces(each, template) for _, each in values(arguments)):
                 yield Finding(
                     Rule.REFERENCES,
                     place,
@@ -77,24 +78,47 @@ def _function(place: str, value: object, known: set[str], resources: Mapping[str
             found = reference(value)
             if found is None or found[0] not in known:
                 yield _unknown(place, arguments)
+            elif _is_stored_text(found, mapping(template.get("Resources"))):
+                yield _stored(place)
 
 
-def _substitution(place: str, arguments: object, known: set[str]) -> Iterator[Finding]:
+def _substitution(place: str, arguments: object, known: set[str], resources: Mapping[str, Any]) -> Iterator[Finding]:
     text, variables = arguments if isinstance(arguments, list) and len(arguments) == 2 else (arguments, {})
     if not isinstance(text, str):
         yield Finding(Rule.REFERENCES, place, "Fn::Sub takes a text.", "Write the text out.")
         return
     for literal in literals_of_sub(text):
-        yield from _text(place, literal)
+        # CloudFormation makes ${x} of ${!x}, and of ${!{resolve:...}} a text with two braces in a row.
+        yield from _text(place, literal.replace("${!", "${"))
     for variable in variables_of_sub(text):
-        if variable not in mapping(variables) and variable.partition(".")[0] not in known:
+        name, _, attribute = variable.partition(".")
+        if variable in mapping(variables):
+            continue
+        if name not in known:
             yield _unknown(place, variable)
+        elif _is_stored_text((name, attribute), resources):
+            yield _stored(place)
 
 
-def _may_have_braces(value: object, resources: Mapping[str, Any]) -> bool:
-    found = reference(value)
-    of_text = found is not None and mapping(resources.get(found[0])).get("Type") == _STORED_TEXT
-    return of_text or (isinstance(value, str) and "{" in value)
+def _may_have_braces(value: object, template: Mapping[str, Any]) -> bool:
+    match function_of(value):
+        case ("Fn::FindInMap", _):
+            return any(isinstance(each, str) and "{" in each for _, each in values(template.get("Mappings")))
+    return isinstance(value, str) and "{" in value
+
+
+def _is_stored_text(found: tuple[str, str | None], resources: Mapping[str, Any]) -> bool:
+    name, attribute = found
+    return attribute == "Value" and mapping(resources.get(name)).get("Type") == _STORED_TEXT
+
+
+def _stored(place: str) -> Finding:
+    return Finding(
+        Rule.REFERENCES,
+        place,
+        "It reads a text of the template back from a resource, so what it is used for cannot be checked.",
+        "Write the text here, too.",
+    )
 
 
 def _unknown(place: str, name: object) -> Finding:

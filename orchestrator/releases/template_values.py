@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 _VARIABLE = re.compile(r"\$\{(?!!)([^{}]*)\}")
 UNKNOWN = "${?}"
 """Stands for a part of a text that only CloudFormation knows."""
+_LONGEST_TEXT = 5_000
+"""The characters of a text that are looked at. Variables within variables could make a text of any length."""
 
 
 def mapping(value: object) -> Mapping[str, Any]:
@@ -46,16 +48,18 @@ def reference(value: object) -> tuple[str, str | None] | None:
 def text_of(value: object) -> str | None:
     """The text that CloudFormation makes of the value, with ``${...}`` for references. ``None`` if it is no text.
 
-    Parts that only CloudFormation knows are ``${?}``. A ``${`` that is no reference becomes ``$ {``, so that nobody can
-    write a text that looks like a reference.
+    Parts that only CloudFormation knows are ``${?}``, and so is the end of a text that is too long. A ``${`` that is no
+    reference becomes ``$ {``, so that nobody can write a text that looks like a reference.
     """
     if isinstance(value, str):
-        return value.replace("${", "$ {")
+        return _literal(value)
     if (found := reference(value)) is not None:
         return "${" + ".".join(part for part in found if part) + "}"
     match function_of(value):
         case ("Fn::Join", [str(delimiter), list(parts)]):
-            return delimiter.join(text_of(part) or UNKNOWN for part in parts)
+            between = _literal(delimiter)
+            each_part = (text_of(part) or UNKNOWN for part in parts)
+            return _joined(text for number, part in enumerate(each_part) for text in (between * bool(number), part))
         case ("Fn::Sub", str(text)):
             return _substituted(text, {})
         case ("Fn::Sub", [str(text), dict(variables)]):
@@ -67,9 +71,27 @@ def text_of(value: object) -> str | None:
 
 def _substituted(text: str, variables: Mapping[str, object]) -> str:
     parts = _VARIABLE.split(text)
-    literals = [part.replace("${", "$ {") for part in parts[::2]]
-    found = [(text_of(variables[name]) or UNKNOWN) if name in variables else f"${{{name}}}" for name in parts[1::2]]
-    return "".join(part for pair in zip(literals, [*found, ""], strict=True) for part in pair)
+    # A variable may be named any number of times, and its value may have variables of its own: each is read once.
+    given = {name: text_of(variables[name]) or UNKNOWN for name in {*parts[1::2]} & variables.keys()}
+    return _joined(
+        given.get(part, f"${{{part}}}") if number % 2 else _literal(part) for number, part in enumerate(parts)
+    )
+
+
+def _literal(text: str) -> str:
+    shown = text.replace("${", "$ {")
+    return f"{shown} " if shown.endswith("$") else shown
+
+
+def _joined(parts: Iterable[str]) -> str:
+    taken: list[str] = []
+    length = 0
+    for part in parts:
+        taken.append(part)
+        length += len(part)
+        if length > _LONGEST_TEXT:
+            return "".join(taken)[:_LONGEST_TEXT] + UNKNOWN
+    return "".join(taken)
 
 
 def variables_of_sub(text: str) -> list[str]:

@@ -57,7 +57,7 @@ class CreateGate:
                 return None
             waited = self._has_waited(run)
             if self.rows.store(turns.taken(run.execution, run.tenant, now, waited=waited)):
-                return Admission(now, waited)
+                return Admission(now, waited, is_new=True)
         return None
 
     def _has_waited(self, run: Run) -> bool:

@@ -247,9 +247,10 @@ def _create_refusal(
     tier: str,
 ) -> Refused | None:
     if metadata is not None and metadata.published and not is_deleted(audits):
-        # Only a move gives a tenant of the pool a stack.
-        moves = not metadata.is_pooled or request.tier == tier
-        return None if moves else shares_queue(attempt.tenant, metadata)
+        # Only a move gives a tenant of the pool a stack. One that was requested before the tenant was deleted, and then
+        # created again, was for the tenant of before.
+        moves = request.tier == tier and not _deleted_since(asked_at, audits)
+        return None if moves or not metadata.is_pooled else shares_queue(attempt.tenant, metadata)
     if is_delete_in_effect(audits) and (not request.explicit or _deleted_since(asked_at, audits)):
         return tenant_deleted(attempt.tenant)
     deleted_by_others = (

@@ -186,7 +186,9 @@ class Lifecycle:
         version = request.pin or self.version_to_create(tier, metadata, audits)
         if version is None:
             return self._no_release(tenant, tier)
-        description = Description(request.labels, Pin(request.pin, lift=unpin), tier) if explicit else None
+        # A delete that has not finished may give the tenant back, which then is of its former tier.
+        recorded = None if metadata is not None and metadata.version is not None else tier
+        description = Description(request.labels, Pin(request.pin, lift=unpin), recorded) if explicit else None
         named = request.tier if tier == own else tier
         return self._order(
             tenant,

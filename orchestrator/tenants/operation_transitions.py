@@ -163,7 +163,7 @@ def begun(
         else:
             writes.append(revival(run, superseded))
     writes += [closed] if closed else []
-    creates = run.attempt.operation is Operation.CREATE and not (before.metadata and before.metadata.published)
+    creates = run.attempt.operation is Operation.CREATE and not (restored and restored.published)
     tier = release.tier if release and creates else None
     metadata = _metadata_once_begun(run, before, audits, at, tier=tier, restore=restore, revive=superseded is not None)
     if run.attempt.operation is Operation.UPDATE:
@@ -239,7 +239,8 @@ def _metadata_once_begun(
     # The list shows a time even for a tenant that has no metadata yet.
     defaults: dict[str, object] = {"updated_at": after.updated_at or at} | _requested_description(request)
     if tier is not None:
-        defaults["recorded_tier"] = tier
+        # A tier that the request names replaces that of the tenant before it was deleted.
+        (sets if request.tier == tier else defaults)["recorded_tier"] = tier
     clears: list[str] = []
     if operation is Operation.DELETE:
         sets["withdrawn_by"] = run.execution

@@ -66,6 +66,14 @@ def is_dead(holder: Lock, *, executions: Executions, clock: Clock) -> bool:
     return held_for > CHECK_HOLDER_AFTER and executions.is_over(holder.run.execution)
 
 
+def _not_confirmed(run: Run, admission: Admission | None, turns: Turns | None, clock: Clock) -> Again | GaveUp:
+    if turns and admission and admission.is_new:
+        turns.leave(run.execution)  # A forged payload must not keep others from their turn.
+    not_shown = "Step Functions does not show this execution as running with this input"
+    is_late = overdue(since_admission(run, admission), clock)
+    return GaveUp(f"{not_shown}.") if is_late else Again(not_shown)
+
+
 def begin(
     run: Run,
     *,
@@ -81,24 +89,18 @@ def begin(
 ) -> Begun | Busy | Again | Queued | Done | GaveUp:
     """Take the tenant's lock and record Started in one transaction, then check whether the operation may run.
 
-    A create first needs its turn, if ``turns`` are given. While it waits, it has no lock, and is in nobody's way. If an
-    earlier try of this step has taken the lock, the create does not wait any more, even if its turn was given back.
+    A create first needs its turn, if ``turns`` are given. While it waits, it has no lock, and is in nobody's way.
 
     Step Functions first confirms the run and its start time, because a payload may be forged and all later steps rely
     on the lock. The lock is held from then on, so later reads cannot go stale. A refused run fails like any other,
     which frees the lock. An update that would change only the version is done at once, without CloudFormation.
     """
-    admission = turns.admit(run) if turns else None
+    admission = _admit(run, turns, reader) if turns else None
     if turns and admission is None:
-        locked = _as_locked(run, reader)
-        if locked is None:
-            return queued(run, clock)
-        admission = Admission(locked.started_at, waited=True)
+        return queued(run, clock)
     confirmed = executions.confirmed(run)
     if confirmed is None:
-        not_shown = "Step Functions does not show this execution as running with this input"
-        is_late = overdue(since_admission(run, admission), clock)
-        return GaveUp(f"{not_shown}.") if is_late else Again(not_shown)
+        return _not_confirmed(run, admission, turns, clock)
     run = since_admission(confirmed, admission)
     attempt = run.attempt
     release = None if attempt.operation is Operation.DELETE else releases.release(attempt.version)
@@ -137,6 +139,17 @@ def begin(
     if reason := not_deleted or why_out_of_reach(metadata, stacks.names):
         return GaveUp(reason)
     return _already_done(run, metadata, target) or Begun()
+
+
+def _admit(run: Run, turns: Turns, reader: TenantReader) -> Admission | None:
+    """The turn of the create; ``None`` if it has to wait.
+
+    If an earlier try of this step has taken the lock, the create does not wait any more, even if its turn was given
+    back since.
+    """
+    admission = turns.admit(run)
+    locked = None if admission else _as_locked(run, reader)
+    return Admission(locked.started_at, waited=True) if locked else admission
 
 
 def _already_done(run: Run, metadata: Metadata | None, target: str | None) -> Done | None:

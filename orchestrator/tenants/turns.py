@@ -25,6 +25,8 @@ class Admission:
     since: datetime
     waited: bool = False
     """True if the create was in the line before."""
+    is_new: bool = False
+    """True if the create has had no turn before this request."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterator
 from urllib.parse import quote, urlsplit
 
@@ -12,8 +13,9 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.console.guard import CONTENT_POLICY, MAX_BODY
 from orchestrator.console.peers import is_ours, owner_of_socket
 from orchestrator.console.sessions import IDLE_SECONDS, TICKET_SECONDS, Sessions
+from orchestrator.rollouts.records import StageStatus
 from tests.browser.conftest import Running, running
-from tests.browser.fleet import a_fleet
+from tests.browser.fleet import a_fleet, under_way
 from tests.browser.http import Caller
 
 RETRY = "/tenants/duff/do/retry"
@@ -138,6 +140,36 @@ class TestOtherUsersOfThisMachine:
     def test_a_socket_that_is_not_there_has_no_owner(self) -> None:
         assert owner_of_socket(("127.0.0.1", 1), ("127.0.0.1", 2)) is None
 
+    def test_a_connection_from_another_address_does_not_pass_for_the_operators_with_the_same_port(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            here = server.getsockname()
+            with socket.create_connection(here) as operators:
+                peer = operators.getsockname()
+                with socket.create_connection(here, source_address=("127.0.0.2", peer[1])) as strangers:
+                    assert owner_of_socket(peer, here) == os.getuid()
+                    assert owner_of_socket(strangers.getsockname(), here) is None
+
+
+class TestPagesOfOtherSites:
+    """Other ports of this machine are the same site for the browser, so their requests have the cookie."""
+
+    @pytest.mark.parametrize("site", ["same-site", "cross-site"])
+    @pytest.mark.parametrize("what", ["image", "empty", "script", "iframe"])
+    def test_what_another_site_embeds_is_refused(self, ada: Caller, site: str, what: str) -> None:
+        answer = ada.ask("GET", RETRY, {"Sec-Fetch-Site": site, "Sec-Fetch-Dest": what})
+        assert (answer.status, "duff" in answer.body) == (403, False)
+
+    def test_a_link_of_another_site_may_be_followed(self, ada: Caller) -> None:
+        assert ada.ask("GET", "/tenants", {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Dest": "document"}).status == 200
+
+    @pytest.mark.parametrize("name", ["prefix", "state", "version", "label", "tier", "pinned", "cursor"])
+    def test_the_command_to_copy_runs_nothing_that_an_address_has_brought(self, ada: Caller, name: str) -> None:
+        commands = ada.get(f"/tenants?{name}={quote('a=b; curl evil.example')}").body.split('data-copy="')[1:]
+        assert not [each for each in commands if "; curl" in each.split('"')[0].replace("&#39;a=b; curl", "")]
+
+    def test_the_values_in_the_command_to_copy_are_quoted(self, ada: Caller) -> None:
+        assert "--label &#39;plan=of one&#39;" in ada.get(f"/tenants?label={quote('plan=of one')}").body
+
 
 class TestForms:
     def test_a_form_of_the_console_is_taken(self) -> None:
@@ -185,6 +217,21 @@ class TestForms:
     def test_the_confirmation_of_one_form_is_no_confirmation_of_another(self, ada: Caller) -> None:
         answer = ada.post("/tenants/krusty/do/retry", ada.hidden(RETRY))
         assert (answer.status, "sent already" in answer.body) == (409, True)
+
+    def test_what_has_become_another_action_since_it_was_shown_is_not_confirmed(self) -> None:
+        """A person who confirms the approval of stage 2 has not approved stage 3."""
+        api = a_fleet()
+        path = f"/rollouts/{under_way(api)}/do/approve"
+        api.stage_is_now(2, status=StageStatus.AWAITING_APPROVAL, in_flight=0)
+        with running(api) as here:
+            ada = Caller.with_session(here)
+            fields = ada.hidden(path)
+            api.stage_is_now(2, status=StageStatus.DONE)
+            api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
+            api.is_now(current_stage=3)
+            answer = ada.post(path, fields)
+            assert (answer.status, "nothing was done" in answer.body) == (422, True)
+            assert ada.post(path, ada.hidden(path)).status == 303
 
     @pytest.mark.parametrize("kind", ["text/plain", "application/json", "multipart/form-data; boundary=x", ""])
     def test_only_forms_are_taken(self, ada: Caller, kind: str) -> None:

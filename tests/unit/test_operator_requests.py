@@ -48,6 +48,7 @@ REQUIRED: dict[str, Json] = {
     "publishRelease": {"template": {}},
     "checkRelease": {"template": {}},
     "pinTenant": {"version": "0.1.0"},
+    "moveTenant": {"tier": "gold"},
     "approveRollout": {"stage": 1},
     "promoteRollout": {"stage": 1},
 }

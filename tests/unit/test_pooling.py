@@ -95,9 +95,9 @@ class TestJoining:
         assert pooled.metadata.created_by == "platform"
 
     def test_the_queue_depends_on_the_tenant_alone(self, world: Orders) -> None:
-        found = {world.pool.queue_of(TenantId.parse(f"t{number}")).name for number in range(100)}
+        found = {world.queue_pool.queue_of(TenantId.parse(f"t{number}")).name for number in range(100)}
         assert len(found) == 4
-        assert world.pool.queue_of(ACME) == Orders(settings=world.settings).pool.queue_of(ACME)
+        assert world.queue_pool.queue_of(ACME) == Orders(settings=world.settings).queue_pool.queue_of(ACME)
 
     @pytest.mark.parametrize("number", [1, 3, 20])
     def test_another_number_of_queues_moves_nobody(self, pooled: Orders, number: int) -> None:
@@ -256,6 +256,23 @@ class TestMovingOut:
         pooled.stacks.plant_done(ACME, version=GOLD)
         run = pooled.begun(pooled.lifecycle.move(ACME, "silver", BY_ADA))
         assert isinstance(pooled.start_stack(run), GaveUp)
+
+    def test_a_move_that_waited_while_the_tenant_was_deleted_and_created_again_does_not_move_the_new_one(
+        self, pooled: Orders
+    ) -> None:
+        move = pooled.run_of(pooled.lifecycle.move(ACME, "gold", BY_ADA))
+        pooled.executions.waiting.add("its token")
+        pooled.await_admission(move, task_token="its token")
+        pooled.succeeded(pooled.begun(pooled.lifecycle.delete(ACME, BY_ADA)))
+        pooled.clock.advance(timedelta(seconds=1))
+        assert isinstance(pooled.lifecycle.create(ACME, replace(BY_ADA, tier=POOLED)), Changed)
+        begun = pooled.begin(move, can_wait=True)
+        assert isinstance(begun, GaveUp)
+        pooled.failed(move)
+        assert (pooled.metadata.tier, pooled.state()) == (POOLED, TenantState.READY)
+        # A move that is requested now is another one.
+        pooled.succeeded(pooled.begun(pooled.lifecycle.move(ACME, "gold", BY_ADA)))
+        assert pooled.metadata.tier == "gold"
 
     def test_only_a_move_gives_it_a_stack(self, pooled: Orders) -> None:
         refused(pooled.lifecycle.upgrade(ACME, None, BY_ADA))

@@ -20,6 +20,7 @@ from orchestrator.releases.checking import (
 from orchestrator.releases.findings import Finding, Rule
 from orchestrator.releases.service_permissions import Permissions
 from orchestrator.releases.template_queues import EarlierRelease
+from orchestrator.releases.template_values import text_of
 from tests.fakes.templates import example_template
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -289,6 +290,13 @@ def test_a_policy_may_admit_the_account_and_services_that_act_for_it(statement: 
         {"NotPrincipal": OWN_ACCOUNT},
         {"Effect": {"Fn::If": ["HasKey", "Allow", "Deny"]}, "Principal": "*"},
         {"Principal": "*", "Condition": {"StringEquals": {"aws:PrincipalOrgID": "o-1"}}},
+        {"principal": "*"},
+        {"PRINCIPAL": {"AWS": "*"}},
+        {"Effect": "Deny", "effect": "Allow", "Principal": "*"},
+        {"Principal": {"AWS": {"Fn::Join": ["", ["$", "{AWS::AccountId}"]]}}},
+        {"Principal": {"AWS": {"Fn::Join": ["${AWS::AccountId}", ["", ""]]}}},
+        {"Principal": {"AWS": {"Fn::Sub": ["${AWS::AccountId}", {"AWS::AccountId": "111122223333"}]}}},
+        {"Principal": {"Service": "sns.amazonaws.com"}, "SourceAccount": {"Ref": "AWS::AccountId"}},
         {"Principal": {"Service": "sns.amazonaws.com"}},
         {"Principal": {"Service": "sns.amazonaws.com"}, "Condition": {"StringEqualsIfExists": SOURCE["StringEquals"]}},
         {
@@ -315,6 +323,8 @@ def test_a_policy_that_admits_others_is_refused(statement: Template) -> None:
         [],
         "x",
         [{"Ref": "TenantId"}],
+        [{"Ref": "Files"}],
+        [{"Fn::GetAtt": ["TenantMetadata", "Queue"]}],
     ],
 )
 def test_a_policy_for_queues_outside_of_the_template_is_refused(queues: object) -> None:
@@ -346,6 +356,24 @@ def test_other_ways_to_open_resources_are_refused(resource_type: str, properties
     assert Rule.POLICIES in rules_of(with_resource(resource_type, **properties))
 
 
+def test_a_text_that_a_resource_gives_back_is_no_resource_of_the_template() -> None:
+    """It may be the address of another tenant's queue, or the ARN of a source in another account."""
+    stored = {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "https://sqs/1/globex"}}
+    for value in ({"Fn::GetAtt": ["Text", "Value"]}, {"Fn::GetAtt": "Text.Value"}, {"Fn::Sub": "${Text.Value}"}):
+        template = queue_policy(queues=[value], Principal=OWN_ACCOUNT)
+        template["Resources"]["Text"] = stored
+        assert {Rule.POLICIES, Rule.REFERENCES} <= rules_of(template)
+
+
+def test_a_text_that_doubles_with_every_level_is_read_as_far_as_a_text_can_be_long() -> None:
+    """Forty levels of doubling would be a text of a terabyte."""
+    text: object = "a"
+    for _ in range(40):
+        text = {"Fn::Sub": ["${a}${a}", {"a": text}]}
+    assert len(text_of(text) or "") < 6_000
+    assert Rule.NAMES in rules_of(with_resource("AWS::S3::Bucket", BucketName=text))
+
+
 SECRET = "{{resolve:secretsmanager:berth:SecretString}}"
 
 
@@ -364,6 +392,9 @@ SECRET = "{{resolve:secretsmanager:berth:SecretString}}"
         {"Fn::Sub": ["${A}${B}", {"A": "{", "B": "{resolve:ssm:x}}"}]},
         {"Fn::Join": ["", {"Fn::Split": [",", "{,{resolve:ssm:x}}"]}]},
         {"Fn::Select": [0, {"Fn::Split": ["|", "{|x"]}]},
+        {"Fn::Sub": "${!{resolve:ssm:x}}"},
+        {"Fn::Sub": ["${!{resolve:${Service}:x}}", {"Service": "ssm"}]},
+        {"Fn::Join": ["", [{"Fn::Sub": "${!"}, "{resolve:ssm:x}}"]]},
         {"Fn::If": ["HasKey", SECRET, ""]},
         {"Fn::ImportValue": "OtherStack"},
         {"Fn::Transform": {"Name": "AWS::Include", "Parameters": {"Location": "s3://x"}}},
@@ -388,6 +419,12 @@ def test_dynamic_references_in_keys_and_mappings_are_refused() -> None:
     assert Rule.REFERENCES in rules_of(example(lambda it: it.update(Metadata={SECRET: 1})))
     in_two = {"Parts": {"One": {"open": "{"}, "Two": {"rest": "{resolve:ssm:x}}"}}}
     assert Rule.REFERENCES in rules_of(example(lambda it: it.update(Mappings=in_two)))
+    cut = {"Fn::Join": ["", {"Fn::Split": ["|", {"Fn::FindInMap": ["Parts", "One", "all"]}]}]}
+    template = with_resource("AWS::SNS::Topic", DisplayName=cut)
+    template["Mappings"] = {"Parts": {"One": {"all": "{|{resolve:ssm:x}}"}}}
+    assert Rule.REFERENCES in rules_of(template)
+    template["Mappings"] = {"Parts": {"One": {"all": "a|b"}}}
+    assert found_in(template) == []
 
 
 def test_braces_of_json_and_of_variables_are_no_dynamic_reference() -> None:
@@ -402,6 +439,7 @@ def test_braces_of_json_and_of_variables_are_no_dynamic_reference() -> None:
         ("AWS::S3::Bucket", {"BucketName": "files"}),
         ("AWS::S3::Bucket", {"BucketName": "${AWS::StackName}"}),
         ("AWS::S3::Bucket", {"BucketName": {"Fn::Sub": "${TenantId}-files"}}),
+        ("AWS::S3::Bucket", {"BucketName": {"Fn::Join": ["", ["$", "{AWS::StackName}"]]}}),
         ("AWS::DynamoDB::GlobalTable", {"TableName": "orders"}),
         ("AWS::SSM::Parameter", {"Name": "/orders", "Value": "x"}),
         ("AWS::KMS::Alias", {"AliasName": "alias/orders"}),

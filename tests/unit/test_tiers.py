@@ -185,6 +185,25 @@ class TestCreate:
         attempt, _ = world.executions.started[-1]
         assert attempt.version == GOLD
 
+    @pytest.mark.parametrize("named", ["silver", STANDARD])
+    @pytest.mark.parametrize("recorded", ["gold", None])
+    def test_a_create_that_gives_a_tenant_back_after_a_delete_that_died_leaves_it_in_its_tier(
+        self, world: Orders, recorded: str | None, named: str
+    ) -> None:
+        at = GOLD if recorded else VERSION
+        world.provision(at, recorded_tier=recorded)
+        world.died(world.begun(world.lifecycle.delete(ACME, BY_ADA)))
+        world.failed(world.begun(world.lifecycle.create(ACME, replace(BY_ADA, tier=named))))
+        metadata = world.metadata
+        assert (metadata.published, metadata.version, metadata.tier) == (True, at, recorded or STANDARD)
+
+    def test_a_create_in_another_tier_after_a_delete_that_failed_is_in_that_tier(self, world: Orders) -> None:
+        world.provision(GOLD, recorded_tier="gold")
+        world.half_deleted(BY_ADA)
+        world.failed(world.begun(world.lifecycle.create(ACME, replace(BY_ADA, tier="silver"))))
+        assert (world.metadata.published, world.metadata.tier) == (False, "silver")
+        assert accepted(world.lifecycle.create(ACME, BY_ADA)) == SILVER
+
     def test_a_deleted_tenant_is_created_again_in_the_default_tier(self, world: Orders) -> None:
         world.succeeded(world.begun(world.lifecycle.create(ACME, replace(BY_ADA, tier="gold"))))
         world.succeeded(world.begun(world.lifecycle.delete(ACME, BY_ADA)))

@@ -253,8 +253,15 @@ def _simple(route: AnyRoute, title: str, effect: str) -> Callable[[Visit, Docume
     return make
 
 
+def _retry(visit: Visit, tenant: Document, step: NextStep) -> Action:
+    latest = tenant["audits"][-1] if tenant["audits"] else {"operation": "none", "version": None}
+    what = f"{latest['operation']} {latest['version'] or ''}".strip()
+    effect = f"The latest operation of tenant {{}} is repeated with the same options: {what}."
+    return _simple(RETRY_TENANT, "Retry {}", effect)(visit, tenant, step)
+
+
 ACTIONS: Mapping[str, Callable[[Visit, Document, NextStep], Action]] = {
-    "retry": _simple(RETRY_TENANT, "Retry {}", "The latest operation of tenant {} is repeated with the same options."),
+    "retry": _retry,
     "upgrade": _upgrade,
     "pin": _pin,
     "unpin": _simple(UNPIN_TENANT, "Remove the pin of {}", "Tenant {} stays at its release until it is moved."),

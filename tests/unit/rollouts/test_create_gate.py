@@ -13,7 +13,7 @@ from orchestrator.rollouts.pacing import REACTION_TIME, Pace
 from orchestrator.tenants.deadlines import DEADLINE, MAX_WAIT_FOR_TURN
 from orchestrator.tenants.decisions import Wait, decide
 from orchestrator.tenants.lifecycle import Accepted
-from orchestrator.tenants.outcomes import Begun, Busy, Done, GaveUp, Published, Queued, Waiting
+from orchestrator.tenants.outcomes import Again, Begun, Busy, Done, GaveUp, Published, Queued, Waiting
 from orchestrator.tenants.provisioning import CHECK_EXECUTION_AFTER, Provisioning
 from orchestrator.tenants.records import Operation, Request, Run, Status, TenantState
 from orchestrator.tenants.state import state_of
@@ -100,6 +100,20 @@ def test_a_create_that_fails_gives_its_turn_back_too(storm: Storm) -> None:
     assert not storm.waits(token)
     assert first.execution not in storm.holders
     assert storm.ask(waiting) == Begun()
+
+
+def test_forged_creates_take_no_turns(storm: Storm) -> None:
+    storm.executions.made_up_run = False
+    for number in range(AT_ONCE):
+        assert isinstance(storm.ask(storm.run_of(number)), Again)
+    assert storm.holders == set()
+
+
+def test_a_forged_payload_does_not_give_back_the_turn_of_a_create_that_has_one(storm: Storm) -> None:
+    first, *_ = storm.fill()
+    storm.executions.made_up_run = False
+    assert isinstance(storm.ask(first), Again)
+    assert first.execution in storm.holders
 
 
 def test_a_create_that_comes_while_others_wait_joins_the_line(storm: Storm) -> None:
