@@ -60,7 +60,7 @@ PARTS: Mapping[str, Callable[[], list[Result]]] = {
     "events-delivery": events_delivery,
     "events-delivery-full": events_delivery_full,
 }
-ON_REQUEST = frozenset({"cdk-loop", "events-delivery-full", "function-memory"})
+ON_REQUEST = frozenset({"cdk-loop", "create-storm", "events-delivery-full", "function-memory"})
 """Measured only when asked for by name."""
 _MAX_DETAILS = 10
 

@@ -115,20 +115,21 @@ class UseCases:
         from orchestrator.pool.taking import Taking
 
         ports = self.ports
-        return Taking(ports.pool, ports.tenant_rows, ports.executions, ports.clock)
+        return Taking(ports.warm_stacks, ports.tenant_rows, ports.executions, ports.clock)
 
     @property
     def maintaining(self) -> Maintaining:
         from orchestrator.pool.maintaining import Maintaining
 
-        ports = self.ports
+        ports, default_tier = self.ports, self.ports.settings.default_tier
+        tier = STANDARD if default_tier == POOLED else default_tier  # Tenants that share queues take no stack.
         return Maintaining(
-            rows=ports.pool,
+            rows=ports.warm_stacks,
             tenants=ports.tenant_rows,
             releases=ports.releases,
             lifecycle=self._lifecycle(self._limits_of_orders, parameters=ports.parameters),
             parameters=ports.parameters,
-            choose=lambda: self.choose_release(ports.settings.default_tier),
+            choose=lambda: self.choose_release(tier),
             new_name=ports.new_name,
             clock=ports.clock,
             size=ports.settings.warm_pool,

@@ -227,7 +227,8 @@ class Ports(Protocol):
     def throttling(self) -> Throttling: ...
 
     @property
-    def pool(self) -> PoolRows: ...
+    def warm_stacks(self) -> PoolRows:
+        """The list of the stacks that are kept ready."""
 
     @property
     def tenant_rows(self) -> TenantRows: ...

@@ -266,7 +266,7 @@ class AwsPorts:
         return self.rollout_table
 
     @cached_property
-    def pool(self) -> PoolTable:
+    def warm_stacks(self) -> PoolTable:
         from orchestrator.adapters.dynamodb.pool import PoolTable
 
         return PoolTable(self._dynamodb, self.settings.table)

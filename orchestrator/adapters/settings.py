@@ -143,7 +143,7 @@ class Settings:
     @property
     def warm_pool(self) -> int:
         """The number of stacks that are kept ready for new tenants."""
-        return int(self.environment.get("BERTH_WARM_POOL", "0"))
+        return int(self.environment.get("BERTH_WARM_POOL") or 0)
 
     @property
     def create_on_get_queue(self) -> bool:

@@ -49,7 +49,8 @@ class TenantFinder:
         """All tenants, each in the state in which it was last listed.
 
         The index is read state by state, so a tenant that changes state at the wrong moment is missed. The fleet is
-        therefore listed again until a pass finds no tenant that earlier passes had missed.
+        therefore listed again until a pass finds no tenant that earlier passes had missed. So a tenant is left out
+        only if its state changes three times within two passes. It then stays at its release, and is counted as such.
         """
         found = self.list_once()
         for _ in range(1, MAX_PASSES):

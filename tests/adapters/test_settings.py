@@ -27,6 +27,7 @@ del VARIABLES["address_rules"]
 # It has a default.
 del VARIABLES["promotion"]
 del VARIABLES["default_tier"]
+del VARIABLES["warm_pool"]
 OPTIONAL = {"kms_key", "api_proof_digest", "queue_access_role", "event_access_role", "response_url_prefix", "mail_from"}
 OPTIONAL |= {"operators_tenant", "mail_configuration_set", "source_bucket"}
 NUMBERS = {"credentials_seconds", "rollout_concurrency", "max_tenants", "creates_per_minute"}
@@ -79,6 +80,11 @@ def test_a_list_is_separated_by_commas_and_may_be_missing(name: str) -> None:
 def test_the_stack_id_is_typed() -> None:
     arn = "arn:aws:cloudformation:eu-west-1:123456789012:stack/Berth/0a1b"
     assert Settings({"BERTH_STACK_ID": arn}).stack_id == StackArn.parse(arn)
+
+
+def test_no_stacks_are_kept_ready_unless_a_setting_says_how_many() -> None:
+    assert Settings({}).warm_pool == Settings({"BERTH_WARM_POOL": ""}).warm_pool == 0
+    assert Settings({"BERTH_WARM_POOL": "7"}).warm_pool == 7
 
 
 def test_the_location_is_typed() -> None:

@@ -118,7 +118,7 @@ class FakePorts:
     function_concurrency: Concurrency | None = field(default_factory=lambda: Concurrency(limit=1_000, most_used=12))
     rollout_table: InMemoryRollouts = field(default_factory=InMemoryRollouts)
     throttling: FakeThrottling = field(default_factory=FakeThrottling)
-    pool: InMemoryPool = field(default_factory=InMemoryPool)
+    warm_stacks: InMemoryPool = field(default_factory=InMemoryPool)
     create_turns: InMemoryCreateTurns = field(default_factory=InMemoryCreateTurns)
     manifests: InMemoryManifests = field(default_factory=InMemoryManifests)
     alarms: FakeAlarms = field(default_factory=lambda: FakeAlarms(errors=None))

@@ -33,7 +33,7 @@ class PoolWorld(World):
         return super().settings(self.release)
 
     def ports(self, around: Around) -> dict[str, Any]:
-        return {**super().ports(around), "pool": watched("pool", self.pool, around)}
+        return {**super().ports(around), "warm_stacks": watched("warm_stacks", self.pool, around)}
 
     def maintain(self, around: Around = undisturbed) -> None:
         """As the scheduled reconciliation does."""

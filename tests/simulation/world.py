@@ -127,7 +127,7 @@ class World:
             "queues": watched("queues", self.queues, around),
             "executions": watched("executions", self.executions, around),
             "create_turns": watched("create_turns", self.create_turns, around),
-            "pool": self.pool,
+            "warm_stacks": self.pool,
             "create_counts": self.create_counts,
             "tenant_counts": self.tenant_counts,
             "reviews": watched("reviews", self.reviews, around),

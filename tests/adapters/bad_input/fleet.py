@@ -68,6 +68,7 @@ from tests.fakes import (
     take,
 )
 from tests.fakes.others import FakePublishedTemplates, InMemoryReleaseStates, InMemoryReviews
+from tests.fakes.pool import InMemoryPool
 from tests.fakes.reconciling import InMemoryReconciliations
 
 # Tenants, each named after its state
@@ -195,6 +196,7 @@ class Fleet:
             "table": self.table,
             "unlisted": self.table,
             "create_turns": InMemoryCreateTurns(),
+            "warm_stacks": InMemoryPool(),
             "create_counts": InMemoryCreateCounts(),
             "tenant_counts": InMemoryTenantCounts(),
             "executions": self.executions,

@@ -73,6 +73,7 @@ from tests.fakes import (
     take,
 )
 from tests.fakes.others import FakePublishedTemplates, InMemoryReleaseStates, InMemoryReviews
+from tests.fakes.pool import InMemoryPool
 from tests.fakes.reconciling import FakeSurvey, InMemoryReconciliations
 
 RESPONSE_URL = (
@@ -119,7 +120,7 @@ READS = frozenset(
     {
         *("metadata", "audits", "history", "lock", "tenants_in", "versions_in_use", "unfinished_operations"),
         "tenants_in_brief",
-        *("count_tenants", "review", "published", "turns", "first_ticket", "is_waiting"),
+        *("count_tenants", "review", "published", "turns", "first_ticket", "is_waiting", "pool"),
         *(
             "release",
             "releases",
@@ -357,6 +358,7 @@ def _fakes() -> dict[str, Any]:
         "table": table,
         "unlisted": table,
         "create_turns": InMemoryCreateTurns(),
+        "warm_stacks": InMemoryPool(),
         "create_counts": InMemoryCreateCounts(),
         "tenant_counts": InMemoryTenantCounts(),
         "executions": executions,
