@@ -16,6 +16,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from botocore.exceptions import EndpointConnectionError
 
+from orchestrator.api import operation_routes as operations
 from orchestrator.api import queue_routes as queues
 from orchestrator.api import reconciliation_routes as reconciliations
 from orchestrator.api import release_models, rollout_models, tenant_models
@@ -279,6 +280,8 @@ REQUESTS: list[tuple[AnyRoute, Wire, str, dict[str, object] | None]] = [
         "/tenants/acme/move",
         {"tier": "gold", "reason": WHY},
     ),
+    (operations.LIST_OPERATIONS, operations.ListOperations(limit=5), "/operations?limit=5", None),
+    (reconciliations.LIST_RECONCILIATIONS, EmptyRequest(), "/reconciliations", None),
     (
         reconciliations.START_RECONCILIATION,
         reconciliations.StartReconciliation(detect_drift=True),

@@ -93,6 +93,8 @@ class TestConnections:
         # The browser has not stored the page, so the Back button would have to send the form again.
         with pytest.raises(Error, match="ERR_CACHE_MISS"):
             page.go_back()
+        # The next test uses the same page. The error's own page would interrupt where it goes.
+        page.wait_for_url("chrome-error://**", wait_until="commit")
 
     def test_a_page_that_is_left_has_no_secret_any_more(self, page: Page, here: Running, plane: EventPlane) -> None:
         """A browser may keep the page itself in memory, and show it again without asking."""

@@ -16,12 +16,21 @@ OPERATORS_TENANT = TenantId("operators")
 
 
 @pytest.fixture(scope="session")
-def berth(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
+def shared_emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
     emulator = Emulator(port=free_port(), home=tmp_path_factory.mktemp("berth"))
     emulator.start()
     try:
-        settings = {"operatorsTenant": OPERATORS_TENANT.value, "stackPolicyArns": make_policy(emulator)}
-        outputs = deploy(emulator, lambda _step: None, **settings)
-        yield Deployed(emulator, outputs)
+        yield emulator
     finally:
         emulator.stop()
+
+
+@pytest.fixture(scope="session")
+def shared_settings(shared_emulator: Emulator) -> dict[str, str]:
+    """The settings of the deployment that most modules share. A test that deploys again needs the same."""
+    return {"operatorsTenant": OPERATORS_TENANT.value, "stackPolicyArns": make_policy(shared_emulator)}
+
+
+@pytest.fixture(scope="session")
+def berth(shared_emulator: Emulator, shared_settings: dict[str, str]) -> Deployed:
+    return Deployed(shared_emulator, deploy(shared_emulator, lambda _step: None, **shared_settings))

@@ -9,7 +9,6 @@ from orchestrator.adapters.dynamodb import keys
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.deployment import deploy, response_url_prefix
 from orchestrator.tenants.records import Status
-from tests.e2e.conftest import OPERATORS_TENANT
 from tests.e2e.deployed import Deployed
 
 
@@ -164,7 +163,9 @@ def test_the_event_of_a_settled_stack_is_handled_even_if_no_operation_waits(bert
     assert berth.rows_of(tenant) == before
 
 
-def test_deploying_again_changes_nothing_and_keeps_the_release(berth: Deployed) -> None:
+def test_deploying_again_changes_nothing_and_keeps_the_release(
+    berth: Deployed, shared_settings: dict[str, str]
+) -> None:
     before = berth.table.release(berth.outputs["Version"])
-    assert deploy(berth.emulator, lambda _step: None, operatorsTenant=OPERATORS_TENANT.value) == berth.outputs
+    assert deploy(berth.emulator, lambda _step: None, **shared_settings) == berth.outputs
     assert berth.table.release(berth.outputs["Version"]) == before

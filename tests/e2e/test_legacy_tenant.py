@@ -25,7 +25,8 @@ def test_an_older_tenant_is_served_and_its_upgrade_removes_the_outbound_queue(be
     assert ended(berth, upgrade(berth, tenant, berth.outputs["Version"])) == "SUCCEEDED"
 
     after = berth.ask(tenant).body
-    assert after == {**before.body, "version": berth.outputs["Version"]}
+    assert after == {**before.body, "version": berth.outputs["Version"], "resources": after["resources"]}
+    assert set(after["resources"]) == {"DeadLetterQueueArn", "DeadLetterQueueUrl"}
     received = berth.client("sqs").receive_message(QueueUrl=after["queueUrl"], WaitTimeSeconds=1)["Messages"]
     assert [message["Body"] for message in received] == ["from before"]
     assert queue_names(berth, tenant) == ["DeadLetterQueue", "InboundQueue"]
