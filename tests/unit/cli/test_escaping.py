@@ -117,7 +117,7 @@ def test_no_module_prints_without_a_safe_console() -> None:
         'app.py: typer.echo(f"berth {own_version()}")',
         "console.py: served = Console(control_plane, place_of(control_plane, here.options.profile), read_only, "
         "here.world.now)",
-        "console_show.py: shown = Console(control_plane, place_of(control_plane))",
         "render.py: typer.echo(json.dumps(document, indent=2))",
         "render.py: typer.echo(json.dumps(document))",
+        "console_show.py: shown = Console(control_plane, place_of(control_plane))",
     ]
