@@ -102,6 +102,8 @@ class TestConnections:
         page.goto(here.url(f"{ACME}/connections/{made}/do/rotate"))
         page.get_by_role("button", name="Replace the secret of Left").click()
         secret = page.locator("#secret").inner_text()
+        # The page's script, which listens, is loaded after its text.
+        page.wait_for_load_state("load")
         page.evaluate("window.dispatchEvent(new Event('pagehide'))")
         assert secret not in page.content()
 
