@@ -15,7 +15,7 @@ from functools import cached_property
 from bench.deployed import Deployed, deployed
 from bench.measure import Result
 from bench.memory import watched
-from orchestrator.api.rollout_models import RolloutIdRequest, StageSpec, StartRollout
+from orchestrator.api.rollout_requests import RolloutIdRequest, StageSpec, StartRollout
 from orchestrator.api.rollout_routes import GET_ROLLOUT, START_ROLLOUT
 from orchestrator.client.client import Client
 from orchestrator.common.tenant_ids import TenantId

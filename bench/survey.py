@@ -32,7 +32,7 @@ from orchestrator.reconciling.reconciler import Reconciler
 from orchestrator.reconciling.records import SURVEY, Reconciliation, ReconciliationStatus, Spec
 from orchestrator.releases.records import Release
 from orchestrator.tenants.names import Names
-from orchestrator.tenants.ports import Stack
+from orchestrator.tenants.stack_ports import Stack
 
 SIZES = (100, 10_000, 100_000)
 CHECKS_PER_FUNCTION = 30_000

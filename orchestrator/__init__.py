@@ -17,7 +17,8 @@ never import AWS's SDK.
 
 :mod:`orchestrator.adapters`           the only code that talks to AWS
 :mod:`orchestrator.ports`              everything that use cases of the control plane need from outside
-:mod:`orchestrator.composition`        builds every use case of the control plane from ports
+:mod:`orchestrator.composition`        builds every use case of the control plane from ports;
+:mod:`orchestrator.tenant_composition` has those of single tenants
 :mod:`orchestrator.event_ports`        everything that use cases of the event plane need from outside
 :mod:`orchestrator.event_composition`  builds every use case of the event plane from it
 :mod:`orchestrator.client`             the Python client of the API, for platforms, tenants and the command line

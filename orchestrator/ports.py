@@ -46,13 +46,12 @@ if TYPE_CHECKING:
         FleetReader,
         NewName,
         Reviews,
-        StackResources,
-        Stacks,
         TenantReader,
         TenantRows,
         UnfinishedWork,
     )
     from orchestrator.tenants.records import Queue
+    from orchestrator.tenants.stack_ports import StackResources, Stacks
 
 
 class UseCaseSettings(Protocol):

@@ -37,7 +37,8 @@ from stacks.deploying.announcement import StackNow, Target, announce
 from stacks.deploying.choices import Choice
 from stacks.project import ROOT, read_version
 from stacks.releases.committed import digest, releases_up_to
-from stacks.settings import EVENTS, NAME, SettingInvalid, Settings, check_all_are_known, parse_name
+from stacks.setting_values import SettingInvalid
+from stacks.settings import EVENTS, NAME, Settings, check_all_are_known, parse_name
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient

@@ -3,38 +3,23 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import Enum
 from pathlib import Path
-from typing import TypeVar
 
 from constructs import Node
 
-from orchestrator.api.rollout_models import MAX_CONCURRENCY
-from orchestrator.common.errors import BerthError, InvalidName, InvalidTenantId
+from orchestrator.common.errors import InvalidName
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.common.tiers import POOLED, STANDARD, TIER_PATTERN
-from orchestrator.events.api_keys import ENVIRONMENT_PATTERN
+from orchestrator.common.tiers import POOLED, STANDARD
 from orchestrator.releases.states import PromotionMode
 from orchestrator.tenants.names import DEFAULT_NAME, Names
+from stacks import setting_values as values
 from stacks.common.function_code import is_current
 from stacks.project import CODE, LAYER
-
-_TOPIC_ARN = re.compile(r"arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}")
-_KEY_ARN = re.compile(
-    r"arn:[a-z-]+:kms:(?P<region>[a-z0-9-]+):(?P<account>[0-9]{12}):key/"
-    r"([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|mrk-[0-9a-f]{32})"
-)
-_URL_PREFIX = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?/([!-~]*/)?")
-_MAIL_ADDRESS = re.compile(r"[A-Za-z0-9._+-]{1,64}@[a-z0-9-]+(\.[a-z0-9-]+)+")
-_MIN_DELIVER_CONCURRENCY = 4
-# The retentions that CloudWatch Logs allows, up to ten years.
-_LOG_RETENTION_DAYS = frozenset(
-    (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653)
-)
+from stacks.setting_values import SettingInvalid
 
 _PREFIX = "berth:"
 NAME = "berth:name"
@@ -88,21 +73,11 @@ KNOWN = frozenset(
     }
 )
 """All settings. Those that README.md does not list are for the emulator."""
-_POLICY_ARN = re.compile(r"arn:[a-z-]+:iam::(?P<account>aws|[0-9]{12}):policy/[A-Za-z0-9+=,.@_/-]{1,512}", re.ASCII)
-_MAX_STACK_POLICIES = 5
-"""IAM attaches up to 10 managed policies to a role."""
-_MAX_FORMER_KEYS = 5
-"""Every key makes the policy of every session longer, and STS limits the size of that policy."""
-MAX_GENERATIONS = 999_999_999
 MAX_TENANTS_LIMIT = 1_000_000
 MAX_POOLED_QUEUES = 20
 """The addresses of all of them are in one environment variable, and Lambda limits the size of all variables."""
 MAX_WARM_POOL = 100
 """One row lists the stacks that are kept ready, and it must not grow large."""
-
-
-class SettingInvalid(BerthError):
-    """A setting in the CDK context is invalid. The message names it and says what would be valid."""
 
 
 class Dependencies(Enum):
@@ -230,47 +205,51 @@ class Settings:
         check_all_are_known(context.get_all_context())
         settings = cls(
             names=name_in(context),
-            await_stack_seconds=_seconds(context, "berth:awaitStackSeconds", cls.await_stack_seconds),
-            stack_events=_flag(context, "berth:stackEvents", default=cls.stack_events),
-            await_review_seconds=_seconds(context, "berth:awaitReviewSeconds", cls.await_review_seconds),
-            dependencies=_choice(context, "berth:dependencies", Dependencies.LAYER),
-            deployment_mode=_choice(context, "berth:deploymentMode", DeploymentMode.EXPRESS),
-            alarm_topic_arn=_topic_arn(context, "berth:alarmTopicArn"),
-            dashboard=_flag(context, "berth:dashboard", default=cls.dashboard),
-            kms_key_arn=_key_arn(context, "berth:kmsKeyArn", environment),
-            former_kms_key_arns=_key_arns(context, "berth:formerKmsKeyArns", environment),
-            tracing=_choice(context, "berth:tracing", Tracing.PASSIVE),
-            log_retention_days=_retention(context, "berth:logRetentionDays", cls.log_retention_days),
-            get_queue_concurrency=_concurrency(context, "berth:getQueueConcurrency"),
-            tenant_metadata_concurrency=_concurrency(context, "berth:tenantMetadataConcurrency"),
-            credentials_seconds=_credentials(context, "berth:credentialsSeconds"),
-            rollout_concurrency=_at_once(context, "berth:rolloutConcurrency", cls.rollout_concurrency),
+            await_stack_seconds=values.seconds(context, "berth:awaitStackSeconds", cls.await_stack_seconds),
+            stack_events=values.flag(context, "berth:stackEvents", default=cls.stack_events),
+            await_review_seconds=values.seconds(context, "berth:awaitReviewSeconds", cls.await_review_seconds),
+            dependencies=values.choice(context, "berth:dependencies", Dependencies.LAYER),
+            deployment_mode=values.choice(context, "berth:deploymentMode", DeploymentMode.EXPRESS),
+            alarm_topic_arn=values.topic_arn(context, "berth:alarmTopicArn"),
+            dashboard=values.flag(context, "berth:dashboard", default=cls.dashboard),
+            kms_key_arn=values.key_arn(context, "berth:kmsKeyArn", environment),
+            former_kms_key_arns=values.key_arns(context, "berth:formerKmsKeyArns", environment),
+            tracing=values.choice(context, "berth:tracing", Tracing.PASSIVE),
+            log_retention_days=values.retention(context, "berth:logRetentionDays", cls.log_retention_days),
+            get_queue_concurrency=values.concurrency(context, "berth:getQueueConcurrency"),
+            tenant_metadata_concurrency=values.concurrency(context, "berth:tenantMetadataConcurrency"),
+            credentials_seconds=values.credentials(context, "berth:credentialsSeconds"),
+            rollout_concurrency=values.at_once(context, "berth:rolloutConcurrency", cls.rollout_concurrency),
             # Events of ended executions are delayed in a queue for a little longer than this. SQS allows 15 minutes.
-            linger_seconds=_seconds(context, "berth:lingerSeconds", cls.linger_seconds, at_most=300),
-            empty_for_seconds=_seconds(context, "berth:emptyForSeconds", cls.empty_for_seconds, at_most=300),
-            purge_settle_seconds=_seconds(context, "berth:purgeSettleSeconds", cls.purge_settle_seconds, at_most=1200),
-            events=_flag(context, EVENTS, default=cls.events),
-            events_environment=_events_environment(context, "berth:eventsEnvironment", cls.events_environment),
-            ingest_concurrency=_concurrency(context, "berth:ingestConcurrency"),
-            receive_concurrency=_concurrency(context, "berth:receiveConcurrency"),
-            tenant_events_concurrency=_concurrency(context, "berth:tenantEventsConcurrency"),
-            operators_tenant=_tenant(context, "berth:operatorsTenant"),
-            deliver_concurrency=_deliver_concurrency(context, "berth:deliverConcurrency"),
-            events_mail_from=_mail_address(context, "berth:eventsMailFrom"),
-            loopback_destinations=_flag(context, "berth:loopbackDestinations", default=cls.loopback_destinations),
-            stack_role_source=_flag(context, "berth:stackRoleSource", default=cls.stack_role_source),
-            stack_policy_arns=_policy_arns(context, "berth:stackPolicyArns", environment),
-            response_url_prefix=_url_prefix(context, "berth:responseUrlPrefix"),
-            promotion=_choice(context, "berth:promotion", PromotionMode.ON_DEPLOY),
-            default_tier=_tier(context, "berth:defaultTier", cls.default_tier),
-            pooled_queues=_number(context, "berth:pooledQueues", cls.pooled_queues, at_most=MAX_POOLED_QUEUES),
-            rollout_on_publish=_flag(context, "berth:rolloutOnPublish", default=cls.rollout_on_publish),
-            api_proof_generation=_generation(context, "berth:apiProofGeneration", cls.api_proof_generation),
-            max_tenants=_number(context, "berth:maxTenants", cls.max_tenants, at_least=1, at_most=MAX_TENANTS_LIMIT),
+            linger_seconds=values.seconds(context, "berth:lingerSeconds", cls.linger_seconds, at_most=300),
+            empty_for_seconds=values.seconds(context, "berth:emptyForSeconds", cls.empty_for_seconds, at_most=300),
+            purge_settle_seconds=values.seconds(
+                context, "berth:purgeSettleSeconds", cls.purge_settle_seconds, at_most=1200
+            ),
+            events=values.flag(context, EVENTS, default=cls.events),
+            events_environment=values.events_environment(context, "berth:eventsEnvironment", cls.events_environment),
+            ingest_concurrency=values.concurrency(context, "berth:ingestConcurrency"),
+            receive_concurrency=values.concurrency(context, "berth:receiveConcurrency"),
+            tenant_events_concurrency=values.concurrency(context, "berth:tenantEventsConcurrency"),
+            operators_tenant=values.tenant(context, "berth:operatorsTenant"),
+            deliver_concurrency=values.deliver_concurrency(context, "berth:deliverConcurrency"),
+            events_mail_from=values.mail_address(context, "berth:eventsMailFrom"),
+            loopback_destinations=values.flag(context, "berth:loopbackDestinations", default=cls.loopback_destinations),
+            stack_role_source=values.flag(context, "berth:stackRoleSource", default=cls.stack_role_source),
+            stack_policy_arns=values.policy_arns(context, "berth:stackPolicyArns", environment),
+            response_url_prefix=values.url_prefix(context, "berth:responseUrlPrefix"),
+            promotion=values.choice(context, "berth:promotion", PromotionMode.ON_DEPLOY),
+            default_tier=values.tier(context, "berth:defaultTier", cls.default_tier),
+            pooled_queues=values.number(context, "berth:pooledQueues", cls.pooled_queues, at_most=MAX_POOLED_QUEUES),
+            rollout_on_publish=values.flag(context, "berth:rolloutOnPublish", default=cls.rollout_on_publish),
+            api_proof_generation=values.generation(context, "berth:apiProofGeneration", cls.api_proof_generation),
+            max_tenants=values.number(
+                context, "berth:maxTenants", cls.max_tenants, at_least=1, at_most=MAX_TENANTS_LIMIT
+            ),
             # One row per caller lists the tenants that it created within the minute. The row must not grow large.
-            creates_per_minute=_number(context, "berth:createsPerMinute", cls.creates_per_minute, at_most=600),
-            warm_pool=_number(context, "berth:warmPool", cls.warm_pool, at_most=MAX_WARM_POOL),
-            create_on_get_queue=_flag(context, "berth:createOnGetQueue", default=cls.create_on_get_queue),
+            creates_per_minute=values.number(context, "berth:createsPerMinute", cls.creates_per_minute, at_most=600),
+            warm_pool=values.number(context, "berth:warmPool", cls.warm_pool, at_most=MAX_WARM_POOL),
+            create_on_get_queue=values.flag(context, "berth:createOnGetQueue", default=cls.create_on_get_queue),
         )
         if settings.default_tier == POOLED and not settings.pooled_queues:
             raise SettingInvalid(f"berth:defaultTier is {POOLED}, but there is no pool: set berth:pooledQueues, too.")
@@ -305,7 +284,7 @@ def check_all_are_known(keys: Iterable[str]) -> None:
 
 def name_in(context: Node) -> Names:
     names = parse_name(context.try_get_context(NAME))
-    prefixes = _texts(context, LEGACY_STACK_PREFIXES, at_most=_MAX_LEGACY_PREFIXES)
+    prefixes = values.texts(context, LEGACY_STACK_PREFIXES, at_most=_MAX_LEGACY_PREFIXES)
     try:
         return Names.parse(names.control_plane, prefixes)
     except InvalidName as invalid:
@@ -324,210 +303,3 @@ def parse_name(value: object) -> Names:
             f"deploys {neighbour} would overwrite this control plane. Choose a name that does not end with Events."
         )
     return names
-
-
-def _texts(context: Node, key: str, *, at_most: int) -> list[str]:
-    """A setting with several values: a list in cdk.json, separated by commas on the command line."""
-    value = context.try_get_context(key)
-    texts = value.split(",") if isinstance(value, str) else value or []
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts) or len(texts) > at_most:
-        raise SettingInvalid(f"{key} is {value!r}; it must be at most {at_most} values, separated by commas.")
-    return [text.strip() for text in texts if text.strip()]
-
-
-def _integer(context: Node, key: str, default: int) -> int:
-    # On the command line every value is a string; in cdk.json it may be a number.
-    value = context.try_get_context(key)
-    if value is None:
-        return default
-    try:
-        return int(str(value))
-    except ValueError:
-        raise SettingInvalid(f"{key} is {value!r}; it must be a whole number.") from None
-
-
-def _seconds(context: Node, key: str, default: int, *, at_most: int = 3600) -> int:
-    seconds = _integer(context, key, default)
-    if not 1 <= seconds <= at_most:
-        raise SettingInvalid(f"{key} is {seconds}; it must be 1 to {at_most} seconds.")
-    return seconds
-
-
-def _number(context: Node, key: str, default: int, *, at_least: int = 0, at_most: int) -> int:
-    number = _integer(context, key, default)
-    if not at_least <= number <= at_most:
-        raise SettingInvalid(f"{key} is {number}; it must be {at_least} to {at_most}.")
-    return number
-
-
-def _concurrency(context: Node, key: str) -> int | None:
-    # Here zero means "not set". To Lambda it would mean "never run".
-    concurrency = _integer(context, key, 0)
-    if concurrency < 0:
-        raise SettingInvalid(
-            f"{key} is {concurrency}; it must be a whole number, and not negative (0: none is reserved)."
-        )
-    return concurrency or None
-
-
-def _deliver_concurrency(context: Node, key: str) -> int | None:
-    concurrency = _concurrency(context, key)
-    # Each of the two queues needs two, the minimum of Lambda.
-    if concurrency is not None and concurrency < _MIN_DELIVER_CONCURRENCY:
-        raise SettingInvalid(
-            f"{key} is {concurrency}; it must be at least {_MIN_DELIVER_CONCURRENCY}, or 0 (none is reserved)."
-        )
-    return concurrency
-
-
-def _credentials(context: Node, key: str) -> int | None:
-    # A session of STS lasts at least 15 minutes, and at most one hour if the caller is itself an assumed role.
-    seconds = _integer(context, key, 0)
-    if seconds and not 900 <= seconds <= 3600:
-        raise SettingInvalid(f"{key} is {seconds}; it must be 900 to 3600 seconds, or 0 for no credentials.")
-    return seconds or None
-
-
-def _at_once(context: Node, key: str, default: int) -> int:
-    at_once = _integer(context, key, default)
-    if not 1 <= at_once <= MAX_CONCURRENCY:
-        raise SettingInvalid(f"{key} is {at_once}; it must be 1 to {MAX_CONCURRENCY} tenants.")
-    return at_once
-
-
-def _generation(context: Node, key: str, default: int) -> int:
-    generation = _integer(context, key, default)
-    if not 1 <= generation <= MAX_GENERATIONS:
-        raise SettingInvalid(f"{key} is {generation}; it must be 1 to {MAX_GENERATIONS}.")
-    return generation
-
-
-def _flag(context: Node, key: str, *, default: bool) -> bool:
-    value = context.try_get_context(key)
-    if value is None:
-        return default
-    if isinstance(value, bool):
-        return value
-    if value not in ("true", "false"):
-        raise SettingInvalid(f"{key} is {value!r}; it must be true or false.")
-    return bool(value == "true")
-
-
-def _events_environment(context: Node, key: str, default: str) -> str:
-    value = context.try_get_context(key)
-    if value is None:
-        return default
-    if not isinstance(value, str) or not re.fullmatch(ENVIRONMENT_PATTERN, value):
-        raise SettingInvalid(f"{key} is {value!r}; it must be 1 to 16 lower-case letters, such as live or test.")
-    return value
-
-
-def _tenant(context: Node, key: str) -> TenantId | None:
-    value = context.try_get_context(key)
-    if value is None or value == "":
-        return None
-    try:
-        return TenantId.parse(value)
-    except InvalidTenantId as invalid:
-        raise SettingInvalid(f"{key}: {invalid}") from None
-
-
-def _tier(context: Node, key: str, default: str) -> str:
-    value = context.try_get_context(key)
-    if value is None:
-        return default
-    if not isinstance(value, str) or not re.fullmatch(TIER_PATTERN, value):
-        raise SettingInvalid(
-            f"{key} is {value!r}; it must be the name of a tier: a lower-case letter, and then up to 23 lower-case "
-            "letters, digits and dashes."
-        )
-    return value
-
-
-def _retention(context: Node, key: str, default: int) -> int:
-    days = _integer(context, key, default)
-    if days not in _LOG_RETENTION_DAYS:
-        allowed = ", ".join(map(str, sorted(_LOG_RETENTION_DAYS)))
-        raise SettingInvalid(f"{key} is {days}; CloudWatch Logs keeps logs for one of {allowed} days.")
-    return days
-
-
-Choice = TypeVar("Choice", bound=Enum)
-
-
-def _choice(context: Node, key: str, default: Choice) -> Choice:
-    value = context.try_get_context(key)
-    if value is None:
-        return default
-    try:
-        return type(default)(value)
-    except ValueError:
-        allowed = " or ".join(choice.value for choice in type(default))
-        raise SettingInvalid(f"{key} is {value!r}; it must be {allowed}.") from None
-
-
-def _policy_arns(context: Node, key: str, environment: Mapping[str, str]) -> tuple[str, ...]:
-    values = _texts(context, key, at_most=_MAX_STACK_POLICIES)
-    for value in values:
-        match = _POLICY_ARN.fullmatch(value)
-        account = environment.get("CDK_DEFAULT_ACCOUNT")
-        if match is None or (account and match["account"] not in ("aws", account)):
-            raise SettingInvalid(
-                f"{key} has {value!r}; it must be the ARN of a managed policy of AWS or of the target account, like "
-                f"arn:aws:iam::{account or '111122223333'}:policy/tenants."
-            )
-    return tuple(dict.fromkeys(values))
-
-
-def _url_prefix(context: Node, key: str) -> str | None:
-    value = context.try_get_context(key)
-    if value is None:
-        return None
-    # The slash after the host is required: otherwise the name of another host could start with the prefix.
-    if not isinstance(value, str) or not _URL_PREFIX.fullmatch(value):
-        raise SettingInvalid(f"{key} is {value!r}; it must be a URL with a host and a path that ends with a slash.")
-    return value
-
-
-def _mail_address(context: Node, key: str) -> str | None:
-    value = context.try_get_context(key)
-    if value is None:
-        return None
-    if not isinstance(value, str) or not _MAIL_ADDRESS.fullmatch(value):
-        raise SettingInvalid(
-            f"{key} is {value!r}; it must be a mail address that is verified in SES, or whose domain is."
-        )
-    return value
-
-
-def _topic_arn(context: Node, key: str) -> str | None:
-    value = context.try_get_context(key)
-    if value is None:
-        return None
-    if not isinstance(value, str) or not _TOPIC_ARN.fullmatch(value):
-        raise SettingInvalid(f"{key} is {value!r}; it must be the ARN of an SNS topic.")
-    return value
-
-
-def _key_arn(context: Node, key: str, environment: Mapping[str, str]) -> str | None:
-    value = context.try_get_context(key)
-    return None if value is None else _checked_key_arn(value, key, environment)
-
-
-def _key_arns(context: Node, key: str, environment: Mapping[str, str]) -> tuple[str, ...]:
-    values = _texts(context, key, at_most=_MAX_FORMER_KEYS)
-    return tuple(_checked_key_arn(value, key, environment) for value in values)
-
-
-def _checked_key_arn(value: object, key: str, environment: Mapping[str, str]) -> str:
-    match = _KEY_ARN.fullmatch(value) if isinstance(value, str) else None
-    if match is None:
-        raise SettingInvalid(f"{key} is {value!r}; it must be the ARN of a KMS key, not of an alias.")
-    # The CDK leaves these out if it does not know its target yet.
-    region = environment.get("CDK_DEFAULT_REGION") or match["region"]
-    account = environment.get("CDK_DEFAULT_ACCOUNT") or match["account"]
-    if (match["region"], match["account"]) != (region, account):
-        raise SettingInvalid(
-            f"{key} is {value!r}; it must be a key of the target account and region: {account}, {region}."
-        )
-    return str(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from orchestrator.api import reconciliation_routes, rollout_models, rollout_routes, tenant_models, tenant_routes
+from orchestrator.api import reconciliation_routes, rollout_requests, rollout_routes, tenant_models, tenant_routes
 from orchestrator.api.fields import EmptyRequest, TenantIdRequest, or_unset
 from orchestrator.api.queue_routes import GET_QUEUE
 from orchestrator.api.requesting import HttpRequest
@@ -65,7 +65,7 @@ class ClientByHand(Client):
         )
 
     def rollout(self, rollout: str) -> ApiAnswer:
-        return self.send_request(rollout_routes.GET_ROLLOUT, rollout_models.RolloutIdRequest(rollout_id=rollout))
+        return self.send_request(rollout_routes.GET_ROLLOUT, rollout_requests.RolloutIdRequest(rollout_id=rollout))
 
     def reconciliation(self, reconciliation: str) -> ApiAnswer:
         asked = reconciliation_routes.ReconciliationIdRequest(reconciliation_id=reconciliation)

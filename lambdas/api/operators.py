@@ -7,7 +7,7 @@ from lambdas.logs import logger
 from lambdas.runtime import use_cases
 from orchestrator.api import operation_routes as operations
 from orchestrator.api import reconciliation_routes as reconciliations
-from orchestrator.api import release_models, rollout_models, tenant_models
+from orchestrator.api import release_models, rollout_models, rollout_requests, tenant_models
 from orchestrator.api import release_routes as releases
 from orchestrator.api import rollout_routes as rollouts
 from orchestrator.api import tenant_routes as tenants
@@ -169,19 +169,19 @@ def _release_changes(request: release_models.GetReleaseChanges, _by: str) -> Res
     return release_changes_response(use_cases.comparing_releases.compare(request.from_version, request.version))
 
 
-def _start_rollout(request: rollout_models.StartRollout, by: str) -> Response:
+def _start_rollout(request: rollout_requests.StartRollout, by: str) -> Response:
     spec = request.spec(max_concurrency=use_cases.ports.settings.rollout_concurrency)
     return rollout_start_response(use_cases.rollouts.start(spec, by, reason=or_default(request.reason, "")))
 
 
-def _rollouts(request: rollout_models.ListRollouts, _by: str) -> Response:
+def _rollouts(request: rollout_requests.ListRollouts, _by: str) -> Response:
     table = use_cases.ports.rollout_table
     if request.open:
         return open_rollouts_response(open_rollouts(table))
     return rollouts_response(list_rollouts(table, limit=request.limit, after=or_default(request.cursor)), request.limit)
 
 
-def _rollout(request: rollout_models.RolloutIdRequest, _by: str) -> Response:
+def _rollout(request: rollout_requests.RolloutIdRequest, _by: str) -> Response:
     table, rollout_id = use_cases.ports.rollout_table, request.rollout_id
     rollout = table.rollout(rollout_id)
     if rollout is None:
@@ -192,31 +192,31 @@ def _rollout(request: rollout_models.RolloutIdRequest, _by: str) -> Response:
     return rollout_response(rollout, stages, failures, reviews, table.orders(rollout_id))
 
 
-def _pause_rollout(request: rollout_models.OrderRollout, by: str) -> Response:
+def _pause_rollout(request: rollout_requests.OrderRollout, by: str) -> Response:
     return rollout_order_response(
         use_cases.rollouts.pause(request.rollout_id, by, reason=or_default(request.reason, ""))
     )
 
 
-def _resume_rollout(request: rollout_models.OrderRollout, by: str) -> Response:
+def _resume_rollout(request: rollout_requests.OrderRollout, by: str) -> Response:
     return rollout_order_response(
         use_cases.rollouts.resume(request.rollout_id, by, reason=or_default(request.reason, ""))
     )
 
 
-def _abort_rollout(request: rollout_models.OrderRollout, by: str) -> Response:
+def _abort_rollout(request: rollout_requests.OrderRollout, by: str) -> Response:
     return rollout_order_response(
         use_cases.rollouts.abort(request.rollout_id, by, reason=or_default(request.reason, ""))
     )
 
 
-def _approve_rollout(request: rollout_models.ApproveStage, by: str) -> Response:
+def _approve_rollout(request: rollout_requests.ApproveStage, by: str) -> Response:
     return rollout_order_response(
         use_cases.rollouts.approve(request.rollout_id, request.stage, by, reason=or_default(request.reason, ""))
     )
 
 
-def _promote_rollout(request: rollout_models.PromoteStage, by: str) -> Response:
+def _promote_rollout(request: rollout_requests.PromoteStage, by: str) -> Response:
     return rollout_order_response(
         use_cases.rollout_adjusting.promote(
             request.rollout_id, request.stage, by, reason=or_default(request.reason, "")
@@ -224,14 +224,14 @@ def _promote_rollout(request: rollout_models.PromoteStage, by: str) -> Response:
     )
 
 
-def _change_rollout(request: rollout_models.ChangeRollout, by: str) -> Response:
+def _change_rollout(request: rollout_requests.ChangeRollout, by: str) -> Response:
     new = request.new_pace(max_concurrency=use_cases.ports.settings.rollout_concurrency)
     return rollout_order_response(
         use_cases.rollout_adjusting.change(request.rollout_id, new, by, reason=or_default(request.reason, ""))
     )
 
 
-def _retry_rollout(request: rollout_models.OrderRollout, by: str) -> Response:
+def _retry_rollout(request: rollout_requests.OrderRollout, by: str) -> Response:
     return rollout_start_response(
         use_cases.rollouts.retry(request.rollout_id, by, reason=or_default(request.reason, ""))
     )

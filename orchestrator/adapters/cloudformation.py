@@ -21,8 +21,16 @@ from orchestrator.releases.published import digest_of
 from orchestrator.releases.records import Release
 from orchestrator.releases.template_contract import INBOUND_QUEUE, QUEUE_TYPE, TENANT_PARAMETER
 from orchestrator.tenants.names import Names
-from orchestrator.tenants.ports import Change, ChangeSet, ChangeSetState, Effect, ResourceEvent, ResourceState, Stack
 from orchestrator.tenants.records import Queue
+from orchestrator.tenants.stack_ports import (
+    Change,
+    ChangeSet,
+    ChangeSetState,
+    Effect,
+    ResourceEvent,
+    ResourceState,
+    Stack,
+)
 from orchestrator.tenants.stack_resources import StackResource
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ The routes are declared once. The function, the gateway, the policies, the clien
 7. :mod:`orchestrator.api.release_routes`         the operators' routes for releases
 8. :mod:`orchestrator.api.release_models`         the requests and answers of these routes
 9. :mod:`orchestrator.api.rollout_routes`         the operators' routes for rollouts
-10. :mod:`orchestrator.api.rollout_models`        the requests and answers of these routes
+10. :mod:`orchestrator.api.rollout_models`        the answers of these routes;
+    :mod:`orchestrator.api.rollout_requests`      their requests
 11. :mod:`orchestrator.api.reconciliation_routes`  the operators' routes for reconciliations, adoptions and health;
     :mod:`orchestrator.api.operation_routes`       has the route for the newest operations of all tenants
 12. :mod:`orchestrator.api.event_problems`        kinds of problems of the event plane

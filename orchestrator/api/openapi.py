@@ -28,6 +28,7 @@ from orchestrator.api import (
     reconciliation_routes,
     release_models,
     rollout_models,
+    rollout_requests,
     tenant_models,
 )
 from orchestrator.api.event_plane_routes import EVENT_ROUTES
@@ -318,6 +319,7 @@ CONTROL_PLANE = Api(
         operation_routes,
         release_models,
         rollout_models,
+        rollout_requests,
         reconciliation_routes,
     ),
     heading={

@@ -13,8 +13,8 @@ from orchestrator.tenants.admission import Refusal, Refused, unknown_tenant
 from orchestrator.tenants.execution_input import request_document
 from orchestrator.tenants.fleet import Page, TenantDetail
 from orchestrator.tenants.history import HistoryEntry, RecordedChange, UnreadableEntry
-from orchestrator.tenants.lifecycle import Accepted, Changed, OrderResult, Unchanged
 from orchestrator.tenants.listings import ListedTenant
+from orchestrator.tenants.order_results import Accepted, Changed, OrderResult, Unchanged
 from orchestrator.tenants.records import STATE_DURING, Audit, Lock, Metadata, Request, TenantState, release_of
 
 

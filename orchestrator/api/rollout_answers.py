@@ -28,7 +28,7 @@ from orchestrator.rollouts.records import (
 from orchestrator.rollouts.resource_changes import ResourceChange
 from orchestrator.tenants.admission import Refused
 from orchestrator.tenants.history import UnreadableEntry
-from orchestrator.tenants.lifecycle import Unchanged
+from orchestrator.tenants.order_results import Unchanged
 from orchestrator.tenants.records import RootCause
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from orchestrator.api.problems import NO_RELEASE, Problem
-from orchestrator.api.rollout_models import (
+from orchestrator.api.rollout_models import NothingToMove, Rollout, Rollouts, RolloutUnchanged, RolloutUnderWay
+from orchestrator.api.rollout_requests import (
     ApproveStage,
     ChangeRollout,
     ListRollouts,
-    NothingToMove,
     OrderRollout,
     PromoteStage,
-    Rollout,
     RolloutIdRequest,
-    Rollouts,
-    RolloutUnchanged,
-    RolloutUnderWay,
     StartRollout,
 )
 from orchestrator.api.route import RETRY_AFTER, Answer, Audience, Rate, Route, location

@@ -76,7 +76,7 @@ def _tiers(api: Api) -> Iterator[str]:
 
 
 def _rollouts(api: Api) -> Iterator[str]:
-    from orchestrator.api.rollout_models import ListRollouts
+    from orchestrator.api.rollout_requests import ListRollouts
     from orchestrator.api.rollout_routes import LIST_ROLLOUTS
 
     answer = api.send_request(LIST_ROLLOUTS, ListRollouts(limit=_MAX_ROLLOUTS))

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from orchestrator.api.fields import or_unset
-from orchestrator.api.rollout_models import OrderRollout
+from orchestrator.api.rollout_requests import OrderRollout
 from orchestrator.api.rollout_routes import RETRY_ROLLOUT, START_ROLLOUT
 from orchestrator.cli import completing, render, rollout_spec
 from orchestrator.cli.invocation import NOT_ASKED, Invocation, Json, Reason

@@ -11,7 +11,7 @@ import typer
 from msgspec import UnsetType
 
 from orchestrator.api.fields import or_unset
-from orchestrator.api.rollout_models import ApproveStage, ChangeRollout, PromoteStage
+from orchestrator.api.rollout_requests import ApproveStage, ChangeRollout, PromoteStage
 from orchestrator.api.rollout_routes import APPROVE_ROLLOUT, CHANGE_ROLLOUT, PROMOTE_ROLLOUT
 from orchestrator.api.route import RequestT, Route
 from orchestrator.cli import render, rollout_spec

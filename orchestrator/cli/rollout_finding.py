@@ -10,7 +10,7 @@ import typer
 from msgspec.structs import replace
 
 from orchestrator.api.fields import or_unset
-from orchestrator.api.rollout_models import ListRollouts, RolloutIdRequest, StartRollout
+from orchestrator.api.rollout_requests import ListRollouts, RolloutIdRequest, StartRollout
 from orchestrator.api.rollout_routes import GET_ROLLOUT, LIST_ROLLOUTS
 from orchestrator.api.tenant_models import MAX_PAGE_SIZE
 from orchestrator.cli import completing

@@ -10,7 +10,7 @@ import typer
 
 from orchestrator.api.fields import EmptyRequest, or_unset
 from orchestrator.api.release_routes import LIST_RELEASES
-from orchestrator.api.rollout_models import OrderRollout
+from orchestrator.api.rollout_requests import OrderRollout
 from orchestrator.api.rollout_routes import ABORT_ROLLOUT, PAUSE_ROLLOUT, RESUME_ROLLOUT
 from orchestrator.cli import render
 from orchestrator.cli.api import Api, Document

@@ -14,7 +14,8 @@ import typer
 from typer.core import TyperCommand
 
 from orchestrator.api.reading import decode
-from orchestrator.api.rollout_models import MAX_CONCURRENCY, MAX_TENANTS, StartRollout
+from orchestrator.api.rollout_models import MAX_CONCURRENCY, MAX_TENANTS
+from orchestrator.api.rollout_requests import StartRollout
 from orchestrator.cli import completing
 from orchestrator.cli.selection import labels_of
 from orchestrator.common.errors import InvalidRequest, InvalidTenantId

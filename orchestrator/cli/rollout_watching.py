@@ -13,7 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.text import Text
 
 from orchestrator.api.responses import RETRY_AFTER_SECONDS
-from orchestrator.api.rollout_models import RolloutIdRequest
+from orchestrator.api.rollout_requests import RolloutIdRequest
 from orchestrator.api.rollout_routes import GET_ROLLOUT
 from orchestrator.cli import render
 from orchestrator.cli.api import Api, Document

@@ -10,7 +10,7 @@ import typer
 
 from orchestrator.api.fields import EmptyRequest
 from orchestrator.api.release_routes import LIST_RELEASES
-from orchestrator.api.rollout_models import ListRollouts
+from orchestrator.api.rollout_requests import ListRollouts
 from orchestrator.api.rollout_routes import LIST_ROLLOUTS
 from orchestrator.cli import render
 from orchestrator.cli.api import Document

@@ -11,7 +11,7 @@ from time import sleep
 
 from orchestrator.api.fields import EmptyRequest
 from orchestrator.api.release_routes import LIST_RELEASES
-from orchestrator.api.rollout_models import StageSpec, StartRollout
+from orchestrator.api.rollout_requests import StageSpec, StartRollout
 from orchestrator.api.rollout_routes import START_ROLLOUT
 from orchestrator.api.tenant_models import CreateTenant, DeleteTenant, GetTenant, PinTenant, UpgradeTenant
 from orchestrator.api.tenant_routes import CREATE_TENANT, DELETE_TENANT, GET_TENANT, PIN_TENANT, UPGRADE_TENANT

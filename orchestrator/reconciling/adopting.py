@@ -26,8 +26,9 @@ from orchestrator.tenants.deadlines import LEGACY_MAX_RUN_TIME
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.operation_rows import empty_metadata
 from orchestrator.tenants.own_stack import has_unknown_stack
-from orchestrator.tenants.ports import Queues, Stack, Stacks, TenantReader
+from orchestrator.tenants.ports import Queues, TenantReader
 from orchestrator.tenants.records import Audit, Metadata, Operation, Queue, Request, RootCause, Status, TenantState
+from orchestrator.tenants.stack_ports import Stack, Stacks
 from orchestrator.tenants.stack_status import StackCondition, condition
 from orchestrator.tenants.state import root_cause_of, state_of
 

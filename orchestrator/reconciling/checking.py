@@ -25,8 +25,9 @@ from orchestrator.releases.published import is_known, same_content
 from orchestrator.releases.records import Release
 from orchestrator.tenants.listings import ListedTenant
 from orchestrator.tenants.own_stack import find_stack, has_unknown_stack, is_ours, why_out_of_reach
-from orchestrator.tenants.ports import Queues, Stack, Stacks, TenantReader
+from orchestrator.tenants.ports import Queues, TenantReader
 from orchestrator.tenants.records import Metadata, Queue, TenantState
+from orchestrator.tenants.stack_ports import Stack, Stacks
 
 _SERVED = frozenset({TenantState.READY, TenantState.UPDATE_FAILED})
 _BUSY = frozenset({TenantState.PROVISIONING, TenantState.UPDATING, TenantState.DELETING})

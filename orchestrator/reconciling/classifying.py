@@ -10,8 +10,8 @@ from orchestrator.reconciling.records import Finding, Kind, Remedy
 from orchestrator.releases.published import is_known, same_content
 from orchestrator.releases.records import Release
 from orchestrator.tenants.own_stack import advice_about, is_for
-from orchestrator.tenants.ports import Stack
 from orchestrator.tenants.records import Audit, Lock, Metadata, Operation, Queue, Status, TenantState
+from orchestrator.tenants.stack_ports import Stack
 from orchestrator.tenants.stack_status import StackCondition, condition
 from orchestrator.tenants.state import is_deleted, state_of
 

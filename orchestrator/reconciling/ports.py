@@ -13,8 +13,9 @@ from orchestrator.reconciling.checkpoints import Checkpoint
 from orchestrator.reconciling.fleet_counts import FleetCounts
 from orchestrator.reconciling.records import Reconciliation
 from orchestrator.tenants.history import RecordedChange
-from orchestrator.tenants.ports import Queues, Stack
+from orchestrator.tenants.ports import Queues
 from orchestrator.tenants.records import Audit, Lock, Metadata, Request, RootCause, Status, TenantState
+from orchestrator.tenants.stack_ports import Stack
 from orchestrator.tenants.writes import AuditKey
 
 

@@ -48,8 +48,9 @@ from orchestrator.tenants.deadlines import DEADLINE
 from orchestrator.tenants.fleet import LISTED_STATES
 from orchestrator.tenants.listings import ListedTenant
 from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
-from orchestrator.tenants.ports import FleetReader, Stacks, TenantReader
+from orchestrator.tenants.ports import FleetReader, TenantReader
 from orchestrator.tenants.records import Audit, Metadata, Request
+from orchestrator.tenants.stack_ports import Stacks
 from orchestrator.tenants.state import run_of
 
 STUCK_AFTER = DEADLINE + timedelta(minutes=10)

@@ -14,9 +14,11 @@ from orchestrator.reconciling.ports import Corrections
 from orchestrator.reconciling.records import Finding, Remedy
 from orchestrator.releases.ports import Releases
 from orchestrator.tenants.admission import Refused
-from orchestrator.tenants.lifecycle import Accepted, Changed, Lifecycle, OrderResult, Unchanged
-from orchestrator.tenants.ports import QueueMetadata, Stack
+from orchestrator.tenants.lifecycle import Lifecycle
+from orchestrator.tenants.order_results import Accepted, Changed, OrderResult, Unchanged
+from orchestrator.tenants.ports import QueueMetadata
 from orchestrator.tenants.records import Request
+from orchestrator.tenants.stack_ports import Stack
 from orchestrator.tenants.state import is_delete_in_effect
 
 

@@ -17,8 +17,9 @@ from orchestrator.tenants.deleting import why_not_adopted
 from orchestrator.tenants.operations import finish, write_failure
 from orchestrator.tenants.outcomes import Again, Done, GaveUp, Gone, Inspection, NotReady, Reviewing, Started, Working
 from orchestrator.tenants.own_stack import own_stack
-from orchestrator.tenants.ports import Executions, OperationLedger, Queues, Stacks, TenantReader
+from orchestrator.tenants.ports import Executions, OperationLedger, Queues, TenantReader
 from orchestrator.tenants.records import Operation, RootCause, Run, Status
+from orchestrator.tenants.stack_ports import Stacks
 from orchestrator.tenants.state import is_delete_in_effect, run_of
 from orchestrator.tenants.tenant_stack import inspect_stack
 from orchestrator.tenants.turns import Turns

@@ -23,7 +23,8 @@ from orchestrator.reconciling.records import SURVEY, Kind
 from orchestrator.tenants.fleet import LISTED_STATES
 from orchestrator.tenants.listings import ListedTenant
 from orchestrator.tenants.names import Names
-from orchestrator.tenants.ports import FleetReader, Stack
+from orchestrator.tenants.ports import FleetReader
+from orchestrator.tenants.stack_ports import Stack
 from orchestrator.tenants.stack_status import condition
 
 DRIFT_AT_ONCE = 10

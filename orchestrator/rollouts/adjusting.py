@@ -26,7 +26,7 @@ from orchestrator.rollouts.records import (
 )
 from orchestrator.rollouts.refusals import cannot_be, nothing_to_promote, unknown_rollout
 from orchestrator.tenants.admission import Refused
-from orchestrator.tenants.lifecycle import Unchanged
+from orchestrator.tenants.order_results import Unchanged
 
 if TYPE_CHECKING:
     from orchestrator.common.times import Clock

@@ -34,7 +34,7 @@ from orchestrator.rollouts.selecting import (
 from orchestrator.rollouts.selector import TenantSelector, may_have_been_moved
 from orchestrator.rollouts.stalling import may_run
 from orchestrator.tenants.admission import Refusal, Refused
-from orchestrator.tenants.lifecycle import Unchanged
+from orchestrator.tenants.order_results import Unchanged
 from orchestrator.tenants.selections import listed
 
 if TYPE_CHECKING:

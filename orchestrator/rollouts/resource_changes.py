@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from orchestrator.tenants.ports import Effect
+from orchestrator.tenants.stack_ports import Effect
 
 _VERBS = {
     "adds": Effect.ADD,

@@ -15,8 +15,8 @@ from orchestrator.rollouts.resource_changes import ResourceChange
 from orchestrator.tenants.deadlines import DEADLINE
 from orchestrator.tenants.operations import bounded
 from orchestrator.tenants.own_stack import own_stack
-from orchestrator.tenants.ports import ChangeSet, ChangeSetState, Stack
 from orchestrator.tenants.records import RootCause
+from orchestrator.tenants.stack_ports import ChangeSet, ChangeSetState, Stack
 from orchestrator.tenants.stack_status import StackCondition, condition
 from orchestrator.tenants.updating import has_another_key, losses, not_asked_for
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from orchestrator.common.times import Clock
     from orchestrator.releases.ports import Parameters, Releases
     from orchestrator.rollouts.ports import RolloutLedger
-    from orchestrator.tenants.ports import Queues, Stacks, TenantReader
+    from orchestrator.tenants.ports import Queues, TenantReader
+    from orchestrator.tenants.stack_ports import Stacks
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ Requests of operators:
 9. :mod:`orchestrator.tenants.admission`        which operation may run on which tenant, as a pure function
 10. :mod:`orchestrator.tenants.lifecycle`       create, upgrade, retry, delete, label and pin a tenant;
     :mod:`orchestrator.tenants.attempts`        has the attempts: which is the next, and which can be retried;
+    :mod:`orchestrator.tenants.order_results`   has what becomes of such an order;
     :mod:`orchestrator.tenants.order_messages`  has its longer messages
 11. :mod:`orchestrator.tenants.fleet`           the details of one tenant, and the list of all tenants;
     :mod:`orchestrator.tenants.listings`        has tenants as the list has them;
@@ -62,5 +63,6 @@ The writes to a tenant's rows:
 31. :mod:`orchestrator.tenants.metadata_transitions`   the rules for changes of the metadata outside operations
 32. :mod:`orchestrator.tenants.ledger`                 reads the records, computes the transition, applies it
 
-:mod:`orchestrator.tenants.ports` has the interfaces that these modules need from the outside.
+:mod:`orchestrator.tenants.ports` has the interfaces that these modules need from the outside,
+:mod:`orchestrator.tenants.stack_ports` those for CloudFormation.
 """

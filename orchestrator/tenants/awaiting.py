@@ -28,8 +28,9 @@ from orchestrator.tenants.outcomes import (
     Waiting,
     Working,
 )
-from orchestrator.tenants.ports import OperationLedger, Queues, Stacks, TenantReader, UnfinishedWork
+from orchestrator.tenants.ports import OperationLedger, Queues, TenantReader, UnfinishedWork
 from orchestrator.tenants.records import Attempt, Lock, Run
+from orchestrator.tenants.stack_ports import Stacks
 from orchestrator.tenants.stack_status import StackCondition, condition
 from orchestrator.tenants.tenant_stack import inspect_stack, own_lock, start_stack
 from orchestrator.tenants.updating import Drafting

@@ -13,8 +13,8 @@ from typing import Any
 
 from orchestrator.common.errors import Throttled, Unconfirmed
 from orchestrator.common.stack_arns import StackArn
-from orchestrator.tenants.ports import ResourceState, StackResources
 from orchestrator.tenants.resource_requests import Claim, Kind, may_be_tenant_queue, parse_claim
+from orchestrator.tenants.stack_ports import ResourceState, StackResources
 
 _IN_PROGRESS = {
     Kind.CREATE: "CREATE_IN_PROGRESS",

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from orchestrator.common.times import Clock
 from orchestrator.releases.records import Release
 from orchestrator.tenants.outcomes import Again, Clearing, Done, GaveUp, Started, Working
-from orchestrator.tenants.ports import Stack, Stacks
 from orchestrator.tenants.records import Audit, Metadata, Operation, Run, Status
+from orchestrator.tenants.stack_ports import Stack, Stacks
 from orchestrator.tenants.stack_status import StackCondition, condition
 
 DELETING = "DELETE_IN_PROGRESS"

@@ -15,8 +15,9 @@ from orchestrator.tenants.messages import Messages
 from orchestrator.tenants.names import LEGACY_PREFIXES_SETTING, Names
 from orchestrator.tenants.outcomes import Again, Draining, Empty, GaveUp, Gone, Started, Working
 from orchestrator.tenants.own_stack import has_unknown_stack, own_stack_by, recorded_stack
-from orchestrator.tenants.ports import Queues, Stack, Stacks, TenantReader, UnfinishedWork
+from orchestrator.tenants.ports import Queues, TenantReader, UnfinishedWork
 from orchestrator.tenants.records import Metadata, Queue, Run
+from orchestrator.tenants.stack_ports import Stack, Stacks
 from orchestrator.tenants.stack_status import StackCondition, condition
 from orchestrator.tenants.updating import since
 

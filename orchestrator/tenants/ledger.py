@@ -15,8 +15,9 @@ from orchestrator.tenants import metadata_transitions, operation_transitions, po
 from orchestrator.tenants.changes import description
 from orchestrator.tenants.history import RecordedChange
 from orchestrator.tenants.operation_rows import has_recorded
-from orchestrator.tenants.ports import LabelEdit, Pin, Publication, SeenTenant, Stack, TenantRows
+from orchestrator.tenants.ports import LabelEdit, Pin, Publication, SeenTenant, TenantRows
 from orchestrator.tenants.records import Attempt, Lock, Metadata, Queue, Request, RootCause, Run, Status
+from orchestrator.tenants.stack_ports import Stack
 from orchestrator.tenants.turns import Place
 from orchestrator.tenants.writes import Transition
 

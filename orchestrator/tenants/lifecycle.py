@@ -6,7 +6,7 @@ lock. The same request twice starts one execution.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -34,8 +34,6 @@ from orchestrator.tenants.admission import (
 )
 from orchestrator.tenants.attempts import deleted_at, is_failed_delete, latest_of, next_attempt, that_can_be_retried
 from orchestrator.tenants.decisions import tier_to_create, version_to_create
-from orchestrator.tenants.deleting import describe_messages, messages_of, unfinished_work, why_not_adopted
-from orchestrator.tenants.history import RecordedChange
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.operations import is_dead
 from orchestrator.tenants.order_messages import (
@@ -43,7 +41,6 @@ from orchestrator.tenants.order_messages import (
     busy,
     changes_of,
     in_another_tier,
-    message_counts,
     no_pool,
     no_release,
     not_deleted_by_retry,
@@ -51,8 +48,18 @@ from orchestrator.tenants.order_messages import (
     refused_by,
     without_stack,
 )
-from orchestrator.tenants.own_stack import has_unknown_stack, why_out_of_reach
-from orchestrator.tenants.pooling import Pool, not_drained, not_into_pool, pool_joined
+from orchestrator.tenants.order_results import (
+    Accepted,
+    Changed,
+    Description,
+    OrderResult,
+    Unchanged,
+    accepted_or_busy,
+    described,
+    why_not_deleted,
+)
+from orchestrator.tenants.own_stack import has_unknown_stack
+from orchestrator.tenants.pooling import Pool, not_into_pool, pool_joined
 from orchestrator.tenants.ports import (
     CreateLimits,
     Executions,
@@ -79,42 +86,6 @@ from orchestrator.tenants.state import is_deleted, run_of, state_of, waiting_cre
 
 _ROUNDS = 25
 """The maximum number of attempts that are tried, one after the other, until one can be started."""
-
-
-@dataclass(frozen=True, slots=True)
-class Accepted:
-    """The operation was started, or was running already."""
-
-    attempt: Attempt
-    execution: str
-
-
-@dataclass(frozen=True, slots=True)
-class Unchanged:
-    """The tenant is already in the requested state."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """The labels or the pin of the tenant were changed, which needs no operation."""
-
-    reason: str
-    before: Mapping[str, object]
-    after: Mapping[str, object]
-
-
-OrderResult = Accepted | Changed | Unchanged | Refused
-
-
-@dataclass(frozen=True, slots=True)
-class Description:
-    """The labels, pin and tier of a tenant whose create is requested."""
-
-    labels: Mapping[str, str] | None
-    pin: Pin
-    tier: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,7 +350,7 @@ class Lifecycle:
         change = self.descriptions.describe(tenant, labels=labels, pin=pin, request=request, at=self.clock.now())
         if change is None:
             return busy(tenant, self.reader.lock(tenant))
-        return _described(change, f"{result} It is at version {metadata.version}." if metadata.version else result)
+        return described(change, f"{result} It is at version {metadata.version}." if metadata.version else result)
 
     def _describe(
         self, tenant: TenantId, metadata: Metadata, request: Request, *, unpin: bool, only_if: SeenTenant | None
@@ -396,7 +367,7 @@ class Lifecycle:
             return busy(tenant, self.reader.lock(tenant))
         if change.before == change.after:
             return Unchanged(f"{exists} Its labels and its pin are as requested.")
-        return _described(change, " ".join([exists, *changes_of(tenant, metadata, request, unpin=unpin)]))
+        return described(change, " ".join([exists, *changes_of(tenant, metadata, request, unpin=unpin)]))
 
     def _order(
         self,
@@ -416,7 +387,7 @@ class Lifecycle:
             attempt = next_attempt(tenant, operation, version, audits, first_free)
             lock, waiting = self.reader.lock(tenant), waiting_create(audits)
             if lock is None and waiting is not None and operation is Operation.CREATE:
-                return _accepted_or_busy(Lock(run_of(waiting), None), attempt, request)
+                return accepted_or_busy(Lock(run_of(waiting), None), attempt, request)
             # In later rounds, the pending create is the one that this call has recorded. A create that waits for its
             # turn does not hold up a delete: it is refused once it has its turn.
             pending = self.pending_create(metadata) if first_free == 1 and waiting is None else None
@@ -424,7 +395,7 @@ class Lifecycle:
                 if operation is Operation.DELETE and pending is not None:
                     # The delete that holds the lock was requested before that create, which therefore wins.
                     return about_to_be_created(tenant, pending)
-                return _accepted_or_busy(lock, attempt, request)
+                return accepted_or_busy(lock, attempt, request)
             if pending is not None and pending != attempt:
                 return about_to_be_created(tenant, pending)
             refused = self._refusal(attempt, request, metadata, audits)
@@ -488,26 +459,8 @@ class Lifecycle:
     ) -> Refused | Unchanged | None:
         tenant = attempt.tenant
         if attempt.operation is Operation.DELETE:
-            if reason := why_not_adopted(metadata, self.names, self.queues):
-                return Refused(Refusal.NOT_ADOPTED, reason)
-            is_pooled = metadata is not None and metadata.is_pooled
-            if is_pooled and request.drain_seconds and metadata and metadata.queue:
-                return not_drained(tenant, metadata.queue)
-            forced_or_draining = request.force or request.drain_seconds or is_pooled
-            # If the stack is out of reach, so is its queue. The delete itself reports the reason.
-            is_unchecked = forced_or_draining or why_out_of_reach(metadata, self.names)
-            held = {} if is_unchecked else messages_of(metadata, self.queues)
-            # Draining does not help here: nobody can finish this work while the tenant is withdrawn.
-            unfinished = {} if request.force or not self.unfinished else unfinished_work(tenant, self.unfinished)
-            held |= unfinished
-            if not held:
-                return None
-            return Refused(
-                Refusal.NOT_EMPTY,
-                f"Tenant {tenant} still has messages: {describe_messages(held)}. Nothing was deleted. Receive them, "
-                "wait for them to be received (drain), or force the deletion."
-                + (" Draining waits for queues only." if unfinished else ""),
-                {"messages": {name: message_counts(messages) for name, messages in held.items()}},
+            return why_not_deleted(
+                tenant, request, metadata, names=self.names, queues=self.queues, unfinished=self.unfinished
             )
         release = self.releases.release(attempt.version)
         # A request of this moment is later than everything that is recorded, whatever the clocks show.
@@ -527,39 +480,18 @@ class Lifecycle:
             return without_stack(tenant)
         # After a failed update, an update to the tenant's own version repairs its stack.
         is_at_target = metadata.version == attempt.version and state_of(metadata, audits) is TenantState.READY
-        if is_at_target and not self._would_change_stack(metadata, release):
+        if is_at_target and not _would_change_stack(metadata, release, self.parameters):
             pinned = ", which it is pinned to" if metadata.pinned_version else ""
             return Unchanged(f"Tenant {tenant} is already at version {attempt.version}{pinned}.")
         return None
 
-    def _would_change_stack(self, metadata: Metadata, release: Release | None) -> bool:
-        """True if the same release would change the stack now, for example to another key."""
-        if self.parameters is None or release is None:
-            return False
-        if metadata.deployed is None:
-            # The stack's key, if it has one, is not recorded. CloudFormation finds out whether the update changes it.
-            return KMS_KEY_PARAMETER in release.parameters
-        made_from = fingerprint(release, self.parameters(metadata.tenant, release))
-        return made_from not in (None, metadata.deployed)
 
-
-def _described(change: RecordedChange, result: str) -> Changed | Unchanged:
-    if change.before == change.after:
-        return Unchanged(result)
-    return Changed(result, change.before, change.after)
-
-
-def _accepted_or_busy(lock: Lock, requested: Attempt, request: Request) -> Accepted | Refused:
-    """Accepted if the lock's holder is the requested operation, otherwise busy."""
-    holder = lock.run.attempt
-    same = holder.operation is requested.operation
-    same &= holder.operation is Operation.DELETE or holder.version == requested.version
-    options = _options(request)
-    if same and options in (Request(), _options(lock.run.request)):
-        return Accepted(holder, lock.run.execution)
-    return busy(requested.tenant, lock)
-
-
-def _options(request: Request) -> Request:
-    """The options of the request, without requester, time and reason. The version is in the attempt."""
-    return replace(request, by="", resource=None, explicit=False, version=None, asked_at=None, reason="")
+def _would_change_stack(metadata: Metadata, release: Release | None, parameters: Parameters | None) -> bool:
+    """True if the same release would change the stack now, for example to another key."""
+    if parameters is None or release is None:
+        return False
+    if metadata.deployed is None:
+        # The stack's key, if it has one, is not recorded. CloudFormation finds out whether the update changes it.
+        return KMS_KEY_PARAMETER in release.parameters
+    made_from = fingerprint(release, parameters(metadata.tenant, release))
+    return made_from not in (None, metadata.deployed)

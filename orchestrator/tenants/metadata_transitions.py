@@ -33,7 +33,8 @@ from orchestrator.tenants.state import state_of
 from orchestrator.tenants.writes import Append, LockKey, MetadataKey, Transition
 
 if TYPE_CHECKING:
-    from orchestrator.tenants.ports import Pin, SeenTenant, Stack
+    from orchestrator.tenants.ports import Pin, SeenTenant
+    from orchestrator.tenants.stack_ports import Stack
 
 
 def stack_not_gone(stack_id: str) -> Condition:

@@ -36,16 +36,9 @@ from orchestrator.tenants.own_stack import (
     why_out_of_reach,
 )
 from orchestrator.tenants.pooling import POOL_RETENTION
-from orchestrator.tenants.ports import (
-    Executions,
-    OperationLedger,
-    Publication,
-    ResourceEvent,
-    Stack,
-    Stacks,
-    TenantReader,
-)
+from orchestrator.tenants.ports import Executions, OperationLedger, Publication, TenantReader
 from orchestrator.tenants.records import Lock, Metadata, Operation, RootCause, Run
+from orchestrator.tenants.stack_ports import ResourceEvent, Stack, Stacks
 from orchestrator.tenants.stack_resources import Requester
 from orchestrator.tenants.stack_status import StackCondition, condition
 from orchestrator.tenants.state import delete_of

@@ -6,8 +6,9 @@ from orchestrator.common.errors import StackNotOurs, StackOutOfReach
 from orchestrator.common.stack_arns import name_of
 from orchestrator.common.tenant_ids import WARM_PREFIX, TenantId
 from orchestrator.tenants.names import LEGACY_PREFIXES_SETTING, Names
-from orchestrator.tenants.ports import Stack, Stacks, TenantReader
+from orchestrator.tenants.ports import TenantReader
 from orchestrator.tenants.records import Metadata
+from orchestrator.tenants.stack_ports import Stack, Stacks
 from orchestrator.tenants.stack_status import StackCondition, condition
 
 

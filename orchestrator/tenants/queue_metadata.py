@@ -10,8 +10,9 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import Clock
 from orchestrator.tenants.changes import replacement
 from orchestrator.tenants.own_stack import is_ours, is_recorded
-from orchestrator.tenants.ports import QueueMetadata, Stacks, TenantReader
+from orchestrator.tenants.ports import QueueMetadata, TenantReader
 from orchestrator.tenants.records import Metadata, Queue
+from orchestrator.tenants.stack_ports import Stacks
 
 _ROUNDS = 3
 """The maximum number of tries to record a queue while other events record theirs."""

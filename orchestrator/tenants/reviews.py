@@ -21,8 +21,8 @@ from orchestrator.releases.ports import PublishedTemplates, Releases
 from orchestrator.releases.published import fingerprint, varies_by_tenant
 from orchestrator.releases.records import Release
 from orchestrator.releases.template_contract import TENANT_PARAMETER
-from orchestrator.tenants.ports import Stack
 from orchestrator.tenants.records import Lock
+from orchestrator.tenants.stack_ports import Stack
 from orchestrator.tenants.stack_status import StackCondition, condition
 
 

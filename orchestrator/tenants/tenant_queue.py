@@ -14,9 +14,10 @@ from orchestrator.common.errors import InvalidRequest, Throttled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.admission import Refusal, Refused, is_owner, other_owner
 from orchestrator.tenants.confirming import how_it_ended, is_confirmed, is_undone
-from orchestrator.tenants.lifecycle import Accepted, Changed, Lifecycle, OrderResult, Unchanged
+from orchestrator.tenants.lifecycle import Lifecycle
 from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
-from orchestrator.tenants.ports import SeenTenant, StackResources
+from orchestrator.tenants.order_results import Accepted, Changed, OrderResult, Unchanged
+from orchestrator.tenants.ports import SeenTenant
 from orchestrator.tenants.records import (
     UNKNOWN_CREATOR,
     Audit,
@@ -28,6 +29,7 @@ from orchestrator.tenants.records import (
     TenantState,
 )
 from orchestrator.tenants.resource_requests import Claim, Kind, OnDelete, TenantQueueRequest
+from orchestrator.tenants.stack_ports import StackResources
 from orchestrator.tenants.stack_resources import Requester
 from orchestrator.tenants.state import state_of
 

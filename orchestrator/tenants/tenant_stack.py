@@ -33,8 +33,9 @@ from orchestrator.tenants.outcomes import (
     Working,
 )
 from orchestrator.tenants.own_stack import has_unknown_stack, may_be_stack_of, own_stack, own_stack_by
-from orchestrator.tenants.ports import Queues, Stack, Stacks, TenantReader, UnfinishedWork
+from orchestrator.tenants.ports import Queues, TenantReader, UnfinishedWork
 from orchestrator.tenants.records import Lock, Metadata, Operation, Run
+from orchestrator.tenants.stack_ports import Stack, Stacks
 from orchestrator.tenants.stack_status import StackCondition, condition
 from orchestrator.tenants.updating import Drafting, EmptyCheck
 

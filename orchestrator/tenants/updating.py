@@ -36,21 +36,10 @@ from orchestrator.tenants.outcomes import (
     Unchanged,
     Working,
 )
-from orchestrator.tenants.ports import (
-    Change,
-    ChangeSet,
-    ChangeSetState,
-    NewName,
-    OperationLedger,
-    Queues,
-    ResourceEvent,
-    Reviews,
-    Stack,
-    Stacks,
-    TenantReader,
-)
+from orchestrator.tenants.ports import NewName, OperationLedger, Queues, Reviews, TenantReader
 from orchestrator.tenants.records import Lock, Queue, Run
 from orchestrator.tenants.reviews import Move, Review, known_move
+from orchestrator.tenants.stack_ports import Change, ChangeSet, ChangeSetState, ResourceEvent, Stack, Stacks
 from orchestrator.tenants.stack_status import StackCondition, condition
 
 _CHANGE_SET_PREFIX = "berth-"

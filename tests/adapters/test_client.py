@@ -19,7 +19,7 @@ from botocore.exceptions import EndpointConnectionError
 from orchestrator.api import operation_routes as operations
 from orchestrator.api import queue_routes as queues
 from orchestrator.api import reconciliation_routes as reconciliations
-from orchestrator.api import release_models, rollout_models, tenant_models
+from orchestrator.api import release_models, rollout_requests, tenant_models
 from orchestrator.api import release_routes as releases
 from orchestrator.api import rollout_routes as rollouts
 from orchestrator.api import tenant_routes as tenants
@@ -229,14 +229,14 @@ REQUESTS: list[tuple[AnyRoute, Wire, str, dict[str, object] | None]] = [
     ),
     (
         rollouts.START_ROLLOUT,
-        rollout_models.StartRollout(version="0.2.0", stages=[rollout_models.StageSpec(size="rest", alarm=None)]),
+        rollout_requests.StartRollout(version="0.2.0", stages=[rollout_requests.StageSpec(size="rest", alarm=None)]),
         "/rollouts",
         {"version": "0.2.0", "stages": [{"size": "rest", "alarm": None}]},
     ),
-    (rollouts.LIST_ROLLOUTS, rollout_models.ListRollouts(cursor=ID, limit=5), f"/rollouts?cursor={ID}&limit=5", None),
-    (rollouts.GET_ROLLOUT, rollout_models.RolloutIdRequest(rollout_id=ID), f"/rollouts/{ID}", None),
+    (rollouts.LIST_ROLLOUTS, rollout_requests.ListRollouts(cursor=ID, limit=5), f"/rollouts?cursor={ID}&limit=5", None),
+    (rollouts.GET_ROLLOUT, rollout_requests.RolloutIdRequest(rollout_id=ID), f"/rollouts/{ID}", None),
     *(
-        (route, rollout_models.OrderRollout(rollout_id=ID, reason=WHY), f"/rollouts/{ID}/{verb}", {"reason": WHY})
+        (route, rollout_requests.OrderRollout(rollout_id=ID, reason=WHY), f"/rollouts/{ID}/{verb}", {"reason": WHY})
         for verb, route in (
             ("pause", rollouts.PAUSE_ROLLOUT),
             ("resume", rollouts.RESUME_ROLLOUT),
@@ -246,19 +246,19 @@ REQUESTS: list[tuple[AnyRoute, Wire, str, dict[str, object] | None]] = [
     ),
     (
         rollouts.APPROVE_ROLLOUT,
-        rollout_models.ApproveStage(rollout_id=ID, stage=2),
+        rollout_requests.ApproveStage(rollout_id=ID, stage=2),
         f"/rollouts/{ID}/approve",
         {"stage": 2},
     ),
     (
         rollouts.PROMOTE_ROLLOUT,
-        rollout_models.PromoteStage(rollout_id=ID, stage=2),
+        rollout_requests.PromoteStage(rollout_id=ID, stage=2),
         f"/rollouts/{ID}/promote",
         {"stage": 2},
     ),
     (
         rollouts.CHANGE_ROLLOUT,
-        rollout_models.ChangeRollout(rollout_id=ID, max_concurrency=5, reason=WHY),
+        rollout_requests.ChangeRollout(rollout_id=ID, max_concurrency=5, reason=WHY),
         f"/rollouts/{ID}/change",
         {"maxConcurrency": 5, "reason": WHY},
     ),

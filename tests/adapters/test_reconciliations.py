@@ -34,8 +34,8 @@ from orchestrator.reconciling.records import (
     Spec,
 )
 from orchestrator.reconciling.surveying import STACKS_PER_CHUNK
-from orchestrator.tenants.ports import Stack
 from orchestrator.tenants.records import Queue, TenantState
+from orchestrator.tenants.stack_ports import Stack
 from tests.adapters.conftest import TABLE, client
 from tests.fakes import NAMES, NOON, QUEUE, VERSION, stack_arn
 from tests.fakes.reconciling import InMemoryReconciliations

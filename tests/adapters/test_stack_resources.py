@@ -12,7 +12,7 @@ from botocore.stub import Stubber
 from orchestrator.adapters.cloudformation import CloudFormationResources
 from orchestrator.common.errors import Throttled
 from orchestrator.common.stack_arns import StackArn
-from orchestrator.tenants.ports import ResourceState
+from orchestrator.tenants.stack_ports import ResourceState
 from orchestrator.tenants.stack_resources import StackResource
 from tests.adapters.conftest import Account, client
 from tests.fakes import NOON, a_resource

@@ -17,8 +17,8 @@ from botocore.stub import ANY, Stubber
 from orchestrator.adapters.cloudformation import CloudFormationStacks
 from orchestrator.common.errors import Conflict, Throttled
 from orchestrator.releases.published import canonical, stack_parameters
-from orchestrator.tenants.ports import Change, ChangeSet, ChangeSetState, Effect, Stack
 from orchestrator.tenants.records import Queue
+from orchestrator.tenants.stack_ports import Change, ChangeSet, ChangeSetState, Effect, Stack
 from stacks.releases.committed import digest, release_file
 from tests.adapters.conftest import client
 from tests.fakes import A_KEY, ACME, NAMES, NOON, QUEUE, VERSION, a_release

@@ -24,7 +24,7 @@ from orchestrator.common.errors import Conflict
 from orchestrator.local.home import polls
 from orchestrator.releases.published import digest_of, stack_parameters
 from orchestrator.releases.records import Release
-from orchestrator.tenants.ports import ChangeSet, ChangeSetState, Stack, Stacks
+from orchestrator.tenants.stack_ports import ChangeSet, ChangeSetState, Stack, Stacks
 from tests.adapters.conftest import REGION, Account
 from tests.fakes import ACME, NAMES, NEXT_VERSION, VERSION, FakeStacks, a_release, stack_arn
 from tests.present import present

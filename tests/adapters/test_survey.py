@@ -14,7 +14,7 @@ from botocore.stub import Stubber
 from orchestrator.adapters.survey import CloudFormationSurvey
 from orchestrator.common.errors import Throttled
 from orchestrator.reconciling.ports import Drift, SurveyedStack, TokenRefused
-from orchestrator.tenants.ports import Stack
+from orchestrator.tenants.stack_ports import Stack
 from tests.adapters.conftest import Account, client
 from tests.fakes import ACME, NAMES, NOON, QUEUE, VERSION, stack_arn
 

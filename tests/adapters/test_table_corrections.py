@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.tenants.changes import correction
-from orchestrator.tenants.ports import Pin, Stack
+from orchestrator.tenants.ports import Pin
 from orchestrator.tenants.records import Operation, Request, Run, Status, TenantState
+from orchestrator.tenants.stack_ports import Stack
 from tests.adapters.tables import (
     DELETE,
     LATER,

@@ -15,8 +15,9 @@ from orchestrator.adapters.dynamodb import keys
 from orchestrator.common.errors import LostOwnership, Throttled, Unsettled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.history import HistoryEntry, RecordedChange, UnreadableEntry
-from orchestrator.tenants.ports import Pin, Publication, Stack
+from orchestrator.tenants.ports import Pin, Publication
 from orchestrator.tenants.records import Operation, Request, Status, TenantState
+from orchestrator.tenants.stack_ports import Stack
 from tests.adapters.conftest import TABLE, legacy_in_dynamodb
 from tests.adapters.tables import WholeTable, create, publish
 from tests.fakes import (

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from orchestrator.local.emulator import Emulator
 from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
 from orchestrator.tenants.outcomes import Begun, Busy, Done, GaveUp
-from orchestrator.tenants.ports import Pin, Stack
+from orchestrator.tenants.ports import Pin
 from orchestrator.tenants.records import Attempt, Operation, Request, RootCause, Run, Status
+from orchestrator.tenants.stack_ports import Stack
 from orchestrator.tenants.state import root_cause_of, state_of
 from orchestrator.tenants.writes import Transition
 from tests.adapters.conftest import TABLE, an_empty_table, client, empty, legacy_in_dynamodb, legacy_in_memory

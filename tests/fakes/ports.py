@@ -16,8 +16,9 @@ from orchestrator.releases.ports import Parameters
 from orchestrator.releases.states import PromotionMode
 from orchestrator.tenants.credentials import Access, Credentials, CredentialsIssuer
 from orchestrator.tenants.names import Names
-from orchestrator.tenants.ports import FleetReader, StackResources
+from orchestrator.tenants.ports import FleetReader
 from orchestrator.tenants.records import Queue
+from orchestrator.tenants.stack_ports import StackResources
 from tests.fakes.examples import LOCATION, NAMES, NOON, VERSION, execution_arn, parameters_of
 from tests.fakes.others import (
     FakeClock,

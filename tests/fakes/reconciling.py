@@ -10,7 +10,7 @@ from orchestrator.reconciling.checkpoints import Checkpoint
 from orchestrator.reconciling.fleet_counts import FleetCounts
 from orchestrator.reconciling.ports import Drift, StackPage, SurveyedStack, TokenRefused
 from orchestrator.reconciling.records import Finding, Kind, Reconciliation
-from orchestrator.tenants.ports import Stack
+from orchestrator.tenants.stack_ports import Stack
 from tests.fakes.stacks import FakeStacks
 
 

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 
 from orchestrator.common.errors import Throttled
 from orchestrator.common.stack_arns import StackArn
-from orchestrator.tenants.ports import ResourceState
 from orchestrator.tenants.resource_requests import Claim, Kind
+from orchestrator.tenants.stack_ports import ResourceState
 from orchestrator.tenants.stack_resources import StackResource
 from tests.fakes.examples import NOON
 

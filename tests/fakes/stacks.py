@@ -13,8 +13,8 @@ from orchestrator.common.tenant_ids import WARM_PREFIX, TenantId
 from orchestrator.releases.records import Release
 from orchestrator.releases.template_contract import TENANT_PARAMETER
 from orchestrator.tenants.outcomes import Done
-from orchestrator.tenants.ports import Change, ChangeSet, ChangeSetState, ResourceEvent, Stack
 from orchestrator.tenants.records import Queue
+from orchestrator.tenants.stack_ports import Change, ChangeSet, ChangeSetState, ResourceEvent, Stack
 from tests.fakes.examples import A_DIGEST, NAMES, NOON, QUEUE, VERSION, parameters_of, stack_arn
 
 QUEUE_TYPE = "AWS::SQS::Queue"

@@ -16,8 +16,8 @@ from orchestrator.composition import UseCases
 from orchestrator.releases.ports import Parameters
 from orchestrator.tenants.decisions import Decision, decide
 from orchestrator.tenants.fleet import tenant_detail
-from orchestrator.tenants.lifecycle import Accepted
 from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
+from orchestrator.tenants.order_results import Accepted
 from orchestrator.tenants.outcomes import (
     Again,
     Begun,
@@ -32,8 +32,8 @@ from orchestrator.tenants.outcomes import (
     Waiting,
     Working,
 )
-from orchestrator.tenants.ports import Stack
 from orchestrator.tenants.records import Metadata, Operation, Queue, Request, RootCause, Run, Status, TenantState
+from orchestrator.tenants.stack_ports import Stack
 from tests.fakes.examples import (
     ACME,
     NEXT_VERSION,

@@ -23,8 +23,8 @@ from orchestrator.reconciling.events import parse_execution_ended
 from orchestrator.reconciling.health import SETTLING_EVERY
 from orchestrator.reconciling.records import SETTLING, Reconciliation, ReconciliationStatus, Spec
 from orchestrator.tenants.names import Names
-from orchestrator.tenants.ports import Stack
 from orchestrator.tenants.records import Queue
+from orchestrator.tenants.stack_ports import Stack
 from tests.fakes import (
     NAMES,
     NEXT_VERSION,

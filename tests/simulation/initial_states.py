@@ -8,9 +8,9 @@ from dataclasses import replace
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.releases.published import fingerprint
 from orchestrator.releases.records import Release
-from orchestrator.tenants.ports import Stack
 from orchestrator.tenants.records import Operation, Queue, Status
 from orchestrator.tenants.reviews import Move, Review, shared_parameters
+from orchestrator.tenants.stack_ports import Stack
 from tests.fakes import NAMES, an_audit, parameters_of, some_metadata
 from tests.simulation.aws.cloudformation import LEGACY_PREFIX
 from tests.simulation.environment import VERSIONS, Environment

@@ -39,13 +39,15 @@ from orchestrator.tenants import (
 )
 from orchestrator.tenants.decisions import Deleted, StartCreate
 from orchestrator.tenants.history import RecordedChange
-from orchestrator.tenants.lifecycle import Lifecycle, OrderResult
+from orchestrator.tenants.lifecycle import Lifecycle
 from orchestrator.tenants.names import Names
+from orchestrator.tenants.order_results import OrderResult
 from orchestrator.tenants.outcomes import Done, Empty, GaveUp, NotReady
-from orchestrator.tenants.ports import Pin, Publication, Stack
+from orchestrator.tenants.ports import Pin, Publication
 from orchestrator.tenants.ready import Ready
 from orchestrator.tenants.records import Audit, Lock, Metadata, Operation, Queue, Request, Run, Status
 from orchestrator.tenants.resource_requests import Claim, TenantQueueRequest
+from orchestrator.tenants.stack_ports import Stack
 from orchestrator.tenants.stack_resources import Requester
 from orchestrator.tenants.stack_status import StackCondition, condition
 from orchestrator.tenants.writes import Append, Transition

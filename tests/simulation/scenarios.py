@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from orchestrator.tenants.lifecycle import Accepted, OrderResult
 from orchestrator.tenants.messages import Messages
-from orchestrator.tenants.ports import Change, Effect, Stack
+from orchestrator.tenants.order_results import Accepted, OrderResult
 from orchestrator.tenants.provisioning import Provisioning
 from orchestrator.tenants.records import Operation, Request, RootCause, Status
+from orchestrator.tenants.stack_ports import Change, Effect, Stack
 from tests.fakes import ACME, NEXT_VERSION, OTHER_QUEUE, VERSION, FakeQueues, an_audit, some_metadata
 from tests.fakes.stacks import QUEUE_TYPE
 from tests.simulation.checks.world_state import assert_deleted, assert_failed, assert_served

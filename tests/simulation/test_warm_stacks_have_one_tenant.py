@@ -21,9 +21,9 @@ from orchestrator.common.writes import Check, Missing, Put, RowAbsent, RowExists
 from orchestrator.pool import maintaining, taking
 from orchestrator.pool.records import Pool
 from orchestrator.tenants import own_stack, queue_metadata
-from orchestrator.tenants.ports import Stack, Stacks
 from orchestrator.tenants.ready import Ready
 from orchestrator.tenants.records import Metadata, Request, Run
+from orchestrator.tenants.stack_ports import Stack, Stacks
 from orchestrator.tenants.writes import Append, MetadataKey, Transition, Write
 from tests.fakes import NEXT_VERSION, VERSION
 from tests.simulation.aws.executions import Crash, FaultInjector, Moment

@@ -11,7 +11,8 @@ from aws_cdk import App
 
 from orchestrator.common.tenant_ids import TenantId
 from stacks.project import ROOT
-from stacks.settings import KNOWN, Dependencies, DeploymentMode, SettingInvalid, Settings, Tracing
+from stacks.setting_values import SettingInvalid
+from stacks.settings import KNOWN, Dependencies, DeploymentMode, Settings, Tracing
 
 TOPIC = "arn:aws:sns:eu-west-1:123456789012:on-call"
 

@@ -17,7 +17,8 @@ from aws_cdk.assertions import Template
 from stacks.common.function_code import handler_of
 from stacks.control_plane import ControlPlaneStack
 from stacks.project import ROOT, read_version
-from stacks.settings import Dependencies, SettingInvalid, Settings
+from stacks.setting_values import SettingInvalid
+from stacks.settings import Dependencies, Settings
 from tests.stacks.policies import documents, listed, spelled, statements
 from tests.stacks.released import KEY
 

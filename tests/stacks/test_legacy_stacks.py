@@ -10,7 +10,8 @@ import pytest
 from aws_cdk import App
 
 from orchestrator.tenants.names import Names
-from stacks.settings import SettingInvalid, Settings
+from stacks.setting_values import SettingInvalid
+from stacks.settings import Settings
 from tests.fakes import NAMES
 from tests.stacks.conftest import LEGACY_PREFIXES
 from tests.stacks.policies import documents, listed, spelled

@@ -15,7 +15,8 @@ from aws_cdk.assertions import Template
 
 from orchestrator.common.errors import InvalidName
 from orchestrator.tenants.names import Names
-from stacks.settings import SettingInvalid, Settings
+from stacks.setting_values import SettingInvalid
+from stacks.settings import Settings
 from stacks.tenant_queue import TenantQueue
 from tests.fakes import ACME, NAMES
 from tests.stacks.policies import documents, listed, spelled

@@ -69,7 +69,8 @@ DOMAIN = {
 EDGES = {
     "adapters": {*DOMAIN},
     "ports": {*DOMAIN},
-    "composition": {*DOMAIN, "ports"},
+    "tenant_composition": {*DOMAIN, "ports"},
+    "composition": {*DOMAIN, "ports", "tenant_composition"},
     "event_ports": {"common", "events", "own_events"},
     "event_composition": {"common", "event_ports", "events", "own_events"},
     "client": {"common", "tenants", "api"},

@@ -27,8 +27,8 @@ from orchestrator.tenants.outcomes import (
     Waiting,
     Working,
 )
-from orchestrator.tenants.ports import Stack
 from orchestrator.tenants.records import Lock, Operation, Request, Run
+from orchestrator.tenants.stack_ports import Stack
 from orchestrator.tenants.stack_status import StackCondition
 from tests.fakes import (
     ACME,

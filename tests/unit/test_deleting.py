@@ -15,8 +15,8 @@ from orchestrator.tenants.deleting import messages_of
 from orchestrator.tenants.messages import Messages
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.outcomes import Again, Draining, Empty, GaveUp, Gone, Started, Working
-from orchestrator.tenants.ports import Stack
 from orchestrator.tenants.records import Metadata, Operation, Queue, Request, RootCause
+from orchestrator.tenants.stack_ports import Stack
 from orchestrator.tenants.stack_status import StackCondition
 from tests.fakes import (
     ACME,

@@ -13,8 +13,8 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.releases.published import fingerprint, stack_parameters
 from orchestrator.releases.records import Release
 from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
-from orchestrator.tenants.lifecycle import Accepted, OrderResult, Unchanged
 from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
+from orchestrator.tenants.order_results import Accepted, OrderResult, Unchanged
 from orchestrator.tenants.outcomes import Begun, Busy, Done, GaveUp, Published
 from orchestrator.tenants.ready import Ready
 from orchestrator.tenants.records import Lock, Metadata, Operation, Request, Run

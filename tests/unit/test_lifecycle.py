@@ -15,9 +15,10 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.releases.published import fingerprint, stack_parameters
 from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
 from orchestrator.tenants.admission import Refusal, Refused
-from orchestrator.tenants.lifecycle import Accepted, Changed, Lifecycle, OrderResult, Unchanged
+from orchestrator.tenants.lifecycle import Lifecycle
 from orchestrator.tenants.messages import Messages
 from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
+from orchestrator.tenants.order_results import Accepted, Changed, OrderResult, Unchanged
 from orchestrator.tenants.provisioning import Provisioning
 from orchestrator.tenants.records import Attempt, Audit, Lock, Operation, Request, Run, Status, TenantState
 from tests.fakes import (

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.decisions import FleetFull, TooManyCreates
-from orchestrator.tenants.lifecycle import Accepted
 from orchestrator.tenants.limits import (
     COUNT_MAX_AGE,
     KEPT_COUNT_MAX_AGE,
@@ -21,6 +20,7 @@ from orchestrator.tenants.limits import (
     Limits,
     Unlimited,
 )
+from orchestrator.tenants.order_results import Accepted
 from orchestrator.tenants.provisioning import Provisioning
 from orchestrator.tenants.records import START_GRACE_PERIOD, Operation, Request, Status
 from tests.fakes import (

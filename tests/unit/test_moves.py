@@ -10,7 +10,7 @@ import pytest
 from orchestrator.common.errors import Conflict
 from orchestrator.common.tiers import POOLED, STANDARD
 from orchestrator.tenants.admission import Refusal, Refused
-from orchestrator.tenants.lifecycle import Accepted, Unchanged
+from orchestrator.tenants.order_results import Accepted, Unchanged
 from orchestrator.tenants.outcomes import Done
 from orchestrator.tenants.records import Operation, Request, Status, TenantState
 from tests.fakes import ACME, NEXT_VERSION, NOON, QUEUE, VERSION, Orders, a_release, stack_arn

@@ -19,9 +19,9 @@ from orchestrator.tenants.operations import (
     is_dead,
 )
 from orchestrator.tenants.outcomes import Begun, Busy, Done, GaveUp, Published, Removed
-from orchestrator.tenants.ports import ResourceEvent, Stack
 from orchestrator.tenants.ready import Ready
 from orchestrator.tenants.records import THROTTLING, Lock, Metadata, Operation, Request, RootCause, Run, Status
+from orchestrator.tenants.stack_ports import ResourceEvent, Stack
 from orchestrator.tenants.writes import Transition
 from tests.fakes import (
     ACME,

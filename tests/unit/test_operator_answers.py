@@ -28,7 +28,7 @@ from orchestrator.rollouts.releasing import ReleaseOrdered, ReleaseStatus
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.fleet import Page, TenantDetail, list_tenants, tenant_detail
 from orchestrator.tenants.history import HistoryEntry
-from orchestrator.tenants.lifecycle import Accepted, OrderResult, Unchanged
+from orchestrator.tenants.order_results import Accepted, OrderResult, Unchanged
 from orchestrator.tenants.ports import Pin
 from orchestrator.tenants.records import Lock, Operation, Request, Status, TenantState
 from tests.fakes import (

@@ -14,8 +14,8 @@ from orchestrator.tenants.deadlines import DEADLINE
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.outcomes import Done, GaveUp, NotReady, Started
 from orchestrator.tenants.own_stack import own_stack
-from orchestrator.tenants.ports import Change, Effect, Stack
 from orchestrator.tenants.records import Metadata, Operation, Queue, RootCause, Run
+from orchestrator.tenants.stack_ports import Change, Effect, Stack
 from tests.fakes import (
     ACME,
     NEXT_VERSION,

@@ -16,8 +16,8 @@ from orchestrator.rollouts.records import Skip
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.decisions import Deleted, TooManyCreates
 from orchestrator.tenants.fleet import list_tenants
-from orchestrator.tenants.lifecycle import Accepted, Changed, Unchanged
 from orchestrator.tenants.messages import Messages
+from orchestrator.tenants.order_results import Accepted, Changed, Unchanged
 from orchestrator.tenants.outcomes import Clearing, Empty, GaveUp, Gone, Started
 from orchestrator.tenants.pooling import POOL_RETENTION
 from orchestrator.tenants.ports import LabelEdit

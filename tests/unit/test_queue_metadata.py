@@ -10,9 +10,9 @@ import pytest
 
 from orchestrator.common.errors import QueueOwnedElsewhere, StackHasGone, StackNotOurs, Throttled
 from orchestrator.tenants.history import ChangeKind, HistoryEntry, RecordedChange
-from orchestrator.tenants.ports import Stack
 from orchestrator.tenants.ready import ready
 from orchestrator.tenants.records import UNKNOWN_CREATOR, Metadata, Operation, Queue, Request, TenantState
+from orchestrator.tenants.stack_ports import Stack
 from orchestrator.tenants.state import state_of
 from tests.fakes import (
     ACME,

@@ -11,9 +11,9 @@ from orchestrator.releases.comparing import changes_between
 from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
 from orchestrator.rollouts.resource_changes import ResourceChange
 from orchestrator.tenants.admission import Refusal, Refused
-from orchestrator.tenants.ports import Effect
 from orchestrator.tenants.release_changes import ReleaseChanges
 from orchestrator.tenants.reviews import Move, Review, shared_parameters
+from orchestrator.tenants.stack_ports import Effect
 from tests.fakes import ACME, NEXT_VERSION, NOON, VERSION, World
 from tests.present import present
 

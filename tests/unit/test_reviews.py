@@ -13,8 +13,8 @@ import pytest
 from orchestrator.releases.published import fingerprint, varies_by_tenant
 from orchestrator.tenants.messages import Messages
 from orchestrator.tenants.outcomes import Again, Done, GaveUp, Reviewing, Started, Unchanged
-from orchestrator.tenants.ports import Change, Effect
 from orchestrator.tenants.records import Operation, Request
+from orchestrator.tenants.stack_ports import Change, Effect
 from tests.fakes import (
     ACME,
     NEXT_VERSION,

@@ -18,8 +18,8 @@ from orchestrator.reconciling.settling import NothingToSettle
 from orchestrator.releases.published import fingerprint
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.decisions import BeingDeleted, Deleted
-from orchestrator.tenants.lifecycle import Accepted, Changed, Unchanged
 from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
+from orchestrator.tenants.order_results import Accepted, Changed, Unchanged
 from orchestrator.tenants.outcomes import Begun, Busy, Done, GaveUp, Start
 from orchestrator.tenants.provisioning import Provisioning
 from orchestrator.tenants.ready import Ready

@@ -10,12 +10,12 @@ import pytest
 from orchestrator.common.errors import InvalidRequest, Throttled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.decisions import FleetFull, Limited, TooManyCreates
-from orchestrator.tenants.lifecycle import Accepted
 from orchestrator.tenants.messages import Messages
 from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
-from orchestrator.tenants.ports import ResourceState
+from orchestrator.tenants.order_results import Accepted
 from orchestrator.tenants.records import Metadata, Operation, Request, Run, Status, TenantState
 from orchestrator.tenants.resource_requests import Claim, Kind, OnDelete, TenantQueueRequest
+from orchestrator.tenants.stack_ports import ResourceState
 from orchestrator.tenants.stack_resources import Requester, StackResource
 from orchestrator.tenants.tenant_queue import (
     CONSISTENT_WITHIN,

@@ -21,8 +21,8 @@ from orchestrator.tenants.outcomes import (
     Unchanged,
     Working,
 )
-from orchestrator.tenants.ports import ChangeSetState, Stack
 from orchestrator.tenants.records import Lock, Operation, Queue, Run
+from orchestrator.tenants.stack_ports import ChangeSetState, Stack
 from orchestrator.tenants.stack_status import StackCondition, condition
 from tests.fakes import (
     ACME,

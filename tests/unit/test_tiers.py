@@ -15,7 +15,7 @@ from orchestrator.rollouts.releasing import ReleaseOrdered
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.decisions import Failed, NoRelease
 from orchestrator.tenants.fleet import list_tenants
-from orchestrator.tenants.lifecycle import Accepted, Changed, Unchanged
+from orchestrator.tenants.order_results import Accepted, Changed, Unchanged
 from orchestrator.tenants.outcomes import GaveUp
 from orchestrator.tenants.provisioning import Provisioning
 from orchestrator.tenants.records import Operation, Request, TenantState

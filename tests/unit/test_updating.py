@@ -27,8 +27,8 @@ from orchestrator.tenants.outcomes import (
     Unchanged,
     Working,
 )
-from orchestrator.tenants.ports import Change, ChangeSetState, Effect, ResourceEvent, Stack
 from orchestrator.tenants.records import Operation, Request, RootCause
+from orchestrator.tenants.stack_ports import Change, ChangeSetState, Effect, ResourceEvent, Stack
 from orchestrator.tenants.stack_status import StackCondition
 from tests.fakes import (
     ACME,

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from orchestrator.tenants.admission import Refusal, Refused
-from orchestrator.tenants.lifecycle import Accepted, OrderResult, Unchanged
+from orchestrator.tenants.order_results import Accepted, OrderResult, Unchanged
 from orchestrator.tenants.outcomes import Begun, GaveUp
 from orchestrator.tenants.provisioning import Provisioning
 from orchestrator.tenants.records import Operation, Request, Status, TenantState

@@ -32,8 +32,8 @@ from orchestrator.reconciling.records import (
     Remedy,
     Spec,
 )
-from orchestrator.tenants.ports import Stack
 from orchestrator.tenants.records import Queue, TenantState
+from orchestrator.tenants.stack_ports import Stack
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -25,8 +25,9 @@ from orchestrator.rollouts.records import (
 )
 from orchestrator.tenants.execution_input import machine_input
 from orchestrator.tenants.messages import Messages
-from orchestrator.tenants.ports import ChangeSetState, Publication, ResourceState, Stack
+from orchestrator.tenants.ports import Publication
 from orchestrator.tenants.records import Metadata, Operation, Queue, Request, RootCause, Run, Status
+from orchestrator.tenants.stack_ports import ChangeSetState, ResourceState, Stack
 from orchestrator.tenants.stack_resources import StackResource
 from tests.adapters.bad_input.world import (
     HERE,

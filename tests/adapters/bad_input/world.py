@@ -40,8 +40,8 @@ from orchestrator.rollouts.records import (
     TenantOutcome,
 )
 from orchestrator.tenants.listings import ListedTenant
-from orchestrator.tenants.ports import ResourceEvent, ResourceState
 from orchestrator.tenants.records import Status, TenantState
+from orchestrator.tenants.stack_ports import ResourceEvent, ResourceState
 from orchestrator.tenants.stack_resources import StackResource
 from stacks.common.function_code import module_of
 from tests.fakes import (

@@ -11,8 +11,8 @@ from orchestrator.common.errors import Throttled, Unconfirmed
 from orchestrator.common.tiers import STANDARD
 from orchestrator.releases.published import canonical
 from orchestrator.releases.records import ReleaseState
-from orchestrator.tenants.ports import Stack
 from orchestrator.tenants.records import Operation
+from orchestrator.tenants.stack_ports import Stack
 from orchestrator.tenants.stack_resources import StackResource
 from tests.adapters.conftest import REGION, client
 from tests.adapters.handlers.functions import (

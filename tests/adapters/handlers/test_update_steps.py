@@ -7,8 +7,8 @@ import json
 import pytest
 
 from orchestrator.common.errors import LostOwnership, StackNotOurs
-from orchestrator.tenants.ports import Change, Effect
 from orchestrator.tenants.records import Operation, Request, TenantState
+from orchestrator.tenants.stack_ports import Change, Effect
 from tests.adapters.conftest import client
 from tests.adapters.handlers.functions import (
     DELAYING,

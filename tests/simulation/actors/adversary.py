@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.composition import UseCases
-from orchestrator.tenants.ports import ChangeSetState, Stack
 from orchestrator.tenants.records import Queue
+from orchestrator.tenants.stack_ports import ChangeSetState, Stack
 from tests.fakes import NAMES, parameters_of
 from tests.simulation.actors.callers import Caller, Role
 

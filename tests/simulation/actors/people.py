@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.tiers import STANDARD
-from orchestrator.tenants.lifecycle import Accepted, Lifecycle, Unchanged
+from orchestrator.tenants.lifecycle import Lifecycle
+from orchestrator.tenants.order_results import Accepted, Unchanged
 from orchestrator.tenants.provisioning import Answer
 from orchestrator.tenants.ready import Ready
 from orchestrator.tenants.records import Attempt, Request

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.common.stack_arns import Location, StackArn
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.tenants.ports import ResourceState, StackResources
 from orchestrator.tenants.resource_requests import (
     Claim,
     Kind,
@@ -24,6 +23,7 @@ from orchestrator.tenants.resource_requests import (
     parse_claim,
     parse_tenant_queue_request,
 )
+from orchestrator.tenants.stack_ports import ResourceState, StackResources
 from orchestrator.tenants.stack_resources import StackResource
 from orchestrator.tenants.tenant_queue import AnsweredBefore, NotConfirmed, NotProvided, Provided, Waiting
 from tests.simulation.actors.callers import Caller, Role

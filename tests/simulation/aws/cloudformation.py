@@ -11,8 +11,8 @@ from orchestrator.common.stack_arns import name_of
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.releases.records import Release
 from orchestrator.tenants.names import Names
-from orchestrator.tenants.ports import Change, Effect, Stack
 from orchestrator.tenants.records import Queue
+from orchestrator.tenants.stack_ports import Change, Effect, Stack
 from tests.fakes import FakeStacks
 from tests.fakes.stacks import QUEUE_TYPE, FakeStack, version_of
 from tests.simulation.actors.callers import Caller, Role

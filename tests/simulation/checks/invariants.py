@@ -17,10 +17,10 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.deadlines import DEADLINE
 from orchestrator.tenants.decisions import BeingDeleted, Deleted, Failed
 from orchestrator.tenants.execution_input import request_from
-from orchestrator.tenants.ports import Stack
 from orchestrator.tenants.provisioning import Answer
 from orchestrator.tenants.ready import Ready
 from orchestrator.tenants.records import Audit, Metadata, Operation, Queue, Status
+from orchestrator.tenants.stack_ports import Stack
 from orchestrator.tenants.stack_resources import Requester, StackResource
 from tests.fakes import FakeClock, FakeExecutions, InMemoryTable
 from tests.simulation.actors.callers import Caller, Role

@@ -24,8 +24,8 @@ from orchestrator.rollouts.records import (
     TenantOutcome,
 )
 from orchestrator.tenants.messages import Messages
-from orchestrator.tenants.ports import ChangeSetState
 from orchestrator.tenants.records import Status
+from orchestrator.tenants.stack_ports import ChangeSetState
 from tests.fakes import (
     NEXT_VERSION,
     VERSION,

@@ -23,7 +23,7 @@ from orchestrator.rollouts.control import NothingToDo, RolloutWithStages
 from orchestrator.rollouts.documents import spec_from
 from orchestrator.rollouts.records import NewPace, Rollout, RolloutStatus, Share, Stage, StageStatus
 from orchestrator.tenants.admission import Refused
-from orchestrator.tenants.lifecycle import Accepted
+from orchestrator.tenants.order_results import Accepted
 from orchestrator.tenants.ports import Pin
 from orchestrator.tenants.records import Request
 from tests.fakes import NEXT_VERSION, VERSION, execution_arn

@@ -29,8 +29,8 @@ from orchestrator.reconciling.surveying import SCAN_EVERY
 from orchestrator.tenants.deadlines import LEGACY_MAX_RUN_TIME
 from orchestrator.tenants.history import RecordedChange
 from orchestrator.tenants.names import Names
-from orchestrator.tenants.ports import Stack
 from orchestrator.tenants.records import Operation, Queue, Status, TenantState
+from orchestrator.tenants.stack_ports import Stack
 from tests.fakes import NAMES, NOON, OTHER_QUEUE, QUEUE_TABOO, a_run, an_audit, some_metadata
 from tests.unit.reconciling.world import (
     A_MINUTE,

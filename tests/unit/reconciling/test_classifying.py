@@ -12,8 +12,8 @@ import pytest
 from orchestrator.reconciling.classifying import STANDS, Observation, classify, drifted, foreign_stack
 from orchestrator.reconciling.records import Finding, Kind, Remedy
 from orchestrator.releases.published import same_content
-from orchestrator.tenants.ports import Stack
 from orchestrator.tenants.records import Audit, Lock, Metadata, Operation, Status
+from orchestrator.tenants.stack_ports import Stack
 from orchestrator.tenants.stack_status import StackCondition, condition
 from orchestrator.tenants.state import is_delete_in_effect
 from tests.fakes import (

@@ -20,8 +20,8 @@ from orchestrator.reconciling.surveying import DRIFT_AT_ONCE
 from orchestrator.tenants.listings import ListedTenant
 from orchestrator.tenants.messages import Messages
 from orchestrator.tenants.names import Names
-from orchestrator.tenants.ports import Stack
 from orchestrator.tenants.records import Metadata, Operation, Queue, RootCause, Status, TenantState
+from orchestrator.tenants.stack_ports import Stack
 from tests.fakes import ACME, NAMES, NEXT_VERSION, OTHER_QUEUE, VERSION, a_release, a_run, an_audit, stack_arn
 from tests.unit.reconciling.world import ADA, LONG_AGO, FleetWithStacks, MeddledTable, kinds, queue_of, tenant
 

@@ -18,8 +18,9 @@ from orchestrator.reconciling.records import (
     Remedy,
     Spec,
 )
-from orchestrator.tenants.ports import Publication, Stack
+from orchestrator.tenants.ports import Publication
 from orchestrator.tenants.records import Audit, Operation, Queue, RootCause, Run, Status
+from orchestrator.tenants.stack_ports import Stack
 from orchestrator.tenants.writes import MetadataKey
 from tests.fakes import (
     NAMES,

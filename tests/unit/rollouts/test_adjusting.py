@@ -22,7 +22,7 @@ from orchestrator.rollouts.records import (
     Turn,
 )
 from orchestrator.tenants.admission import Refusal, Refused
-from orchestrator.tenants.lifecycle import Unchanged
+from orchestrator.tenants.order_results import Unchanged
 from tests.unit.rollouts.world import ADA, BOB, Fleet, a_spec, a_stage_spec
 
 BAKED = a_spec(a_stage_spec(Share(1), bake_seconds=600), a_stage_spec())

@@ -33,7 +33,7 @@ from orchestrator.rollouts.records import (
     Turn,
 )
 from orchestrator.tenants.admission import Refusal, Refused
-from orchestrator.tenants.lifecycle import Unchanged
+from orchestrator.tenants.order_results import Unchanged
 from orchestrator.tenants.records import TenantState
 from tests.fakes import NEXT_VERSION, NOON, VERSION, execution_arn
 from tests.unit.rollouts.world import (

@@ -12,7 +12,7 @@ from orchestrator.rollouts.create_turns import AWAIT_ADMISSION, MAX_CREATES_AT_O
 from orchestrator.rollouts.pacing import REACTION_TIME, Pace
 from orchestrator.tenants.deadlines import DEADLINE, MAX_WAIT_FOR_TURN
 from orchestrator.tenants.decisions import Wait, decide
-from orchestrator.tenants.lifecycle import Accepted
+from orchestrator.tenants.order_results import Accepted
 from orchestrator.tenants.outcomes import Again, Begun, Busy, Done, GaveUp, Published, Queued, Waiting
 from orchestrator.tenants.provisioning import CHECK_EXECUTION_AFTER, Provisioning
 from orchestrator.tenants.records import Operation, Request, Run, Status, TenantState

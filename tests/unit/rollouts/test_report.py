@@ -39,7 +39,7 @@ from orchestrator.rollouts.records import (
 )
 from orchestrator.rollouts.selecting import MAX_NAMED, Selected
 from orchestrator.tenants.admission import Refused
-from orchestrator.tenants.lifecycle import Unchanged
+from orchestrator.tenants.order_results import Unchanged
 from orchestrator.tenants.records import RootCause
 from tests.fakes import NAMES, NEXT_VERSION, NOON, QUEUE_TABOO, VERSION, execution_arn
 from tests.unit.rollouts.world import (

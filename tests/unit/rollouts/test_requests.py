@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.api.reading import read
-from orchestrator.api.rollout_models import MAX_BAKE_SECONDS, MAX_TENANTS, ApproveStage, ListRollouts, OrderRollout
+from orchestrator.api.rollout_models import MAX_BAKE_SECONDS, MAX_TENANTS
+from orchestrator.api.rollout_requests import ApproveStage, ListRollouts, OrderRollout
 from orchestrator.api.rollout_routes import APPROVE_ROLLOUT, GET_ROLLOUT, LIST_ROLLOUTS, PAUSE_ROLLOUT, START_ROLLOUT
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.rollouts.records import MAX_STAGES, Item, Share, Spec, StageSpec, Turn

@@ -18,7 +18,7 @@ from orchestrator.rollouts.gate import Settled, ToReview, TryAgain
 from orchestrator.rollouts.records import Item, Result, TenantOutcome, Turn
 from orchestrator.tenants.deadlines import DEADLINE
 from orchestrator.tenants.messages import Messages
-from orchestrator.tenants.ports import Change, ChangeSetState, Effect, Stack
+from orchestrator.tenants.stack_ports import Change, ChangeSetState, Effect, Stack
 from tests.fakes import (
     NAMES,
     NEXT_VERSION,

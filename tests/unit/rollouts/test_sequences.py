@@ -16,7 +16,7 @@ from orchestrator.rollouts.records import RolloutStatus, Share, Skip, Skipped, T
 from orchestrator.rollouts.stalling import START_GRACE_PERIOD, stalled_rollouts
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.execution_input import machine_input
-from orchestrator.tenants.lifecycle import Unchanged
+from orchestrator.tenants.order_results import Unchanged
 from orchestrator.tenants.records import Attempt, Operation, Request, Run
 from orchestrator.tenants.schemas import parse_run
 from tests.fakes import NEXT_VERSION, QUEUE_TABOO, VERSION, execution_arn

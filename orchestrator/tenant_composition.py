@@ -1,0 +1,488 @@
+"""Builds the use cases of single tenants: asking for queues, ordering operations, their steps, and releases."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from orchestrator.common.tiers import POOLED, STANDARD
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from orchestrator.common.callers import ApiGateway
+    from orchestrator.common.errors import InvalidRequest
+    from orchestrator.common.tenant_ids import TenantId
+    from orchestrator.pool.taking import Taking
+    from orchestrator.ports import Ports
+    from orchestrator.releases.ports import Parameters
+    from orchestrator.releases.publishing import Publishing
+    from orchestrator.releases.records import Release
+    from orchestrator.releases.states import Choice, Promoter, PublishedVersions, ReleaseChooser
+    from orchestrator.rollouts.create_gate import CreateGate
+    from orchestrator.tenants.awaiting import Resumption
+    from orchestrator.tenants.confirming import Deployment
+    from orchestrator.tenants.get_queue import GetQueue
+    from orchestrator.tenants.lifecycle import Lifecycle
+    from orchestrator.tenants.limits import Limits
+    from orchestrator.tenants.outcomes import (
+        Again,
+        Begun,
+        Busy,
+        Done,
+        Draining,
+        Empty,
+        GaveUp,
+        Inspection,
+        Published,
+        Queued,
+        Removed,
+        Reviewing,
+        Settled,
+        Start,
+        Waiting,
+    )
+    from orchestrator.tenants.pooling import Pool
+    from orchestrator.tenants.ports import (
+        CreateLimits,
+        UnfinishedWork,
+    )
+    from orchestrator.tenants.provisioning import ProvisionQueue
+    from orchestrator.tenants.records import Queue, RootCause, Run
+    from orchestrator.tenants.release_changes import ComparingReleases
+    from orchestrator.tenants.resource_requests import Claim, TenantQueueRequest
+    from orchestrator.tenants.tenant_queue import Answer, AnsweredBefore, NotConfirmed
+    from orchestrator.tenants.updating import Drafting
+
+
+class TenantUseCases:
+    """Builds a use case whenever it is asked for, from the ports of that moment.
+
+    Only counts of the fleet, and the published versions, are kept.
+
+    Each module is imported when it is first needed, because a function's cold start should load only what it uses.
+    """
+
+    def __init__(self, ports: Ports) -> None:
+        self.ports = ports
+
+    # Asking for queues and ordering operations
+
+    @property
+    def get_queue(self) -> GetQueue:
+        from orchestrator.tenants.get_queue import GetQueue
+
+        return GetQueue(self.ports.tenants, lambda: self._provision_queue, self.ports.clock)
+
+    @property
+    def _provision_queue(self) -> ProvisionQueue:
+        from orchestrator.tenants.provisioning import ProvisionQueue
+
+        ports = self.ports
+        limits = (lambda: self.counted_creates) if ports.settings.create_on_get_queue else None
+        return ProvisionQueue(
+            ports.tenants,
+            ports.executions,
+            ports.clock,
+            ports.settings.version,
+            limits,
+            ports.releases,
+            self.choose_release,
+            ports.settings.default_tier,
+            lambda: self.queue_pool,
+            (lambda: self.taking) if ports.settings.warm_pool else None,
+        )
+
+    @property
+    def taking(self) -> Taking:
+        from orchestrator.pool.taking import Taking
+
+        ports = self.ports
+        return Taking(ports.warm_stacks, ports.tenant_rows, ports.executions, ports.clock)
+
+    @property
+    def queue_pool(self) -> Pool:
+        """The queues that tenants share."""
+        from orchestrator.tenants.pooling import Pool
+
+        ports = self.ports
+        return Pool(ports.settings.pooled_queues, ports.tenants, ports.ledger, ports.clock)
+
+    @property
+    def release_chooser(self) -> ReleaseChooser:
+        from orchestrator.releases.states import ReleaseChooser
+
+        ports, settings = self.ports, self.ports.settings
+        return ReleaseChooser(ports.release_states, self._published_versions, settings.version, settings.promotion)
+
+    @cached_property
+    def _published_versions(self) -> PublishedVersions:
+        from orchestrator.releases.states import PublishedVersions
+
+        return PublishedVersions(self.ports.releases)
+
+    def choose_release(self, tier: str = STANDARD) -> Choice:
+        return self.release_chooser.choose(tier)
+
+    @property
+    def promoter(self) -> Promoter:
+        from orchestrator.releases.states import Promoter
+
+        return Promoter(self.release_chooser)
+
+    @property
+    def api_gateway(self) -> ApiGateway:
+        from orchestrator.common.callers import ApiGateway
+
+        return ApiGateway(self.ports.settings.api_proof_digest)
+
+    @cached_property
+    def counted_creates(self) -> Limits:
+        """The limits of creates that are counted by caller: the cap on tenants, which may lag, and a rate."""
+        from orchestrator.tenants.limits import CreateRate, KeptTenantCount, Limits
+
+        ports, per_minute = self.ports, self.ports.settings.creates_per_minute
+        rate = CreateRate(ports.create_counts, ports.clock, per_minute) if per_minute else None
+        cap = ports.settings.max_tenants
+        return Limits(KeptTenantCount(ports.fleet.count_tenants, ports.tenant_counts, ports.clock, cap), cap, rate)
+
+    @cached_property
+    def limits_of_orders(self) -> Limits:
+        """The limit of operators' creates. A create is refused only after the fleet was counted for it."""
+        from datetime import timedelta
+
+        from orchestrator.tenants.limits import KeptTenantCount, Limits
+
+        ports, cap = self.ports, self.ports.settings.max_tenants
+        count = KeptTenantCount(ports.fleet.count_tenants, ports.tenant_counts, ports.clock, cap, timedelta(0))
+        return Limits(count, cap)
+
+    @property
+    def lifecycle(self) -> Lifecycle:
+        """The operators' orders."""
+        ports = self.ports
+        return self.lifecycle_with(
+            self.limits_of_orders, pool=self.queue_pool, parameters=ports.parameters, unfinished=ports.unfinished_work
+        )
+
+    @property
+    def tenant_queue_lifecycle(self) -> Lifecycle:
+        """The orders of other teams' stacks, by Custom::TenantQueue. Their tenants always have queues of their own."""
+        from orchestrator.tenants.limits import TENANT_QUEUE_RESOURCES
+
+        return self.lifecycle_with(self.counted_creates, counted_for=TENANT_QUEUE_RESOURCES)
+
+    def lifecycle_with(
+        self,
+        limits: CreateLimits,
+        *,
+        counted_for: str | None = None,
+        pool: Pool | None = None,
+        parameters: Parameters | None = None,
+        unfinished: UnfinishedWork | None = None,
+    ) -> Lifecycle:
+        from orchestrator.tenants.lifecycle import Lifecycle
+
+        ports, default_tier = self.ports, self.ports.settings.default_tier
+        return Lifecycle(
+            reader=ports.tenants,
+            descriptions=ports.ledger,
+            releases=ports.releases,
+            executions=ports.executions,
+            queues=ports.queues,
+            clock=ports.clock,
+            version=ports.settings.version,
+            default_tier=STANDARD if pool is None and default_tier == POOLED else default_tier,
+            chooser=self.release_chooser,
+            limits=limits,
+            counted_for=counted_for,
+            names=ports.settings.names,
+            parameters=parameters,
+            pool=pool,
+            unfinished=unfinished,
+        )
+
+    def answer_tenant_queue(
+        self, claim: Claim, asked: TenantQueueRequest | InvalidRequest, *, confirmed: bool, since: datetime
+    ) -> Answer | AnsweredBefore | NotConfirmed:
+        from orchestrator.tenants.tenant_queue import answer
+
+        return answer(
+            claim,
+            asked,
+            confirmed=confirmed,
+            since=since,
+            lifecycle=self.tenant_queue_lifecycle,
+            resources=self.ports.stack_resources,
+        )
+
+    # The steps of an operation
+
+    @property
+    def turns(self) -> CreateGate:
+        from orchestrator.rollouts.create_gate import CreateGate
+
+        ports = self.ports
+        return CreateGate(ports.create_turns, ports.throttling, ports.tenants, ports.executions.wake, ports.clock)
+
+    def begin(self, run: Run, *, can_wait: bool = False) -> Begun | Busy | Again | Queued | Done | GaveUp:
+        """``can_wait`` if the machine has a state in which a create waits for its turn. That of 0.8.0 has none."""
+        from orchestrator.tenants.operations import begin
+
+        ports = self.ports
+        return begin(
+            run,
+            reader=ports.tenants,
+            ledger=ports.ledger,
+            releases=ports.releases,
+            withdrawal_of=lambda version: ports.release_states.state().withdrawn.get(version),
+            stacks=ports.stacks,
+            executions=ports.executions,
+            parameters=ports.parameters,
+            clock=ports.clock,
+            turns=self.turns if can_wait else None,
+        )
+
+    def await_admission(self, run: Run, *, task_token: str) -> Waiting:
+        from orchestrator.tenants.turns import await_admission
+
+        ports = self.ports
+        return await_admission(
+            run,
+            task_token=task_token,
+            reader=ports.tenants,
+            ledger=ports.ledger,
+            executions=ports.executions,
+            turns=self.turns,
+            clock=ports.clock,
+        )
+
+    def check_messages(self, run: Run, *, empty_since: datetime | None) -> Empty | Draining | GaveUp:
+        from orchestrator.tenants.deleting import check_messages
+
+        ports = self.ports
+        return check_messages(
+            run,
+            empty_since=empty_since,
+            empty_for=ports.settings.empty_for,
+            reader=ports.tenants,
+            stacks=ports.stacks,
+            queues=ports.queues,
+            unfinished=ports.unfinished_work,
+            clock=ports.clock,
+        )
+
+    @property
+    def drafting(self) -> Drafting:
+        from orchestrator.tenants.updating import Drafting
+
+        ports = self.ports
+        return Drafting(
+            ports.ledger, ports.parameters, ports.new_name, ports.releases, ports.reviews, ports.published_templates
+        )
+
+    def review_changes(self, run: Run) -> Reviewing:
+        from orchestrator.tenants.tenant_stack import review_changes
+
+        ports = self.ports
+        return review_changes(
+            run, reader=ports.tenants, releases=ports.releases, stacks=ports.writable_stacks, drafting=self.drafting
+        )
+
+    def start_stack(self, run: Run, *, empty_since: datetime | None = None, looked_at: datetime | None = None) -> Start:
+        from orchestrator.tenants.tenant_stack import start_stack
+
+        ports = self.ports
+        return start_stack(
+            run,
+            reader=ports.tenants,
+            releases=ports.releases,
+            stacks=ports.writable_stacks,
+            queues=ports.queues,
+            drafting=self.drafting,
+            clock=ports.clock,
+            empty_for=ports.settings.empty_for,
+            empty_since=empty_since,
+            looked_at=looked_at,
+        )
+
+    def start_and_wait(
+        self, run: Run, *, task_token: str, empty_since: datetime | None = None
+    ) -> Waiting | Inspection | Draining:
+        from orchestrator.tenants.awaiting import start_and_wait
+
+        ports = self.ports
+        return start_and_wait(
+            run,
+            task_token=task_token,
+            stack_events=ports.settings.stack_events,
+            reader=ports.tenants,
+            ledger=ports.ledger,
+            releases=ports.releases,
+            stacks=ports.writable_stacks,
+            queues=ports.queues,
+            drafting=self.drafting,
+            unfinished=ports.unfinished_work,
+            clock=ports.clock,
+            empty_for=ports.settings.empty_for,
+            empty_since=empty_since,
+        )
+
+    def await_stack(self, run: Run, *, started: Start | None, task_token: str) -> Waiting | Settled:
+        from orchestrator.tenants.awaiting import await_stack
+
+        ports = self.ports
+        return await_stack(
+            run,
+            started=started,
+            task_token=task_token,
+            reader=ports.tenants,
+            ledger=ports.ledger,
+            stacks=ports.stacks,
+        )
+
+    def inspect_stack(self, run: Run, *, started: Start | None) -> Inspection:
+        from orchestrator.tenants.awaiting import inspect_started
+
+        ports = self.ports
+        return inspect_started(
+            run, started=started, reader=ports.tenants, stacks=ports.stacks, queues=ports.queues, clock=ports.clock
+        )
+
+    def stack_settled(self, stack_id: str, *, client_token: str) -> Resumption | None:
+        from orchestrator.tenants.awaiting import stack_settled
+
+        ports = self.ports
+        return stack_settled(
+            stack_id,
+            client_token=client_token,
+            names=ports.settings.names,
+            reader=ports.tenants,
+            stacks=ports.stacks,
+            queues=ports.queues,
+            clock=ports.clock,
+        )
+
+    def finish(self, run: Run, *, stack: Done | None) -> Published | Removed:
+        from orchestrator.tenants.operations import finish
+        from orchestrator.tenants.outcomes import Published
+        from orchestrator.tenants.records import Operation
+
+        ports = self.ports
+        finished = finish(
+            run,
+            stack=stack,
+            reader=ports.tenants,
+            ledger=ports.ledger,
+            releases=ports.releases,
+            stacks=ports.stacks,
+            parameters=ports.parameters,
+            clock=ports.clock,
+        )
+        if isinstance(finished, Published) and run.attempt.operation is Operation.CREATE:
+            self.turns.leave(run.execution, succeeded=True)
+        return finished
+
+    def record_failure(self, run: Run, *, failure: RootCause, failed_stack: str | None) -> RootCause:
+        from orchestrator.common.errors import LostOwnership
+        from orchestrator.tenants.operations import record_failure
+        from orchestrator.tenants.records import Operation
+
+        ports = self.ports
+        is_create = run.attempt.operation is Operation.CREATE
+        try:
+            cause = record_failure(
+                run,
+                failure=failure,
+                failed_stack=failed_stack,
+                reader=ports.tenants,
+                ledger=ports.ledger,
+                stacks=ports.stacks,
+                executions=ports.executions,
+                clock=ports.clock,
+            )
+        except LostOwnership:
+            if is_create:
+                self.turns.leave(run.execution)  # Another attempt has replaced the run.
+            raise
+        if is_create:
+            self.turns.leave(run.execution)
+        return cause
+
+    # The tenant stack's own word about its queue
+
+    def record_queue(self, tenant: TenantId, *, stack_id: str, reported: Queue) -> None:
+        from orchestrator.tenants.queue_metadata import record_queue
+
+        ports = self.ports
+        record_queue(
+            tenant,
+            stack_id=stack_id,
+            reported=reported,
+            reader=ports.tenants,
+            ledger=ports.ledger,
+            stacks=ports.stacks,
+            clock=ports.clock,
+        )
+
+    def forget_queue(self, tenant: TenantId, *, stack_id: str) -> bool:
+        from orchestrator.tenants.queue_metadata import forget_queue
+
+        ports = self.ports
+        return forget_queue(tenant, stack_id=stack_id, reader=ports.tenants, ledger=ports.ledger, stacks=ports.stacks)
+
+    # Deployments of the control plane
+
+    @property
+    def deployment(self) -> Deployment:
+        from orchestrator.tenants.confirming import Deployment
+
+        return Deployment(self.ports.settings.stack_id, self.ports.stack_resources, self.ports.pause)
+
+    def publish_release(
+        self, version: str, *, digest: str, notes: str = "", source_key: str, again: bool = False
+    ) -> Release:
+        from orchestrator.releases.published import publish_release
+
+        ports = self.ports
+        return publish_release(
+            version,
+            digest=digest,
+            notes=notes,
+            source_key=source_key,
+            releases=ports.releases,
+            templates=ports.templates,
+            clock=ports.clock,
+            again=again,
+        )
+
+    @property
+    def publishing(self) -> Publishing:
+        """Publishing operators' own templates."""
+        from orchestrator.releases.publishing import Publishing
+
+        ports = self.ports
+        return Publishing(
+            releases=ports.releases,
+            store=ports.templates,
+            templates=ports.published_templates,
+            choose=self.choose_release,
+            permissions=ports.stack_policies.permissions,
+            clock=ports.clock,
+        )
+
+    def keep_current_release(self, request: str) -> None:
+        """Deployments cease to promote releases, so the release that is current now is promoted.
+
+        During a deployment, the stack has the outputs of the previous one.
+        """
+        ports, settings = self.ports, self.ports.settings
+        before = ports.stack_resources.stack_output(settings.stack_id, "Version")
+        self.promoter.keep_current(deployed_before=before, request=request, by="deployment", at=ports.clock.now())
+
+    @property
+    def comparing_releases(self) -> ComparingReleases:
+        from orchestrator.tenants.release_changes import ComparingReleases
+
+        ports = self.ports
+        return ComparingReleases(ports.releases, ports.published_templates, ports.reviews, ports.parameters)
