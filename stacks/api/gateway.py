@@ -18,7 +18,12 @@ from stacks.common.dead_letters import DeadLetters
 from stacks.common.functions import WHOLE_FLEET_MEGABYTES, BerthFunction, FunctionKit
 from stacks.common.graphs import graph
 from stacks.common.limits import limit_creates, limit_tenants
-from stacks.common.permissions import allow, allow_asking_for_unfinished_work, names_of
+from stacks.common.permissions import (
+    allow,
+    allow_asking_for_unfinished_work,
+    allow_looking_at_tenant_stacks,
+    names_of,
+)
 from stacks.common.table import HISTORY_ROWS, TENANT_ROWS
 from stacks.reconciling.reconciliation import Reconciliation
 from stacks.releases.publisher import ReleasePublisher
@@ -178,6 +183,7 @@ class Api(Capability):
                 **rollouts.environment,
                 **reconciliation.environment,
                 **stack_role.parameters,
+                **stack_role.environment,
                 "BERTH_DEAD_LETTER_QUEUES": Stack.of(self).to_json_string(
                     {each.holds: each.queue.queue_url for each in dead_letters}
                 ),
@@ -192,8 +198,15 @@ class Api(Capability):
         rollouts.allow_operating(operators.role)
         reconciliation.allow_asking(operators.role)
         allow_asking_for_unfinished_work(operators.role)
+        _allow_comparing(operators.role, kit)
         _allow_diagnosing(operators.role, kit, dead_letters)
         return operators
+
+
+def _allow_comparing(role: iam.Role, kit: FunctionKit) -> None:
+    """Let a role compare a tenant's records with its stack, and tell rollouts if CloudFormation throttles that."""
+    allow_looking_at_tenant_stacks(role)
+    kit.table.allow_noting_throttles(role)
 
 
 def _allow_diagnosing(role: iam.Role, kit: FunctionKit, dead_letters: Iterable[DeadLetters]) -> None:
