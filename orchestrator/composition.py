@@ -114,7 +114,7 @@ class UseCases(TenantUseCases):
         from orchestrator.reconciling.comparing import Comparing
 
         ports = self.ports
-        return Comparing(ports.tenants, ports.stacks, ports.queues, ports.releases, ports.clock)
+        return Comparing(ports.tenants, ports.observed_stacks, ports.queues, ports.releases, ports.clock)
 
     @property
     def reconciliations(self) -> Reconciliations:

@@ -90,8 +90,11 @@ def _troubles(here: Invocation, control_plane: ControlPlane) -> list[Waiting]:
         return troubles_waiting(ask(here, control_plane, LIST_TROUBLES, NoParameters()))
     except ControlPlaneNotFound:
         return []
-    except (ApiProblem, *sdk_errors()) as error:
-        return [Waiting(f"the event plane cannot be asked: {explain(error).line}", "berth doctor")]
+    except ApiProblem as error:
+        reason = str(error)
+    except sdk_errors() as error:
+        reason = explain(error).line
+    return [Waiting(f"the event plane cannot be asked: {reason}", "berth doctor")]
 
 
 def _show(document: Document, waiting: list[dict[str, str]]) -> None:

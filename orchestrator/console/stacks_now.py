@@ -26,7 +26,7 @@ MAX_KEPT = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class StackLook:
     """The result of asking for one tenant's stack."""
 
     at: datetime
@@ -39,10 +39,10 @@ class Look:
 
 class StacksNow:
     def __init__(self) -> None:
-        self._looks: OrderedDict[str, Look] = OrderedDict()
+        self._looks: OrderedDict[str, StackLook] = OrderedDict()
         self._lock = Lock()
 
-    def of(self, visit: Visit, tenant: Document) -> Look:
+    def of(self, visit: Visit, tenant: Document) -> StackLook:
         name, now = tenant["tenantId"], visit.console.clock()
         records = (tenant["state"], tenant["updatedAt"], tenant["currentOperation"])
         with self._lock:
@@ -58,14 +58,14 @@ class StacksNow:
         return look
 
 
-def _look(visit: Visit, tenant: str, now: datetime, records: object) -> Look:
+def _look(visit: Visit, tenant: str, now: datetime, records: object) -> StackLook:
     from orchestrator.console.visit import Away, CredentialsRefused
 
     try:
-        return Look(now, records, visit.ask(COMPARE_TENANT, tenantId=tenant))
+        return StackLook(now, records, visit.ask(COMPARE_TENANT, tenantId=tenant))
     except (Away, CredentialsRefused) as error:
-        return Look(now, records, None, str(error))
+        return StackLook(now, records, None, str(error))
     except ApiProblem as error:
         # Without a body, the API itself did not answer: its gateway does not know the route.
         is_old = error.body is None and error.code is ExitCode.NO_CONTROL_PLANE
-        return Look(now, records, None, TOO_OLD if is_old else str(error))
+        return StackLook(now, records, None, TOO_OLD if is_old else str(error))

@@ -198,15 +198,9 @@ class Api(Capability):
         rollouts.allow_operating(operators.role)
         reconciliation.allow_asking(operators.role)
         allow_asking_for_unfinished_work(operators.role)
-        _allow_comparing(operators.role, kit)
+        allow_looking_at_tenant_stacks(operators.role)
         _allow_diagnosing(operators.role, kit, dead_letters)
         return operators
-
-
-def _allow_comparing(role: iam.Role, kit: FunctionKit) -> None:
-    """Let a role compare a tenant's records with its stack, and tell rollouts if CloudFormation throttles that."""
-    allow_looking_at_tenant_stacks(role)
-    kit.table.allow_noting_throttles(role)
 
 
 def _allow_diagnosing(role: iam.Role, kit: FunctionKit, dead_letters: Iterable[DeadLetters]) -> None:

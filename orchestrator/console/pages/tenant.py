@@ -63,7 +63,7 @@ def tenant(visit: Visit) -> Response:
         history=_timeline(found["history"]),
         advice=_advice(found),
         was_kept_ready=WARM_PREFIX in (found["stackId"] or ""),
-        look=look,
+        why_not=look.why_not,
         compared=_compared(found, look.compared) if look.compared else None,
         surveyed=_surveyed(found["tenantId"], visit) if not look.compared else None,
     )
