@@ -177,7 +177,7 @@ def _classify(error: Exception) -> tuple[ExitCode, str]:
             return _classify_sdk_error(error)
 
 
-_DENIED = frozenset(
+DENIED = frozenset(
     {
         "AccessDenied",
         "AccessDeniedException",
@@ -203,7 +203,7 @@ def _classify_sdk_error(error: Exception) -> tuple[ExitCode, str]:
     match error:
         case ClientError():
             message = f"{error.operation_name}: {error_message(error) or error_code(error)}"
-            if error_code(error) in _DENIED:
+            if error_code(error) in DENIED:
                 return ExitCode.NO_CONTROL_PLANE, f"AWS denied {message}"
             if error_code(error) == "ResourceNotFoundException":
                 return ExitCode.NO_CONTROL_PLANE, f"Part of the control plane was deleted: deploy it again. {message}"
