@@ -52,6 +52,7 @@ class Everything:
             self.here.api.away = None
         if sight.then:
             sight.then(page)
+            page.wait_for_load_state()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.sights)
