@@ -12,8 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from orchestrator.adapters.aws import error_code
-from orchestrator.cli.errors import DENIED, ExitCode, explain
+from orchestrator.cli.errors import ExitCode, explain, is_denied
 from orchestrator.common.errors import BerthError, Throttled
 from orchestrator.console.guard import Guard
 from orchestrator.console.pages import (
@@ -150,6 +149,4 @@ def _show_error(visit: Visit, status: int, title: str, reason: str = "", advice:
 
 def _is_about_credentials(error: Exception) -> bool:
     """True for errors that go away with new credentials. The SDK's other errors are about the network."""
-    if isinstance(error, ClientError):
-        return error_code(error) in DENIED
-    return isinstance(error, _ABOUT_CREDENTIALS)
+    return is_denied(error) or isinstance(error, _ABOUT_CREDENTIALS)
