@@ -24,7 +24,7 @@ from orchestrator.cli.invocation import Invocation, Json
 from orchestrator.cli.problems import problem
 from orchestrator.cli.release_changes import show_changes
 from orchestrator.common.errors import InvalidRequest
-from orchestrator.common.versions import VERSION_PATTERN, is_older, order
+from orchestrator.common.versions import VERSION_PATTERN, order
 from orchestrator.releases.comparing import changes_between
 from orchestrator.releases.template_contract import is_operators
 
@@ -72,9 +72,7 @@ def diff(
             render.show_line(f"The stacks of {before} and {after} are the same, except for the description.")
         else:
             show_changes(changes)
-            downgrade = " --allow-downgrade" if is_older(after, than=before) else ""
-            plan = f"berth rollout plan --to {after}{downgrade}"
-            render.note(f"Which resources CloudFormation would replace is shown by: {plan}")
+            render.note("Which queues would be replaced is shown by: berth rollout plan")
 
 
 def _changes(here: Invocation, before: str, after: str) -> list[Document]:

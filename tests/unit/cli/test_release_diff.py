@@ -50,16 +50,7 @@ def test_changes_are_shown_property_by_property(scene: Scene) -> None:
         '  Value: "x" -> "y"',
     ]
     assert "replace" not in result.stdout
-    assert result.stderr == (
-        "Which resources CloudFormation would replace is shown by: berth rollout plan --to 0.10.0\n"
-    )
     assert scene.connected_to == []
-
-
-@pytest.mark.usefixtures("templates")
-def test_the_plan_of_the_way_back_allows_the_downgrade(scene: Scene) -> None:
-    result = scene.berth("release", "diff", "0.10.0", "0.9.0", exits=ExitCode.OK)
-    assert result.stderr.endswith("berth rollout plan --to 0.9.0 --allow-downgrade\n")
 
 
 @pytest.mark.usefixtures("templates")
