@@ -233,7 +233,7 @@ class TestActions:
         page.goto(console.url("/tenants/aperture/do/upgrade"))
         page.get_by_label("Allow a change that replaces or removes a queue").check()
         page.get_by_role("button", name="Move aperture to a release", exact=True).click()
-        expect(page.get_by_role("alert")).to_contain_text("with every message in them. Type the tenant's id")
+        expect(page.get_by_role("alert")).to_contain_text("Type the tenant's id to allow it. Nothing was done.")
         assert len(console.api.executions.started) == before
         page.get_by_label("The tenant's id, if you allow that").fill("aperture")
         page.get_by_role("button", name="Move aperture to a release", exact=True).click()

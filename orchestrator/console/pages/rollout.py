@@ -142,7 +142,11 @@ def _is_withdrawn(visit: Visit, rollout: Document) -> bool:
 def _start(visit: Visit, rollout: Document, step: NextStep) -> Action:
     spec = {name: value for name, value in spec_of(rollout).items() if name not in ("dryRun", "sample", "retry")}
     number = rollout["selected"]
-    loses = "\nThis may replace or remove queues, with every message in them." if spec.get("allowReplacement") else ""
+    loses = (
+        "\nThis may replace or remove queues and other resources, with the data in them."
+        if spec.get("allowReplacement")
+        else ""
+    )
 
     def send(visit: Visit, fields: Mapping[str, str]) -> Done:
         answer = visit.ask(START_ROLLOUT, **spec, reason=reason_in(fields))

@@ -92,7 +92,7 @@ def _fields(asked: Mapping[str, str | None], releases: Sequence[Document]) -> tu
         Field("downgrade", "Allow an older release", "check", "on" if asked["downgrade"] else ""),
         Field(
             "replacement",
-            "Allow changes that replace or remove queues, with the messages in them",
+            "Allow changes that replace or remove queues or other data",
             "check",
             "on" if asked["replacement"] else "",
         ),

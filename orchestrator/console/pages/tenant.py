@@ -202,8 +202,12 @@ def _upgrade(visit: Visit, tenant: Document, step: NextStep) -> Action:
                 "version", "Release", "choice", choices=("", *versions), hint="Empty: its pin, or the current release."
             ),
             Field("allowDowngrade", "Allow a release that is older than the tenant's", "check"),
-            Field("allowReplacement", "Allow a change that replaces or removes a queue, with its messages", "check"),
-            Field("losing", "The tenant's id, if you allow that", hint="Typed, because messages may be lost."),
+            Field("allowReplacement", "Allow a change that replaces or removes a queue or other data", "check"),
+            Field(
+                "losing",
+                "The tenant's id, if you allow that",
+                hint="Typed, because messages and other data may be lost.",
+            ),
             REASON,
         ),
     )
