@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from orchestrator.common.callers import ApiGateway
     from orchestrator.common.errors import InvalidRequest
     from orchestrator.common.tenant_ids import TenantId
+    from orchestrator.pool.seen import SeenStacks
     from orchestrator.pool.taking import Taking
     from orchestrator.ports import Ports
     from orchestrator.releases.ports import Parameters
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
 class TenantUseCases:
     """Builds a use case whenever it is asked for, from the ports of that moment.
 
-    Only counts of the fleet, and the published versions, are kept.
+    Only counts of the fleet, the published versions, and the stacks that were last seen to be ready are kept.
 
     Each module is imported when it is first needed, because a function's cold start should load only what it uses.
     """
@@ -98,7 +99,13 @@ class TenantUseCases:
         from orchestrator.pool.taking import Taking
 
         ports = self.ports
-        return Taking(ports.warm_stacks, ports.tenant_rows, ports.executions, ports.clock)
+        return Taking(ports.warm_stacks, ports.tenant_rows, ports.executions, ports.clock, self._seen_stacks)
+
+    @cached_property
+    def _seen_stacks(self) -> SeenStacks:
+        from orchestrator.pool.seen import SeenStacks
+
+        return SeenStacks()
 
     @property
     def queue_pool(self) -> Pool:

@@ -133,6 +133,9 @@ class TenantRows(TenantReader, Protocol):
     def audit(self, attempt: Attempt) -> Audit | None:
         """The audit of the attempt's operation, which may have been written by another attempt."""
 
+    def metadata_of(self, tenants: Sequence[TenantId]) -> Sequence[Metadata]:
+        """The metadata of those of these tenants that have any, in any order. Rows that cannot be read are left out."""
+
     def apply(self, transition: Transition) -> bool:
         """Make all of these writes. ``False`` if a condition does not hold, and then nothing is written."""
 

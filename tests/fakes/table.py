@@ -60,6 +60,10 @@ class InMemoryTable(Ledger):
     def metadata(self, tenant: TenantId) -> Metadata | None:
         return cast("Metadata | None", self._record(MetadataKey(tenant)))
 
+    def metadata_of(self, tenants: Sequence[TenantId]) -> Sequence[Metadata]:
+        found = (cast("Metadata | None", self._record(MetadataKey(tenant))) for tenant in tenants)
+        return [metadata for metadata in found if metadata is not None]
+
     def lock(self, tenant: TenantId) -> Lock | None:
         return cast("Lock | None", self._record(LockKey(tenant)))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.composition import UseCases
 from orchestrator.tenants.provisioning import Answer
 from orchestrator.tenants.ready import Ready
 from orchestrator.tenants.records import Queue, Request
@@ -16,8 +17,7 @@ from tests.fakes.ports import FakeSettings
 from tests.simulation.aws.executions import Execution
 from tests.simulation.world import Around, World, undisturbed, watched
 
-ACME, GLOBEX = TenantId("acme"), TenantId("globex")
-TENANTS = (ACME, GLOBEX)
+ACME, GLOBEX, INITECH, HOOLI = map(TenantId, ("acme", "globex", "initech", "hooli"))
 _MAX_ROUNDS = 20
 
 
@@ -45,8 +45,9 @@ class PoolWorld(World):
         maintaining, self.warm_pool = self.use_cases(around).maintaining, size
         maintaining.maintain()
 
-    def get_queue(self, tenant: TenantId, around: Around = undisturbed) -> Answer:
-        answer = self.use_cases(around).get_queue(tenant, by="a platform")
+    def get_queue(self, tenant: TenantId, around: Around = undisturbed, *, process: UseCases | None = None) -> Answer:
+        """A process of the function may have been called before. Otherwise this is its first call."""
+        answer = (process or self.use_cases(around)).get_queue(tenant, by="a platform")
         if isinstance(answer, Ready):
             self.answers.setdefault(tenant, set()).add(answer.queue)
         return answer

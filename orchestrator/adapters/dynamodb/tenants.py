@@ -45,6 +45,14 @@ class DynamoTable:
         item = self._reads.get(keys.metadata_key(tenant))
         return rows.readable(rows.metadata_from, item) if item else None
 
+    def metadata_of(self, tenants: Sequence[TenantId]) -> Sequence[Metadata]:
+        found: list[Metadata] = []
+        for item in self._reads.many([keys.metadata_key(tenant) for tenant in tenants]):
+            # An unreadable row must not hide the others.
+            with suppress(UnreadableRows):
+                found.append(rows.readable(rows.metadata_from, item))
+        return found
+
     def audits(self, tenant: TenantId) -> Sequence[Audit]:
         items = self._reads.partition(keys.tenant_pk(tenant), keys.AUDIT_PREFIX)
         return [rows.readable(rows.audit_from, item) for item in items]

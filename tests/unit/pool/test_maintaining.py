@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from orchestrator.common.tenant_ids import WARM_PREFIX, TenantId
 from orchestrator.pool.maintaining import BY, Maintained
-from orchestrator.tenants.decisions import FleetFull, Unknown
+from orchestrator.tenants.decisions import Unknown
 from orchestrator.tenants.provisioning import Provisioning
 from orchestrator.tenants.ready import Ready
 from orchestrator.tenants.records import Operation, Status, TenantState
@@ -57,14 +57,6 @@ def test_nobody_can_ask_for_a_stack_that_is_kept_ready() -> None:
     (warm,) = map(TenantId, world.pool.pool().members)
     assert world.get_queue(warm) == Unknown()
     assert world.use_cases().get_queue.find(warm) == Unknown()
-
-
-def test_the_limit_on_tenants_holds_also_if_a_stack_is_ready() -> None:
-    world = PoolWorld().fill()
-    use_cases = world.use_cases()
-    use_cases.ports.settings.max_tenants = 1  # type: ignore[misc]
-    world.clock.advance(timedelta(minutes=2))  # A count may be a minute old.
-    assert isinstance(use_cases.get_queue(ACME, by="a platform"), FleetFull)
 
 
 def test_the_stack_learns_its_tenant_by_an_update_and_the_record_of_the_taking_goes() -> None:
