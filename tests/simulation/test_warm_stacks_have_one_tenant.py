@@ -359,7 +359,9 @@ SEEN_BUGS = {
     "a stack that was seen earlier is given without a condition": Bug(
         _with_weaker(_of_any_stack), "one stack|one queue"
     ),
-    "a stack that was seen earlier is given though it goes": Bug(_with_weaker(_of_a_stack_that_goes), GOES),
+    "a stack that was seen earlier is given though its record has gone": Bug(
+        _with_weaker(_of_a_stack_that_goes), f"one stack|one queue|{GOES}"
+    ),
 }
 
 

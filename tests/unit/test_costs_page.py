@@ -13,7 +13,7 @@ from bench.event_capacity import FLOOR
 from bench.function_memory import SIZES, dollars_per_million
 from orchestrator.events.delivery.sweeping import LOOKED_AT_EVERY
 from orchestrator.reconciling.surveying import SCAN_EVERY
-from tests.costs_page import table, totals
+from tests.costs_page import PAGE, table, totals
 
 BENCH = Path(__file__).parents[2] / "bench" / "results.json"
 PRICED = {
@@ -141,6 +141,13 @@ def test_a_call_of_get_queue_is_a_request_a_call_and_a_read() -> None:
     call = 0.20 + 0.25 * 0.01 * 13.33
     cost = PRICES["request to the API"] + call + PRICES["read"] + ACCESS_KB * PRICES["KB of logs"]
     assert totals()["1 million calls of getQueue"] == f"{cost:.2f}"
+
+
+def test_a_new_tenant_that_takes_a_stack_costs_its_reads_and_the_rows_of_its_transaction() -> None:
+    row = table("getQueue")["a new tenant that takes a stack"]
+    used = {"function calls": 1.0, "reads": float(row["reads"]), "write units": 2 * float(row["rows"])}
+    cost, create = per_million(used, requests=1), per_million(counts("create"), requests=1)
+    assert f"= {cost:.1f}, where a million creates are {create:.1f}" in PAGE.read_text(encoding="utf-8")
 
 
 def test_the_page_has_the_units_of_every_path_of_an_event() -> None:
