@@ -18,6 +18,7 @@ from bench.measure import Result, silence
 from orchestrator.adapters.dynamodb.pool import PoolTable
 from orchestrator.adapters.dynamodb.tenants import DynamoTable
 from orchestrator.common.tenant_ids import WARM_PREFIX, TenantId
+from orchestrator.common.tiers import STANDARD
 from orchestrator.pool.records import Member, Pool
 from orchestrator.tenants.ledger import Ledger
 
@@ -27,7 +28,11 @@ _WARM_UP = 5
 
 
 def warm_pool() -> list[Result]:
-    os.environ |= {"BERTH_WARM_POOL": str(_SIZE), "BERTH_MAX_TENANTS": "100000", "BERTH_CREATES_PER_MINUTE": "60000"}
+    os.environ |= {
+        "BERTH_WARM_POOL": f"{STANDARD}={_SIZE}",
+        "BERTH_MAX_TENANTS": "100000",
+        "BERTH_CREATES_PER_MINUTE": "60000",
+    }
     with a_table() as client, silence():
         ledger = Ledger(DynamoTable(client, TABLE))
         publish(ledger, TenantId("acme"))
