@@ -6,6 +6,7 @@ test would find stacks that it does not expect.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -14,9 +15,11 @@ from orchestrator.adapters.dynamodb.pool import PoolTable
 from orchestrator.common.tenant_ids import WARM_PREFIX, TenantId
 from orchestrator.pool.records import MemberState, Pool
 from orchestrator.reconciling.records import POOL
+from tests.costs_page import table
 from tests.e2e.deployed import Deployed, eventually
 from tests.e2e.enforced.conftest import a_control_plane
 from tests.e2e.enforced.control_plane import Enforced
+from tests.e2e.enforced.counting import Counting
 from tests.e2e.operators import call, delete, ended
 
 SIZE = 2
@@ -78,12 +81,26 @@ def test_new_tenants_have_their_queues_at_once_and_the_pool_is_refilled(kept_rea
     assert {each["tenantId"] for each in listed} == {ASKED.value, ORDERED.value}
     kept = call(operator, "GET", "/tenants", query={"prefix": WARM_PREFIX}).body["tenants"]
     assert {each["tenantId"] for each in kept} == refilled.members.keys()
-    (check,) = [each for each in call(operator, "GET", "/health").body["checks"] if each["name"] == "warm pool"]
+    (check,) = [each for each in call(operator, "GET", "/diagnosis").body["checks"] if each["name"] == "warm pool"]
     assert (check["verdict"], check["detail"]) == ("ok", f"standard: {SIZE} of {SIZE} ready")
 
     assert ended(root, delete(operator, ASKED)) == "SUCCEEDED"
     assert platform.ask(ASKED).status == 410
     assert kept_ready.denials() == []
+
+
+def test_a_full_pool_is_looked_at_with_the_reads_that_the_page_has(kept_ready: Enforced) -> None:
+    root = kept_ready.root
+    events = root.client("events")
+    for rule in events.list_rules()["Rules"]:
+        if rule.get("ScheduleExpression"):
+            events.disable_rule(Name=rule["Name"])  # Its requests would be counted, too.
+    eventually(lambda: _refilled(root), what="the pool is full")
+    counting = Counting.begin(kept_ready)
+    root.invoke(root.function("reconcile"), {"reconciliationId": POOL})
+    counted = counting.of("reconcile") + Counter({"function calls": 1})
+    documented = table("Stacks that are kept ready")["look at a full pool"]
+    assert dict(counted) == {column: int(cell) for column, cell in documented.items()}
 
 
 def test_a_stack_that_is_kept_ready_is_no_tenant(kept_ready: Enforced) -> None:
