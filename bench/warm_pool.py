@@ -26,6 +26,7 @@ from orchestrator.api.fields import TenantIdRequest
 from orchestrator.api.queue_routes import GET_QUEUE
 from orchestrator.client.client import Client
 from orchestrator.common.tenant_ids import WARM_PREFIX, TenantId
+from orchestrator.common.tiers import STANDARD
 from orchestrator.local.home import polls
 from orchestrator.pool.records import Member, Pool
 from orchestrator.tenants.ledger import Ledger
@@ -34,7 +35,7 @@ _ROUNDS = 60
 _WARM_UP = 5
 _CREATES = 5
 _CREATE_SECONDS = 120
-_SETTINGS = {"BERTH_WARM_POOL": "100", "BERTH_MAX_TENANTS": "100000", "BERTH_CREATES_PER_MINUTE": "60000"}
+_SETTINGS = {"BERTH_WARM_POOL": f"{STANDARD}=100", "BERTH_MAX_TENANTS": "100000", "BERTH_CREATES_PER_MINUTE": "60000"}
 _VERSION = "0.1.0"
 
 

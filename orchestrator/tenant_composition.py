@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from orchestrator.tenants.ports import (
         CreateLimits,
         UnfinishedWork,
+        WarmPool,
     )
     from orchestrator.tenants.provisioning import ProvisionQueue
     from orchestrator.tenants.records import Queue, RootCause, Run
@@ -91,7 +92,7 @@ class TenantUseCases:
             self.choose_release,
             ports.settings.default_tier,
             lambda: self.queue_pool,
-            (lambda: self.taking) if ports.settings.warm_pool else None,
+            (lambda: self.taking) if ports.settings.default_tier in ports.settings.warm_pool else None,
         )
 
     @property
@@ -169,7 +170,11 @@ class TenantUseCases:
         """The operators' orders."""
         ports = self.ports
         return self.lifecycle_with(
-            self.limits_of_orders, pool=self.queue_pool, parameters=ports.parameters, unfinished=ports.unfinished_work
+            self.limits_of_orders,
+            pool=self.queue_pool,
+            parameters=ports.parameters,
+            unfinished=ports.unfinished_work,
+            warm_pool=self.taking if ports.settings.warm_pool else None,
         )
 
     @property
@@ -187,6 +192,8 @@ class TenantUseCases:
         pool: Pool | None = None,
         parameters: Parameters | None = None,
         unfinished: UnfinishedWork | None = None,
+        warm_pool: WarmPool | None = None,
+        of_warm_stacks: bool = False,
     ) -> Lifecycle:
         from orchestrator.tenants.lifecycle import Lifecycle
 
@@ -207,6 +214,8 @@ class TenantUseCases:
             parameters=parameters,
             pool=pool,
             unfinished=unfinished,
+            warm_pool=warm_pool,
+            of_warm_stacks=of_warm_stacks,
         )
 
     def answer_tenant_queue(

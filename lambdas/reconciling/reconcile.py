@@ -1,4 +1,4 @@
-"""Runs a reconciliation, on a schedule or at an operator's request."""
+"""Runs a reconciliation, on a schedule or at an operator's request. A schedule also has the warm pool refilled."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from lambdas.logs import count, logger
 from lambdas.runtime import use_cases
 from orchestrator.reconciling.events import parse_to_run
-from orchestrator.reconciling.records import SETTLING
+from orchestrator.reconciling.records import POOL, SETTLING
 
 if TYPE_CHECKING:
     from lambdas.context import LambdaContext
@@ -17,6 +17,10 @@ TO_SPARE_MILLISECONDS = 20_000
 
 def handler(event: object, context: "LambdaContext") -> None:
     reconciliation = parse_to_run(event)
+    if reconciliation == POOL:
+        if (maintained := use_cases.maintaining.refill()) is not None:
+            logger.info("Maintained the pool", extra={"stacks": asdict(maintained)})
+        return
     _run(reconciliation, context)
     if reconciliation == SETTLING:
         # Surveys that take longer than a function may run are continued every few minutes.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.releases.records import Release
 from orchestrator.tenants.history import HistoryEntry, RecordedChange, UnreadableEntry
-from orchestrator.tenants.listings import ListedTenant, TenantInBrief
+from orchestrator.tenants.listings import ListedTenant, TenantInBrief, VersionsInUse
 from orchestrator.tenants.messages import Messages
 from orchestrator.tenants.records import (
     Attempt,
@@ -341,11 +341,11 @@ class FleetReader(Protocol):
 
     def tenants_in_brief(self, state: TenantState) -> Iterable[TenantInBrief]: ...
 
-    def versions_in_use(self) -> Mapping[str, Mapping[TenantState, int]]:
-        """The number of tenants by version and state. The version of tenants without one is empty."""
+    def versions_in_use(self) -> VersionsInUse:
+        """The number of tenants by version and state, in all states but DELETED."""
 
     def count_tenants(self) -> int:
-        """The number of tenants in all states but DELETED."""
+        """The number of tenants in all states but DELETED, and of stacks that are kept ready."""
 
     def unfinished_operations(self) -> Iterable[Audit]:
         """The audits with the status Started, the oldest first."""

@@ -80,7 +80,8 @@ class ProvisionQueue:
     pool: Callable[[], Pool]
     """Returns the queues that tenants share, when a tenant is about to get one of them."""
     warm_pool: Callable[[], WarmPool] | None = None
-    """Returns the stacks that are kept ready, when a new tenant may take one. ``None`` if none are kept."""
+    """Returns the stacks that are kept ready, when a new tenant may take one. ``None`` if none of the default tier are
+    kept."""
 
     def __call__(self, tenant: TenantId, *, by: str = "", is_recorded: bool = True) -> Answer:
         """``by`` is the caller. Simultaneous callers of one tenant must have the same ``by``: it is part of the
@@ -103,8 +104,6 @@ class ProvisionQueue:
 
         The limits of creates are not checked: the stack was counted when it was created.
         """
-        if self.default_tier == POOLED:
-            return None
         # It is read each time, so that no tenant gets a release that was withdrawn.
         version = self.choose(self.default_tier).current
         return warm_pool().take(Attempt(tenant, Operation.CREATE, version, 1), request) if version else None

@@ -11,7 +11,7 @@ import pytest
 from orchestrator.adapters.dynamodb.pool import PoolTable
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.pool.ports import PoolRows
-from orchestrator.pool.records import Member, Pool
+from orchestrator.pool.records import Member, MemberState, Pool, TierOfPool
 from orchestrator.pool.seen import SeenStacks
 from orchestrator.pool.taking import Taking, taken
 from orchestrator.tenants.ports import Publication
@@ -28,7 +28,14 @@ if TYPE_CHECKING:
 
 WARM, OTHER = TenantId("berth-warm-0123456789abcdef"), TenantId("globex")
 OTHER_WARM = TenantId("berth-warm-1")
-MEMBERS = Pool({WARM.value: Member(NOON, VERSION), "berth-warm-1": Member(NOON)})
+MEMBERS = Pool(
+    {
+        WARM.value: Member(NOON, VERSION, state=MemberState.READY),
+        OTHER_WARM.value: Member(NOON),
+        "berth-warm-2": Member(NOON, tier="gold", state=MemberState.FAILED),
+    },
+    {"gold": TierOfPool(NOON, "Queue quota exceeded.", NOON), "standard": TierOfPool(NOON)},
+)
 
 
 @pytest.fixture
@@ -45,7 +52,7 @@ def test_the_pool_is_read_as_it_was_stored_and_not_overwritten_by_who_has_read_a
     assert pool.pool() == replace(MEMBERS, revision=1)
     assert not pool.store(MEMBERS)
     assert pool.store(pool.pool().without("berth-warm-1"))
-    assert set(pool.pool().members) == {WARM.value}
+    assert set(pool.pool().members) == {WARM.value, "berth-warm-2"}
 
 
 def test_the_metadata_of_many_is_that_of_those_that_have_any(table: WholeTable) -> None:

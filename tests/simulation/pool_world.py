@@ -24,13 +24,17 @@ _MAX_ROUNDS = 20
 @dataclass
 class PoolWorld(World):
     warm_pool: int = 1
+    tiers: dict[str, int] = field(default_factory=dict)
+    """The number of stacks that are kept ready of other tiers than the default one."""
     release: str = VERSION
     """The release that tenants are created at."""
     answers: dict[TenantId, set[Queue]] = field(default_factory=dict)
     """The queues that getQueue has ever returned for each tenant."""
 
     def settings(self, version: str) -> FakeSettings:  # noqa: ARG002 - the release is that of the deployment
-        return super().settings(self.release)
+        settings = super().settings(self.release)
+        settings.warm_pool = {**settings.warm_pool, **self.tiers}
+        return settings
 
     def ports(self, around: Around) -> dict[str, Any]:
         return {**super().ports(around), "warm_stacks": watched("warm_stacks", self.pool, around)}
@@ -66,7 +70,7 @@ class PoolWorld(World):
             self.maintain()
             self.run_executions()
         self.maintain()
-        assert self.ready() == self.warm_pool
+        assert self.ready() == self.warm_pool + sum(self.tiers.values())
         return self
 
     def ready(self) -> int:

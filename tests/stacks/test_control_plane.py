@@ -196,10 +196,7 @@ def test_every_function_logs_its_own_name(plane: Json) -> None:
 @pytest.mark.parametrize(
     ("name", "variables"),
     [
-        (
-            "get_queue",
-            {"BERTH_CREATE_ON_GET_QUEUE", "BERTH_WARM_POOL", "BERTH_API_PROOF_DIGEST"} | MACHINES | CREATE_LIMITS,
-        ),
+        ("get_queue", {"BERTH_CREATE_ON_GET_QUEUE", "BERTH_API_PROOF_DIGEST"} | MACHINES | CREATE_LIMITS),
         (
             "operators",
             MACHINES
@@ -209,10 +206,7 @@ def test_every_function_logs_its_own_name(plane: Json) -> None:
             | {"BERTH_METADATA_SERVICE_TOKEN"},
         ),
         ("close_execution", {"BERTH_METADATA_SERVICE_TOKEN", "BERTH_STACK_ROLE"}),
-        (
-            "reconcile",
-            MACHINES | {"BERTH_METADATA_SERVICE_TOKEN", "BERTH_STACK_ROLE", "BERTH_MAX_TENANTS", "BERTH_WARM_POOL"},
-        ),
+        ("reconcile", MACHINES | {"BERTH_METADATA_SERVICE_TOKEN", "BERTH_STACK_ROLE", "BERTH_MAX_TENANTS"}),
         ("review_changes", STACKS),
         ("start_stack", STACKS | {"BERTH_EMPTY_FOR_SECONDS", "BERTH_STACK_EVENTS"}),
         ("publish_release", {"BERTH_RELEASE_BUCKET", "BERTH_SOURCE_BUCKET", "BERTH_STACK_ID"}),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -11,8 +10,9 @@ import pytest
 from orchestrator.reconciling.health import SETTLING_EVERY, SURVEY_EVERY, Check, Concurrency, Verdict
 from orchestrator.reconciling.reconciler import STUCK_AFTER
 from orchestrator.reconciling.records import SETTLING, SURVEY, Coverage, Kind, Reconciliation, ReconciliationStatus
+from orchestrator.tenants.listings import VersionsInUse
 from orchestrator.tenants.messages import Messages
-from orchestrator.tenants.records import Operation, Status, TenantState
+from orchestrator.tenants.records import Operation, Status
 from tests.fakes import NEXT_VERSION, NOON, a_run, an_audit
 from tests.unit.reconciling.world import LONG_AGO, FleetWithStacks, asked_for, tenant
 from tests.unit.rollouts.world import ROLLOUT, a_rollout, a_stage
@@ -131,7 +131,7 @@ def test_the_fleet_is_counted_once(world: FleetWithStacks) -> None:
     counted = []
     count = world.table.versions_in_use
 
-    def versions_in_use() -> Mapping[str, Mapping[TenantState, int]]:
+    def versions_in_use() -> VersionsInUse:
         counted.append(1)
         return count()
 

@@ -63,7 +63,7 @@ class TestAPoolOfStacks:
 
     @pytest.fixture
     def pool(self, functions: Functions, monkeypatch: pytest.MonkeyPatch) -> Functions:
-        monkeypatch.setenv("BERTH_WARM_POOL", "3")
+        monkeypatch.setenv("BERTH_WARM_POOL", "standard=3")
         warm = [TenantId(f"{WARM_PREFIX}{number:016x}") for number in range(3)]
         for each in warm:
             functions.serve(a_run(tenant=each), stack_id=stack_arn(each))
