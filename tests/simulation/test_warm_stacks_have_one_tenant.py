@@ -232,7 +232,7 @@ def _play_with_two_processes(between: Action, other: Action) -> None:
     pytest.fail(f"There are more than {MAX_CALLS} calls.")
 
 
-@pytest.mark.parametrize("other", [_nothing_happens, *OTHERS.values()], ids=["nothing", *OTHERS.keys()])
+@pytest.mark.parametrize("other", [_nothing_happens, _the_pool_is_maintained, _a_release_comes])
 @pytest.mark.parametrize("between", BETWEEN.values(), ids=BETWEEN.keys())
 def test_no_stack_has_two_tenants_whatever_two_processes_have_seen_before(between: Action, other: Action) -> None:
     _play_with_two_processes(between, other)
