@@ -8,6 +8,7 @@ from typing import Any
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.composition import UseCases
+from orchestrator.tenants.order_results import Changed, OrderResult
 from orchestrator.tenants.provisioning import Answer
 from orchestrator.tenants.ready import Ready
 from orchestrator.tenants.records import Queue, Request
@@ -55,6 +56,13 @@ class PoolWorld(World):
         if isinstance(answer, Ready):
             self.answers.setdefault(tenant, set()).add(answer.queue)
         return answer
+
+    def create(self, tenant: TenantId, around: Around = undisturbed) -> OrderResult:
+        """By an operator, who is told of the queue at once if the tenant takes a stack."""
+        result = self.use_cases(around).lifecycle.create(tenant, Request(by="ada", labels={"plan": "best"}))
+        if isinstance(result, Changed) and (url := result.after.get("queueUrl")):
+            self.answers.setdefault(tenant, set()).add(Queue(str(result.after["queueArn"]), str(url)))
+        return result
 
     def delete(self, tenant: TenantId) -> None:
         self.use_cases().lifecycle.delete(tenant, Request(by="ada", force=True))

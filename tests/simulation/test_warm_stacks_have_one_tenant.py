@@ -44,6 +44,11 @@ def _acme_asks(world: PoolWorld) -> None:
     world.get_queue(ACME)
 
 
+def _an_operator_creates_acme(world: PoolWorld) -> None:
+    world.clock.advance(A_MOMENT)
+    world.create(ACME)
+
+
 def _globex_asks(world: PoolWorld) -> None:
     world.get_queue(GLOBEX)
 
@@ -87,6 +92,7 @@ def _tenants_try_different_stacks_first(monkeypatch: pytest.MonkeyPatch) -> None
 OTHERS: dict[str, Action] = {
     "another tenant asks": _globex_asks,
     "the same tenant asks": _acme_asks,
+    "an operator creates the same tenant": _an_operator_creates_acme,
     "the pool is maintained": _the_pool_is_maintained,
     "a release comes": _a_release_comes,
     "the pool is switched off": _the_pool_is_switched_off,
@@ -96,6 +102,10 @@ OTHERS: dict[str, Action] = {
 
 def _asks(world: PoolWorld, at: At) -> None:
     world.get_queue(ACME, at.around)
+
+
+def _is_created(world: PoolWorld, at: At) -> None:
+    world.create(ACME, at.around)
 
 
 def _maintains(world: PoolWorld, at: At) -> None:
@@ -113,6 +123,7 @@ def _empties(world: PoolWorld, at: At) -> None:
 
 FIRST: dict[str, Callable[[PoolWorld, At], None]] = {
     "a tenant asks": _asks,
+    "an operator creates a tenant": _is_created,
     "the pool is maintained": _maintains,
     "the pool is replaced": _replaces,
     "the pool is emptied": _empties,

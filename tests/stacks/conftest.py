@@ -164,6 +164,7 @@ def templates_with_other_settings(tmp_path_factory: pytest.TempPathFactory) -> t
         api_proof_generation=2,
         max_tenants=5_000,
         creates_per_minute=10,
+        warm_pool={"gold": 2, "standard": 5},
         create_on_get_queue=False,
         events_environment="staging",
         ingest_concurrency=30,

@@ -852,3 +852,16 @@ def _integration(template: Json, route: Json) -> Json:
     assert prefix == "integrations/"
     properties: Json = template["Resources"][integration["Ref"]]["Properties"]
     return properties
+
+
+def test_the_functions_that_know_the_warm_pool_have_its_sizes(
+    other_settings: Template, function_ids: dict[str, str]
+) -> None:
+    resources = other_settings.to_json()["Resources"]
+    found = {
+        name: variables["BERTH_WARM_POOL"]
+        for name, logical_id in function_ids.items()
+        if "BERTH_WARM_POOL" in (variables := resources[logical_id]["Properties"]["Environment"]["Variables"])
+    }
+    # getQueue is read-only there.
+    assert found == dict.fromkeys(("operators", "reconcile"), "gold=2,standard=5")
