@@ -115,6 +115,8 @@ LEGACY_PREFIXES = ("old-tenant-", "platform-queues-")
 with_stack_policies = _variant(stackPolicyArns=OPERATORS_POLICIES)
 without_creates = _variant(createOnGetQueue="false")
 without_rate_limit = _variant(createsPerMinute="0")
+with_warm_pool = _variant(warmPool="5")
+"""Stacks are kept ready."""
 with_everything = _variant(**SWITCHED_ON)
 """Credentials for queues and automatic rollouts are switched on."""
 with_dashboard = _variant(dashboard="true")
