@@ -171,7 +171,7 @@ class Maintaining:
         now, ready, noted = self.clock.now(), _ready_in(pool, tier), pool.tier(tier)
         if not self.sizes.get(tier):
             return pool.with_tier(tier, TierOfPool())
-        if ready - _ready_in(read, tier):  # A stack was created.
+        if ready - _ready_in(read, tier) or len(ready) >= self.sizes[tier]:  # A stack was created, or none is missing.
             noted = replace(noted, problem=None, failed_at=None)
         without_release = f"The tier {tier} has no release that new tenants could get."
         if choice.current is None and noted.problem != without_release:

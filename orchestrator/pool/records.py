@@ -43,7 +43,7 @@ class TierOfPool:
     empty_since: datetime | None = None
     """Since when no stack of the tier is ready, though some are wanted."""
     problem: str | None = None
-    """Why the latest stack could not be created; ``None`` once one was created since."""
+    """Why the latest stack could not be created; ``None`` once one was created since, or none is missing."""
     failed_at: datetime | None = None
 
 

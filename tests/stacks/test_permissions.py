@@ -193,6 +193,7 @@ FUNCTIONS: dict[str, Grants] = {
         HISTORY_TABLE_ROWS: {"dynamodb:Query", "dynamodb:PutItem"},
         RELEASE_STATE_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
         ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query"},
+        "the table, rows POOL": {"dynamodb:GetItem"},
         "the table, rows REVIEW": {"dynamodb:GetItem"},
         "the table, rows POOL": {"dynamodb:GetItem"},
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem"},

@@ -246,6 +246,18 @@ def test_after_a_failure_one_stack_is_tried_at_a_time_until_one_succeeds() -> No
     assert world.pool.pool().tier("standard") == TierOfPool()
 
 
+def test_a_failure_is_forgotten_if_no_more_stacks_are_wanted() -> None:
+    world = PoolWorld(warm_pool=1).fill()
+    world.warm_pool = 2
+    world.maintain()
+    assert fail_creates(world) == 1
+    settle_after_a_minute(world)
+    assert world.pool.pool().tier("standard").problem
+    world.warm_pool = 1
+    world.maintain()
+    assert world.pool.pool().tier("standard") == TierOfPool()
+
+
 def test_a_create_that_is_refused_is_not_kept_in_the_list_and_the_reason_is() -> None:
     world = PoolWorld(warm_pool=2)
     use_cases = world.use_cases()
