@@ -195,7 +195,6 @@ FUNCTIONS: dict[str, Grants] = {
         ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query"},
         "the table, rows POOL": {"dynamodb:GetItem"},
         "the table, rows REVIEW": {"dynamodb:GetItem"},
-        "the table, rows POOL": {"dynamodb:GetItem"},
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem"},
         "published templates": {"s3:GetObject", "s3:PutObject"},
         f"the index, rows {' and '.join(LISTED_IN_ROLLOUTS)}": {"dynamodb:Query"},
