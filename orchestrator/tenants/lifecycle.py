@@ -150,8 +150,7 @@ class Lifecycle:
             return refused
         if metadata is not None and exists:
             if request.tier not in (None, metadata.tier):
-                tiers = {release.tier for release in self.releases.releases()}
-                return in_another_tier(tenant, metadata.tier, request.tier, tiers, self.pool)
+                return self._in_another_tier(metadata, request.tier)
             return self._describe(tenant, metadata, request, unpin=unpin, only_if=only_if)
         if unpin:
             metadata = metadata and replace(metadata, pinned_version=None)
@@ -201,9 +200,13 @@ class Lifecycle:
         if metadata is None or not metadata.published:
             return busy(tenant, self.reader.lock(tenant))
         if metadata.tier != description.tier:
-            return in_another_tier(tenant, metadata.tier, description.tier)
+            return self._in_another_tier(metadata, description.tier)
         described = self._describe(tenant, metadata, request, unpin=False, only_if=None)
         return described if isinstance(described, Refused) else Changed(*warm_stack_taken(metadata))
+
+    def _in_another_tier(self, metadata: Metadata, wanted: str | None) -> Refused:
+        tiers = {release.tier for release in self.releases.releases()}
+        return in_another_tier(metadata.tenant, metadata.tier, wanted, tiers, self.pool)
 
     def tier_to_create(self, metadata: Metadata | None, audits: Sequence[Audit]) -> str:
         """The tier in which the tenant is created by default."""
