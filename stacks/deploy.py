@@ -11,7 +11,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from difflib import get_close_matches
 from functools import partial
 from itertools import chain
@@ -28,11 +29,12 @@ from botocore.exceptions import (
 )
 
 from orchestrator.adapters.dynamodb.release_states import ReleaseStateTable
+from orchestrator.adapters.dynamodb.shared_queues import tenants_of
 from orchestrator.adapters.dynamodb.tenants import DynamoTable
 from orchestrator.common.errors import BerthError
 from orchestrator.tenants.names import Names
 from stacks import build
-from stacks.deploying import concurrency, tenant_cap
+from stacks.deploying import concurrency, pool, tenant_cap
 from stacks.deploying.announcement import StackNow, Target, announce
 from stacks.deploying.choices import Choice
 from stacks.project import ROOT, read_version
@@ -178,6 +180,20 @@ def choose_tenant_cap(session: Session, names: Names) -> Choice:
     return tenant_cap.choose(ask_for_stacks(stacks), tenants)
 
 
+def check_pool(profile: str | None, names: Names, given: object) -> None:
+    """Raise an error if the deployment would remove a queue of the pool that tenants still need."""
+    session = _session(profile)
+    outputs = outputs_of(session.client("cloudformation"), names.control_plane)
+
+    def find(urls: Sequence[str]) -> Collection[str] | None:
+        try:
+            return tenants_of(session.client("dynamodb"), outputs["TableName"], urls, datetime.now(UTC))
+        except (BerthError, ClientError):
+            return None
+
+    pool.check(outputs, given, find)
+
+
 CHOICES: Mapping[str, Callable[[Session, Names], Choice]] = {
     **{each.setting: partial(choose_concurrency, each) for each in concurrency.RESERVATIONS},
     tenant_cap.SETTING: choose_tenant_cap,
@@ -222,6 +238,7 @@ def run_cdk(command: Literal["deploy", "diff"], arguments: Sequence[str]) -> int
         with_events = value_of(EVENTS, arguments) not in ("false", False)
         stacks = [names.control_plane, *([names.events] if with_events else [])]
         _show(describe(profile, stacks, only_compares=command == "diff"))
+        check_pool(profile, names, value_of(pool.SETTING, arguments))
     except BerthError as error:
         sys.exit(str(error))
     except (BotoCoreError, ClientError) as error:

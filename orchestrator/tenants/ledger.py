@@ -117,7 +117,7 @@ class Ledger:
     def join_pool(self, tenant: TenantId, queue: Queue, request: Request, *, at: datetime) -> bool:
         before = self._rows.records(tenant)
         # The rules are asked about the same records that the writes are conditional on.
-        if pool_transitions.is_refused(tenant, before, request):
+        if pool_transitions.is_refused(tenant, before, request, at):
             return False
         return self._rows.apply(pool_transitions.joined(tenant, before, queue, request, at))
 

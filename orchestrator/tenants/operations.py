@@ -25,7 +25,7 @@ from orchestrator.releases.published import fingerprint, same_content
 from orchestrator.releases.records import Release, Withdrawal
 from orchestrator.releases.template_contract import KMS_KEY_PARAMETER, is_operators
 from orchestrator.tenants.admission import owner_once_begun, refusal, why_not_deleted
-from orchestrator.tenants.deadlines import overdue
+from orchestrator.tenants.deadlines import DEADLINE, overdue
 from orchestrator.tenants.outcomes import Again, Begun, Busy, Done, GaveUp, Published, Queued, Removed
 from orchestrator.tenants.own_stack import (
     has_unknown_stack,
@@ -41,7 +41,7 @@ from orchestrator.tenants.records import Lock, Metadata, Operation, RootCause, R
 from orchestrator.tenants.stack_ports import ResourceEvent, Stack, Stacks
 from orchestrator.tenants.stack_resources import Requester
 from orchestrator.tenants.stack_status import StackCondition, condition
-from orchestrator.tenants.state import delete_of
+from orchestrator.tenants.state import delete_of, own_waiting
 from orchestrator.tenants.turns import Admission, Turns, queued, since_admission
 
 CHECK_HOLDER_AFTER = timedelta(minutes=3)
@@ -108,7 +108,7 @@ def begin(
     if holder is not None:
         if turns and admission and not admission.waited:
             turns.leave(run.execution)  # The other operation may take long, and other creates need the turn.
-        if overdue(run, clock):
+        if overdue(run, clock) or _had_turn_long_ago(run, admission, reader, clock):
             return GaveUp(
                 f"Tenant {run.tenant}: another operation owned the tenant until the deadline: {holder.run.execution}. "
                 "Request the operation again."
@@ -132,6 +132,19 @@ def begin(
     if reason := not_deleted or why_out_of_reach(metadata, stacks.names):
         return GaveUp(reason)
     return _already_done(run, metadata, target) or Begun()
+
+
+def _had_turn_long_ago(run: Run, admission: Admission | None, reader: TenantReader, clock: Clock) -> bool:
+    """True if a create that had waited got its turn so long ago that its deadline has passed.
+
+    It still has no lock, so the turn was given back meanwhile, and the one that it has now has only just begun. It got
+    its first turn before the wait on record would have timed out.
+    """
+    if admission is None or not admission.waited:
+        return False
+    own = own_waiting(reader.audits(run.tenant), run)
+    until = own.waits_until if own else None
+    return until is not None and clock.now() - until > DEADLINE
 
 
 def _admit(run: Run, turns: Turns, reader: TenantReader) -> Admission | None:

@@ -171,6 +171,14 @@ class Metadata:
         """
         return self.asked_for_at is not None and self.asked_for_at > run.asked_at - START_GRACE_PERIOD
 
+    def create_accepted_at(self, now: datetime) -> Attempt | None:
+        """The create that was accepted a moment ago, and has not begun.
+
+        Step Functions may not show an execution that was started a moment ago, so the row alone counts for a minute.
+        """
+        recent = self.asked_for_at is not None and now - self.asked_for_at < START_GRACE_PERIOD
+        return self.asked_for if recent else None
+
 
 @dataclass(frozen=True, slots=True)
 class Request:

@@ -8,8 +8,12 @@ from tests.e2e.enforced.pairs import granted, on_the_page
 
 
 def test_the_page_lists_exactly_the_granted_permissions_each_once(
-    with_key: dict[str, Any], events_with_key: dict[str, Any], events_with_mail: dict[str, Any]
+    with_key: dict[str, Any],
+    with_pool: dict[str, Any],
+    events_with_key: dict[str, Any],
+    events_with_mail: dict[str, Any],
 ) -> None:
     proven, unproven = on_the_page("Seen used"), on_the_page("Unproven")
     assert proven & unproven == set()
-    assert proven | unproven == granted(with_key) | granted(events_with_key) | granted(events_with_mail)
+    given = (with_key, with_pool, events_with_key, events_with_mail)
+    assert proven | unproven == {pair for template in given for pair in granted(template)}

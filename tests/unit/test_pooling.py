@@ -21,6 +21,7 @@ from orchestrator.tenants.order_results import Accepted, Changed, Unchanged
 from orchestrator.tenants.outcomes import Clearing, Empty, GaveUp, Gone, Started
 from orchestrator.tenants.pooling import POOL_RETENTION
 from orchestrator.tenants.ports import LabelEdit
+from orchestrator.tenants.provisioning import Provisioning
 from orchestrator.tenants.ready import FormerQueue, Ready
 from orchestrator.tenants.records import Operation, Queue, Request, Status, TenantState
 from orchestrator.tenants.resource_requests import Kind as ResourceKind
@@ -130,6 +131,58 @@ class TestJoining:
     def test_a_tenant_that_may_have_a_stack_is_not_pooled(self, world: Orders) -> None:
         world.failed(world.begun(world.lifecycle.create(ACME, replace(BY_ADA, tier="gold"))))
         assert "berth delete acme" in refused(world.lifecycle.create(ACME, replace(BY_ADA, tier=POOLED)))
+
+    def test_a_create_that_was_accepted_before_and_has_not_begun_comes_first(self, world: Orders) -> None:
+        gold = world.lifecycle.create(ACME, replace(BY_ADA, tier="gold"))
+        into_pool = replace(BY_ADA, tier=POOLED)
+        assert "CREATE 2.0.0 is about to begin" in refused(world.lifecycle.create(ACME, into_pool), Refusal.BUSY)
+        world.clock.advance(timedelta(hours=1))  # Its execution is running, but has not come to its first step.
+        assert "CREATE 2.0.0 is about to begin" in refused(world.lifecycle.create(ACME, into_pool), Refusal.BUSY)
+        world.succeeded(world.begun(gold))
+        assert world.metadata.tier == "gold"
+
+    def test_a_create_that_was_accepted_and_died_before_it_began_does_not_keep_a_tenant_out(
+        self, world: Orders
+    ) -> None:
+        gold = world.lifecycle.create(ACME, replace(BY_ADA, tier="gold"))
+        assert isinstance(gold, Accepted)
+        world.executions.end(gold.execution)
+        world.clock.advance(timedelta(minutes=2))
+        assert isinstance(world.lifecycle.create(ACME, replace(BY_ADA, tier=POOLED)), Changed)
+
+    def test_a_create_that_waits_for_its_turn_after_a_delete_comes_first(self, pooled: Orders) -> None:
+        pooled.succeeded(pooled.begun(pooled.lifecycle.delete(ACME, BY_ADA)))
+        pooled.clock.advance(timedelta(seconds=1))
+        gold = pooled.run_of(pooled.lifecycle.create(ACME, replace(BY_ADA, tier="gold")))
+        pooled.executions.waiting.add("its token")
+        pooled.await_admission(gold, task_token="its token")
+        pooled.clock.advance(timedelta(minutes=5))
+        into_pool = replace(BY_ADA, tier=POOLED)
+        assert "CREATE 2.0.0 is about to begin" in refused(pooled.lifecycle.create(ACME, into_pool), Refusal.BUSY)
+        pooled.executions.end(gold.execution)  # The row alone counts, too.
+        assert "accepted before" in refused(pooled.lifecycle.create(ACME, into_pool), Refusal.BUSY)
+        assert isinstance(pooled.get_queue(ACME), Provisioning)
+
+    @pytest.mark.parametrize("by_get_queue", [True, False])
+    def test_a_create_that_is_accepted_while_the_tenant_joins_comes_first(
+        self, world: Orders, monkeypatch: pytest.MonkeyPatch, by_get_queue: bool
+    ) -> None:
+        join_pool, accepted = world.table.join_pool, list[Any]()
+
+        def late(*given: Any, **more: Any) -> bool:
+            monkeypatch.setattr(world.table, "join_pool", join_pool)
+            accepted.append(world.lifecycle.create(ACME, replace(BY_ADA, tier="gold")))
+            return join_pool(*given, **more)
+
+        monkeypatch.setattr(world.table, "join_pool", late)
+        if by_get_queue:
+            answer = world.get_queue(ACME, by="platform")
+            assert answer == Provisioning(accepted[0].execution)
+        else:
+            joined = world.lifecycle.create(ACME, replace(BY_ADA, tier=POOLED))
+            assert "accepted before" in refused(joined, Refusal.BUSY)
+        world.succeeded(world.begun(accepted[0]))
+        assert world.metadata.tier == "gold"
 
     def test_simultaneous_callers_get_the_same_queue(self, world: Orders, monkeypatch: pytest.MonkeyPatch) -> None:
         """Another caller joins between the reads and the write of this one."""

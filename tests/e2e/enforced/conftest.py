@@ -21,7 +21,7 @@ def enforced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Enforced]:
     emulator = Emulator(port=free_port(), home=home, keep_state=False, server="tests.e2e.enforced.server")
     emulator.start()
     try:
-        root = Deployed(emulator, deploy(emulator, lambda _step: None, legacyStackPrefixes=PREFIX))
+        root = Deployed(emulator, deploy(emulator, lambda _step: None, legacyStackPrefixes=PREFIX, pooledQueues="1"))
         _put_policy_of_table(root)
         enforced = Enforced(root)
         yield enforced
