@@ -157,7 +157,7 @@ class Lifecycle:
         if version is None:
             return self._no_release(tenant, tier)
         # A delete that has not finished may give the tenant back, which then is of its former tier.
-        recorded = None if metadata is not None and metadata.version is not None else tier
+        recorded = None if metadata is not None and metadata.has_tier_of_queue else tier
         description = Description(request.labels, Pin(request.pin, lift=unpin), recorded) if explicit else None
         named = request.tier if tier == own else tier
         return self._order(

@@ -233,18 +233,24 @@ def _in_its_tier(
     Raises :class:`Conflict` if a create has found a stack of another tier than it was to create: an earlier create or
     move has left it there.
     """
-    at_release, requested = releases.release(found.version), releases.release(run.attempt.version)
-    is_new = metadata is None or not metadata.published or metadata.is_pooled
-    creates = run.attempt.operation is Operation.CREATE and is_new
-    if creates and at_release and requested and at_release.tier != requested.tier:
-        raise Conflict(
-            f"Tenant {run.tenant}: {run.attempt.name} has found stack {found.stack_id} of the tier {at_release.tier}, "
-            f"not of {requested.tier}. Nothing was published. Retry the operation."
-        )
+    if reason := why_not_of_tier(run, found.stack_id, found.version, metadata, releases):
+        raise Conflict(f"Tenant {run.tenant}: {reason}. Nothing was published. Retry the operation.")
+    at_release = releases.release(found.version)
     found = replace(found, tier=at_release.tier if at_release else None)
     if metadata is None or not metadata.is_pooled:
         return found
     return replace(found, former_queue=metadata.queue, former_queue_until=clock.now() + POOL_RETENTION)
+
+
+def why_not_of_tier(run: Run, stack_id: str, version: str, metadata: Metadata | None, releases: Releases) -> str | None:
+    """Why a create must not publish the stack that it has found, which is of another tier; ``None`` if it may."""
+    is_new = metadata is None or not metadata.published or metadata.is_pooled
+    if run.attempt.operation is not Operation.CREATE or not is_new:
+        return None
+    found, requested = releases.release(version), releases.release(run.attempt.version)
+    if not found or not requested or found.tier == requested.tier:
+        return None
+    return f"{run.attempt.name} has found stack {stack_id} of the tier {found.tier}, not of {requested.tier}"
 
 
 def _as_locked(run: Run, reader: TenantReader) -> Run | None:

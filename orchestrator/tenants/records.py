@@ -155,6 +155,14 @@ class Metadata:
         return has_queue and self.withdrawn_by is None
 
     @property
+    def has_tier_of_queue(self) -> bool:
+        """True if the recorded tier is that of the tenant's queue, also while a delete may still give the queue back.
+
+        Then only the operation that publishes another queue changes the tier.
+        """
+        return self.version is not None or (self.is_pooled and self.queue is not None)
+
+    @property
     def was_served(self) -> bool:
         """True once an operation has published the tenant's queue, also if the queue has vanished since."""
         return self.had_own_queue or (self.is_pooled and self.queue is not None)

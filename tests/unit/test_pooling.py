@@ -12,6 +12,7 @@ import pytest
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.tiers import POOLED, STANDARD
 from orchestrator.reconciling.records import Finding, Kind, Spec
+from orchestrator.reconciling.settling import Settled
 from orchestrator.rollouts.records import Skip
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.decisions import Deleted, TooManyCreates
@@ -23,7 +24,7 @@ from orchestrator.tenants.pooling import POOL_RETENTION
 from orchestrator.tenants.ports import LabelEdit
 from orchestrator.tenants.provisioning import Provisioning
 from orchestrator.tenants.ready import FormerQueue, Ready
-from orchestrator.tenants.records import Operation, Queue, Request, Status, TenantState
+from orchestrator.tenants.records import Attempt, Operation, Queue, Request, Run, Status, TenantState
 from orchestrator.tenants.resource_requests import Kind as ResourceKind
 from orchestrator.tenants.resource_requests import OnDelete, TenantQueueRequest
 from orchestrator.tenants.tenant_queue import NotProvided, settle
@@ -184,6 +185,21 @@ class TestJoining:
         world.succeeded(world.begun(accepted[0]))
         assert world.metadata.tier == "gold"
 
+    def test_a_tenant_that_joins_while_another_create_is_accepted_keeps_its_queue(
+        self, world: Orders, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        describe = world.table.describe
+
+        def late(*given: Any, **more: Any) -> Any:
+            monkeypatch.setattr(world.table, "describe", describe)
+            world.get_queue(ACME, by="platform")
+            return describe(*given, **more)
+
+        monkeypatch.setattr(world.table, "describe", late)
+        refused(world.lifecycle.create(ACME, replace(BY_ADA, tier="gold")), Refusal.BUSY)
+        assert isinstance(world.get_queue(ACME), Ready)
+        assert (world.metadata.tier, world.executions.started) == (POOLED, [])
+
     def test_simultaneous_callers_get_the_same_queue(self, world: Orders, monkeypatch: pytest.MonkeyPatch) -> None:
         """Another caller joins between the reads and the write of this one."""
         join_pool = world.table.join_pool
@@ -252,6 +268,18 @@ class TestDeleting:
         pooled.clock.advance(timedelta(minutes=1))
         late = pooled.run_of(pooled.lifecycle.delete(ACME, replace(BY_ADA, asked_at=asked_at)))
         assert isinstance(pooled.begin(late), GaveUp)
+
+    def test_a_delete_that_gives_the_tenant_back_gives_it_back_to_the_pool(self, pooled: Orders) -> None:
+        """Also if it was to be created in another tier after the delete."""
+        before = pooled.get_queue(ACME)
+        run = pooled.begun(pooled.lifecycle.delete(ACME, BY_ADA))
+        pooled.executions.end(run.execution)
+        pooled.clock.advance(timedelta(hours=1))
+        create = pooled.lifecycle.create(ACME, replace(BY_ADA, tier="gold"))
+        assert isinstance(create, Accepted)
+        pooled.executions.end(create.execution)  # It never begins.
+        pooled.settling.settle(run)
+        assert pooled.get_queue(ACME) == before
 
 
 class TestMovingOut:
@@ -326,6 +354,25 @@ class TestMovingOut:
         # A move that is requested now is another one.
         pooled.succeeded(pooled.begun(pooled.lifecycle.move(ACME, "gold", BY_ADA)))
         assert pooled.metadata.tier == "gold"
+
+    def test_a_create_that_died_does_not_publish_the_stack_that_a_failed_move_has_left(self, pooled: Orders) -> None:
+        shared = pooled.get_queue(ACME)
+        pooled.failed(pooled.begun(pooled.lifecycle.move(ACME, "gold", BY_ADA)))
+        pooled.stacks.plant_done(ACME, version=GOLD)
+        for tier in (None, "silver"):
+            # One that nobody has asked to move the tenant, and one to another tier.
+            request = replace(BY_ADA, tier=tier, explicit=True)
+            attempt = Attempt(ACME, Operation.CREATE, GOLD if tier is None else SILVER, 2)
+            assert pooled.executions.start(attempt, request)
+            died = Run(attempt, pooled.executions.execution_of(attempt), pooled.clock.now(), request)
+            pooled.begin(died)
+            assert pooled.table.lock(ACME) is not None
+            pooled.executions.end(died.execution)
+            settled = pooled.settling.settle(died)
+            assert isinstance(settled, Settled)
+            assert settled.status is Status.FAILURE
+            assert pooled.table.lock(ACME) is None
+            assert pooled.get_queue(ACME) == shared
 
     def test_only_a_move_gives_it_a_stack(self, pooled: Orders) -> None:
         refused(pooled.lifecycle.upgrade(ACME, None, BY_ADA))

@@ -91,6 +91,9 @@ def _check_the_version(env: Environment, tenant: TenantId, version: str | None) 
     pinned = metadata is not None and metadata.pinned_version is not None
     if version is None or checks.served is None or pinned or env.table.release(version) is None:
         return
+    before = env.table.release(version)
+    if before and metadata and metadata.tier != before.tier:
+        return  # Somebody has asked for another tier since.
     came_back_at = checks.served[1]
     same = env.checks.same_content(came_back_at, version)
     assert same, f"{tenant} vanished at {version}, and was brought back at {came_back_at}"
