@@ -13,6 +13,7 @@ from orchestrator.common.errors import Conflict, LostOwnership, StackNotOurs, Th
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import Clock
 from orchestrator.releases.ports import Parameters, Releases
+from orchestrator.tenants.deadlines import overdue
 from orchestrator.tenants.deleting import why_not_adopted
 from orchestrator.tenants.operations import finish, why_not_of_tier, write_failure
 from orchestrator.tenants.outcomes import Again, Done, GaveUp, Gone, Inspection, NotReady, Reviewing, Started, Working
@@ -91,7 +92,16 @@ class Settling:
         except LostOwnership:
             return NothingToSettle()
         except (Conflict, StackNotOurs) as changed:
-            return StillOpen(f"its stack changed while the operation was being settled: {changed}")
+            reason = f"its stack changed while the operation was being settled: {changed}"
+            if not overdue(run, self.clock):
+                return StillOpen(reason)
+            return self._fail(run, Again(reason))  # Otherwise the tenant might be locked for ever.
+
+    def _fail(self, run: Run, outcome: Again) -> Settled | NothingToSettle:
+        try:
+            return self._record(run, outcome, self._settled(run, outcome))
+        except LostOwnership:
+            return NothingToSettle()
 
     def _begun(self, tenant: TenantId, execution: str) -> Run | None:
         """The run of that execution, if its audit has the status Started."""
