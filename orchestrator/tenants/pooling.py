@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from orchestrator.common.errors import Unsettled
 from orchestrator.tenants.admission import Refusal, Refused, tenant_deleted
 from orchestrator.tenants.records import Audit, Metadata, Queue, Request, TenantState
-from orchestrator.tenants.state import is_delete_in_effect, state_of, waiting_create
+from orchestrator.tenants.state import is_delete_in_effect, is_deleted, state_of, waiting_create
 
 if TYPE_CHECKING:
     from orchestrator.common.tenant_ids import TenantId
@@ -69,9 +69,11 @@ def why_not_pooled(
     """
     if waiting_create(audits) or (metadata is not None and metadata.create_accepted_at(now)):
         return _about_to_be_created(tenant)
-    if is_delete_in_effect(audits):
+    if is_deleted(audits):
         if not request.explicit:
             return tenant_deleted(tenant)
+    elif is_delete_in_effect(audits):
+        return _remains(tenant)  # The delete has failed, perhaps because CloudFormation could not delete the stack.
     elif state_of(metadata, audits) is not TenantState.UNKNOWN or audits:
         return _remains(tenant)
     if metadata is not None and (metadata.stack_id is not None or metadata.had_own_queue):

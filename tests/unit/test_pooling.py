@@ -15,7 +15,7 @@ from orchestrator.reconciling.records import Finding, Kind, Spec
 from orchestrator.reconciling.settling import Settled
 from orchestrator.rollouts.records import Skip
 from orchestrator.tenants.admission import Refusal, Refused
-from orchestrator.tenants.decisions import Deleted, TooManyCreates
+from orchestrator.tenants.decisions import Deleted, Failed, TooManyCreates
 from orchestrator.tenants.fleet import list_tenants
 from orchestrator.tenants.messages import Messages
 from orchestrator.tenants.order_results import Accepted, Changed, Unchanged
@@ -132,6 +132,13 @@ class TestJoining:
     def test_a_tenant_that_may_have_a_stack_is_not_pooled(self, world: Orders) -> None:
         world.failed(world.begun(world.lifecycle.create(ACME, replace(BY_ADA, tier="gold"))))
         assert "berth delete acme" in refused(world.lifecycle.create(ACME, replace(BY_ADA, tier=POOLED)))
+
+    def test_a_tenant_whose_delete_failed_may_have_a_stack_and_is_not_pooled(self, world: Orders) -> None:
+        world.failed(world.begun(world.lifecycle.create(ACME, replace(BY_ADA, tier="gold"))))
+        world.stacks.plant_done(ACME, version=GOLD, status="DELETE_FAILED")
+        world.failed(world.begun(world.lifecycle.delete(ACME, BY_ADA)))
+        assert "berth delete acme" in refused(world.lifecycle.create(ACME, replace(BY_ADA, tier=POOLED)))
+        assert isinstance(world.get_queue(ACME), Failed)
 
     def test_a_create_that_was_accepted_before_and_has_not_begun_comes_first(self, world: Orders) -> None:
         gold = world.lifecycle.create(ACME, replace(BY_ADA, tier="gold"))
