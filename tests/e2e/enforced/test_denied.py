@@ -303,7 +303,7 @@ def of_one_partition(pk: str) -> dict[str, Any]:
 
 
 def test_get_queue_may_change_only_the_counts_of_creates_and_tenants_that_join_the_pool(enforced: Enforced) -> None:
-    """Without a pool, it may not change tenants either: ``tests/stacks/test_permissions.py`` has all its permissions."""
+    """Without a pool, it may not change tenants either: see its permissions in ``tests/stacks/test_permissions.py``."""
     dynamodb, table = table_of(enforced.function("get_queue"))
     counted = creates_key("an attacker's caller")
     dynamodb.update_item(TableName=table, Key=counted, **UPDATE)
