@@ -334,7 +334,11 @@ class TenantChecks:
         """A delete has failed, or died. If it has not touched the stack, the tenant is served again."""
         touched = delete in self._all.touched
         stands = [stack for stack in self.living if not stack.status.startswith("DELETE_")]
-        if touched or self.withdrawn is None:
+        if self.withdrawn is not None and self.withdrawn[0] in self.pool:
+            # The shared queue stays. A stack that the delete has touched was left by a move, and nobody is served
+            # from it: Berth gives the tenant back if no such stack is in the way.
+            self.served = now.served and self.withdrawn
+        elif touched or self.withdrawn is None:
             self.served = None
         elif stands:
             self.served = self.withdrawn
