@@ -11,8 +11,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
 from itertools import chain
@@ -29,18 +28,17 @@ from botocore.exceptions import (
 )
 
 from orchestrator.adapters.dynamodb.release_states import ReleaseStateTable
-from orchestrator.adapters.dynamodb.shared_queues import tenants_of
 from orchestrator.adapters.dynamodb.tenants import DynamoTable
 from orchestrator.common.errors import BerthError
 from orchestrator.tenants.names import Names
 from stacks import build
-from stacks.deploying import concurrency, pool, tenant_cap
+from stacks.deploying import concurrency, tenant_cap
 from stacks.deploying.announcement import StackNow, Target, announce
 from stacks.deploying.choices import Choice
 from stacks.project import ROOT, read_version
 from stacks.releases.committed import digest, releases_up_to
 from stacks.setting_values import SettingInvalid
-from stacks.settings import EVENTS, NAME, Settings, check_all_are_known, parse_name
+from stacks.settings import EVENTS, NAME, POOLED_QUEUES, Settings, check_all_are_known, parse_name
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -120,7 +118,8 @@ def look(session: Session, stack_names: Sequence[str]) -> Target:
     outputs = _outputs(control_plane) if control_plane else {}
     table = session.client("dynamodb")
     published, withdrawn = read_releases(table, outputs), read_withdrawals(table, outputs)
-    return Target(caller["Account"], stacks.meta.region_name, caller["Arn"], now, published, withdrawn)
+    pooled = len([url for url in outputs.get("PooledQueueUrls", "").split(",") if url])
+    return Target(caller["Account"], stacks.meta.region_name, caller["Arn"], now, published, withdrawn, pooled)
 
 
 def read_releases(table: DynamoDBClient, outputs: Mapping[str, str]) -> Mapping[str, str] | None:
@@ -180,20 +179,6 @@ def choose_tenant_cap(session: Session, names: Names) -> Choice:
     return tenant_cap.choose(ask_for_stacks(stacks), tenants)
 
 
-def check_pool(profile: str | None, names: Names, given: object) -> None:
-    """Raise an error if the deployment would remove a queue of the pool that tenants still need."""
-    session = _session(profile)
-    outputs = outputs_of(session.client("cloudformation"), names.control_plane)
-
-    def find(urls: Sequence[str]) -> Collection[str] | None:
-        try:
-            return tenants_of(session.client("dynamodb"), outputs["TableName"], urls, datetime.now(UTC))
-        except (BerthError, ClientError):
-            return None
-
-    pool.check(outputs, given, find)
-
-
 CHOICES: Mapping[str, Callable[[Session, Names], Choice]] = {
     **{each.setting: partial(choose_concurrency, each) for each in concurrency.RESERVATIONS},
     tenant_cap.SETTING: choose_tenant_cap,
@@ -217,11 +202,20 @@ def chosen(setting: str, profile: str | None, names: Names) -> Choice:
         return Choice(None, f"{message} To set it: -c {setting}=N.")
 
 
-def describe(profile: str | None, stack_names: Sequence[str], *, only_compares: bool = False) -> str:
+def describe(
+    profile: str | None, stack_names: Sequence[str], *, pooled_queues: int | None, only_compares: bool = False
+) -> str:
     """The announcement of the deployment. Raises an error if it cannot succeed, for example without credentials."""
     version = read_version()
     releases = {file.stem: digest(file) for file in releases_up_to(version)}
-    return announce(look(_session(profile), stack_names), version, releases, only_compares=only_compares)
+    target = look(_session(profile), stack_names)
+    return announce(target, version, releases, pooled_queues=pooled_queues, only_compares=only_compares)
+
+
+def pooled_queues(arguments: Sequence[str]) -> int | None:
+    """The number of queues that is set for the pool; ``None`` if it is no number, which the app refuses."""
+    value = value_of(POOLED_QUEUES, arguments)
+    return 0 if value is None else int(str(value)) if str(value).isdecimal() else None
 
 
 def run_cdk(command: Literal["deploy", "diff"], arguments: Sequence[str]) -> int:
@@ -237,8 +231,8 @@ def run_cdk(command: Literal["deploy", "diff"], arguments: Sequence[str]) -> int
         names = parse_name(value_of(NAME, arguments))
         with_events = value_of(EVENTS, arguments) not in ("false", False)
         stacks = [names.control_plane, *([names.events] if with_events else [])]
-        _show(describe(profile, stacks, only_compares=command == "diff"))
-        check_pool(profile, names, value_of(pool.SETTING, arguments))
+        pooled = pooled_queues(arguments)
+        _show(describe(profile, stacks, pooled_queues=pooled, only_compares=command == "diff"))
     except BerthError as error:
         sys.exit(str(error))
     except (BotoCoreError, ClientError) as error:

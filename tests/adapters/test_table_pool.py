@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
-from orchestrator.adapters.dynamodb.shared_queues import tenants_of
-from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.tiers import POOLED
 from orchestrator.tenants.history import HistoryEntry
-from orchestrator.tenants.ports import Publication
 from orchestrator.tenants.records import Operation, Request, Status, TenantState
-from tests.adapters.conftest import TABLE
-from tests.adapters.tables import LATER, Table, WholeTable, delete
-from tests.fakes import ACME, EXPLICIT, NOON, QUEUE, VERSION, a_run, stack_arn, take
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
+from tests.adapters.tables import LATER, Table, delete
+from tests.fakes import ACME, EXPLICIT, NOON, QUEUE, a_run, take
 
 BY_PLATFORM = Request(by="platform")
 
@@ -72,27 +63,3 @@ def test_the_stack_of_a_move_does_not_take_the_place_of_the_shared_queue(table: 
     before = table.metadata(ACME)
     assert not table.record_queue(ACME, stack_id="stack-1", queue=replace(QUEUE, url=f"{QUEUE.url}-own"), at=LATER)
     assert table.metadata(ACME) == before
-
-
-# The tenants of a queue
-
-
-def test_the_tenants_of_a_queue_are_those_that_have_it_and_those_that_may_have_messages_in_it(
-    dynamodb: DynamoDBClient,
-) -> None:
-    table = WholeTable(dynamodb, TABLE)
-    shared, other = (replace(QUEUE, url=f"https://sqs.example/berth-pool-{number}") for number in (1, 2))
-    for name, queue in (("has-it", shared), ("has-another", other), ("moved-out", shared)):
-        assert table.join_pool(TenantId(name), queue, BY_PLATFORM, at=NOON)
-    run, until = a_run(tenant=TenantId("moved-out")), NOON + timedelta(days=4)
-    take(table, run)
-    own = Publication(stack_arn(run.tenant), QUEUE, VERSION, None, former_queue=shared, former_queue_until=until)
-    table.publish(run, own, at=NOON)
-
-    def found(*urls: str, at: datetime = NOON) -> list[str]:
-        return sorted(tenants_of(dynamodb, TABLE, urls, at))
-
-    assert found(shared.url) == ["has-it", "moved-out"]
-    assert found(shared.url, at=until) == ["has-it"]
-    assert found(shared.url, other.url) == ["has-another", "has-it", "moved-out"]
-    assert found("https://sqs.example/berth-pool-3") == []

@@ -26,7 +26,8 @@ from stacks.deploy import (
     outputs_of,
     value_of,
 )
-from stacks.deploying import concurrency, pool, tenant_cap
+from stacks.deploying import concurrency, tenant_cap
+from stacks.deploying.announcement import PoolShrinks
 from stacks.deploying.choices import Choice
 from stacks.deploying.concurrency import Account
 from stacks.settings import Settings
@@ -219,65 +220,6 @@ def test_a_missing_profile_keeps_the_default_because_the_cdk_reports_it(setting:
     assert "no-such-profile" in choice.message
 
 
-# Fewer queues of the pool
-
-URL = "https://sqs.eu-west-1.amazonaws.com/123456789012/berth-pool-"
-POOL_OF_THREE = {"PooledQueueUrls": ",".join(f"{URL}{number}" for number in (1, 2, 3)), "TableName": "tenants"}
-
-
-@pytest.mark.parametrize("given", ["3", 3, "4", 20, "three"])
-@pytest.mark.parametrize("outputs", [{}, POOL_OF_THREE])
-def test_as_many_queues_or_more_are_deployed_without_a_look_at_the_tenants(
-    outputs: dict[str, str], given: object
-) -> None:
-    pool.check(outputs, given, lambda _urls: pytest.fail("nothing is removed"))
-
-
-@pytest.mark.parametrize(("given", "removed"), [("1", [2, 3]), (2, [3]), ("0", [1, 2, 3]), (None, [1, 2, 3])])
-def test_queues_that_no_tenant_needs_may_be_removed(given: object, removed: list[int]) -> None:
-    asked: list[str] = []
-    pool.check(POOL_OF_THREE, given, lambda urls: asked.extend(urls) or [])
-    assert asked == [f"{URL}{number}" for number in removed]
-
-
-def test_a_queue_that_tenants_need_is_not_removed() -> None:
-    with pytest.raises(pool.PoolInUse) as refused:
-        pool.check(POOL_OF_THREE, "1", lambda _urls: ["globex", "acme"])
-    assert str(refused.value) == (
-        "Nothing was built or deployed: berth:pooledQueues was 3, and with 1 the pool would lose berth-pool-2, "
-        "berth-pool-3, but tenants still need them: acme, globex. Deploy with berth:pooledQueues=3. To have fewer "
-        "queues, first deploy with a berth:defaultTier other than pooled, so that nobody joins, and give these tenants "
-        "queues of their own: berth move TENANT --tier TIER. Their messages in the pool have expired 4 days later."
-    )
-
-
-def test_no_queue_is_removed_if_nobody_knows_which_tenants_need_it() -> None:
-    with pytest.raises(pool.PoolInUse, match="the table could not be read"):
-        pool.check(POOL_OF_THREE, None, lambda _urls: None)
-
-
-@pytest.mark.parametrize("readable", [True, False])
-def test_a_deployment_that_forgets_the_pool_ends_before_anything_is_built(
-    monkeypatch: pytest.MonkeyPatch, *, readable: bool
-) -> None:
-    stacks, outputs = stubbed("cloudformation")
-    listed = [{"OutputKey": key, "OutputValue": value} for key, value in POOL_OF_THREE.items()]
-    stack = {"StackName": "Berth", "CreationTime": 0, "StackStatus": "CREATE_COMPLETE", "Outputs": listed}
-    outputs.add_response("describe_stacks", {"Stacks": [stack]}, {"StackName": "Berth"})
-    table, rows = stubbed("dynamodb")
-    if readable:
-        rows.add_response("scan", {"Items": [{"pk": {"S": "TENANT_ID#acme"}}]})
-    else:
-        rows.add_client_error("scan", "AccessDeniedException")
-    clients = {"cloudformation": stacks, "dynamodb": table}
-    monkeypatch.setattr(deploy, "_session", lambda _profile: SimpleNamespace(client=clients.__getitem__))
-    monkeypatch.setattr(deploy, "describe", lambda _profile, _stacks, **_how: ANNOUNCED)
-    monkeypatch.setattr(build, "main", lambda: pytest.fail("it was built"))
-    monkeypatch.setattr(sys, "argv", ["deploy"])
-    with pytest.raises(SystemExit, match="acme" if readable else "could not be read"):
-        deploy.main()
-
-
 # The command
 
 ANNOUNCED = "Deploying."
@@ -288,7 +230,6 @@ BUILT = "Built."
 def command(monkeypatch: pytest.MonkeyPatch) -> None:
     """`make deploy` without an account and without a build."""
     monkeypatch.setattr(deploy, "describe", lambda _profile, _stacks, **_how: ANNOUNCED)
-    monkeypatch.setattr(deploy, "check_pool", lambda _profile, _names, _given: None)
     monkeypatch.setattr(build, "main", lambda: sys.stdout.write(f"{BUILT}\n"))
 
 
@@ -409,6 +350,25 @@ def test_a_comparison_has_the_settings_of_a_deployment(
     assert capsys.readouterr().out.endswith(
         "Nothing was deployed. `make deploy` with the same CDK_ARGS deploys this.\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "number"), [([], 0), (["-c", "berth:pooledQueues=4"], 4), (["-c", "berth:pooledQueues=x"], None)]
+)
+def test_the_number_of_pooled_queues_that_is_set_is_compared_with_the_deployed_pool(
+    monkeypatch: pytest.MonkeyPatch, given: list[str], number: int | None
+) -> None:
+    compared = []
+
+    def describe(_profile: str | None, _stacks: list[str], *, pooled_queues: int | None, **_: object) -> str:
+        compared.append(pooled_queues)
+        raise PoolShrinks("Too few.")
+
+    monkeypatch.setattr(sys, "argv", ["deploy", *given])
+    monkeypatch.setattr(deploy, "describe", describe)
+    with pytest.raises(SystemExit, match="Too few"):
+        deploy.main()
+    assert compared == [number]
 
 
 @pytest.mark.parametrize(
