@@ -19,7 +19,8 @@ from tests.e2e.legacy import PREFIX
 
 @pytest.fixture(scope="session")
 def enforced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Enforced]:
-    with a_control_plane(tmp_path_factory.mktemp("enforced"), legacyStackPrefixes=PREFIX) as enforced:
+    home = tmp_path_factory.mktemp("enforced")
+    with a_control_plane(home, legacyStackPrefixes=PREFIX, pooledQueues="1") as enforced:
         yield enforced
 
 
