@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,10 +20,16 @@ from tests.e2e.legacy import PREFIX
 @pytest.fixture(scope="session")
 def enforced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Enforced]:
     home = tmp_path_factory.mktemp("enforced")
+    with a_control_plane(home, legacyStackPrefixes=PREFIX, pooledQueues="1") as enforced:
+        yield enforced
+
+
+@contextmanager
+def a_control_plane(home: Path, **settings: str) -> Iterator[Enforced]:
     emulator = Emulator(port=free_port(), home=home, keep_state=False, server="tests.e2e.enforced.server")
     emulator.start()
     try:
-        root = Deployed(emulator, deploy(emulator, lambda _step: None, legacyStackPrefixes=PREFIX))
+        root = Deployed(emulator, deploy(emulator, lambda _step: None, **settings))
         _put_policy_of_table(root)
         enforced = Enforced(root)
         yield enforced
