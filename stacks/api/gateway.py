@@ -193,8 +193,8 @@ class Api(Capability):
                 ),
             },
         )
-        machines.allow_operations(operators.role, kit.table, (machines.create, machines.update, machines.delete))
-        machines.allow_listing(operators.role)
+        every = (machines.create, machines.update, machines.delete)
+        machines.allow_operations(operators.role, kit.table, every, listing=True)
         kit.table.allow(operators.role, "Query", rows=HISTORY_ROWS)
         kit.table.allow_promoting_releases(operators.role)
         releases.allow_publishing(operators.role)
