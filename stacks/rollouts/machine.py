@@ -27,6 +27,7 @@ from stacks.common.table import (
     PACE_ROWS,
     REGISTRY_ROWS,
     RELEASE_STATE_ROWS,
+    RELISTING_ROWS,
     REVIEW_ROWS,
     ROLLOUT_ROWS,
     TENANT_ROWS,
@@ -136,6 +137,9 @@ class RolloutMachine(Capability):
         table.allow(role, "GetItem", "UpdateItem", rows=REGISTRY_ROWS)
         table.allow_choosing_releases(role)
         table.allow_listing(role)
+        # A tenant that the list may have missed is looked up in its own rows.
+        table.allow(role, "Query", rows=RELISTING_ROWS)
+        table.allow(role, "GetItem", "Query", rows=TENANT_ROWS)
         # The lists are deleted again if another rollout claimed one of the tenants first.
         self._allow_lists(role, "s3:DeleteObject")
         allow(role, ["states:StartExecution"], self.machine.state_machine_arn)

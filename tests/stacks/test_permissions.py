@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -23,6 +24,7 @@ from orchestrator.adapters.dynamodb.keys import (
     registry_key,
     release_key,
     release_state_key,
+    relisting_key,
     rollout_pk,
     tenant_count_key,
     tenant_pk,
@@ -42,6 +44,7 @@ from stacks.common.table import (
     REGISTRY_ROWS,
     RELEASE_ROWS,
     RELEASE_STATE_ROWS,
+    RELISTING_ROWS,
     ROLLOUT_ROWS,
     TENANT_COUNT_ROWS,
     TENANT_ROWS,
@@ -59,7 +62,9 @@ Json = dict[str, Any]
 
 TENANT_TABLE_ROWS = f"the table, rows {TENANT_ROWS}"
 HISTORY_TABLE_ROWS = f"the table, rows {HISTORY_ROWS}"
-TENANT_AND_HISTORY_ROWS = f"the table, rows {TENANT_ROWS} and {HISTORY_ROWS}"
+OPERATION_ROWS = f"the table, rows {TENANT_ROWS} and {RELISTING_ROWS} and {HISTORY_ROWS}"
+"""The rows that the beginning and the end of an operation put."""
+RELISTING_TABLE_ROWS = f"the table, rows {RELISTING_ROWS}"
 ROLLOUT_AND_HISTORY_ROWS = f"the table, rows {ROLLOUT_ROWS} and {HISTORY_ROWS}"
 RELEASE_TABLE_ROWS = f"the table, rows {RELEASE_ROWS}"
 RELEASE_STATE_TABLE_ROWS = f"the table, rows {RELEASE_STATE_ROWS}"
@@ -148,6 +153,7 @@ STARTS_ROLLOUTS: Grants = {
     REGISTRY_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:UpdateItem"},
     **CHOOSES_RELEASES,
     f"the index, rows {LISTED_TENANTS}": {"dynamodb:Query"},
+    RELISTING_TABLE_ROWS: {"dynamodb:Query"},
     LISTS: READS_AND_WRITES_LISTS[LISTS] | {"s3:DeleteObject"},
     "the machine rollout": {"states:StartExecution"},
     "executions of rollout": {"states:DescribeExecution"},
@@ -161,7 +167,7 @@ CLOSES_OPERATIONS: Grants = {
         "dynamodb:DeleteItem",
         "dynamodb:ConditionCheckItem",
     },
-    TENANT_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
+    OPERATION_ROWS: {"dynamodb:PutItem"},
     RELEASE_TABLE_ROWS: {"dynamodb:GetItem"},
     **GIVES_TURNS,
     "tenant stacks": READS_STACKS | {"cloudformation:DescribeStackEvents"},
@@ -248,7 +254,7 @@ FUNCTIONS: dict[str, Grants] = {
             "dynamodb:UpdateItem",
             "dynamodb:ConditionCheckItem",
         },
-        TENANT_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
+        OPERATION_ROWS: {"dynamodb:PutItem"},
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem"},
         **SEES_WITHDRAWALS,
         "tenant stacks": READS_STACKS,
@@ -318,7 +324,7 @@ FUNCTIONS: dict[str, Grants] = {
     },
     "finish": {
         TENANT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"},
-        TENANT_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
+        OPERATION_ROWS: {"dynamodb:PutItem"},
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem"},
         "tenant stacks": READS_STACKS,
         **GIVES_TURNS,
@@ -331,7 +337,7 @@ FUNCTIONS: dict[str, Grants] = {
             "dynamodb:DeleteItem",
             "dynamodb:ConditionCheckItem",
         },
-        TENANT_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
+        OPERATION_ROWS: {"dynamodb:PutItem"},
         **GIVES_TURNS,
         **SEES_EXECUTIONS,
         "tenant stacks": READS_STACKS | {"cloudformation:DescribeStackEvents"},
@@ -538,6 +544,7 @@ def test_each_pattern_of_rows_matches_exactly_the_keys_of_its_rows() -> None:
         RECONCILIATION_ROWS: reconciliation_key("survey")["pk"]["S"],
         CREATES_ROWS: creates_key("a caller")["pk"]["S"],
         TENANT_COUNT_ROWS: tenant_count_key()["pk"]["S"],
+        RELISTING_ROWS: relisting_key(tenant, datetime.now(UTC))["pk"]["S"],
     }
     for rows, own in partitions.items():
         assert [pk for pk in partitions.values() if fnmatchcase(pk, rows)] == [own]
@@ -569,7 +576,10 @@ def test_the_function_that_starts_automatic_rollouts_has_exactly_these_permissio
     own_log_group = {f"<{function['LoggingConfig']['LogGroup']['Ref']}.Arn>": "its own log group"}
     role = function["Role"]["Fn::GetAtt"][0]
     assert grants(with_everything, role, names | own_log_group) == (
-        EVERY_FUNCTION | STARTS_ROLLOUTS | READS_ITS_OWN_STACK
+        EVERY_FUNCTION
+        | STARTS_ROLLOUTS
+        | READS_ITS_OWN_STACK
+        | {TENANT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query"}}
     )
 
 
