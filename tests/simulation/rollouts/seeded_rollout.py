@@ -60,6 +60,10 @@ STAGES: list[list[dict[str, Any]]] = [
         {"size": "rest", "tolerated": "2", "maxConcurrency": 3, "approval": True},
     ],
     [{"size": "rest", "tolerated": "100%", "bakeSeconds": 120, "alarm": ALARM}],
+    [
+        {"size": "50%", "tolerated": "100%", "bakeSeconds": 90},
+        {"size": "rest", "tolerated": "100%", "maxConcurrency": 2, "approval": True},
+    ],
 ]
 
 
@@ -186,7 +190,7 @@ class SeededRollout:
 
     def _follow_up(self) -> Rollout | None:
         """Undo or retry it, sometimes while something of it still goes on. The rollout that was undone, if one was."""
-        earlier, what = self.rollout, self._rng.choice(["", "undo", "undo", "retry"])
+        earlier, what = self.rollout, self._rng.choice(["", "undo", "undo", "retry", "retry"])
         if not what or earlier.spec.dry_run:
             return None
         if self._rng.random() < 0.5:
@@ -293,11 +297,12 @@ class SeededRollout:
         """Give an order that is refused at most other moments."""
         match self._stage.status:
             case StageStatus.BAKING:
-                self._rng.choice([self._promote, self._promote, self._change_pace])()
+                self._rng.choice([self._promote, partial(self._change_pace, NewPace(bake_seconds=5))])()
             case StageStatus.AWAITING_APPROVAL:
                 self._rng.choice([self._promote, partial(self._approve, "this")])()
             case _:
-                self._change_pace()
+                more = [NewPace(tolerated=ALL)] if self._stage.spec.tolerated != ALL else []
+                self._change_pace(self._rng.choice([NewPace(max_concurrency=1), NewPace(max_concurrency=6), *more * 2]))
 
     def _what_happens(self) -> Callable[[], object]:
         may = self._what_may_happen_to_tenants + ([] if self._planning else self._what_may_happen_to_rollouts)
@@ -441,13 +446,13 @@ class SeededRollout:
             "promote", lambda adjusting: adjusting.promote(self.rollout_id, number, f"{OPERATOR.by} for stage {number}")
         )
 
-    def _change_pace(self) -> None:
+    def _change_pace(self, new: NewPace | None = None) -> None:
         """Raise or lower the concurrency, or change the bake. More failures are tolerated, never fewer: a turn that was
         admitted at the same moment may be based on the former tolerance."""
         for stage in self.fleet.ledger.stages(self.rollout_id):
             key = (stage.rollout, stage.number)
             self._highest[key] = max(self._highest.get(key, 0), stage.spec.max_concurrency)
-        new = self._rng.choice(
+        new = new or self._rng.choice(
             [NewPace(max_concurrency=1), NewPace(max_concurrency=6), NewPace(bake_seconds=5), NewPace(tolerated=ALL)]
         )
         what = "concurrency" if new.max_concurrency else "tolerance" if new.tolerated else "bake"
