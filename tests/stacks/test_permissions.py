@@ -64,7 +64,6 @@ TENANT_TABLE_ROWS = f"the table, rows {TENANT_ROWS}"
 HISTORY_TABLE_ROWS = f"the table, rows {HISTORY_ROWS}"
 OPERATION_ROWS = f"the table, rows {TENANT_ROWS} and {RELISTING_ROWS} and {HISTORY_ROWS}"
 """The rows that the beginning and the end of an operation put."""
-RELISTING_TABLE_ROWS = f"the table, rows {RELISTING_ROWS}"
 ROLLOUT_AND_HISTORY_ROWS = f"the table, rows {ROLLOUT_ROWS} and {HISTORY_ROWS}"
 RELEASE_TABLE_ROWS = f"the table, rows {RELEASE_ROWS}"
 RELEASE_STATE_TABLE_ROWS = f"the table, rows {RELEASE_STATE_ROWS}"
@@ -148,12 +147,11 @@ READS_TENANTS: Grants = {
 }
 
 STARTS_ROLLOUTS: Grants = {
-    ROLLOUT_TABLE_ROWS: {"dynamodb:Query"},
+    f"the table, rows {ROLLOUT_ROWS} and {RELISTING_ROWS}": {"dynamodb:Query"},
     ROLLOUT_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
     REGISTRY_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:UpdateItem"},
     **CHOOSES_RELEASES,
     f"the index, rows {LISTED_TENANTS}": {"dynamodb:Query"},
-    RELISTING_TABLE_ROWS: {"dynamodb:Query"},
     LISTS: READS_AND_WRITES_LISTS[LISTS] | {"s3:DeleteObject"},
     "the machine rollout": {"states:StartExecution"},
     "executions of rollout": {"states:DescribeExecution"},
@@ -198,7 +196,7 @@ FUNCTIONS: dict[str, Grants] = {
         **LIMITS_TENANTS,
         HISTORY_TABLE_ROWS: {"dynamodb:Query", "dynamodb:PutItem"},
         RELEASE_STATE_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
-        ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query"},
+        ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem"},
         "the table, rows REVIEW": {"dynamodb:GetItem"},
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem"},
         "published templates": {"s3:GetObject", "s3:PutObject"},
