@@ -43,6 +43,7 @@ RULES: Mapping[Rule, str] = {
     Rule.TYPES: "the service role may create every resource",
     Rule.POLICIES: "policies open own resources, to this account only",
     Rule.NAMES: "no name can collide with that of another tenant",
+    Rule.OTHERS: "nothing of Berth or of another tenant is named",
     Rule.REFERENCES: "every reference stays within the template",
     Rule.ASSETS: "there are no assets",
 }

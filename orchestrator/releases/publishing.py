@@ -21,6 +21,7 @@ from orchestrator.releases.findings import Finding
 from orchestrator.releases.published import canonical, content_digest
 from orchestrator.releases.records import Release
 from orchestrator.releases.template_contract import ALWAYS_GIVEN, is_operators
+from orchestrator.releases.template_names import ReservedNames
 from orchestrator.releases.template_queues import EarlierRelease
 
 if TYPE_CHECKING:
@@ -81,6 +82,8 @@ class Publishing:
     permissions: Callable[[], Permissions]
     """What the service role of tenants' stacks may do."""
     clock: Clock
+    reserved: ReservedNames
+    """The names of the control plane and its tenants."""
 
     def check(self, proposal: Proposal) -> Checked:
         if proposal.tier == POOLED:
@@ -90,7 +93,7 @@ class Publishing:
             )
         before = None if proposal.allow_replacement else self._release_before(proposal)
         earlier = [each for each in [self._earlier(before)] if each is not None]
-        surroundings = Surroundings(proposal.version, self.permissions(), earlier)
+        surroundings = Surroundings(proposal.version, self.permissions(), earlier, self.reserved)
         return Checked(
             proposal.version,
             _digest(canonical(proposal.template)),
@@ -102,24 +105,24 @@ class Publishing:
         """Publish the template; return the findings instead if there are any."""
         template = canonical(proposal.template)
         recorded = self.releases.release(proposal.version)
-        is_new = recorded is None
+        is_new = False
         if recorded is None:
             checked = self.check(proposal)
             if checked.findings:
                 return checked
-            recorded = self.releases.record_release(
-                Release(
-                    proposal.version,
-                    self.store.publish(proposal.version, checked.digest, template),
-                    checked.digest,
-                    self.clock.now(),
-                    content_digest(template, proposal.version),
-                    notes=proposal.notes,
-                    parameters=frozenset(proposal.template["Parameters"]) - ALWAYS_GIVEN,
-                    published_by=proposal.by,
-                    tier=proposal.tier,
-                )
+            release = Release(
+                proposal.version,
+                self.store.publish(proposal.version, checked.digest, template),
+                checked.digest,
+                self.clock.now(),
+                content_digest(template, proposal.version),
+                notes=proposal.notes,
+                parameters=frozenset(proposal.template["Parameters"]) - ALWAYS_GIVEN,
+                published_by=proposal.by,
+                tier=proposal.tier,
             )
+            recorded = self.releases.record_release(release)
+            is_new = recorded is release
         # Another request may have published the version since it was read.
         if (recorded.digest, recorded.tier) != (_digest(template), proposal.tier):
             return PublishedBefore(recorded)

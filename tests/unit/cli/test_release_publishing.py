@@ -49,7 +49,7 @@ def test_every_rule_is_shown_with_its_findings_and_what_to_do(scene: Scene, tmp_
 def test_a_good_template_leads_to_publishing(scene: Scene, template: Path) -> None:
     result = scene.berth("release", "check", str(template), exits=ExitCode.OK)
     lines = result.stdout.splitlines()
-    assert len(lines) == 12
+    assert len(lines) == 13
     assert all(line.startswith("ok    ") for line in lines)
     assert "ok    queues-kept: the queues of the release before are kept (0.2.0)" in lines
     assert result.stderr == "Publish it: berth release publish TEMPLATE --version 2.1.0\n"
