@@ -309,7 +309,7 @@ def _metadata_properties(place: str, properties: Mapping[str, Any], version: str
             Rule.METADATA,
             f"{place}.{contract.VERSION}",
             "It is not the version of the release, so an update would not call the resource.",
-            f'Write "{contract.VERSION}": "{version or "2.1.0"}".',
+            f'Write "{contract.VERSION}": "{version or "2.1.0"}". In the CDK, it is the version of TenantStack.',
         )
     if not _is_short(properties.get("ServiceTimeout")):
         yield Finding(

@@ -79,7 +79,7 @@ def test_another_template_under_the_same_version_is_refused(world: World) -> Non
     first = published(world.publishing.publish(proposal()))
     changed = queue_template()
     changed["Resources"]["InboundQueue"]["Properties"]["VisibilityTimeout"] = 60
-    assert world.publishing.publish(proposal(template=changed)) == PublishedBefore(first.release)
+    assert world.publishing.publish(proposal(template=changed)) == PublishedBefore(first.release, same_template=False)
     assert world.table.release("2.1.0") == first.release
 
 
@@ -179,7 +179,7 @@ def test_of_two_templates_under_one_version_one_wins_in_every_order_of_their_cal
         release = world.table.release("2.1.0")
         assert release is not None
         assert published(found[winner]) == Published(release, is_new=True, current=VERSION), order
-        assert found[loser] == PublishedBefore(release), order
+        assert found[loser] == PublishedBefore(release, same_template=False), order
         template = canonical(proposals[winner].template)
         assert release.digest == hashlib.sha256(template).hexdigest(), order
         assert world.templates.published["2.1.0", release.digest] == template, order
@@ -252,6 +252,18 @@ def test_a_template_is_published_in_one_tier(world: World) -> None:
     assert world.choose_release().current == VERSION, "nothing changes in the tier standard"
     assert isinstance(world.publishing.publish(proposal()), PublishedBefore)
     assert not published(world.publishing.publish(proposal(tier="gold"))).is_new
+
+
+def test_a_check_says_that_the_version_is_taken(world: World) -> None:
+    published(world.publishing.publish(proposal(tier="gold")))
+    changed = queue_template()
+    changed["Resources"]["InboundQueue"]["Properties"]["VisibilityTimeout"] = 60
+    (taken,) = world.publishing.check(proposal(template=changed, tier="gold")).findings
+    assert taken.rule is Rule.VERSION
+    assert "Release 2.1.0 was published before, with another template, at " in taken.problem
+    (in_other_tier,) = world.publishing.check(proposal()).findings
+    assert "with this template, in the tier gold, at " in in_other_tier.problem
+    assert world.publishing.check(proposal(tier="gold")).findings == []
 
 
 def test_a_template_keeps_the_queues_of_its_own_tier(world: World) -> None:
