@@ -24,6 +24,7 @@ from stacks.setting_values import SettingInvalid
 _PREFIX = "berth:"
 NAME = "berth:name"
 EVENTS = "berth:events"
+POOLED_QUEUES = "berth:pooledQueues"
 LEGACY_STACK_PREFIXES = "berth:legacyStackPrefixes"
 _MAX_LEGACY_PREFIXES = 5
 """Every prefix makes every policy longer, and IAM limits the size of policies."""
@@ -56,7 +57,7 @@ KNOWN = frozenset(
         "berth:maxTenants",
         "berth:name",
         "berth:operatorsTenant",
-        "berth:pooledQueues",
+        POOLED_QUEUES,
         "berth:promotion",
         "berth:purgeSettleSeconds",
         "berth:receiveConcurrency",
@@ -240,7 +241,7 @@ class Settings:
             response_url_prefix=values.url_prefix(context, "berth:responseUrlPrefix"),
             promotion=values.choice(context, "berth:promotion", PromotionMode.ON_DEPLOY),
             default_tier=values.tier(context, "berth:defaultTier", cls.default_tier),
-            pooled_queues=values.number(context, "berth:pooledQueues", cls.pooled_queues, at_most=MAX_POOLED_QUEUES),
+            pooled_queues=values.number(context, POOLED_QUEUES, cls.pooled_queues, at_most=MAX_POOLED_QUEUES),
             rollout_on_publish=values.flag(context, "berth:rolloutOnPublish", default=cls.rollout_on_publish),
             api_proof_generation=values.generation(context, "berth:apiProofGeneration", cls.api_proof_generation),
             max_tenants=values.number(

@@ -122,8 +122,9 @@ PROMOTE_RELEASE: Route[OrderRelease, ReleaseOrdered] = Route(
     audience=Audience.OPERATOR,
     rate=Rate.ORDERS,
     summary="Make a release current",
-    description="New tenants get the current release. No tenant is moved. Where deployments make releases current, "
-    "this lasts until another version is deployed.",
+    description="New tenants of the release's tier get the current release. No tenant is moved. This lasts until "
+    "another release is promoted. Where deployments make releases current, one of Berth's own is so only until another "
+    "version is deployed, and one of another tier than standard until another one is published there.",
     request=OrderRelease,
     answers=_ORDERED,
     problems=(*ALWAYS, _RELEASE_UNKNOWN, _REINSTATE_FIRST),

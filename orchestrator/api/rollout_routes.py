@@ -99,7 +99,8 @@ _UNCHANGED = Answer(200, RolloutUnchanged, "The rollout is already in the reques
 
 def _warning_about_start(request: StartRollout) -> str | None:
     loses = request.allow_replacement and not request.dry_run
-    return "This may replace or remove queues, with every message in them." if loses else None
+    lost = "queues with every message in them, and tables, buckets and other resources with their data"
+    return f"This may replace or remove tenants' {lost}." if loses else None
 
 
 def _warning_about_abort(request: OrderRollout) -> str:

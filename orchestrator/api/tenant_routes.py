@@ -166,7 +166,10 @@ DELETE_TENANT: Route[DeleteTenant, Accepted | Unchanged] = Route(
 
 
 def _warning_about_upgrade(request: UpgradeTenant) -> str | None:
-    loses = f"This may replace or remove queues of tenant {request.tenant_id}, with every message in them."
+    loses = (
+        f"This may replace or remove queues of tenant {request.tenant_id} with every message in them, and its tables, "
+        "buckets and other resources with their data."
+    )
     return loses if request.allow_replacement else None
 
 

@@ -32,7 +32,7 @@ _EXAMPLES = """\
   berth retry --state UPDATE_FAILED   repeat it for every such tenant
   berth delete acme --drain 600       delete acme once its queue is empty
   berth tenant acme                   show the state and the history of acme
-  berth tenants --state FAILED        list the tenants that failed, and why
+  berth tenants --state UPDATE_FAILED   list these tenants, and what failed
   berth tenants --label plan=gold     list the tenants with a label
   berth releases --profile prod       list releases, with an AWS CLI profile
   berth release diff 0.7.0 0.8.0      show what changes in a tenant's stack

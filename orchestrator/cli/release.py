@@ -56,9 +56,10 @@ app.command()(diff)
 def promote(context: typer.Context, version: Version, reason: Reason = None, as_json: Json = False) -> None:
     """Make a release current: new tenants get it.
 
-    No tenant is moved: see berth rollout. Unless the control plane was deployed
-    with berth:promotion=afterRollout, this lasts until another version is
-    deployed.
+    No tenant is moved: see berth rollout. This lasts until another release is
+    promoted. Unless berth:promotion is afterRollout, a release of Berth's own is
+    current only until another version is deployed, and one of another tier than
+    standard until another one is published there.
     """
     _order(context, PROMOTE_RELEASE, version, reason, as_json=as_json)
 

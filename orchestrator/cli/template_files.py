@@ -68,6 +68,9 @@ def _json(file: Path) -> dict[str, Any]:
         document = json.loads(content)
     except OSError as error:
         raise InvalidRequest(f"{str(file)[:200]} cannot be read: {error.strerror or error}.") from None
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}: {error.msg}"
+        raise InvalidRequest(f"{file} is not JSON ({where}). Write the template as JSON; cdk synth does.") from None
     except (ValueError, RecursionError):
         raise InvalidRequest(f"{file} is not JSON. Write the template as JSON; cdk synth does.") from None
     if not isinstance(document, dict):

@@ -41,7 +41,6 @@ from orchestrator.tenants.order_messages import (
     busy,
     changes_of,
     in_another_tier,
-    no_pool,
     no_release,
     not_deleted_by_retry,
     not_in_tier,
@@ -59,7 +58,7 @@ from orchestrator.tenants.order_results import (
     why_not_deleted,
 )
 from orchestrator.tenants.own_stack import has_unknown_stack
-from orchestrator.tenants.pooling import Pool, not_into_pool, pool_joined
+from orchestrator.tenants.pooling import Pool, no_pool, not_into_pool, pool_joined
 from orchestrator.tenants.ports import (
     CreateLimits,
     Executions,
@@ -136,7 +135,8 @@ class Lifecycle:
             return refused
         if metadata is not None and exists:
             if request.tier not in (None, metadata.tier):
-                return in_another_tier(tenant, metadata.tier, request.tier)
+                tiers = {release.tier for release in self.releases.releases()}
+                return in_another_tier(tenant, metadata.tier, request.tier, tiers, self.pool)
             return self._describe(tenant, metadata, request, unpin=unpin, only_if=only_if)
         if unpin:
             metadata = metadata and replace(metadata, pinned_version=None)
@@ -215,7 +215,7 @@ class Lifecycle:
             at = f", at version {served.version}" if served.version else ""
             return Unchanged(f"Tenant {tenant} is already of the tier {tier}{at}.")
         if served and tier == POOLED:
-            return not_into_pool(tenant)
+            return not_into_pool(tenant, self.pool)
         target = self.chooser.choose(tier).current
         if target is None:
             return self._no_release(tenant, tier)
@@ -331,7 +331,7 @@ class Lifecycle:
         if release is None:
             return unknown_release(tenant, version)
         own = metadata.tier if metadata and metadata.published else None
-        if refused := not_in_tier(tenant, release, own=tier or own):
+        if refused := not_in_tier(tenant, release, own=tier or own, operation=operation):
             return refused
         withdrawal = self.chooser.withdrawal(version)
         return release_withdrawn(tenant, version, withdrawal, operation) if withdrawal else None

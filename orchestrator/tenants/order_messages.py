@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.tiers import POOLED
 from orchestrator.releases.records import Release
 from orchestrator.tenants.admission import Refusal, Refused, other_tier
 from orchestrator.tenants.decisions import FleetFull, Limited, TooManyCreates
 from orchestrator.tenants.messages import Messages
+from orchestrator.tenants.pooling import Pool, not_into_pool
 from orchestrator.tenants.records import Attempt, Audit, Lock, Metadata, Operation, Request, Status
 from orchestrator.tenants.selections import listed
 
@@ -44,26 +46,34 @@ def no_release(tenant: TenantId, tier: str, tiers: Collection[str]) -> Refused:
     return Refused(Refusal.NO_RELEASE, f"Nothing was done about tenant {tenant}, because {why}")
 
 
-def no_pool(tenant: TenantId) -> Refused:
-    return Refused(
-        Refusal.NO_RELEASE,
-        f"Tenant {tenant} was not created: there is no pool. To have one, deploy with berth:pooledQueues.",
-    )
+def in_another_tier(
+    tenant: TenantId, own: str, wanted: str | None, tiers: Collection[str], pool: Pool | None
+) -> Refused:
+    """The refusal of a create for a tenant that exists in another tier. A move is advised only if it is possible:
+    ``tiers`` are those that have releases."""
+    if wanted == POOLED:
+        return not_into_pool(tenant, pool)
+    instead = f"To move it: berth move {tenant} --tier {wanted}"
+    if wanted not in tiers:
+        instead = f"There is no tier {wanted}, only {listed(tiers)}. See the releases: berth releases"
+    return Refused(Refusal.OTHER_TIER, f"Tenant {tenant} exists, in the tier {own}. Nothing was changed. {instead}")
 
 
-def in_another_tier(tenant: TenantId, own: str, wanted: str | None) -> Refused:
-    """The refusal of a create for a tenant that exists in another tier."""
-    return Refused(
-        Refusal.OTHER_TIER,
-        f"Tenant {tenant} exists, in the tier {own}. Nothing was changed. To move it: berth move {tenant} --tier "
-        f"{wanted}",
-    )
+def not_in_tier(
+    tenant: TenantId, release: Release, *, own: str | None, operation: Operation | None = None
+) -> Refused | None:
+    """The refusal of a pin to a release of another tier than the tenant's ``own``, if that is known.
 
-
-def not_in_tier(tenant: TenantId, release: Release, *, own: str | None) -> Refused | None:
-    """The refusal of a pin to a release of another tier than the tenant's ``own``, if that is known."""
+    ``operation`` is the create that would pin the tenant. There is no tenant yet that could be moved.
+    """
     if own is None or own == release.tier:
         return None
+    if operation is Operation.CREATE:
+        return Refused(
+            Refusal.OTHER_TIER,
+            f"Tenant {tenant} was not created: release {release.version} is of the tier {release.tier}, not of {own}. "
+            f"Name a release of the tier {own}, or the tier {release.tier}. See the releases: berth releases",
+        )
     move = f"To move the tenant to that tier: berth move {tenant} --tier {release.tier}"
     return other_tier(tenant, release.version, release.tier, own=own, instead=move)
 

@@ -83,7 +83,18 @@ def _remains(tenant: TenantId) -> Refused:
     )
 
 
-def not_into_pool(tenant: TenantId) -> Refused:
+def no_pool(tenant: TenantId) -> Refused:
+    return Refused(
+        Refusal.NO_RELEASE,
+        f"Nothing was done about tenant {tenant}, because there is no pool. To have one, deploy with "
+        "berth:pooledQueues.",
+    )
+
+
+def not_into_pool(tenant: TenantId, pool: Pool | None) -> Refused:
+    """The refusal of a move into the pool. A delete is advised only if the tenant can be created there again."""
+    if pool is None or not pool.queues:
+        return no_pool(tenant)
     return Refused(
         Refusal.OTHER_TIER,
         f"Tenant {tenant} has a queue of its own, which a move into the pool would have to delete, with messages that "

@@ -50,6 +50,8 @@ _MAX_CLOCK_DIFFERENCE = timedelta(minutes=1)
 _UPDATED = "UPDATE_COMPLETE"
 """The status of a stack after a successful update."""
 
+_ALLOW = "If {what} may be lost, an upgrade or a rollout can allow it (--allow-replacement). A move cannot."
+
 MAX_ROLLBACKS = 3
 """How often the rollback of a failed update is tried before a person has to repair the stack."""
 
@@ -305,20 +307,20 @@ def losses(stack: Stack, changes: Iterable[Change], queues: Queues, *, served: Q
         if _removes_data(change):
             return (
                 f"The update would replace or remove {change.resource} ({change.resource_type}) with its data. Nothing "
-                "was changed. Keep it in the template, or allow the replacement explicitly if the data may be lost."
+                f"was changed. Keep it in the template. {_ALLOW.format(what='its data')}"
             )
         if not _removes_queue(change):
             continue
         if change.physical_id in inbound or change.resource == INBOUND_QUEUE:
             return (
                 f"The update would replace or remove the inbound queue ({change.resource}). "
-                "Nothing was changed. Allow the replacement explicitly if its messages may be lost."
+                f"Nothing was changed. {_ALLOW.format(what='its messages')}"
             )
         held = queues.messages(change.physical_id)
         if held and held.total:
             return (
                 f"The update would replace or remove the queue {change.resource}, which holds messages ({held}). "
-                "Nothing was changed. Empty it first, or allow the replacement explicitly."
+                f"Nothing was changed. Empty it first. {_ALLOW.format(what='its messages')}"
             )
     return None
 

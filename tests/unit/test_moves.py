@@ -13,7 +13,7 @@ from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.order_results import Accepted, Unchanged
 from orchestrator.tenants.outcomes import Done
 from orchestrator.tenants.records import Operation, Request, Status, TenantState
-from tests.fakes import ACME, NEXT_VERSION, NOON, QUEUE, VERSION, Orders, a_release, stack_arn
+from tests.fakes import ACME, NEXT_VERSION, NOON, OTHER_QUEUE, QUEUE, VERSION, Orders, a_release, stack_arn
 
 BY_ADA = Request(by="ada", reason="Ticket 4711")
 GOLD, SILVER = "2.0.0", "0.0.3"
@@ -77,6 +77,7 @@ def test_a_tenant_without_a_queue_is_not_moved() -> None:
 
 
 def test_a_move_into_the_pool_is_refused(world: Orders) -> None:
+    world.settings.pooled_queues = [OTHER_QUEUE]
     assert "stop its senders" in refused(world.lifecycle.move(ACME, POOLED, BY_ADA), Refusal.OTHER_TIER)
 
 

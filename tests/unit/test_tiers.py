@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.common.tiers import STANDARD
+from orchestrator.common.tiers import POOLED, STANDARD
 from orchestrator.releases.states import PromotionMode
 from orchestrator.rollouts.records import Skip, Skipped
 from orchestrator.rollouts.releasing import ReleaseOrdered
@@ -19,7 +19,7 @@ from orchestrator.tenants.order_results import Accepted, Changed, Unchanged
 from orchestrator.tenants.outcomes import GaveUp
 from orchestrator.tenants.provisioning import Provisioning
 from orchestrator.tenants.records import Operation, Request, TenantState
-from tests.fakes import ACME, NEXT_VERSION, NOON, VERSION, Orders, World, a_release
+from tests.fakes import ACME, NEXT_VERSION, NOON, OTHER_QUEUE, VERSION, Orders, World, a_release
 from tests.unit.rollouts.world import ADA, Fleet, a_spec, tenant
 
 BY_ADA = Request(by="ada")
@@ -136,7 +136,11 @@ class TestCreate:
 
     def test_a_pin_to_a_release_of_another_tier_than_named_is_refused(self, world: Orders) -> None:
         asked = replace(BY_ADA, pin=GOLD, tier="silver")
-        refused(world.lifecycle.create(ACME, asked), Refusal.OTHER_TIER)
+        reason = refused(world.lifecycle.create(ACME, asked), Refusal.OTHER_TIER)
+        assert reason == (
+            "Tenant acme was not created: release 2.0.0 is of the tier gold, not of silver. Name a release of the tier "
+            "silver, or the tier gold. See the releases: berth releases"
+        )
         assert not world.executions.started
 
     def test_a_tenant_that_exists_is_not_moved_by_a_create(self, world: Orders) -> None:
@@ -144,6 +148,32 @@ class TestCreate:
         reason = refused(world.lifecycle.create(ACME, replace(BY_ADA, tier="gold")), Refusal.OTHER_TIER)
         assert reason.endswith("To move it: berth move acme --tier gold")
         assert isinstance(world.lifecycle.create(ACME, replace(BY_ADA, tier=STANDARD)), Unchanged)
+
+    def test_a_tenant_that_exists_is_not_sent_to_a_tier_that_does_not(self, world: Orders) -> None:
+        world.provision(NEXT_VERSION)
+        reason = refused(world.lifecycle.create(ACME, replace(BY_ADA, tier="bronze")), Refusal.OTHER_TIER)
+        assert "There is no tier bronze, only gold, silver, standard." in reason
+        assert "berth move" not in reason
+
+    def test_a_create_in_the_pool_does_not_advise_a_move_that_is_always_refused(self, world: Orders) -> None:
+        world.provision(NEXT_VERSION)
+        world.settings.pooled_queues = [OTHER_QUEUE]
+        reason = refused(world.lifecycle.create(ACME, replace(BY_ADA, tier=POOLED)), Refusal.OTHER_TIER)
+        assert "berth delete acme --drain 600 --wait && berth create acme --tier pooled" in reason
+        assert "berth move" not in reason
+
+    @pytest.mark.parametrize("verb", ["create", "move"])
+    def test_no_tenant_is_to_be_deleted_for_a_pool_that_does_not_exist(self, world: Orders, verb: str) -> None:
+        world.provision(NEXT_VERSION)
+        lifecycle = world.lifecycle
+        asked = (
+            lifecycle.move(ACME, POOLED, BY_ADA)
+            if verb == "move"
+            else lifecycle.create(ACME, replace(BY_ADA, tier=POOLED))
+        )
+        reason = refused(asked, Refusal.NO_RELEASE)
+        assert "there is no pool" in reason
+        assert "berth delete" not in reason
 
     def test_after_a_failed_create_get_queue_and_a_retry_stay_in_the_tier(self, world: Orders) -> None:
         world.failed(world.begun(world.lifecycle.create(ACME, replace(BY_ADA, tier="gold"))))

@@ -151,8 +151,9 @@ class TestUpgrade:
         scene.has(version="0.1.0")
         result = scene.berth("upgrade", "acme", "--allow-replacement", exits=ExitCode.BAD_USAGE)
         assert result.stderr == (
-            "Error: This may replace or remove queues of tenant acme, with every message in them. Without a terminal, "
-            "this has to be confirmed by --yes. Nothing was done.\n"
+            "Error: This may replace or remove queues of tenant acme with every message in them, and its tables, "
+            "buckets and other resources with their data. Without a terminal, this has to be confirmed by --yes. "
+            "Nothing was done.\n"
         )
         assert scene.api.asked == []
 

@@ -59,7 +59,7 @@ CONNECTION = "conn_" + "1" * 24
             {},
             "Nothing can be created at, upgraded to or rolled out to 0.2.0 any more, and rollouts to it halt.",
         ),
-        ("/rollouts", {"version": "1.2.3", "allowReplacement": True}, "This may replace or remove queues"),
+        ("/rollouts", {"version": "1.2.3", "allowReplacement": True}, "This may replace or remove tenants' queues"),
         (
             "/tenants/acme/replays",
             {"connection_id": CONNECTION, "since": "2026-11-16T12:00:00Z", "include_delivered": True},

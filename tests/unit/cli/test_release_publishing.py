@@ -112,6 +112,12 @@ def test_a_file_that_is_no_template_is_refused(scene: Scene, tmp_path: Path, con
         assert "template.json" in result.stderr
 
 
+def test_the_first_mistake_of_a_file_that_is_not_json_is_shown(scene: Scene, tmp_path: Path) -> None:
+    file = written(tmp_path / "template.json", '{\n  "Resources": {},\n}')
+    result = scene.berth("release", "check", str(file), exits=ExitCode.BAD_USAGE)
+    assert "template.json is not JSON (line 3, column 1: " in result.stderr
+
+
 def test_what_cannot_be_read_is_refused(scene: Scene, tmp_path: Path) -> None:
     missing = scene.berth("release", "check", str(tmp_path / "none.json"), exits=ExitCode.BAD_USAGE)
     assert "cannot be read: No such file or directory." in missing.stderr

@@ -115,7 +115,7 @@ class TestStart:
     def test_the_loss_of_messages_is_confirmed(self, fleet: Scene, typed: str) -> None:
         fleet.typed = typed
         result = fleet.berth("rollout", "start", "--allow-replacement", "--no-watch", exits=ExitCode.REFUSED)
-        assert "every message in them. To see which first: berth rollout plan, with the same options." in result.stderr
+        assert "with their data. To see which first: berth rollout plan, with the same options." in result.stderr
         assert fleet.api.asked == []
 
     def test_without_a_terminal_the_loss_of_messages_needs_yes(self, fleet: Scene) -> None:
