@@ -48,8 +48,8 @@ demo: install ## Deploy onto a local emulator, see a tenant get its queue, a fle
 tour: install ## The same with everything that Berth does (three minutes; BERTH_PICTURE=docs/tour.svg draws it)
 	@$(BIN)/python -m orchestrator.local tour
 
-console: install ## Open the console on a local control plane with a fleet of 30 tenants, until Ctrl-C (two minutes to start)
-	@$(BIN)/python -m orchestrator.local console
+console: install ## Open the console on a local control plane with a fleet of 30 tenants, until Ctrl-C (two minutes to start; CONSOLE_ARGS="--tenants 10 --port 8100 --no-open")
+	@$(BIN)/python -m orchestrator.local console $(CONSOLE_ARGS)
 
 up: install ## Start the local control plane and leave it running (BERTH_LOCAL_PORT chooses the port, CDK_ARGS adds settings)
 	@$(BIN)/python -m orchestrator.local up $(CDK_ARGS)

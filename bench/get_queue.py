@@ -109,10 +109,10 @@ def a_table() -> Iterator[Any]:
             emulator.stop()
 
 
-def publish(ledger: Ledger, tenant: TenantId) -> None:
+def publish(ledger: Ledger, tenant: TenantId, version: str = "0.1.0") -> None:
     moment = parse_timestamp("2026-01-01T00:00:00Z")
-    run = Run(Attempt(tenant, Operation.CREATE, "0.1.0", 1), f"arn:aws:states:::execution:bench:{tenant}", moment)
+    run = Run(Attempt(tenant, Operation.CREATE, version, 1), f"arn:aws:states:::execution:bench:{tenant}", moment)
     queue = Queue("arn:aws:sqs:us-east-1:000000000000:acme", "https://sqs.us-east-1.amazonaws.com/000000000000/acme")
     ledger.begin(run, at=moment)
     stack_id = f"arn:aws:cloudformation:::stack/{tenant}/1"
-    ledger.publish(run, Publication(stack_id, queue, "0.1.0", None), at=moment)
+    ledger.publish(run, Publication(stack_id, queue, version, None), at=moment)

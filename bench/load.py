@@ -95,7 +95,7 @@ class _Load:
             if time.monotonic() - checked_at < _CHECK_EVERY_SECONDS:
                 continue
             states = Counter[str]()
-            for counted in self._table.versions_in_use().values():
+            for counted in self._table.versions_in_use().by_version.values():
                 states.update(counted)
             # A tenant is not listed before the first step of its machine, and is being provisioned until the last.
             unsettled = TENANTS - states.total() + states[STATE_DURING[Operation.CREATE]]

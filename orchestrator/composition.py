@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from orchestrator.common.tiers import POOLED, STANDARD
 from orchestrator.tenant_composition import TenantUseCases
 
 if TYPE_CHECKING:
@@ -37,18 +36,18 @@ class UseCases(TenantUseCases):
     def maintaining(self) -> Maintaining:
         from orchestrator.pool.maintaining import Maintaining
 
-        ports, default_tier = self.ports, self.ports.settings.default_tier
-        tier = STANDARD if default_tier == POOLED else default_tier  # Tenants that share queues take no stack.
+        ports = self.ports
         return Maintaining(
             rows=ports.warm_stacks,
             tenants=ports.tenant_rows,
+            fleet=ports.fleet,
             releases=ports.releases,
-            lifecycle=self.lifecycle_with(self.limits_of_orders, parameters=ports.parameters),
+            lifecycle=self.lifecycle_with(self.limits_of_orders, parameters=ports.parameters, of_warm_stacks=True),
             parameters=ports.parameters,
-            choose=lambda: self.choose_release(tier),
+            choose=self.choose_release,
             new_name=ports.new_name,
             clock=ports.clock,
-            size=ports.settings.warm_pool,
+            sizes=ports.settings.warm_pool,
         )
 
     # Reconciling
@@ -77,7 +76,7 @@ class UseCases(TenantUseCases):
 
         ports = self.ports
         return Repairing(
-            lifecycle=self.lifecycle_with(Unlimited(), parameters=ports.parameters),
+            lifecycle=self.lifecycle_with(Unlimited(), parameters=ports.parameters, of_warm_stacks=True),
             releases=ports.releases,
             corrections=ports.ledger,
             queue_metadata=ports.ledger,
@@ -140,6 +139,8 @@ class UseCases(TenantUseCases):
             dead_letter_queues=ports.settings.dead_letter_queues,
             rollouts=ports.rollout_table,
             rollout_executions=ports.rollout_executions,
+            warm_stacks=ports.warm_stacks,
+            warm_pool=ports.settings.warm_pool,
             clock=ports.clock,
         )
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from orchestrator.common.callers import ApiGateway
     from orchestrator.common.errors import InvalidRequest
     from orchestrator.common.tenant_ids import TenantId
+    from orchestrator.pool.seen import SeenStacks
     from orchestrator.pool.taking import Taking
     from orchestrator.ports import Ports
     from orchestrator.releases.ports import Parameters
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from orchestrator.tenants.ports import (
         CreateLimits,
         UnfinishedWork,
+        WarmPool,
     )
     from orchestrator.tenants.provisioning import ProvisionQueue
     from orchestrator.tenants.records import Queue, RootCause, Run
@@ -58,7 +60,7 @@ if TYPE_CHECKING:
 class TenantUseCases:
     """Builds a use case whenever it is asked for, from the ports of that moment.
 
-    Only counts of the fleet, and the published versions, are kept.
+    Only counts of the fleet, the published versions, and the stacks that were last seen to be ready are kept.
 
     Each module is imported when it is first needed, because a function's cold start should load only what it uses.
     """
@@ -90,7 +92,7 @@ class TenantUseCases:
             self.choose_release,
             ports.settings.default_tier,
             lambda: self.queue_pool,
-            (lambda: self.taking) if ports.settings.warm_pool else None,
+            (lambda: self.taking) if ports.settings.default_tier in ports.settings.warm_pool else None,
         )
 
     @property
@@ -98,7 +100,13 @@ class TenantUseCases:
         from orchestrator.pool.taking import Taking
 
         ports = self.ports
-        return Taking(ports.warm_stacks, ports.tenant_rows, ports.executions, ports.clock)
+        return Taking(ports.warm_stacks, ports.tenant_rows, ports.executions, ports.clock, self._seen_stacks)
+
+    @cached_property
+    def _seen_stacks(self) -> SeenStacks:
+        from orchestrator.pool.seen import SeenStacks
+
+        return SeenStacks()
 
     @property
     def queue_pool(self) -> Pool:
@@ -162,7 +170,11 @@ class TenantUseCases:
         """The operators' orders."""
         ports = self.ports
         return self.lifecycle_with(
-            self.limits_of_orders, pool=self.queue_pool, parameters=ports.parameters, unfinished=ports.unfinished_work
+            self.limits_of_orders,
+            pool=self.queue_pool,
+            parameters=ports.parameters,
+            unfinished=ports.unfinished_work,
+            warm_pool=self.taking if ports.settings.warm_pool else None,
         )
 
     @property
@@ -180,6 +192,8 @@ class TenantUseCases:
         pool: Pool | None = None,
         parameters: Parameters | None = None,
         unfinished: UnfinishedWork | None = None,
+        warm_pool: WarmPool | None = None,
+        of_warm_stacks: bool = False,
     ) -> Lifecycle:
         from orchestrator.tenants.lifecycle import Lifecycle
 
@@ -200,6 +214,8 @@ class TenantUseCases:
             parameters=parameters,
             pool=pool,
             unfinished=unfinished,
+            warm_pool=warm_pool,
+            of_warm_stacks=of_warm_stacks,
         )
 
     def answer_tenant_queue(

@@ -12,7 +12,7 @@ from constructs import Node
 from orchestrator.api.rollout_models import MAX_CONCURRENCY
 from orchestrator.common.errors import BerthError, InvalidTenantId
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.common.tiers import TIER_PATTERN
+from orchestrator.common.tiers import POOLED, TIER_PATTERN
 from orchestrator.events.api_keys import ENVIRONMENT_PATTERN
 
 _TOPIC_ARN = re.compile(r"arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}")
@@ -156,6 +156,37 @@ def tier(context: Node, key: str, default: str) -> str:
             "letters, digits and dashes."
         )
     return value
+
+
+def sizes(context: Node, key: str, default_tier: str, *, at_most: int) -> dict[str, int]:
+    """Numbers by tier: ``gold=2,standard=5``, or an object in cdk.json. A number alone is for the default tier."""
+    value = context.try_get_context(key)
+    given = _pairs(value, default_tier)
+    if given is None or not all(re.fullmatch(TIER_PATTERN, tier) for tier in given):
+        raise SettingInvalid(
+            f"{key} is {value!r}; it must be a number of stacks, or numbers by tier, like standard=5,gold=2."
+        )
+    if given.get(POOLED):
+        raise SettingInvalid(
+            f"{key} is {value!r}, but tenants of the tier {POOLED} share queues and take no stacks. Name a tier whose "
+            "tenants have stacks of their own, like standard=5."
+        )
+    if sum(given.values()) > at_most:
+        raise SettingInvalid(f"{key} is {value!r}; it must be at most {at_most} stacks in all tiers together.")
+    return {tier: size for tier, size in given.items() if size}
+
+
+def _pairs(value: object, default_tier: str) -> dict[str, int] | None:
+    """``None`` if the value has another form, a number that is not whole or is negative, or names a tier twice."""
+    if isinstance(value, Mapping):
+        pairs = [(str(tier), str(size)) for tier, size in value.items()]
+    else:
+        texts = str("" if value is None else value).split(",")
+        split = [text.strip().rpartition("=") for text in texts if text.strip()]
+        pairs = [(tier.strip() if equals else default_tier, size) for tier, equals, size in split]
+    if len(dict(pairs)) < len(pairs) or not all(re.fullmatch(r"\s*[0-9]{1,9}\s*", size, re.ASCII) for _, size in pairs):
+        return None
+    return {tier: int(size) for tier, size in pairs}
 
 
 def retention(context: Node, key: str, default: int) -> int:

@@ -163,8 +163,8 @@ class Settings:
     """
     creates_per_minute: int = 60
     """How many creates each caller of getQueue may start per minute; 0 for no limit."""
-    warm_pool: int = 0
-    """How many stacks are kept ready for new tenants."""
+    warm_pool: Mapping[str, int] = field(default_factory=dict)
+    """How many stacks are kept ready for new tenants, by tier."""
     create_on_get_queue: bool = True
     """Whether asking for the queue of an unknown tenant creates the tenant."""
 
@@ -204,6 +204,7 @@ class Settings:
     ) -> Settings:
         """Read all settings. The CDK sets the target account and region in ``environment``."""
         check_all_are_known(context.get_all_context())
+        default_tier = values.tier(context, "berth:defaultTier", cls.default_tier)
         settings = cls(
             names=name_in(context),
             await_stack_seconds=values.seconds(context, "berth:awaitStackSeconds", cls.await_stack_seconds),
@@ -240,7 +241,7 @@ class Settings:
             stack_policy_arns=values.policy_arns(context, "berth:stackPolicyArns", environment),
             response_url_prefix=values.url_prefix(context, "berth:responseUrlPrefix"),
             promotion=values.choice(context, "berth:promotion", PromotionMode.ON_DEPLOY),
-            default_tier=values.tier(context, "berth:defaultTier", cls.default_tier),
+            default_tier=default_tier,
             pooled_queues=values.number(context, POOLED_QUEUES, cls.pooled_queues, at_most=MAX_POOLED_QUEUES),
             rollout_on_publish=values.flag(context, "berth:rolloutOnPublish", default=cls.rollout_on_publish),
             api_proof_generation=values.generation(context, "berth:apiProofGeneration", cls.api_proof_generation),
@@ -249,7 +250,7 @@ class Settings:
             ),
             # One row per caller lists the tenants that it created within the minute. The row must not grow large.
             creates_per_minute=values.number(context, "berth:createsPerMinute", cls.creates_per_minute, at_most=600),
-            warm_pool=values.number(context, "berth:warmPool", cls.warm_pool, at_most=MAX_WARM_POOL),
+            warm_pool=values.sizes(context, "berth:warmPool", default_tier, at_most=MAX_WARM_POOL),
             create_on_get_queue=values.flag(context, "berth:createOnGetQueue", default=cls.create_on_get_queue),
         )
         if settings.default_tier == POOLED and not settings.pooled_queues:
@@ -260,6 +261,12 @@ class Settings:
                 "deploy` does that). For the emulator, set berth:dependencies=host instead."
             )
         return settings
+
+    @property
+    def warm_pool_environment(self) -> dict[str, str]:
+        """The variable of a function that knows the pool of stacks that are kept ready."""
+        sizes = ",".join(f"{tier}={size}" for tier, size in sorted(self.warm_pool.items()))
+        return {"BERTH_WARM_POOL": sizes} if sizes else {}
 
     @property
     def destination_environment(self) -> dict[str, str]:

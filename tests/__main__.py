@@ -29,7 +29,7 @@ PARTS: Mapping[str, Sequence[str]] = {
         "e2e/test_what_dies.py",
     ),
     "permissions": ("e2e/enforced/",),
-    "own deployments": ("e2e/test_adopt.py", "e2e/test_key.py"),
+    "own deployments": ("e2e/test_adopt.py", "e2e/test_console.py", "e2e/test_key.py"),
     "own emulators": ("e2e/test_local_", "e2e/test_side_by_side.py", "e2e/test_upgrade_of_berth.py"),
     "stacks": ("stacks/",),
     "simulation": ("simulation/",),

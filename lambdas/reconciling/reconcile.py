@@ -1,12 +1,13 @@
-"""Runs a reconciliation, on a schedule or at an operator's request."""
+"""Runs a reconciliation, on a schedule or at an operator's request. A schedule also has the warm pool refilled."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from lambdas.logs import count, logger
 from lambdas.runtime import use_cases
+from orchestrator.common.errors import Throttled
 from orchestrator.reconciling.events import parse_to_run
-from orchestrator.reconciling.records import SETTLING
+from orchestrator.reconciling.records import POOL, SETTLING
 
 if TYPE_CHECKING:
     from lambdas.context import LambdaContext
@@ -17,11 +18,24 @@ TO_SPARE_MILLISECONDS = 20_000
 
 def handler(event: object, context: "LambdaContext") -> None:
     reconciliation = parse_to_run(event)
+    if reconciliation == POOL:
+        _refill_pool()
+        return
     _run(reconciliation, context)
     if reconciliation == SETTLING:
         # Surveys that take longer than a function may run are continued every few minutes.
         for unfinished in use_cases.reconciliations.unfinished():
             _run(unfinished, context)
+
+
+def _refill_pool() -> None:
+    try:
+        maintained = use_cases.maintaining.refill()
+    except Throttled as throttled:
+        logger.info("The pool will be refilled later", extra={"reason": str(throttled)})
+        return
+    if maintained is not None:
+        logger.info("Maintained the pool", extra={"stacks": asdict(maintained)})
 
 
 def _run(reconciliation: str, context: "LambdaContext") -> None:

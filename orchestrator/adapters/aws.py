@@ -16,7 +16,7 @@ from botocore.credentials import CredentialResolver, EnvProvider
 from botocore.exceptions import ClientError
 from botocore.session import Session
 
-from orchestrator.common.errors import Throttled
+from orchestrator.common.errors import Contended, Throttled
 
 # Calls time out early, so that a function can still answer before its own timeout.
 CLIENT_CONFIG = Config(
@@ -53,7 +53,8 @@ DENIED_OR_UNSUPPORTED = ACCESS_DENIED | {"InvalidAction"}
 """Callers that can do without the answer treat these errors as "not known"."""
 
 # Cancellation reasons of a transaction that may succeed when it is repeated.
-_RETRYABLE = frozenset({"ProvisionedThroughputExceeded", "ThrottlingError", "TransactionConflict"})
+_CONFLICT = "TransactionConflict"
+_RETRYABLE = frozenset({"ProvisionedThroughputExceeded", "ThrottlingError", _CONFLICT})
 
 
 _making_client = Lock()
@@ -120,6 +121,8 @@ def throttling() -> Iterator[None]:
     try:
         yield
     except ClientError as error:
-        if error_code(error) in _THROTTLING or not _RETRYABLE.isdisjoint(cancellation_codes(error)):
-            raise Throttled(f"{error.operation_name}: {error_message(error)}") from error
+        retryable = _RETRYABLE.intersection(cancellation_codes(error))
+        if error_code(error) in _THROTTLING or retryable:
+            kind = Contended if retryable == {_CONFLICT} else Throttled
+            raise kind(f"{error.operation_name}: {error_message(error)}") from error
         raise

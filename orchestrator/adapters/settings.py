@@ -141,9 +141,10 @@ class Settings:
         return int(self._required("BERTH_CREATES_PER_MINUTE"))
 
     @property
-    def warm_pool(self) -> int:
-        """The number of stacks that are kept ready for new tenants."""
-        return int(self.environment.get("BERTH_WARM_POOL") or 0)
+    def warm_pool(self) -> Mapping[str, int]:
+        """The number of stacks that are kept ready for new tenants, by tier. Empty if none are."""
+        sizes = (each.split("=") for each in self.environment.get("BERTH_WARM_POOL", "").split(",") if each)
+        return {tier: int(size) for tier, size in sizes}
 
     @property
     def create_on_get_queue(self) -> bool:

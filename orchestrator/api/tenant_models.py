@@ -215,7 +215,8 @@ class ListTenants(WireRequest, frozen=True, kw_only=True):
             str,
             Meta(
                 pattern=r"^[A-Za-z0-9][A-Za-z0-9-]{0,39}\Z",
-                description="Only tenants whose ids begin with this text.",
+                description="Only tenants whose ids begin with this text. With berth-warm-, the stacks are listed that "
+                "are kept ready for new tenants, and are no tenants yet.",
                 examples=["ac"],
             ),
         ]

@@ -25,10 +25,11 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
     """Check the health of Berth, and say what to do about problems.
 
     First checks your credentials, the control plane's stack and its API. Then the
-    control plane checks itself: stuck operations, failed tenants, scheduled
-    functions, undelivered events, and the limits on tenants and stacks. At last,
-    the event plane: purges, and connections that are disabled, failing or paused,
-    which are the tenants' affair and no problem here. Nothing is changed.
+    control plane checks itself: stuck operations, failed tenants, stacks that are
+    kept ready, scheduled functions, undelivered events, and the limits on tenants
+    and stacks. At last, the event plane: purges, and connections that are
+    disabled, failing or paused, which are the tenants' affair and no problem
+    here. Nothing is changed.
 
     The exit code is 8 if there is a problem, and 6 if the control plane cannot be
     reached or credentials are missing. If there are only warnings it is 0.

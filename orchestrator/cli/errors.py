@@ -194,6 +194,15 @@ _DENIED = frozenset(
 )
 
 
+def is_denied(error: Exception) -> bool:
+    """True if AWS refuses who asks, for example because the credentials have expired."""
+    from botocore.exceptions import ClientError
+
+    from orchestrator.adapters.aws import error_code
+
+    return isinstance(error, ClientError) and error_code(error) in _DENIED
+
+
 def _classify_sdk_error(error: Exception) -> tuple[ExitCode, str]:
     # Imported here because loading the SDK takes long, and neither --help nor invalid input needs it.
     from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
@@ -203,7 +212,7 @@ def _classify_sdk_error(error: Exception) -> tuple[ExitCode, str]:
     match error:
         case ClientError():
             message = f"{error.operation_name}: {error_message(error) or error_code(error)}"
-            if error_code(error) in _DENIED:
+            if is_denied(error):
                 return ExitCode.NO_CONTROL_PLANE, f"AWS denied {message}"
             if error_code(error) == "ResourceNotFoundException":
                 return ExitCode.NO_CONTROL_PLANE, f"Part of the control plane was deleted: deploy it again. {message}"

@@ -96,6 +96,8 @@ def create(
 ) -> None:
     """Create a tenant, also one that was deleted.
 
+    A new tenant takes a stack that is kept ready, if there is one.
+
     If the tenant exists, only its pin and its labels are changed. To move it, see berth upgrade.
     """
     if version and unpin:

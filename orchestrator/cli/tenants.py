@@ -57,7 +57,8 @@ def tenants(
 ) -> None:
     """List the tenants, with their tiers, pins and labels.
 
-    Deleted tenants are listed only with --state DELETED.
+    Deleted tenants are listed only with --state DELETED, and stacks that are kept
+    ready for new tenants only with --prefix berth-warm-.
     """
     if every and limit:
         raise typer.BadParameter("cannot be combined with --all.", param_hint="'--limit'")

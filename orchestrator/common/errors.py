@@ -94,6 +94,10 @@ class Throttled(BerthError):
     """AWS throttled a call. Throttling is never recorded as a failure."""
 
 
+class Contended(Throttled):
+    """Another request was changing the same rows at this moment. Nothing was written."""
+
+
 class Unsettled(BerthError):
     """The request could not be completed now. The same request may succeed later."""
 

@@ -57,6 +57,15 @@ class TenantId:
         """True for a stack that is kept ready, and is no tenant's yet."""
         return self.value.startswith(WARM_PREFIX)
 
+    def check_is_tenants(self) -> None:
+        """Raise :class:`InvalidTenantId` if this is the id of a stack that is kept ready."""
+        if self.is_warm:
+            raise InvalidTenantId(
+                f"{self} is no tenant: ids that begin with {WARM_PREFIX} belong to stacks that are kept ready for new "
+                "tenants (berth:warmPool). The pool creates, replaces and deletes them. Nothing was changed. "
+                "`berth doctor` shows how the pool stands."
+            )
+
     @property
     def slug(self) -> str:
         """The id, followed by a digest of the id.

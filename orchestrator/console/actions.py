@@ -12,17 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-import typer
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from orchestrator.cli.api import Document
-from orchestrator.cli.errors import ApiProblem, ExitCode
 from orchestrator.cli.next_step import NextStep
-from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.input_limits import REASON_MAX_LENGTH
-from orchestrator.console.visit import Console, Visit
+from orchestrator.console.visit import Console, Mistake, Visit
 
 ONCE_FIELD = "once"
 TYPED_FIELD = "typed"
@@ -142,16 +139,11 @@ def _send(visit: Visit, action: Action) -> Response:
         )
     if action.typed is not None and visit.form.get(TYPED_FIELD, "").strip() != action.typed:
         return _show(visit, action, f"That is not {action.typed_is}, so nothing was done.")
-    try:
+    mistake, done = Mistake(), None
+    with mistake.noted():
         done = action.send(visit, {name: value.strip() for name, value in visit.form.items()})
-    except typer.BadParameter as error:
-        return _show(visit, action, error.format_message())
-    except (InvalidRequest, ValueError) as error:
-        return _show(visit, action, str(error))
-    except ApiProblem as error:
-        if error.code is not ExitCode.BAD_USAGE:
-            raise
-        return _show(visit, action, str(error))
+    if done is None:
+        return _show(visit, action, mistake.text)
     if isinstance(done, Issued):
         return visit.show("issued.html", issued=done)
     return visit.go_to(done.go_to, done.notice)

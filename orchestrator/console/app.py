@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from botocore import exceptions
 from botocore.exceptions import BotoCoreError, ClientError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -11,8 +12,8 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from orchestrator.cli.errors import ApiProblem, ControlPlaneNotFound, ExitCode, explain
-from orchestrator.common.errors import BerthError, InvalidRequest
+from orchestrator.cli.errors import ExitCode, explain, is_denied
+from orchestrator.common.errors import BerthError, Throttled
 from orchestrator.console.guard import Guard
 from orchestrator.console.pages import (
     connections,
@@ -35,7 +36,7 @@ from orchestrator.console.pages import (
 from orchestrator.console.peers import Address, is_ours
 from orchestrator.console.sessions import Sessions
 from orchestrator.console.view import FOLDER, Look, encoded, values_for
-from orchestrator.console.visit import Away, Console, CredentialsRefused, NotThere, Visit
+from orchestrator.console.visit import Away, Busy, Console, CredentialsRefused, NotThere, Visit
 
 PAGES = (
     overview,
@@ -71,7 +72,7 @@ def build(
         routes += module.routes(console)
     handlers = {
         kind: lambda request, error: _explain(Visit(console, request), error)
-        for kind in (BerthError, BotoCoreError, ClientError, HTTPException, InvalidRequest)
+        for kind in (BerthError, BotoCoreError, ClientError, HTTPException, Exception)
     }
     app = Starlette(routes=routes, exception_handlers=handlers)
     return Guard(
@@ -92,7 +93,20 @@ def _refusal(console: Console, status: int, reason: str) -> bytes:
     return encoded(console.templates.get_template("refused.html").render(**values, status=status, reason=reason))
 
 
+_BUSY = "There are too many requests"
+_NO_ANSWER = "The control plane did not answer"
+_REFUSED = "AWS refuses your credentials"
+_SEE_TERMINAL = "The terminal in which the console runs shows where it happened."
 _NOT_FOUND = 404
+_FAILED = 500
+_ABOUT_CREDENTIALS = (
+    exceptions.CredentialRetrievalError,
+    exceptions.NoCredentialsError,
+    exceptions.PartialCredentialsError,
+    exceptions.SSOError,
+    exceptions.TokenRetrievalError,
+    exceptions.UnauthorizedSSOTokenError,
+)
 _STATUS = {
     ExitCode.BAD_USAGE: 422,
     ExitCode.NOT_READY: 503,
@@ -105,48 +119,34 @@ def _explain(visit: Visit, error: Exception) -> Response:
     """The page for an error, with what to do about it."""
     match error:
         case HTTPException():
-            if error.status_code == _NOT_FOUND:
-                return visit.show("error.html", status=404, title="There is no such page", reason="", advice=[])
-            return visit.show("error.html", status=error.status_code, title=str(error.detail), reason="", advice=[])
+            title = "There is no such page" if error.status_code == _NOT_FOUND else str(error.detail)
+            return _show_error(visit, error.status_code, title)
         case NotThere():
-            return visit.show("error.html", status=404, title=str(error), reason="", advice=[])
+            return _show_error(visit, _NOT_FOUND, str(error))
+        case Busy() | Throttled():
+            return visit.show_away(_BUSY, explain(error).line)
         case Away():
-            return visit.show("away.html", status=503, reason=str(error))
+            return visit.show_away(_NO_ANSWER, str(error))
         case CredentialsRefused():
-            return visit.show("credentials.html", status=503, reason=str(error))
-        case ControlPlaneNotFound() | ApiProblem() | InvalidRequest():
-            pass
+            return visit.show_away(_REFUSED, str(error), renew=True)
         case BotoCoreError() | ClientError():
-            failure = explain(error)
-            template = "credentials.html" if _is_about_credentials(error) else "away.html"
-            return visit.show(template, status=503, reason=failure.line)
+            refused = _is_about_credentials(error)
+            return visit.show_away(_REFUSED if refused else _NO_ANSWER, explain(error).line, renew=refused)
+        case BerthError():
+            pass
+        case _:
+            return _show_error(
+                visit, _FAILED, "The console has made a mistake", f"{type(error).__name__}: {error}", [_SEE_TERMINAL]
+            )
     failure = explain(error)
-    return visit.show(
-        "error.html",
-        status=_STATUS.get(failure.code, 500),
-        title="This cannot be done" if failure.code is ExitCode.REFUSED else "This did not work",
-        reason=failure.line,
-        advice=failure.advice,
-    )
+    title = "This cannot be done" if failure.code is ExitCode.REFUSED else "This did not work"
+    return _show_error(visit, _STATUS.get(failure.code, _FAILED), title, failure.line, failure.advice)
+
+
+def _show_error(visit: Visit, status: int, title: str, reason: str = "", advice: Sequence[str] = ()) -> Response:
+    return visit.show("error.html", status=status, title=title, reason=reason, advice=advice, is_known=status < _FAILED)
 
 
 def _is_about_credentials(error: Exception) -> bool:
     """True for errors that go away with new credentials. The SDK's other errors are about the network."""
-    from botocore.exceptions import (
-        CredentialRetrievalError,
-        NoCredentialsError,
-        PartialCredentialsError,
-        SSOError,
-        TokenRetrievalError,
-        UnauthorizedSSOTokenError,
-    )
-
-    kinds = (
-        CredentialRetrievalError,
-        NoCredentialsError,
-        PartialCredentialsError,
-        SSOError,
-        TokenRetrievalError,
-        UnauthorizedSSOTokenError,
-    )
-    return isinstance(error, (ClientError, *kinds))
+    return is_denied(error) or isinstance(error, _ABOUT_CREDENTIALS)

@@ -30,11 +30,13 @@ class Server:
         console: Console,
         *,
         port: int = 0,
+        listener: socket.socket | None = None,
         say: Callable[[str], None] = lambda _line: None,
         ours: Callable[[Address, Address], bool] = is_ours,
     ) -> None:
-        """``port`` 0 takes a free one. ``say`` shows a line to the person at the terminal."""
-        self._socket = _bound(port)
+        """``port`` 0 takes a free one; ``listener`` is one that was taken before. ``say`` shows a line to the person at
+        the terminal."""
+        self._socket = listener or listen_on(port)
         self.port: int = self._socket.getsockname()[1]
         self.sessions = Sessions()
         self._say = say
@@ -84,8 +86,15 @@ def open_browser(address: str) -> bool:
         return False
 
 
-def serve(console: Console, *, port: int, browser: bool, say: Callable[[str], None]) -> None:
-    server = Server(console, port=port, say=say)
+def serve(
+    console: Console,
+    *,
+    browser: bool,
+    say: Callable[[str], None],
+    port: int = 0,
+    listener: socket.socket | None = None,
+) -> None:
+    server = Server(console, port=port, listener=listener, say=say)
     address = server.address()
     opened = browser and open_browser(address)
     say(f"The console {'opens' if opened else 'is'} at {address}")
@@ -95,7 +104,8 @@ def serve(console: Console, *, port: int, browser: bool, say: Callable[[str], No
         server.run()
 
 
-def _bound(port: int) -> socket.socket:
+def listen_on(port: int) -> socket.socket:
+    """Take the port; 0 takes a free one."""
     # Without IPPROTO_TCP, asyncio does not switch Nagle's algorithm off, and every page takes 44 ms longer.
     made = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -104,7 +114,8 @@ def _bound(port: int) -> socket.socket:
     except OSError as error:
         made.close()
         raise ControlPlaneNotFound(
-            f"Port {port} of {HOST} cannot be used: {error.strerror}. Choose another: --port"
+            f"Port {port} of {HOST} cannot be used: {error.strerror}. Choose another with --port, or leave it out: "
+            "a free one is taken."
         ) from None
     made.listen(128)
     return made

@@ -87,9 +87,9 @@ def moment(text: str | None, look: Look, now: datetime) -> Markup:
     utc = at.strftime("%Y-%m-%d %H:%M:%S UTC")
     match look.times:
         case "utc":
-            shown = at.strftime("%Y-%m-%d %H:%M:%S")
+            shown = utc
         case "local":
-            shown = at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+            shown = at.astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
         case _:
             shown = relative(at, now)
     return Markup('<time datetime="{}" title="{}">{}</time>').format(at.isoformat(), utc, shown)

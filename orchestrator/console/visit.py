@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
+import typer
 from jinja2 import Environment
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -17,21 +19,27 @@ from orchestrator.api.reading import decode
 from orchestrator.api.route import AnyRoute
 from orchestrator.cli.api import Api, Document
 from orchestrator.cli.control_plane import ControlPlane
-from orchestrator.cli.errors import ControlPlaneNotFound
+from orchestrator.cli.errors import ApiProblem, ControlPlaneNotFound, ExitCode
 from orchestrator.cli.problems import problem
 from orchestrator.client.retrying import too_busy
-from orchestrator.common.errors import BerthError
+from orchestrator.common.errors import BerthError, InvalidRequest
 from orchestrator.console.sessions import Session
 from orchestrator.console.view import Look, encoded, environment, now, values_for
 
 LOOK_COOKIE = "berth-look"
+AWAY_HEADER = "berth-away"
 _NUMBER = re.compile("[0-9]{1,9}")
 _OK = range(200, 300)
 _NOT_ALLOWED = (401, 403)
+_TOO_MANY = 429
 
 
 class Away(BerthError):
-    """The API cannot be reached, or is too busy."""
+    """The API does not answer, or cannot answer now."""
+
+
+class Busy(Away):
+    """There are too many requests to the API."""
 
 
 class CredentialsRefused(BerthError):
@@ -142,6 +150,12 @@ class Visit:
 
     # Answering
 
+    def show_away(self, title: str, reason: str, *, renew: bool = False) -> Response:
+        """The control plane cannot be asked now. A page that is open says so by the title, and goes on to ask."""
+        answer = self.show("away.html", status=503, title=title, reason=reason, renew=renew)
+        answer.headers[AWAY_HEADER] = title
+        return answer
+
     def show(self, template: str, *, status: int = 200, **values: Any) -> Response:
         rendered = self.console.templates.get_template(template).render(
             **values_for(self.look, self.console.clock()),
@@ -150,6 +164,8 @@ class Visit:
             csrf=self.session.csrf,
             path=self.path,
             here=self.here,
+            # An order that was sent may have arrived, though its answer did not.
+            was_sent=self.request.method == "POST",
             notices=[] if self.is_update else self.session.take_notices(),
             **values,
         )
@@ -166,6 +182,27 @@ class Visit:
         return RedirectResponse(path, 303)
 
 
+@dataclass
+class Mistake:
+    """What is wrong with what somebody has typed; ``None`` if nothing is."""
+
+    text: str | None = None
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """The block uses what somebody has typed. Its mistakes are kept; other errors have pages of their own."""
+        try:
+            yield
+        except typer.BadParameter as error:
+            self.text = error.format_message()
+        except (InvalidRequest, ValueError) as error:
+            self.text = str(error)
+        except ApiProblem as error:
+            if error.code is not ExitCode.BAD_USAGE:
+                raise
+            self.text = str(error)
+
+
 def number(text: str, *, least: int, most: int, name: str) -> int:
     """The number that somebody has typed. Texts of any length are compared before they are converted."""
     if not _NUMBER.fullmatch(text) or not least <= int(text) <= most:
@@ -180,7 +217,7 @@ def _asked(api: Api, route: AnyRoute, fields: Mapping[str, object]) -> Document:
     if answer.status in _OK:
         return answer.body
     if reason := too_busy(answer):
-        raise Away(reason)
+        raise Busy(reason) if answer.status == _TOO_MANY else Away(reason)
     if answer.status in _NOT_ALLOWED and "type" not in answer.body:
         raise CredentialsRefused(str(answer.body.get("message", "no reason was given")))
     raise problem(answer, can_wait=False)

@@ -4,6 +4,7 @@ import argparse
 import os
 import re
 import shlex
+import signal
 import sys
 from pathlib import Path
 
@@ -14,10 +15,11 @@ from orchestrator.cli.control_plane import STACK_VARIABLE
 from orchestrator.cli.escaping import SafeConsole
 from orchestrator.common.errors import BerthError
 from orchestrator.local.access_key import GET_IT
-from orchestrator.local.console import Steps
 from orchestrator.local.deployment import compare, deploy, events_outputs, forget, is_deployed, outputs
 from orchestrator.local.emulator import Emulator
 from orchestrator.local.errors import LocalError
+from orchestrator.local.fleet import SIZE, SMALLEST
+from orchestrator.local.steps import Steps
 from orchestrator.tenants.names import DEFAULT_NAME
 
 INTERRUPTED = 130
@@ -164,15 +166,16 @@ def tour(console: Console) -> None:
         Path(picture).write_text(_FONT_FACE.sub("", svg))
 
 
-def console(console: Console) -> None:
-    """deploy, make a fleet of 30 tenants in all states, and open the console on it; stop at the end"""
-    from orchestrator.local.console_show import main as show_console
+def console(console: Console, tenants: int, port: int, no_open: bool) -> None:
+    """deploy, make a fleet of tenants in all states, and open the console on it until Ctrl-C"""
+    from orchestrator.local.console import main as show_console
 
-    show_console(console)
+    show_console(console, size=tenants, port=port, browser=not no_open)
 
 
 WITH_SETTINGS = {command.__name__: command for command in (up, diff)}
-COMMANDS = {command.__name__: command for command in (down, status, env, reset, demo, tour, console)}
+COMMANDS = {command.__name__: command for command in (down, status, env, reset, demo, tour)}
+SHOWS = frozenset({"demo", "tour", "console"})
 
 
 def _chosen() -> Emulator:
@@ -198,6 +201,20 @@ def _setting(text: str) -> tuple[str, str]:
     return name.removeprefix(_SETTINGS), value
 
 
+def _add_console(parser: argparse.ArgumentParser) -> None:
+    sizes = range(SMALLEST, SIZE + 1)
+    parser.add_argument(
+        "--tenants",
+        type=int,
+        choices=sizes,
+        default=SIZE,
+        metavar="NUMBER",
+        help=f"how many tenants the fleet has, from {SMALLEST} to {SIZE}: fewer are there sooner",
+    )
+    parser.add_argument("--port", type=int, default=0, help="the port of the console; default: a free one")
+    parser.add_argument("--no-open", action="store_true", help="print the address instead of opening a browser")
+
+
 def _relative(path: Path) -> str:
     return os.path.relpath(path)
 
@@ -217,10 +234,17 @@ def main() -> int:
         )
     for name, command in COMMANDS.items():
         commands.add_parser(name, help=command.__doc__)
+    _add_console(commands.add_parser(console.__name__, help=console.__doc__))
     arguments = parser.parse_args()
+    if arguments.command in SHOWS:
+        # A terminal that is closed, and a plain kill, end a show as Ctrl-C does: its emulator is stopped.
+        for ending in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(ending, signal.default_int_handler)
     try:
         if with_context := WITH_SETTINGS.get(arguments.command):
             with_context(SafeConsole(), dict(arguments.context))
+        elif arguments.command == console.__name__:
+            console(SafeConsole(), arguments.tenants, arguments.port, arguments.no_open)
         else:
             COMMANDS[arguments.command](SafeConsole())
     except BerthError as error:

@@ -1,59 +1,74 @@
-"""Progress for the user, step by step."""
+"""`make console`: the console on a local control plane with a fleet to look at."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from time import monotonic
+from __future__ import annotations
 
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn
+import shlex
+
+from rich.console import Console as Terminal
+
+from orchestrator.api.connection_models import CreateConnection
+from orchestrator.api.connection_routes import CREATE_CONNECTION
+from orchestrator.api.event_configuration_models import ChangeSettings, CreateKey
+from orchestrator.api.event_configuration_routes import CREATE_KEY, PUT_SETTINGS
+from orchestrator.api.event_routes import SEND_EVENT, SendEvent
+from orchestrator.api.for_operators import for_operators, of_tenant
+from orchestrator.cli.console import place_of
+from orchestrator.cli.control_plane import Options
+from orchestrator.cli.deployed import Deployment
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.console.server import listen_on, serve
+from orchestrator.console.visit import Console
+from orchestrator.events.delivery.records import DestinationKind
+from orchestrator.events.plans import Plan
+from orchestrator.events.records import Scope
+from orchestrator.local.emulator import DEFAULT_HOME
+from orchestrator.local.fleet import SIZE, Fleet, FleetMaker
+from orchestrator.local.receiver import Receiver
+from orchestrator.local.showing import Show
+from orchestrator.local.steps import Steps
+
+HOME = DEFAULT_HOME / "console"
+"""A home of its own, so that the demo can be seen while the console is open."""
+EVENTS = 3
+RETRIES = [1, 3600]
 
 
-class Steps:
-    """One line per step: a spinner with the seconds while the step runs, a check mark when it is done.
+def main(terminal: Terminal, *, size: int = SIZE, port: int = 0, browser: bool = True) -> None:
+    # A port that is taken is said now, and not when the fleet is there.
+    with listen_on(port) as listener:
+        terminal.print("A fleet of tenants in all states, on an emulator of AWS, and the console to look at it.\n")
+        with Show.on(terminal, HOME) as show, Receiver.on_loopback(failures=10_000) as receiver:
+            control_plane = Deployment(Options(local=True), show.emulator)
+            with Steps.on(terminal) as steps:
+                steps("Publishing two more releases")
+                better, worse = show.publish_releases()
+                fleet = Fleet.of(size)
+                maker = FleetMaker(show.api, show.send, steps, steps.progress)
+                maker.make(fleet, better=better, worse=worse)
+                steps("Sending events that their receiver refuses")
+                _send_events(control_plane, TenantId.parse(fleet.ready[0]), receiver)
+                maker.keep_busy(fleet)
 
-    Call the object when a step begins, which ends the previous step. Without a terminal it prints plain lines.
-    """
+            def say(line: str) -> None:
+                terminal.print(line, soft_wrap=True, highlight=False)
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._step: str | None = None
-        self._began = 0.0
-        self._spinner: Progress | None = None
+            home = shlex.quote(str(HOME))
+            say(f"\nThe commands on its pages work in another terminal after: export BERTH_LOCAL_HOME={home}")
+            shown = Console(control_plane, place_of(control_plane))
+            serve(shown, listener=listener, browser=browser, say=say)
 
-    @classmethod
-    @contextmanager
-    def on(cls, console: Console) -> Iterator["Steps"]:
-        """Show steps within this block. The last step is shown as done only if no exception was raised."""
-        steps = cls(console)
-        try:
-            yield steps
-            steps.done()
-        finally:
-            steps._stop_spinner()
 
-    def __call__(self, step: str) -> None:
-        self.done()
-        self._step, self._began = step, monotonic()
-        if self._console.is_terminal:
-            self._start_spinner(step)
-        else:
-            self._console.print(f"{step} ...")
-
-    def done(self) -> None:
-        if self._step is None:
-            return
-        self._stop_spinner()
-        took = f"{monotonic() - self._began:.1f} s"
-        self._console.print(f"[green]✓[/] {self._step} [dim]({took})[/]", highlight=False)
-        self._step = None
-
-    def _start_spinner(self, step: str) -> None:
-        seconds = TextColumn("{task.description} [dim]{task.elapsed:.0f} s[/]")
-        self._spinner = Progress(SpinnerColumn(), seconds, console=self._console, transient=True)
-        self._spinner.add_task(step, total=None)
-        self._spinner.start()
-
-    def _stop_spinner(self) -> None:
-        if self._spinner is not None:
-            self._spinner.stop()
-            self._spinner = None
+def _send_events(control_plane: Deployment, tenant: TenantId, receiver: Receiver) -> None:
+    """Events of one tenant, whose receiver answers with errors: the first retry comes at once, the next in an hour."""
+    operator = control_plane.events_api()
+    operator.call(PUT_SETTINGS, ChangeSettings(tenant_id=tenant.value, plan=Plan.FREE))
+    webhook = CreateConnection(
+        name="Shop", destination=DestinationKind.WEBHOOK, address=receiver.url, retry_seconds=RETRIES
+    )
+    connection = operator.call(for_operators(CREATE_CONNECTION), of_tenant(CREATE_CONNECTION, webhook, tenant))
+    receiver.secret = connection.secret or ""
+    key = CreateKey(name="Checkout", scopes=[Scope.WRITE])
+    made = operator.call(for_operators(CREATE_KEY), of_tenant(CREATE_KEY, key, tenant))
+    sender = control_plane.events_api(made.key)
+    for number in range(EVENTS):
+        sender.call(SEND_EVENT, SendEvent(event_type="order.created", payload={"order": number}))

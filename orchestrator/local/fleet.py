@@ -5,7 +5,8 @@ States that last are made by what brings them about: a release that cannot be de
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from time import sleep
 
@@ -13,8 +14,16 @@ from orchestrator.api.fields import EmptyRequest
 from orchestrator.api.release_routes import LIST_RELEASES
 from orchestrator.api.rollout_requests import StageSpec, StartRollout
 from orchestrator.api.rollout_routes import START_ROLLOUT
-from orchestrator.api.tenant_models import CreateTenant, DeleteTenant, GetTenant, PinTenant, UpgradeTenant
-from orchestrator.api.tenant_routes import CREATE_TENANT, DELETE_TENANT, GET_TENANT, PIN_TENANT, UPGRADE_TENANT
+from orchestrator.api.route import AnyRoute
+from orchestrator.api.tenant_models import CreateTenant, DeleteTenant, GetTenant, ListTenants, PinTenant, UpgradeTenant
+from orchestrator.api.tenant_routes import (
+    CREATE_TENANT,
+    DELETE_TENANT,
+    GET_TENANT,
+    LIST_TENANTS,
+    PIN_TENANT,
+    UPGRADE_TENANT,
+)
 from orchestrator.client.client import Client
 from orchestrator.local.errors import LocalError
 from orchestrator.tenants.records import TenantState
@@ -24,13 +33,16 @@ NAMES = (
     *("hooli", "initech", "krusty", "massive", "monarch", "nakatomi", "oscorp", "pawnee", "prestige", "sirius"),
     *("soylent", "stark", "tyrell", "umbrella", "vandelay", "wayne", "weyland", "wonka", "yoyodyne", "zorg"),
 )
+SIZE = len(NAMES)
+SMALLEST = 10
+"""A smaller fleet would not have a tenant in each state."""
 PLANS = ("gold", "free", "free")
 REGIONS = ("eu", "us")
 HELD_SECONDS = 900
 """How long a delete waits for a queue that nobody empties, and a rollout bakes: long enough to look at them."""
 POLL_SECONDS = 0.5
 MAX_POLLS = 1_200
-_FOUND = 200
+AT_ONCE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,64 +84,80 @@ class Fleet:
 
 
 class FleetMaker:
-    def __init__(self, api: Client, send: Callable[[str, str], None], say: Callable[[str], None]) -> None:
-        """``send`` puts a message into the queue at a URL."""
-        self._api, self._send, self._say = api, send, say
+    def __init__(
+        self,
+        api: Client,
+        send: Callable[[str, str], None],
+        say: Callable[[str], None],
+        progress: Callable[[str], None] = lambda _text: None,
+    ) -> None:
+        """``send`` puts a message into the queue at a URL. ``say`` is told what begins, ``progress`` how far it is."""
+        self._api, self._send, self._say, self._progress = api, send, say, progress
 
     def make(self, fleet: Fleet, *, better: str, worse: str) -> str:
         """Make the fleet, and return the id of the rollout that is under way.
 
         ``better`` is a release after the current one, and ``worse`` one that cannot be deployed.
         """
-        first = self._api.call(LIST_RELEASES, EmptyRequest()).deployed
-        self._say(f"Creating {len(fleet.at_first)} tenants")
-        for number, name in enumerate(fleet.at_first):
-            self._create(name, first, {"plan": PLANS[number % 3], "region": REGIONS[number % 2]})
-        for name in fleet.failed:
-            self._create(name, worse, {"plan": "free"})
-        self._await(fleet.at_first, TenantState.READY)
-        self._await(fleet.failed, TenantState.FAILED)
-        for name in fleet.at_first:
-            self._api.call(CREATE_TENANT, CreateTenant(tenant_id=name, version=None))
+        self._say(f"Creating {len(fleet.at_first) + len(fleet.failed)} tenants")
+        self._order(
+            CREATE_TENANT, [CreateTenant(tenant_id=name, labels=_labels(n)) for n, name in enumerate(fleet.at_first)]
+        )
+        self._order(
+            CREATE_TENANT, [CreateTenant(tenant_id=name, labels=_labels(1), version=worse) for name in fleet.failed]
+        )
+        self._await(dict.fromkeys(fleet.at_first, TenantState.READY) | dict.fromkeys(fleet.failed, TenantState.FAILED))
         self._say("Moving some of them to another release, and some to one that cannot be deployed")
-        for name in fleet.upgraded:
-            self._api.call(UPGRADE_TENANT, UpgradeTenant(tenant_id=name, version=better))
-        for name in fleet.update_failed:
-            self._api.call(UPGRADE_TENANT, UpgradeTenant(tenant_id=name, version=worse))
-        for name in fleet.deleted:
-            self._api.call(DELETE_TENANT, DeleteTenant(tenant_id=name, reason="the contract has ended"))
-        self._await(fleet.upgraded, TenantState.READY)
-        self._await(fleet.update_failed, TenantState.UPDATE_FAILED)
-        self._await(fleet.deleted, TenantState.DELETED)
+        self._order(UPGRADE_TENANT, [UpgradeTenant(tenant_id=name, version=better) for name in fleet.upgraded])
+        self._order(UPGRADE_TENANT, [UpgradeTenant(tenant_id=name, version=worse) for name in fleet.update_failed])
+        self._order(
+            DELETE_TENANT, [DeleteTenant(tenant_id=name, reason="the contract has ended") for name in fleet.deleted]
+        )
         for name in fleet.deleting:
             tenant = self._api.call(GET_TENANT, GetTenant(tenant_id=name))
             self._send(tenant.queue_url or "", "Nobody has received this yet.")
             self._api.call(DELETE_TENANT, DeleteTenant(tenant_id=name, drain_seconds=HELD_SECONDS))
+        first = self._api.call(LIST_RELEASES, EmptyRequest()).deployed
         self._api.call(PIN_TENANT, PinTenant(tenant_id=fleet.ready[-1], version=first))
+        self._await(
+            dict.fromkeys(fleet.upgraded, TenantState.READY)
+            | dict.fromkeys(fleet.update_failed, TenantState.UPDATE_FAILED)
+            | dict.fromkeys(fleet.deleted, TenantState.DELETED)
+            | dict.fromkeys(fleet.deleting, TenantState.DELETING)
+        )
         self._say("Starting a rollout")
         stages = [StageSpec(size="1", bake_seconds=HELD_SECONDS), StageSpec(size="rest", tolerated="1")]
         rollout = self._api.call(START_ROLLOUT, StartRollout(version=better, stages=stages))
-        self._await(fleet.deleting, TenantState.DELETING)
         return rollout.rollout_id  # type: ignore[union-attr]  # there is always a tenant to move
 
     def keep_busy(self, fleet: Fleet) -> None:
         """Create the tenants that are seen being created."""
-        for name in fleet.busy:
-            self._api.call(CREATE_TENANT, CreateTenant(tenant_id=name, labels={"plan": "free"}))
+        self._order(CREATE_TENANT, [CreateTenant(tenant_id=name, labels=_labels(1)) for name in fleet.busy])
 
-    def _create(self, name: str, version: str, labels: dict[str, str]) -> None:
-        self._api.call(CREATE_TENANT, CreateTenant(tenant_id=name, version=version, labels=labels))
+    def _order(self, route: AnyRoute, requests: Sequence[object]) -> None:
+        """Each request takes its time in a function, so several are sent at once."""
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            list(threads.map(lambda request: self._api.call(route, request), requests))
 
-    def _await(self, names: Sequence[str], state: TenantState) -> None:
-        waiting = list(names)
+    def _await(self, wanted: Mapping[str, TenantState]) -> None:
+        """Wait until every tenant has its state. One request asks for all of them: the emulator has work to do."""
         for _ in range(MAX_POLLS):
-            states = {name: self._state(name) for name in waiting}
-            waiting = [name for name, found in states.items() if found != state]
-            if not waiting:
+            states = self._states()
+            missing = [name for name, state in wanted.items() if states.get(name) != state]
+            if not missing:
                 return
+            self._progress(f"{len(wanted) - len(missing)} of {len(wanted)}")
             sleep(POLL_SECONDS)
-        raise LocalError(f"These tenants are not {state}: {', '.join(waiting)}. See berth --local tenants.")
+        found = ", ".join(f"{name} ({states.get(name, 'missing')}, not {wanted[name]})" for name in missing)
+        raise LocalError(f"The fleet was not made in time. These tenants are not as they should be: {found}.")
 
-    def _state(self, name: str) -> str | None:
-        answer = self._api.send_request(GET_TENANT, GetTenant(tenant_id=name))
-        return str(answer.body["state"]) if answer.status == _FOUND else None
+    def _states(self) -> dict[str, TenantState]:
+        listed = [
+            self._api.call(LIST_TENANTS, request).tenants
+            for request in (ListTenants(limit=len(NAMES)), ListTenants(limit=len(NAMES), state=TenantState.DELETED))
+        ]
+        return {tenant.tenant_id: tenant.state for page in listed for tenant in page}
+
+
+def _labels(number: int) -> dict[str, str]:
+    return {"plan": PLANS[number % len(PLANS)], "region": REGIONS[number % len(REGIONS)]}

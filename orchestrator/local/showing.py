@@ -24,11 +24,12 @@ from orchestrator.cli.errors import ExitCode
 from orchestrator.client.client import Client
 from orchestrator.client.transport import ApiAnswer, SignedHttp
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.local.console import Steps
 from orchestrator.local.deployment import deploy
 from orchestrator.local.emulator import DEFAULT_HOME, Emulator, free_port
 from orchestrator.local.errors import LocalError
+from orchestrator.local.home import take_lock
 from orchestrator.local.releases import bumped, publish, released_template
+from orchestrator.local.steps import Steps
 from orchestrator.tenants.names import Names
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 
 HOME = DEFAULT_HOME / "demo"
 """The demo's own home, so that it does not touch a control plane that `make up` started."""
+
+LOCK = "show.lock"
+"""Held by the process that shows something. Without a holder, an emulator that runs in the home was left over."""
 
 MAX_REQUESTS = 60
 POLL_SECONDS = 0.5
@@ -62,11 +66,26 @@ class Show:
 
     @classmethod
     @contextmanager
-    def on(cls, console: Console) -> Iterator[Self]:
-        left_over = Emulator.running(HOME)
+    def on(cls, console: Console, home: Path = HOME) -> Iterator[Self]:
+        lock = take_lock(home / LOCK)
+        if lock is None:
+            raise LocalError(
+                f"One is running already, in {os.path.relpath(home)}. End it with Ctrl-C in its terminal, or start "
+                "this one in another folder: BERTH_LOCAL_HOME=..."
+            )
+        try:
+            with cls._locked_on(console, home) as show:
+                yield show
+        finally:
+            os.close(lock)
+
+    @classmethod
+    @contextmanager
+    def _locked_on(cls, console: Console, home: Path) -> Iterator[Self]:
+        left_over = Emulator.running(home)
         if left_over is not None:
             left_over.stop()  # A demo that was killed has left it running.
-        emulator = Emulator(port=free_port(), home=HOME, keep_state=False)
+        emulator = Emulator(port=free_port(), home=home, keep_state=False)
         try:
             with Steps.on(console) as steps:
                 steps("Starting the emulator")

@@ -1,116 +1,217 @@
-"""Keeps the pool as it should be: as many stacks as wanted, at the current release.
+"""Keeps the pool as it should be: as many stacks of each tier as wanted, at the tier's current release.
 
-It is called by the scheduled reconciliation, also if no stacks are wanted any more: stacks that tenants have taken
-still have to learn that, and the others are deleted. What it orders are ordinary operations.
+The scheduled reconciliation calls it every few minutes, also if no stacks are wanted any more: stacks that tenants have
+taken still have to learn that, and the others are deleted. While stacks are wanted, a schedule of its own asks every
+minute whether there is something to do. What is ordered are ordinary operations.
+
+Two calls at once are safe. Both may order the same updates and deletes, which are started once, like all operations.
+New stacks are requested only by the call that has stored the list: the row's revision lets one of them store it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from orchestrator.common.tenant_ids import WARM_PREFIX, TenantId
 from orchestrator.common.times import Clock
 from orchestrator.common.writes import Delete, Equals
 from orchestrator.pool.ports import PoolRows
-from orchestrator.pool.records import Member, Pool, is_free
+from orchestrator.pool.records import Member, MemberState, Pool, TierOfPool, is_free
 from orchestrator.releases.ports import Parameters, Releases
 from orchestrator.releases.published import fingerprint
 from orchestrator.releases.states import Choice
+from orchestrator.tenants.admission import Refused
 from orchestrator.tenants.lifecycle import Lifecycle
-from orchestrator.tenants.ports import NewName, TenantRows
-from orchestrator.tenants.records import Metadata, Request, TenantRecords, TenantState
-from orchestrator.tenants.state import state_of
+from orchestrator.tenants.ports import FleetReader, NewName, TenantRows
+from orchestrator.tenants.records import Metadata, Operation, Request, Status, TenantRecords, TenantState
+from orchestrator.tenants.state import root_cause_of, state_of
 from orchestrator.tenants.writes import MetadataKey
 
 BY = "berth/pool"
 """The requester of the pool's operations."""
 
 _MAX_ORDERS = 50
-"""The maximum number of updates per call by which stacks learn their tenants. They are not urgent."""
+"""The maximum number of updates per call and tier by which stacks learn their tenants. They are not urgent."""
 _BEGINS_WITHIN = timedelta(minutes=10)
 """A stack whose create has left no record within this time is forgotten."""
+AFTER_FAILURE = timedelta(minutes=10)
+"""How long nothing is tried again after a failure. Then one stack is tried alone, until one succeeds."""
 _NAME_LENGTH = 16
+_MAX_PROBLEM = 500
+"""The maximum length of the reason of a failure that is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Maintained:
-    """What was found, for the log and for ``berth doctor``."""
+    """The number of stacks in each state, and of those that were requested."""
 
     ready: int = 0
     coming: int = 0
-    """Stacks that are being created."""
     failed: int = 0
+    leaving: int = 0
     learning: int = 0
-    """Stacks that a tenant has taken, and that have not learned it yet."""
     requested: int = 0
+
+    def plus(self, state: MemberState) -> Maintained:
+        return replace(self, **{state.value: getattr(self, state.value) + 1})
+
+    def __add__(self, other: Maintained) -> Maintained:
+        return Maintained(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
 
 
 @dataclass(frozen=True, slots=True)
 class Maintaining:
     rows: PoolRows
     tenants: TenantRows
+    fleet: FleetReader
     releases: Releases
     lifecycle: Lifecycle
     parameters: Parameters
-    choose: Callable[[], Choice]
+    choose: Callable[[str], Choice]
+    """Reads which release of a tier is current."""
     new_name: NewName
     clock: Clock
-    size: int
-    """The number of stacks that are kept ready; 0 for none."""
+    sizes: Mapping[str, int]
+    """The number of stacks that are kept ready, by tier. Empty if none are wanted."""
+
+    def refill(self) -> Maintained | None:
+        """Maintain the pool; ``None`` if nothing is to do, which costs one read of the list, and one of the index.
+
+        A new release is not noticed here: the scheduled reconciliation replaces stacks.
+        """
+        return self.maintain() if self._has_work() else None
+
+    def _has_work(self) -> bool:
+        members = self.rows.pool().members
+        if any(member.state is not MemberState.READY for member in members.values()):
+            return True
+        if Counter(member.tier for member in members.values()) != Counter(self.sizes):
+            return True
+        # A tenant that takes a stack does not write to the list, which many tenants at once would fight for. The index
+        # lists the stacks that are still free.
+        free = {
+            listed.tenant.value
+            for version in {member.version for member in members.values()}
+            for listed in self.fleet.tenants_in(
+                TenantState.READY, version=version, prefix=WARM_PREFIX, limit=len(members) + 1
+            )
+        }
+        return free != members.keys()
 
     def maintain(self) -> Maintained:
         read = self.rows.pool()
-        if not self.size and not read.members:
+        if not self.sizes and not read.members:
             return Maintained()
-        choice = self.choose()
-        pool, found = read, Maintained()
+        tiers = sorted({*self.sizes, *read.tiers, *(member.tier for member in read.members.values())})
+        choices = {tier: self.choose(tier) for tier in tiers}
+        found = dict.fromkeys(tiers, Maintained())
+        pool = read
         for name, member in read.members.items():
-            pool, found = self._look_after(pool, TenantId(name), member, choice, found)
-        alive = found.ready + found.coming + found.failed
-        wanted = [self._new() for _ in range(self.size - alive)]
-        for each in wanted:
-            pool = pool.with_member(each.value, Member(self.clock.now()))
+            tier = member.tier
+            pool, found[tier] = self._look_after(pool, TenantId(name), member, choices[tier], found[tier])
+        wanted: dict[TenantId, str] = {}
+        for tier in tiers:
+            pool = self._note(read, pool, tier, choices[tier])
+            for _ in range(self._missing(pool, tier, choices[tier], found[tier])):
+                each = self._new()
+                wanted[each] = tier
+                pool = pool.with_member(each.value, Member(self.clock.now(), tier=tier))
         # The list comes first: a stack that is not in it would be kept for ever.
-        if pool == read or self.rows.store(pool):
-            for each in wanted:
-                self.lifecycle.create(each, Request(by=BY))
-        return replace(found, requested=len(wanted))
+        if pool != read and not self.rows.store(pool):
+            wanted = {}  # Another call has changed the list, and requests the stacks.
+        self._request(wanted, pool)
+        return sum(found.values(), Maintained(requested=len(wanted)))
+
+    def _request(self, wanted: Mapping[TenantId, str], stored: Pool) -> None:
+        pool = replace(stored, revision=stored.revision + 1)
+        for each, tier in wanted.items():
+            result = self.lifecycle.create(each, Request(by=BY, tier=tier))
+            if isinstance(result, Refused):
+                pool = _failed(pool.without(each.value), tier, result.reason, self.clock.now())
+        if pool.members != stored.members:
+            self.rows.store(pool)  # If another call has changed the list meanwhile, the stacks are forgotten later.
 
     def _look_after(
         self, pool: Pool, warm: TenantId, member: Member, choice: Choice, found: Maintained
     ) -> tuple[Pool, Maintained]:
         records = self.tenants.records(warm)
-        if records.metadata is not None and records.metadata.given_to is not None:
-            if self._has_learned(records.metadata, choice, found):
+        metadata = records.metadata
+        if metadata is not None and metadata.given_to is not None:
+            if self._has_learned(metadata, choice, found):
                 return pool.without(warm.value), found
-            return pool.with_member(warm.value, replace(member, version=None)), replace(
-                found, learning=found.learning + 1
-            )
-        state = state_of(records.metadata, records.audits)
-        if state is TenantState.DELETED or (state is TenantState.UNKNOWN and self._never_began(member)):
+            return _seen(pool, warm, member, MemberState.LEARNING, found)
+        state = state_of(metadata, records.audits)
+        if state is TenantState.DELETED:
             return pool.without(warm.value), found
-        if state is TenantState.FAILED or self._is_unwanted(records, choice, found):
-            self._delete(warm)
+        if state is TenantState.UNKNOWN and self._never_began(member):
+            problem = "The create of a stack has left no record."
+            return _failed(pool.without(warm.value), member.tier, problem, self.clock.now()), found
+        if state is TenantState.FAILED:
+            if member.state is not MemberState.FAILED:
+                cause = root_cause_of(metadata, records.audits)
+                pool = _failed(pool, member.tier, str(cause or "The reason is not recorded."), self.clock.now())
+            self._delete(warm, records)
             # A stack that cannot be created counts until it is deleted, so that failures do not pile up.
-            return pool.with_member(warm.value, replace(member, version=None)), replace(found, failed=found.failed + 1)
-        if is_free(records.metadata) and records.metadata is not None:
-            seen = replace(member, version=records.metadata.version)
-            return pool.with_member(warm.value, seen), replace(found, ready=found.ready + 1)
-        return pool, replace(found, coming=found.coming + 1)
+            return _seen(pool, warm, member, MemberState.FAILED, found)
+        if self._is_unwanted(records, member, choice, found):
+            self._delete(warm, records)
+            return _seen(pool, warm, member, MemberState.LEAVING, found)
+        if metadata is not None and is_free(metadata):
+            seen = replace(member, version=metadata.version, state=MemberState.READY)
+            return pool.with_member(warm.value, seen), found.plus(MemberState.READY)
+        is_leaving = state is TenantState.DELETING and member.state is not MemberState.FAILED
+        coming = MemberState.FAILED if member.state is MemberState.FAILED else MemberState.COMING
+        return _seen(pool, warm, member, MemberState.LEAVING if is_leaving else coming, found)
+
+    def _note(self, read: Pool, pool: Pool, tier: str, choice: Choice) -> Pool:
+        """Remember since when the tier is empty, and whether its stacks can be created."""
+        now, ready, noted = self.clock.now(), _ready_in(pool, tier), pool.tier(tier)
+        if not self.sizes.get(tier):
+            return pool.with_tier(tier, TierOfPool())
+        if ready - _ready_in(read, tier) or len(ready) >= self.sizes[tier]:  # A stack was created, or none is missing.
+            noted = replace(noted, problem=None, failed_at=None)
+        without_release = f"The tier {tier} has no release that new tenants could get."
+        if choice.current is None and noted.problem != without_release:
+            noted = replace(noted, problem=without_release, failed_at=now)
+        elif choice.current is not None and noted.problem == without_release:
+            noted = replace(noted, problem=None, failed_at=None)
+        return pool.with_tier(tier, replace(noted, empty_since=None if ready else noted.empty_since or now))
+
+    def _missing(self, pool: Pool, tier: str, choice: Choice, found: Maintained) -> int:
+        size, noted = self.sizes.get(tier, 0), pool.tier(tier)
+        if choice.current is None:
+            return 0
+        missing = size - found.ready - found.coming - found.failed
+        if noted.failed_at is not None:
+            is_due = self.clock.now() - noted.failed_at >= AFTER_FAILURE and not found.coming
+            missing = min(missing, 1) if is_due else 0
+        # Stacks that cannot be deleted do not pile up either.
+        return max(0, min(missing, 2 * size - (found.ready + found.coming + found.failed + found.leaving)))
 
     def _never_began(self, member: Member) -> bool:
         return self.clock.now() - member.since > _BEGINS_WITHIN
 
-    def _is_unwanted(self, records: TenantRecords, choice: Choice, found: Maintained) -> bool:
+    def _is_unwanted(self, records: TenantRecords, member: Member, choice: Choice, found: Maintained) -> bool:
         """True for a stack that is ready, and out of date or more than are wanted."""
         metadata = records.metadata
         if metadata is None or not is_free(metadata) or records.lock is not None:
             return False
-        return metadata.version != choice.current or found.ready + found.coming >= self.size
+        is_of_tier = metadata.version == choice.current and metadata.tier == member.tier
+        return not is_of_tier or found.ready + found.coming >= self.sizes.get(member.tier, 0)
 
-    def _delete(self, warm: TenantId) -> None:
+    def _delete(self, warm: TenantId, records: TenantRecords) -> None:
+        """Delete the stack. A delete that has failed is not repeated at once."""
+        now = self.clock.now()
+        if any(
+            audit.operation is Operation.DELETE
+            and audit.status is Status.FAILURE
+            and now - audit.updated_at < AFTER_FAILURE
+            for audit in records.audits
+        ):
+            return
         # Nobody knows the queue, so it has no messages. If a tenant takes the stack first, the delete finds none.
         self.lifecycle.delete(warm, Request(by=BY, force=True))
 
@@ -137,3 +238,16 @@ class Maintaining:
     def _new(self) -> TenantId:
         name = "".join(each for each in self.new_name().lower() if each.isalnum())
         return TenantId.parse(f"{WARM_PREFIX}{name[-_NAME_LENGTH:]}")
+
+
+def _seen(pool: Pool, warm: TenantId, member: Member, state: MemberState, found: Maintained) -> tuple[Pool, Maintained]:
+    """The stack was seen in this state, in which no tenant can take it."""
+    return pool.with_member(warm.value, replace(member, version=None, state=state)), found.plus(state)
+
+
+def _failed(pool: Pool, tier: str, problem: str, at: datetime) -> Pool:
+    return pool.with_tier(tier, replace(pool.tier(tier), problem=problem[:_MAX_PROBLEM], failed_at=at))
+
+
+def _ready_in(pool: Pool, tier: str) -> set[str]:
+    return {name for name, each in pool.members.items() if each.tier == tier and each.state is MemberState.READY}

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.times import timestamp
 from orchestrator.common.validation import SORTED_ID, TEXT, Schema, object_of, valid
-from orchestrator.reconciling.records import SETTLING, SURVEY
+from orchestrator.reconciling.records import POOL, SETTLING, SURVEY
 from orchestrator.tenants.records import Run
 from orchestrator.tenants.schemas import parse_run
 
-_TO_RUN = Schema(object_of({"reconciliationId": {"anyOf": [{"enum": [SETTLING, SURVEY]}, SORTED_ID]}}))
+_TO_RUN = Schema(object_of({"reconciliationId": {"anyOf": [{"enum": [SETTLING, SURVEY, POOL]}, SORTED_ID]}}))
 
 
 _ENDED = Schema(

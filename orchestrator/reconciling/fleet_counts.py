@@ -35,10 +35,13 @@ class FleetCounts:
     at: datetime
     by_version: Mapping[str, Mapping[TenantState, int]]
     """Deleted tenants are not counted. Tenants without a version are under the empty text."""
+    warm: int = 0
+    """The number of stacks that are kept ready."""
 
     @property
     def total(self) -> int:
-        return sum(sum(states.values()) for states in self.by_version.values())
+        """The number of tenants and of stacks that are kept ready. The limit on tenants is for both together."""
+        return self.warm + sum(sum(states.values()) for states in self.by_version.values())
 
     @property
     def kept_for(self) -> timedelta:
@@ -70,7 +73,8 @@ class FleetCounter:
             self.tenant_counts.keep(counts.total, counts.at, seen=seen)
 
     def _count(self) -> FleetCounts:
-        return FleetCounts(self.clock.now(), self.fleet.versions_in_use())
+        counted = self.fleet.versions_in_use()
+        return FleetCounts(self.clock.now(), counted.by_version, counted.warm)
 
     def _age(self, counts: FleetCounts) -> timedelta:
         return self.clock.now() - counts.at

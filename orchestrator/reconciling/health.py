@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import takewhile
 
+from orchestrator.common.tenant_ids import WARM_PREFIX
 from orchestrator.common.times import Clock
-from orchestrator.reconciling.fleet_counts import FleetCounter
+from orchestrator.pool.ports import PoolRows
+from orchestrator.pool.records import MemberState, TierOfPool
+from orchestrator.reconciling.fleet_counts import FleetCounter, FleetCounts
 from orchestrator.reconciling.ports import ReconciliationLedger
 from orchestrator.reconciling.reconciler import STUCK_AFTER
 from orchestrator.reconciling.records import LATEST_SCAN, SETTLING, SURVEY, Reconciliation, ReconciliationStatus
@@ -20,6 +24,7 @@ from orchestrator.tenants.records import TenantState
 
 SETTLING_EVERY = timedelta(minutes=5)
 SURVEY_EVERY = timedelta(hours=6)
+POOL_EVERY = timedelta(minutes=1)
 """How often the scheduled reconciliations run. The stack uses these values for the schedules."""
 
 _NEAR = 0.8
@@ -28,6 +33,15 @@ _FEW_FUNCTIONS = 100
 """Below this limit, rollouts, getQueue and the account's other functions slow each other down. New accounts have 10."""
 _MAX_NAMED = 5
 """The maximum number of tenants that are named. All are counted."""
+EMPTY_TOO_LONG = timedelta(minutes=15)
+"""Longer than it takes to fill a pool."""
+_OTHER_STATES = {
+    MemberState.COMING: "being created",
+    MemberState.FAILED: "failed",
+    MemberState.LEAVING: "being deleted",
+    MemberState.LEARNING: "taken and learning their tenants",
+}
+_SEE_POOL = f"See the stacks: berth tenants --prefix {WARM_PREFIX}"
 _UNHEALTHY = (TenantState.FAILED, TenantState.UPDATE_FAILED, TenantState.UNKNOWN)
 
 
@@ -73,21 +87,25 @@ class Health:
     """The URLs of the control plane's own dead-letter queues, by a description of their messages."""
     rollouts: RolloutLedger
     rollout_executions: RolloutExecutions
+    warm_stacks: PoolRows
+    warm_pool: Mapping[str, int]
+    """The number of stacks that are kept ready, by tier."""
     clock: Clock
 
     def examine(self) -> list[Check]:
         settling, survey = (self.reconciliations.reconciliation(name) for name in (SETTLING, SURVEY))
-        at_versions = list(self.counter.current().by_version.values())
+        counts = self.counter.current()
         stack_limit = self.stack_limit()
         return [
             self._operations(),
             self._rollouts(),
-            _failed_tenants(at_versions),
+            _failed_tenants(counts.by_version.values()),
+            *self._warm_pool(),
             self._ran("reconciler", settling, SETTLING_EVERY),
             self._ran("survey", survey, SURVEY_EVERY),
             self._unlisted(survey),
             *self._dead_letters(),
-            self._tenant_limit(sum(sum(states.values()) for states in at_versions), stack_limit),
+            self._tenant_limit(counts, stack_limit),
             _stacks(survey, stack_limit),
             _functions(self.concurrency()),
         ]
@@ -119,7 +137,15 @@ class Health:
             f"Continue it: berth rollout resume {first}. Or end it: berth rollout abort {first}",
         )
 
-    def _tenant_limit(self, tenants: int, stack_limit: int | None) -> Check:
+    def _warm_pool(self) -> Iterator[Check]:
+        """How the pool of stacks that are kept ready stands, as it was last maintained."""
+        pool = self.warm_stacks.pool()
+        for tier in sorted({*self.warm_pool, *(member.tier for member in pool.members.values())}):
+            states = Counter(member.state for member in pool.members.values() if member.tier == tier)
+            yield _tier_of_pool(tier, self.warm_pool.get(tier, 0), states, pool.tier(tier), self.clock.now())
+
+    def _tenant_limit(self, counts: FleetCounts, stack_limit: int | None) -> Check:
+        tenants = counts.total
         verdict = _verdict(tenants, self.max_tenants)
         advice = ""
         if verdict is not Verdict.OK:
@@ -129,7 +155,8 @@ class Health:
             advice = (
                 f"The account's quota is {stack_limit} stacks. Set berth:maxTenants below that, or raise the quota."
             )
-        detail = f"{tenants} of at most {self.max_tenants} tenants (berth:maxTenants)"
+        kept = f", {counts.warm} of them stacks that are kept ready" if counts.warm else ""
+        detail = f"{tenants} of at most {self.max_tenants} tenants (berth:maxTenants){kept}"
         return Check("tenant limit", verdict, detail, advice)
 
     def _ran(self, name: str, latest: Reconciliation | None, every: timedelta) -> Check:
@@ -192,6 +219,26 @@ def _failed_tenants(at_versions: Collection[Mapping[TenantState, int]]) -> Check
     return Check(
         "tenants", Verdict.WARNING, detail, f"See why: {', '.join(f'berth tenants --state {state}' for state in found)}"
     )
+
+
+def _tier_of_pool(tier: str, size: int, states: Mapping[MemberState, int], noted: TierOfPool, now: datetime) -> Check:
+    parts = [
+        f"{states.get(MemberState.READY, 0)} of {size} ready",
+        *(f"{states[state]} {words}" for state, words in _OTHER_STATES.items() if states.get(state)),
+    ]
+    detail = f"{tier}: {', '.join(parts)}"
+    empty_for = now - noted.empty_since if noted.empty_since else timedelta(0)
+    if size and empty_for >= EMPTY_TOO_LONG:
+        detail += f", empty for {_duration(empty_for)}"
+    if noted.problem:
+        advice = f"New tenants may have to wait for their stacks. {_SEE_POOL}"
+        return Check("warm pool", Verdict.WARNING, f"{detail}: {noted.problem}", advice)
+    if size and empty_for >= EMPTY_TOO_LONG:
+        advice = f"New tenants wait for their stacks. Raise berth:warmPool if they come faster than stacks. {_SEE_POOL}"
+        return Check("warm pool", Verdict.WARNING, detail, advice)
+    if size and not states and not noted.empty_since:
+        return Check("warm pool", Verdict.UNKNOWN, f"{detail}, it was not filled yet", "It is filled within minutes.")
+    return Check("warm pool", Verdict.OK, detail)
 
 
 def _stacks(survey: Reconciliation | None, limit: int | None) -> Check:

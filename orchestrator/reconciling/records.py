@@ -11,6 +11,9 @@ SETTLING = "settling"
 SURVEY = "survey"
 """The ids of the two scheduled reconciliations. Only the latest run of each is kept."""
 
+POOL = "pool"
+"""The id by which a schedule asks only for the pool of stacks that are kept ready."""
+
 LATEST_SCAN = "latest-look"
 """The id of a copy of the latest requested reconciliation that searched for tenants from before Berth."""
 

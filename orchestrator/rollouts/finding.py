@@ -71,15 +71,18 @@ class TenantFinder:
         )
 
     def list_once(self) -> dict[TenantId, Candidate]:
-        """Every tenant in the index. A tenant that changes state meanwhile may be missed."""
+        """Every tenant in the index. A tenant that changes state meanwhile may be missed.
+
+        Stacks that are kept ready are no tenants: the pool replaces them when a release becomes current.
+        """
         listed = (candidate for state in LISTED_STATES for candidate in self.fleet.tenants_in_brief(state))
-        return {candidate.tenant: candidate for candidate in listed}
+        return {candidate.tenant: candidate for candidate in listed if not candidate.tenant.is_warm}
 
     def look_up(self, tenants: Iterable[TenantId]) -> Iterator[Candidate]:
         """These tenants, read from their own rows. A tenant without rows is omitted."""
         for tenant in tenants:
             metadata, audits = read_tenant(tenant, self.tenants)
-            if metadata is None and not audits:
+            if (metadata is None and not audits) or tenant.is_warm:
                 continue
             state = state_of(metadata, audits)
             if metadata is None:

@@ -22,7 +22,7 @@ from orchestrator.releases.states import (
 )
 from orchestrator.releases.template_contract import is_operators
 from orchestrator.tenants.admission import Refusal, Refused
-from orchestrator.tenants.fleet import LISTED_STATES
+from orchestrator.tenants.fleet import LISTED_STATES, list_tenants
 
 if TYPE_CHECKING:
     from orchestrator.common.times import Clock
@@ -168,8 +168,8 @@ class Releasing:
         """The first tenants at the release, in the order of their ids; one more than are listed."""
         found: list[str] = []
         for state in LISTED_STATES:
-            listed = self.fleet.tenants_in(state, version=version, limit=MAX_LISTED + 1)
-            found += [each.tenant.value for each in listed]
+            listed = list_tenants(self.fleet, state=state, version=version, limit=MAX_LISTED + 1)
+            found += [each.tenant.value for each in listed.tenants]
         return sorted(found)[: MAX_LISTED + 1]
 
     def _wake_rollouts(self, version: str) -> list[Rollout]:

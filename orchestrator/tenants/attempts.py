@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.tenants.records import Attempt, Audit, Operation, Status
+from orchestrator.tenants.records import Attempt, Audit, Operation, Request, Status
 from orchestrator.tenants.state import is_delete_in_effect
 
 
@@ -19,6 +20,12 @@ def next_attempt(
         if audit.operation is operation and (operation is Operation.DELETE or audit.version == version)
     ]
     return Attempt(tenant, operation, version, max([first_free, *(number + 1 for number in same)]))
+
+
+def first_creates(tenant: TenantId, versions: Iterable[str | None]) -> list[Attempt]:
+    """The creates that getQueue may have started for a tenant without records. The first attempt may have died."""
+    known = dict.fromkeys(filter(None, versions))
+    return [Attempt(tenant, Operation.CREATE, version, number) for version in known for number in (1, 2)]
 
 
 def that_can_be_retried(audits: Sequence[Audit], *, in_service: bool) -> list[Audit]:
@@ -45,3 +52,13 @@ def latest_of(audits: Sequence[Audit]) -> Audit | None:
 def deleted_at(audits: Sequence[Audit]) -> datetime | None:
     """The time of the delete's request. Rows from before 0.5.0 have only the time of its end."""
     return next((audit.asked_at or audit.updated_at for audit in audits if audit.operation is Operation.DELETE), None)
+
+
+def request_of_retry(failed: Audit, by: str, reason: str) -> Request:
+    """The request of an operation that starts the failed one again, with the same options."""
+    # The retry of a create has the time of the original request, so that a later delete still wins.
+    asked_at = failed.asked_at if failed.operation is Operation.CREATE else None
+    # A delete for a resource deletes only that resource's tenant, so it keeps the resource. A create does not.
+    resource = failed.request.resource if failed.operation is Operation.DELETE else None
+    # The retry is explicit only if the original request was: a delete may be about to begin.
+    return replace(failed.request, by=by, resource=resource, asked_at=asked_at, reason=reason)

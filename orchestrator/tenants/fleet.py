@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from orchestrator.common.errors import InvalidRequest, InvalidTenantId
-from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.tenant_ids import WARM_PREFIX, TenantId
 from orchestrator.tenants.history import HistoryEntry, RecordedChange, UnreadableEntry
 from orchestrator.tenants.records import Audit, Lock, Metadata, Queue, RootCause, TenantState
 from orchestrator.tenants.state import derive_state
@@ -100,11 +100,13 @@ class _Wanted:
     labels: Mapping[str, str]
     pinned: bool | None
     tier: str | None
+    warm: bool
+    """Whether stacks that are kept ready are listed, too."""
 
     def matches(self, listed: ListedTenant) -> bool:
         has_labels = all(listed.labels.get(name) == value for name, value in self.labels.items())
         has_pin = self.pinned in (None, listed.pinned_version is not None)
-        return has_labels and has_pin and self.tier in (None, listed.tier)
+        return has_labels and has_pin and self.tier in (None, listed.tier) and (self.warm or not listed.tenant.is_warm)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,22 +130,27 @@ def list_tenants(
 ) -> Page:
     """One page of tenants, ordered by state, version and id. ``prefix`` is the beginning of their ids.
 
+    Stacks that are kept ready are no tenants, and are listed only if the prefix asks for them.
     With ``labels``, ``pinned`` or ``tier``, a page may have fewer tenants than the limit, even none, and yet a cursor.
     """
     states = (state,) if state else LISTED_STATES
     first, after = _position(cursor, states, version, prefix) if cursor else (states[0], None)
     ranges = _ranges(reader, states[states.index(first) :], version, prefix, after)
+    wanted = _Wanted(labels or {}, pinned, tier, warm=prefix.startswith(WARM_PREFIX))
     if labels or pinned is not None or tier is not None:
-        wanted = _Wanted(labels or {}, pinned, tier)
         return _filtered(reader, ranges, version, prefix, wanted, limit=limit)
     found: list[ListedTenant] = []
     for each in ranges:
+        position = each.after
         # One tenant more than requested shows whether there is a next page.
-        missing = limit + 1 - len(found)
-        found += reader.tenants_in(each.state, version=each.version, prefix=prefix, after=each.after, limit=missing)
-        if len(found) > limit:
-            last = found[limit - 1]
-            return Page(found[:limit], _cursor(last, version))
+        while missing := limit + 1 - len(found):
+            batch = reader.tenants_in(each.state, version=each.version, prefix=prefix, after=position, limit=missing)
+            found += filter(wanted.matches, batch)
+            if len(batch) < missing:
+                break
+            position = batch[-1].position
+        if not missing:
+            return Page(found[:limit], _cursor(found[limit - 1], version))
     return Page(found, None)
 
 

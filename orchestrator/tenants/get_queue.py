@@ -28,18 +28,22 @@ class GetQueue:
 
     def __call__(self, tenant: TenantId, *, by: str = "") -> Answer:
         """``by`` is the caller. If the tenant has no queue, its create is started."""
-        return self._ready(tenant) or self.provision()(tenant, by=by)
+        found, is_recorded = self._look(tenant)
+        return found or self.provision()(tenant, by=by, is_recorded=is_recorded)
 
     def find(self, tenant: TenantId) -> Answer:
         """The same, but nothing is started."""
-        return self._ready(tenant) or self.provision().find(tenant)
+        found, _ = self._look(tenant)
+        return found or self.provision().find(tenant)
 
-    def _ready(self, tenant: TenantId) -> Ready | Unknown | None:
+    def _look(self, tenant: TenantId) -> tuple[Ready | Unknown | None, bool]:
+        """The answer, if no other row is needed for it, and whether the tenant has metadata."""
         if tenant.is_warm:
             from orchestrator.tenants import decisions
 
-            return decisions.Unknown()  # A stack that is kept ready is no tenant's, whoever asks for it.
-        found = ready(self.reader.metadata(tenant))
+            return decisions.Unknown(), True  # A stack that is kept ready is no tenant's, whoever asks for it.
+        metadata = self.reader.metadata(tenant)
+        found = ready(metadata)
         if found is not None and found.former is not None and found.former.until <= self.clock.now():
-            return replace(found, former=None)  # The tenant's last messages in its former queue have expired.
-        return found
+            found = replace(found, former=None)  # The tenant's last messages in its former queue have expired.
+        return found, metadata is not None

@@ -17,10 +17,7 @@ from orchestrator.common.tiers import POOLED
 from orchestrator.common.times import Clock
 from orchestrator.common.versions import order
 from orchestrator.releases.ports import Parameters, Releases
-from orchestrator.releases.published import fingerprint
-from orchestrator.releases.records import Release
 from orchestrator.releases.states import ReleaseChooser
-from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
 from orchestrator.tenants.admission import (
     Refusal,
     Refused,
@@ -32,7 +29,15 @@ from orchestrator.tenants.admission import (
     unknown_tenant,
     withdrawn_under,
 )
-from orchestrator.tenants.attempts import deleted_at, is_failed_delete, latest_of, next_attempt, that_can_be_retried
+from orchestrator.tenants.attempts import (
+    deleted_at,
+    first_creates,
+    is_failed_delete,
+    latest_of,
+    next_attempt,
+    request_of_retry,
+    that_can_be_retried,
+)
 from orchestrator.tenants.decisions import tier_to_create, version_to_create
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.operations import is_dead
@@ -45,6 +50,7 @@ from orchestrator.tenants.order_messages import (
     not_deleted_by_retry,
     not_in_tier,
     refused_by,
+    warm_stack_taken,
     without_stack,
 )
 from orchestrator.tenants.order_results import (
@@ -55,7 +61,9 @@ from orchestrator.tenants.order_results import (
     Unchanged,
     accepted_or_busy,
     described,
+    record_create,
     why_not_deleted,
+    would_change_stack,
 )
 from orchestrator.tenants.own_stack import has_unknown_stack
 from orchestrator.tenants.pooling import Pool, no_pool, not_into_pool, pool_joined
@@ -69,6 +77,7 @@ from orchestrator.tenants.ports import (
     TenantDescriptions,
     TenantReader,
     UnfinishedWork,
+    WarmPool,
 )
 from orchestrator.tenants.records import (
     START_GRACE_PERIOD,
@@ -112,6 +121,11 @@ class Lifecycle:
     """The queues that tenants share. ``None`` for requesters whose tenants always have queues of their own."""
     unfinished: UnfinishedWork | None = None
     """Unfinished work of tenants, for an early refusal. The delete itself always checks it."""
+    warm_pool: WarmPool | None = None
+    """The stacks that are kept ready, which new tenants take. ``None`` for requesters whose tenants take none."""
+    of_warm_stacks: bool = False
+    """Whether operations of the stacks that are kept ready may be requested. People may only delete them, and retry
+    that: the pool does the rest."""
 
     def create(
         self,
@@ -128,6 +142,7 @@ class Lifecycle:
         With ``only_if``, labels and pin are not set if somebody else has created the tenant, or requested its create,
         since the metadata was read.
         """
+        self._check_not_warm(tenant)
         metadata = self.reader.metadata(tenant)
         exists = metadata is not None and metadata.published
         operation = None if exists else Operation.CREATE
@@ -171,6 +186,25 @@ class Lifecycle:
             only_if=only_if,
         )
 
+    def _take_warm_stack(
+        self, attempt: Attempt, request: Request, description: Description | None
+    ) -> OrderResult | None:
+        """Give a stack that is kept ready to the new tenant; ``None`` if there is none.
+
+        Labels and pin are set then, as those of a tenant that exists. Another caller may have created the tenant at the
+        same moment, in another tier, or even have deleted it since.
+        """
+        tenant = attempt.tenant
+        if description is None or self.warm_pool is None or self.warm_pool.take(attempt, request) is None:
+            return None
+        metadata = self.reader.metadata(tenant)
+        if metadata is None or not metadata.published:
+            return busy(tenant, self.reader.lock(tenant))
+        if metadata.tier != description.tier:
+            return in_another_tier(tenant, metadata.tier, description.tier)
+        described = self._describe(tenant, metadata, request, unpin=False, only_if=None)
+        return described if isinstance(described, Refused) else Changed(*warm_stack_taken(metadata))
+
     def tier_to_create(self, metadata: Metadata | None, audits: Sequence[Audit]) -> str:
         """The tier in which the tenant is created by default."""
         return tier_to_create(metadata, audits, self.default_tier, self.releases.release)
@@ -184,6 +218,10 @@ class Lifecycle:
 
         return version_to_create(metadata, audits, choice.current, is_available)
 
+    def _check_not_warm(self, tenant: TenantId) -> None:
+        if not self.of_warm_stacks:
+            tenant.check_is_tenants()
+
     def _tier_of(self, version: str) -> str | None:
         release = self.releases.release(version)
         return release.tier if release else None
@@ -193,6 +231,7 @@ class Lifecycle:
 
     def upgrade(self, tenant: TenantId, version: str | None, request: Request) -> OrderResult:
         """Update the tenant to ``version``, by default to the release that it is pinned to, or to the current one."""
+        self._check_not_warm(tenant)
         metadata = self.reader.metadata(tenant)
         if metadata is not None and metadata.published and metadata.is_pooled:
             return shares_queue(tenant, metadata)
@@ -207,6 +246,7 @@ class Lifecycle:
 
         After a move that failed, a move to the tenant's own tier repairs its stack. A tenant of the pool gets a stack.
         """
+        self._check_not_warm(tenant)
         metadata = self.reader.metadata(tenant)
         served = metadata if metadata is not None and metadata.published else None
         if served and served.tier == tier:
@@ -254,12 +294,7 @@ class Lifecycle:
                 Refusal.NOTHING_TO_RETRY, f"Tenant {tenant}: its latest operation succeeded. There is nothing to retry."
             )
         version = latest.version or self.version  # Operations from before versions were recorded have none.
-        # The retry of a create has the time of the original request, so that a later delete still wins.
-        asked_at = latest.asked_at if latest.operation is Operation.CREATE else None
-        # A delete for a resource deletes only that resource's tenant, so it keeps the resource. A create does not.
-        resource = latest.request.resource if latest.operation is Operation.DELETE else None
-        # The retry is explicit only if the original request was: a delete may be about to begin.
-        request = replace(latest.request, by=by, resource=resource, asked_at=asked_at, reason=reason)
+        request = request_of_retry(latest, by, reason)
         is_explicit_create = request.explicit and latest.operation is Operation.CREATE
         description = Description(None, Pin()) if is_explicit_create else None
         return self._order(tenant, latest.operation, version, request, metadata, description=description)
@@ -283,18 +318,11 @@ class Lifecycle:
         """True if getQueue has started the create of a tenant that has no records yet."""
         if audits:
             return False  # getQueue starts no creates of deleted tenants.
-        # During a deployment, getQueue may still use the previous release. The first attempt may have died.
+        # During a deployment, getQueue may still use the previous release.
         in_tier = (each.version for each in self.releases.releases() if each.tier == self.default_tier)
         published = sorted(in_tier, key=order)
-        attempts = [
-            Attempt(tenant, Operation.CREATE, version, number)
-            for version in dict.fromkeys(
-                (self.version, self.chooser.choose(self.default_tier).current, *published[-2:])
-            )
-            for number in (1, 2)
-            if version
-        ]
-        return any(self.executions.find_running(attempt) for attempt in attempts)
+        versions = (self.version, self.chooser.choose(self.default_tier).current, *published[-2:])
+        return any(self.executions.find_running(attempt) for attempt in first_creates(tenant, versions))
 
     def label(self, tenant: TenantId, edit: LabelEdit, request: Request) -> Changed | Unchanged | Refused:
         """Set and remove single labels of the tenant. The others stay."""
@@ -308,6 +336,7 @@ class Lifecycle:
 
     def pin(self, tenant: TenantId, version: str, request: Request) -> Changed | Unchanged | Refused:
         """Pin the tenant to the release. This does not update the tenant, but limits its updates to that release."""
+        self._check_not_warm(tenant)
         metadata = self.reader.metadata(tenant)
         # A tenant that has no queue yet is created in this tier.
         tier = metadata.recorded_tier if metadata and not metadata.published else None
@@ -342,6 +371,7 @@ class Lifecycle:
     def _set(
         self, tenant: TenantId, labels: LabelEdit | None, pin: Pin, request: Request, result: str
     ) -> Changed | Unchanged | Refused:
+        self._check_not_warm(tenant)
         metadata, audits = self.reader.metadata(tenant), self.reader.audits(tenant)
         if is_deleted(audits):
             return tenant_deleted(tenant)
@@ -401,11 +431,14 @@ class Lifecycle:
             refused = self._refusal(attempt, request, metadata, audits)
             if refused is None and operation is Operation.CREATE and first_free == 1 and pending is None:
                 refused = self._limited(tenant, audits)  # A pending create has passed the limits before.
-            if refused is not None:
-                return refused
+            is_new = metadata is None and not audits and only_if is None
+            result = refused or (self._take_warm_stack(attempt, request, description) if is_new else None)
+            if result is not None:
+                return result
             # A resource does not describe a tenant with a pending create, whose requester may become the owner.
             records = description if only_if is None or pending is None else None
-            if records and not self._record_create(attempt, records, request, only_if):
+            now = self.clock.now()
+            if records and not record_create(attempt, records, request, only_if, self.descriptions, at=now):
                 return busy(tenant, None)
             execution = self.executions.start(attempt, request)
             if execution is not None:
@@ -433,27 +466,6 @@ class Lifecycle:
         limited = self.limits.check(tenant, is_new=is_new, caller=self.counted_for)
         return refused_by(limited, tenant) if limited else None
 
-    def _record_create(
-        self, attempt: Attempt, description: Description, request: Request, only_if: SeenTenant | None
-    ) -> bool:
-        """Record the labels and pin of a tenant, and that its create is about to be started.
-
-        Until the create has begun, only this row shows that it was requested. A delete right after the create needs
-        it. If getQueue has started a create before, that create keeps these labels, and is refused if its version is
-        not the pin.
-        """
-        change = self.descriptions.describe(
-            attempt.tenant,
-            labels=description.labels,
-            pin=description.pin,
-            request=request,
-            at=self.clock.now(),
-            asked_for=attempt,
-            tier=description.tier,
-            only_if=only_if,
-        )
-        return change is not None
-
     def _refusal(
         self, attempt: Attempt, request: Request, metadata: Metadata | None, audits: Sequence[Audit]
     ) -> Refused | Unchanged | None:
@@ -480,18 +492,7 @@ class Lifecycle:
             return without_stack(tenant)
         # After a failed update, an update to the tenant's own version repairs its stack.
         is_at_target = metadata.version == attempt.version and state_of(metadata, audits) is TenantState.READY
-        if is_at_target and not _would_change_stack(metadata, release, self.parameters):
+        if is_at_target and not would_change_stack(metadata, release, self.parameters):
             pinned = ", which it is pinned to" if metadata.pinned_version else ""
             return Unchanged(f"Tenant {tenant} is already at version {attempt.version}{pinned}.")
         return None
-
-
-def _would_change_stack(metadata: Metadata, release: Release | None, parameters: Parameters | None) -> bool:
-    """True if the same release would change the stack now, for example to another key."""
-    if parameters is None or release is None:
-        return False
-    if metadata.deployed is None:
-        # The stack's key, if it has one, is not recorded. CloudFormation finds out whether the update changes it.
-        return KMS_KEY_PARAMETER in release.parameters
-    made_from = fingerprint(release, parameters(metadata.tenant, release))
-    return made_from not in (None, metadata.deployed)

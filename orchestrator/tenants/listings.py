@@ -33,6 +33,14 @@ class ListedTenant:
 
 
 @dataclass(frozen=True, slots=True)
+class VersionsInUse:
+    by_version: Mapping[str, Mapping[TenantState, int]]
+    """The number of tenants by version and state. The version of tenants without one is empty."""
+    warm: int = 0
+    """The number of stacks that are kept ready, and are no tenant's yet."""
+
+
+@dataclass(frozen=True, slots=True)
 class TenantInBrief:
     """The properties of a tenant that decide whether a rollout moves it."""
 

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.releases.ports import Parameters
+from orchestrator.releases.published import fingerprint
+from orchestrator.releases.records import Release
+from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.deleting import describe_messages, messages_of, unfinished_work, why_not_adopted
 from orchestrator.tenants.history import RecordedChange
@@ -13,7 +18,7 @@ from orchestrator.tenants.names import Names
 from orchestrator.tenants.order_messages import busy, message_counts
 from orchestrator.tenants.own_stack import why_out_of_reach
 from orchestrator.tenants.pooling import not_drained
-from orchestrator.tenants.ports import Pin, Queues, UnfinishedWork
+from orchestrator.tenants.ports import Pin, Queues, SeenTenant, TenantDescriptions, UnfinishedWork
 from orchestrator.tenants.records import Attempt, Lock, Metadata, Operation, Request
 
 
@@ -57,6 +62,33 @@ def described(change: RecordedChange, result: str) -> Changed | Unchanged:
     if change.before == change.after:
         return Unchanged(result)
     return Changed(result, change.before, change.after)
+
+
+def record_create(
+    attempt: Attempt,
+    description: Description,
+    request: Request,
+    only_if: SeenTenant | None,
+    descriptions: TenantDescriptions,
+    *,
+    at: datetime,
+) -> bool:
+    """Record the labels and pin of a tenant, and that its create is about to be started.
+
+    Until the create has begun, only this row shows that it was requested. A delete right after the create needs it. If
+    getQueue has started a create before, that create keeps these labels, and is refused if its version is not the pin.
+    """
+    change = descriptions.describe(
+        attempt.tenant,
+        labels=description.labels,
+        pin=description.pin,
+        request=request,
+        at=at,
+        asked_for=attempt,
+        tier=description.tier,
+        only_if=only_if,
+    )
+    return change is not None
 
 
 def accepted_or_busy(lock: Lock, requested: Attempt, request: Request) -> Accepted | Refused:
@@ -106,3 +138,14 @@ def why_not_deleted(
         + (" Draining waits for queues only." if elsewhere else ""),
         {"messages": {name: message_counts(messages) for name, messages in held.items()}},
     )
+
+
+def would_change_stack(metadata: Metadata, release: Release | None, parameters: Parameters | None) -> bool:
+    """True if the same release would change the stack now, for example to another key."""
+    if parameters is None or release is None:
+        return False
+    if metadata.deployed is None:
+        # The stack's key, if it has one, is not recorded. CloudFormation finds out whether the update changes it.
+        return KMS_KEY_PARAMETER in release.parameters
+    made_from = fingerprint(release, parameters(metadata.tenant, release))
+    return made_from not in (None, metadata.deployed)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.releases.records import Release
 from orchestrator.tenants.history import HistoryEntry, RecordedChange, UnreadableEntry
-from orchestrator.tenants.listings import ListedTenant, TenantInBrief
+from orchestrator.tenants.listings import ListedTenant, TenantInBrief, VersionsInUse
 from orchestrator.tenants.messages import Messages
 from orchestrator.tenants.records import (
     Attempt,
@@ -132,6 +132,9 @@ class TenantRows(TenantReader, Protocol):
 
     def audit(self, attempt: Attempt) -> Audit | None:
         """The audit of the attempt's operation, which may have been written by another attempt."""
+
+    def metadata_of(self, tenants: Sequence[TenantId]) -> Sequence[Metadata]:
+        """The metadata of those of these tenants that have any, in any order. Rows that cannot be read are left out."""
 
     def apply(self, transition: Transition) -> bool:
         """Make all of these writes. ``False`` if a condition does not hold, and then nothing is written."""
@@ -338,11 +341,11 @@ class FleetReader(Protocol):
 
     def tenants_in_brief(self, state: TenantState) -> Iterable[TenantInBrief]: ...
 
-    def versions_in_use(self) -> Mapping[str, Mapping[TenantState, int]]:
-        """The number of tenants by version and state. The version of tenants without one is empty."""
+    def versions_in_use(self) -> VersionsInUse:
+        """The number of tenants by version and state, in all states but DELETED."""
 
     def count_tenants(self) -> int:
-        """The number of tenants in all states but DELETED."""
+        """The number of tenants in all states but DELETED, and of stacks that are kept ready."""
 
     def unfinished_operations(self) -> Iterable[Audit]:
         """The audits with the status Started, the oldest first."""

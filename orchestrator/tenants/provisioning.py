@@ -80,14 +80,33 @@ class ProvisionQueue:
     pool: Callable[[], Pool]
     """Returns the queues that tenants share, when a tenant is about to get one of them."""
     warm_pool: Callable[[], WarmPool] | None = None
-    """Returns the stacks that are kept ready, when a new tenant may take one. ``None`` if none are kept."""
+    """Returns the stacks that are kept ready, when a new tenant may take one. ``None`` if none of the default tier are
+    kept."""
 
-    def __call__(self, tenant: TenantId, *, by: str = "") -> Answer:
+    def __call__(self, tenant: TenantId, *, by: str = "", is_recorded: bool = True) -> Answer:
         """``by`` is the caller. Simultaneous callers of one tenant must have the same ``by``: it is part of the
-        execution's input, and Step Functions treats a start with another input as a conflict."""
+        execution's input, and Step Functions treats a start with another input as a conflict.
+
+        ``is_recorded`` is false if the tenant was just seen to have no metadata: then it may be new.
+        """
         if self.limits is None:
             return self._read_only(tenant)
-        return self._provision(tenant, Request(by), self.limits)
+        request, audits = Request(by), None
+        if self.warm_pool is not None and not is_recorded:
+            audits = self.reader.audits(tenant)
+            if not audits and (taken := self._take(tenant, request, self.warm_pool)):
+                return taken
+        return self._provision(tenant, request, self.limits, audits)
+
+    def _take(self, tenant: TenantId, request: Request, warm_pool: Callable[[], WarmPool]) -> Ready | None:
+        """Give a stack that is kept ready to a new tenant. Its metadata is not read again: whether nothing is recorded
+        about the tenant is a condition of the transaction.
+
+        The limits of creates are not checked: the stack was counted when it was created.
+        """
+        # It is read each time, so that no tenant gets a release that was withdrawn.
+        version = self.choose(self.default_tier).current
+        return warm_pool().take(Attempt(tenant, Operation.CREATE, version, 1), request) if version else None
 
     def find(self, tenant: TenantId) -> Answer:
         """The same, but nothing is started."""
@@ -119,10 +138,18 @@ class ProvisionQueue:
             return None
         return metadata.asked_for if self.clock.now() - metadata.asked_for_at < START_GRACE_PERIOD else None
 
-    def _provision(self, tenant: TenantId, request: Request, limits: Callable[[], CreateLimits]) -> Answer:
+    def _provision(
+        self,
+        tenant: TenantId,
+        request: Request,
+        limits: Callable[[], CreateLimits],
+        audits: Sequence[Audit] | None,
+    ) -> Answer:
+        """``audits`` are those of the tenant, if they have just been read."""
         first_free_attempt = 1
         for _ in range(_ROUNDS):
-            decision, version, metadata = self._decide(tenant)
+            decision, version, metadata = self._decide(tenant, audits)
+            audits = None
             if isinstance(decision, Wait):
                 return self._waiting(decision)
             if not isinstance(decision, StartCreate):
@@ -135,9 +162,6 @@ class ProvisionQueue:
                     # An operator's create may have been accepted, and not have begun yet.
                     create = self._accepted(metadata)
                     return Provisioning(self.executions.execution_of(create)) if create else limited
-                is_first = decision.is_new and metadata is None and version != POOLED
-                if is_first and self.warm_pool and (taken := self.warm_pool().take(attempt, request)):
-                    return taken
             if version == POOLED:
                 return self._join_pool(tenant, request)
             execution = self.executions.start(attempt, request)
@@ -163,10 +187,12 @@ class ProvisionQueue:
         left = (decision.expected_at - self.clock.now()).total_seconds()
         return Provisioning(decision.execution, max(0, math.ceil(left)))
 
-    def _decide(self, tenant: TenantId) -> tuple[Decision | NotProvisioned | NoRelease, str, Metadata | None]:
+    def _decide(
+        self, tenant: TenantId, audits: Sequence[Audit] | None = None
+    ) -> tuple[Decision | NotProvisioned | NoRelease, str, Metadata | None]:
         """The decision, the version of a create, and the tenant's metadata."""
         # The audits are read before the metadata, so a create that finishes in between is seen as Ready.
-        audits = self.reader.audits(tenant)
+        audits = self.reader.audits(tenant) if audits is None else audits
         metadata = self.reader.metadata(tenant)
         abandoned = self._abandoned(audits)
         decision = decide(metadata, audits, self.version, abandoned=abandoned)

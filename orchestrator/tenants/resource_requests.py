@@ -232,6 +232,7 @@ def parse_tenant_queue_request(event: object) -> TenantQueueRequest:
     properties = checked["ResourceProperties"]
     before = checked.get("OldResourceProperties", {})
     tenant = TenantId.parse(properties["TenantId"])
+    tenant.check_is_tenants()
     # The requester is the resource itself, so that it can later delete the tenant that it has created.
     resource = StackResource.parse(checked["StackId"], checked["LogicalResourceId"])
     # When a change of the tenant is rolled back, the resource still has this tenant's id, so nothing is replaced.

@@ -19,7 +19,7 @@ from stacks.common.functions import WHOLE_FLEET_MEGABYTES, BerthFunction, Functi
 from stacks.common.graphs import graph
 from stacks.common.limits import limit_creates, limit_tenants
 from stacks.common.permissions import allow, allow_asking_for_unfinished_work, names_of
-from stacks.common.table import HISTORY_ROWS, TENANT_ROWS
+from stacks.common.table import HISTORY_ROWS, POOL_ROWS, TENANT_ROWS
 from stacks.reconciling.reconciliation import Reconciliation
 from stacks.releases.publisher import ReleasePublisher
 from stacks.rollouts.machine import RolloutMachine
@@ -56,6 +56,10 @@ class Api(Capability):
         super().__init__(scope, construct_id)
         self.get_queue = self._get_queue(kit, machines, settings)
         self.operators = self._operators(kit, machines, releases, rollouts, reconciliation, stack_role, dead_letters)
+        for name, value in settings.warm_pool_environment.items():
+            self.operators.function.add_environment(name, value)
+        if settings.warm_pool:
+            kit.table.allow_taking_warm_stacks(self.operators.role)
         for function in (self.get_queue, self.operators):
             machines.publish_releases_before(function)
         limit_tenants(self.operators, kit=kit, settings=settings)
@@ -142,7 +146,7 @@ class Api(Capability):
                 # The function starts only creates, but checks the executions of all operations.
                 **machines.environment,
                 "BERTH_CREATE_ON_GET_QUEUE": "true" if settings.create_on_get_queue else "false",
-                "BERTH_WARM_POOL": str(settings.warm_pool if settings.create_on_get_queue else 0),
+                **(settings.warm_pool_environment if settings.create_on_get_queue else {}),
             },
         )
         kit.table.allow(get_queue.role, "GetItem", "Query", rows=TENANT_ROWS)
@@ -199,6 +203,7 @@ class Api(Capability):
 def _allow_diagnosing(role: iam.Role, kit: FunctionKit, dead_letters: Iterable[DeadLetters]) -> None:
     """Let a role diagnose the control plane."""
     kit.table.allow_listing_unfinished(role)
+    kit.table.allow(role, "GetItem", rows=POOL_ROWS)
     allow(role, ["sqs:GetQueueAttributes"], *(each.queue.queue_arn for each in dead_letters))
     allow(
         role,

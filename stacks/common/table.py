@@ -237,7 +237,7 @@ class TenantTable(Capability):
     def allow_taking_warm_stacks(self, role: iam.Role) -> None:
         """Let a role give stacks that are kept ready to new tenants, in one transaction with the tenant's records."""
         self.allow(role, "GetItem", rows=POOL_ROWS)
-        self.allow(role, "UpdateItem", "ConditionCheckItem", rows=TENANT_ROWS)
+        self.allow(role, "BatchGetItem", "ConditionCheckItem", rows=TENANT_ROWS)
         self.allow_appending(role, along_with=[TENANT_ROWS])
 
     def _allow(self, role: iam.Role, operations: Sequence[str], resource: str, partitions: Sequence[str]) -> None:

@@ -18,8 +18,8 @@ from aws_cdk import aws_sqs as sqs
 from aws_cdk.aws_lambda_event_sources import SqsEventSource
 from constructs import Construct
 
-from orchestrator.reconciling.health import SETTLING_EVERY, SURVEY_EVERY
-from orchestrator.reconciling.records import SETTLING, SURVEY
+from orchestrator.reconciling.health import POOL_EVERY, SETTLING_EVERY, SURVEY_EVERY
+from orchestrator.reconciling.records import POOL, SETTLING, SURVEY
 from orchestrator.tenants.credentials import Access
 from stacks.common.alarms import Alarm
 from stacks.common.capability import Capability, Output
@@ -84,9 +84,12 @@ class Reconciliation(Capability):
         machines.publish_releases_before(self._reconcile)
         # The reconciliation creates the stacks that are kept ready, below the limit on tenants.
         limit_tenants(self._reconcile, kit=kit, settings=settings)
-        self._reconcile.function.add_environment("BERTH_WARM_POOL", str(settings.warm_pool))
+        for name, value in settings.warm_pool_environment.items():
+            self._reconcile.function.add_environment(name, value)
         self._schedule("Settling", SETTLING, SETTLING_EVERY, "Closes operations whose executions died.")
         self._schedule("Survey", SURVEY, SURVEY_EVERY, "Compares the table with all tenants' stacks.")
+        if settings.warm_pool:
+            self._schedule("Pool", POOL, POOL_EVERY, "Refills the pool of stacks that are kept ready.")
 
     @property
     def functions(self) -> Sequence[BerthFunction]:

@@ -14,7 +14,7 @@ from botocore.session import Session
 
 from orchestrator.adapters import aws
 from orchestrator.adapters.aws import CLIENT_CONFIG, SystemClock, open_connection, throttling
-from orchestrator.common.errors import Throttled
+from orchestrator.common.errors import Contended, Throttled
 
 
 def an_error(code: str, *cancellations: str) -> ClientError:
@@ -53,6 +53,14 @@ def test_a_write_that_conflicts_with_a_transaction_counts_as_throttled() -> None
 def test_a_transaction_without_capacity_counts_as_throttled(reason: str) -> None:
     with pytest.raises(Throttled), throttling():
         raise an_error("TransactionCanceledException", "None", reason)
+
+
+def test_a_transaction_that_only_met_another_one_is_told_from_one_that_was_throttled() -> None:
+    with pytest.raises(Contended), throttling():
+        raise an_error("TransactionCanceledException", "ConditionalCheckFailed", "TransactionConflict")
+    with pytest.raises(Throttled) as raised, throttling():
+        raise an_error("TransactionCanceledException", "ThrottlingError", "TransactionConflict")
+    assert not isinstance(raised.value, Contended)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.counting import Count, Reviews
 from orchestrator.rollouts.records import Order, RecordedOrder, Result, RolloutStatus, Skip, Skipped
 from orchestrator.tenants.history import UnreadableEntry
+from orchestrator.tenants.listings import VersionsInUse
 from tests.adapters.conftest import TABLE, client
 from tests.adapters.tables import WholeTable
 from tests.adapters.test_rollout_table import CANARY, ONE, a_rollout, a_stage, an_order, an_outcome, record, registered
@@ -144,7 +145,7 @@ def test_rollouts_are_not_taken_for_tenants(table: RolloutTable, dynamodb: Dynam
     registered(table)
     record(table, an_outcome(result=Result.FAILED))
     tenants = WholeTable(dynamodb, TABLE)
-    assert tenants.versions_in_use() == {}
+    assert tenants.versions_in_use() == VersionsInUse({})
     assert tenants.metadata(TenantId.parse("a")) is None
     assert list(tenants.unfinished_operations()) == []
 

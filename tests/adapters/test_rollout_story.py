@@ -91,7 +91,7 @@ def started(world: Story, spec: Spec) -> str:
 def test_every_tenant_is_moved_and_the_rollout_has_succeeded(world: Story) -> None:
     rollout = started(world, Spec(None, STAGES))
     assert world.run(rollout) == [AwaitOperator, RunStage, RunStage, Succeeded]
-    assert world.table.versions_in_use().keys() == {NEXT_VERSION}
+    assert world.table.versions_in_use().by_version.keys() == {NEXT_VERSION}
     assert {outcome.result for outcome in world.rollout_table.outcomes(rollout)} == {Result.SUCCEEDED}
     assert [stage.succeeded for stage in world.rollout_table.stages(rollout)] == [1, 4]
     assert world.rollout_table.registry().active == frozenset()

@@ -83,8 +83,8 @@ def test_the_stack_id_is_typed() -> None:
 
 
 def test_no_stacks_are_kept_ready_unless_a_setting_says_how_many() -> None:
-    assert Settings({}).warm_pool == Settings({"BERTH_WARM_POOL": ""}).warm_pool == 0
-    assert Settings({"BERTH_WARM_POOL": "7"}).warm_pool == 7
+    assert Settings({}).warm_pool == Settings({"BERTH_WARM_POOL": ""}).warm_pool == {}
+    assert Settings({"BERTH_WARM_POOL": "gold=2,standard=7"}).warm_pool == {"gold": 2, "standard": 7}
 
 
 def test_the_location_is_typed() -> None:

@@ -425,14 +425,14 @@ class TestListings:
         table.fail(failed, QUEUE_TABOO, LATER_STILL)
         take(table, a_run(tenant=TenantId.parse("new")))
         delete(table, TenantId.parse("gone"))
-        assert table.versions_in_use() == {
+        assert table.versions_in_use().by_version == {
             "0.1.0": {State.READY: 1, State.UPDATE_FAILED: 1},
             "0.2.0": {State.READY: 1},
             "": {State.PROVISIONING: 1},
         }
 
     def test_no_version_is_in_use_without_tenants(self, table: Table) -> None:
-        assert table.versions_in_use() == {}
+        assert table.versions_in_use().by_version == {}
 
     def test_operations_are_unfinished_while_they_are_started(self, table: Table) -> None:
         def unfinished() -> list[Audit]:

@@ -610,7 +610,7 @@ def test_all_pages_of_a_list_are_read(table: WholeTable, dynamodb: DynamoDBClien
     assert first_page["Count"] < 4
     assert [str(listed.tenant) for listed in table.tenants_in(TenantState.READY, limit=9)] == names
     assert [str(listed.tenant) for listed in table.tenants_in(TenantState.READY, limit=3)] == names[:3]
-    assert table.versions_in_use() == {VERSION: {TenantState.READY: 4}}
+    assert table.versions_in_use().by_version == {VERSION: {TenantState.READY: 4}}
 
 
 def pad(dynamodb: DynamoDBClient) -> None:

@@ -15,24 +15,20 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
-from orchestrator.adapters import aws as aws_clients
-from orchestrator.adapters import event_ports
 from orchestrator.api.requesting import HttpRequest
 from orchestrator.client.transport import ApiAnswer
-from orchestrator.common.callers import digest_of
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.event_composition import EventUseCases
 from orchestrator.events.delivery.delivering import Delivering
 from orchestrator.events.delivery.dispatching import Dispatching
 from orchestrator.events.delivery.records import Answer, Connection, Verdict
 from orchestrator.events.records import TenantEpoch
-from tests.adapters.conftest import REGION, TABLE, an_empty_table, client
+from tests.adapters.conftest import REGION, an_empty_table, client
 from tests.adapters.events.delivery_world import FakeMessages, ScriptedReceivers
-from tests.adapters.events.functions import EventFunctions, http_event
+from tests.adapters.events.functions import EventFunctions, event_functions_at, http_event
 from tests.adapters.events.lives import BUCKET, EVENTS_TABLE
 from tests.adapters.events.tables import make_events_table
 from tests.adapters.events.test_configuration_commands import EventsApi
-from tests.adapters.handlers.functions import PROOF, forget_functions, session
 from tests.adapters.quick_moto import quicken
 from tests.browser.fleet import FleetApi
 from tests.fakes.events import Watch
@@ -175,31 +171,12 @@ def an_event_plane(api: FleetApi) -> Iterator[EventPlane]:
     """An event plane for the fleet, with nothing in it."""
     with pytest.MonkeyPatch.context() as patch, mock_aws(config={"lambda": {"use_docker": False}}):
         quicken(patch)
-        environment = {
-            "AWS_DEFAULT_REGION": REGION,
-            "BERTH_TABLE": TABLE,
-            "BERTH_EVENTS_TABLE": EVENTS_TABLE,
-            "BERTH_CONTENTS_BUCKET": BUCKET,
-            "BERTH_EVENTS_ENVIRONMENT": "test",
-            "BERTH_VERSION": "0.0.0",
-            "BERTH_FIRST_QUEUE": client("sqs").create_queue(QueueName="first")["QueueUrl"],
-            "BERTH_LATER_QUEUE": client("sqs").create_queue(QueueName="later")["QueueUrl"],
-            "BERTH_SECRETS_KEY": client("kms").create_key()["KeyMetadata"]["Arn"],
-            "BERTH_API_PROOF_DIGEST": digest_of(PROOF),
-            "BERTH_SERVICE": "berth",
-            "BERTH_METRICS_NAMESPACE": "Berth",
-            "AWS_LAMBDA_LOG_LEVEL": "FATAL",
-        }
-        for name, value in environment.items():
-            patch.setenv(name, value)
-        patch.setattr(aws_clients, "_session", session)
-        patch.setattr(event_ports, "SystemClock", lambda: api.clock)
+        patch.setenv("AWS_DEFAULT_REGION", REGION)
         dynamodb = an_empty_table(client("dynamodb"))
         make_events_table(dynamodb, EVENTS_TABLE)
         client("s3").create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
-        forget_functions()
-        yield EventPlane(EventFunctions(dynamodb, api.clock))
-        forget_functions()
+        with event_functions_at(dynamodb, api.clock, patch) as functions:
+            yield EventPlane(functions)
 
 
 class EventFleet:

@@ -39,11 +39,13 @@ class FleetApi(InMemoryApi):
         super().__init__()
         self.executions = self.world.executions = FakeExecutions(self.clock)
         self._turn = threading.Lock()
-        self.away: ApiAnswer | None = None
-        """The answer to every request, instead of the API's own."""
+        self.away: ApiAnswer | Exception | None = None
+        """The answer to every request, or why there is none, instead of the API's own."""
 
     def send(self, request: HttpRequest) -> ApiAnswer:
         with self._turn:
+            if isinstance(self.away, Exception):
+                raise self.away
             return self.away or super().send(request)
 
     # Steps in which a fleet is made

@@ -1,4 +1,4 @@
-"""The pages about events, in a real browser: what they show, and that axe finds nothing on them."""
+"""The pages about events, in a real browser: what they show."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from orchestrator.console.payloads import MAX_CHARACTERS
-from tests.browser.axe import violations
 from tests.browser.conftest import Running, running, someone
 from tests.browser.event_fleet import EventFleet, an_event_plane
 from tests.browser.event_screenshots import FOLDER, MAX_BYTES, screenshots
+from tests.browser.every_page import of_events
 from tests.browser.fleet import a_fleet
 from tests.browser.http import Caller
 from tests.browser.test_live import update
@@ -44,65 +44,6 @@ def here(scene: tuple[EventFleet, Running]) -> Running:
 def visitor(browser: Browser, here: Running) -> Iterator[Page]:
     with someone(browser, here) as page:
         yield page
-
-
-def paths(fleet: EventFleet) -> list[str]:
-    """Every page about events, and the states of pages that look different."""
-    return [
-        "/",
-        "/events",
-        f"{ACME}/events",
-        "/tenants/initech/events",
-        f"{ACME}/events/do/settings",
-        f"{ACME}/connections",
-        "/tenants/globex/connections",
-        f"{ACME}/connections/do/create",
-        f"{ACME}/connections/{fleet.shop}",
-        f"{ACME}/connections/{fleet.shop}?status=parked",
-        f"{ACME}/connections/{fleet.legacy}",
-        f"{ACME}/connections/{fleet.crm}/do/update",
-        f"{ACME}/connections/{fleet.shop}/do/delete",
-        f"{ACME}/tail",
-        f"{ACME}/tail?since=nonsense",
-        f"{ACME}/events/{fleet.retrying}",
-        f"{ACME}/events/{fleet.bytes}",
-        f"{ACME}/events/{fleet.huge}",
-        f"{ACME}/events/{fleet.unwanted}/do/resend",
-        f"{ACME}/keys",
-        f"{ACME}/keys/do/create",
-        f"{ACME}/sources",
-        f"{ACME}/sources/do/create",
-        f"{ACME}/forms/do/create",
-        f"{ACME}/replays",
-        f"{ACME}/replays/{fleet.replay}",
-        f"{ACME}/replays/plan?to={fleet.shop}&since=3h",
-        f"{ACME}/connections/conn_{'9' * 24}",
-    ]
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_nothing(browser: Browser, here: Running, fleet: EventFleet, theme: str) -> None:
-    with someone(browser, here, color_scheme=theme, viewport={"width": 1280, "height": 800}) as page:
-        found = {}
-        # A form looks the same on every page, so only the colours of the others are looked at again.
-        for path in (each for each in paths(fleet) if theme == "light" or "/do/" not in each):
-            page.goto(here.url(path))
-            # What is closed cannot be judged.
-            page.evaluate("[...document.querySelectorAll('details')].slice(0, 8).forEach(each => { each.open = true })")
-            found[path] = violations(page, *(() if theme == "light" else ("color-contrast",)))
-    assert {path: each for path, each in found.items() if each} == {}
-
-
-def test_no_page_is_wider_than_the_window(visitor: Page, here: Running, fleet: EventFleet) -> None:
-    """640 points are a window of 1280 at 200 % zoom; 390 are a telephone."""
-    wide = []
-    for path in paths(fleet):
-        visitor.goto(here.url(path))
-        for width in (1280, 640, 390):
-            visitor.set_viewport_size({"width": width, "height": 800})
-            if not visitor.evaluate("document.documentElement.scrollWidth <= window.innerWidth"):
-                wide.append((path, width))
-    assert wide == []
 
 
 class TestTroubles:
@@ -297,7 +238,7 @@ def test_pages_about_events_can_be_read_without_javascript(browser: Browser, her
 
 def test_a_read_only_console_has_no_buttons_and_refuses(fleet: EventFleet, here: Running, browser: Browser) -> None:
     with running(here.api, events=fleet.plane, read_only=True) as looking, someone(browser, looking) as page:
-        for path in (p for p in paths(fleet) if "/do/" not in p and "nonsense" not in p):
+        for path in (each.path for each in of_events(fleet).values() if "/do/" not in each.path):
             page.goto(looking.url(path))
             assert page.locator("#live a[href*='/do/']").count() == 0, path
         caller = Caller.with_session(looking)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 
 from orchestrator.api.requesting import HttpRequest
@@ -19,15 +20,20 @@ _STARTED = 202
 class SelfDriving(FleetApi):
     """Operations begin and end as soon as they are requested, unless they wait for receivers to empty a queue."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._driving = threading.Lock()
+
     def send(self, request: HttpRequest) -> ApiAnswer:
-        answer = super().send(request)
-        if answer.status == _STARTED and "operation" in answer.body:
-            self.begin()
-            if answer.body["version"] == WORSE:
-                self.fail(QUEUE_LIMIT)
-            elif "drainSeconds" not in request.query:
-                self.succeed()
-        return answer
+        with self._driving:
+            answer = super().send(request)
+            if answer.status == _STARTED and "operation" in answer.body:
+                self.begin()
+                if answer.body["version"] == WORSE:
+                    self.fail(QUEUE_LIMIT)
+                elif "drainSeconds" not in request.query:
+                    self.succeed()
+            return answer
 
 
 def test_there_are_tenants_in_all_states_that_last_and_a_rollout_under_way() -> None:

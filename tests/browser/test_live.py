@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import pytest
+from botocore.exceptions import NoCredentialsError
 from playwright.sync_api import Browser, Page, expect
 
+from orchestrator.api.requesting import HttpRequest
 from orchestrator.client.transport import ApiAnswer
+from orchestrator.common.errors import Throttled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.records import RootCause
 from tests.browser.conftest import Running, running, someone
+from tests.browser.every_page import EXPIRED, GONE, THROTTLED, UNREACHABLE
 from tests.browser.fleet import FAILED, a_fleet
-
-NOT_THERE = ApiAnswer(503, {"message": "Service Unavailable"})
 
 
 def update(page: Page) -> None:
@@ -65,7 +68,7 @@ def test_a_page_says_that_it_may_be_old_while_the_api_is_away(browser: Browser) 
         page.goto(here.url("/tenants/acme"))
         banner = page.get_by_text("This page may be old")
         expect(banner).to_be_hidden()
-        here.api.away = NOT_THERE
+        here.api.away = GONE
         update(page)
         expect(banner).to_be_visible()
         expect(page.get_by_role("heading", level=1)).to_contain_text("acme")
@@ -74,17 +77,76 @@ def test_a_page_says_that_it_may_be_old_while_the_api_is_away(browser: Browser) 
         expect(banner).to_be_hidden()
 
 
-def test_a_page_that_is_opened_while_the_api_is_away_says_so(page: Page, console: Running) -> None:
-    console.api.away = NOT_THERE
+def test_what_keeps_a_page_from_its_newest_state_is_said_on_it(page: Page, console: Running) -> None:
     page.goto(console.url("/tenants/acme"))
-    expect(page.get_by_role("heading", level=1)).to_have_text("The control plane did not answer")
+    banner = page.locator("#old")
+    for answer, reason in (
+        (GONE, "The control plane did not answer. It is asked again by itself."),
+        (THROTTLED, "There are too many requests. It is asked again by itself."),
+        (EXPIRED, "AWS refuses your credentials. It is asked again by itself."),
+    ):
+        console.api.away = answer
+        update(page)
+        expect(banner).to_have_text(f"This page may be old. {reason}")
+
+
+@pytest.mark.parametrize(
+    ("answer", "title"),
+    [
+        (GONE, "The control plane did not answer"),
+        (UNREACHABLE, "The control plane did not answer"),
+        (THROTTLED, "There are too many requests"),
+        (Throttled("Rate exceeded"), "There are too many requests"),
+        (EXPIRED, "AWS refuses your credentials"),
+        (NoCredentialsError(), "AWS refuses your credentials"),
+    ],
+)
+def test_a_page_that_is_opened_while_the_control_plane_cannot_be_asked_says_why_and_tries_again(
+    page: Page, console: Running, answer: ApiAnswer | Exception, title: str
+) -> None:
+    console.api.away = answer
+    page.goto(console.url("/tenants/acme"))
+    expect(page.get_by_role("heading", level=1)).to_have_text(title)
+    expect(page.get_by_role("alert")).not_to_be_empty()
+    expect(page.get_by_text("Tenants and their queues do not depend on the control plane")).to_be_visible()
+    console.api.away = None
+    page.get_by_role("link", name="Try again").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("acme")
 
 
 def test_expired_credentials_have_a_page_with_the_command_that_renews_them(page: Page, console: Running) -> None:
-    console.api.away = ApiAnswer(403, {"message": "The security token included in the request is expired"})
+    console.api.away = EXPIRED
     page.goto(console.url("/tenants/acme"))
-    expect(page.get_by_role("heading", level=1)).to_have_text("AWS refuses your credentials")
     expect(page.get_by_text("aws sso login --profile prod")).to_be_visible()
+
+
+def test_a_local_control_plane_that_is_gone_has_a_page_with_the_command_that_starts_it(browser: Browser) -> None:
+    with running(a_fleet(), local=True) as here, someone(browser, here) as page:
+        here.api.away = UNREACHABLE
+        page.goto(here.url("/tenants/acme"))
+        expect(page.get_by_text("make up", exact=True)).to_be_visible()
+
+
+def test_an_order_whose_answer_is_lost_is_not_called_undone(page: Page, console: Running) -> None:
+    page.goto(console.url("/tenants/duff/do/retry"))
+    orders = console.api.send
+
+    def lose_answer(request: HttpRequest) -> ApiAnswer:
+        answer = orders(request)
+        return GONE if request.method == "POST" else answer
+
+    console.api.send = lose_answer  # type: ignore[method-assign]
+    page.get_by_role("button", name="Retry duff", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("The control plane did not answer")
+    expect(page.get_by_text("Your order may have arrived or not.")).to_be_visible()
+
+
+def test_a_mistake_of_the_console_itself_has_a_page(page: Page, console: Running) -> None:
+    console.api.away = RuntimeError("a bug")
+    page.goto(console.url("/tenants/acme"))
+    expect(page.get_by_role("heading", level=1)).to_have_text("The console has made a mistake")
+    expect(page.get_by_role("alert")).to_have_text("RuntimeError: a bug")
+    expect(page.get_by_role("link", name="Try again")).to_be_visible()
 
 
 def test_half_of_a_surrogate_pair_does_not_hide_a_page(page: Page, console: Running) -> None:

@@ -1,4 +1,4 @@
-"""Pages in a real browser: what they show, that they can be used, and that axe finds nothing on them."""
+"""Pages in a real browser: what they show, and that they can be used."""
 
 from __future__ import annotations
 
@@ -7,34 +7,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.axe import violations
 from tests.browser.conftest import Running, running, someone
 from tests.browser.fleet import FAILED, READY_AT_NEXT, UPDATE_FAILED, a_fleet, under_way
-
-PATHS = (
-    "/",
-    "/tenants",
-    "/tenants?state=FAILED",
-    "/tenants/acme",
-    "/tenants/duff",
-    "/tenants/enron",
-    "/tenants/acme/do/delete",
-    "/tenants/acme/do/retry",
-    "/tenants/nobody",
-    "/rollouts",
-    "/rollouts/ROLLOUT",
-    "/rollouts/ROLLOUT/do/abort",
-    "/rollouts/plan?label=plan%3Dgold",
-    "/releases",
-    "/releases/changes?from=0.1.0&to=0.2.0",
-    "/releases/0.2.0/do/withdraw",
-    "/health",
-    "/health/compare",
-    "/health/repair/dunder",
-    "/settings",
-    "/nothing",
-)
-"""Every page, and the states of pages that look different. ROLLOUT is a rollout that is under way."""
 
 
 @pytest.fixture(scope="module")
@@ -51,31 +25,6 @@ def still() -> Iterator[Running]:
 def visitor(browser: Browser, still: Running) -> Iterator[Page]:
     with someone(browser, still) as page:
         yield page
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_nothing(browser: Browser, still: Running, theme: str) -> None:
-    context = browser.new_context(color_scheme=theme, viewport={"width": 1280, "height": 800})
-    page = context.new_page()
-    page.goto(still.server.address())
-    found = {}
-    for path in PATHS:
-        page.goto(still.url(path))
-        found[path] = violations(page)
-    context.close()
-    assert {path: each for path, each in found.items() if each} == {}
-
-
-@pytest.mark.parametrize("width", [1280, 640, 390])
-def test_no_page_is_wider_than_the_window(visitor: Page, still: Running, width: int) -> None:
-    """640 points are a window of 1280 at 200 % zoom; 390 are a telephone."""
-    visitor.set_viewport_size({"width": width, "height": 800})
-    too_wide = []
-    for path in PATHS:
-        visitor.goto(still.url(path))
-        if not visitor.evaluate("document.documentElement.scrollWidth <= window.innerWidth"):
-            too_wide.append(path)
-    assert too_wide == []
 
 
 class TestOverview:
@@ -117,14 +66,6 @@ class TestOverview:
 
 def _running(here: Running) -> set[str]:
     return {execution.rpartition(":")[2] for execution in here.api.executions.running}
-
-
-def test_account_region_kind_and_caller_are_on_every_page(visitor: Page, still: Running) -> None:
-    for path in PATHS:
-        visitor.goto(still.url(path))
-        banner = visitor.get_by_role("banner")
-        for text in ("AWS", "Berth in eu-west-1", "111122223333", "ada"):
-            expect(banner.get_by_text(text, exact=True)).to_be_visible()
 
 
 def test_a_local_control_plane_is_called_local(browser: Browser) -> None:

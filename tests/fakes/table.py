@@ -21,7 +21,7 @@ from orchestrator.releases.records import Release
 from orchestrator.tenants import operation_transitions
 from orchestrator.tenants.history import HistoryEntry, RecordedChange, UnreadableEntry
 from orchestrator.tenants.ledger import Ledger
-from orchestrator.tenants.listings import ListedTenant, TenantInBrief
+from orchestrator.tenants.listings import ListedTenant, TenantInBrief, VersionsInUse
 from orchestrator.tenants.records import (
     Attempt,
     Audit,
@@ -59,6 +59,10 @@ class InMemoryTable(Ledger):
 
     def metadata(self, tenant: TenantId) -> Metadata | None:
         return cast("Metadata | None", self._record(MetadataKey(tenant)))
+
+    def metadata_of(self, tenants: Sequence[TenantId]) -> Sequence[Metadata]:
+        found = (cast("Metadata | None", self._record(MetadataKey(tenant))) for tenant in tenants)
+        return [metadata for metadata in found if metadata is not None]
 
     def lock(self, tenant: TenantId) -> Lock | None:
         return cast("Lock | None", self._record(LockKey(tenant)))
@@ -104,16 +108,21 @@ class InMemoryTable(Ledger):
                 each.tenant, each.state, each.version, each.pinned_version, each.labels, each.tier or STANDARD
             )
 
-    def versions_in_use(self) -> Mapping[str, Mapping[TenantState, int]]:
+    def versions_in_use(self) -> VersionsInUse:
+        warm = 0
         counted: dict[str, dict[TenantState, int]] = {}
         for state in TenantState:
             for listed in self._listed(state) if state is not TenantState.DELETED else ():
+                if listed.tenant.is_warm:
+                    warm += 1
+                    continue
                 states = counted.setdefault(listed.position.rpartition("#")[0], {})
                 states[state] = states.get(state, 0) + 1
-        return counted
+        return VersionsInUse(counted, warm)
 
     def count_tenants(self) -> int:
-        return sum(sum(states.values()) for states in self.versions_in_use().values())
+        counted = self.versions_in_use()
+        return counted.warm + sum(sum(states.values()) for states in counted.by_version.values())
 
     def unfinished_operations(self) -> Iterable[Audit]:
         rows = [row for rows in self.tenants.values() for row in rows.values()]

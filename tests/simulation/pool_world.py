@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.composition import UseCases
+from orchestrator.tenants.order_results import Changed, OrderResult
 from orchestrator.tenants.provisioning import Answer
 from orchestrator.tenants.ready import Ready
 from orchestrator.tenants.records import Queue, Request
@@ -16,21 +18,24 @@ from tests.fakes.ports import FakeSettings
 from tests.simulation.aws.executions import Execution
 from tests.simulation.world import Around, World, undisturbed, watched
 
-ACME, GLOBEX = TenantId("acme"), TenantId("globex")
-TENANTS = (ACME, GLOBEX)
+ACME, GLOBEX, INITECH, HOOLI = map(TenantId, ("acme", "globex", "initech", "hooli"))
 _MAX_ROUNDS = 20
 
 
 @dataclass
 class PoolWorld(World):
     warm_pool: int = 1
+    tiers: dict[str, int] = field(default_factory=dict)
+    """The number of stacks that are kept ready of other tiers than the default one."""
     release: str = VERSION
     """The release that tenants are created at."""
     answers: dict[TenantId, set[Queue]] = field(default_factory=dict)
     """The queues that getQueue has ever returned for each tenant."""
 
     def settings(self, version: str) -> FakeSettings:  # noqa: ARG002 - the release is that of the deployment
-        return super().settings(self.release)
+        settings = super().settings(self.release)
+        settings.warm_pool = {**settings.warm_pool, **self.tiers}
+        return settings
 
     def ports(self, around: Around) -> dict[str, Any]:
         return {**super().ports(around), "warm_stacks": watched("warm_stacks", self.pool, around)}
@@ -45,11 +50,19 @@ class PoolWorld(World):
         maintaining, self.warm_pool = self.use_cases(around).maintaining, size
         maintaining.maintain()
 
-    def get_queue(self, tenant: TenantId, around: Around = undisturbed) -> Answer:
-        answer = self.use_cases(around).get_queue(tenant, by="a platform")
+    def get_queue(self, tenant: TenantId, around: Around = undisturbed, *, process: UseCases | None = None) -> Answer:
+        """A process of the function may have been called before. Otherwise this is its first call."""
+        answer = (process or self.use_cases(around)).get_queue(tenant, by="a platform")
         if isinstance(answer, Ready):
             self.answers.setdefault(tenant, set()).add(answer.queue)
         return answer
+
+    def create(self, tenant: TenantId, around: Around = undisturbed) -> OrderResult:
+        """By an operator, who is told of the queue at once if the tenant takes a stack."""
+        result = self.use_cases(around).lifecycle.create(tenant, Request(by="ada", labels={"plan": "best"}))
+        if isinstance(result, Changed) and (url := result.after.get("queueUrl")):
+            self.answers.setdefault(tenant, set()).add(Queue(str(result.after["queueArn"]), str(url)))
+        return result
 
     def delete(self, tenant: TenantId) -> None:
         self.use_cases().lifecycle.delete(tenant, Request(by="ada", force=True))
@@ -65,7 +78,7 @@ class PoolWorld(World):
             self.maintain()
             self.run_executions()
         self.maintain()
-        assert self.ready() == self.warm_pool
+        assert self.ready() == self.warm_pool + sum(self.tiers.values())
         return self
 
     def ready(self) -> int:

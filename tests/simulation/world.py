@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 from lambdas.runtime import outcome_json
 from orchestrator.common.errors import Throttled
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.tiers import STANDARD
 from orchestrator.composition import UseCases
 from orchestrator.tenants.lifecycle import Lifecycle
 from orchestrator.tenants.provisioning import Answer
@@ -137,7 +138,8 @@ class World:
         }
 
     def settings(self, version: str) -> FakeSettings:
-        return FakeSettings(version, names=self.stacks.names, empty_for=EMPTY_FOR, warm_pool=self.warm_pool)
+        sizes = {STANDARD: self.warm_pool} if self.warm_pool else {}
+        return FakeSettings(version, names=self.stacks.names, empty_for=EMPTY_FOR, warm_pool=sizes)
 
     def ask(self, around: Around = undisturbed) -> Answer:
         """getQueue, as a platform calls it."""

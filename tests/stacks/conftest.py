@@ -115,6 +115,8 @@ LEGACY_PREFIXES = ("old-tenant-", "platform-queues-")
 with_stack_policies = _variant(stackPolicyArns=OPERATORS_POLICIES)
 without_creates = _variant(createOnGetQueue="false")
 without_rate_limit = _variant(createsPerMinute="0")
+with_warm_pool = _variant(warmPool="5")
+"""Stacks are kept ready."""
 with_everything = _variant(**SWITCHED_ON)
 """Credentials for queues and automatic rollouts are switched on."""
 with_dashboard = _variant(dashboard="true")
@@ -164,6 +166,7 @@ def templates_with_other_settings(tmp_path_factory: pytest.TempPathFactory) -> t
         api_proof_generation=2,
         max_tenants=5_000,
         creates_per_minute=10,
+        warm_pool={"gold": 2, "standard": 5},
         create_on_get_queue=False,
         events_environment="staging",
         ingest_concurrency=30,

@@ -118,6 +118,16 @@ def test_values_may_be_texts_from_the_command_line_or_numbers_from_a_file(tmp_pa
         ("berth:rolloutOnPublish", "yes", "must be true or false"),
         ("berth:rolloutOnPublish", "1", "must be true or false"),
         ("berth:maxTenants", "0", "must be 1 to 1000000"),
+        ("berth:warmPool", "101", "at most 100 stacks in all tiers together"),
+        ("berth:warmPool", "standard=60,gold=41", "at most 100 stacks in all tiers together"),
+        ("berth:warmPool", "pooled=5", "tenants of the tier pooled share queues and take no stacks"),
+        ("berth:warmPool", {"pooled": 5}, "tenants of the tier pooled share queues and take no stacks"),
+        ("berth:warmPool", "-1", "a number of stacks, or numbers by tier, like standard=5,gold=2"),
+        ("berth:warmPool", "few", "a number of stacks, or numbers by tier, like standard=5,gold=2"),
+        ("berth:warmPool", "Gold=5", "a number of stacks, or numbers by tier, like standard=5,gold=2"),
+        ("berth:warmPool", "gold=5,gold=6", "a number of stacks, or numbers by tier, like standard=5,gold=2"),
+        ("berth:warmPool", "5,standard=6", "a number of stacks, or numbers by tier, like standard=5,gold=2"),
+        ("berth:warmPool", {"gold": 1.5}, "a number of stacks, or numbers by tier, like standard=5,gold=2"),
         ("berth:maxTenants", "-1", "must be 1 to 1000000"),
         ("berth:maxTenants", "many", "must be a whole number"),
         ("berth:createsPerMinute", "-1", "must be 0 to 600"),
@@ -199,3 +209,29 @@ def test_the_readme_lists_every_setting_except_those_for_the_emulator() -> None:
         "berth:stackEvents",
     }
     assert listed <= KNOWN
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("5", {"standard": 5}),
+        (5, {"standard": 5}),
+        ("0", {}),
+        (0, {}),
+        ("", {}),
+        ("standard=5, gold=2", {"standard": 5, "gold": 2}),
+        ("gold=2", {"gold": 2}),
+        ("5,gold=2", {"standard": 5, "gold": 2}),
+        ({"standard": 5, "gold": 2, "silver": 0}, {"standard": 5, "gold": 2}),
+    ],
+    ids=str,
+)
+def test_stacks_are_kept_ready_by_tier(value: object, expected: dict[str, int], tmp_path: Path) -> None:
+    assert settings({"berth:warmPool": value}, tmp_path).warm_pool == expected
+
+
+def test_a_number_of_stacks_is_for_the_default_tier(tmp_path: Path) -> None:
+    assert settings({"berth:warmPool": "5", "berth:defaultTier": "gold"}, tmp_path).warm_pool == {"gold": 5}
+    shared = {"berth:warmPool": "5", "berth:defaultTier": "pooled", "berth:pooledQueues": "1"}
+    with pytest.raises(SettingInvalid, match="share queues and take no stacks"):
+        settings(shared, tmp_path)

@@ -196,10 +196,7 @@ def test_every_function_logs_its_own_name(plane: Json) -> None:
 @pytest.mark.parametrize(
     ("name", "variables"),
     [
-        (
-            "get_queue",
-            {"BERTH_CREATE_ON_GET_QUEUE", "BERTH_WARM_POOL", "BERTH_API_PROOF_DIGEST"} | MACHINES | CREATE_LIMITS,
-        ),
+        ("get_queue", {"BERTH_CREATE_ON_GET_QUEUE", "BERTH_API_PROOF_DIGEST"} | MACHINES | CREATE_LIMITS),
         (
             "operators",
             MACHINES
@@ -209,10 +206,7 @@ def test_every_function_logs_its_own_name(plane: Json) -> None:
             | {"BERTH_METADATA_SERVICE_TOKEN"},
         ),
         ("close_execution", {"BERTH_METADATA_SERVICE_TOKEN", "BERTH_STACK_ROLE"}),
-        (
-            "reconcile",
-            MACHINES | {"BERTH_METADATA_SERVICE_TOKEN", "BERTH_STACK_ROLE", "BERTH_MAX_TENANTS", "BERTH_WARM_POOL"},
-        ),
+        ("reconcile", MACHINES | {"BERTH_METADATA_SERVICE_TOKEN", "BERTH_STACK_ROLE", "BERTH_MAX_TENANTS"}),
         ("review_changes", STACKS),
         ("start_stack", STACKS | {"BERTH_EMPTY_FOR_SECONDS", "BERTH_STACK_EVENTS"}),
         ("publish_release", {"BERTH_RELEASE_BUCKET", "BERTH_SOURCE_BUCKET", "BERTH_STACK_ID"}),
@@ -858,3 +852,16 @@ def _integration(template: Json, route: Json) -> Json:
     assert prefix == "integrations/"
     properties: Json = template["Resources"][integration["Ref"]]["Properties"]
     return properties
+
+
+def test_the_functions_that_know_the_warm_pool_have_its_sizes(
+    other_settings: Template, function_ids: dict[str, str]
+) -> None:
+    resources = other_settings.to_json()["Resources"]
+    found = {
+        name: variables["BERTH_WARM_POOL"]
+        for name, logical_id in function_ids.items()
+        if "BERTH_WARM_POOL" in (variables := resources[logical_id]["Properties"]["Environment"]["Variables"])
+    }
+    # getQueue is read-only there.
+    assert found == dict.fromkeys(("operators", "reconcile"), "gold=2,standard=5")

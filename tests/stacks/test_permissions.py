@@ -193,6 +193,7 @@ FUNCTIONS: dict[str, Grants] = {
         HISTORY_TABLE_ROWS: {"dynamodb:Query", "dynamodb:PutItem"},
         RELEASE_STATE_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
         ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query"},
+        "the table, rows POOL": {"dynamodb:GetItem"},
         "the table, rows REVIEW": {"dynamodb:GetItem"},
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem"},
         "published templates": {"s3:GetObject", "s3:PutObject"},
@@ -442,6 +443,21 @@ def test_without_creates_get_queue_may_only_read_tenants(
     own_log_group = {f"<{function['LoggingConfig']['LogGroup']['Ref']}.Arn>": "its own log group"}
     allowed = grants(without_creates, function["Role"]["Fn::GetAtt"][0], names | own_log_group)
     assert allowed == EVERY_FUNCTION | {TENANT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query"}}
+
+
+def test_with_a_warm_pool_get_queue_may_give_stacks_to_new_tenants_but_change_no_row(
+    with_warm_pool: Json, function_ids: dict[str, str], names: dict[str, str]
+) -> None:
+    """It replaces whole rows, in one transaction with the history, under conditions."""
+    function = with_warm_pool["Resources"][function_ids["get_queue"]]["Properties"]
+    own_log_group = {f"<{function['LoggingConfig']['LogGroup']['Ref']}.Arn>": "its own log group"}
+    allowed = grants(with_warm_pool, function["Role"]["Fn::GetAtt"][0], names | own_log_group)
+    reads = {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem"}
+    assert allowed == EVERY_FUNCTION | FUNCTIONS["get_queue"] | {
+        TENANT_TABLE_ROWS: reads,
+        TENANT_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
+        "the table, rows POOL": {"dynamodb:GetItem"},
+    }
 
 
 def test_without_a_rate_limit_no_role_may_count_creates(without_rate_limit: Json) -> None:

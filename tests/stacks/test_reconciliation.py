@@ -7,10 +7,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from aws_cdk.assertions import Template
 
 from orchestrator.reconciling.events import parse_to_run
-from orchestrator.reconciling.health import SETTLING_EVERY, SURVEY_EVERY
-from orchestrator.reconciling.records import SETTLING, SURVEY
+from orchestrator.reconciling.health import POOL_EVERY, SETTLING_EVERY, SURVEY_EVERY
+from orchestrator.reconciling.records import POOL, SETTLING, SURVEY
 from tests.stacks.policies import spelled
 
 Json = dict[str, Any]
@@ -111,14 +112,24 @@ def test_the_function_gets_one_message_per_call_with_limited_concurrency_and_rep
 # The whole fleet
 
 
+def _every(rule: Json) -> timedelta:
+    count, unit = rule["ScheduleExpression"].removeprefix("rate(").removesuffix(")").split(" ")
+    return timedelta(**{f"{unit.removesuffix('s')}s": int(count)})
+
+
 @pytest.mark.parametrize(
     ("reconciliation", "every"), [(SETTLING, SETTLING_EVERY), (SURVEY, SURVEY_EVERY)], ids=[SETTLING, SURVEY]
 )
 def test_reconciliations_run_as_often_as_berth_doctor_expects(
     schedules: dict[str, Json], reconciliation: str, every: timedelta
 ) -> None:
-    count, unit = schedules[reconciliation]["ScheduleExpression"].removeprefix("rate(").removesuffix(")").split(" ")
-    assert timedelta(**{f"{unit.removesuffix('s')}s": int(count)}) == every
+    assert _every(schedules[reconciliation]) == every
+
+
+def test_a_warm_pool_is_looked_after_more_often(other_settings: Template) -> None:
+    scheduled = [rule for rule in _rules(other_settings.to_json()) if "ScheduleExpression" in rule]
+    found = {parse_to_run(json.loads(rule["Targets"][0]["Input"])): _every(rule) for rule in scheduled}
+    assert found == {SETTLING: SETTLING_EVERY, SURVEY: SURVEY_EVERY, POOL: POOL_EVERY}
 
 
 def test_there_are_no_other_schedules(schedules: dict[str, Json]) -> None:

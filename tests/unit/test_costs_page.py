@@ -12,8 +12,10 @@ from bench.delivery_capacity import PATHS
 from bench.event_capacity import FLOOR
 from bench.function_memory import SIZES, dollars_per_million
 from orchestrator.events.delivery.sweeping import LOOKED_AT_EVERY
+from orchestrator.pool.maintaining import AFTER_FAILURE
+from orchestrator.reconciling.health import POOL_EVERY
 from orchestrator.reconciling.surveying import SCAN_EVERY
-from tests.costs_page import table, totals
+from tests.costs_page import PAGE, table, totals
 
 BENCH = Path(__file__).parents[2] / "bench" / "results.json"
 PRICED = {
@@ -141,6 +143,26 @@ def test_a_call_of_get_queue_is_a_request_a_call_and_a_read() -> None:
     call = 0.20 + 0.25 * 0.01 * 13.33
     cost = PRICES["request to the API"] + call + PRICES["read"] + ACCESS_KB * PRICES["KB of logs"]
     assert totals()["1 million calls of getQueue"] == f"{cost:.2f}"
+
+
+def test_a_new_tenant_that_takes_a_stack_costs_its_reads_and_the_rows_of_its_transaction() -> None:
+    row = table("getQueue")["a new tenant that takes a stack"]
+    used = {"function calls": 1.0, "reads": float(row["reads"]), "write units": 2 * float(row["rows"])}
+    cost, create = per_million(used, requests=1), per_million(counts("create"), requests=1)
+    assert f"= {cost:.1f}, where a million creates are {create:.1f}" in PAGE.read_text(encoding="utf-8")
+
+
+def test_a_full_warm_pool_costs_a_look_every_minute() -> None:
+    look = table("Stacks that are kept ready")["look at a full pool"]
+    # One of the reads is of an index, and eventually consistent.
+    counted = {"function calls": float(look["function calls"]), "reads": float(look["reads"]) - 0.5}
+    looks = timedelta(days=30) / POOL_EVERY
+    cost = looks * per_million(counted, requests=0) / 1e6
+    assert totals()["a warm pool that is full, per month, beyond that"] == f"{cost:.2f}"
+    failed = (timedelta(days=1) / AFTER_FAILURE) * (
+        per_million(counts("create"), requests=0) + per_million(counts("delete"), requests=0)
+    )
+    assert f"144 creates and deletes per day, {failed / 1e6:.2f}." in PAGE.read_text(encoding="utf-8")
 
 
 def test_the_page_has_the_units_of_every_path_of_an_event() -> None:

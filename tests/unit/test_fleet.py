@@ -519,3 +519,28 @@ def test_a_cursor_of_a_list_with_another_prefix_is_refused() -> None:
     assert first.cursor is not None
     with pytest.raises(InvalidRequest):
         list_tenants(FLEET, prefix="nobody", cursor=first.cursor)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 100])
+def test_stacks_that_are_kept_ready_are_listed_only_if_the_prefix_asks_for_them(limit: int) -> None:
+    table = InMemoryTable()
+    for name in ("acme", "berth-warm-1", "berth-warm-2", "berth-warm-3", "bingo", "zebra"):
+        who = TenantId(name)
+        table.plant_audit(an_audit(SUCCESS, tenant=who))
+        table.plant_metadata(some_metadata(tenant=who))
+
+    def listed(prefix: str = "", **filters: Any) -> list[str]:
+        found: list[str] = []
+        cursor = None
+        while True:
+            page = list_tenants(table, prefix=prefix, cursor=cursor, limit=limit, **filters)
+            found += names(page.tenants)
+            if (cursor := page.cursor) is None:
+                return found
+
+    assert listed() == listed(tier="standard") == ["acme", "bingo", "zebra"]
+    assert listed("b") == ["bingo"]
+    assert listed("berth-warm-") == listed("berth-warm-", pinned=False) == [f"berth-warm-{n}" for n in (1, 2, 3)]
+    counted = table.versions_in_use()
+    assert (counted.by_version, counted.warm) == ({VERSION: {TenantState.READY: 3}}, 3)
+    assert table.count_tenants() == 6

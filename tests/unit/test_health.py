@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from orchestrator.reconciling.health import SETTLING_EVERY, SURVEY_EVERY, Check, Concurrency, Verdict
+from orchestrator.pool.records import Member, MemberState, Pool, TierOfPool
+from orchestrator.reconciling.health import EMPTY_TOO_LONG, SETTLING_EVERY, SURVEY_EVERY, Check, Concurrency, Verdict
 from orchestrator.reconciling.reconciler import STUCK_AFTER
 from orchestrator.reconciling.records import SETTLING, SURVEY, Coverage, Kind, Reconciliation, ReconciliationStatus
+from orchestrator.tenants.listings import VersionsInUse
 from orchestrator.tenants.messages import Messages
-from orchestrator.tenants.records import Operation, Status, TenantState
+from orchestrator.tenants.records import Operation, Status
 from tests.fakes import NEXT_VERSION, NOON, a_run, an_audit
 from tests.unit.reconciling.world import LONG_AGO, FleetWithStacks, asked_for, tenant
 from tests.unit.rollouts.world import ROLLOUT, a_rollout, a_stage
@@ -131,7 +132,7 @@ def test_the_fleet_is_counted_once(world: FleetWithStacks) -> None:
     counted = []
     count = world.table.versions_in_use
 
-    def versions_in_use() -> Mapping[str, Mapping[TenantState, int]]:
+    def versions_in_use() -> VersionsInUse:
         counted.append(1)
         return count()
 
@@ -322,3 +323,75 @@ def test_the_account_may_run_enough_functions_at_once_or_not(
 def test_how_many_functions_may_run_is_unknown_where_aws_does_not_say(world: FleetWithStacks) -> None:
     world.function_concurrency = None
     assert checks(world)["functions"].verdict is Verdict.UNKNOWN
+
+
+# Stacks that are kept ready
+
+
+def pool_checks(world: FleetWithStacks) -> list[Check]:
+    return [check for check in world.health.examine() if check.name == "warm pool"]
+
+
+def keep(world: FleetWithStacks, *members: Member, **tiers: TierOfPool) -> None:
+    listed = {f"berth-warm-{number}": member for number, member in enumerate(members)}
+    world.warm_stacks.store(Pool(listed, tiers, world.warm_stacks.pool().revision))
+
+
+def test_without_a_pool_nothing_is_said_about_one(world: FleetWithStacks) -> None:
+    assert pool_checks(world) == []
+
+
+def test_each_tier_of_the_pool_says_how_it_stands(world: FleetWithStacks) -> None:
+    world.settings.warm_pool = {"standard": 2, "gold": 3}
+    ready = Member(NOON, "0.1.0", state=MemberState.READY)
+    others = [Member(NOON, tier="gold", state=state) for state in MemberState if state is not MemberState.READY]
+    keep(world, ready, ready, *others, gold=TierOfPool(empty_since=NOON))
+    states = "1 being created, 1 failed, 1 being deleted, 1 taken and learning their tenants"
+    assert pool_checks(world) == [
+        Check("warm pool", Verdict.OK, f"gold: 0 of 3 ready, {states}"),
+        Check("warm pool", Verdict.OK, "standard: 2 of 2 ready"),
+    ]
+
+
+def test_a_pool_that_was_not_filled_yet_is_not_known(world: FleetWithStacks) -> None:
+    world.settings.warm_pool = {"standard": 2}
+    (check,) = pool_checks(world)
+    assert (check.verdict, check.detail) == (Verdict.UNKNOWN, "standard: 0 of 2 ready, it was not filled yet")
+
+
+def test_a_pool_that_stays_empty_is_a_warning(world: FleetWithStacks) -> None:
+    world.settings.warm_pool = {"standard": 2}
+    keep(world, Member(NOON), standard=TierOfPool(empty_since=world.clock.now()))
+    world.clock.advance(EMPTY_TOO_LONG - A_SECOND)
+    assert pool_checks(world)[0].verdict is Verdict.OK
+    world.clock.advance(A_SECOND)
+    (check,) = pool_checks(world)
+    assert check.verdict is Verdict.WARNING
+    assert check.detail == "standard: 0 of 2 ready, 1 being created, empty for 15 min"
+    assert "Raise berth:warmPool" in check.advice
+
+
+def test_a_pool_whose_stacks_cannot_be_created_is_a_warning_with_the_reason(world: FleetWithStacks) -> None:
+    world.settings.warm_pool = {"standard": 2}
+    ready, failed = Member(NOON, "0.1.0", state=MemberState.READY), Member(NOON, state=MemberState.FAILED)
+    keep(world, ready, failed, standard=TierOfPool(problem="Queue quota exceeded.", failed_at=NOON))
+    (check,) = pool_checks(world)
+    assert check.verdict is Verdict.WARNING
+    assert check.detail == "standard: 1 of 2 ready, 1 failed: Queue quota exceeded."
+    assert "berth tenants --prefix berth-warm-" in check.advice
+
+
+def test_what_is_left_of_a_pool_that_was_switched_off_is_shown(world: FleetWithStacks) -> None:
+    keep(world, Member(NOON, state=MemberState.LEAVING), standard=TierOfPool())
+    assert pool_checks(world) == [Check("warm pool", Verdict.OK, "standard: 0 of 0 ready, 1 being deleted")]
+
+
+def test_stacks_that_are_kept_ready_count_for_the_limit_and_are_no_tenants(world: FleetWithStacks) -> None:
+    world.add("acme")
+    world.add("berth-warm-0123456789abcdef")
+    world.table.plant_audit(an_audit(Status.FAILURE, tenant=tenant("berth-warm-failed")))
+    found = checks(world)
+    assert found["tenants"].verdict is Verdict.OK, "The check of the pool shows stacks that failed."
+    assert found["tenant limit"].detail == (
+        "3 of at most 1900 tenants (berth:maxTenants), 2 of them stacks that are kept ready"
+    )

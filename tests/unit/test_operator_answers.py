@@ -527,7 +527,7 @@ def test_tenants_at_no_release_are_counted_under_elsewhere() -> None:
 def test_the_counts_match_the_list_of_tenants() -> None:
     table = a_fleet()
     table.plant_audit(an_audit(Status.SUCCESS, Operation.DELETE, tenant=TenantId.parse("deleted")))
-    document = as_sent(listed([a_release()], VERSION, table.versions_in_use()))
+    document = as_sent(listed([a_release()], VERSION, table.versions_in_use().by_version))
     assert document["releases"][0]["tenants"] == {"total": 1, "byState": {"READY": 1}}
     assert document["elsewhere"] == {"": {"total": 1, "byState": {"FAILED": 1}}}
 

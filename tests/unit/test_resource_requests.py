@@ -247,6 +247,7 @@ def test_all_that_may_be_said_about_a_tenants_queue() -> None:
         ("TenantId", "no such id"),
         ("TenantId", "acme\n"),
         ("TenantId", "a" * 41),
+        ("TenantId", "berth-warm-0123456789abcdef"),
         ("TenantId", ["acme"]),
         ("Version", "latest"),
         ("Version", ""),

@@ -15,7 +15,7 @@ from orchestrator.adapters.aws import throttling
 from orchestrator.adapters.dynamodb import keys
 from orchestrator.adapters.dynamodb.reads import Reads
 from orchestrator.adapters.dynamodb.transacting import cancelled
-from orchestrator.adapters.dynamodb.values import Item, expiry, n, s, time
+from orchestrator.adapters.dynamodb.values import Item, expiry, n, number, s, time
 from orchestrator.common.times import parse_timestamp, timestamp
 from orchestrator.reconciling.checkpoints import Checkpoint, Phase, Position
 from orchestrator.reconciling.fleet_counts import FleetCounts
@@ -89,10 +89,14 @@ class ReconciliationTable:
             version: {TenantState(state): count for state, count in states.items()}
             for version, states in counts.items()
         }
-        return FleetCounts(parse_timestamp(item["UpdatedAt"]["S"]), by_version)
+        return FleetCounts(parse_timestamp(item["UpdatedAt"]["S"]), by_version, number(item, "Warm", 0))
 
     def keep_fleet_counts(self, counts: FleetCounts) -> None:
-        row = {"UpdatedAt": time(counts.at), "Counts": s(json.dumps(counts.by_version, sort_keys=True))}
+        row = {
+            "UpdatedAt": time(counts.at),
+            "Counts": s(json.dumps(counts.by_version, sort_keys=True)),
+            "Warm": n(counts.warm),
+        }
         with throttling():
             self._client.put_item(TableName=self._table, Item=keys.fleet_counts_key() | row)
 

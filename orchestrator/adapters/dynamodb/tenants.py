@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from orchestrator.adapters.dynamodb import keys, rows
 from orchestrator.adapters.dynamodb.reads import Reads
 from orchestrator.adapters.dynamodb.values import s
 from orchestrator.common.errors import UnreadableRows
-from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.tenant_ids import WARM_PREFIX, TenantId
 from orchestrator.tenants.records import Attempt, Audit, Lock, Metadata, Operation, TenantRecords, TenantState
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from orchestrator.releases.records import Release
     from orchestrator.tenants.history import HistoryEntry, RecordedChange, UnreadableEntry
-    from orchestrator.tenants.listings import ListedTenant, TenantInBrief
+    from orchestrator.tenants.listings import ListedTenant, TenantInBrief, VersionsInUse
     from orchestrator.tenants.writes import Transition
 
 
@@ -44,6 +44,14 @@ class DynamoTable:
     def metadata(self, tenant: TenantId) -> Metadata | None:
         item = self._reads.get(keys.metadata_key(tenant))
         return rows.readable(rows.metadata_from, item) if item else None
+
+    def metadata_of(self, tenants: Sequence[TenantId]) -> Sequence[Metadata]:
+        found: list[Metadata] = []
+        for item in self._reads.many([keys.metadata_key(tenant) for tenant in tenants]):
+            # An unreadable row must not hide the others.
+            with suppress(UnreadableRows):
+                found.append(rows.readable(rows.metadata_from, item))
+        return found
 
     def audits(self, tenant: TenantId) -> Sequence[Audit]:
         items = self._reads.partition(keys.tenant_pk(tenant), keys.AUDIT_PREFIX)
@@ -134,15 +142,21 @@ class DynamoTable:
             if (tenant := brief_from(item, state)) is not None:
                 yield tenant
 
-    def versions_in_use(self) -> Mapping[str, Mapping[TenantState, int]]:
+    def versions_in_use(self) -> VersionsInUse:
         from orchestrator.tenants.fleet import LISTED_STATES
+        from orchestrator.tenants.listings import VersionsInUse
 
+        warm = 0
         counted: dict[str, dict[TenantState, int]] = {}
         for state in LISTED_STATES:
             for item in self._reads.listed(keys.listed_tenants(state), ProjectionExpression="ListingSort"):
-                states = counted.setdefault(keys.version_of_position(item["ListingSort"]["S"]), {})
+                version, _, tenant = item["ListingSort"]["S"].rpartition("#")
+                if tenant.startswith(WARM_PREFIX):
+                    warm += 1
+                    continue
+                states = counted.setdefault(version, {})
                 states[state] = states.get(state, 0) + 1
-        return counted
+        return VersionsInUse(counted, warm)
 
     def count_tenants(self) -> int:
         from orchestrator.tenants.fleet import LISTED_STATES

@@ -21,7 +21,6 @@ from orchestrator.api.delivery_routes import (
 )
 from orchestrator.api.event_read_routes import LIST_EVENTS, moment_of
 from orchestrator.cli.api import Document
-from orchestrator.cli.errors import ApiProblem, ExitCode
 from orchestrator.cli.event_next import replay_steps
 from orchestrator.cli.event_reads import time_of_option
 from orchestrator.cli.next_step import NextStep
@@ -32,7 +31,7 @@ from orchestrator.console.actions import routes as action_routes
 from orchestrator.console.event_plane import Order, Thing, ask, base_of, step_for, tenant_of
 from orchestrator.console.page import page
 from orchestrator.console.view import address
-from orchestrator.console.visit import Console, NotThere, Visit
+from orchestrator.console.visit import Console, Mistake, NotThere, Visit
 from orchestrator.events.delivery.looking import MAX_PAGE_SIZE
 from orchestrator.events.event_ids import event_timestamp, received_at
 from orchestrator.events.listing import Kind
@@ -89,10 +88,10 @@ def _page(tenant: str, replay_id: str) -> str:
 def plan(visit: Visit) -> Response:
     tenant, now = tenant_of(visit), visit.console.clock()
     given = {name: visit.parameter(name) for name in ("to", "since", "until", "sends")}
-    error, found = None, None
+    mistake, found = Mistake(), None
     connections = ask(visit, LIST_CONNECTIONS)["connections"]
     if given["to"] and given["since"]:
-        try:
+        with mistake.noted():
             since = time_of_option("From", given["since"], now) or ""
             until = time_of_option("Until", given["until"], now) or event_timestamp(now)
             start = address(
@@ -108,21 +107,15 @@ def plan(visit: Visit) -> Response:
                 "start": start,
                 **_looked_up(visit, given["to"], connections, since, until),
             }
-        except InvalidRequest as invalid:
-            error = str(invalid)
-        except ApiProblem as problem:
-            if problem.code is not ExitCode.BAD_USAGE:
-                raise
-            error = str(problem)
     return visit.show(
         "replay_plan.html",
-        status=422 if error else 200,
+        status=422 if mistake.text else 200,
         tenant=tenant,
         base=base_of(tenant),
         given=given,
         targets=_targets(connections),
         sends=SENDS,
-        error=error,
+        error=mistake.text,
         plan=found,
         limit=COUNTED,
         command_line=_command(tenant, given["to"], given["since"], given["until"], given["sends"] or MISSED),

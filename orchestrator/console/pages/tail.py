@@ -7,14 +7,12 @@ from starlette.routing import Route
 
 from orchestrator.api.event_read_routes import LIST_EVENTS
 from orchestrator.cli.api import Document
-from orchestrator.cli.errors import ApiProblem, ExitCode
 from orchestrator.cli.event_reads import POLL_SECONDS, time_of_option
-from orchestrator.common.errors import InvalidRequest
 from orchestrator.console.event_plane import ask, base_of, tenant_of
 from orchestrator.console.page import page
 from orchestrator.console.payloads import payload_of
 from orchestrator.console.view import address
-from orchestrator.console.visit import Console, Visit
+from orchestrator.console.visit import Console, Mistake, Visit
 from orchestrator.events.event_ids import event_timestamp
 from orchestrator.events.listing import Kind
 from orchestrator.events.statuses import UNDELIVERED, EventStatus
@@ -31,9 +29,9 @@ def tail(visit: Visit) -> Response:
     here = f"{base_of(tenant)}/tail"
     filters = {name: visit.parameter(name) for name in FILTERS}
     cursor = visit.parameter("cursor")
-    error: str | None = None
+    mistake = Mistake()
     found: Document = {"events": [], "cursor": None}
-    try:
+    with mistake.noted():
         found = ask(
             visit,
             LIST_EVENTS,
@@ -47,17 +45,11 @@ def tail(visit: Visit) -> Response:
             cursor=cursor,
             limit=SIZE,
         )
-    except InvalidRequest as invalid:
-        error = str(invalid)
-    except ApiProblem as problem:
-        if problem.code is not ExitCode.BAD_USAGE:
-            raise
-        error = str(problem)
     # A page with a cursor, or with an end, does not change any more.
-    is_live = not (cursor or filters["until"] or error)
+    is_live = not (cursor or filters["until"] or mistake.text)
     return visit.show(
         "tail.html",
-        status=422 if error else 200,
+        status=422 if mistake.text else 200,
         tenant=tenant,
         base=base_of(tenant),
         tail=here,
@@ -65,7 +57,7 @@ def tail(visit: Visit) -> Response:
         statuses=STATUSES,
         filters=filters,
         filtered=any(filters.values()),
-        error=error,
+        error=mistake.text,
         seconds=POLL_SECONDS if is_live else 0,
         held=address(here, **{**filters, "until": event_timestamp(now)}) if is_live else None,
         resumed=address(here, **{**filters, "until": None}) if filters["until"] else None,

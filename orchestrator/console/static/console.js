@@ -27,13 +27,13 @@ function mayBeOld(reason) {
 }
 
 document.addEventListener("htmx:after:request", (event) => {
-  const status = event.detail.ctx.response.status;
-  if (status === 401) mayBeOld("the session has ended; load the page again");
-  else if (status >= 400) mayBeOld("the control plane did not answer");
+  const { status, headers } = event.detail.ctx.response;
+  if (status === 401) mayBeOld("The session has ended: load the page again.");
+  else if (status >= 400) mayBeOld(`${headers.get("berth-away") || "There was no answer"}. It is asked again by itself.`);
   else mayBeOld(null);
 });
 // The console itself has ended, or the machine sleeps.
-document.addEventListener("htmx:error", () => mayBeOld("the console does not answer"));
+document.addEventListener("htmx:error", () => mayBeOld("The console does not answer: is berth console still running in its terminal?"));
 document.addEventListener("htmx:after:swap", () => showCopyButtons(document));
 showCopyButtons(document);
 

@@ -7,15 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orchestrator.adapters import aws as aws_clients
-from orchestrator.adapters import event_ports
-from orchestrator.common.callers import digest_of
-from tests.adapters.conftest import TABLE, client
+from tests.adapters.conftest import client
 from tests.adapters.events.delivery_world import DeliveryWorld
-from tests.adapters.events.functions import EventFunctions
+from tests.adapters.events.functions import EventFunctions, event_functions_at
 from tests.adapters.events.lives import BUCKET, EVENTS_TABLE, Lives
 from tests.adapters.events.tables import make_events_table
-from tests.adapters.handlers.functions import PROOF, forget_functions, session
 from tests.fakes import FakeClock
 
 if TYPE_CHECKING:
@@ -41,30 +37,9 @@ def bucket(aws: None) -> S3Client:  # noqa: ARG001 - the account it is in
 def event_functions(
     events_table: DynamoDBClient, bucket: S3Client, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[EventFunctions]:
-    """A function reads its settings and makes its clients when it is loaded, so each test loads it anew."""
-    environment = {
-        "BERTH_TABLE": TABLE,
-        "BERTH_EVENTS_TABLE": EVENTS_TABLE,
-        "BERTH_CONTENTS_BUCKET": BUCKET,
-        "BERTH_EVENTS_ENVIRONMENT": "test",
-        "BERTH_VERSION": "0.0.0",
-        "BERTH_FIRST_QUEUE": client("sqs").create_queue(QueueName="first")["QueueUrl"],
-        "BERTH_LATER_QUEUE": client("sqs").create_queue(QueueName="later")["QueueUrl"],
-        "BERTH_SECRETS_KEY": client("kms").create_key()["KeyMetadata"]["Arn"],
-        "BERTH_API_PROOF_DIGEST": digest_of(PROOF),
-        "BERTH_SERVICE": "berth",
-        "BERTH_METRICS_NAMESPACE": "Berth",
-        "AWS_LAMBDA_LOG_LEVEL": "FATAL",
-    }
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    clock = FakeClock()
-    monkeypatch.setattr(aws_clients, "_session", session)
-    monkeypatch.setattr(event_ports, "SystemClock", lambda: clock)
     assert bucket
-    forget_functions()
-    yield EventFunctions(events_table, clock)
-    forget_functions()
+    with event_functions_at(events_table, FakeClock(), monkeypatch) as functions:
+        yield functions
 
 
 @pytest.fixture

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import importlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from orchestrator.adapters import aws as aws_clients
+from orchestrator.adapters import event_ports
 from orchestrator.adapters.dynamodb.event_keys import KEY_HASH_PREFIX
+from orchestrator.common.callers import digest_of
 from orchestrator.common.tenant_ids import TenantId
 from stacks.common.function_code import module_of
-from tests.adapters.conftest import TABLE
-from tests.adapters.handlers.functions import PROOF
+from tests.adapters.conftest import TABLE, client
+from tests.adapters.events.lives import BUCKET, EVENTS_TABLE
+from tests.adapters.handlers.functions import PROOF, forget_functions, session
 from tests.fakes import ACME, FakeClock
 
 if TYPE_CHECKING:
@@ -131,3 +139,32 @@ class EventFunctions:
     @property
     def key_rows(self) -> list[dict[str, Any]]:
         return [row for row in self.rows if row["pk"]["S"].startswith(KEY_HASH_PREFIX)]
+
+
+@contextmanager
+def event_functions_at(
+    dynamodb: DynamoDBClient, clock: FakeClock, patch: pytest.MonkeyPatch
+) -> Iterator[EventFunctions]:
+    """The functions with the time of this clock. A function reads its settings and makes its clients when it is loaded,
+    so it is loaded anew."""
+    environment = {
+        "BERTH_TABLE": TABLE,
+        "BERTH_EVENTS_TABLE": EVENTS_TABLE,
+        "BERTH_CONTENTS_BUCKET": BUCKET,
+        "BERTH_EVENTS_ENVIRONMENT": "test",
+        "BERTH_VERSION": "0.0.0",
+        "BERTH_FIRST_QUEUE": client("sqs").create_queue(QueueName="first")["QueueUrl"],
+        "BERTH_LATER_QUEUE": client("sqs").create_queue(QueueName="later")["QueueUrl"],
+        "BERTH_SECRETS_KEY": client("kms").create_key()["KeyMetadata"]["Arn"],
+        "BERTH_API_PROOF_DIGEST": digest_of(PROOF),
+        "BERTH_SERVICE": "berth",
+        "BERTH_METRICS_NAMESPACE": "Berth",
+        "AWS_LAMBDA_LOG_LEVEL": "FATAL",
+    }
+    for name, value in environment.items():
+        patch.setenv(name, value)
+    patch.setattr(aws_clients, "_session", session)
+    patch.setattr(event_ports, "SystemClock", lambda: clock)
+    forget_functions()
+    yield EventFunctions(dynamodb, clock)
+    forget_functions()

@@ -8,13 +8,18 @@ from datetime import timedelta
 
 import pytest
 
+from orchestrator.adapters.dynamodb.pool import PoolTable
+from orchestrator.common.tenant_ids import WARM_PREFIX, TenantId
+from orchestrator.pool.records import Member, Pool
 from orchestrator.tenants.fleet import LISTED_STATES
 from orchestrator.tenants.records import Operation
-from tests.adapters.conftest import client
+from tests.adapters.conftest import TABLE, client
 from tests.adapters.handlers.functions import Functions
-from tests.fakes import NOON, QUEUE_TABOO, a_run, take
+from tests.costs_page import table
+from tests.fakes import NOON, QUEUE_TABOO, VERSION, a_run, stack_arn, take
 
 ASKING = {"tenantId": "acme"}
+ROWS_OF_A_TAKING = 7
 DELETE = a_run(operation=Operation.DELETE, started_at=NOON + timedelta(minutes=1))
 GET, QUERY = "dynamodb.GetItem", "dynamodb.Query"
 LOOK = [GET, QUERY, GET]
@@ -27,6 +32,10 @@ COUNT = [KEPT, *[QUERY] * len(LISTED_STATES), KEPT]
 """The count of all tenants, state by state, if none is kept, or if the fleet seems full and the count is old."""
 NOTE = "dynamodb.UpdateItem"
 """The caller's creates of this minute. The first of a minute costs two."""
+FIRST = [GET, QUERY, STATE]
+"""Of a new tenant: its metadata and its audits, which are not there, and the release that it gets."""
+POOL, BATCH, TAKE = GET, "dynamodb.BatchGetItem", "dynamodb.TransactWriteItems"
+"""The list of the stacks that are kept ready, their records, and the transaction that gives one to the tenant."""
 START, DESCRIBE = "stepfunctions.StartExecution", "stepfunctions.DescribeExecution"
 
 
@@ -47,6 +56,42 @@ def test_an_unknown_tenant(functions: Functions) -> None:
     assert cost(functions, 202) == [*LOOK, STATE, *COUNT, NOTE, NOTE, START]
     assert cost(functions, 202) == [*LOOK, STATE, KEPT, NOTE, START]
     assert cost(functions, 202, tenant="another") == [*LOOK, STATE, KEPT, NOTE, START]
+
+
+class TestAPoolOfStacks:
+    """A new tenant takes a stack that is kept ready. docs/costs.md has these counts."""
+
+    @pytest.fixture
+    def pool(self, functions: Functions, monkeypatch: pytest.MonkeyPatch) -> Functions:
+        monkeypatch.setenv("BERTH_WARM_POOL", "standard=3")
+        warm = [TenantId(f"{WARM_PREFIX}{number:016x}") for number in range(3)]
+        for each in warm:
+            functions.serve(a_run(tenant=each), stack_id=stack_arn(each))
+        PoolTable(functions.dynamodb, TABLE).store(Pool({each.value: Member(NOON, VERSION) for each in warm}))
+        return functions
+
+    def test_a_new_tenant(self, pool: Functions) -> None:
+        first = cost(pool, 200, tenant="new-1")
+        assert first == [*FIRST, POOL, BATCH, TAKE]
+        following = cost(pool, 200, tenant="new-2")
+        assert following == [*FIRST, TAKE]
+        assert len(pool.sent[-1][1]["TransactItems"]) == ROWS_OF_A_TAKING
+        documented = {name: (int(row["reads"]), int(row["rows"] or 0)) for name, row in table("getQueue").items()}
+        assert documented == {
+            "a tenant in service": (1, 0),
+            "a new tenant that takes a stack": (len(FIRST), ROWS_OF_A_TAKING),
+            "the same, the first of a function process, 3 stacks in the pool": (
+                len(FIRST) + 1 + 3,
+                ROWS_OF_A_TAKING,
+            ),
+        }
+
+    def test_a_new_tenant_once_the_pool_is_empty(self, pool: Functions) -> None:
+        for number in range(3):
+            pool.get_queue({"tenantId": f"new-{number}"})
+        started = [GET, STATE, *COUNT, NOTE, NOTE, START]
+        assert cost(pool, 202) == [*FIRST, POOL, BATCH, *started]
+        assert cost(pool, 202, tenant="another") == [*FIRST, POOL, GET, STATE, KEPT, NOTE, START]
 
 
 def test_an_unknown_tenant_in_the_next_minute(functions: Functions) -> None:

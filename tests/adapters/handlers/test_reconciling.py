@@ -12,7 +12,7 @@ import pytest
 from orchestrator.adapters.dynamodb import keys
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.reconciling.records import SETTLING, SURVEY, Kind, Reconciliation, ReconciliationStatus, Spec
+from orchestrator.reconciling.records import POOL, SETTLING, SURVEY, Kind, Reconciliation, ReconciliationStatus, Spec
 from orchestrator.tenants.execution_input import machine_input
 from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
 from orchestrator.tenants.records import Operation, Queue, Run, Status, TenantState
@@ -328,6 +328,25 @@ class TestReconcile:
         reconcile(functions, SURVEY)
         done = found(functions, SURVEY)
         assert (done.status, "Rate exceeded" in done.reason) == (ReconciliationStatus.INCOMPLETE, True)
+
+    def test_the_schedule_of_the_pool_only_refills_the_pool(
+        self, functions: Functions, monkeypatch: pytest.MonkeyPatch, lines: Lines
+    ) -> None:
+        functions.table.record_release(a_release())
+        monkeypatch.setenv("BERTH_WARM_POOL", "standard=1")
+        reconcile(functions, POOL)
+        (execution,) = functions.all_executions
+        assert "create-berth-warm-" in str(execution)
+        assert [line["stacks"]["requested"] for line in lines() if "stacks" in line] == [1]
+        assert functions.reconciliations.reconciliation(SETTLING) is None
+
+    def test_a_pool_whose_requests_are_throttled_is_refilled_later(
+        self, functions: Functions, monkeypatch: pytest.MonkeyPatch, lines: Lines
+    ) -> None:
+        monkeypatch.setenv("BERTH_WARM_POOL", "standard=1")
+        functions.throttle("GetItem")
+        reconcile(functions, POOL)
+        assert [line["message"] for line in lines()] == ["The pool will be refilled later"]
 
     @pytest.mark.parametrize("event", [None, {}, {"reconciliationId": "all"}, {"reconciliationId": None}], ids=str)
     def test_an_event_without_a_reconciliation_is_an_error(self, functions: Functions, event: object) -> None:

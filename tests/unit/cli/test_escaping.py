@@ -119,5 +119,5 @@ def test_no_module_prints_without_a_safe_console() -> None:
         "here.world.now)",
         "render.py: typer.echo(json.dumps(document, indent=2))",
         "render.py: typer.echo(json.dumps(document))",
-        "console_show.py: shown = Console(control_plane, place_of(control_plane))",
+        "console.py: shown = Console(control_plane, place_of(control_plane))",
     ]

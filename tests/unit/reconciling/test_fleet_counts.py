@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import timedelta
 
 from orchestrator.reconciling.fleet_counts import SMALL_FLEET, FleetCounter, FleetCounts
 from orchestrator.reconciling.records import SETTLING, Reconciliation, ReconciliationStatus, Spec
 from orchestrator.tenants.limits import TenantCount
+from orchestrator.tenants.listings import VersionsInUse
 from orchestrator.tenants.records import TenantState
 from tests.fakes import NOON, VERSION, FakeClock, InMemoryTable, InMemoryTenantCounts, World
 from tests.fakes.reconciling import InMemoryReconciliations
@@ -22,9 +22,9 @@ class CountedFleet(InMemoryTable):
         super().__init__()
         self.tenants, self.listed = tenants, 0
 
-    def versions_in_use(self) -> Mapping[str, Mapping[TenantState, int]]:
+    def versions_in_use(self) -> VersionsInUse:
         self.listed += 1
-        return {VERSION: {TenantState.READY: self.tenants}}
+        return VersionsInUse({VERSION: {TenantState.READY: self.tenants}})
 
 
 class Counted:

@@ -13,6 +13,7 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.advancing import Succeeded
 from orchestrator.rollouts.finding import MAX_PASSES
 from orchestrator.rollouts.records import Share, Skip, Skipped
+from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.fleet import LISTED_STATES
 from orchestrator.tenants.listings import TenantInBrief
 from orchestrator.tenants.records import Audit, Operation, Request, TenantState
@@ -189,3 +190,22 @@ def test_an_undo_for_some_labels_reads_no_other_tenants() -> None:
 
     assert world.planned_tenants(undoing) == ["t001"]
     assert world.table.looked_up == []
+
+
+WARM = tenant("berth-warm-0123456789abcdef")
+
+
+def test_stacks_that_are_kept_ready_are_left_to_the_pool() -> None:
+    world = Fleet(2)
+    world.add(WARM)
+    planned = world.rollout_table.rollout(world.start())
+    assert planned is not None
+    assert (planned.total, planned.skipped) == (2, {})
+
+
+def test_a_stack_that_is_kept_ready_is_no_tenant_if_it_is_named() -> None:
+    world = Fleet(1)
+    world.add(WARM)
+    refused = world.rollouts.start(a_spec(tenants=(T1, WARM)), ADA)
+    assert isinstance(refused, Refused)
+    assert refused.kind is Refusal.UNKNOWN_SELECTION
