@@ -13,12 +13,13 @@ from orchestrator.common.errors import Conflict, LostOwnership, StackNotOurs, Th
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import Clock
 from orchestrator.releases.ports import Parameters, Releases
+from orchestrator.tenants.deadlines import overdue
 from orchestrator.tenants.deleting import why_not_adopted
-from orchestrator.tenants.operations import finish, write_failure
+from orchestrator.tenants.operations import finish, why_not_of_tier, write_failure
 from orchestrator.tenants.outcomes import Again, Done, GaveUp, Gone, Inspection, NotReady, Reviewing, Started, Working
 from orchestrator.tenants.own_stack import own_stack
 from orchestrator.tenants.ports import Executions, OperationLedger, Queues, TenantReader
-from orchestrator.tenants.records import Operation, RootCause, Run, Status
+from orchestrator.tenants.records import Metadata, Operation, RootCause, Run, Status
 from orchestrator.tenants.stack_ports import Stacks
 from orchestrator.tenants.state import is_delete_in_effect, run_of
 from orchestrator.tenants.tenant_stack import inspect_stack
@@ -91,7 +92,16 @@ class Settling:
         except LostOwnership:
             return NothingToSettle()
         except (Conflict, StackNotOurs) as changed:
-            return StillOpen(f"its stack changed while the operation was being settled: {changed}")
+            reason = f"its stack changed while the operation was being settled: {changed}"
+            if not overdue(run, self.clock):
+                return StillOpen(reason)
+            return self._fail(run, Again(reason))  # Otherwise the tenant might be locked for ever.
+
+    def _fail(self, run: Run, outcome: Again) -> Settled | NothingToSettle:
+        try:
+            return self._record(run, outcome, self._settled(run, outcome))
+        except LostOwnership:
+            return NothingToSettle()
 
     def _begun(self, tenant: TenantId, execution: str) -> Run | None:
         """The run of that execution, if its audit has the status Started."""
@@ -122,16 +132,25 @@ class Settling:
         )
         if isinstance(inspected, GaveUp) and inspected.throttled:
             raise Throttled(inspected.reason)  # The stack was not inspected. A later reconciliation can do that.
-        if isinstance(inspected, Done) and not self._may_be_served(run):
-            return Again("its execution died before it was checked whether the operation may run")
-        return inspected
+        return self._checked(run, inspected) if isinstance(inspected, Done) else inspected
 
-    def _may_be_served(self, run: Run) -> bool:
-        """False if publishing would restore a deleted tenant. Only the first step of an operation decides on that."""
-        if run.attempt.operation is Operation.CREATE:
-            return not is_delete_in_effect(self.reader.audits(run.tenant))
+    def _checked(self, run: Run, done: Done) -> Done | Again:
+        """The stack, unless it must not be published for this operation."""
         metadata = self.reader.metadata(run.tenant)
-        return metadata is not None and metadata.published
+        if not self._may_be_served(run, metadata):
+            return Again("its execution died before it was checked whether the operation may run")
+        not_of_tier = why_not_of_tier(run, done.stack_id, done.version, metadata, self.releases)
+        return Again(not_of_tier) if not_of_tier else done
+
+    def _may_be_served(self, run: Run, metadata: Metadata | None) -> bool:
+        """False if publishing would restore a deleted tenant, or move a tenant out of the pool that nobody wants moved.
+        Only the first step of an operation decides on that."""
+        is_served = metadata is not None and metadata.published
+        if run.attempt.operation is not Operation.CREATE:
+            return is_served
+        moves_out = metadata is not None and metadata.published and metadata.is_pooled
+        is_wanted = run.request.tier is not None or not moves_out
+        return is_wanted and not is_delete_in_effect(self.reader.audits(run.tenant))
 
     def _settled(self, run: Run, outcome: Done | Gone | Again | GaveUp) -> Settled:
         if isinstance(outcome, Done | Gone):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.common.errors import Unsettled
 from orchestrator.rollouts.create_turns import AWAIT_ADMISSION, CreateTurns, Ticket
+from orchestrator.tenants.state import own_waiting
 from orchestrator.tenants.turns import Admission, Place
 
 if TYPE_CHECKING:
@@ -67,8 +68,7 @@ class CreateGate:
         """
         if self.clock.now() - run.started_at <= _TAKES_LOCK_WITHIN:
             return False
-        audits = self.tenants.audits(run.tenant)
-        return any(audit.execution == run.execution and audit.is_waiting for audit in audits)
+        return own_waiting(self.tenants.audits(run.tenant), run) is not None
 
     def place(self, ticket: int | None) -> Place:
         number = ticket or self.rows.draw_number()

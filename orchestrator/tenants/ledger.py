@@ -117,7 +117,7 @@ class Ledger:
     def join_pool(self, tenant: TenantId, queue: Queue, request: Request, *, at: datetime) -> bool:
         before = self._rows.records(tenant)
         # The rules are asked about the same records that the writes are conditional on.
-        if pool_transitions.is_refused(tenant, before, request):
+        if pool_transitions.is_refused(tenant, before, request, at):
             return False
         return self._rows.apply(pool_transitions.joined(tenant, before, queue, request, at))
 
@@ -141,6 +141,8 @@ class Ledger:
                 return None
             if only_if is not None and not only_if.holds_for(metadata):
                 return None
+            if tier is not None and metadata is not None and metadata.has_tier_of_queue:
+                return None  # The tenant has got a queue since the create was requested, perhaps in another tier.
             wanted = labels.applied_to(metadata.labels if metadata else {}) if isinstance(labels, LabelEdit) else labels
             change = description(tenant, metadata, labels=wanted, pin=pin, request=request, at=at)
             changes = change.before != change.after

@@ -80,7 +80,6 @@ from orchestrator.tenants.ports import (
     WarmPool,
 )
 from orchestrator.tenants.records import (
-    START_GRACE_PERIOD,
     Attempt,
     Audit,
     Lock,
@@ -150,8 +149,7 @@ class Lifecycle:
             return refused
         if metadata is not None and exists:
             if request.tier not in (None, metadata.tier):
-                tiers = {release.tier for release in self.releases.releases()}
-                return in_another_tier(tenant, metadata.tier, request.tier, tiers, self.pool)
+                return self._in_another_tier(metadata, request.tier)
             return self._describe(tenant, metadata, request, unpin=unpin, only_if=only_if)
         if unpin:
             metadata = metadata and replace(metadata, pinned_version=None)
@@ -168,12 +166,12 @@ class Lifecycle:
         own = self.tier_to_create(metadata, audits)
         tier = request.tier or (self._tier_of(request.pin) if request.pin else None) or own
         if tier == POOLED:
-            return self._join_pool(tenant, replace(request, explicit=explicit), audits)
+            return self._join_pool(tenant, replace(request, explicit=explicit), metadata, audits)
         version = request.pin or self.version_to_create(tier, metadata, audits)
         if version is None:
             return self._no_release(tenant, tier)
         # A delete that has not finished may give the tenant back, which then is of its former tier.
-        recorded = None if metadata is not None and metadata.version is not None else tier
+        recorded = None if metadata is not None and metadata.has_tier_of_queue else tier
         description = Description(request.labels, Pin(request.pin, lift=unpin), recorded) if explicit else None
         named = request.tier if tier == own else tier
         return self._order(
@@ -201,9 +199,13 @@ class Lifecycle:
         if metadata is None or not metadata.published:
             return busy(tenant, self.reader.lock(tenant))
         if metadata.tier != description.tier:
-            return in_another_tier(tenant, metadata.tier, description.tier)
+            return self._in_another_tier(metadata, description.tier)
         described = self._describe(tenant, metadata, request, unpin=False, only_if=None)
         return described if isinstance(described, Refused) else Changed(*warm_stack_taken(metadata))
+
+    def _in_another_tier(self, metadata: Metadata, wanted: str | None) -> Refused:
+        tiers = {release.tier for release in self.releases.releases()}
+        return in_another_tier(metadata.tenant, metadata.tier, wanted, tiers, self.pool)
 
     def tier_to_create(self, metadata: Metadata | None, audits: Sequence[Audit]) -> str:
         """The tier in which the tenant is created by default."""
@@ -262,10 +264,14 @@ class Lifecycle:
         operation = Operation.CREATE if served and served.is_pooled else Operation.UPDATE
         return self._order(tenant, operation, target, replace(request, tier=tier), metadata)
 
-    def _join_pool(self, tenant: TenantId, request: Request, audits: Sequence[Audit]) -> OrderResult:
+    def _join_pool(
+        self, tenant: TenantId, request: Request, metadata: Metadata | None, audits: Sequence[Audit]
+    ) -> OrderResult:
         """Give the tenant a queue of the pool. Nothing has to be started, so it is served at once."""
         if self.pool is None or not self.pool.queues:
             return no_pool(tenant)
+        if pending := self.pending_create(metadata):
+            return about_to_be_created(tenant, pending)  # It would give the tenant a stack after all.
         if refused := self._limited(tenant, audits):
             return refused
         joined = self.pool.join(tenant, request)
@@ -452,14 +458,11 @@ class Lifecycle:
         )
 
     def pending_create(self, metadata: Metadata | None) -> Attempt | None:
-        """An explicit create that was accepted and has not begun. Until it begins, no other operation is accepted.
-
-        Step Functions may not show an execution that was started a moment ago, so the row alone counts for a minute.
-        """
-        if metadata is None or metadata.asked_for is None or metadata.asked_for_at is None:
+        """An explicit create that was accepted and has not begun. Until it begins, no other operation is accepted."""
+        if metadata is None or metadata.asked_for is None:
             return None
-        recent = self.clock.now() - metadata.asked_for_at < START_GRACE_PERIOD
-        return metadata.asked_for if recent or self.executions.find_running(metadata.asked_for) else None
+        recent = metadata.create_accepted_at(self.clock.now())
+        return recent or (metadata.asked_for if self.executions.find_running(metadata.asked_for) else None)
 
     def _limited(self, tenant: TenantId, audits: Sequence[Audit]) -> Refused | None:
         is_new = not audits or is_deleted(audits)

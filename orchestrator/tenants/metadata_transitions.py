@@ -76,8 +76,11 @@ def described(
     conditions = [
         still("labels", metadata.labels if metadata and metadata.labelled else None),
         still("pinned_version", metadata.pinned_version if metadata else None),
-        *([still("recorded_tier", metadata.recorded_tier if metadata else None)] if tier else []),
     ]
+    if tier is not None:
+        # The tier of a tenant that has got a queue meanwhile is that of its queue.
+        conditions += [still(name, getattr(metadata, name, None)) for name in ("recorded_tier", "version")]
+        conditions.append(Present("queue") if metadata and metadata.queue else Missing("queue"))
     if asked_for is None:
         conditions += [RowExists(), Missing("withdrawn_by")]
     if only_if is not None:

@@ -25,7 +25,7 @@ from orchestrator.releases.published import fingerprint, same_content
 from orchestrator.releases.records import Release, Withdrawal
 from orchestrator.releases.template_contract import KMS_KEY_PARAMETER, is_operators
 from orchestrator.tenants.admission import owner_once_begun, refusal, why_not_deleted
-from orchestrator.tenants.deadlines import overdue
+from orchestrator.tenants.deadlines import DEADLINE, overdue
 from orchestrator.tenants.outcomes import Again, Begun, Busy, Done, GaveUp, Published, Queued, Removed
 from orchestrator.tenants.own_stack import (
     has_unknown_stack,
@@ -41,7 +41,7 @@ from orchestrator.tenants.records import Lock, Metadata, Operation, RootCause, R
 from orchestrator.tenants.stack_ports import ResourceEvent, Stack, Stacks
 from orchestrator.tenants.stack_resources import Requester
 from orchestrator.tenants.stack_status import StackCondition, condition
-from orchestrator.tenants.state import delete_of
+from orchestrator.tenants.state import delete_of, own_waiting
 from orchestrator.tenants.turns import Admission, Turns, queued, since_admission
 
 CHECK_HOLDER_AFTER = timedelta(minutes=3)
@@ -108,7 +108,7 @@ def begin(
     if holder is not None:
         if turns and admission and not admission.waited:
             turns.leave(run.execution)  # The other operation may take long, and other creates need the turn.
-        if overdue(run, clock):
+        if overdue(run, clock) or _had_turn_long_ago(run, admission, reader, clock):
             return GaveUp(
                 f"Tenant {run.tenant}: another operation owned the tenant until the deadline: {holder.run.execution}. "
                 "Request the operation again."
@@ -132,6 +132,19 @@ def begin(
     if reason := not_deleted or why_out_of_reach(metadata, stacks.names):
         return GaveUp(reason)
     return _already_done(run, metadata, target) or Begun()
+
+
+def _had_turn_long_ago(run: Run, admission: Admission | None, reader: TenantReader, clock: Clock) -> bool:
+    """True if a create that had waited got its turn so long ago that its deadline has passed.
+
+    It still has no lock, so the turn was given back meanwhile, and the one that it has now has only just begun. It got
+    its first turn before the wait on record would have timed out.
+    """
+    if admission is None or not admission.waited:
+        return False
+    own = own_waiting(reader.audits(run.tenant), run)
+    until = own.waits_until if own else None
+    return until is not None and clock.now() - until > DEADLINE
 
 
 def _admit(run: Run, turns: Turns, reader: TenantReader) -> Admission | None:
@@ -220,18 +233,24 @@ def _in_its_tier(
     Raises :class:`Conflict` if a create has found a stack of another tier than it was to create: an earlier create or
     move has left it there.
     """
-    at_release, requested = releases.release(found.version), releases.release(run.attempt.version)
-    is_new = metadata is None or not metadata.published or metadata.is_pooled
-    creates = run.attempt.operation is Operation.CREATE and is_new
-    if creates and at_release and requested and at_release.tier != requested.tier:
-        raise Conflict(
-            f"Tenant {run.tenant}: {run.attempt.name} has found stack {found.stack_id} of the tier {at_release.tier}, "
-            f"not of {requested.tier}. Nothing was published. Retry the operation."
-        )
+    if reason := why_not_of_tier(run, found.stack_id, found.version, metadata, releases):
+        raise Conflict(f"Tenant {run.tenant}: {reason}. Nothing was published. Retry the operation.")
+    at_release = releases.release(found.version)
     found = replace(found, tier=at_release.tier if at_release else None)
     if metadata is None or not metadata.is_pooled:
         return found
     return replace(found, former_queue=metadata.queue, former_queue_until=clock.now() + POOL_RETENTION)
+
+
+def why_not_of_tier(run: Run, stack_id: str, version: str, metadata: Metadata | None, releases: Releases) -> str | None:
+    """Why a create must not publish the stack that it has found, which is of another tier; ``None`` if it may."""
+    is_new = metadata is None or not metadata.published or metadata.is_pooled
+    if run.attempt.operation is not Operation.CREATE or not is_new:
+        return None
+    found, requested = releases.release(version), releases.release(run.attempt.version)
+    if not found or not requested or found.tier == requested.tier:
+        return None
+    return f"{run.attempt.name} has found stack {stack_id} of the tier {found.tier}, not of {requested.tier}"
 
 
 def _as_locked(run: Run, reader: TenantReader) -> Run | None:

@@ -32,10 +32,10 @@ _OF_AN_OWN_STACK = (
 )
 
 
-def is_refused(tenant: TenantId, before: TenantRecords, request: Request) -> bool:
+def is_refused(tenant: TenantId, before: TenantRecords, request: Request, at: datetime) -> bool:
     """True if the tenant is served already, or must not join the pool."""
     is_served = before.metadata is not None and before.metadata.published
-    return is_served or why_not_pooled(tenant, request, before.metadata, before.audits) is not None
+    return is_served or why_not_pooled(tenant, request, before.metadata, before.audits, at) is not None
 
 
 def joined(tenant: TenantId, before: TenantRecords, queue: Queue, request: Request, at: datetime) -> Transition:

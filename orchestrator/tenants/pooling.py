@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from orchestrator.common.errors import Unsettled
 from orchestrator.tenants.admission import Refusal, Refused, tenant_deleted
 from orchestrator.tenants.records import Audit, Metadata, Queue, Request, TenantState
-from orchestrator.tenants.state import is_delete_in_effect, state_of
+from orchestrator.tenants.state import is_delete_in_effect, is_deleted, state_of, waiting_create
 
 if TYPE_CHECKING:
     from orchestrator.common.tenant_ids import TenantId
@@ -49,9 +49,10 @@ class Pool:
             audits, metadata = self.reader.audits(tenant), self.reader.metadata(tenant)
             if metadata is not None and metadata.published:
                 return metadata
-            if refused := why_not_pooled(tenant, request, metadata, audits):
+            now = self.clock.now()
+            if refused := why_not_pooled(tenant, request, metadata, audits, now):
                 return refused
-            self.ledger.join_pool(tenant, self.queue_of(tenant), request, at=self.clock.now())
+            self.ledger.join_pool(tenant, self.queue_of(tenant), request, at=now)
         raise Unsettled(
             f"Tenant {tenant} did not get a queue of the pool, because others kept changing its records at the same "
             "time. Send the request again."
@@ -59,20 +60,33 @@ class Pool:
 
 
 def why_not_pooled(
-    tenant: TenantId, request: Request, metadata: Metadata | None, audits: Sequence[Audit]
+    tenant: TenantId, request: Request, metadata: Metadata | None, audits: Sequence[Audit], now: datetime
 ) -> Refused | None:
     """Why a tenant that is not served does not get a queue of the pool; ``None`` if it does.
 
-    A tenant that has, or may have, a stack of its own must not be without it: nobody would delete the stack.
+    A tenant that has, or may have, a stack of its own must not be without it: nobody would delete the stack. A create
+    that was accepted and has not begun would give the tenant a stack after all.
     """
-    if is_delete_in_effect(audits):
+    if waiting_create(audits) or (metadata is not None and metadata.create_accepted_at(now)):
+        return _about_to_be_created(tenant)
+    if is_deleted(audits):
         if not request.explicit:
             return tenant_deleted(tenant)
+    elif is_delete_in_effect(audits):
+        return _remains(tenant)  # The delete has failed, perhaps because CloudFormation could not delete the stack.
     elif state_of(metadata, audits) is not TenantState.UNKNOWN or audits:
         return _remains(tenant)
     if metadata is not None and (metadata.stack_id is not None or metadata.had_own_queue):
         return _remains(tenant)
     return None
+
+
+def _about_to_be_created(tenant: TenantId) -> Refused:
+    return Refused(
+        Refusal.BUSY,
+        f"Tenant {tenant} did not get a queue of the pool, because another create of it was accepted before. See what "
+        f"becomes of that: berth tenant {tenant}",
+    )
 
 
 def _remains(tenant: TenantId) -> Refused:

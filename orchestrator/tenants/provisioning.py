@@ -33,7 +33,7 @@ from orchestrator.tenants.decisions import (
     version_to_create,
 )
 from orchestrator.tenants.ready import Ready, ready
-from orchestrator.tenants.records import START_GRACE_PERIOD, Attempt, Audit, Metadata, Operation, Request, Status
+from orchestrator.tenants.records import Attempt, Audit, Metadata, Operation, Request, Status
 
 if TYPE_CHECKING:
     from orchestrator.common.times import Clock
@@ -134,9 +134,7 @@ class ProvisionQueue:
 
     def _accepted(self, metadata: Metadata | None) -> Attempt | None:
         """A create that an operator has just requested and that has not begun."""
-        if metadata is None or metadata.asked_for_at is None:
-            return None
-        return metadata.asked_for if self.clock.now() - metadata.asked_for_at < START_GRACE_PERIOD else None
+        return metadata.create_accepted_at(self.clock.now()) if metadata else None
 
     def _provision(
         self,
@@ -178,8 +176,10 @@ class ProvisionQueue:
     def _join_pool(self, tenant: TenantId, request: Request) -> Answer:
         """The queue of the pool. A tenant that somebody has deleted, or begun to create otherwise, has no queue."""
         joined = self.pool().join(tenant, request)
-        answer = ready(joined) if isinstance(joined, Metadata) else None
-        return answer or self.find(tenant)
+        if isinstance(joined, Metadata) and (answer := ready(joined)):
+            return answer
+        create = self._accepted(self.reader.metadata(tenant))
+        return Provisioning(self.executions.execution_of(create)) if create else self.find(tenant)
 
     def _waiting(self, decision: Wait) -> Provisioning:
         if decision.expected_at is None:

@@ -155,6 +155,14 @@ class Metadata:
         return has_queue and self.withdrawn_by is None
 
     @property
+    def has_tier_of_queue(self) -> bool:
+        """True if the recorded tier is that of the tenant's queue, also while a delete may still give the queue back.
+
+        Then only the operation that publishes another queue changes the tier.
+        """
+        return self.version is not None or (self.is_pooled and self.queue is not None)
+
+    @property
     def was_served(self) -> bool:
         """True once an operation has published the tenant's queue, also if the queue has vanished since."""
         return self.had_own_queue or (self.is_pooled and self.queue is not None)
@@ -170,6 +178,14 @@ class Metadata:
         A create that was requested well before the run has begun by then, or died before it could begin.
         """
         return self.asked_for_at is not None and self.asked_for_at > run.asked_at - START_GRACE_PERIOD
+
+    def create_accepted_at(self, now: datetime) -> Attempt | None:
+        """The create that was accepted a moment ago, and has not begun.
+
+        Step Functions may not show an execution that was started a moment ago, so the row alone counts for a minute.
+        """
+        recent = self.asked_for_at is not None and now - self.asked_for_at < START_GRACE_PERIOD
+        return self.asked_for if recent else None
 
 
 @dataclass(frozen=True, slots=True)

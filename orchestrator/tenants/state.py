@@ -98,6 +98,11 @@ def waiting_create(audits: Sequence[Audit]) -> Audit | None:
     return waiting if waiting.request.explicit and is_later else None
 
 
+def own_waiting(audits: Sequence[Audit], run: Run) -> Audit | None:
+    """The record that this create waits, or has waited, for its turn; ``None`` once it has begun."""
+    return next((audit for audit in audits if audit.execution == run.execution and audit.is_waiting), None)
+
+
 def is_delete_in_effect(audits: Sequence[Audit]) -> bool:
     """True if the tenant was deleted, also if the delete failed half-way, and was not created since."""
     delete = delete_of(audits)

@@ -16,6 +16,7 @@ from orchestrator.tenants.deadlines import MAX_WAIT_FOR_TURN
 from orchestrator.tenants.outcomes import GaveUp, Queued, Waiting
 from orchestrator.tenants.ports import Executions, OperationLedger, TenantReader
 from orchestrator.tenants.records import Operation, Run
+from orchestrator.tenants.state import own_waiting
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +98,7 @@ def await_admission(
             f"Tenant {run.tenant}: no create waits with the task token that {run.attempt.name} has sent. Nothing was "
             "recorded."
         )
-    audits = reader.audits(run.tenant)
-    own = next((audit for audit in audits if audit.execution == run.execution and audit.is_waiting), None)
+    own = own_waiting(reader.audits(run.tenant), run)
     place = turns.place(own.ticket if own else None)
     # The record comes first. Once the create is in the line, it may be woken, and write its own records.
     ledger.wait_for_turn(run, place, at=clock.now())

@@ -20,7 +20,9 @@ from orchestrator.tenants.records import Attempt, Audit, Operation, Request, Sta
 from orchestrator.tenants.writes import AuditKey
 from tests.e2e.deployed import Deployed, eventually
 from tests.e2e.operators import call, create, delete, ended, tenant_of, upgrade
+from tests.e2e.turns import every_turn_taken, turns_of
 from tests.machines.files import machine
+from tests.present import present
 
 OLD = "0.1.0"
 BY = Request(by="a test", explicit=True, force=True)
@@ -86,6 +88,28 @@ def test_an_operation_that_is_aborted_at_any_state_is_settled_by_the_actual_stat
             for audit in berth.table.audits(tenants[step]):
                 if audit.status is Status.FAILURE:
                     assert "was aborted (Operator: just like that)" in str(audit.root_cause)
+
+
+def test_a_create_that_is_aborted_while_it_waits_for_its_turn_is_settled_and_the_next_one_has_its_turn(
+    berth: Deployed,
+) -> None:
+    aborted, after = TenantId("cut-in-line"), TenantId("after-the-cut")
+    with every_turn_taken(berth):
+        execution = str(create(berth, aborted).body["execution"])
+        eventually(lambda: _ticket_of(berth, aborted), what="the create waits for its turn")
+        eventually(lambda: turns_of(berth).first_ticket(), what="its ticket is in the line")
+        _abort(berth, execution)
+        _is_settled(berth, aborted)
+        assert _told_of(berth, aborted) == (424, "FAILED")
+        (audit,) = berth.table.audits(aborted)
+        assert "was aborted (Operator: just like that)" in str(audit.root_cause)
+
+    # Nobody waits with the ticket any more, so the next in the line is served.
+    assert ended(berth, create(berth, after)) == "SUCCEEDED"
+    assert turns_of(berth).first_ticket() is None
+    # AWS refuses the token of an aborted execution. The emulator accepts it, so the dead create may have got a turn,
+    # which is given back minutes later, because it has no lock.
+    assert set(present(turns_of(berth).turns()).holders) <= {execution}
 
 
 def test_functions_that_are_killed_during_a_step_are_called_again(berth: Deployed) -> None:
@@ -164,6 +188,10 @@ def _told_of(berth: Deployed, tenant: TenantId) -> tuple[int, str] | None:
     return (berth.ask(tenant).status, known["state"]) if "state" in known else None
 
 
+def _ticket_of(berth: Deployed, tenant: TenantId) -> int | None:
+    return next((audit.ticket for audit in berth.table.audits(tenant) if audit.is_waiting), None)
+
+
 # Faults
 
 
@@ -175,8 +203,7 @@ def _create_all(berth: Deployed, tenants: list[TenantId]) -> None:
 
 
 def _steps_of(operation: Operation) -> list[str]:
-    """The states that every operation of this kind enters. A create comes to AwaitAdmission only in a storm of creates:
-    tests/unit/rollouts/test_create_gate.py has those that die there."""
+    """The states that every operation of this kind enters. A create comes to AwaitAdmission only if it has to wait."""
     states = machine(f"{operation.lower()}_tenant")["States"]
     others = ("RecordFailure", "AwaitAdmission")
     return [name for name, state in states.items() if state["Type"] == "Task" and name not in others]

@@ -629,7 +629,7 @@ BUGS = {
     ),
     "any stack of that name is adopted": PlantedBug(
         replacing("is_ours", always(True), own_stack, checking),
-        f"{NOT_ITS_OWN}|which somebody else made|there is no stack|is locked for ever",
+        f"{NOT_ITS_OWN}|which somebody else made|there is no stack",
         None,
         ATTACKS,
     ),

@@ -28,9 +28,18 @@ class Broken(AssertionError):
 
 
 class SeededRun:
-    def __init__(self, seed: int, faults: Faults | None = None, actions: tuple[Action, ...] | None = None) -> None:
-        """``faults`` and ``actions`` replace those that the seed would draw."""
+    def __init__(
+        self,
+        seed: int,
+        faults: Faults | None = None,
+        actions: tuple[Action, ...] | None = None,
+        *,
+        replay: str = REPLAY,
+    ) -> None:
+        """``faults`` and ``actions`` replace those that the seed would draw. ``replay`` is the command that plays the
+        same again."""
         self.seed = seed
+        self._replay = replay
         self._rng = random.Random(seed)
         self.tenants = TENANTS[: self._rng.choice((1, 1, 2, 3))]
         self.env = Environment(self.tenants, self._rng)
@@ -49,7 +58,7 @@ class SeededRun:
             check_operations_end(self.env)
             check_repair(self.env)
         except AssertionError as broken:
-            replay = REPLAY.format(seed=self.seed)
+            replay = self._replay.format(seed=self.seed)
             raise Broken(f"seed {self.seed}: {broken}\nTo replay: {replay}") from broken
         finally:
             self.env.close()

@@ -12,17 +12,19 @@ import pytest
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.tiers import POOLED, STANDARD
 from orchestrator.reconciling.records import Finding, Kind, Spec
+from orchestrator.reconciling.settling import Settled
 from orchestrator.rollouts.records import Skip
 from orchestrator.tenants.admission import Refusal, Refused
-from orchestrator.tenants.decisions import Deleted, TooManyCreates
+from orchestrator.tenants.decisions import Deleted, Failed, TooManyCreates
 from orchestrator.tenants.fleet import list_tenants
 from orchestrator.tenants.messages import Messages
 from orchestrator.tenants.order_results import Accepted, Changed, Unchanged
 from orchestrator.tenants.outcomes import Clearing, Empty, GaveUp, Gone, Started
 from orchestrator.tenants.pooling import POOL_RETENTION
 from orchestrator.tenants.ports import LabelEdit
+from orchestrator.tenants.provisioning import Provisioning
 from orchestrator.tenants.ready import FormerQueue, Ready
-from orchestrator.tenants.records import Operation, Queue, Request, Status, TenantState
+from orchestrator.tenants.records import Attempt, Operation, Queue, Request, Run, Status, TenantState
 from orchestrator.tenants.resource_requests import Kind as ResourceKind
 from orchestrator.tenants.resource_requests import OnDelete, TenantQueueRequest
 from orchestrator.tenants.tenant_queue import NotProvided, settle
@@ -131,6 +133,80 @@ class TestJoining:
         world.failed(world.begun(world.lifecycle.create(ACME, replace(BY_ADA, tier="gold"))))
         assert "berth delete acme" in refused(world.lifecycle.create(ACME, replace(BY_ADA, tier=POOLED)))
 
+    def test_a_tenant_whose_delete_failed_may_have_a_stack_and_is_not_pooled(self, world: Orders) -> None:
+        world.failed(world.begun(world.lifecycle.create(ACME, replace(BY_ADA, tier="gold"))))
+        world.stacks.plant_done(ACME, version=GOLD, status="DELETE_FAILED")
+        world.failed(world.begun(world.lifecycle.delete(ACME, BY_ADA)))
+        assert "berth delete acme" in refused(world.lifecycle.create(ACME, replace(BY_ADA, tier=POOLED)))
+        assert isinstance(world.get_queue(ACME), Failed)
+
+    def test_a_create_that_was_accepted_before_and_has_not_begun_comes_first(self, world: Orders) -> None:
+        gold = world.lifecycle.create(ACME, replace(BY_ADA, tier="gold"))
+        into_pool = replace(BY_ADA, tier=POOLED)
+        assert "CREATE 2.0.0 is about to begin" in refused(world.lifecycle.create(ACME, into_pool), Refusal.BUSY)
+        world.clock.advance(timedelta(hours=1))  # Its execution is running, but has not come to its first step.
+        assert "CREATE 2.0.0 is about to begin" in refused(world.lifecycle.create(ACME, into_pool), Refusal.BUSY)
+        world.succeeded(world.begun(gold))
+        assert world.metadata.tier == "gold"
+
+    def test_a_create_that_was_accepted_and_died_before_it_began_does_not_keep_a_tenant_out(
+        self, world: Orders
+    ) -> None:
+        gold = world.lifecycle.create(ACME, replace(BY_ADA, tier="gold"))
+        assert isinstance(gold, Accepted)
+        world.executions.end(gold.execution)
+        world.clock.advance(timedelta(minutes=2))
+        assert isinstance(world.lifecycle.create(ACME, replace(BY_ADA, tier=POOLED)), Changed)
+
+    def test_a_create_that_waits_for_its_turn_after_a_delete_comes_first(self, pooled: Orders) -> None:
+        pooled.succeeded(pooled.begun(pooled.lifecycle.delete(ACME, BY_ADA)))
+        pooled.clock.advance(timedelta(seconds=1))
+        gold = pooled.run_of(pooled.lifecycle.create(ACME, replace(BY_ADA, tier="gold")))
+        pooled.executions.waiting.add("its token")
+        pooled.await_admission(gold, task_token="its token")
+        pooled.clock.advance(timedelta(minutes=5))
+        into_pool = replace(BY_ADA, tier=POOLED)
+        assert "CREATE 2.0.0 is about to begin" in refused(pooled.lifecycle.create(ACME, into_pool), Refusal.BUSY)
+        pooled.executions.end(gold.execution)  # The row alone counts, too.
+        assert "accepted before" in refused(pooled.lifecycle.create(ACME, into_pool), Refusal.BUSY)
+        assert isinstance(pooled.get_queue(ACME), Provisioning)
+
+    @pytest.mark.parametrize("by_get_queue", [True, False])
+    def test_a_create_that_is_accepted_while_the_tenant_joins_comes_first(
+        self, world: Orders, monkeypatch: pytest.MonkeyPatch, by_get_queue: bool
+    ) -> None:
+        join_pool, accepted = world.table.join_pool, list[Any]()
+
+        def late(*given: Any, **more: Any) -> bool:
+            monkeypatch.setattr(world.table, "join_pool", join_pool)
+            accepted.append(world.lifecycle.create(ACME, replace(BY_ADA, tier="gold")))
+            return join_pool(*given, **more)
+
+        monkeypatch.setattr(world.table, "join_pool", late)
+        if by_get_queue:
+            answer = world.get_queue(ACME, by="platform")
+            assert answer == Provisioning(accepted[0].execution)
+        else:
+            joined = world.lifecycle.create(ACME, replace(BY_ADA, tier=POOLED))
+            assert "accepted before" in refused(joined, Refusal.BUSY)
+        world.succeeded(world.begun(accepted[0]))
+        assert world.metadata.tier == "gold"
+
+    def test_a_tenant_that_joins_while_another_create_is_accepted_keeps_its_queue(
+        self, world: Orders, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        describe = world.table.describe
+
+        def late(*given: Any, **more: Any) -> Any:
+            monkeypatch.setattr(world.table, "describe", describe)
+            world.get_queue(ACME, by="platform")
+            return describe(*given, **more)
+
+        monkeypatch.setattr(world.table, "describe", late)
+        refused(world.lifecycle.create(ACME, replace(BY_ADA, tier="gold")), Refusal.BUSY)
+        assert isinstance(world.get_queue(ACME), Ready)
+        assert (world.metadata.tier, world.executions.started) == (POOLED, [])
+
     def test_simultaneous_callers_get_the_same_queue(self, world: Orders, monkeypatch: pytest.MonkeyPatch) -> None:
         """Another caller joins between the reads and the write of this one."""
         join_pool = world.table.join_pool
@@ -199,6 +275,18 @@ class TestDeleting:
         pooled.clock.advance(timedelta(minutes=1))
         late = pooled.run_of(pooled.lifecycle.delete(ACME, replace(BY_ADA, asked_at=asked_at)))
         assert isinstance(pooled.begin(late), GaveUp)
+
+    def test_a_delete_that_gives_the_tenant_back_gives_it_back_to_the_pool(self, pooled: Orders) -> None:
+        """Also if it was to be created in another tier after the delete."""
+        before = pooled.get_queue(ACME)
+        run = pooled.begun(pooled.lifecycle.delete(ACME, BY_ADA))
+        pooled.executions.end(run.execution)
+        pooled.clock.advance(timedelta(hours=1))
+        create = pooled.lifecycle.create(ACME, replace(BY_ADA, tier="gold"))
+        assert isinstance(create, Accepted)
+        pooled.executions.end(create.execution)  # It never begins.
+        pooled.settling.settle(run)
+        assert pooled.get_queue(ACME) == before
 
 
 class TestMovingOut:
@@ -273,6 +361,25 @@ class TestMovingOut:
         # A move that is requested now is another one.
         pooled.succeeded(pooled.begun(pooled.lifecycle.move(ACME, "gold", BY_ADA)))
         assert pooled.metadata.tier == "gold"
+
+    def test_a_create_that_died_does_not_publish_the_stack_that_a_failed_move_has_left(self, pooled: Orders) -> None:
+        shared = pooled.get_queue(ACME)
+        pooled.failed(pooled.begun(pooled.lifecycle.move(ACME, "gold", BY_ADA)))
+        pooled.stacks.plant_done(ACME, version=GOLD)
+        for tier in (None, "silver"):
+            # One that nobody has asked to move the tenant, and one to another tier.
+            request = replace(BY_ADA, tier=tier, explicit=True)
+            attempt = Attempt(ACME, Operation.CREATE, GOLD if tier is None else SILVER, 2)
+            assert pooled.executions.start(attempt, request)
+            died = Run(attempt, pooled.executions.execution_of(attempt), pooled.clock.now(), request)
+            pooled.begin(died)
+            assert pooled.table.lock(ACME) is not None
+            pooled.executions.end(died.execution)
+            settled = pooled.settling.settle(died)
+            assert isinstance(settled, Settled)
+            assert settled.status is Status.FAILURE
+            assert pooled.table.lock(ACME) is None
+            assert pooled.get_queue(ACME) == shared
 
     def test_only_a_move_gives_it_a_stack(self, pooled: Orders) -> None:
         refused(pooled.lifecycle.upgrade(ACME, None, BY_ADA))

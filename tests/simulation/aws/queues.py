@@ -24,6 +24,8 @@ COUNTS_LAG_BY = timedelta(seconds=55)
 @dataclass
 class Message:
     sent_at: datetime
+    group: str | None = None
+    """The tenant that shares the queue with others, if the message was sent in its name."""
     received_at: datetime | None = None
 
 
@@ -36,9 +38,9 @@ class LaggingQueues(FakeQueues):
         self._sent: dict[str, list[Message]] = {}
         self.lag = 0.0
 
-    def send(self, url: str) -> None:
+    def send(self, url: str, group: str | None = None) -> None:
         if url not in self.gone:
-            self._sent.setdefault(url, []).append(Message(self._clock.now()))
+            self._sent.setdefault(url, []).append(Message(self._clock.now(), group))
 
     def receive(self, url: str) -> None:
         """Receive all messages in the queue."""
@@ -59,6 +61,14 @@ class LaggingQueues(FakeQueues):
             if message.sent_at <= seen_at and not (message.received_at and message.received_at <= seen_at)
         ]
         return Messages(len(there), 0, 0)
+
+    def sent_in_group(self, url: str, group: str) -> list[datetime]:
+        """When the messages of the group were sent that nobody has received."""
+        return [
+            message.sent_at
+            for message in self._sent.get(url, ())
+            if message.group == group and message.received_at is None
+        ]
 
     def sent_before(self, moment: datetime, url: str) -> int:
         """How many messages are in the queue that were sent before then, and that nobody has received."""

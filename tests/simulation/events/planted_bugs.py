@@ -163,7 +163,10 @@ BUGS: dict[str, PlantedBug] = {
         replacing("_drain", _forget_what_is_parked, Sweeping), "is not done|for ever|still to go to"
     ),
     "what is parked for ever never fails": PlantedBug(
-        replacing("_fail_expiring", lambda *_: iter(()), Sweeping), "is not done|still to go to"
+        # "Still to go to" is the same for an event that came seconds before its connection was created: clocks differ,
+        # so it is delivered, too, though no check demands it.
+        replacing("_fail_expiring", lambda *_: iter(()), Sweeping),
+        "is not done|still to go to",
     ),
     "a breaker that has opened stays open": PlantedBug(
         all_of(

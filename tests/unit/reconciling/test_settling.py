@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.common.errors import Throttled
+from orchestrator.common.errors import Conflict, Throttled
+from orchestrator.reconciling import settling
 from orchestrator.reconciling.settling import NothingToSettle, Settled, StillOpen
 from orchestrator.tenants.deadlines import DEADLINE
 from orchestrator.tenants.ports import Publication
@@ -323,6 +324,25 @@ def test_while_its_queue_cannot_be_used_an_operation_is_open_and_at_its_deadline
     assert isinstance(settlement, Settled)
     assert settlement.status is Status.FAILURE
     assert "cannot be used yet" in settlement.reason
+
+
+@pytest.mark.parametrize("stack", ["CREATE_COMPLETE", "UPDATE_COMPLETE"])
+def test_a_stack_that_is_another_one_whenever_it_is_published_does_not_lock_its_tenant_for_ever(
+    monkeypatch: pytest.MonkeyPatch, stack: str
+) -> None:
+    def has_changed(*_given: object, **_more: object) -> None:
+        raise Conflict("its stack is another one")
+
+    world, run = world_with(Operation.CREATE, stack)
+    monkeypatch.setattr(settling, "finish", has_changed)
+    world.executions.end(run.execution)
+    assert isinstance(world.settling.settle(run), StillOpen)
+    world.clock.advance(DEADLINE + A_MINUTE)
+    settlement = world.settling.settle(run)
+    assert isinstance(settlement, Settled)
+    assert settlement.status is Status.FAILURE
+    assert "its stack is another one" in settlement.reason
+    assert world.table.lock(ACME) is None
 
 
 # Once, and only if nobody else was faster

@@ -185,6 +185,21 @@ def test_the_wait_follows_from_the_place_in_the_line_and_from_how_long_creates_t
     assert replace(turns, tickets_left=9 * AT_ONCE).wait_seconds(10 * AT_ONCE) == 30
 
 
+def test_a_create_that_was_woken_has_its_turn_however_cloudformation_throttles_meanwhile(storm: Storm) -> None:
+    """So it enters few states: it never goes back into the line because the pace has dropped."""
+    first, *_ = storm.fill()
+    waiting = storm.run_of(101)
+    token = storm.queue(waiting)
+    storm.record_failure(first)
+    assert not storm.waits(token)
+    for _ in range(20):
+        storm.clock.advance(REACTION_TIME)
+        storm.throttling.count += 10
+        storm.turns.leave("nobody's")  # Somebody else looks at the turns and sees the throttles.
+    assert not present(storm.create_turns.turns()).has_room
+    assert storm.ask(waiting) == Begun()
+
+
 # Records
 
 
@@ -312,6 +327,27 @@ def test_a_create_that_never_waited_is_late_however_often_it_has_had_a_turn(stor
     assert isinstance(storm.ask(busy), GaveUp)
 
 
+def test_a_create_that_waited_and_finds_its_tenant_busy_is_late_at_last(storm: Storm) -> None:
+    """Its turn is given back after some minutes, and it gets another one, with a deadline of its own."""
+    first, *_ = storm.fill()
+    waiting = storm.run_of(101)
+    storm.queue(waiting)
+    delete = a_run(operation=Operation.DELETE, tenant=waiting.tenant)
+    storm.executions.start(delete.attempt, delete.request)
+    storm.table.plant_lock(waiting.tenant, delete)
+    storm.record_failure(first)
+    gave_up_after: timedelta | None = None
+    since = storm.clock.now()
+    while gave_up_after is None:
+        storm.clock.advance(A_MINUTE)
+        storm.turns.settle()
+        asked = storm.ask(waiting)
+        assert isinstance(asked, Busy | GaveUp)
+        gave_up_after = storm.clock.now() - since if isinstance(asked, GaveUp) else None
+        assert storm.clock.now() - since <= AWAIT_ADMISSION + DEADLINE + A_MINUTE, "it waits for ever"
+    assert gave_up_after > DEADLINE
+
+
 def test_a_create_that_has_begun_does_not_wait_again_if_its_turn_was_given_back(storm: Storm) -> None:
     first, *_ = storm.fill()
     since = storm.clock.now()
@@ -333,6 +369,30 @@ def test_numbers_that_never_got_into_the_line_do_not_make_others_wait_longer(sto
     storm.queue(waiting)
     audit = present(storm.table.audit(waiting.attempt))
     assert present(audit.expected_at) - storm.clock.now() < A_MINUTE
+
+
+# Forged payloads
+
+
+def test_a_token_of_another_create_parks_a_tenant_for_no_longer_than_a_wait(storm: Storm) -> None:
+    """Step Functions does not say whose token it is, and allows too few calls that would. Only a role that may call the
+    function and knows the token of a create that waits at this moment can send such a payload."""
+    first, *_ = storm.fill()
+    storm.executions.made_up_run = False
+    robbed, forged = storm.run_of(101), storm.run_of(102)
+    storm.executions.start(robbed.attempt, robbed.request)
+    token = storm.queue(robbed)
+    assert storm.await_admission(forged, task_token=token) == Waiting()
+    assert isinstance(storm.get_queue(forged.tenant), Provisioning)
+
+    storm.record_failure(first)
+    assert not storm.waits(token)
+    assert storm.ask(robbed) == Begun()
+    storm.clock.advance(AWAIT_ADMISSION + CHECK_EXECUTION_AFTER + A_MINUTE)
+    storm.turns.settle()
+    assert forged.execution not in storm.holders
+    storm.get_queue(forged.tenant)
+    assert [attempt.tenant for attempt, *_ in storm.executions.started][-1] == forged.tenant
 
 
 # Creates that die
