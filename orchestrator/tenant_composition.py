@@ -476,8 +476,9 @@ class TenantUseCases:
     def publishing(self) -> Publishing:
         """Publishing operators' own templates."""
         from orchestrator.releases.publishing import Publishing
+        from orchestrator.releases.template_names import ReservedNames
 
-        ports = self.ports
+        ports, names = self.ports, self.ports.settings.names
         return Publishing(
             releases=ports.releases,
             store=ports.templates,
@@ -485,6 +486,7 @@ class TenantUseCases:
             choose=self.choose_release,
             permissions=ports.stack_policies.permissions,
             clock=ports.clock,
+            reserved=ReservedNames(names.control_plane, names.legacy_prefixes),
         )
 
     def keep_current_release(self, request: str) -> None:

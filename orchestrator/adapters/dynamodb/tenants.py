@@ -222,5 +222,5 @@ class DynamoTable:
         except ClientError as error:
             if error_code(error) != "ConditionalCheckFailedException":
                 raise
-        recorded = self.release(release.version)
-        return recorded or release
+            return self.release(release.version) or release
+        return release
