@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 
@@ -75,6 +75,9 @@ class Ran:
     """The seconds that one mutating call per tenant needs: no update can do with fewer calls."""
     last_stacks_seconds: float
     """The part of the time in which stages only waited for their last stacks."""
+    even_pace_seconds: float
+    """The seconds that the same stacks need if one after the other is started at an even pace, and nothing else takes
+    time. A stage cannot end before its last stack, and nobody knows beforehand which stacks are slow."""
     peak_in_flight: int
     throttled_calls: int
     given_up_calls: int
@@ -95,6 +98,10 @@ class Ran:
     @property
     def ratio(self) -> float:
         return self.seconds / self.floor
+
+    @property
+    def ratio_to_even_pace(self) -> float:
+        return self.seconds / self.even_pace_seconds
 
     @property
     def ratio_without_last_stacks(self) -> float:
@@ -134,6 +141,8 @@ class SimulatedRollout:
         self._events, self._child_events, self._state_bytes = _FIRST_AND_LAST, 0, 0
         self._turn_transitions = 0
         self._limits: list[tuple[float, float]] = []
+        self._stacks: dict[int, list[tuple[float, float]]] = {}
+        """By stage: when the change of each stack began, and how long it took."""
         self._ended_at = self._last_stacks_seconds = 0.0
 
     def run(self) -> Ran:
@@ -147,6 +156,7 @@ class SimulatedRollout:
             seconds=self._ended_at,
             floor=floor(len(self._place), self.aws.conditions),
             last_stacks_seconds=self._last_stacks_seconds,
+            even_pace_seconds=sum(map(self._even_pace_seconds, self._stacks.values())),
             peak_in_flight=self._peak,
             throttled_calls=self.aws.refused,
             given_up_calls=self.aws.throttled,
@@ -159,6 +169,10 @@ class SimulatedRollout:
             state_bytes=self._state_bytes,
             limits=tuple(self._limits),
         )
+
+    def _even_pace_seconds(self, stacks: Iterable[tuple[float, float]]) -> float:
+        between = 1 / self.aws.conditions.mutations_per_second
+        return max(place * between + took for place, (_, took) in enumerate(sorted(stacks)))
 
     def _machine(self) -> Steps:
         """``statemachines/rollout.asl.json``."""
@@ -240,7 +254,11 @@ class SimulatedRollout:
         yield from aws.start_execution()
         number = int(admitted.name.rpartition("-")[2])
         slow = aws.chance.random() < aws.conditions.slow
-        yield from SimulatedUpdate(aws, self._tenants, item.tenant, number, self._fails(item), slow).run()
+        update = SimulatedUpdate(aws, self._tenants, item.tenant, number, self._fails(item), slow)
+        yield from update.run()
+        if update.changed_at is not None and update.settled_at is not None:
+            took = update.settled_at - update.changed_at
+            self._stacks.setdefault(turn.stage, []).append((update.changed_at, took))
         yield aws.between(0.2, 1.0)  # The delay until the child is notified of the execution's end.
         yield from self._enter(2)  # RecordOutcome, IsRecorded
         yield aws.function()
@@ -335,6 +353,12 @@ def _results(name: str, ran: Sequence[Ran], aim: str) -> list[Result]:
         Result(
             f"{name}: the same without waiting for stages' last stacks",
             round(max(each.ratio_without_last_stacks for each in ran), 3),
+            "x",
+            aim,
+        ),
+        Result(
+            f"{name}: time / the same stacks, started at an even pace",
+            round(max(each.ratio_to_even_pace for each in ran), 3),
             "x",
             aim,
         ),

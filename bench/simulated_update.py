@@ -41,6 +41,8 @@ class SimulatedUpdate:
     slow: bool
     reviewable_at: float | None = None
     """The time when the change set is ready, once it was created."""
+    changed_at: float | None = None
+    """The time when the change of the stack began."""
     settled_at: float | None = None
     """The time when the stack has settled, once its change has begun."""
 
@@ -98,7 +100,8 @@ class SimulatedUpdate:
             return (yield from self._create_change_set())
         if not (yield from aws.call(aws.mutations)):
             return _AGAIN
-        self.settled_at = aws.clock.seconds + self._stack_seconds()
+        self.changed_at = aws.clock.seconds
+        self.settled_at = self.changed_at + self._stack_seconds()
         return _STARTED
 
     def _read_change_set(self) -> Outcome:

@@ -20,12 +20,16 @@ if TYPE_CHECKING:
     from orchestrator.reconciling.reconciler import Reconciler
     from orchestrator.reconciling.repairing import Repairing
     from orchestrator.reconciling.settling import Settling
+    from orchestrator.releases.publishing import Publishing
+    from orchestrator.releases.records import Release
     from orchestrator.rollouts.adjusting import Adjusting
     from orchestrator.rollouts.advancing import Advancing
     from orchestrator.rollouts.control import Rollouts
     from orchestrator.rollouts.gate import Gate
     from orchestrator.rollouts.releasing import Releasing
     from orchestrator.rollouts.reviewing import Reviewing as ReviewingInRollouts
+    from orchestrator.tenants.confirming import Deployment
+    from orchestrator.tenants.release_changes import ComparingReleases
 
 
 class UseCases(TenantUseCases):
@@ -50,6 +54,64 @@ class UseCases(TenantUseCases):
             clock=ports.clock,
             sizes=ports.settings.warm_pool,
         )
+
+    # Deployments of the control plane
+
+    @property
+    def deployment(self) -> Deployment:
+        from orchestrator.tenants.confirming import Deployment
+
+        return Deployment(self.ports.settings.stack_id, self.ports.stack_resources, self.ports.pause)
+
+    def publish_release(
+        self, version: str, *, digest: str, notes: str = "", source_key: str, again: bool = False
+    ) -> Release:
+        from orchestrator.releases.published import publish_release
+
+        ports = self.ports
+        return publish_release(
+            version,
+            digest=digest,
+            notes=notes,
+            source_key=source_key,
+            releases=ports.releases,
+            templates=ports.templates,
+            clock=ports.clock,
+            again=again,
+        )
+
+    @property
+    def publishing(self) -> Publishing:
+        """Publishing operators' own templates."""
+        from orchestrator.releases.publishing import Publishing
+        from orchestrator.releases.template_names import ReservedNames
+
+        ports, names = self.ports, self.ports.settings.names
+        return Publishing(
+            releases=ports.releases,
+            store=ports.templates,
+            templates=ports.published_templates,
+            choose=self.choose_release,
+            permissions=ports.stack_policies.permissions,
+            clock=ports.clock,
+            reserved=ReservedNames(names.control_plane, names.legacy_prefixes),
+        )
+
+    def keep_current_release(self, request: str) -> None:
+        """Deployments cease to promote releases, so the release that is current now is promoted.
+
+        During a deployment, the stack has the outputs of the previous one.
+        """
+        ports, settings = self.ports, self.ports.settings
+        before = ports.stack_resources.stack_output(settings.stack_id, "Version")
+        self.promoter.keep_current(deployed_before=before, request=request, by="deployment", at=ports.clock.now())
+
+    @property
+    def comparing_releases(self) -> ComparingReleases:
+        from orchestrator.tenants.release_changes import ComparingReleases
+
+        ports = self.ports
+        return ComparingReleases(ports.releases, ports.published_templates, ports.reviews, ports.parameters)
 
     # Reconciling
 

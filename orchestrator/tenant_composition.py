@@ -17,12 +17,9 @@ if TYPE_CHECKING:
     from orchestrator.pool.taking import Taking
     from orchestrator.ports import Ports
     from orchestrator.releases.ports import Parameters
-    from orchestrator.releases.publishing import Publishing
-    from orchestrator.releases.records import Release
     from orchestrator.releases.states import Choice, Promoter, PublishedVersions, ReleaseChooser
     from orchestrator.rollouts.create_gate import CreateGate
     from orchestrator.tenants.awaiting import Resumption
-    from orchestrator.tenants.confirming import Deployment
     from orchestrator.tenants.get_queue import GetQueue
     from orchestrator.tenants.lifecycle import Lifecycle
     from orchestrator.tenants.limits import Limits
@@ -51,7 +48,6 @@ if TYPE_CHECKING:
     )
     from orchestrator.tenants.provisioning import ProvisionQueue
     from orchestrator.tenants.records import Queue, RootCause, Run
-    from orchestrator.tenants.release_changes import ComparingReleases
     from orchestrator.tenants.resource_requests import Claim, TenantQueueRequest
     from orchestrator.tenants.tenant_queue import Answer, AnsweredBefore, NotConfirmed
     from orchestrator.tenants.updating import Drafting
@@ -446,59 +442,3 @@ class TenantUseCases:
 
         ports = self.ports
         return forget_queue(tenant, stack_id=stack_id, reader=ports.tenants, ledger=ports.ledger, stacks=ports.stacks)
-
-    # Deployments of the control plane
-
-    @property
-    def deployment(self) -> Deployment:
-        from orchestrator.tenants.confirming import Deployment
-
-        return Deployment(self.ports.settings.stack_id, self.ports.stack_resources, self.ports.pause)
-
-    def publish_release(
-        self, version: str, *, digest: str, notes: str = "", source_key: str, again: bool = False
-    ) -> Release:
-        from orchestrator.releases.published import publish_release
-
-        ports = self.ports
-        return publish_release(
-            version,
-            digest=digest,
-            notes=notes,
-            source_key=source_key,
-            releases=ports.releases,
-            templates=ports.templates,
-            clock=ports.clock,
-            again=again,
-        )
-
-    @property
-    def publishing(self) -> Publishing:
-        """Publishing operators' own templates."""
-        from orchestrator.releases.publishing import Publishing
-
-        ports = self.ports
-        return Publishing(
-            releases=ports.releases,
-            store=ports.templates,
-            templates=ports.published_templates,
-            choose=self.choose_release,
-            permissions=ports.stack_policies.permissions,
-            clock=ports.clock,
-        )
-
-    def keep_current_release(self, request: str) -> None:
-        """Deployments cease to promote releases, so the release that is current now is promoted.
-
-        During a deployment, the stack has the outputs of the previous one.
-        """
-        ports, settings = self.ports, self.ports.settings
-        before = ports.stack_resources.stack_output(settings.stack_id, "Version")
-        self.promoter.keep_current(deployed_before=before, request=request, by="deployment", at=ports.clock.now())
-
-    @property
-    def comparing_releases(self) -> ComparingReleases:
-        from orchestrator.tenants.release_changes import ComparingReleases
-
-        ports = self.ports
-        return ComparingReleases(ports.releases, ports.published_templates, ports.reviews, ports.parameters)

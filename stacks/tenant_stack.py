@@ -51,9 +51,6 @@ from orchestrator.releases import template_contract as contract
 from orchestrator.releases.checking import Surroundings, check_operators_template, check_template
 from orchestrator.releases.findings import Finding, Rule
 
-KEY_ARN_PATTERN = r"^arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$"
-FUNCTION_ARN_PATTERN = r"^arn:[a-z-]+:lambda:[a-z0-9-]+:[0-9]{12}:function:[A-Za-z0-9_-]+$"
-
 # A message keeps its age when it moves to the dead-letter queue. The dead-letter queue has the longest retention of SQS
 # and the inbound queue a shorter one, so that a message does not expire soon after it moved.
 _INBOUND_RETENTION_DAYS = 4
@@ -146,7 +143,7 @@ class TenantStack(Stack):
             self,
             contract.SERVICE_TOKEN_PARAMETER,
             description="The function that keeps the tenant's metadata true to this stack.",
-            allowed_pattern=FUNCTION_ARN_PATTERN,
+            allowed_pattern=contract.FUNCTION_ARN_PATTERN,
             constraint_description="must be the ARN of a Lambda function",
         )
 
@@ -157,7 +154,7 @@ class TenantStack(Stack):
                 "The key that the queues are encrypted with. Without one, SQS encrypts them with a key of its own."
             ),
             default="",
-            allowed_pattern=f"^$|{KEY_ARN_PATTERN}",
+            allowed_pattern=f"^$|{contract.KEY_ARN_PATTERN}",
             constraint_description="must be the ARN of a KMS key, or empty",
         )
         has_key = CfnCondition(

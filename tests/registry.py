@@ -29,3 +29,17 @@ HANDLER_PERMISSIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "delete": ("sqs:SetQueueAttributes",),
     },
 }
+
+OPERATORS_HANDLER_PERMISSIONS: dict[str, dict[str, tuple[str, ...]]] = {
+    "AWS::SSM::Parameter": {
+        "create": ("ssm:PutParameter", "ssm:AddTagsToResource", "ssm:GetParameters"),
+        "update": (
+            "ssm:PutParameter",
+            "ssm:AddTagsToResource",
+            "ssm:RemoveTagsFromResource",
+            "ssm:GetParameters",
+        ),
+        "delete": ("ssm:DeleteParameter",),
+    },
+}
+"""The same for a type that only an operator's template has. The stack role needs a policy of the operator for it."""

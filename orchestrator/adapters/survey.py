@@ -56,7 +56,13 @@ class CloudFormationSurvey:
             return Drift(done=False)
         drifted = status.get("StackDriftStatus") == "DRIFTED"
         resources = status.get("DriftedStackResourceCount", 0)
-        return Drift(done=True, drifted=drifted, detail=f"{resources} of its resources" if drifted else "")
+        failed = status["DetectionStatus"] == "DETECTION_FAILED"
+        return Drift(
+            done=True,
+            drifted=drifted,
+            detail=f"{resources} of its resources" if drifted else "",
+            failure=status.get("DetectionStatusReason", "CloudFormation gives no reason") if failed else "",
+        )
 
     def stack_limit(self) -> int | None:
         """The maximum number of stacks; ``None`` if CloudFormation does not return it, or denies the call."""

@@ -144,12 +144,11 @@ def release_published_response(outcome: Published | PublishedBefore | Checked) -
                 f"{f'{count} findings' if count > 1 else 'a finding'}, of which the first is: {outcome.findings[0]}",
                 findings=_findings(outcome),
             )
-        case PublishedBefore(release):
+        case PublishedBefore():
             return problem(
                 RELEASE_IMMUTABLE,
-                f"Release {release.version} was published before, with another template or in another tier "
-                f"({release.tier}), at {timestamp(release.published_at)}. A release never changes, so nothing was "
-                "published. Publish this template under another version.",
+                f"Release {outcome.release.version} was published before, {outcome.how}. A release never changes, so "
+                "nothing was published. Publish this template under another version.",
             )
     release = outcome.release
     at = timestamp(release.published_at)

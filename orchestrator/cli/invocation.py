@@ -111,9 +111,9 @@ class Invocation:
             raise NotConfirmed(f"That is not {called}, so nothing was done.")
 
     @contextmanager
-    def retrying(self, seconds: float = BUSY_RETRY_SECONDS) -> Iterator[Retrying]:
+    def retrying(self, seconds: float = BUSY_RETRY_SECONDS, *, busy_with: str = "") -> Iterator[Retrying]:
         world = self.world
-        with Progress(world.monotonic) as progress:
+        with Progress(world.monotonic, busy_with=busy_with) as progress:
             yield Retrying(progress, seconds=seconds, monotonic=world.monotonic, sleep=world.sleep)
 
     @contextmanager

@@ -16,8 +16,10 @@ REMIND_SECONDS = 30
 
 
 class Progress:
-    def __init__(self, monotonic: Callable[[], float]) -> None:
+    def __init__(self, monotonic: Callable[[], float], *, busy_with: str = "") -> None:
+        """``busy_with`` is what the control plane does for seconds before it answers. A terminal shows that at once."""
         self._monotonic = monotonic
+        self._busy_with = busy_with
         self._started = monotonic()
         self._console = stderr()
         self._status = self._console.status(self)
@@ -25,6 +27,9 @@ class Progress:
         self._shown_at = 0.0
 
     def __enter__(self) -> Self:
+        if self._busy_with and self._console.is_interactive:
+            with holding_interrupts():
+                self._status.start()
         return self
 
     def __exit__(
@@ -35,7 +40,8 @@ class Progress:
 
     def __rich__(self) -> Text:
         """Rich calls this for every frame, so the seconds count up between two requests to the API."""
-        return Text(f"waiting, {self._elapsed:.0f} s")
+        doing = "waiting" if self._shown else self._busy_with or "waiting"
+        return Text(f"{doing}, {self._elapsed:.0f} s")
 
     def show_waiting(self, reason: str) -> None:
         """Show why the command is waiting: once, not at every poll."""

@@ -72,7 +72,7 @@ def diff(
             render.show_line(f"The stacks of {before} and {after} are the same, except for the description.")
         else:
             show_changes(changes)
-            render.note("Which queues would be replaced is shown by: berth rollout plan")
+            render.note(f"Which queues would be replaced is shown by: berth rollout plan --to {after}")
 
 
 def _changes(here: Invocation, before: str, after: str) -> list[Document]:

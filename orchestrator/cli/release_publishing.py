@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,16 +26,22 @@ from orchestrator.cli.template_files import read_template
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.tiers import STANDARD, TIER_PATTERN
 from orchestrator.common.versions import VERSION_PATTERN
-from orchestrator.releases.checking import Surroundings, check_operators_template, declared_version
+from orchestrator.releases.checking import (
+    Surroundings,
+    check_operators_template,
+    check_template,
+    declared_version,
+)
 from orchestrator.releases.findings import Rule
-from orchestrator.releases.published import digest_of
+from orchestrator.releases.published import canonical, digest_of
+from orchestrator.releases.template_contract import MAX_TEMPLATE_BYTES
 
 if TYPE_CHECKING:
     from orchestrator.client.transport import ApiAnswer
 
 _DONE = 200
 RULES: Mapping[Rule, str] = {
-    Rule.VERSION: "the version is not one of Berth's own",
+    Rule.VERSION: "the version is yours, and no other template has it",
     Rule.FORMAT: "sections, sizes and numbers are within CloudFormation's limits",
     Rule.PARAMETERS: "the parameters are those that Berth gives",
     Rule.METADATA: "the metadata resource reports the tenant's queue",
@@ -43,6 +51,7 @@ RULES: Mapping[Rule, str] = {
     Rule.TYPES: "the service role may create every resource",
     Rule.POLICIES: "policies open own resources, to this account only",
     Rule.NAMES: "no name can collide with that of another tenant",
+    Rule.OTHERS: "nothing of Berth or of another tenant is named",
     Rule.REFERENCES: "every reference stays within the template",
     Rule.ASSETS: "there are no assets",
 }
@@ -92,7 +101,7 @@ def check(
     with here.reporting_errors(as_json=as_json):
         found = read_template(template, template_stack)
         named = version or declared_version(found)
-        if offline or named is None:
+        if offline or named is None or _is_too_long(found):
             checked = _checked_here(found, named)
         else:
             request = ProposeRelease(version=named, template=found, tier=tier, allow_replacement=allow_replacement)
@@ -104,6 +113,8 @@ def check(
             render.show_json(checked)
         else:
             _show(checked)
+            options = _options(checked["version"], tier, template_stack, allow_replacement=allow_replacement)
+            _say_what_to_do(checked, shlex.join(["berth", "release", "publish", str(template), *options]))
     raise typer.Exit(ExitCode.ATTENTION if checked["findings"] else ExitCode.OK)
 
 
@@ -130,6 +141,9 @@ def publish(
     here: Invocation = context.obj
     with here.reporting_errors(as_json=as_json):
         found = read_template(template, template_stack)
+        if _is_too_long(found):
+            (finding, *_) = (each for each in check_template(found) if each.rule is Rule.FORMAT)
+            raise InvalidRequest(f"{template}: {finding.problem} {finding.advice}")
         request = ProposeRelease(
             version=version, template=found, notes=or_unset(notes), tier=tier, allow_replacement=allow_replacement
         )
@@ -137,6 +151,9 @@ def publish(
         if answer.status != _DONE:
             if kind_of(answer) == "template-refused" and not as_json:
                 _show_findings(answer.body["findings"])
+                count = render.counted(len(answer.body["findings"]), "finding")
+                detail = f"Release {version} was not published: the template has {count}."
+                answer = replace(answer, body={**answer.body, "detail": detail})
             raise problem(answer)
         if as_json:
             render.show_json(answer.body)
@@ -182,13 +199,31 @@ def _show(checked: Document) -> None:
         else:
             compared = f" ({checked['comparedWith']})" if rule is Rule.QUEUES_KEPT and checked["comparedWith"] else ""
             render.show_line(Text.assemble(("ok    ", "green"), f"{rule.value}: {meaning}{compared}"))
+
+
+def _say_what_to_do(checked: Document, publishing: str) -> None:
     count = len(checked["findings"])
     if count:
         render.note(f"The template has {render.counted(count, 'finding')}, so it cannot be published.")
     elif checked["offline"]:
         render.note("Compare it with the control plane, too: leave --offline out.")
     else:
-        render.note(f"Publish it: berth release publish TEMPLATE --version {checked['version']}")
+        render.note(f"Publish it: {publishing}")
+
+
+def _options(version: str | None, tier: str, stack: str | None, *, allow_replacement: bool) -> list[str]:
+    """The options for publishing what was checked with the same ones."""
+    return [
+        *("--version", version or "VERSION"),
+        *(("--tier", tier) if tier != STANDARD else ()),
+        *(("--template-stack", stack) if stack else ()),
+        *(("--allow-replacement",) if allow_replacement else ()),
+    ]
+
+
+def _is_too_long(template: Mapping[str, Any]) -> bool:
+    """True for a template that need not be sent: the API takes no longer requests than a template can be long."""
+    return len(canonical(template)) > MAX_TEMPLATE_BYTES
 
 
 def _show_findings(findings: Iterable[Document]) -> None:
@@ -198,8 +233,11 @@ def _show_findings(findings: Iterable[Document]) -> None:
 
 
 def _show_published(published: Document) -> None:
-    version = published["version"]
+    version, tier = published["version"], published["tier"]
     render.show_line(published["detail"])
+    if tier != STANDARD:
+        render.note(f"Create a tenant in the tier: berth create ID --tier {tier}")
+        render.note(f"Move a tenant to the tier: berth move ID --tier {tier}")
     render.note(f"See what it would change: berth rollout plan --to {version}")
     render.note(f"Move tenants to it: berth rollout start --to {version}")
     if published["current"] != version:

@@ -39,9 +39,10 @@ _STARTED = 202
 
 
 def send_start(here: Invocation, order: partial[ApiAnswer]) -> ApiAnswer:
+    """Send an order that starts a rollout. It is answered once the fleet was listed and the rollout is planned."""
     with (
         noting_an_interrupt("Interrupted. If the rollout was started, it continues. See: berth rollout list"),
-        here.retrying() as retrying,
+        here.retrying(busy_with="planning the rollout") as retrying,
     ):
         answer = retrying(order)
     if answer.status not in (_DONE, _STARTED):

@@ -62,7 +62,9 @@ def _json(file: Path) -> dict[str, Any]:
         with file.open("rb") as opened:
             content = opened.read(2 * MAX_TEMPLATE_BYTES + 1)
         if len(content) > 2 * MAX_TEMPLATE_BYTES:
-            raise InvalidRequest(f"{file} is too long for a template: CloudFormation takes {MAX_TEMPLATE_BYTES} bytes.")
+            raise InvalidRequest(
+                f"{file} is too long for a template: CloudFormation takes {MAX_TEMPLATE_BYTES:,} bytes."
+            )
         document = json.loads(content)
     except OSError as error:
         raise InvalidRequest(f"{str(file)[:200]} cannot be read: {error.strerror or error}.") from None

@@ -20,7 +20,7 @@ from orchestrator.common.times import Clock
 from orchestrator.common.writes import Check, Missing, Put, RowAbsent, all_of, still
 from orchestrator.pool.ports import PoolRows
 from orchestrator.pool.seen import SeenStacks
-from orchestrator.tenants.operation_rows import audit_written, history_appended
+from orchestrator.tenants.operation_rows import announced, audit_written, history_appended
 from orchestrator.tenants.ports import Executions, TenantRows
 from orchestrator.tenants.ready import Ready, ready
 from orchestrator.tenants.records import Attempt, Metadata, Operation, Request, Run, Status, TenantState
@@ -130,4 +130,5 @@ def _published(warm: Metadata, run: Run, of_the_stack: Mapping[str, object], at:
         Check(AuditKey(run.tenant, Operation.DELETE, None), RowAbsent()),
         audit_written(run, Status.SUCCESS, at, condition=RowAbsent()),
         history_appended(run, Status.SUCCESS, at),
+        announced(run, Status.SUCCESS, at),
     ]

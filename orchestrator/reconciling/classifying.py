@@ -242,6 +242,18 @@ def drifted(stack: Stack, detail: str) -> Finding:
     )
 
 
+def not_compared(stack: Stack, reason: str) -> Finding:
+    """CloudFormation detects drift with Berth's permissions, which do not include other resources than queues."""
+    return Finding(
+        Kind.DRIFTED,
+        stack.tenant_id or stack.stack_id,
+        f"some of its stack's resources could not be compared with the template: {reason}",
+        Remedy.NONE,
+        "Compare them with permissions to read these resources: aws cloudformation detect-stack-drift --stack-name "
+        f"{stack.stack_id}",
+    )
+
+
 def _not_berths(observation: Observation, stack: Stack) -> Finding:
     """Somebody else made a stack with a tenant's stack name and parameters."""
     return Finding(

@@ -57,7 +57,9 @@ class Drift:
     done: bool
     drifted: bool = False
     detail: str = ""
-    """How many resources differ, or why the drift could not be detected."""
+    """How many resources differ."""
+    failure: str = ""
+    """Why some resources could not be compared, for instance because Berth may not read them."""
 
 
 class SurveyedQueues(Queues, Protocol):

@@ -16,7 +16,7 @@ from enum import IntEnum
 from orchestrator.reconciling.adopting import is_unlisted, not_adopted
 from orchestrator.reconciling.checking import TenantChecks
 from orchestrator.reconciling.checkpoints import CLAIM, Checkpoint, Phase, Position
-from orchestrator.reconciling.classifying import STANDS, drifted
+from orchestrator.reconciling.classifying import STANDS, drifted, not_compared
 from orchestrator.reconciling.ports import Drift, StackSurvey, SurveyedStack, TokenRefused
 from orchestrator.reconciling.progress import Progress
 from orchestrator.reconciling.records import SURVEY, Kind
@@ -256,6 +256,8 @@ class Surveying:
         self.progress.coverage = replace(self.progress.coverage, drift=self.progress.coverage.drift + 1)
         if drift.drifted:
             self.progress.found(drifted(stack, drift.detail))
+        elif drift.failure:
+            self.progress.found(not_compared(stack, drift.failure))
 
     # Tenants that are not in the index
 

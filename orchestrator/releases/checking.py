@@ -20,14 +20,16 @@ from orchestrator.releases import template_contract as contract
 from orchestrator.releases.findings import Finding, Rule
 from orchestrator.releases.published import canonical
 from orchestrator.releases.service_permissions import Permissions, needed_action
+from orchestrator.releases.template_names import ReservedNames, name_findings, others_findings
 from orchestrator.releases.template_policies import policy_findings
 from orchestrator.releases.template_queues import EarlierRelease, kept_findings, queue_findings
 from orchestrator.releases.template_references import reference_findings
-from orchestrator.releases.template_values import function_of, mapping, reference, text_of, values
+from orchestrator.releases.template_texts import PossibleTexts, TooManyTexts
+from orchestrator.releases.template_values import function_of, mapping, reference, values, without_references
 
 MAX_FINDINGS = 100
 """The maximum number of findings of one check. Who has more repairs those first."""
-_MAX_OUTPUT_LENGTH = 1_024
+_RETURN_LISTS = frozenset({"Fn::Cidr", "Fn::GetAZs", "Fn::Split"})
 
 _TYPE = re.compile(r"AWS::([A-Za-z0-9]+)::([A-Za-z0-9]+)")
 _OUTPUT_NAME = re.compile(r"[A-Za-z0-9]{1,255}")
@@ -45,6 +47,12 @@ _RESOURCE_FIELDS = frozenset(
         "UpdateReplacePolicy",
     }
 )
+_PARAMETER_FIELDS = frozenset({"ConstraintDescription", "Default", "Description", "NoEcho", "Type"})
+"""Fields of a parameter that are no constraints of its values."""
+_REFUSED_SECTIONS = {
+    "Rules": "Its assertions would refuse tenants when their stacks are made.",
+    "Transform": "A macro could change the template after it was checked.",
+}
 _METADATA_PROPERTIES: Mapping[str, tuple[str, str | None]] = {
     "ServiceToken": (contract.SERVICE_TOKEN_PARAMETER, None),
     contract.TENANT_PARAMETER: (contract.TENANT_PARAMETER, None),
@@ -61,22 +69,6 @@ _FORBIDDEN_SERVICES = {
     "SSO": "the service role may never change permissions",
     "ServiceCatalog": "it makes other stacks, which Berth would neither see nor check",
 }
-_NAMING_PROPERTIES = frozenset(
-    {
-        "AliasName",
-        "CacheClusterId",
-        "ClusterName",
-        "DBClusterIdentifier",
-        "DBInstanceIdentifier",
-        "DBName",
-        "DomainName",
-        "Name",
-        "ReplicationGroupId",
-        "TableName",
-    }
-)
-"""Properties that name a resource, besides those that are called after its type, such as BucketName."""
-_STACK_NAMES = ("${AWS::StackName}", "${AWS::StackId}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +81,8 @@ class Surroundings:
     """What the service role of tenants' stacks may do."""
     earlier: Sequence[EarlierRelease] = field(default=())
     """The releases whose queues the template has to keep."""
+    reserved: ReservedNames = field(default_factory=ReservedNames)
+    """The names of the control plane and its tenants, which the template may not use."""
 
 
 def check_template(template: object, surroundings: Surroundings = Surroundings()) -> list[Finding]:  # noqa: B008
@@ -131,7 +125,8 @@ def _findings(template: Mapping[str, Any], surroundings: Surroundings) -> Iterat
     yield from _metadata_resource(resources, surroundings.version or declared_version(template))
     yield from queue_findings(template)
     yield from kept_findings(template, surroundings.earlier)
-    yield from _names(resources)
+    yield from name_findings(resources)
+    yield from others_findings(template, surroundings.reserved)
     yield from policy_findings(resources)
     yield from reference_findings(template)
     yield from _assets(template)
@@ -144,7 +139,7 @@ def _findings(template: Mapping[str, Any], surroundings: Surroundings) -> Iterat
 def _format(template: Mapping[str, Any]) -> Iterator[Finding]:
     for section in template:
         if section not in contract.SECTIONS:
-            why = "A macro could change the template after it was checked." if section == "Transform" else ""
+            why = _REFUSED_SECTIONS.get(section, "")
             yield Finding(Rule.FORMAT, section, f"A tenant's template has no section {section!a}. {why}", "Remove it.")
     for section in contract.SECTIONS - {"AWSTemplateFormatVersion", "Description"}:
         if section in template and not isinstance(template[section], dict):
@@ -216,11 +211,24 @@ def _parameters(parameters: Mapping[str, Any]) -> Iterator[Finding]:
                 "NoEcho hides the value, which Berth compares.",
                 "Remove NoEcho: it is no secret.",
             )
+        yield from _constraints(place, name, mapping(each))
         default = mapping(each).get("Default")
         if name == contract.KMS_KEY_PARAMETER and default != "":
             yield Finding(Rule.PARAMETERS, place, "Without a key, Berth gives an empty text.", 'Write "Default": "".')
         elif name in contract.ALWAYS_GIVEN and default is not None:
             yield Finding(Rule.PARAMETERS, place, "A default would hide a missing value.", "Remove the default.")
+
+
+def _constraints(place: str, name: str, parameter: Mapping[str, Any]) -> Iterator[Finding]:
+    """Berth has checked the values before. A narrower constraint would refuse tenants when their stacks are made."""
+    for key in sorted(parameter.keys() - _PARAMETER_FIELDS):
+        if parameter[key] != contract.CONSTRAINTS.get(name, {}).get(key):
+            yield Finding(
+                Rule.PARAMETERS,
+                f"{place}.{key}",
+                f"{key} can refuse a value that Berth gives, and then the tenant cannot be created.",
+                f"Remove {key}. Berth has checked the value.",
+            )
 
 
 # Resource types and the service role
@@ -301,7 +309,7 @@ def _metadata_properties(place: str, properties: Mapping[str, Any], version: str
             Rule.METADATA,
             f"{place}.{contract.VERSION}",
             "It is not the version of the release, so an update would not call the resource.",
-            f'Write "{contract.VERSION}": "{version or "2.1.0"}".',
+            f'Write "{contract.VERSION}": "{version or "2.1.0"}". In the CDK, it is the version of TenantStack.',
         )
     if not _is_short(properties.get("ServiceTimeout")):
         yield Finding(
@@ -323,31 +331,6 @@ def _wrong_reference(rule: Rule, place: str, expected: tuple[str, str | None]) -
     name, attribute = expected
     written = f'{{"Fn::GetAtt": ["{name}", "{attribute}"]}}' if attribute else f'{{"Ref": "{name}"}}'
     return Finding(rule, place, "The value is missing, or another one.", f"Write {written}.")
-
-
-# Physical names
-
-
-def _names(resources: Mapping[str, Any]) -> Iterator[Finding]:
-    for name, each in resources.items():
-        kind = str(mapping(each).get("Type"))
-        called_after_type = f"{kind.rpartition('::')[2]}Name"
-        for key, value in mapping(mapping(each).get("Properties")).items():
-            if key != called_after_type and key not in _NAMING_PROPERTIES:
-                continue
-            place, found = f"Resources.{name}.Properties.{key}", reference(value)
-            is_queue = kind == contract.QUEUE_TYPE
-            names_another = found is not None and found[0] in resources
-            is_unique = any(part in (text_of(value) or "") for part in _STACK_NAMES)
-            if is_queue or not (names_another or is_unique):
-                yield Finding(
-                    Rule.NAMES,
-                    place,
-                    "The resource has a name of its own: a second tenant could not have it"
-                    + (", and Berth reaches only queues that CloudFormation names." if is_queue else "."),
-                    "Remove the name, and let CloudFormation choose one."
-                    + ("" if is_queue else ' If it needs one, begin it with {"Ref": "AWS::StackName"}.'),
-                )
 
 
 # Assets
@@ -377,6 +360,7 @@ def _outputs(template: Mapping[str, Any], version: str | None) -> Iterator[Findi
     for name, target in expected.items():
         if reference(mapping(outputs.get(name)).get("Value")) != target:
             yield _wrong_reference(Rule.OUTPUTS, f"Outputs.{name}.Value", target)
+    texts = PossibleTexts(template)
     declared = declared_version(template)
     if declared is None or version not in (None, declared):
         yield Finding(
@@ -396,7 +380,26 @@ def _outputs(template: Mapping[str, Any], version: str | None) -> Iterator[Findi
                 "An export's name is unique in the account, so a second tenant could not have it.",
                 "Remove the export. Berth answers with every output of the tenant's stack.",
             )
-        elif len(text_of(each["Value"]) or "") > _MAX_OUTPUT_LENGTH:
-            yield Finding(
-                Rule.OUTPUTS, place, f"The value has more than {_MAX_OUTPUT_LENGTH} characters.", "Shorten it."
-            )
+        else:
+            yield from _output_value(f"{place}.Value", each["Value"], texts)
+
+
+def _output_value(place: str, value: object, texts: PossibleTexts) -> Iterator[Finding]:
+    try:
+        possible = texts.of(value)
+    except TooManyTexts:
+        return  # The rule about other tenants' names refuses such a value.
+    if not possible or (function_of(value) or ("",))[0] in _RETURN_LISTS:
+        yield Finding(
+            Rule.OUTPUTS,
+            place,
+            "The value of an output is a text, and this is none.",
+            'Write a text or a reference. Of a list, make a text: {"Fn::Join": [",", ...]}.',
+        )
+    elif max(len(without_references(text).encode()) for text in possible) > contract.MAX_OUTPUT_BYTES:
+        yield Finding(
+            Rule.OUTPUTS,
+            place,
+            f"The value has more than {contract.MAX_OUTPUT_BYTES:,} bytes; CloudFormation takes no longer one.",
+            "Shorten it, or make several outputs of it.",
+        )

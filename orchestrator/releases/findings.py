@@ -22,6 +22,7 @@ class Rule(StrEnum):
     TYPES = "resource-types"
     POLICIES = "policies"
     NAMES = "names"
+    OTHERS = "others"
     REFERENCES = "references"
     ASSETS = "assets"
 

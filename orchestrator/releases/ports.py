@@ -19,7 +19,10 @@ class Releases(Protocol):
     def releases(self) -> Sequence[Release]: ...
 
     def record_release(self, release: Release) -> Release:
-        """Record the release unless its version is already recorded; return the recorded release."""
+        """Record the release unless its version is already recorded; return the recorded release.
+
+        That is the given object itself if this call recorded it, and another one, even if it is equal, if not.
+        """
 
 
 class ReleaseStates(Protocol):

@@ -10,17 +10,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.tiers import POOLED, STANDARD
+from orchestrator.common.times import timestamp
 from orchestrator.common.versions import is_older, order
 from orchestrator.releases.checking import Surroundings, check_operators_template
-from orchestrator.releases.findings import Finding
+from orchestrator.releases.findings import Finding, Rule
 from orchestrator.releases.published import canonical, content_digest
 from orchestrator.releases.records import Release
 from orchestrator.releases.template_contract import ALWAYS_GIVEN, is_operators
+from orchestrator.releases.template_names import ReservedNames
 from orchestrator.releases.template_queues import EarlierRelease
 
 if TYPE_CHECKING:
@@ -69,6 +71,15 @@ class PublishedBefore:
     """Another template was published under this version, or in another tier, so nothing was done."""
 
     release: Release
+    same_template: bool
+    """True if only the tier is another one."""
+
+    @property
+    def how(self) -> str:
+        where = (
+            f"with this template, in the tier {self.release.tier}" if self.same_template else "with another template"
+        )
+        return f"{where}, at {timestamp(self.release.published_at)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +92,25 @@ class Publishing:
     permissions: Callable[[], Permissions]
     """What the service role of tenants' stacks may do."""
     clock: Clock
+    reserved: ReservedNames
+    """The names of the control plane and its tenants."""
 
     def check(self, proposal: Proposal) -> Checked:
+        """The findings, of which one may be that the version is taken."""
+        checked = self._check(proposal)
+        recorded = self.releases.release(proposal.version)
+        before = _published_before(recorded, proposal) if recorded else None
+        if before is None:
+            return checked
+        taken = Finding(
+            Rule.VERSION,
+            "",
+            f"Release {proposal.version} was published before, {before.how}. A release never changes.",
+            "Publish it under another version.",
+        )
+        return replace(checked, findings=[taken, *checked.findings])
+
+    def _check(self, proposal: Proposal) -> Checked:
         if proposal.tier == POOLED:
             raise InvalidRequest(
                 f"tier: tenants of the tier {POOLED} share queues and have no stacks of their own, so it has no "
@@ -90,7 +118,7 @@ class Publishing:
             )
         before = None if proposal.allow_replacement else self._release_before(proposal)
         earlier = [each for each in [self._earlier(before)] if each is not None]
-        surroundings = Surroundings(proposal.version, self.permissions(), earlier)
+        surroundings = Surroundings(proposal.version, self.permissions(), earlier, self.reserved)
         return Checked(
             proposal.version,
             _digest(canonical(proposal.template)),
@@ -102,27 +130,27 @@ class Publishing:
         """Publish the template; return the findings instead if there are any."""
         template = canonical(proposal.template)
         recorded = self.releases.release(proposal.version)
-        is_new = recorded is None
+        is_new = False
         if recorded is None:
-            checked = self.check(proposal)
+            checked = self._check(proposal)
             if checked.findings:
                 return checked
-            recorded = self.releases.record_release(
-                Release(
-                    proposal.version,
-                    self.store.publish(proposal.version, checked.digest, template),
-                    checked.digest,
-                    self.clock.now(),
-                    content_digest(template, proposal.version),
-                    notes=proposal.notes,
-                    parameters=frozenset(proposal.template["Parameters"]) - ALWAYS_GIVEN,
-                    published_by=proposal.by,
-                    tier=proposal.tier,
-                )
+            release = Release(
+                proposal.version,
+                self.store.publish(proposal.version, checked.digest, template),
+                checked.digest,
+                self.clock.now(),
+                content_digest(template, proposal.version),
+                notes=proposal.notes,
+                parameters=frozenset(proposal.template["Parameters"]) - ALWAYS_GIVEN,
+                published_by=proposal.by,
+                tier=proposal.tier,
             )
+            recorded = self.releases.record_release(release)
+            is_new = recorded is release
         # Another request may have published the version since it was read.
-        if (recorded.digest, recorded.tier) != (_digest(template), proposal.tier):
-            return PublishedBefore(recorded)
+        if before := _published_before(recorded, proposal):
+            return before
         return Published(recorded, is_new, self.choose(proposal.tier).current or recorded.version)
 
     def _release_before(self, proposal: Proposal) -> Release | None:
@@ -139,6 +167,12 @@ class Publishing:
         """The template of the release; ``None`` if somebody has changed or removed it since it was published."""
         template = self.templates.published(release) if release else None
         return EarlierRelease.parse(release.version, template) if release and template else None
+
+
+def _published_before(recorded: Release, proposal: Proposal) -> PublishedBefore | None:
+    """``None`` if the recorded release is the proposed one."""
+    same_template = recorded.digest == _digest(canonical(proposal.template))
+    return None if same_template and recorded.tier == proposal.tier else PublishedBefore(recorded, same_template)
 
 
 def _digest(template: bytes) -> str:

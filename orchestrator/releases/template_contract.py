@@ -7,6 +7,9 @@ and when the CDK synthesises it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from orchestrator.common.tenant_ids import TENANT_ID_MAX_LENGTH, TENANT_ID_PATTERN
 from orchestrator.common.versions import is_older
 
 # Parameters
@@ -17,6 +20,15 @@ KMS_KEY_PARAMETER = "KmsKeyArn"
 """Releases before 0.7.0 do not declare it."""
 
 ALWAYS_GIVEN = frozenset({TENANT_PARAMETER, SERVICE_TOKEN_PARAMETER})
+
+FUNCTION_ARN_PATTERN = r"^arn:[a-z-]+:lambda:[a-z0-9-]+:[0-9]{12}:function:[A-Za-z0-9_-]+$"
+KEY_ARN_PATTERN = r"^arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$"
+CONSTRAINTS: Mapping[str, Mapping[str, object]] = {
+    TENANT_PARAMETER: {"AllowedPattern": TENANT_ID_PATTERN, "MaxLength": TENANT_ID_MAX_LENGTH},
+    SERVICE_TOKEN_PARAMETER: {"AllowedPattern": FUNCTION_ARN_PATTERN},
+    KMS_KEY_PARAMETER: {"AllowedPattern": f"^$|{KEY_ARN_PATTERN}"},
+}
+"""The constraints of parameters that refuse no value of Berth. A template may have these, and no others."""
 
 # Resources, by their logical ids
 
@@ -73,17 +85,16 @@ SECTIONS = frozenset(
         "Outputs",
         "Parameters",
         "Resources",
-        "Rules",
     }
 )
-"""The sections that a template may have. A Transform would let a macro change the template after it was checked."""
+"""The sections that a template may have. A Transform would let a macro change the template after it was checked,
+and Rules would refuse tenants."""
 
 FUNCTIONS = frozenset(
     {
         "Fn::And",
         "Fn::Base64",
         "Fn::Cidr",
-        "Fn::Contains",
         "Fn::Equals",
         "Fn::FindInMap",
         "Fn::GetAZs",
@@ -107,6 +118,8 @@ tenant's update is reviewed by a change set of its own."""
 MAX_RESOURCES = 500
 MAX_OUTPUTS = 60
 """CloudFormation allows 200. Every output is in the tenant's record, which getQueue reads with each call."""
+MAX_OUTPUT_BYTES = 1_024
+"""The maximum length of an output's value in CloudFormation."""
 MAX_NOTES = 4_000
 """The maximum length of a release's notes."""
 

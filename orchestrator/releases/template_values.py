@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 _VARIABLE = re.compile(r"\$\{(?!!)([^{}]*)\}")
+_REFERENCE = re.compile(r"\$\{[^{}]*\}")
 UNKNOWN = "${?}"
 """Stands for a part of a text that only CloudFormation knows."""
 _LONGEST_TEXT = 5_000
@@ -52,12 +53,12 @@ def text_of(value: object) -> str | None:
     reference becomes ``$ {``, so that nobody can write a text that looks like a reference.
     """
     if isinstance(value, str):
-        return _literal(value)
+        return literal(value)
     if (found := reference(value)) is not None:
         return "${" + ".".join(part for part in found if part) + "}"
     match function_of(value):
         case ("Fn::Join", [str(delimiter), list(parts)]):
-            between = _literal(delimiter)
+            between = literal(delimiter)
             each_part = (text_of(part) or UNKNOWN for part in parts)
             return _joined(text for number, part in enumerate(each_part) for text in (between * bool(number), part))
         case ("Fn::Sub", str(text)):
@@ -74,13 +75,19 @@ def _substituted(text: str, variables: Mapping[str, object]) -> str:
     # A variable may be named any number of times, and its value may have variables of its own: each is read once.
     given = {name: text_of(variables[name]) or UNKNOWN for name in {*parts[1::2]} & variables.keys()}
     return _joined(
-        given.get(part, f"${{{part}}}") if number % 2 else _literal(part) for number, part in enumerate(parts)
+        given.get(part, f"${{{part}}}") if number % 2 else literal(part) for number, part in enumerate(parts)
     )
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
+    """The text as a part of another one, in which nothing that it has looks like a reference."""
     shown = text.replace("${", "$ {")
     return f"{shown} " if shown.endswith("$") else shown
+
+
+def without_references(text: str, instead: str = "") -> str:
+    """The parts of a text that are written in the template, with something else instead of each reference."""
+    return _REFERENCE.sub(instead, text)
 
 
 def _joined(parts: Iterable[str]) -> str:
@@ -92,6 +99,12 @@ def _joined(parts: Iterable[str]) -> str:
         if length > _LONGEST_TEXT:
             return "".join(taken)[:_LONGEST_TEXT] + UNKNOWN
     return "".join(taken)
+
+
+def parts_of_sub(text: str) -> tuple[list[str], list[str]]:
+    """The literal parts of a text for Fn::Sub, and the names of the variables between them."""
+    parts = _VARIABLE.split(text)
+    return parts[::2], parts[1::2]
 
 
 def variables_of_sub(text: str) -> list[str]:

@@ -265,9 +265,8 @@ class Rollouts:
         refused = refused or self._unknown_alarm(spec.stages)
         if refused:
             return refused
-        selector = TenantSelector(
-            self.ledger, self.tenants, self.fleet, self.updates, withdrawn=frozenset(choice.withdrawn)
-        )
+        withdrawn = frozenset(choice.withdrawn)
+        selector = TenantSelector(self.ledger, self.tenants, self.fleet, self.updates, self.clock, withdrawn=withdrawn)
         return selector.select(spec)
 
     def _unknown_release(self, version: str | None) -> Refused | None:

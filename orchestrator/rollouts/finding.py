@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from orchestrator.common.errors import Unsettled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.selecting import Candidate
 from orchestrator.tenants.fleet import LISTED_STATES
@@ -14,10 +14,13 @@ from orchestrator.tenants.records import Audit, Metadata, TenantState
 from orchestrator.tenants.state import state_of
 
 if TYPE_CHECKING:
+    from orchestrator.common.times import Clock
     from orchestrator.tenants.ports import FleetReader, TenantReader
 
-MAX_PASSES = 10
-"""The maximum number of times that the fleet is listed for one plan."""
+INDEX_LAG = timedelta(minutes=5)
+"""The time after which a change is certainly seen in the index, where it is usually seen within a second. It includes
+the time between the moment that a function records as the time of a change and the write, and the difference between
+the clocks of two functions."""
 
 _MAX_TRIES = 5
 _WITHOUT_A_QUEUE = frozenset({TenantState.UNKNOWN, TenantState.FAILED})
@@ -44,31 +47,20 @@ def read_tenant(tenant: TenantId, reader: TenantReader) -> tuple[Metadata | None
 class TenantFinder:
     fleet: FleetReader
     tenants: TenantReader
+    clock: Clock
 
     def all_tenants(self) -> dict[TenantId, Candidate]:
-        """All tenants, each in the state in which it was last listed.
+        """All tenants, each in the state in which it was listed.
 
-        The index is read state by state, so a tenant that changes state at the wrong moment is missed. The fleet is
-        therefore listed again until a pass finds no tenant that earlier passes had missed. So a tenant is left out
-        only if its state changes three times within two passes. It then stays at its release, and is counted as such.
+        The index is read state by state, and lags. So a tenant whose place in the index changes meanwhile may be
+        missed, however often the index is read. Each such change is recorded in the same transaction, and those records
+        do not lag. So a tenant without a record is found in the list, and one with a record by its own rows.
         """
+        since = self.clock.now() - INDEX_LAG
         found = self.list_once()
-        for _ in range(1, MAX_PASSES):
-            seen = self.list_once()
-            # A tenant that is being created is new, not missed. Otherwise a fleet to which tenants are added all the
-            # time could not be planned for.
-            missed = [
-                tenant
-                for tenant, candidate in seen.items()
-                if tenant not in found and candidate.state is not TenantState.PROVISIONING
-            ]
-            found |= seen
-            if not missed:
-                return found
-        raise Unsettled(
-            f"The rollout could not be planned, because the fleet changes too fast: it was listed {MAX_PASSES} times, "
-            "and each time there were tenants that had not been listed before. Try again."
-        )
+        last = {relisting.tenant: relisting for relisting in self.fleet.relistings(since=since)}
+        missed = [tenant for tenant, relisting in last.items() if tenant not in found and not relisting.deleted]
+        return found | {candidate.tenant: candidate for candidate in self.look_up(missed)}
 
     def list_once(self) -> dict[TenantId, Candidate]:
         """Every tenant in the index. A tenant that changes state meanwhile may be missed.

@@ -33,6 +33,7 @@ from orchestrator.tenants.records import Attempt, Operation
 from orchestrator.tenants.selections import no_such_tenants, unknown_labels
 
 if TYPE_CHECKING:
+    from orchestrator.common.times import Clock
     from orchestrator.rollouts.ports import RolloutLedger
     from orchestrator.tenants.ports import Executions, FleetReader, TenantReader
 
@@ -48,6 +49,7 @@ class TenantSelector:
     fleet: FleetReader
     updates: Executions
     """The executions of the tenants' own updates."""
+    clock: Clock
     withdrawn: frozenset[str] = frozenset()
     """The releases to which no tenant is moved any more."""
 
@@ -136,7 +138,7 @@ class TenantSelector:
 
     @property
     def _finder(self) -> TenantFinder:
-        return TenantFinder(self.fleet, self.tenants)
+        return TenantFinder(self.fleet, self.tenants, self.clock)
 
 
 def may_have_been_moved(outcome: TenantOutcome) -> bool:

@@ -225,8 +225,7 @@ class Lifecycle:
             tenant.check_is_tenants()
 
     def _tier_of(self, version: str) -> str | None:
-        release = self.releases.release(version)
-        return release.tier if release else None
+        return release.tier if (release := self.releases.release(version)) else None
 
     def _no_release(self, tenant: TenantId, tier: str) -> Refused:
         return no_release(tenant, tier, {release.tier for release in self.releases.releases()})

@@ -41,6 +41,19 @@ class VersionsInUse:
 
 
 @dataclass(frozen=True, slots=True)
+class Relisting:
+    """A change of a tenant's place in the index: of the state or the version at which it is listed.
+
+    Each place is a key of the index, so a list that is read at that moment may miss the tenant.
+    """
+
+    tenant: TenantId
+    at: datetime
+    deleted: bool = False
+    """True if the tenant is listed as deleted from then on."""
+
+
+@dataclass(frozen=True, slots=True)
 class TenantInBrief:
     """The properties of a tenant that decide whether a rollout moves it."""
 

@@ -28,9 +28,10 @@ from orchestrator.common.writes import (
 )
 from orchestrator.tenants.changes import correction
 from orchestrator.tenants.history import RecordedChange
+from orchestrator.tenants.listings import Relisting
 from orchestrator.tenants.records import UNKNOWN_CREATOR, Attempt, Audit, Metadata, Queue, Request, TenantState
 from orchestrator.tenants.state import state_of
-from orchestrator.tenants.writes import Append, LockKey, MetadataKey, Transition
+from orchestrator.tenants.writes import Announce, Append, LockKey, MetadataKey, Transition
 
 if TYPE_CHECKING:
     from orchestrator.tenants.ports import Pin, SeenTenant
@@ -191,4 +192,5 @@ def corrected(
         Check(LockKey(seen.tenant), RowAbsent()),
         Update(MetadataKey(seen.tenant), sets, clears=clears, condition=unchanged),
         Append(correction(seen, after, request=request, at=at)),
+        Announce(Relisting(seen.tenant, at)),
     ]

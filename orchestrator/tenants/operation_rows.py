@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.writes import Condition, Put
 from orchestrator.tenants.history import HistoryEntry
+from orchestrator.tenants.listings import Relisting
 from orchestrator.tenants.records import Audit, Metadata, Operation, RootCause, Run, Status, TenantState
 from orchestrator.tenants.state import root_cause_of, state_of
-from orchestrator.tenants.writes import Append, AuditKey, Unfinished
+from orchestrator.tenants.writes import Announce, Append, AuditKey, Unfinished
 
 if TYPE_CHECKING:
     from orchestrator.tenants.turns import Place
@@ -107,6 +108,12 @@ def audit_written(
     elif status is Status.SUCCESS and audit.operation is Operation.DELETE:
         written["listed"] = TenantState.DELETED
     return Put(AuditKey.of(run.attempt), written, condition)
+
+
+def announced(run: Run, status: Status, at: datetime) -> Announce:
+    """The tenant's place in the index changes whenever an operation begins or ends."""
+    deleted = run.attempt.operation is Operation.DELETE and status is Status.SUCCESS
+    return Announce(Relisting(run.tenant, at, deleted))
 
 
 def history_appended(run: Run, status: Status, at: datetime, cause: RootCause | None = None) -> Append:

@@ -33,6 +33,7 @@ from orchestrator.tenants.admission import owner_once_begun, refusal
 from orchestrator.tenants.metadata_transitions import stack_not_gone
 from orchestrator.tenants.operation_rows import (
     LISTING_FIELDS,
+    announced,
     audit_of,
     audit_written,
     empty_metadata,
@@ -145,6 +146,7 @@ def begun(
         Put(LockKey(run.tenant), lock_fields(run) | moved, lock_condition),
         audit_written(run, Status.STARTED, at, condition=not_overtaken(run)),
         history_appended(run, Status.STARTED, at),
+        announced(run, Status.STARTED, at),
     ]
     audits = with_audit(before.audits, audit_of(run, Status.STARTED, at))
     closed: Put[AuditKey] | None = None
@@ -351,6 +353,7 @@ def _succeeded(run: Run, at: datetime) -> Transition:
     return [
         audit_written(run, Status.SUCCESS, at),
         history_appended(run, Status.SUCCESS, at),
+        announced(run, Status.SUCCESS, at),
         Delete(LockKey(run.tenant), _owned_by(run)),
     ]
 
@@ -367,11 +370,13 @@ def failed(run: Run, before: TenantRecords, cause: RootCause, at: datetime, *, r
             Delete(LockKey(run.tenant), _owned_by(run)),
             *_metadata_once_failed(run, before, cause, at, restore=restore),
             history,
+            announced(run, Status.FAILURE, at),
         ]
     writes: list[Write] = [audit_written(run, Status.FAILURE, at, cause, condition=not_in_the_way(run))]
     if before.lock is None:  # Otherwise the holder sets the tenant's state, now and when it ends.
         writes.append(Check(LockKey(run.tenant), RowAbsent()))
         writes += _metadata_once_failed(run, before, cause, at, restore=False)
+        writes.append(announced(run, Status.FAILURE, at))
     return [*writes, history]
 
 

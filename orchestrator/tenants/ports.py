@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.releases.records import Release
 from orchestrator.tenants.history import HistoryEntry, RecordedChange, UnreadableEntry
-from orchestrator.tenants.listings import ListedTenant, TenantInBrief, VersionsInUse
+from orchestrator.tenants.listings import ListedTenant, Relisting, TenantInBrief, VersionsInUse
 from orchestrator.tenants.messages import Messages
 from orchestrator.tenants.records import (
     Attempt,
@@ -340,6 +340,12 @@ class FleetReader(Protocol):
         """The versions of the tenants in one state, in order. The version of tenants without one is empty."""
 
     def tenants_in_brief(self, state: TenantState) -> Iterable[TenantInBrief]: ...
+
+    def relistings(self, *, since: datetime) -> Iterable[Relisting]:
+        """The changes of places in the index since then, the oldest first: those of the last day, at most.
+
+        Unlike the index itself, they do not lag: a change that is written is read.
+        """
 
     def versions_in_use(self) -> VersionsInUse:
         """The number of tenants by version and state, in all states but DELETED."""

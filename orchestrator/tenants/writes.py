@@ -21,6 +21,7 @@ from datetime import datetime
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.writes import Check, Delete, Put, Update
 from orchestrator.tenants.history import HistoryEntry, RecordedChange
+from orchestrator.tenants.listings import Relisting
 from orchestrator.tenants.records import Attempt, Audit, Operation
 
 # Rows
@@ -69,6 +70,13 @@ class Append:
     entry: HistoryEntry | RecordedChange
 
 
-Write = Put[Key] | Update[Key] | Delete[Key] | Check[Key] | Append
+@dataclass(frozen=True, slots=True)
+class Announce:
+    """Record for a day that the tenant's place in the index changes. Whoever lists the fleet meanwhile reads that."""
+
+    relisting: Relisting
+
+
+Write = Put[Key] | Update[Key] | Delete[Key] | Check[Key] | Append | Announce
 Transition = Sequence[Write]
 """No row is written twice in one transition."""

@@ -20,6 +20,7 @@ from orchestrator.adapters.dynamodb.keys import (
     RECONCILIATIONS,
     RELEASE_STATE,
     RELEASES,
+    RELISTINGS,
     REVIEWS,
     ROLLOUT_PREFIX,
     TENANT_PREFIX,
@@ -36,6 +37,8 @@ from stacks.common.permissions import allow, allow_consuming_stream
 
 TENANT_ROWS = f"{TENANT_PREFIX}*"
 HISTORY_ROWS = f"{HISTORY_PREFIX}*"
+RELISTING_ROWS = RELISTINGS
+"""The changes of tenants' places in the index, for whoever lists the fleet meanwhile."""
 RELEASE_ROWS = RELEASES
 RELEASE_STATE_ROWS = RELEASE_STATE
 """Which release is current, and which were withdrawn."""
@@ -86,7 +89,8 @@ class TenantTable(Capability):
             ),
             # Berth's own events are published from the stream. A change is told apart by the image before it.
             stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
-            # Outcomes of rollouts and requested reconciliations expire. Rows of tenants and of history do not.
+            # Outcomes of rollouts, requested reconciliations and changes of the index expire. Rows of tenants and of
+            # history do not.
             time_to_live_attribute=EXPIRY,
             # Without the table nobody knows which tenants exist.
             deletion_protection=True,
@@ -238,7 +242,7 @@ class TenantTable(Capability):
         """Let a role give stacks that are kept ready to new tenants, in one transaction with the tenant's records."""
         self.allow(role, "GetItem", rows=POOL_ROWS)
         self.allow(role, "BatchGetItem", "ConditionCheckItem", rows=TENANT_ROWS)
-        self.allow_appending(role, along_with=[TENANT_ROWS])
+        self.allow_appending(role, along_with=[TENANT_ROWS, RELISTING_ROWS])
 
     def _allow(self, role: iam.Role, operations: Sequence[str], resource: str, partitions: Sequence[str]) -> None:
         allow(

@@ -33,7 +33,7 @@ from stacks.common.permissions import (
     allow_on_tenant_queues,
     allow_on_tenant_stacks,
 )
-from stacks.common.table import POOL_ROWS, RECONCILIATION_ROWS, RELEASE_ROWS, TENANT_ROWS
+from stacks.common.table import POOL_ROWS, RECONCILIATION_ROWS, RELEASE_ROWS, RELISTING_ROWS, TENANT_ROWS
 from stacks.rollouts.machine import RolloutMachine
 from stacks.settings import Settings
 from stacks.tenants.machines import TenantMachines
@@ -277,7 +277,7 @@ class Reconciliation(Capability):
         """Let a role close operations, as ``orchestrator.reconciling.settling`` does."""
         table = self._kit.table
         table.allow(role, "GetItem", "Query", "UpdateItem", "DeleteItem", "ConditionCheckItem", rows=TENANT_ROWS)
-        table.allow_appending(role, along_with=[TENANT_ROWS])
+        table.allow_appending(role, along_with=[TENANT_ROWS, RELISTING_ROWS])
         table.allow(role, "GetItem", rows=RELEASE_ROWS)
         table.allow_noting_throttles(role)
         table.allow_turns(role)

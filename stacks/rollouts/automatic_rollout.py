@@ -9,6 +9,7 @@ from constructs import Construct, IConstruct
 
 from stacks.common.capability import Capability
 from stacks.common.functions import DEPLOYMENT_TIMEOUT, BerthFunction, FunctionKit
+from stacks.common.table import TENANT_ROWS
 from stacks.rollouts.machine import RolloutMachine
 
 
@@ -26,6 +27,8 @@ class AutomaticRollout(Capability):
         )
         self._start_rollout.allow_verifying_requests()
         rollouts.allow_starting(self._start_rollout.role)
+        # A tenant that the list may have missed is looked up in its own rows.
+        kit.table.allow(self._start_rollout.role, "GetItem", "Query", rows=TENANT_ROWS)
         self._rollout = CustomResource(
             self,
             "Rollout",

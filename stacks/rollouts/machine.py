@@ -27,6 +27,7 @@ from stacks.common.table import (
     PACE_ROWS,
     REGISTRY_ROWS,
     RELEASE_STATE_ROWS,
+    RELISTING_ROWS,
     REVIEW_ROWS,
     ROLLOUT_ROWS,
     TENANT_ROWS,
@@ -131,7 +132,8 @@ class RolloutMachine(Capability):
     def allow_starting(self, role: iam.Role) -> None:
         """Let a role record a rollout, claim its tenants, and start its execution."""
         table = self._kit.table
-        table.allow(role, "Query", rows=ROLLOUT_ROWS)
+        # One statement, because the policy of the operators' function is almost as long as a policy may be.
+        table.allow(role, "Query", rows=[ROLLOUT_ROWS, RELISTING_ROWS])
         table.allow_appending(role, along_with=[ROLLOUT_ROWS])
         table.allow(role, "GetItem", "UpdateItem", rows=REGISTRY_ROWS)
         table.allow_choosing_releases(role)

@@ -15,7 +15,14 @@ from stacks.common.permissions import (
     allow_on_tenant_queues,
     allow_on_tenant_stacks,
 )
-from stacks.common.table import CREATE_TURN_ROWS, RELEASE_ROWS, RELEASE_STATE_ROWS, REVIEW_ROWS, TENANT_ROWS
+from stacks.common.table import (
+    CREATE_TURN_ROWS,
+    RELEASE_ROWS,
+    RELEASE_STATE_ROWS,
+    RELISTING_ROWS,
+    REVIEW_ROWS,
+    TENANT_ROWS,
+)
 from stacks.releases.publisher import PUBLISHED_FOR_EVER, published_templates
 from stacks.settings import Settings
 from stacks.tenants.stack_role import TenantStackRole
@@ -75,7 +82,7 @@ class TenantFunctions:
         )
         table = self._kit.table
         table.allow(begin.role, "GetItem", "Query", "UpdateItem", "ConditionCheckItem", rows=TENANT_ROWS)
-        table.allow_appending(begin.role, along_with=[TENANT_ROWS])
+        table.allow_appending(begin.role, along_with=[TENANT_ROWS, RELISTING_ROWS])
         table.allow(begin.role, "GetItem", rows=RELEASE_ROWS)
         table.allow(begin.role, "GetItem", rows=RELEASE_STATE_ROWS)
         table.allow_turns(begin.role)
@@ -162,7 +169,7 @@ class TenantFunctions:
         )
         table = self._kit.table
         table.allow(finish.role, "GetItem", "UpdateItem", "DeleteItem", rows=TENANT_ROWS)
-        table.allow_appending(finish.role, along_with=[TENANT_ROWS])
+        table.allow_appending(finish.role, along_with=[TENANT_ROWS, RELISTING_ROWS])
         table.allow(finish.role, "GetItem", rows=RELEASE_ROWS)
         table.allow_turns(finish.role)
         # A queue that the stack has not recorded is looked up in the stack before it is published.
@@ -177,7 +184,7 @@ class TenantFunctions:
             *("GetItem", "Query", "UpdateItem", "DeleteItem", "ConditionCheckItem"),
             rows=TENANT_ROWS,
         )
-        table.allow_appending(record_failure.role, along_with=[TENANT_ROWS])
+        table.allow_appending(record_failure.role, along_with=[TENANT_ROWS, RELISTING_ROWS])
         table.allow_turns(record_failure.role)
         allow_looking_at_tenant_stacks(record_failure.role, "DescribeStackEvents")
         return record_failure

@@ -112,14 +112,17 @@ def test_drift_detection_may_be_impossible_now(survey: CloudFormationSurvey, clo
             Drift(done=True, drifted=True, detail="2 of its resources"),
         ),
         # Some resources could not be compared; of the others some may be known to differ.
-        ({"DetectionStatus": "DETECTION_FAILED", "DetectionStatusReason": "no permission"}, Drift(done=True)),
+        (
+            {"DetectionStatus": "DETECTION_FAILED", "DetectionStatusReason": "no permission"},
+            Drift(done=True, failure="no permission"),
+        ),
         (
             {
                 "DetectionStatus": "DETECTION_FAILED",
                 "StackDriftStatus": "DRIFTED",
                 "DriftedStackResourceCount": 1,
             },
-            Drift(done=True, drifted=True, detail="1 of its resources"),
+            Drift(done=True, drifted=True, detail="1 of its resources", failure="CloudFormation gives no reason"),
         ),
     ],
     ids=["in progress", "in progress with a first word", "in sync", "drifted", "failed", "failed in part"],

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.tenants.changes import correction
+from orchestrator.tenants.listings import Relisting
 from orchestrator.tenants.ports import Pin
 from orchestrator.tenants.records import Operation, Request, Run, Status, TenantState
 from orchestrator.tenants.stack_ports import Stack
@@ -40,6 +41,12 @@ def test_the_metadata_is_taken_from_the_stack(table: Table) -> None:
     assert metadata_of(table) == replace(
         seen, queue=OTHER_QUEUE, stack_id="stack-2", version=NEXT_VERSION, updated_at=LATER
     )
+
+
+def test_the_change_of_the_tenants_place_in_the_index_is_recorded(table: Table) -> None:
+    create(table)
+    assert table.correct(metadata_of(table), STACK, request=EXPLICIT, at=LATER)
+    assert list(table.relistings(since=LATER)) == [Relisting(ACME, LATER)]
 
 
 def test_the_tier_is_that_of_the_stacks_release_if_it_is_known(table: Table) -> None:

@@ -10,7 +10,7 @@ import pytest
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.decisions import Deleted, StartCreate, Wait, decide
 from orchestrator.tenants.fleet import list_tenants
-from orchestrator.tenants.listings import ListedTenant, TenantInBrief
+from orchestrator.tenants.listings import ListedTenant, Relisting, TenantInBrief
 from orchestrator.tenants.ready import Ready
 from orchestrator.tenants.records import Audit, Metadata, Operation, Request, Status
 from orchestrator.tenants.records import TenantState as State
@@ -272,6 +272,30 @@ class TestListings:
             TenantInBrief(each.tenant, each.state, each.version, each.pinned_version, each.labels)
             for each in table.tenants_in(state, limit=9)
         ]
+
+    def test_whatever_changes_a_tenants_place_in_the_index_is_recorded(self, table: Table) -> None:
+        other = TenantId.parse("other")
+        take(table, RUN)
+        take(table, a_run(tenant=other))
+        table.fail(a_run(tenant=other), QUEUE_TABOO, NOON + SECOND)
+        publish(table, at=NOON + 2 * SECOND)
+        table.begin(DELETE, at=LATER)
+        table.remove(DELETE, at=LATER_STILL)
+        ended = [Relisting(ACME, LATER), Relisting(ACME, LATER_STILL, deleted=True)]
+        assert list(table.relistings(since=NOON)) == [
+            Relisting(ACME, NOON),
+            Relisting(other, NOON),
+            Relisting(other, NOON + SECOND),
+            Relisting(ACME, NOON + 2 * SECOND),
+            *ended,
+        ]
+        assert list(table.relistings(since=LATER)) == ended
+        assert list(table.relistings(since=LATER_STILL + SECOND)) == []
+
+    def test_a_change_that_was_not_made_is_not_recorded(self, table: Table) -> None:
+        take(table, RUN)
+        assert take(table, a_run(number=2, started_at=LATER)) is not None, "the first run holds the lock"
+        assert list(table.relistings(since=NOON)) == [Relisting(ACME, NOON)]
 
     def test_a_refused_delete_restores_the_state(self, table: Table) -> None:
         create(table)

@@ -104,7 +104,17 @@ def test_begin_writes_lock_audit_history_and_state(table: WholeTable, dynamodb: 
             "Tier": "standard",
         },
         history_row(dynamodb, Status.STARTED): {**operation, "Status": "Started", "At": AT, **ASKED_FOR},
+        ("RELISTED", f"{AT}#acme"): {"ttl": {"N": str(int((NOON + timedelta(days=1)).timestamp()))}},
     }
+
+
+def test_what_others_write_among_the_changes_of_the_index_hides_no_change(
+    table: WholeTable, dynamodb: DynamoDBClient
+) -> None:
+    take(table, RUN)
+    for sort_key in (f"{AT}#", f"{AT}#Not a tenant", "later#acme", "z"):
+        dynamodb.put_item(TableName=TABLE, Item={"pk": {"S": "RELISTED"}, "sk": {"S": sort_key}})
+    assert [each.tenant for each in table.relistings(since=NOON)] == [ACME]
 
 
 def test_a_resource_that_created_a_tenant_is_stored_in_parts(table: WholeTable, dynamodb: DynamoDBClient) -> None:

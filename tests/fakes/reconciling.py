@@ -83,6 +83,8 @@ class FakeSurvey:
         self.looks_needed = 1
         """How often a detection has to be looked at until it is done."""
         self.cannot_be_compared: set[str] = set()
+        self.failing: dict[str, str] = {}
+        """Why the detection fails, by the stack's id."""
         self._looks: dict[str, int] = {}
         self.per_page: int | None = None
         """The number of stacks per page. ``None`` if one page has all of them."""
@@ -107,8 +109,10 @@ class FakeSurvey:
         self._looks[detection] = self._looks.get(detection, 0) + 1
         if self._looks[detection] < self.looks_needed:
             return Drift(done=False)
-        differs = self.drifted.get(detection.removeprefix("detection of "))
-        return Drift(done=True, drifted=differs is not None, detail=differs or "")
+        stack_id = detection.removeprefix("detection of ")
+        differs = self.drifted.get(stack_id)
+        failure = self.failing.get(stack_id, "")
+        return Drift(done=True, drifted=differs is not None, detail=differs or "", failure=failure)
 
 
 def _name(stack: Stack) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from datetime import datetime
 from typing import Any, assert_never, cast
 
 from orchestrator.common.tenant_ids import TenantId
@@ -21,7 +22,7 @@ from orchestrator.releases.records import Release
 from orchestrator.tenants import operation_transitions
 from orchestrator.tenants.history import HistoryEntry, RecordedChange, UnreadableEntry
 from orchestrator.tenants.ledger import Ledger
-from orchestrator.tenants.listings import ListedTenant, TenantInBrief, VersionsInUse
+from orchestrator.tenants.listings import ListedTenant, Relisting, TenantInBrief, VersionsInUse
 from orchestrator.tenants.records import (
     Attempt,
     Audit,
@@ -34,7 +35,17 @@ from orchestrator.tenants.records import (
     TenantState,
 )
 from orchestrator.tenants.state import root_cause_of, state_of
-from orchestrator.tenants.writes import Append, AuditKey, Key, LockKey, MetadataKey, Transition, Unfinished, Write
+from orchestrator.tenants.writes import (
+    Announce,
+    Append,
+    AuditKey,
+    Key,
+    LockKey,
+    MetadataKey,
+    Transition,
+    Unfinished,
+    Write,
+)
 from tests.fakes.conditions import Fields, holds, stored
 
 Entry = HistoryEntry | RecordedChange | UnreadableEntry
@@ -54,6 +65,8 @@ class InMemoryTable(Ledger):
         self.tenants: dict[TenantId, dict[Key, Row]] = {}
         self.histories: dict[TenantId, dict[tuple[str, ...], Entry]] = {}
         self._releases: dict[str, Release] = {}
+        self._relistings: dict[tuple[str, str], Relisting] = {}
+        """By time and tenant."""
 
     # Reading
 
@@ -108,6 +121,9 @@ class InMemoryTable(Ledger):
                 each.tenant, each.state, each.version, each.pinned_version, each.labels, each.tier or STANDARD
             )
 
+    def relistings(self, *, since: datetime) -> Iterable[Relisting]:
+        return [self._relistings[key] for key in sorted(self._relistings) if key[0] >= timestamp(since)]
+
     def versions_in_use(self) -> VersionsInUse:
         warm = 0
         counted: dict[str, dict[TenantState, int]] = {}
@@ -133,13 +149,18 @@ class InMemoryTable(Ledger):
         """What is in it now, whatever is written later: an index that lags answers so."""
         then = InMemoryTable()
         then._releases = dict(self._releases)
+        then._relistings = self._relistings  # They are read from the table, and do not lag.
         then.tenants = {tenant: dict(rows) for tenant, rows in self.tenants.items()}
         return then
 
     # Writing
 
     def apply(self, transition: Transition) -> bool:
-        keys = [write.key for write in transition if not isinstance(write, Append)]
+        keys = [
+            _relisting_key(write.relisting) if isinstance(write, Announce) else write.key
+            for write in transition
+            if not isinstance(write, Append)
+        ]
         assert len(keys) == len(set(keys)), "DynamoDB takes no two writes to one row in a transaction"
         if not all(map(self._may, transition)):
             return False
@@ -150,12 +171,16 @@ class InMemoryTable(Ledger):
     def _may(self, write: Write) -> bool:
         if isinstance(write, Append):
             return _history_key(write.entry) not in self.histories.get(write.entry.tenant, {})
+        if isinstance(write, Announce):
+            return True
         return write.condition is None or holds(write.condition, self.fields(write.key))
 
     def _make(self, write: Write) -> None:
         match write:
             case Append(entry):
                 self.histories.setdefault(entry.tenant, {})[_history_key(entry)] = stored(entry)
+            case Announce(relisting):
+                self._relistings[_relisting_key(relisting)] = relisting
             case Put(key, given):
                 self.store(key, given)
             case Update(key):
@@ -337,6 +362,10 @@ def _fields_of(record: Metadata | Audit) -> Fields:
     key = ("tenant", "operation", "labelled")
     said = {each.name: getattr(record, each.name) for each in fields(record) if each.name not in key}
     return {name: value for name, value in said.items() if value is not None}
+
+
+def _relisting_key(relisting: Relisting) -> tuple[str, str]:
+    return timestamp(relisting.at), relisting.tenant.value
 
 
 def _history_key(entry: HistoryEntry | RecordedChange) -> tuple[str, ...]:

@@ -112,11 +112,11 @@ def play_one_run_of_events(seed: int) -> int:
 
 def play(first: int, count: int, *, what: What, processes: int | None = None) -> int:
     say(f"{count:,} seeds from {first} on. To replay: --from {first}{what.value}")
-    started, done, seen, broken = time.monotonic(), 0, Seen(), list[str]()
+    started, done, seen, in_seeds, broken = time.monotonic(), 0, Seen(), Seen(), list[str]()
     parts = [range(start, min(start + AT_ONCE, first + count)) for start in range(first, first + count, AT_ONCE)]
     with multiprocessing.Pool(processes) as pool:
-        for part, part_seen, broken_there in pool.imap_unordered(partial(play_part, what=what), parts):
-            done, seen = done + len(part), seen + part_seen
+        for part, part_seen, part_seeds, broken_there in pool.imap_unordered(partial(play_part, what=what), parts):
+            done, seen, in_seeds = done + len(part), seen + part_seen, in_seeds + part_seeds
             for each in broken_there:
                 say(f"\r{each}")
             broken += broken_there
@@ -124,7 +124,7 @@ def play(first: int, count: int, *, what: What, processes: int | None = None) ->
                 break
             show_progress(done, count, time.monotonic() - started)
     say("")
-    for line in table(seen):
+    for line in table(seen, in_seeds):
         say(line)
     if broken:
         say(f"{done:,} seeds from {first} on, and {len(broken)} have broken a promise:")
@@ -143,19 +143,22 @@ def show_progress(done: int, count: int, seconds: float) -> None:
     sys.stdout.flush()
 
 
-def play_part(seeds: range, *, what: What) -> tuple[range, Seen, list[str]]:
-    """The seeds, what was seen, and what was broken: only text can be handed to another process for sure."""
-    seen, broken = Seen(), list[str]()
+def play_part(seeds: range, *, what: What) -> tuple[range, Seen, Seen, list[str]]:
+    """The seeds, what was seen, in how many of them, and what was broken: only text can be handed to another process
+    for sure."""
+    seen, in_seeds, broken = Seen(), Seen(), list[str]()
     play_seed: Play = MANY[what]
     for seed in seeds:
         try:
-            seen += play_seed(seed)
+            seen_there = play_seed(seed)
+            seen += seen_there
+            in_seeds.update(each for each, number in seen_there.items() if number)
         except AssertionError as error:
             text = str(error)
             broken.append(text if text.startswith("seed ") else f"seed {seed}: {text}")
         except Exception:  # noqa: BLE001 - a StopIteration would end the pool's own loop, as if all seeds were played
             broken.append(f"seed {seed}: {traceback.format_exc()}")
-    return seeds, seen, broken
+    return seeds, seen, in_seeds, broken
 
 
 def play_tenants(seed: int) -> Seen:
@@ -182,9 +185,10 @@ def play_pool(seed: int) -> Seen:
     return play_seed(seed)
 
 
-def table(seen: Seen) -> Iterator[str]:
+def table(seen: Seen, in_seeds: Seen | None = None) -> Iterator[str]:
+    """How often each was seen and, if there were many seeds, in how many of them."""
     for what in sorted(seen):
-        yield f"  {seen[what]:>9,}  {what}"
+        yield f"  {seen[what]:>9,}  {what}" + (f" (in {in_seeds[what]:,} seeds)" if in_seeds else "")
 
 
 ONE: dict[What, Callable[[int], int]] = {

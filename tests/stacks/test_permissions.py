@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -23,6 +24,7 @@ from orchestrator.adapters.dynamodb.keys import (
     registry_key,
     release_key,
     release_state_key,
+    relisting_key,
     rollout_pk,
     tenant_count_key,
     tenant_pk,
@@ -42,6 +44,7 @@ from stacks.common.table import (
     REGISTRY_ROWS,
     RELEASE_ROWS,
     RELEASE_STATE_ROWS,
+    RELISTING_ROWS,
     ROLLOUT_ROWS,
     TENANT_COUNT_ROWS,
     TENANT_ROWS,
@@ -59,7 +62,8 @@ Json = dict[str, Any]
 
 TENANT_TABLE_ROWS = f"the table, rows {TENANT_ROWS}"
 HISTORY_TABLE_ROWS = f"the table, rows {HISTORY_ROWS}"
-TENANT_AND_HISTORY_ROWS = f"the table, rows {TENANT_ROWS} and {HISTORY_ROWS}"
+OPERATION_ROWS = f"the table, rows {TENANT_ROWS} and {RELISTING_ROWS} and {HISTORY_ROWS}"
+"""The rows that the beginning and the end of an operation put."""
 ROLLOUT_AND_HISTORY_ROWS = f"the table, rows {ROLLOUT_ROWS} and {HISTORY_ROWS}"
 RELEASE_TABLE_ROWS = f"the table, rows {RELEASE_ROWS}"
 RELEASE_STATE_TABLE_ROWS = f"the table, rows {RELEASE_STATE_ROWS}"
@@ -143,7 +147,7 @@ READS_TENANTS: Grants = {
 }
 
 STARTS_ROLLOUTS: Grants = {
-    ROLLOUT_TABLE_ROWS: {"dynamodb:Query"},
+    f"the table, rows {ROLLOUT_ROWS} and {RELISTING_ROWS}": {"dynamodb:Query"},
     ROLLOUT_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
     REGISTRY_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:UpdateItem"},
     **CHOOSES_RELEASES,
@@ -161,7 +165,7 @@ CLOSES_OPERATIONS: Grants = {
         "dynamodb:DeleteItem",
         "dynamodb:ConditionCheckItem",
     },
-    TENANT_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
+    OPERATION_ROWS: {"dynamodb:PutItem"},
     RELEASE_TABLE_ROWS: {"dynamodb:GetItem"},
     **GIVES_TURNS,
     "tenant stacks": READS_STACKS | {"cloudformation:DescribeStackEvents"},
@@ -192,7 +196,7 @@ FUNCTIONS: dict[str, Grants] = {
         **LIMITS_TENANTS,
         HISTORY_TABLE_ROWS: {"dynamodb:Query", "dynamodb:PutItem"},
         RELEASE_STATE_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
-        ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query"},
+        ROLLOUT_TABLE_ROWS: {"dynamodb:GetItem"},
         "the table, rows POOL": {"dynamodb:GetItem"},
         "the table, rows REVIEW": {"dynamodb:GetItem"},
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem"},
@@ -250,7 +254,7 @@ FUNCTIONS: dict[str, Grants] = {
             "dynamodb:UpdateItem",
             "dynamodb:ConditionCheckItem",
         },
-        TENANT_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
+        OPERATION_ROWS: {"dynamodb:PutItem"},
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem"},
         **SEES_WITHDRAWALS,
         "tenant stacks": READS_STACKS,
@@ -320,7 +324,7 @@ FUNCTIONS: dict[str, Grants] = {
     },
     "finish": {
         TENANT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"},
-        TENANT_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
+        OPERATION_ROWS: {"dynamodb:PutItem"},
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem"},
         "tenant stacks": READS_STACKS,
         **GIVES_TURNS,
@@ -333,7 +337,7 @@ FUNCTIONS: dict[str, Grants] = {
             "dynamodb:DeleteItem",
             "dynamodb:ConditionCheckItem",
         },
-        TENANT_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
+        OPERATION_ROWS: {"dynamodb:PutItem"},
         **GIVES_TURNS,
         **SEES_EXECUTIONS,
         "tenant stacks": READS_STACKS | {"cloudformation:DescribeStackEvents"},
@@ -456,7 +460,7 @@ def test_with_a_warm_pool_get_queue_may_give_stacks_to_new_tenants_but_change_no
     reads = {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem"}
     assert allowed == EVERY_FUNCTION | FUNCTIONS["get_queue"] | {
         TENANT_TABLE_ROWS: reads,
-        TENANT_AND_HISTORY_ROWS: {"dynamodb:PutItem"},
+        OPERATION_ROWS: {"dynamodb:PutItem"},
         "the table, rows POOL": {"dynamodb:GetItem"},
     }
 
@@ -555,6 +559,7 @@ def test_each_pattern_of_rows_matches_exactly_the_keys_of_its_rows() -> None:
         RECONCILIATION_ROWS: reconciliation_key("survey")["pk"]["S"],
         CREATES_ROWS: creates_key("a caller")["pk"]["S"],
         TENANT_COUNT_ROWS: tenant_count_key()["pk"]["S"],
+        RELISTING_ROWS: relisting_key(tenant, datetime.now(UTC))["pk"]["S"],
     }
     for rows, own in partitions.items():
         assert [pk for pk in partitions.values() if fnmatchcase(pk, rows)] == [own]
@@ -586,7 +591,10 @@ def test_the_function_that_starts_automatic_rollouts_has_exactly_these_permissio
     own_log_group = {f"<{function['LoggingConfig']['LogGroup']['Ref']}.Arn>": "its own log group"}
     role = function["Role"]["Fn::GetAtt"][0]
     assert grants(with_everything, role, names | own_log_group) == (
-        EVERY_FUNCTION | STARTS_ROLLOUTS | READS_ITS_OWN_STACK
+        EVERY_FUNCTION
+        | STARTS_ROLLOUTS
+        | READS_ITS_OWN_STACK
+        | {TENANT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query"}}
     )
 
 

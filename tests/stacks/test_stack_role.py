@@ -9,17 +9,17 @@ import pytest
 from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
 
 from orchestrator.local.home import CHECKOUT
-from tests.registry import HANDLER_PERMISSIONS
+from tests.registry import HANDLER_PERMISSIONS, OPERATORS_HANDLER_PERMISSIONS
 from tests.stacks.conftest import Json
 from tests.stacks.policies import grants
 
 RELEASES = sorted((CHECKOUT / "stacks" / "releases").glob("*.json"))
 
 
-@pytest.mark.parametrize("kind", HANDLER_PERMISSIONS)
+@pytest.mark.parametrize("kind", HANDLER_PERMISSIONS | OPERATORS_HANDLER_PERMISSIONS)
 def test_the_recorded_permissions_are_those_of_the_registry(kind: str) -> None:
     handlers = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", kind).schema["handlers"]
-    known = HANDLER_PERMISSIONS[kind]
+    known = (HANDLER_PERMISSIONS | OPERATORS_HANDLER_PERMISSIONS)[kind]
     assert {verb: tuple(handlers[verb]["permissions"]) for verb in known} == known
     assert known.keys() == {"create", "update", "delete"}
 

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import combinations
+from threading import Condition
 from typing import Any
 
 import pytest
@@ -73,7 +79,7 @@ def test_another_template_under_the_same_version_is_refused(world: World) -> Non
     first = published(world.publishing.publish(proposal()))
     changed = queue_template()
     changed["Resources"]["InboundQueue"]["Properties"]["VisibilityTimeout"] = 60
-    assert world.publishing.publish(proposal(template=changed)) == PublishedBefore(first.release)
+    assert world.publishing.publish(proposal(template=changed)) == PublishedBefore(first.release, same_template=False)
     assert world.table.release("2.1.0") == first.release
 
 
@@ -89,6 +95,96 @@ def test_of_two_that_publish_at_the_same_moment_one_is_refused() -> None:
     outcome = world.publishing.publish(proposal())
     assert isinstance(outcome, PublishedBefore)
     assert outcome.release.digest == "e" * 64
+
+
+class Turns:
+    """Lets the calls of two requests happen in one order. A request that has fewer calls leaves out its last turns."""
+
+    def __init__(self, order: Iterable[str]) -> None:
+        self._left = deque(order)
+        self._changed = Condition()
+
+    def calls_of(self, request: str, port: Any) -> Any:
+        """The port; each of its methods waits for a turn of the request."""
+        turns = self
+
+        class InTurn:
+            def __getattr__(self, name: str) -> Callable[..., Any]:
+                method = getattr(port, name)
+                return lambda *given, **named: turns.take(request, lambda: method(*given, **named))
+
+        return InTurn()
+
+    def take(self, request: str, call: Callable[[], Any]) -> Any:
+        with self._changed:
+            assert self._changed.wait_for(lambda: request not in self._left or self._left[0] == request, timeout=60)
+            assert request in self._left, f"{request} makes more calls than it has turns"
+            result = call()
+            self._left.popleft()
+            self._changed.notify_all()
+            return result
+
+    def end(self, request: str) -> None:
+        with self._changed:
+            self._left = deque(each for each in self._left if each != request)
+            self._changed.notify_all()
+
+
+CALLS = ("is it recorded?", "all releases", "the release before", "store the template", "record the release")
+"""The calls of one request that read or write what another one could write. One more has no turn, and fails."""
+
+
+def outcomes(order: Sequence[str], proposals: Mapping[str, Proposal]) -> tuple[World, dict[str, object]]:
+    """The outcomes of two requests whose calls happen in this order."""
+    world, turns = World(), Turns(order)
+
+    def publish(request: str) -> object:
+        publishing = replace(
+            world.publishing,
+            releases=turns.calls_of(request, world.table),
+            store=turns.calls_of(request, world.templates),
+        )
+        try:
+            return publishing.publish(proposals[request])
+        finally:
+            turns.end(request)
+
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        running = {request: pool.submit(publish, request) for request in proposals}
+        return world, {request: each.result() for request, each in running.items()}
+
+
+ORDERS = [
+    tuple("a" if number in chosen else "b" for number in range(2 * len(CALLS)))
+    for chosen in map(set, combinations(range(2 * len(CALLS)), len(CALLS)))
+]
+
+
+def test_of_two_that_publish_the_same_template_one_is_new_in_every_order_of_their_calls() -> None:
+    for order in ORDERS:
+        _, found = outcomes(order, {"a": proposal(), "b": proposal()})
+        assert sorted(published(each).is_new for each in found.values()) == [False, True], order
+        assert published(found["a"]).release == published(found["b"]).release, order
+
+
+def test_of_two_templates_under_one_version_one_wins_in_every_order_of_their_calls() -> None:
+    other = queue_template()
+    other["Resources"]["InboundQueue"]["Properties"]["VisibilityTimeout"] = 60
+    proposals = {"a": proposal(), "b": proposal(template=other)}
+    winners = set()
+    for order in ORDERS:
+        world, found = outcomes(order, proposals)
+        (winner,) = (request for request, each in found.items() if isinstance(each, Published))
+        (loser,) = proposals.keys() - {winner}
+        release = world.table.release("2.1.0")
+        assert release is not None
+        assert published(found[winner]) == Published(release, is_new=True, current=VERSION), order
+        assert found[loser] == PublishedBefore(release, same_template=False), order
+        template = canonical(proposals[winner].template)
+        assert release.digest == hashlib.sha256(template).hexdigest(), order
+        assert world.templates.published["2.1.0", release.digest] == template, order
+        winners.add(winner)
+    assert winners == {"a", "b"}
 
 
 def test_a_version_of_berth_cannot_be_published(world: World) -> None:
@@ -156,6 +252,18 @@ def test_a_template_is_published_in_one_tier(world: World) -> None:
     assert world.choose_release().current == VERSION, "nothing changes in the tier standard"
     assert isinstance(world.publishing.publish(proposal()), PublishedBefore)
     assert not published(world.publishing.publish(proposal(tier="gold"))).is_new
+
+
+def test_a_check_says_that_the_version_is_taken(world: World) -> None:
+    published(world.publishing.publish(proposal(tier="gold")))
+    changed = queue_template()
+    changed["Resources"]["InboundQueue"]["Properties"]["VisibilityTimeout"] = 60
+    (taken,) = world.publishing.check(proposal(template=changed, tier="gold")).findings
+    assert taken.rule is Rule.VERSION
+    assert "Release 2.1.0 was published before, with another template, at " in taken.problem
+    (in_other_tier,) = world.publishing.check(proposal()).findings
+    assert "with this template, in the tier gold, at " in in_other_tier.problem
+    assert world.publishing.check(proposal(tier="gold")).findings == []
 
 
 def test_a_template_keeps_the_queues_of_its_own_tier(world: World) -> None:

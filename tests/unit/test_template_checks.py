@@ -19,6 +19,7 @@ from orchestrator.releases.checking import (
 )
 from orchestrator.releases.findings import Finding, Rule
 from orchestrator.releases.service_permissions import Permissions
+from orchestrator.releases.template_names import ReservedNames
 from orchestrator.releases.template_queues import EarlierRelease
 from orchestrator.releases.template_values import text_of
 from tests.fakes.templates import example_template
@@ -108,6 +109,24 @@ BROKEN: dict[str, tuple[Rule, Callable[[Template], object]]] = {
     ),
     "a hidden parameter": (Rule.PARAMETERS, lambda it: it["Parameters"]["TenantId"].update(NoEcho=True)),
     "a tenant by default": (Rule.PARAMETERS, lambda it: it["Parameters"]["TenantId"].update(Default="acme")),
+    "some tenants only": (Rule.PARAMETERS, lambda it: it["Parameters"]["TenantId"].update(AllowedValues=["acme"])),
+    "tenants with short ids": (Rule.PARAMETERS, lambda it: it["Parameters"]["TenantId"].update(MaxLength=12)),
+    "tenants with long ids": (Rule.PARAMETERS, lambda it: it["Parameters"]["TenantId"].update(MinLength=3)),
+    "tenants in lower case": (
+        Rule.PARAMETERS,
+        lambda it: it["Parameters"]["TenantId"].update(AllowedPattern="^[a-z-]+$"),
+    ),
+    "a function of another region": (
+        Rule.PARAMETERS,
+        lambda it: it["Parameters"]["MetadataServiceToken"].update(AllowedPattern=".*:eu-west-1:.*"),
+    ),
+    "a key is required": (Rule.PARAMETERS, lambda it: it["Parameters"]["KmsKeyArn"].update(MinLength=1)),
+    "rules that refuse tenants": (
+        Rule.FORMAT,
+        lambda it: it.update(
+            Rules={"OnlyAcme": {"Assertions": [{"Assert": {"Fn::Equals": [{"Ref": "TenantId"}, "acme"]}}]}}
+        ),
+    ),
     "no metadata resource": (Rule.METADATA, lambda it: it["Resources"].pop("TenantMetadata")),
     "two metadata resources": (
         Rule.METADATA,
@@ -174,6 +193,46 @@ BROKEN: dict[str, tuple[Rule, Callable[[Template], object]]] = {
     "another version as output": (Rule.OUTPUTS, lambda it: it["Outputs"]["Version"].update(Value="2.0.0")),
     "an export": (Rule.OUTPUTS, lambda it: it["Outputs"]["FilesBucket"].update(Export={"Name": "files"})),
     "a long output": (Rule.OUTPUTS, lambda it: it["Outputs"]["FilesBucket"].update(Value="x" * 1_025)),
+    "a long output of short parts": (
+        Rule.OUTPUTS,
+        lambda it: it["Outputs"]["FilesBucket"].update(Value={"Fn::Join": ["", ["x" * 500, "y" * 500, "z" * 25]]}),
+    ),
+    "a long output that is selected": (
+        Rule.OUTPUTS,
+        lambda it: it["Outputs"]["FilesBucket"].update(Value={"Fn::Select": [1, ["short", "x" * 1_025]]}),
+    ),
+    "a long output that is cut out": (
+        Rule.OUTPUTS,
+        lambda it: it["Outputs"]["FilesBucket"].update(
+            Value={"Fn::Join": ["", {"Fn::Split": [",", "x" * 600 + "," + "y" * 600]}]}
+        ),
+    ),
+    "a long output for some": (
+        Rule.OUTPUTS,
+        lambda it: it["Outputs"]["FilesBucket"].update(Value={"Fn::If": ["HasKey", "x" * 1_025, ""]}),
+    ),
+    "an output of many bytes": (Rule.OUTPUTS, lambda it: it["Outputs"]["FilesBucket"].update(Value="é" * 600)),
+    "an output that is a list": (
+        Rule.OUTPUTS,
+        lambda it: it["Outputs"]["FilesBucket"].update(Value={"Fn::Split": [",", "a,b"]}),
+    ),
+    "an output that is an object": (Rule.OUTPUTS, lambda it: it["Outputs"]["FilesBucket"].update(Value={"a": "b"})),
+    "the queue by a text that is put together": (
+        Rule.OUTPUTS,
+        lambda it: it["Outputs"]["InboundQueueUrl"].update(
+            Value={"Fn::Select": [0, {"Fn::Split": ["|", {"Fn::Join": ["|", [{"Ref": "Files"}, "x"]]}]}]}
+        ),
+    ),
+    "another queue, chosen by a condition": (
+        Rule.OUTPUTS,
+        lambda it: it["Outputs"]["InboundQueueArn"].update(
+            Value={"Fn::If": ["HasKey", {"Fn::GetAtt": ["InboundQueue", "Arn"]}, "arn:aws:sqs:a:b:c"]}
+        ),
+    ),
+    "another queue's address as a further output": (
+        Rule.OTHERS,
+        lambda it: it["Outputs"].update(Other={"Value": "https://sqs.eu-west-1.amazonaws.com/1/berth-tenant-globex-1"}),
+    ),
     "an asset": (
         Rule.ASSETS,
         lambda it: it["Resources"]["Files"].update(Metadata={"aws:asset:path": "asset.1"}),
@@ -453,6 +512,164 @@ def test_a_name_that_another_tenant_could_have_is_refused(resource_type: str, pr
 def test_a_name_that_has_the_stacks_name_is_allowed() -> None:
     assert found_in(with_resource("AWS::SSM::Parameter", Name={"Fn::Sub": "/${AWS::StackName}/x"}, Value="x")) == []
     assert found_in(with_resource("AWS::Logs::MetricFilter", LogGroupName={"Ref": "Files"})) == []
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "properties"),
+    [
+        ("AWS::SNS::Topic", {"TopicName": "orders"}),
+        ("AWS::Logs::LogGroup", {"LogGroupName": "/shop/orders"}),
+        ("AWS::Kinesis::Stream", {"Name": "orders"}),
+        ("AWS::CloudWatch::CompositeAlarm", {"AlarmName": "orders", "AlarmRule": "TRUE"}),
+        ("AWS::Cognito::UserPoolDomain", {"Domain": "orders", "UserPoolId": {"Ref": "Files"}}),
+        ("AWS::ElastiCache::SubnetGroup", {"CacheSubnetGroupName": "orders"}),
+        ("AWS::Redshift::Cluster", {"ClusterIdentifier": "orders"}),
+        ("AWS::StepFunctions::StateMachine", {"StateMachineName": "orders"}),
+    ],
+)
+def test_a_fixed_name_is_refused_before_a_second_tenant_meets_it(resource_type: str, properties: Template) -> None:
+    (finding,) = (each for each in found_in(with_resource(resource_type, **properties)) if each.rule is Rule.NAMES)
+    assert "a second tenant could not have it" in finding.problem
+    assert "AWS::StackName" in finding.advice
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "properties"),
+    [
+        ("AWS::Lambda::Alias", {"Name": "live", "FunctionName": {"Ref": "Files"}}),
+        ("AWS::ApiGatewayV2::Stage", {"StageName": "$default", "ApiId": {"Ref": "Files"}}),
+        ("AWS::Cognito::UserPool", {"UserPoolName": "customers"}),
+    ],
+)
+def test_a_name_that_any_number_of_tenants_can_have_is_allowed(resource_type: str, properties: Template) -> None:
+    assert Rule.NAMES not in rules_of(with_resource(resource_type, **properties))
+
+
+TOPIC_OF_GLOBEX = "arn:aws:sns:eu-west-1:111122223333:berth-tenant-globex-2bd0b5c2-Alerts-1ABC"
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "properties"),
+    [
+        ("AWS::SNS::Subscription", {"TopicArn": TOPIC_OF_GLOBEX, "Protocol": "sqs"}),
+        ("AWS::Logs::SubscriptionFilter", {"LogGroupName": "/aws/lambda/Berth-QueueApiGetQueue-1"}),
+        ("AWS::Logs::SubscriptionFilter", {"LogGroupName": "berth-tenant-metadata"}),
+        ("AWS::Logs::MetricFilter", {"LogGroupName": "BerthEvents-Receive-1"}),
+        ("AWS::Lambda::EventSourceMapping", {"EventSourceArn": "arn:aws:sqs:eu-west-1:111122223333:berth-pool-1"}),
+        ("AWS::ApplicationAutoScaling::ScalableTarget", {"ResourceId": "table/berth-tenant-globex-2bd0b5c2-Orders-1"}),
+        ("AWS::Events::Rule", {"EventBusName": "Berth"}),
+        ("AWS::Events::Rule", {"EventPattern": {"detail": {"stack": [{"prefix": "berth-tenant-"}]}}}),
+        ("AWS::CloudWatch::Alarm", {"Dimensions": [{"Name": "QueueName", "Value": "berth-tenant-globex-2bd0b5c2-Q"}]}),
+        ("AWS::Glue::Table", {"Location": "s3://berth-tenant-globex-2bd0b5c2-files-1/"}),
+        ("AWS::Pipes::Pipe", {"Source": "arn:aws:sqs:eu-west-1:1:shop-dev-tenant-globex-2bd0b5c2-InboundQueue-1"}),
+        ("AWS::KMS::Alias", {"TargetKeyId": "alias/berth"}),
+    ],
+)
+def test_names_of_berth_and_of_other_tenants_are_refused(resource_type: str, properties: Template) -> None:
+    found = [each for each in found_in(with_resource(resource_type, **properties)) if each.rule is Rule.OTHERS]
+    assert [each.place.startswith("Resources.More.Properties.") for each in found] == [True]
+    assert "AWS::StackName" in found[0].advice
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"Fn::Sub": "arn:${AWS::Partition}:sns:${AWS::Region}:${AWS::AccountId}:berth-tenant-globex-2bd0b5c2-Alerts"},
+        {"Fn::Join": ["", ["ber", "th-ten", "ant-globex"]]},
+        {"Fn::Join": ["-", ["arn:aws:sns:a:b:berth", "tenant", "globex"]]},
+        {"Fn::Join": ["", ["ber", {"Ref": "AWS::NoValue"}, "th-tenant-globex"]]},
+        {"Fn::Sub": "ber${KmsKeyArn}th-tenant-globex"},
+        {"Fn::Sub": ["${A}-tenant-globex", {"A": "berth"}]},
+        {"Fn::Sub": ["${A}-tenant-globex", {"A": {"Fn::If": ["HasKey", "x", "berth"]}}]},
+        {"Fn::If": ["HasKey", TOPIC_OF_GLOBEX, {"Ref": "Files"}]},
+        {"Fn::If": ["HasKey", {"Fn::If": ["HasKey", "x", [TOPIC_OF_GLOBEX]]}, {"Ref": "Files"}]},
+        {"Fn::Select": [1, ["x", TOPIC_OF_GLOBEX]]},
+        {"Fn::Select": [1, [{"a": "b"}, {"a": TOPIC_OF_GLOBEX}]]},
+        {"Fn::Select": [0, {"Fn::Split": ["|", "berth-tenant-globex|x"]}]},
+        {"Fn::Join": ["", {"Fn::Split": ["|", "ber|th-tenant-globex"]}]},
+        {"Fn::Join": ["", [{"Fn::FindInMap": ["Names", "One", "first"]}, "-tenant-globex"]]},
+        {"Fn::Join": ["", {"Fn::FindInMap": ["Names", "One", "parts"]}]},
+        {"Fn::FindInMap": [{"Ref": "TenantId"}, "One", "whole"]},
+        {"Fn::FindInMap": ["Names", "Two", "no", {"DefaultValue": TOPIC_OF_GLOBEX}]},
+        # The first part of the stack's own name, and the rest of another's.
+        {
+            "Fn::Sub": [
+                "${A}globex-2bd0b5c2",
+                {"A": {"Fn::Select": [0, {"Fn::Split": ["z", {"Ref": "AWS::StackName"}]}]}},
+            ]
+        },
+        {"Fn::Join": ["globex", {"Fn::Split": ["acme", {"Fn::GetAtt": ["InboundQueue", "QueueName"]}]}]},
+        {"Fn::Select": [0, {"Fn::Split": [{"Ref": "TenantId"}, {"Ref": "AWS::StackName"}]}]},
+        # Too many texts to look at.
+        {"Fn::Join": ["", [{"Fn::If": ["HasKey", str(number), "x"]} for number in range(10)]]},
+    ],
+)
+def test_names_of_others_are_found_however_they_are_put_together(value: object) -> None:
+    template = with_resource("AWS::SNS::Subscription", TopicArn=value)
+    template["Mappings"] = {
+        "Names": {"One": {"first": "berth", "parts": ["ber", "th-tenant-globex"]}},
+        "Others": {"One": {"whole": TOPIC_OF_GLOBEX}},
+    }
+    assert Rule.OTHERS in rules_of(template)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "arn:aws:sns:eu-west-1:111122223333:shop-alarms",
+        {"Fn::Sub": "${AWS::StackName}-alarms"},
+        {"Fn::Sub": "arn:${AWS::Partition}:sns:${AWS::Region}:${AWS::AccountId}:${AWS::StackName}-alarms"},
+        {"Fn::GetAtt": ["InboundQueue", "QueueName"]},
+        {"Fn::Select": [2, {"Fn::Split": ["/", {"Ref": "AWS::StackId"}]}]},
+        {"Fn::Select": [4, {"Fn::Split": ["-", {"Fn::Select": [2, {"Fn::Split": ["/", {"Ref": "AWS::StackId"}]}]}]}]},
+        {"Fn::Select": [5, {"Fn::Split": [":", {"Fn::GetAtt": ["InboundQueue", "Arn"]}]}]},
+        {"Fn::Select": [0, {"Fn::Split": ["-", "eu-west-1"]}]},
+        "berthold-topic",
+        "shop-berth-topic",
+        "queues.berth.example.com",
+        {"Fn::If": ["HasKey", {"Ref": "KmsKeyArn"}, {"Ref": "AWS::NoValue"}]},
+        {"Fn::FindInMap": ["Sizes", {"Ref": "AWS::Region"}, "size"]},
+        '{"source": ["shop"]}',
+        7,
+    ],
+)
+def test_other_names_and_those_of_the_own_stack_are_allowed(value: object) -> None:
+    template = with_resource(
+        "AWS::SNS::Subscription", TopicArn=value, Tags=[{"Key": "berth:tenant-id", "Value": "Berth"}]
+    )
+    template["Resources"]["More"]["Properties"]["Description"] = "A topic beside berth-tenant stacks."
+    template["Mappings"] = {"Sizes": {"eu-west-1": {"size": "large"}}}
+    assert found_in(template) == []
+
+
+def test_the_names_of_the_control_plane_that_checks_the_template_are_refused() -> None:
+    reserved = ReservedNames("Shop-dev", ["crm"])
+    for name in ("Shop-dev-Alarms-1", "shop-dev-pool-1", "crmqueues-globex", "Shop-devEvents-Table-1"):
+        template = with_resource("AWS::SNS::Subscription", TopicArn=f"arn:aws:sns:a:b:{name}")
+        assert Rule.OTHERS in rules_of(template, reserved=reserved), name
+    template = with_resource("AWS::SNS::Subscription", TopicArn="arn:aws:sns:a:b:shop-alarms")
+    assert found_in(template, reserved=reserved) == []
+
+
+def test_a_template_that_would_be_put_together_for_hours_is_refused_at_once() -> None:
+    text: object = "a"
+    for _ in range(40):
+        text = {"Fn::Sub": ["${a}${a}", {"a": text}]}
+    template = with_resource("AWS::SNS::Subscription", **{f"P{number}": text for number in range(50)})
+    assert Rule.OTHERS in rules_of(template)
+
+
+def test_an_output_of_many_references_is_not_too_long_by_their_names() -> None:
+    many = {"Fn::Join": [",", [{"Fn::GetAtt": ["InboundQueue", "Arn"]}] * 100]}
+    assert found_in(example(lambda it: it["Outputs"]["FilesBucket"].update(Value=many))) == []
+
+
+def test_the_constraints_of_berths_own_parameters_are_allowed() -> None:
+    def constrained(template: Template) -> None:
+        for name, constraints in contract.CONSTRAINTS.items():
+            template["Parameters"][name].update(constraints, ConstraintDescription="as Berth checks it")
+
+    assert found_in(example(constrained)) == []
 
 
 def test_a_queue_of_an_earlier_release_must_be_kept_under_its_logical_id() -> None:

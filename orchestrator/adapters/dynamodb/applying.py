@@ -8,9 +8,10 @@ from typing import assert_never
 
 from orchestrator.adapters.dynamodb import columns, expressions, history_rows, keys
 from orchestrator.adapters.dynamodb.columns import Column
+from orchestrator.adapters.dynamodb.listing_rows import relisting_row
 from orchestrator.adapters.dynamodb.values import Item
 from orchestrator.tenants.history import HistoryEntry
-from orchestrator.tenants.writes import Append, AuditKey, Key, LockKey, MetadataKey, Write
+from orchestrator.tenants.writes import Announce, Append, AuditKey, Key, LockKey, MetadataKey, Write
 
 
 def transact_item(write: Write, table: str) -> Item:
@@ -19,6 +20,8 @@ def transact_item(write: Write, table: str) -> Item:
         case Append(entry):
             row = history_rows.history_row(entry) if isinstance(entry, HistoryEntry) else history_rows.change_row(entry)
             return {"Put": {"TableName": table, "Item": row, "ConditionExpression": "attribute_not_exists(pk)"}}
+        case Announce(relisting):
+            return {"Put": {"TableName": table, "Item": relisting_row(relisting)}}
         case _:
             return expressions.transact_item(write, table, key_of(write.key), _Stored(write.key))
 

@@ -28,6 +28,7 @@
 | stacks of a survey | RECONCILIATION | {id}#STACKS#{list}#{number}                      |
 | creates  | CREATES#{digest} | WINDOW                                                   |
 | number of tenants | TENANT_COUNT | COUNT                                               |
+| change of a tenant's place in the index | RELISTED | {time}#{tenant id}                |
 
 History has its own partitions, so that permissions can forbid changing it. The digest covers all other attributes of
 the row, so two different entries never have the same key, and a row that was changed later no longer matches its
@@ -82,6 +83,7 @@ CREATE_TURNS = "CREATE_TURNS"
 TICKET_PREFIX = "TICKET#"
 RECONCILIATIONS = "RECONCILIATION"
 CREATES_PREFIX = "CREATES#"
+RELISTINGS = "RELISTED"
 
 _DIGEST_LENGTH = 32
 _DIGEST = re.compile(f"[0-9a-f]{{{_DIGEST_LENGTH}}}")
@@ -331,6 +333,15 @@ def checkpoint_key(reconciliation: str) -> Key:
 def surveyed_stacks_key(reconciliation: str, list_id: str, number: int) -> Key:
     """Scheduled surveys have the same id, and a survey may be invoked twice, so the key has the list's id, too."""
     return key(RECONCILIATIONS, f"{reconciliation}#STACKS#{list_id}#{number:04}")
+
+
+def relisting_key(tenant: TenantId, at: datetime) -> Key:
+    return key(RELISTINGS, f"{timestamp(at)}#{tenant}")
+
+
+def relisting_of(sk: str) -> tuple[TenantId, datetime]:
+    at, _, tenant = sk.partition("#")
+    return TenantId.parse(tenant), parse_timestamp(at)
 
 
 def listed_rollout(rollout: str) -> tuple[str, str]:

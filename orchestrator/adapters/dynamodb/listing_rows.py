@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 from orchestrator.adapters.dynamodb import columns
-from orchestrator.adapters.dynamodb.keys import METADATA, tenant_of, version_of_position
+from orchestrator.adapters.dynamodb.keys import (
+    EXPIRY,
+    METADATA,
+    relisting_key,
+    relisting_of,
+    tenant_of,
+    version_of_position,
+)
 from orchestrator.adapters.dynamodb.rows import UNREADABLE, describe, metadata_from
 from orchestrator.adapters.dynamodb.tenant_values import root_cause_from
-from orchestrator.adapters.dynamodb.values import moment
+from orchestrator.adapters.dynamodb.values import Item, expiry, moment
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.tiers import STANDARD
-from orchestrator.tenants.listings import ListedTenant, TenantInBrief
+from orchestrator.tenants.listings import ListedTenant, Relisting, TenantInBrief
 from orchestrator.tenants.records import RootCause, TenantState
+
+RELISTINGS_KEPT_FOR = timedelta(days=1)
+"""A list of the whole fleet takes seconds."""
 
 _WITHOUT_DESCRIPTION = {"ListingSort", "Tier"}
 """The attributes of a tenant without labels and pin, as most tenants are."""
@@ -64,6 +75,19 @@ def brief_from(item: Mapping[str, Any], state: TenantState) -> TenantInBrief | N
     except UNREADABLE:
         pinned_version, labels = None, {}
     return TenantInBrief(tenant, state, version or None, pinned_version, labels, tier)
+
+
+def relisting_row(relisting: Relisting) -> Item:
+    row = relisting_key(relisting.tenant, relisting.at) | {EXPIRY: expiry(relisting.at + RELISTINGS_KEPT_FOR)}
+    return row | ({"Deleted": {"BOOL": True}} if relisting.deleted else {})
+
+
+def relisting_from(item: Mapping[str, Any]) -> Relisting | None:
+    """``None`` if something other than Berth has written the row."""
+    try:
+        return Relisting(*relisting_of(item["sk"]["S"]), deleted="Deleted" in item)
+    except UNREADABLE:
+        return None
 
 
 def _listed_from(item: Mapping[str, Any]) -> ListedTenant:

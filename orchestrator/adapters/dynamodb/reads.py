@@ -56,6 +56,14 @@ class Reads:
             condition, values = f"{condition} AND begins_with(sk, :prefix)", values | {":prefix": s(prefix)}
         return self._query(KeyConditionExpression=condition, ExpressionAttributeValues=values, ConsistentRead=True)
 
+    def partition_after(self, pk: str, after: str) -> Iterator[Item]:
+        """The rows of a partition whose sort keys are greater than that one."""
+        return self._query(
+            KeyConditionExpression="pk = :pk AND sk > :after",
+            ExpressionAttributeValues={":pk": s(pk), ":after": s(after)},
+            ConsistentRead=True,
+        )
+
     def newest_first(self, pk: str, *, before: str | None = None, limit: int | None = None) -> Iterator[Item]:
         """The rows of a partition from its end, or from the sort key ``before``, which is left out.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from orchestrator.adapters.dynamodb.reads import Reads
 from orchestrator.adapters.dynamodb.values import s
 from orchestrator.common.errors import UnreadableRows
 from orchestrator.common.tenant_ids import WARM_PREFIX, TenantId
+from orchestrator.common.times import timestamp
 from orchestrator.tenants.records import Attempt, Audit, Lock, Metadata, Operation, TenantRecords, TenantState
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
     from orchestrator.releases.records import Release
     from orchestrator.tenants.history import HistoryEntry, RecordedChange, UnreadableEntry
-    from orchestrator.tenants.listings import ListedTenant, TenantInBrief, VersionsInUse
+    from orchestrator.tenants.listings import ListedTenant, Relisting, TenantInBrief, VersionsInUse
     from orchestrator.tenants.writes import Transition
 
 
@@ -142,6 +144,13 @@ class DynamoTable:
             if (tenant := brief_from(item, state)) is not None:
                 yield tenant
 
+    def relistings(self, *, since: datetime) -> Iterable[Relisting]:
+        from orchestrator.adapters.dynamodb.listing_rows import relisting_from
+
+        # Sort keys begin with the timestamp, so those of the same millisecond and of later ones are greater than it.
+        found = self._reads.partition_after(keys.RELISTINGS, timestamp(since))
+        return filter(None, map(relisting_from, found))
+
     def versions_in_use(self) -> VersionsInUse:
         from orchestrator.tenants.fleet import LISTED_STATES
         from orchestrator.tenants.listings import VersionsInUse
@@ -213,5 +222,5 @@ class DynamoTable:
         except ClientError as error:
             if error_code(error) != "ConditionalCheckFailedException":
                 raise
-        recorded = self.release(release.version)
-        return recorded or release
+            return self.release(release.version) or release
+        return release

@@ -19,6 +19,7 @@ policies for every request. This package adds the features that Berth's policies
 
     evaluation       condition keys, policy variables, resources, the table's own policy, and implied permissions
     service_roles    the requests that Step Functions and CloudFormation make with the roles that they assume
+    running          what the emulator ignores in the template: the table's policy and the boundaries of roles
     decisions        the log of allowed and denied requests, with their principals
     server           the emulator's process with all of that
 

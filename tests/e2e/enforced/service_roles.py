@@ -14,7 +14,7 @@ from ministack.services.cloudformation import custom_resource, stacks
 
 from orchestrator.local.emulator import ACCOUNT, REGION
 from tests.e2e.enforced.decisions import Decision, DecisionLog
-from tests.registry import HANDLER_PERMISSIONS
+from tests.registry import HANDLER_PERMISSIONS, OPERATORS_HANDLER_PERMISSIONS
 
 Permission = tuple[str, str]
 """An action and its resource."""
@@ -238,7 +238,16 @@ def _check_stacks(log: DecisionLog, operators: Operators) -> None:
     custom_resource.invoke_custom_resource = checked_invoke
 
 
+_ARNS = {
+    "AWS::SSM::Parameter": "arn:aws:ssm:{region}:{account}:parameter/{stack}/{logical_id}",
+}
+"""The names of resources that CloudFormation does not name like queues: the templates of the tests name them so."""
+_NAMED_BY_CLOUDFORMATION = "arn:aws:sqs:{region}:{account}:{stack}-{logical_id}-any"
+
+
 def _resource_needs(kind: str, verb: str, stack: str, logical_id: str) -> Iterator[Permission]:
     """The permissions for the resource types in tenants' stacks. CloudFormation names the queues after the stack."""
-    for action in HANDLER_PERMISSIONS.get(kind, {}).get(verb, ()):
-        yield action, f"arn:aws:sqs:{REGION}:{ACCOUNT}:{stack}-{logical_id}-any"
+    known = HANDLER_PERMISSIONS | OPERATORS_HANDLER_PERMISSIONS
+    arn = _ARNS.get(kind, _NAMED_BY_CLOUDFORMATION)
+    for action in known.get(kind, {}).get(verb, ()):
+        yield action, arn.format(region=REGION, account=ACCOUNT, stack=stack, logical_id=logical_id)

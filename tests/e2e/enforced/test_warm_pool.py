@@ -17,9 +17,9 @@ from orchestrator.pool.records import MemberState, Pool
 from orchestrator.reconciling.records import POOL
 from tests.costs_page import table
 from tests.e2e.deployed import Deployed, eventually
-from tests.e2e.enforced.conftest import a_control_plane
 from tests.e2e.enforced.control_plane import Enforced
 from tests.e2e.enforced.counting import Counting
+from tests.e2e.enforced.running import running
 from tests.e2e.operators import call, delete, ended
 
 SIZE = 2
@@ -29,8 +29,9 @@ ASKED, ORDERED = TenantId("asked-for"), TenantId("ordered")
 @pytest.fixture(scope="module")
 def kept_ready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Enforced]:
     home = tmp_path_factory.mktemp("kept-ready")
-    with a_control_plane(home, warmPool=f"standard={SIZE}", events="false") as enforced:
+    with running(home, lambda _: {"warmPool": f"standard={SIZE}", "events": "false"}) as enforced:
         yield enforced
+        assert enforced.denials() == []
 
 
 def _pool(berth: Deployed) -> Pool:

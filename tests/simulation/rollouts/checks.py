@@ -45,10 +45,6 @@ class ByHand:
         return deleted or by_hand or tenant in self.pinned
 
 
-_CHANGES = 2
-"""So many changes of state cannot hide a tenant from two lists."""
-
-
 @dataclass
 class Planning:
     """The tenants that a plan must not lose: served at another version for as long as it is drawn up."""
@@ -56,12 +52,9 @@ class Planning:
     fleet: Fleet
     version: str
     kept: set[TenantId] = field(default_factory=set)
-    entries: dict[TenantId, int] = field(default_factory=dict)
-    """The number of entries in the history of each tenant when the plan was begun: each change of state is one."""
 
     def begin(self) -> None:
         self.kept = {tenant for tenant in self.fleet.tenants if self._is_to_be_moved(tenant)}
-        self.entries = {tenant: self._entries(tenant) for tenant in self.kept}
 
     def look(self) -> None:
         self.kept = {tenant for tenant in self.kept if self._is_to_be_moved(tenant)}
@@ -69,14 +62,8 @@ class Planning:
     def check(self, rollout: Rollout | None, skipped: Iterable[str]) -> None:
         planned = set(planned_for(rollout, self.fleet)) if rollout else set()
         named = {TenantId.parse(name) for name in skipped}
-        # A list of the fleet misses a tenant whose state changes meanwhile. Two lists miss the same tenant only if its
-        # state has changed three times: an operation ended, another began, and that one ended, too.
-        steady = {tenant for tenant in self.kept if self._entries(tenant) - self.entries[tenant] <= _CHANGES}
-        lost = steady - planned - named
+        lost = self.kept - planned - named
         assert not lost, f"{sorted(map(str, lost))} are in no plan, nor said to be left out"
-
-    def _entries(self, tenant: TenantId) -> int:
-        return len(self.fleet.table.history(tenant))
 
     def _is_to_be_moved(self, tenant: TenantId) -> bool:
         metadata, audits = self.fleet.table.metadata(tenant), self.fleet.table.audits(tenant)

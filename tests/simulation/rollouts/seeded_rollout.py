@@ -21,6 +21,7 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.adjusting import Adjusting
 from orchestrator.rollouts.control import NothingToDo, RolloutWithStages
 from orchestrator.rollouts.documents import spec_from
+from orchestrator.rollouts.finding import INDEX_LAG
 from orchestrator.rollouts.records import NewPace, Rollout, RolloutStatus, Share, Stage, StageStatus
 from orchestrator.tenants.admission import Refused
 from orchestrator.tenants.order_results import Accepted
@@ -44,6 +45,8 @@ ALL = Share(100, percent=True)
 A_SECOND, A_MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 MAX_STEPS = 9_000
 MAX_ACTIONS = 14
+MAX_ORDERS = 4
+"""How many orders are given at a moment that suits them, besides those at any moment."""
 MAX_SECONDS_AFTER_PAUSE = 5.0
 """How long after it was admitted a tenant's update may still be started, though the rollout was paused meanwhile."""
 WRITES = {"admit", "record", "change", "change_stage", "change_stages", "write", "wake"}
@@ -57,6 +60,10 @@ STAGES: list[list[dict[str, Any]]] = [
         {"size": "rest", "tolerated": "2", "maxConcurrency": 3, "approval": True},
     ],
     [{"size": "rest", "tolerated": "100%", "bakeSeconds": 120, "alarm": ALARM}],
+    [
+        {"size": "50%", "tolerated": "100%", "bakeSeconds": 90},
+        {"size": "rest", "tolerated": "100%", "maxConcurrency": 2, "approval": True},
+    ],
 ]
 
 
@@ -85,6 +92,7 @@ class SeededRollout:
         self._planning: Planning | None = None
         self._index = self.fleet.table.as_of_now()
         """An older state of the index, for a listing that lags."""
+        self._index_at = self.fleet.clock.now()
         self._rollout_executions: dict[str, RolloutExecution] = {}
         self._turns: list[Turn] = []
         self._operations: dict[str, Execution] = {}
@@ -102,6 +110,9 @@ class SeededRollout:
         """Which stages of which rollouts were approved, or were tried to be."""
         self._highest: dict[tuple[str, int], int] = {}
         """The highest concurrency of each stage before an operator changed it."""
+        self._orders_left = self._rng.randint(0, MAX_ORDERS)
+        self._steps_until_withdrawal = self._rng.randint(1, 120) if self._rng.random() < 0.15 else 0
+        """When the release is withdrawn, if it is."""
         self._resumes_left = self._rng.randint(0, 2)
         """How often an operator has it go on after it has stopped itself."""
 
@@ -146,7 +157,9 @@ class SeededRollout:
         self.fleet.listing = self._index if lags else self.fleet.table
         self.fleet.clock.advance(self._rng.choice([A_SECOND, A_MINUTE]))
         for _ in range(20):
-            planning = Planning(self.fleet, NEXT_VERSION) if "undo" not in asked and not lags else None
+            # A plan loses nobody if the index lags no more than it may.
+            is_complete = not lags or self.fleet.clock.now() - self._index_at < INDEX_LAG
+            planning = Planning(self.fleet, NEXT_VERSION) if "undo" not in asked and is_complete else None
             answered = self._ask_for_a_plan(ask, planning)
             new = [each for each in self.fleet.ledger.rollouts(limit=10) if each.id not in known]
             if new:
@@ -177,7 +190,7 @@ class SeededRollout:
 
     def _follow_up(self) -> Rollout | None:
         """Undo or retry it, sometimes while something of it still goes on. The rollout that was undone, if one was."""
-        earlier, what = self.rollout, self._rng.choice(["", "undo", "undo", "retry"])
+        earlier, what = self.rollout, self._rng.choice(["", "undo", "undo", "retry", "retry"])
         if not what or earlier.spec.dry_run:
             return None
         if self._rng.random() < 0.5:
@@ -253,6 +266,12 @@ class SeededRollout:
     def _something_happens(self) -> None:
         if self._rng.random() < 0.02:
             self._index = self.fleet.table.as_of_now()
+            self._index_at = self.fleet.clock.now()
+        if self._orders_left and not self._planning and self._rng.random() < self._chance_of_an_order:
+            self._orders_left -= 1
+            self._give_a_suitable_order()
+            self._take_up_what_was_started()
+            return
         often = 0.1 if self._planning else 0.03
         if self._actions < MAX_ACTIONS and self._rng.random() < often:
             self._actions += 1
@@ -260,6 +279,30 @@ class SeededRollout:
             self._take_up_what_was_started()
         elif ready := self._ready:
             self._step(self._rng.choice(ready))
+
+    @property
+    def _chance_of_an_order(self) -> float:
+        """A stage takes many steps to run, and few to bake."""
+        if not self.rollout_id or not self.rollout.status.active:
+            return 0.0
+        match self._stage.status:
+            case StageStatus.BAKING | StageStatus.AWAITING_APPROVAL:
+                return 0.2
+            case StageStatus.RUNNING:
+                return 0.01
+            case _:
+                return 0.0
+
+    def _give_a_suitable_order(self) -> None:
+        """Give an order that is refused at most other moments."""
+        match self._stage.status:
+            case StageStatus.BAKING:
+                self._rng.choice([self._promote, partial(self._change_pace, NewPace(bake_seconds=5))])()
+            case StageStatus.AWAITING_APPROVAL:
+                self._rng.choice([self._promote, partial(self._approve, "this")])()
+            case _:
+                more = [NewPace(tolerated=ALL)] if self._stage.spec.tolerated != ALL else []
+                self._change_pace(self._rng.choice([NewPace(max_concurrency=1), NewPace(max_concurrency=6), *more * 2]))
 
     def _what_happens(self) -> Callable[[], object]:
         may = self._what_may_happen_to_tenants + ([] if self._planning else self._what_may_happen_to_rollouts)
@@ -304,6 +347,13 @@ class SeededRollout:
         finally:
             self._in_a_call.remove(who)
         self._check_how_many_are_in_flight()
+        self._steps_until_withdrawal -= 1
+        if self._steps_until_withdrawal == 0:
+            self._withdraw()
+
+    def _withdraw(self) -> None:
+        self.fleet.use_cases(version=NEXT_VERSION).releasing.withdraw(NEXT_VERSION, OPERATOR.by)
+        self.seen["withdrawn"] += 1
 
     def _around(self, name: str, call: Callable[[], Any]) -> Any:
         """A call that a function makes: others go on before it, and sometimes it dies before or after."""
@@ -396,16 +446,17 @@ class SeededRollout:
             "promote", lambda adjusting: adjusting.promote(self.rollout_id, number, f"{OPERATOR.by} for stage {number}")
         )
 
-    def _change_pace(self) -> None:
+    def _change_pace(self, new: NewPace | None = None) -> None:
         """Raise or lower the concurrency, or change the bake. More failures are tolerated, never fewer: a turn that was
         admitted at the same moment may be based on the former tolerance."""
         for stage in self.fleet.ledger.stages(self.rollout_id):
             key = (stage.rollout, stage.number)
             self._highest[key] = max(self._highest.get(key, 0), stage.spec.max_concurrency)
-        new = self._rng.choice(
+        new = new or self._rng.choice(
             [NewPace(max_concurrency=1), NewPace(max_concurrency=6), NewPace(bake_seconds=5), NewPace(tolerated=ALL)]
         )
-        self._adjust("change", lambda adjusting: adjusting.change(self.rollout_id, new, OPERATOR.by))
+        what = "concurrency" if new.max_concurrency else "tolerance" if new.tolerated else "bake"
+        self._adjust(f"change {what}", lambda adjusting: adjusting.change(self.rollout_id, new, OPERATOR.by))
 
     def _adjust(self, what: str, ask: Callable[[Adjusting], object]) -> None:
         adjusting = self.fleet.use_cases(self._around_operator, version=NEXT_VERSION).rollout_adjusting
@@ -592,7 +643,8 @@ class SeededRollout:
         elif (
             waiting and self._stage.status is StageStatus.AWAITING_APPROVAL and rollout.status is RolloutStatus.RUNNING
         ):
-            self._approve(self._rng.choice(["this", "this", "again"]))
+            approve_this, again = (partial(self._approve, which) for which in ("this", "again"))
+            self._rng.choice([approve_this, approve_this, again, self._promote])()
         else:
             self._ask(self._rng.choice(["resume"] * 6 + ["abort"]))
         return True

@@ -1,7 +1,4 @@
-"""Seeded rollouts whose release is withdrawn in the middle.
-
-The moment comes from random numbers of its own, so that the runs of the module ``seeded_rollout`` stay as they are.
-"""
+"""Seeded rollouts whose release is withdrawn in the middle, each of them."""
 
 from __future__ import annotations
 
@@ -11,8 +8,6 @@ from datetime import datetime, timedelta
 from orchestrator.tenants.history import HistoryEntry
 from orchestrator.tenants.records import Operation, Status
 from tests.fakes import NEXT_VERSION
-from tests.simulation.aws.executions import Execution
-from tests.simulation.rollouts.executions import MachineExecution
 from tests.simulation.rollouts.seeded_rollout import SeededRollout
 
 BOUND = timedelta(seconds=15)
@@ -22,16 +17,12 @@ BOUND = timedelta(seconds=15)
 class WithdrawnRollout(SeededRollout):
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self._steps_until = random.Random(f"withdrawal {seed}").randint(1, 120)
+        self._steps_until_withdrawal = random.Random(f"withdrawal {seed}").randint(1, 120)
         self.withdrawn_at: datetime | None = None
 
-    def _step(self, who: MachineExecution | Execution) -> None:
-        super()._step(who)
-        self._steps_until -= 1
-        if self._steps_until == 0:
-            self.fleet.use_cases(version=NEXT_VERSION).releasing.withdraw(NEXT_VERSION, "ada")
-            self.withdrawn_at = self.fleet.clock.now()
-            self.seen["withdrawn"] += 1
+    def _withdraw(self) -> None:
+        super()._withdraw()
+        self.withdrawn_at = self.fleet.clock.now()
 
     def play(self) -> None:
         super().play()

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from orchestrator.cli.errors import ExitCode
+from orchestrator.releases.published import canonical
+from orchestrator.releases.template_contract import MAX_TEMPLATE_BYTES
 from tests.fakes.templates import EXAMPLE_FILE, example_template, queue_template
 from tests.unit.cli.conftest import Scene
 from tests.unit.cli.fake_api import ADA
@@ -37,7 +39,7 @@ def test_every_rule_is_shown_with_its_findings_and_what_to_do(scene: Scene, tmp_
     file = written(tmp_path / "template.json", named("2.1.0"))
     result = scene.berth("release", "check", str(file), exits=ExitCode.ATTENTION)
     lines = result.stdout.splitlines()
-    assert lines[0] == "ok    version: the version is not one of Berth's own"
+    assert lines[0] == "ok    version: the version is yours, and no other template has it"
     assert "no    names: no name can collide with that of another tenant" in lines
     problem = lines.index("no    names: no name can collide with that of another tenant") + 1
     assert lines[problem].startswith("      Resources.Files.Properties.BucketName: The resource has a name of its own")
@@ -49,10 +51,10 @@ def test_every_rule_is_shown_with_its_findings_and_what_to_do(scene: Scene, tmp_
 def test_a_good_template_leads_to_publishing(scene: Scene, template: Path) -> None:
     result = scene.berth("release", "check", str(template), exits=ExitCode.OK)
     lines = result.stdout.splitlines()
-    assert len(lines) == 12
+    assert len(lines) == 13
     assert all(line.startswith("ok    ") for line in lines)
     assert "ok    queues-kept: the queues of the release before are kept (0.2.0)" in lines
-    assert result.stderr == "Publish it: berth release publish TEMPLATE --version 2.1.0\n"
+    assert result.stderr == f"Publish it: berth release publish {template} --version 2.1.0\n"
 
 
 def test_offline_no_control_plane_is_asked(scene: Scene) -> None:
@@ -79,6 +81,7 @@ def test_the_version_can_be_another_than_the_templates(scene: Scene, template: P
 
 def an_assembly(folder: Path, **stacks: dict[str, Any]) -> Path:
     """A folder as cdk synth writes it."""
+    folder.mkdir(exist_ok=True)
     artifacts: dict[str, Any] = {"Tree": {"type": "cdk:tree", "properties": {"file": "tree.json"}}}
     for name, template in stacks.items():
         file = written(folder / f"{name}.template.json", template)
@@ -158,7 +161,7 @@ def test_a_template_with_findings_is_refused_with_all_of_them(scene: Scene, tmp_
     result = scene.berth(*arguments, exits=ExitCode.REFUSED)
     assert "Resources.Files: The service role" in result.stdout
     assert "Resources.Orders: The service role" in result.stdout
-    assert "was not published" in result.stderr
+    assert result.stderr == "Error: Release 2.1.0 was not published: the template has 2 findings.\n"
     document = json.loads(scene.berth(*arguments, "--json", exits=ExitCode.REFUSED).stdout)
     assert [each["place"] for each in document["findings"]] == ["Resources.Files", "Resources.Orders"]
     assert scene.api.world.templates.published == {}
@@ -174,8 +177,59 @@ def test_a_template_can_be_published_in_another_tier(scene: Scene, template: Pat
     arguments = ("release", "publish", str(template), "--version", "2.1.0", "--tier", "gold")
     result = scene.berth(*arguments, exits=ExitCode.OK)
     assert result.stdout == "Release 2.1.0 is published. New tenants of the tier gold get 2.1.0.\n"
+    assert result.stderr.splitlines()[:2] == [
+        "Create a tenant in the tier: berth create ID --tier gold",
+        "Move a tenant to the tier: berth move ID --tier gold",
+    ]
     scene.berth(*arguments[:-1], "Gold!", exits=ExitCode.BAD_USAGE)
     scene.berth(*arguments[:-2], exits=ExitCode.REFUSED)
+
+
+def long_template(size: int) -> dict[str, Any]:
+    """A template whose published form has this number of bytes."""
+    template = queue_template()
+    template["Metadata"] = {"Notes": ""}
+    template["Metadata"]["Notes"] = "x" * (size - len(canonical(template)))
+    return template
+
+
+def test_the_longest_template_is_published_and_a_longer_one_is_not_sent(scene: Scene, tmp_path: Path) -> None:
+    longest = written(tmp_path / "longest.json", long_template(MAX_TEMPLATE_BYTES))
+    assert (
+        json.loads(
+            scene.berth("release", "publish", str(longest), "--version", "2.1.0", "--json", exits=ExitCode.OK).stdout
+        )["status"]
+        == "PUBLISHED"
+    )
+    scene.connected_to.clear()
+    longer = written(tmp_path / "longer.json", long_template(MAX_TEMPLATE_BYTES + 1))
+    refused = scene.berth("release", "publish", str(longer), "--version", "2.2.0", exits=ExitCode.BAD_USAGE)
+    assert "longer.json: The template has 1,000,001 bytes when it is published; CloudFormation takes" in refused.stderr
+    checked = scene.berth("release", "check", str(longer), exits=ExitCode.ATTENTION)
+    assert "The template has 1,000,001 bytes when it is published" in checked.stdout
+    assert scene.connected_to == []
+    far_too_long = written(tmp_path / "far.json", long_template(3 * MAX_TEMPLATE_BYTES))
+    refused = scene.berth("release", "check", str(far_too_long), exits=ExitCode.BAD_USAGE)
+    assert "far.json is too long for a template: CloudFormation takes 1,000,000 bytes." in refused.stderr
+
+
+def test_a_check_says_with_which_options_to_publish(scene: Scene, tmp_path: Path) -> None:
+    folder = an_assembly(tmp_path / "my app", Tenant=queue_template(), Other={"Resources": {}})
+    options = ("--tier", "gold", "--template-stack", "Tenant", "--allow-replacement")
+    checked = scene.berth("release", "check", str(folder), *options, exits=ExitCode.OK)
+    command = f"berth release publish '{folder}' --version 2.1.0 {' '.join(options)}"
+    assert checked.stderr == f"Publish it: {command}\n"
+
+
+def test_a_check_finds_a_version_that_is_taken(scene: Scene, template: Path) -> None:
+    scene.berth("release", "publish", str(template), "--version", "2.1.0", exits=ExitCode.OK)
+    scene.berth("release", "check", str(template), exits=ExitCode.OK)
+    changed = queue_template()
+    changed["Description"] = "Changed."
+    written(template, changed)
+    refused = scene.berth("release", "check", str(template), exits=ExitCode.ATTENTION)
+    assert "no    version: " in refused.stdout
+    assert "Release 2.1.0 was published before, with another template" in refused.stdout
 
 
 def test_promoting_it_lasts_and_the_list_says_so(scene: Scene, template: Path) -> None:

@@ -14,7 +14,7 @@ from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.records import Result, RolloutStatus, StageStatus
 from tests.fakes import ACME, NOON
-from tests.unit.cli.conftest import Scene
+from tests.unit.cli.conftest import TERMINAL, Scene
 
 NEW = TenantId.parse("new")
 PINNED = TenantId.parse("pinned")
@@ -60,6 +60,10 @@ class TestStart:
             "What changes in a stack, property by property: berth rollout plan --to 0.2.0",
         ]
         assert fleet.pauses == []
+
+    def test_a_terminal_shows_that_the_rollout_is_being_planned(self, fleet: Scene) -> None:
+        fleet.environment |= TERMINAL
+        assert "planning the rollout, 0 s" in fleet.berth("rollout", "start", exits=ExitCode.OK).stderr
 
     def test_as_json(self, fleet: Scene) -> None:
         result = fleet.berth("rollout", "start", "--json")

@@ -290,6 +290,16 @@ def test_a_stack_whose_drift_cannot_be_detected_now_is_left_out(world: FleetWith
     assert done.coverage.drift == 2
 
 
+def test_resources_that_cloudformation_may_not_compare_are_reported(world: FleetWithStacks) -> None:
+    """A tenant of an operator's template has resources that Berth has no permissions for."""
+    (stack,) = world.stacks_of(world.add("acme"))
+    world.survey.failing[stack.stack_id] = "not authorized to perform: dynamodb:DescribeTable"
+    (finding,) = world.reconcile(Spec(detect_drift=True)).findings
+    assert (finding.kind, finding.subject) == (Kind.DRIFTED, "acme")
+    assert "could not be compared with the template: not authorized to perform" in finding.detail
+    assert f"detect-stack-drift --stack-name {stack.stack_id}" in finding.advice
+
+
 def test_the_drift_of_broken_or_foreign_stacks_is_not_detected(world: FleetWithStacks) -> None:
     (stack,) = world.stacks_of(world.add("broken"))
     world.stacks.change(stack.stack_id, "UPDATE_ROLLBACK_FAILED")

@@ -1,0 +1,164 @@
+"""The texts that CloudFormation can make of a value in a template, whatever its functions select, split and join.
+
+:func:`orchestrator.releases.template_values.text_of` is enough where only a known form is allowed. Where texts are
+refused, every text that is possible counts: both branches of ``Fn::If``, all values of a mapping, and every part of a
+text that ``Fn::Split`` cuts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
+from typing import Any
+
+from orchestrator.releases.template_values import UNKNOWN, function_of, literal, mapping, parts_of_sub, reference
+
+_MAX_TEXTS = 100
+"""Texts that one value may have. Conditions within conditions could make any number."""
+_MAX_CHARACTERS = 5_000_000
+"""Characters of all texts that are put together from one template. Variables within variables could make any number."""
+NO_VALUE = "AWS::NoValue"
+
+
+class TooManyTexts(Exception):
+    """The value can have so many texts, or such long ones, that they cannot be checked."""
+
+
+class PossibleTexts:
+    """Finds the possible texts of values in one template."""
+
+    def __init__(self, template: Mapping[str, Any]) -> None:
+        self._mappings = mapping(template.get("Mappings"))
+        self._characters = 0
+
+    def of(self, value: object) -> list[str]:
+        """The possible texts, with ``${...}`` for references, as :func:`text_of` has them. Empty if it is no text."""
+        if isinstance(value, str):
+            return [literal(value)]
+        if isinstance(value, bool | int | float):
+            return [str(value).lower()]
+        if (found := reference(value)) is not None:
+            return [""] if found[0] == NO_VALUE else ["${" + ".".join(part for part in found if part) + "}"]
+        called = function_of(value)
+        return [] if called is None else self._returned(*called)
+
+    def _returned(self, function: str, arguments: object) -> list[str]:
+        match (function, arguments):
+            case ("Fn::Join", [str(delimiter), parts]):
+                between = literal(delimiter)
+                return self._distinct(self._checked(between.join(each)) for each in self._lists(parts))
+            case ("Fn::Sub", str(text)):
+                return self._substituted(text, {})
+            case ("Fn::Sub", [str(text), dict(variables)]):
+                return self._substituted(text, variables)
+            case ("Fn::If", [_, first, second]):
+                return self._distinct([*self.of(first), *self.of(second)])
+            case ("Fn::Select", [_, entries]):
+                return self._distinct(each for entries_ in self._lists(entries) for each in entries_)
+            case ("Fn::FindInMap", _):
+                return self._distinct([*self._mapped(arguments), UNKNOWN])
+        return [UNKNOWN]
+
+    def _lists(self, value: object) -> list[tuple[str, ...]]:
+        """The lists of texts that the value can be."""
+        if isinstance(value, list):
+            return self._product([self.of(each) or [UNKNOWN] for each in value])
+        match function_of(value):
+            case ("Fn::Split", [str(delimiter), source]) if delimiter:
+                return [tuple(text.split(literal(delimiter))) for text in self.of(source)]
+            case ("Fn::If", [_, first, second]):
+                return [*self._lists(first), *self._lists(second)]
+            case ("Fn::FindInMap", arguments):
+                return [(UNKNOWN,), *(tuple(map(literal, each)) for each in _lists_in(self._mapping(arguments)))]
+        return [(UNKNOWN,)]
+
+    def _substituted(self, text: str, variables: Mapping[str, object]) -> list[str]:
+        literals, names = parts_of_sub(text)
+        known = sorted({*names} & variables.keys())
+        found = []
+        for chosen in self._product([self.of(variables[name]) or [UNKNOWN] for name in known]):
+            given = dict(zip(known, chosen, strict=True))
+            texts = [literal(literals[0])]
+            for name, after in zip(names, literals[1:], strict=True):
+                texts += [given.get(name, "" if name == NO_VALUE else f"${{{name}}}"), literal(after)]
+                self._count(len(texts[-2]))
+            found.append("".join(texts))
+        return self._distinct(found)
+
+    def _mapped(self, arguments: object) -> Iterator[str]:
+        """Every text of the mapping, because keys may depend on parameters. The fourth argument is a default."""
+        yield from (literal(each) for each in _texts_in(self._mapping(arguments)))
+        if isinstance(arguments, list):
+            for each in arguments[3:]:
+                yield from self.of(mapping(each).get("DefaultValue"))
+
+    def _mapping(self, arguments: object) -> object:
+        named = arguments[0] if isinstance(arguments, list) and arguments else None
+        return self._mappings.get(named) if isinstance(named, str) else self._mappings
+
+    def _product(self, choices: list[list[str]]) -> list[tuple[str, ...]]:
+        count = 1
+        for each in choices:
+            count *= len(each)
+            if count > _MAX_TEXTS:
+                raise TooManyTexts
+        return list(product(*choices))
+
+    def _distinct(self, texts: Iterable[str]) -> list[str]:
+        found = list(dict.fromkeys(texts))
+        if len(found) > _MAX_TEXTS:
+            raise TooManyTexts
+        return found
+
+    def _checked(self, text: str) -> str:
+        self._count(len(text))
+        return text
+
+    def _count(self, characters: int) -> None:
+        self._characters += characters
+        if self._characters > _MAX_CHARACTERS:
+            raise TooManyTexts
+
+
+def _texts_in(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _texts_in(each)
+
+
+def _lists_in(value: object) -> Iterator[list[str]]:
+    if isinstance(value, list):
+        yield [str(each) for each in value]
+    for each in mapping(value).values():
+        yield from _lists_in(each)
+
+
+def texts_within(place: str, value: object, *, without: frozenset[str] = frozenset()) -> Iterator[tuple[str, object]]:
+    """Every text within the value, with its place: plain texts, keys, and calls of functions, which are not opened.
+
+    ``without`` are keys of objects whose values are left out.
+    """
+    if isinstance(value, str):
+        yield place, value
+    elif isinstance(value, list):
+        for number, each in enumerate(value):
+            yield from texts_within(f"{place}[{number}]", each, without=without)
+    elif (called := function_of(value)) is not None:
+        yield place, value
+        yield from _in_chosen_objects(place, *called, without)
+    else:
+        for name, each in mapping(value).items():
+            if name not in without:
+                yield f"{place}.{name}", name
+                yield from texts_within(f"{place}.{name}", each, without=without)
+
+
+def _in_chosen_objects(
+    place: str, function: str, arguments: object, without: frozenset[str]
+) -> Iterator[tuple[str, object]]:
+    """The texts in objects that a function may choose. The texts that it may choose are possible texts of the call."""
+    if function in ("Fn::If", "Fn::Select") and isinstance(arguments, list):
+        for each in arguments[1:]:
+            yield from (found for found in texts_within(place, each, without=without) if found[0] != place)
