@@ -260,6 +260,20 @@ def test_a_tenant_that_is_deleted_and_created_again_gets_a_stack_of_its_own_name
     assert world.stacks.all[first].stack.status == "DELETE_COMPLETE"
 
 
+def test_a_stack_that_is_taken_before_its_delete_begins_still_learns_its_tenant() -> None:
+    world = PoolWorld(warm_pool=2).fill()
+    process = world.use_cases()
+    world.get_queue(GLOBEX, process=process)  # The process has seen both stacks.
+    world.warm_pool = 0
+    world.maintain()  # The delete of the other one is started.
+    assert isinstance(world.get_queue(ACME, process=process), Ready)
+    warm = given(world, ACME)
+    world.run_executions()
+    world.settle()
+    world.check_served(ACME, GLOBEX)
+    _is_taught(world, warm)
+
+
 def _is_taught(world: PoolWorld, warm: TenantId) -> None:
     """The stack names its tenant, and nobody keeps a record of who has taken it."""
     stack_id = present(present(world.table.metadata(ACME)).stack_id)
