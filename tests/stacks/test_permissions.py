@@ -266,10 +266,10 @@ FUNCTIONS: dict[str, Grants] = {
         TENANT_TABLE_ROWS: {
             "dynamodb:GetItem",
             "dynamodb:Query",
-            "dynamodb:PutItem",
             "dynamodb:UpdateItem",
             "dynamodb:ConditionCheckItem",
         },
+        f"the table, rows {TENANT_ROWS} and {RELISTING_ROWS}": {"dynamodb:PutItem"},
         CREATE_TURN_TABLE_ROWS: GIVES_TURNS[CREATE_TURN_TABLE_ROWS] | {"dynamodb:UpdateItem"},
         "the machine create_tenant": {"states:SendTaskSuccess", "states:SendTaskHeartbeat"},
     },
