@@ -116,7 +116,7 @@ def routes(console: Console, path: str, plan: Plan) -> list[Route]:
 
 
 def _show(visit: Visit, action: Action, error: str | None = None) -> Response:
-    refused = action.step.refusal
+    refused = action.step.refusal or visit.console.read_only
     return visit.show(
         "action.html",
         status=409 if refused else 422 if error else 200,
