@@ -677,11 +677,7 @@ def test_a_dynamic_reference_cannot_be_cut_out_of_a_name() -> None:
         ("AWS::Events::Rule", {"Targets": [{"Id": "a", "Arn": {"Fn::Sub": "${MetadataServiceToken}"}}]}),
         (
             "AWS::Logs::SubscriptionFilter",
-            {
-                "LogGroupName": {
-                    "Fn::Join": ["", ["/aws/lambda/", selected(6, ":", {"Ref": "MetadataServiceToken"})]]
-                }
-            },
+            {"LogGroupName": {"Fn::Join": ["", ["/aws/lambda/", selected(6, ":", {"Ref": "MetadataServiceToken"})]]}},
         ),
     ],
 )
