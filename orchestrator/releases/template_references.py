@@ -129,8 +129,8 @@ def _service_token(place: str) -> Finding:
     return Finding(
         Rule.REFERENCES,
         place,
-        f"{contract.SERVICE_TOKEN_PARAMETER} is a function of Berth. Only {contract.METADATA_RESOURCE} may name it: any "
-        "other resource could change it, call it or read its log.",
+        f"{contract.SERVICE_TOKEN_PARAMETER} is a function of Berth. Only {contract.METADATA_RESOURCE} may name it: "
+        "any other resource could change it, call it or read its log.",
         "Remove the reference.",
     )
 
