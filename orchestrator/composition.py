@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from orchestrator.pool.maintaining import Maintaining
+    from orchestrator.reconciling.comparing import Comparing
     from orchestrator.reconciling.control import Reconciliations
     from orchestrator.reconciling.fleet_counts import FleetCounter
     from orchestrator.reconciling.health import Health
@@ -168,6 +169,13 @@ class UseCases(TenantUseCases):
             has_time=has_time,
             pause=ports.pause,
         )
+
+    @property
+    def comparing(self) -> Comparing:
+        from orchestrator.reconciling.comparing import Comparing
+
+        ports = self.ports
+        return Comparing(ports.tenants, ports.observed_stacks, ports.queues, ports.releases, ports.clock)
 
     @property
     def reconciliations(self) -> Reconciliations:

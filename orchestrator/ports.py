@@ -155,6 +155,11 @@ class Ports(Protocol):
         """Tenants' stacks, to read."""
 
     @property
+    def observed_stacks(self) -> Stacks:
+        """Tenants' stacks, for an operator who looks at one. Rollouts slow down if CloudFormation throttles operations,
+        and not if it throttles this."""
+
+    @property
     def writable_stacks(self) -> Stacks:
         """Tenants' stacks, to create, update and delete."""
 

@@ -5,12 +5,14 @@ from typing import Any
 
 from lambdas.logs import logger
 from lambdas.runtime import use_cases
+from orchestrator.api import comparison_routes as comparisons
 from orchestrator.api import operation_routes as operations
 from orchestrator.api import reconciliation_routes as reconciliations
 from orchestrator.api import release_models, rollout_models, rollout_requests, tenant_models
 from orchestrator.api import release_routes as releases
 from orchestrator.api import rollout_routes as rollouts
 from orchestrator.api import tenant_routes as tenants
+from orchestrator.api.comparison_answers import comparison_response
 from orchestrator.api.fields import EmptyRequest, or_default
 from orchestrator.api.operation_answers import operations_response
 from orchestrator.api.operator_answers import order_response, tenant_response, tenants_response
@@ -67,6 +69,10 @@ def _create(request: tenant_models.CreateTenant, by: str) -> Response:
 def _tenant(request: tenant_models.GetTenant, _by: str) -> Response:
     before = or_default(request.history_before)
     return tenant_response(tenant_detail(request.tenant, use_cases.ports.tenants, before=before))
+
+
+def _compare(request: comparisons.CompareTenant, _by: str) -> Response:
+    return comparison_response(use_cases.comparing.compare(request.tenant))
 
 
 def _delete(request: tenant_models.DeleteTenant, by: str) -> Response:
@@ -264,6 +270,7 @@ def _health(_request: EmptyRequest, _by: str) -> Response:
 
 _serve(tenants.CREATE_TENANT, _create)
 _serve(tenants.GET_TENANT, _tenant)
+_serve(comparisons.COMPARE_TENANT, _compare)
 _serve(tenants.DELETE_TENANT, _delete)
 _serve(tenants.UPGRADE_TENANT, _upgrade)
 _serve(tenants.MOVE_TENANT, _move)

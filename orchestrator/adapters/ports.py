@@ -118,6 +118,14 @@ class AwsPorts:
         )
 
     @cached_property
+    def observed_stacks(self) -> CloudFormationStacks:
+        from orchestrator.adapters.cloudformation import CloudFormationStacks
+
+        return CloudFormationStacks(
+            client("cloudformation"), names=self.settings.names, service_role=self.settings.stack_role
+        )
+
+    @cached_property
     def writable_stacks(self) -> CloudFormationStacks:
         from orchestrator.adapters.cloudformation import CloudFormationStacks
 

@@ -14,7 +14,8 @@ The routes are declared once. The function, the gateway, the policies, the clien
 10. :mod:`orchestrator.api.rollout_models`        the answers of these routes;
     :mod:`orchestrator.api.rollout_requests`      their requests
 11. :mod:`orchestrator.api.reconciliation_routes`  the operators' routes for reconciliations, adoptions and health;
-    :mod:`orchestrator.api.operation_routes`       has the route for the newest operations of all tenants
+    :mod:`orchestrator.api.operation_routes`       has the route for the newest operations of all tenants;
+    :mod:`orchestrator.api.comparison_routes`      has the route that compares a tenant with its stack
 12. :mod:`orchestrator.api.event_problems`        kinds of problems of the event plane
 13. :mod:`orchestrator.api.event_fields`          the types of values in its requests and answers
 14. :mod:`orchestrator.api.event_routes`          the tenants' routes for events
@@ -43,6 +44,7 @@ Requests and answers:
 - :mod:`orchestrator.api.rollout_answers`
 - :mod:`orchestrator.api.reconciliation_answers`
 - :mod:`orchestrator.api.operation_answers`
+- :mod:`orchestrator.api.comparison_answers`
 - :mod:`orchestrator.api.event_reading`            from HTTP to events, byte for byte
 - :mod:`orchestrator.api.event_answers`
 - :mod:`orchestrator.api.event_read_answers`

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.api import (
+    comparison_routes,
     connection_models,
     delivery_routes,
     event_change_routes,
@@ -316,6 +317,7 @@ CONTROL_PLANE = Api(
         fields,
         queue_routes,
         tenant_models,
+        comparison_routes,
         operation_routes,
         release_models,
         rollout_models,

@@ -45,7 +45,7 @@ def reconciliations_response(newest: Sequence[Reconciliation], survey: Reconcili
             "survey": {
                 **_brief(survey),
                 "counts": {kind.value: count for kind, count in survey.counts.items()},
-                "findings": [_finding_document(finding) for finding in survey.findings],
+                "findings": [finding_document(finding) for finding in survey.findings],
             }
             if survey
             else None,
@@ -150,11 +150,11 @@ def _document(reconciliation: Reconciliation) -> dict[str, object]:
         "ordered": reconciliation.ordered,
         "stuck": reconciliation.stuck,
         "counts": {kind.value: count for kind, count in sorted(reconciliation.counts.items())},
-        "findings": [_finding_document(finding) for finding in reconciliation.findings],
+        "findings": [finding_document(finding) for finding in reconciliation.findings],
     }
 
 
-def _finding_document(finding: Finding) -> dict[str, object]:
+def finding_document(finding: Finding) -> dict[str, object]:
     return {
         "kind": finding.kind.value,
         "subject": finding.subject,

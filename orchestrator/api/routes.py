@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from orchestrator.api import (
+    comparison_routes,
     operation_routes,
     queue_routes,
     reconciliation_routes,
@@ -22,6 +23,7 @@ from orchestrator.api.route import AnyRoute
 ROUTES: tuple[AnyRoute, ...] = (
     *queue_routes.ROUTES,
     *tenant_routes.ROUTES,
+    *comparison_routes.ROUTES,
     *operation_routes.ROUTES,
     *release_routes.ROUTES,
     *rollout_routes.ROUTES,

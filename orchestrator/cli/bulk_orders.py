@@ -13,7 +13,7 @@ from orchestrator.api.tenant_models import GetTenant
 from orchestrator.api.tenant_routes import GET_TENANT
 from orchestrator.cli import render
 from orchestrator.cli.api import Api, Document
-from orchestrator.cli.errors import ExitCode, error_document, explain
+from orchestrator.cli.errors import ExitCode, error_document, explain, sdk_errors
 from orchestrator.cli.interrupts import came_of_an_interrupt, noting_an_interrupt
 from orchestrator.cli.invocation import Invocation
 from orchestrator.cli.problems import problem
@@ -104,7 +104,7 @@ def _ordered(tenant: TenantId, send: Callable[[], ApiAnswer]) -> _Result:
         answer = send()
     except BerthError as error:
         return _failed(tenant.value, error)
-    except _sdk_errors() as error:
+    except sdk_errors() as error:
         return _unanswered(tenant.value, error, "The operation may have been started all the same.")
     if answer.status not in (_DONE, _STARTED):
         return _failed(tenant.value, problem(answer))
@@ -120,7 +120,7 @@ def _ended(here: Invocation, api: Api, started: _Result, timeout: float) -> _Res
             ended = watch(started.document, look, retrying)
     except BerthError as error:
         return _failed(started.tenant, error)
-    except _sdk_errors() as error:
+    except sdk_errors() as error:
         return _unanswered(started.tenant, error, "The operation was started.")
     if ended is None:
         return _Result(started.tenant, ExitCode.NOT_READY, f"still running after {timeout:.0f} s", started.document)
@@ -139,13 +139,6 @@ def _unanswered(tenant: str, error: Exception, started: str) -> _Result:
     failure, advice = explain(error), f"{started} See: berth tenant {tenant}"
     document = error_document(failure.code, failure.line, [advice])
     return _Result(tenant, failure.code, f"{failure.line} {advice}", document)
-
-
-def _sdk_errors() -> tuple[type[Exception], ...]:
-    # Imported here because loading the SDK takes long, and neither --help nor invalid input needs it.
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    return BotoCoreError, ClientError
 
 
 def _show(results: list[_Result]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -147,6 +148,9 @@ def create(
     kind, address = _destination(webhook, zapier, email)
     _check_one_filter(event_type, filter_file)
     here: Invocation = context.obj
+    others = {each.value for each in DestinationKind if each is not kind}
+    # In messages, the address is the option that was given.
+    here = replace(here, parameters=[each for each in here.parameters if each.name not in others])
     with here.reporting_errors(as_json=as_json):
         tenant_id = TenantId.parse(tenant)
         request = CreateConnection(

@@ -161,18 +161,26 @@ def resend(
         tenant_id = TenantId.parse(tenant)
         named = parse_resource_id(IdPrefix.CONNECTION, connection) if connection else None
         request = ResendEvent(event_id=parse_event_id(event_id), connection_id=or_unset(named))
-        answered = ask_for(here, here.find(), tenant_id, RESEND_EVENT, request)
-        if as_json:
+        control_plane = here.find()
+        # The answer to a resend has no names. They are read first, so that nothing can go wrong after the resend.
+        of_event = OfAttempts(event_id=request.event_id)
+        tried = None if as_json else ask_for(here, control_plane, tenant_id, GET_ATTEMPTS, of_event)
+        answered = ask_for(here, control_plane, tenant_id, RESEND_EVENT, request)
+        if tried is None:
             render.show_json(answered)
             return
-        for line in results_of_resend(answered):
+        for line in results_of_resend(answered, tried):
             render.show_line(line)
         render.note(f"How it goes: berth attempts {tenant_id} {answered['event_id']}")
 
 
-def results_of_resend(answered: Document) -> list[str]:
-    """What becomes of each delivery of an event that is sent again."""
-    return [f"To {each['connection_id']}: the event {_RESULTS[each['result']]}." for each in answered["results"]]
+def results_of_resend(answered: Document, tried: Document) -> list[str]:
+    """What becomes of each delivery of an event that is sent again. ``tried`` is the answer of getAttempts."""
+    known = {each["connection_id"]: each for each in tried["deliveries"]}
+    return [
+        f"To {_connection(known.get(each['connection_id'], each))}: the event {_RESULTS[each['result']]}."
+        for each in answered["results"]
+    ]
 
 
 def answer_code(attempt: Document) -> str:

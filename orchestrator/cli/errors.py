@@ -233,3 +233,11 @@ def _classify_sdk_error(error: Exception) -> tuple[ExitCode, str]:
             return ExitCode.NO_CONTROL_PLANE, str(error)
         case _:
             return ExitCode.UNEXPECTED, f"{type(error).__name__}: {error} (--debug shows where)"
+
+
+def sdk_errors() -> tuple[type[Exception], ...]:
+    """The SDK's errors: AWS did not answer, or refused."""
+    # Imported here because loading the SDK takes long, and neither --help nor invalid input needs it.
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    return BotoCoreError, ClientError

@@ -11,6 +11,7 @@ _DOCUMENT = re.compile(r"\A(?:the body|the query): ")
 _CAPITAL = re.compile("([A-Z])")
 
 _PARAMETERS: Mapping[str, tuple[str, ...]] = {
+    "address": ("address", "webhook", "zapier", "email"),
     "drainSeconds": ("drain",),
     "historyBefore": ("before",),
     "label": ("label",),

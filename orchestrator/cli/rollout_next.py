@@ -59,7 +59,7 @@ def next_steps(rollout: Document, *, bake_ended: bool = False, withdrawn: bool =
     nothing moves to it any more.
     """
     if rollout["dryRun"] and is_over(rollout):
-        return _after_dry_run(rollout)
+        return _after_dry_run(rollout, withdrawn=withdrawn)
     name = rollout["rolloutId"]
     if rollout["status"] == RolloutStatus.ABORTING:
         return [f"Updates that are running are being finished. Watch them: berth rollout watch {name}"]
@@ -143,6 +143,13 @@ def rollout_steps(rollout: Document, *, withdrawn: bool = False) -> list[NextSte
             stopped,
         ),
         NextStep(
+            "change",
+            "Change its pace",
+            f"berth rollout change {name} --concurrency NUMBER",
+            stopped or ("It has halted." if halted else None),
+            suggested=False,
+        ),
+        NextStep(
             "promote",
             "Do not wait for the end of the bake" if rollout["bakedUntil"] else "Do not wait",
             f"berth rollout promote {name} --stage {promotable or 'NUMBER'}",
@@ -152,10 +159,20 @@ def rollout_steps(rollout: Document, *, withdrawn: bool = False) -> list[NextSte
     ]
 
 
-def _after_dry_run(rollout: Document) -> list[str]:
+def depends_on_withdrawal(rollout: Document) -> bool:
+    """True if the next steps are others once the rollout's release is withdrawn."""
+    return rollout["version"] is not None and (
+        next_steps(rollout) != next_steps(rollout, withdrawn=True)
+        or rollout_steps(rollout) != rollout_steps(rollout, withdrawn=True)
+    )
+
+
+def _after_dry_run(rollout: Document, *, withdrawn: bool) -> list[str]:
     if rollout["retry"]:
         # This dry run checked only the tenants that would have failed in the earlier one.
         return [f"See how to move all planned tenants: berth rollout status {rollout['retry']}"]
+    if rollout["status"] == RolloutStatus.SUCCEEDED and withdrawn:
+        return [f"Release {rollout['version']} was withdrawn. Plan a rollout to another one: berth rollout plan"]
     if rollout["status"] == RolloutStatus.SUCCEEDED:
         return [f"Start it with the same options: berth rollout start{options_of(spec_of(rollout))}"]
     if rollout["failed"]:

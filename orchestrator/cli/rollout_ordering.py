@@ -20,7 +20,7 @@ from orchestrator.cli.invocation import Invocation
 from orchestrator.cli.problems import problem
 from orchestrator.cli.release_changes import compare_moves
 from orchestrator.cli.rollout_finding import details, named_or_only
-from orchestrator.cli.rollout_next import exit_code, is_over, next_steps
+from orchestrator.cli.rollout_next import depends_on_withdrawal, exit_code, is_over, next_steps
 from orchestrator.cli.rollout_spec import rollout_id
 from orchestrator.cli.rollout_view import (
     is_plan,
@@ -94,7 +94,7 @@ def compared(here: Invocation, api: Api, rollout: Document) -> list[Document]:
 
 def is_withdrawn(here: Invocation, api: Api, rollout: Document) -> bool:
     """True if the rollout's release is withdrawn now. Asked only if the next commands depend on it."""
-    if rollout["version"] is None or next_steps(rollout) == next_steps(rollout, withdrawn=True):
+    if not depends_on_withdrawal(rollout):
         return False
     with here.retrying() as retrying:
         answer = retrying(partial(api.send_request, LIST_RELEASES, EmptyRequest()))

@@ -8,20 +8,26 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from orchestrator.api.connection_routes import LIST_TROUBLES
+from orchestrator.api.event_configuration_models import NoParameters
 from orchestrator.api.fields import EmptyRequest
+from orchestrator.api.reconciliation_routes import LIST_RECONCILIATIONS
 from orchestrator.api.release_routes import LIST_RELEASES
 from orchestrator.api.rollout_requests import ListRollouts
 from orchestrator.api.rollout_routes import LIST_ROLLOUTS
 from orchestrator.cli import render
 from orchestrator.cli.api import Document
+from orchestrator.cli.errors import ApiProblem, ControlPlaneNotFound, explain, sdk_errors
+from orchestrator.cli.events_api import ask
 from orchestrator.cli.invocation import Invocation, Json
 from orchestrator.cli.problems import problem
-from orchestrator.cli.waiting import fleet_of, waiting_for_someone
+from orchestrator.cli.waiting import Waiting, findings_waiting, fleet_of, troubles_waiting, waiting_for_someone
 
 if TYPE_CHECKING:
+    from orchestrator.cli.control_plane import ControlPlane
     from orchestrator.client.transport import ApiAnswer
 
-_FOUND = 200
+_FOUND, _NOT_FOUND = 200, 404
 
 
 def status(context: typer.Context, as_json: Json = False) -> None:
@@ -36,6 +42,7 @@ def status(context: typer.Context, as_json: Json = False) -> None:
         with here.retrying() as retrying:
             releases = _found(retrying(partial(api.send_request, LIST_RELEASES, EmptyRequest())))
             rollouts = _found(retrying(partial(api.send_request, LIST_ROLLOUTS, ListRollouts(open=True))))["rollouts"]
+            survey = _survey(retrying(partial(api.send_request, LIST_RECONCILIATIONS, EmptyRequest())))
         fleet = fleet_of(releases)
         document = {
             "controlPlane": {"name": stack.name, "place": stack.place, "stackStatus": stack.status},
@@ -51,9 +58,12 @@ def status(context: typer.Context, as_json: Json = False) -> None:
                 for each in rollouts
             ],
         }
-        waiting = [
-            {"what": each.what, "command": each.command} for each in waiting_for_someone(fleet, rollouts, releases)
+        found = [
+            *waiting_for_someone(fleet, rollouts, releases),
+            *findings_waiting(survey),
+            *_troubles(here, control_plane),
         ]
+        waiting = [{"what": each.what, "command": each.command} for each in found]
         if as_json:
             render.show_json({**document, "waiting": waiting})
         else:
@@ -64,6 +74,27 @@ def _found(answer: ApiAnswer) -> Document:
     if answer.status != _FOUND:
         raise problem(answer)
     return answer.body
+
+
+def _survey(answer: ApiAnswer) -> Document | None:
+    """The latest scheduled survey. A control plane before 0.9.0 does not list it: its API Gateway answers."""
+    if answer.status == _NOT_FOUND and "type" not in answer.body:
+        return None
+    survey: Document | None = _found(answer)["survey"]
+    return survey
+
+
+def _troubles(here: Invocation, control_plane: ControlPlane) -> list[Waiting]:
+    """What is to be said of connections. There may be no event plane, and other permissions are for it."""
+    try:
+        return troubles_waiting(ask(here, control_plane, LIST_TROUBLES, NoParameters()))
+    except ControlPlaneNotFound:
+        return []
+    except ApiProblem as error:
+        reason = str(error)
+    except sdk_errors() as error:
+        reason = explain(error).line
+    return [Waiting(f"the event plane cannot be asked: {reason}", "berth doctor")]
 
 
 def _show(document: Document, waiting: list[dict[str, str]]) -> None:

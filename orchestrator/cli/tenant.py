@@ -12,8 +12,8 @@ from rich.text import Text
 from orchestrator.api.reading import decode
 from orchestrator.api.tenant_models import GetTenant
 from orchestrator.api.tenant_routes import GET_TENANT
-from orchestrator.cli import render
-from orchestrator.cli.api import Document
+from orchestrator.cli import live_stack, render
+from orchestrator.cli.api import Api, Document
 from orchestrator.cli.invocation import Invocation, Json, Tenant
 from orchestrator.cli.problems import problem
 from orchestrator.cli.tenant_next import next_steps
@@ -37,6 +37,10 @@ def tenant(
         str | None,
         typer.Option(metavar="TIME", help="Show the history before this time instead.", show_default=False),
     ] = None,
+    live: Annotated[
+        bool,
+        typer.Option("--live", help="Also compare the records with the stack, as it is now."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show everything that is recorded about one tenant.
@@ -53,10 +57,19 @@ def tenant(
             answer = retrying(partial(api.send_request, GET_TENANT, request))
         if answer.status != _FOUND:
             raise problem(answer)
-        if as_json:
-            render.show_json(answer.body)
-        else:
+        # The records are shown even if CloudFormation cannot be asked.
+        if not as_json:
             _show(answer.body)
+        compared = _compare(here, api, tenant_id) if live else None
+        if as_json:
+            render.show_json({**answer.body, **({"live": compared} if compared else {})})
+        elif compared:
+            live_stack.show(answer.body, compared)
+
+
+def _compare(here: Invocation, api: Api, tenant: TenantId) -> Document:
+    with here.retrying() as retrying:
+        return live_stack.compare(api, tenant, retrying)
 
 
 def show_summary(document: Document) -> None:

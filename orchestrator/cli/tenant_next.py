@@ -2,41 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from orchestrator.cli.api import Document
 from orchestrator.cli.next_step import NextStep
+from orchestrator.common.tiers import POOLED
 from orchestrator.tenants.records import Operation, Status, TenantState
 
 
-def tenant_steps(tenant: Document) -> list[NextStep]:
-    """Everything that can be done with a tenant, and why what cannot be done now cannot."""
+def tenant_steps(tenant: Document, *, withdrawn: Collection[str] = ()) -> list[NextStep]:
+    """Everything that can be done with a tenant, and why what cannot be done now cannot.
+
+    ``withdrawn`` are the releases that are withdrawn now, as far as they are known.
+    """
     name, state = tenant["tenantId"], TenantState(tenant["state"])
+    running = tenant["currentOperation"]
     deleted = "The tenant was deleted." if state is TenantState.DELETED else None
-    busy = f"Another operation is running: {running['operation']}." if (running := tenant["currentOperation"]) else None
-    in_service = tenant["queueUrl"] is not None
+    busy = f"Another operation is running: {running['operation']}." if running else None
+    # Labels and pins may be changed during any other operation than a delete.
+    is_going = state is TenantState.DELETING or (state is TenantState.FAILED and _is_being_deleted(tenant))
+    going = "The tenant is being deleted." if is_going else None
+    no_queue = None if tenant["queueUrl"] is not None else "It has no queue in service."
+    pinned = tenant["pinnedVersion"]
+    is_pinned = f"It is pinned to {pinned}. Remove its pin first." if pinned else None
     failed = _failed_operation(tenant)
     return [
-        NextStep(
-            "retry",
-            "Retry it",
-            f"berth retry {name}",
-            busy or (None if failed else "Its latest operation has not failed."),
-        ),
+        NextStep("retry", "Retry it", f"berth retry {name}", busy or _why_no_retry(failed, withdrawn)),
         NextStep(
             "upgrade",
             "Move it to a release",
             f"berth upgrade {name}",
-            deleted or busy or (None if in_service else "It has no queue in service."),
+            deleted or busy or no_queue or _why_no_upgrade(tenant),
             suggested=False,
         ),
-        NextStep("pin", "Pin it to a release", f"berth pin {name} VERSION", deleted or busy, suggested=False),
+        NextStep(
+            "move",
+            "Move it to another tier",
+            f"berth move {name} --tier TIER",
+            deleted or busy or no_queue or is_pinned,
+            suggested=False,
+        ),
+        NextStep("pin", "Pin it to a release", f"berth pin {name} VERSION", deleted or going, suggested=False),
         NextStep(
             "unpin",
             "Remove its pin",
             f"berth unpin {name}",
-            deleted or busy or (None if tenant["pinnedVersion"] else "It is not pinned."),
+            deleted or going or (None if pinned else "It is not pinned."),
             suggested=False,
         ),
-        NextStep("label", "Change its labels", f"berth label {name} NAME=VALUE", deleted or busy, suggested=False),
+        NextStep("label", "Change its labels", f"berth label {name} NAME=VALUE", deleted or going, suggested=False),
         NextStep(
             "create",
             "Create it again, with a new queue",
@@ -45,6 +59,20 @@ def tenant_steps(tenant: Document) -> list[NextStep]:
         ),
         NextStep("delete", "Delete it", f"berth delete {name}", deleted or busy, suggested=False),
     ]
+
+
+def _why_no_retry(failed: Document | None, withdrawn: Collection[str]) -> str | None:
+    if failed is None:
+        return "Its latest operation has not failed."
+    if failed["operation"] != Operation.DELETE and failed["version"] in withdrawn:
+        return f"Release {failed['version']} was withdrawn. Move the tenant to another one."
+    return None
+
+
+def _why_no_upgrade(tenant: Document) -> str | None:
+    if tenant["tier"] == POOLED:
+        return "It shares a queue, so it has no release. Move it to another tier instead."
+    return None
 
 
 def _failed_operation(tenant: Document) -> Document | None:

@@ -83,6 +83,14 @@ def waiting_for_someone(fleet: Document, rollouts: Sequence[Document], releases:
     return waiting
 
 
+def findings_waiting(survey: Document | None) -> list[Waiting]:
+    """One line about the differences that the latest scheduled survey has found."""
+    if not survey or not survey["total"]:
+        return []
+    what = f"{render.counted(survey['total'], 'difference')} between the records and AWS"
+    return [Waiting(what, "berth reconcile --dry-run")]
+
+
 def troubles_waiting(listed: Document) -> list[Waiting]:
     """One line about the connections whose deliveries fail or wait, from the answer of listTroubledConnections."""
     counts = Counter(each["trouble"] for each in listed["connections"])

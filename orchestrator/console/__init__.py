@@ -9,6 +9,7 @@ To read in this order:
 :mod:`orchestrator.console.visit`     one request to a page: what it may ask of the control plane, how it answers
 :mod:`orchestrator.console.page`      makes a route of a function that answers a visit
 :mod:`orchestrator.console.actions`   actions: a page that says what will be done, and the form that does it, once
+:mod:`orchestrator.console.stacks_now`  tenants' stacks, asked for no more often than CloudFormation can bear
 :mod:`orchestrator.console.view`      renders templates
 :mod:`orchestrator.console.drawing`   the geometry of drawings
 :mod:`orchestrator.console.event_plane`  what the pages about events share

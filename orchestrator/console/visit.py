@@ -24,6 +24,7 @@ from orchestrator.cli.problems import problem
 from orchestrator.client.retrying import too_busy
 from orchestrator.common.errors import BerthError, InvalidRequest
 from orchestrator.console.sessions import Session
+from orchestrator.console.stacks_now import StacksNow
 from orchestrator.console.view import Look, encoded, environment, now, values_for
 
 LOOK_COOKIE = "berth-look"
@@ -77,6 +78,7 @@ class Console:
     read_only: bool = False
     clock: Callable[[], datetime] = now
     templates: Environment = field(default_factory=environment)
+    stacks: StacksNow = field(default_factory=StacksNow)
 
     @cached_property
     def api(self) -> Api:

@@ -11,6 +11,7 @@
    :mod:`orchestrator.reconciling.surveying`    compares all tenants with all stacks
    :mod:`orchestrator.reconciling.checkpoints`  how far a survey has come
    :mod:`orchestrator.reconciling.checking`     checks one tenant of a survey
+   :mod:`orchestrator.reconciling.comparing`    compares one tenant with its stack, for an operator
 7. :mod:`orchestrator.reconciling.control`      requests and finds reconciliations
 8. :mod:`orchestrator.reconciling.events`       the events of schedules and queues, validated
 9. :mod:`orchestrator.reconciling.fleet_counts` counts tenants by version and state

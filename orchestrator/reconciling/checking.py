@@ -20,6 +20,7 @@ from orchestrator.reconciling.classifying import (
 )
 from orchestrator.reconciling.ports import SurveyedQueues, UnlistedTenants
 from orchestrator.reconciling.progress import Progress
+from orchestrator.reconciling.records import Finding
 from orchestrator.reconciling.repairing import Repairing
 from orchestrator.releases.published import is_known, same_content
 from orchestrator.releases.records import Release
@@ -105,27 +106,40 @@ class TenantChecks:
     def _check_safely(self, tenant: TenantId) -> None:
         try:
             self._check(tenant)
-        except QueueOutOfReach as denied:
-            self.progress.found(queue_out_of_reach(tenant, str(denied)))
-        except UnreadableRows as unreadable:
-            self.progress.found(unreadable_rows(tenant, str(unreadable)))
+        except (QueueOutOfReach, UnreadableRows) as error:
+            self.progress.found(cannot_be_checked(tenant, error))
 
     def _check(self, tenant: TenantId) -> None:
         """Check one tenant, and repair it if requested. The index and the list of stacks lag, so all is read again."""
-        if reason := why_out_of_reach(self.tenants.metadata(tenant), self.stacks.names):
-            self.progress.found(stack_out_of_reach(tenant, reason))
-            return
-        observation = observe(tenant, self.tenants, self.stacks, self.queues)
-        if observation.live_stack is None and has_unknown_stack(observation.metadata, self.stacks.names):
-            self.progress.found(not_adopted(tenant.value))
-            return
-        finding = classify(observation, self.releases)
+        observation, finding = check(tenant, self.tenants, self.stacks, self.queues, self.releases)
         if finding is None:
             return
         requested = self.progress.requested
-        if requested.spec.repairs(finding.subject):
+        if observation is not None and requested.spec.repairs(finding.subject):
             finding = self.repairing.repair(finding, observation, requested.by, reason=requested.spec.reason)
         self.progress.found(finding)
+
+
+def check(
+    tenant: TenantId, tenants: TenantReader, stacks: Stacks, queues: Queues, releases: Mapping[str, Release]
+) -> tuple[Observation | None, Finding | None]:
+    """The tenant's rows and stack, and the finding about them, if something is wrong.
+
+    There is no observation of a stack that is out of reach or not known. Raises QueueOutOfReach or UnreadableRows:
+    :func:`cannot_be_checked` makes a finding of them.
+    """
+    if reason := why_out_of_reach(tenants.metadata(tenant), stacks.names):
+        return None, stack_out_of_reach(tenant, reason)
+    observation = observe(tenant, tenants, stacks, queues)
+    if observation.live_stack is None and has_unknown_stack(observation.metadata, stacks.names):
+        return None, not_adopted(tenant.value)
+    return observation, classify(observation, releases)
+
+
+def cannot_be_checked(tenant: TenantId, error: QueueOutOfReach | UnreadableRows) -> Finding:
+    if isinstance(error, QueueOutOfReach):
+        return queue_out_of_reach(tenant, str(error))
+    return unreadable_rows(tenant, str(error))
 
 
 def observe(tenant: TenantId, tenants: TenantReader, stacks: Stacks, queues: Queues) -> Observation:

@@ -285,6 +285,29 @@ def _differences(observation: Observation, metadata: Metadata, stack: Stack, rel
     return ", ".join(differences)
 
 
+def outputs_differ(observation: Observation) -> Finding | None:
+    """The stack's other outputs are not those that were recorded with the latest operation.
+
+    A reconciliation does not look for this: the index, which it compares with the stacks, has no outputs.
+    """
+    metadata, stack = observation.served, observation.live_stack
+    if metadata is None or stack is None or not metadata.resources or metadata.resources == stack.resources:
+        return None
+    names = sorted(
+        name
+        for name in {*metadata.resources, *stack.resources}
+        if metadata.resources.get(name) != stack.resources.get(name)
+    )
+    return _finding(
+        Kind.METADATA_DIFFERS,
+        observation.tenant,
+        f"the metadata differs from the stack's outputs: {', '.join(names)}",
+        Remedy.NONE,
+        "Somebody has changed the stack by hand. getQueue answers with the recorded values until the next upgrade of "
+        "the tenant records those of the stack.",
+    )
+
+
 def _url(metadata: Metadata) -> str:
     return metadata.queue.url if metadata.queue else "none"
 

@@ -75,7 +75,12 @@ def refusal(
     if withdrawal is not None:
         pinned = request.pin or (metadata.pinned_version if metadata else None)
         return release_withdrawn(
-            attempt.tenant, attempt.version, withdrawal, attempt.operation, pinned=pinned == attempt.version
+            attempt.tenant,
+            attempt.version,
+            withdrawal,
+            attempt.operation,
+            pinned=pinned == attempt.version,
+            at=metadata.version if metadata else None,
         )
     if attempt.operation is Operation.CREATE:
         return _create_refusal(attempt, request, asked_at, metadata, audits, release.tier)
@@ -109,13 +114,23 @@ def shares_queue(tenant: TenantId, metadata: Metadata) -> Refused:
 
 
 def release_withdrawn(
-    tenant: TenantId, version: str, withdrawal: Withdrawal, operation: Operation | None = None, *, pinned: bool = False
+    tenant: TenantId,
+    version: str,
+    withdrawal: Withdrawal,
+    operation: Operation | None = None,
+    *,
+    pinned: bool = False,
+    at: str | None = None,
 ) -> Refused:
-    """``operation`` is the one that is refused, if the request is not about a pin. ``pinned`` to this release."""
+    """``operation`` is the one that is refused, if the request is not about a pin. ``pinned`` to this release.
+
+    ``at`` is the tenant's own release. Instead of a release that was withdrawn, an earlier one is current. For a tenant
+    that is not older than the withdrawn release, that is a downgrade.
+    """
     if operation is None:
         done, instead = "pinned to it", f"Pin the tenant to another release: berth pin {tenant} VERSION"
     else:
-        done, instead = _way_back(tenant, operation)
+        done, instead = _way_back(tenant, operation, downgrade=at is not None and not is_older(at, than=version))
         if pinned:
             instead = (
                 f"The tenant is pinned to it: berth pin {tenant} VERSION, or berth unpin {tenant}. Then: {instead}"
@@ -128,19 +143,24 @@ def release_withdrawn(
     )
 
 
-def _way_back(tenant: TenantId, operation: Operation) -> tuple[str, str]:
+def _way_back(tenant: TenantId, operation: Operation, *, downgrade: bool) -> tuple[str, str]:
     if operation is Operation.CREATE:
         return "created at it", f"berth create {tenant}"
-    return "moved to it", f"berth upgrade {tenant} --allow-downgrade"
+    return "moved to it", _upgrade(tenant, downgrade=downgrade)
 
 
-def withdrawn_under(tenant: TenantId, version: str, withdrawal: Withdrawal) -> Refused:
-    """There is nothing to retry, but the tenant is at a release that was withdrawn."""
+def _upgrade(tenant: TenantId, *, downgrade: bool) -> str:
+    return f"berth upgrade {tenant}{' --allow-downgrade' if downgrade else ''}"
+
+
+def withdrawn_under(tenant: TenantId, version: str, withdrawal: Withdrawal, current: str | None) -> Refused:
+    """There is nothing to retry, but the tenant is at a release that was withdrawn. ``current`` is the current one."""
+    downgrade = current is None or is_older(current, than=version)
     return Refused(
         Refusal.RELEASE_WITHDRAWN,
         f"Tenant {tenant}: its latest operation succeeded, so there is nothing to retry. "
-        f"{withdrawal.sentence(version)}, and the tenant is at it. Move it to the current release: berth "
-        f"upgrade {tenant} --allow-downgrade",
+        f"{withdrawal.sentence(version)}, and the tenant is at it. Move it to the current release: "
+        f"{_upgrade(tenant, downgrade=downgrade)}",
     )
 
 

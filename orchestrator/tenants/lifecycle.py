@@ -293,8 +293,8 @@ class Lifecycle:
             if latest != latest_of(audits) and is_deleted(audits):
                 return tenant_deleted(tenant)  # Operations that failed since then were refused because of the delete.
             at = metadata.version if metadata and in_service else None
-            if at and (withdrawal := self.chooser.withdrawal(at)):
-                return withdrawn_under(tenant, at, withdrawal)
+            if metadata and at and (withdrawal := self.chooser.withdrawal(at)):
+                return withdrawn_under(tenant, at, withdrawal, self.chooser.choose(metadata.tier).current)
             return Refused(
                 Refusal.NOTHING_TO_RETRY, f"Tenant {tenant}: its latest operation succeeded. There is nothing to retry."
             )
@@ -371,10 +371,11 @@ class Lifecycle:
         return release_withdrawn(tenant, version, withdrawal, operation) if withdrawal else None
 
     def unpin(self, tenant: TenantId, request: Request) -> Changed | Unchanged | Refused:
-        return self._set(tenant, None, Pin(lift=True), request, f"Tenant {tenant} is not pinned.")
+        results = f"Tenant {tenant} is no longer pinned.", f"Tenant {tenant} was not pinned."
+        return self._set(tenant, None, Pin(lift=True), request, *results)
 
     def _set(
-        self, tenant: TenantId, labels: LabelEdit | None, pin: Pin, request: Request, result: str
+        self, tenant: TenantId, labels: LabelEdit | None, pin: Pin, request: Request, result: str, unchanged: str = ""
     ) -> Changed | Unchanged | Refused:
         self._check_not_warm(tenant)
         metadata, audits = self.reader.metadata(tenant), self.reader.audits(tenant)
@@ -385,7 +386,8 @@ class Lifecycle:
         change = self.descriptions.describe(tenant, labels=labels, pin=pin, request=request, at=self.clock.now())
         if change is None:
             return busy(tenant, self.reader.lock(tenant))
-        return described(change, f"{result} It is at version {metadata.version}." if metadata.version else result)
+        said = result if change.before != change.after else unchanged or result
+        return described(change, f"{said} It is at version {metadata.version}." if metadata.version else said)
 
     def _describe(
         self, tenant: TenantId, metadata: Metadata, request: Request, *, unpin: bool, only_if: SeenTenant | None

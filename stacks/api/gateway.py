@@ -18,7 +18,12 @@ from stacks.common.dead_letters import DeadLetters
 from stacks.common.functions import WHOLE_FLEET_MEGABYTES, BerthFunction, FunctionKit
 from stacks.common.graphs import graph
 from stacks.common.limits import limit_creates, limit_tenants
-from stacks.common.permissions import allow, allow_asking_for_unfinished_work, names_of
+from stacks.common.permissions import (
+    allow,
+    allow_asking_for_unfinished_work,
+    allow_looking_at_tenant_stacks,
+    names_of,
+)
 from stacks.common.table import HISTORY_ROWS, POOL_ROWS, TENANT_ROWS
 from stacks.reconciling.reconciliation import Reconciliation
 from stacks.releases.publisher import ReleasePublisher
@@ -182,13 +187,14 @@ class Api(Capability):
                 **rollouts.environment,
                 **reconciliation.environment,
                 **stack_role.parameters,
+                **stack_role.environment,
                 "BERTH_DEAD_LETTER_QUEUES": Stack.of(self).to_json_string(
                     {each.holds: each.queue.queue_url for each in dead_letters}
                 ),
             },
         )
-        machines.allow_operations(operators.role, kit.table, (machines.create, machines.update, machines.delete))
-        machines.allow_listing(operators.role)
+        every = (machines.create, machines.update, machines.delete)
+        machines.allow_operations(operators.role, kit.table, every, listing=True)
         kit.table.allow(operators.role, "Query", rows=HISTORY_ROWS)
         kit.table.allow_promoting_releases(operators.role)
         releases.allow_publishing(operators.role)
@@ -196,6 +202,7 @@ class Api(Capability):
         rollouts.allow_operating(operators.role)
         reconciliation.allow_asking(operators.role)
         allow_asking_for_unfinished_work(operators.role)
+        allow_looking_at_tenant_stacks(operators.role)
         _allow_diagnosing(operators.role, kit, dead_letters)
         return operators
 

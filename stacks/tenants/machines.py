@@ -241,20 +241,20 @@ class TenantMachines(Capability):
         """For every function that starts creates: a tenant may be created at any release."""
         self._releases.publish_before(function)
 
-    def allow_operations(self, role: iam.Role, table: TenantTable, machines: Iterable[sfn.StateMachine]) -> None:
+    def allow_operations(
+        self, role: iam.Role, table: TenantTable, machines: Iterable[sfn.StateMachine], *, listing: bool = False
+    ) -> None:
         """Let a role request operations as ``orchestrator.tenants.lifecycle`` does: read the tenant, then start a
-        machine.
+        machine. With ``listing``, also list the newest executions, in the same statement: the length of a role's
+        policies is limited.
         """
         table.allow(role, "GetItem", "Query", "UpdateItem", rows=TENANT_ROWS)
         table.allow_appending(role)
         table.allow_choosing_releases(role)
         allow_on_tenant_queues(role, "GetQueueAttributes", "GetQueueUrl")
-        allow(role, ["states:StartExecution"], *(each.state_machine_arn for each in machines))
+        actions = ["states:StartExecution", *(["states:ListExecutions"] if listing else [])]
+        allow(role, actions, *(each.state_machine_arn for each in machines))
         self.allow_describing(role)
-
-    def allow_listing(self, role: iam.Role) -> None:
-        """Let a role list the newest executions of the machines."""
-        allow(role, ["states:ListExecutions"], *self.arns)
 
     def _attach(self, function: BerthFunction, permission: iam.PolicyStatement, name: str = "OnMachine") -> iam.Policy:
         return iam.Policy(self, f"{function.node.id}{name}", statements=[permission], roles=[function.role])

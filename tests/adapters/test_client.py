@@ -16,6 +16,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from botocore.exceptions import EndpointConnectionError
 
+from orchestrator.api import comparison_routes as comparisons
 from orchestrator.api import operation_routes as operations
 from orchestrator.api import queue_routes as queues
 from orchestrator.api import reconciliation_routes as reconciliations
@@ -280,6 +281,7 @@ REQUESTS: list[tuple[AnyRoute, Wire, str, dict[str, object] | None]] = [
         "/tenants/acme/move",
         {"tier": "gold", "reason": WHY},
     ),
+    (comparisons.COMPARE_TENANT, comparisons.CompareTenant(tenant_id="acme"), "/tenants/acme/stack", None),
     (operations.LIST_OPERATIONS, operations.ListOperations(limit=5), "/operations?limit=5", None),
     (reconciliations.LIST_RECONCILIATIONS, EmptyRequest(), "/reconciliations", None),
     (

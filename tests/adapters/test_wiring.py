@@ -95,3 +95,16 @@ def test_throttling_by_cloudformation_slows_rollouts_down(stacks: str, monkeypat
         with pytest.raises(Throttled):
             getattr(ports, stacks).find(NAMES.stack_of(ACME))
     assert ports.rollout_table.throttles() == 1
+
+
+@pytest.mark.usefixtures("dynamodb")
+def test_throttling_of_an_operator_who_looks_at_a_stack_does_not_slow_rollouts_down(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("orchestrator.adapters.ports.client", client)
+    ports = ports_without()
+    with Stubber(client("cloudformation")) as cloudformation:
+        cloudformation.add_client_error("describe_stacks", "Throttling", "Rate exceeded")
+        with pytest.raises(Throttled):
+            ports.observed_stacks.find(NAMES.stack_of(ACME))
+    assert ports.rollout_table.throttles() == 0

@@ -10,9 +10,10 @@ from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.records import SURVEY, Finding, Kind, Reconciliation, ReconciliationStatus, Remedy, Spec
 from orchestrator.rollouts.records import Result, RolloutStatus, StageStatus
-from orchestrator.tenants.records import Queue, RootCause
+from orchestrator.tenants.records import Operation, Queue, RootCause, Run
+from orchestrator.tenants.stack_ports import Stack
 from tests.fakes import NEXT_VERSION, VERSION
-from tests.fakes.examples import execution_arn
+from tests.fakes.examples import execution_arn, stack_arn
 from tests.fakes.others import FakeExecutions
 from tests.fakes.reconciling import counted
 from tests.unit.cli.fake_api import InMemoryApi
@@ -59,6 +60,26 @@ class FleetApi(InMemoryApi):
         self.clock.advance(timedelta(seconds=3 + len(run.tenant.value) % 5))
         super().succeed(queue or queue_of(run.tenant))
         self.executions.ends[run.execution] = self.clock.now()
+        self._let_stand(run, queue or queue_of(run.tenant))
+
+    def _let_stand(self, run: Run, queue: Queue) -> None:
+        """The tenant's stack, as its operation has left it."""
+        stacks, stack_id = self.world.stacks, stack_arn(run.tenant)
+        stacks.now = self.clock.now()
+        if run.attempt.operation is Operation.DELETE:
+            stacks.change(stack_id, "DELETE_COMPLETE")
+            return
+        status = "CREATE_COMPLETE" if run.attempt.operation is Operation.CREATE else "UPDATE_COMPLETE"
+        stacks.plant(
+            Stack(
+                *(stack_id, status, "", run.tenant.value, queue, run.attempt.version),
+                ours=True,
+                changed_at=stacks.now,
+            )
+        )
+
+    def somebody_deletes_the_stack_of(self, name: str) -> None:
+        self.world.stacks.change(stack_arn(TenantId.parse(name)), "DELETE_COMPLETE")
 
     def _fail(self, cause: RootCause, *, restore: bool) -> None:
         execution = self.run.execution
@@ -170,6 +191,7 @@ def a_fleet() -> FleetApi:
         advice="Delete the stack, if nobody needs its queue.",
     )
     api.surveyed(survey, orphan)
+    api.somebody_deletes_the_stack_of("dunder")
     api.world.published_templates.templates = {VERSION: TEMPLATE % 30, NEXT_VERSION: TEMPLATE % 120}
     api.asked.clear()
     return api

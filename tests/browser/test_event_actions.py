@@ -292,7 +292,9 @@ class TestSendingAgain:
         expect(page.get_by_text("The connection has received it, and gets it once more.")).to_be_visible()
         expect(page.get_by_text(f"berth resend acme {event_id} --connection {made}")).to_be_visible()
         page.get_by_role("button", name="Send the event again").click()
-        expect(page.get_by_role("status").get_by_text(f"To {made}: the event is being sent.")).to_be_visible()
+        expect(
+            page.get_by_role("status").get_by_text(f"To {made} (Receiver): the event is being sent.")
+        ).to_be_visible()
         expect(page.locator(f"#delivery-{made}")).to_contain_text("resent")
 
     def test_a_replay_is_planned_started_followed_and_paused(

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import Running, running, someone
 from tests.browser.fleet import FAILED, READY_AT_NEXT, UPDATE_FAILED, a_fleet, under_way
+from tests.browser.test_live import update
+from tests.fakes import ACME, NEXT_VERSION, QUEUE, VERSION, a_release, stack_arn
 
 
 @pytest.fixture(scope="module")
@@ -112,15 +116,66 @@ class TestTenant:
         history = visitor.get_by_role("region", name="History").get_by_role("listitem")
         expect(history).to_contain_text(["CREATE 0.2.0 Failure", "CREATE 0.2.0 Started", "DESCRIBE"])
 
-    def test_the_state_of_the_records_comes_with_what_the_survey_says_of_the_stack(
-        self, visitor: Page, still: Running
-    ) -> None:
-        visitor.goto(still.url("/tenants/acme"))
-        expect(visitor.get_by_role("region", name="Resources")).to_contain_text("AGREES")
+    def test_the_records_are_compared_with_the_stack_as_it_is_now(self, page: Page, console: Running) -> None:
+        page.goto(console.url("/tenants/acme"))
+        resources = page.get_by_role("region", name="Resources")
+        expect(resources).to_contain_text("AGREES The records and the stack agree. CREATE_COMPLETE")
+        expect(page.get_by_text("berth tenant acme --live")).to_be_visible()
+        console.api.world.stacks.change(stack_arn(ACME), "UPDATE_COMPLETE", version=VERSION)
+        page.reload()
+        differs = page.get_by_role("region", name="The records and the stack differ")
+        expect(differs.get_by_role("row", name=f"release {NEXT_VERSION} {VERSION}")).to_be_visible()
+        expect(differs.get_by_text("berth reconcile --only acme")).to_be_visible()
+        differs.get_by_role("link", name="Repair it").click()
+        expect(page).to_have_url(console.url("/health/repair/acme"))
+
+    def test_a_stack_that_does_not_exist_is_a_difference(self, visitor: Page, still: Running) -> None:
         visitor.goto(still.url("/tenants/dunder"))
-        resources = visitor.get_by_role("region", name="Resources")
-        expect(resources).to_contain_text("DIFFERS The tenant is served, but its stack does not exist.")
-        expect(resources.get_by_role("link", name="Repair: create")).to_be_visible()
+        differs = visitor.get_by_role("region", name="The records and the stack differ")
+        expect(differs).to_contain_text("does not exist")
+        expect(differs).to_contain_text("Receive the messages that are left in the queue")
+
+    def test_while_cloudformation_throttles_the_page_says_what_the_survey_has_found(
+        self, page: Page, console: Running
+    ) -> None:
+        console.api.world.stacks.throttled_calls = 1
+        page.goto(console.url("/tenants/dunder"))
+        resources = page.get_by_role("region", name="Resources")
+        expect(resources).to_contain_text("UNKNOWN It could not be compared now: The API asks to try again later")
+        expect(resources).to_contain_text("DIFFERS The tenant is served, but its stack does not exist. survey of")
+        page.reload()
+        expect(page.get_by_role("region", name="The records and the stack differ")).to_be_visible()
+
+    def test_a_page_that_updates_itself_asks_cloudformation_only_when_something_has_changed(
+        self, page: Page, console: Running
+    ) -> None:
+        page.goto(console.url("/tenants/acme"))
+        expect(page.get_by_role("region", name="Resources")).to_contain_text("AGREES")
+        asked = console.api.world.stacks.calls.count("find")
+        update(page)
+        update(page)
+        assert console.api.world.stacks.calls.count("find") == asked
+        console.api.label(ACME, {"plan": "silver"})
+        update(page)
+        expect(page.get_by_text("plan=silver").first).to_be_visible()
+        assert console.api.world.stacks.calls.count("find") == asked + 1
+
+    def test_everything_that_the_records_have_of_the_stack_is_shown(self, page: Page, console: Running) -> None:
+        table, pooled = console.api.table, QUEUE
+        until = console.api.clock.now() + timedelta(days=2)
+        outputs = {"FilesBucket": "acme-files", "Orders": "acme-orders"}
+        recorded = table.metadata(ACME)
+        assert recorded is not None
+        table.plant_metadata(
+            replace(recorded, resources=outputs, recorded_tier="gold", former_queue=pooled, former_queue_until=until)
+        )
+        console.api.world.stacks.change(stack_arn(ACME), "CREATE_COMPLETE", outputs=outputs)
+        page.goto(console.url("/tenants/acme"))
+        resources = page.get_by_role("region", name="Resources")
+        for text in ("FilesBucket", "acme-files", "Orders", "acme-orders", "Former queue", pooled.url, "in 2 d"):
+            expect(resources.get_by_text(text, exact=False).first).to_be_visible()
+        expect(page.get_by_role("region", name="Facts")).to_contain_text("gold")
+        expect(resources).to_contain_text("AGREES")
 
     def test_what_cannot_be_done_is_greyed_with_the_reason(self, visitor: Page, still: Running) -> None:
         visitor.goto(still.url("/tenants/acme"))
@@ -146,6 +201,69 @@ class TestActions:
         expect(page).to_have_url(console.url("/tenants/duff"))
         expect(page.get_by_role("status").get_by_text("CREATE 0.2.0 was started")).to_be_visible()
         assert console.api.executions.started[-1][1].reason == "the role is mended"
+
+    def test_a_tenant_is_created_in_a_tier_and_with_labels(self, page: Page, console: Running) -> None:
+        page.goto(console.url("/tenants"))
+        page.get_by_role("link", name="Create a tenant").click()
+        page.get_by_label("Id").fill("newco")
+        page.get_by_label("Tier").select_option("standard")
+        page.get_by_label("Labels").fill("plan=gold, region=eu")
+        page.get_by_role("button", name="Create a tenant", exact=True).click()
+        expect(page).to_have_url(console.url("/tenants/newco"))
+        expect(page.get_by_role("status").get_by_text("CREATE 0.2.0 was started")).to_be_visible()
+        attempt, request = console.api.executions.started[-1]
+        assert (attempt.tenant.value, request.labels) == ("newco", {"plan": "gold", "region": "eu"})
+
+    def test_a_tenant_is_moved_to_another_tier(self, page: Page, console: Running) -> None:
+        console.api.table.record_release(a_release("1.0.0", tier="gold"))
+        page.goto(console.url("/tenants/acme"))
+        page.get_by_role("link", name="Move it to another tier").click()
+        page.get_by_label("Tier", exact=True).select_option("gold")
+        page.get_by_role("button", name="Move acme to another tier", exact=True).click()
+        expect(page).to_have_url(console.url("/tenants/acme"))
+        attempt, request = console.api.executions.started[-1]
+        assert (attempt.version, request.tier) == ("1.0.0", "gold")
+
+    def test_without_another_tier_a_move_is_refused_on_its_page(self, visitor: Page, still: Running) -> None:
+        visitor.goto(still.url("/tenants/acme/do/move"))
+        expect(visitor.get_by_role("alert")).to_contain_text("There is no other tier with a release.")
+
+    def test_a_change_that_may_lose_messages_wants_the_id_to_be_typed(self, page: Page, console: Running) -> None:
+        before = len(console.api.executions.started)
+        page.goto(console.url("/tenants/aperture/do/upgrade"))
+        page.get_by_label("Allow a change that replaces or removes a queue").check()
+        page.get_by_role("button", name="Move aperture to a release", exact=True).click()
+        expect(page.get_by_role("alert")).to_contain_text("Type the tenant's id to allow it. Nothing was done.")
+        assert len(console.api.executions.started) == before
+        page.get_by_label("The tenant's id, if you allow that").fill("aperture")
+        page.get_by_role("button", name="Move aperture to a release", exact=True).click()
+        expect(page).to_have_url(console.url("/tenants/aperture"))
+        assert console.api.executions.started[-1][1].allow_replacement
+
+    def test_all_tenants_of_a_list_are_retried_after_their_number_was_typed(self, page: Page, console: Running) -> None:
+        page.goto(console.url("/tenants?state=FAILED"))
+        expect(page.get_by_text("berth retry --state FAILED")).to_be_visible()
+        page.get_by_role("link", name="Retry what failed").click()
+        for name in FAILED:
+            expect(page.get_by_text(name)).to_be_visible()
+        expect(page.get_by_text("Selected: state FAILED.")).to_be_visible()
+        page.get_by_label("Type the number of tenants").fill(str(len(FAILED)))
+        page.get_by_role("button", name="Retry what failed", exact=True).click()
+        expect(page.get_by_role("status").get_by_text(f"{len(FAILED)} operations were started.")).to_be_visible()
+        assert {attempt.tenant.value for attempt, _ in console.api.executions.started[-len(FAILED) :]} == set(FAILED)
+
+    def test_a_retry_to_a_release_that_was_withdrawn_is_greyed(self, page: Page, console: Running) -> None:
+        console.api.request("POST", f"/releases/{NEXT_VERSION}/withdraw")
+        page.goto(console.url("/tenants/nakatomi"))
+        expect(page.get_by_text(f"Release {NEXT_VERSION} was withdrawn.")).to_be_visible()
+        page.goto(console.url("/tenants/aperture/do/upgrade"))
+        assert page.get_by_label("Release").locator("option").all_inner_texts() == ["", VERSION]
+
+    def test_a_pin_can_be_changed_while_an_operation_runs(self, page: Page, console: Running) -> None:
+        page.goto(console.url("/tenants/massive"))
+        page.get_by_role("link", name="Pin it to a release").click()
+        page.get_by_role("button", name="Pin massive", exact=True).click()
+        expect(page.get_by_role("status").get_by_text("Tenant massive is pinned")).to_be_visible()
 
     def test_a_delete_wants_the_id_to_be_typed(self, page: Page, console: Running) -> None:
         page.goto(console.url("/tenants/acme/do/delete"))

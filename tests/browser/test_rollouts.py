@@ -75,6 +75,29 @@ def test_orders_are_given_only_where_they_are_valid(watching: Page, moving: Runn
     expect(watching.get_by_role("heading", level=1)).to_contain_text("RUNNING")
 
 
+def test_a_rollout_to_a_release_that_was_withdrawn_cannot_be_resumed(watching: Page, moving: Running) -> None:
+    assert moving.api.request("POST", f"/releases/{NEXT_VERSION}/withdraw").status == 200
+    moving.api.is_now(status=RolloutStatus.HALTED, reason="The release was withdrawn.")
+    update(watching)
+    resume = watching.get_by_text("Accept the failures and continue", exact=True)
+    assert resume.get_attribute("aria-disabled") == "true"
+    watching.goto(moving.url("/rollouts/ROLLOUT/do/resume"))
+    expect(watching.get_by_role("alert")).to_contain_text("This cannot be done now. The release was withdrawn.")
+
+
+def test_the_pace_of_a_rollout_is_changed(watching: Page, moving: Running) -> None:
+    watching.get_by_role("link", name="Change its pace").click()
+    change = watching.get_by_role("button", name=f"Change the pace of {moving.rollout}", exact=True)
+    change.click()
+    expect(watching.get_by_role("alert")).to_contain_text("Give at least one value")
+    watching.get_by_label("Tenants at once").fill("3")
+    watching.get_by_label("Tenants of a stage that may fail").fill("20%")
+    change.click()
+    expect(watching.get_by_role("status")).to_contain_text("the pace of the stages that are left is changed")
+    stage = moving.api.ledger.stages(moving.rollout)[1]
+    assert (stage.spec.max_concurrency, str(stage.spec.tolerated)) == (3, "20%")
+
+
 def test_an_abort_wants_the_id_to_be_typed(watching: Page, moving: Running) -> None:
     watching.get_by_role("link", name="Abort it").click()
     watching.get_by_label("Type the rollout's id").fill(moving.rollout)

@@ -153,6 +153,10 @@ class FakePorts:
         return self.table
 
     @property
+    def observed_stacks(self) -> FakeStacks:
+        return self.stacks
+
+    @property
     def writable_stacks(self) -> FakeStacks:
         return self.stacks
 

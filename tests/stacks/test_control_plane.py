@@ -203,7 +203,9 @@ def test_every_function_logs_its_own_name(plane: Json) -> None:
             | ROLLOUTS
             | {"BERTH_RECONCILE_FUNCTION", "BERTH_DEAD_LETTER_QUEUES", "BERTH_MAX_TENANTS", "BERTH_API_PROOF_DIGEST"}
             # To see whether a stack's parameters differ from those that it would get now.
-            | {"BERTH_METADATA_SERVICE_TOKEN"},
+            | {"BERTH_METADATA_SERVICE_TOKEN"}
+            # To tell whether Berth has made a stack that is compared with the records.
+            | {"BERTH_STACK_ROLE"},
         ),
         ("close_execution", {"BERTH_METADATA_SERVICE_TOKEN", "BERTH_STACK_ROLE"}),
         ("reconcile", MACHINES | {"BERTH_METADATA_SERVICE_TOKEN", "BERTH_STACK_ROLE", "BERTH_MAX_TENANTS"}),

@@ -210,6 +210,7 @@ FUNCTIONS: dict[str, Grants] = {
         "the function reconcile": {"lambda:InvokeFunction"},
         UNFINISHED_ROWS: {"dynamodb:Query"},
         **{f"dead letters: {holds}": {"sqs:GetQueueAttributes"} for holds in DEAD_LETTERS},
+        "tenant stacks": READS_STACKS,
     },
     "close_execution": {
         **CLOSES_OPERATIONS,

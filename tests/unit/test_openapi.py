@@ -658,6 +658,7 @@ def of_every_tenant() -> Iterator[Asked]:
         yield Asked("getSendCredentials", name)
         yield Asked("getReceiveCredentials", name)
         yield Asked("getTenant", name)
+        yield Asked("compareTenant", name)
         yield Asked("createTenant", name)
         yield Asked("createTenant", name, body={"version": VERSION, "labels": {"plan": "gold"}})
         yield Asked("createTenant", name, body={"version": "9.9.9"})

@@ -85,7 +85,12 @@ class TestUpdating:
     def test_the_withdrawn_release_is_refused_by_name(self, world: Orders) -> None:
         world.provision(VERSION)
         reason = refused(world.lifecycle.upgrade(ACME, NEXT_VERSION, ADA))
-        assert reason.endswith("was not moved to it. Use the current release: berth upgrade acme --allow-downgrade")
+        assert reason.endswith("was not moved to it. Use the current release: berth upgrade acme")
+
+    def test_a_tenant_that_is_at_it_needs_a_downgrade(self, world: Orders) -> None:
+        world.provision(NEXT_VERSION)
+        reason = refused(world.lifecycle.upgrade(ACME, NEXT_VERSION, ADA))
+        assert reason.endswith("Use the current release: berth upgrade acme --allow-downgrade")
 
     def test_the_way_back(self, world: Orders) -> None:
         world.provision(NEXT_VERSION)
@@ -108,8 +113,8 @@ class TestRetrying:
     def test_an_update_that_failed_offers_the_way_back(self, world: Orders) -> None:
         world.provision(VERSION)
         world.table.plant_audit(an_audit(Status.FAILURE, Operation.UPDATE, version=NEXT_VERSION))
-        assert refused(world.lifecycle.retry(ACME, "ada")).endswith("berth upgrade acme --allow-downgrade")
-        assert version_of(world.lifecycle.upgrade(ACME, None, Request("ada", allow_downgrade=True))) == VERSION
+        assert refused(world.lifecycle.retry(ACME, "ada")).endswith("berth upgrade acme")
+        assert version_of(world.lifecycle.upgrade(ACME, None, ADA)) == VERSION
 
     def test_a_create_that_failed_offers_the_way_back(self, world: Orders) -> None:
         world.table.plant_audit(an_audit(Status.FAILURE, version=NEXT_VERSION))

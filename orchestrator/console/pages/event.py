@@ -75,7 +75,7 @@ def _resend(
 
     def send(visit: Visit, _fields: Mapping[str, str]) -> Done:
         answered = ask(visit, RESEND_EVENT, eventId=tried["event_id"], connection_id=connection_id)
-        return Done(" ".join(results_of_resend(answered)), there)
+        return Done(" ".join(results_of_resend(answered, tried)), there)
 
     received = [each for each in wanted if each["status"] == "delivered"]
     effect = f"The event {tried['event_id']} of tenant {tenant} is sent again. A failure is retried."

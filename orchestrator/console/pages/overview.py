@@ -13,9 +13,8 @@ from orchestrator.api.operation_routes import LIST_OPERATIONS
 from orchestrator.api.reconciliation_routes import LIST_RECONCILIATIONS
 from orchestrator.api.release_routes import LIST_RELEASES
 from orchestrator.api.rollout_routes import LIST_ROLLOUTS
-from orchestrator.cli import render
 from orchestrator.cli.api import Document
-from orchestrator.cli.waiting import Waiting, fleet_of, waiting_for_someone
+from orchestrator.cli.waiting import Waiting, findings_waiting, fleet_of, waiting_for_someone
 from orchestrator.common.times import parse_timestamp
 from orchestrator.console.drawing import Plot, Took, bar, bars, plotted
 from orchestrator.console.page import page
@@ -45,9 +44,7 @@ def overview(visit: Visit) -> Response:
     survey = visit.ask(LIST_RECONCILIATIONS)["survey"]
     operations = visit.ask(LIST_OPERATIONS, limit=OPERATIONS)["operations"]
     waiting = [(each, _link(each)) for each in waiting_for_someone(fleet, rollouts, releases)]
-    if survey and survey["total"]:
-        what = f"{render.counted(survey['total'], 'difference')} between the records and AWS"
-        waiting.append((Waiting(what, "berth reconcile --dry-run"), "/health"))
+    waiting += [(each, "/health") for each in findings_waiting(survey)]
     return visit.show(
         "overview.html",
         waiting=[*waiting, *troubles(visit)],

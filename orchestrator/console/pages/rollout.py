@@ -8,9 +8,11 @@ from datetime import datetime
 from starlette.responses import Response
 from starlette.routing import Route
 
+from orchestrator.api.release_routes import LIST_RELEASES
 from orchestrator.api.rollout_routes import (
     ABORT_ROLLOUT,
     APPROVE_ROLLOUT,
+    CHANGE_ROLLOUT,
     GET_ROLLOUT,
     PAUSE_ROLLOUT,
     PROMOTE_ROLLOUT,
@@ -23,14 +25,22 @@ from orchestrator.api.tenant_routes import LIST_TENANTS
 from orchestrator.cli import render
 from orchestrator.cli.api import Document
 from orchestrator.cli.next_step import NextStep
-from orchestrator.cli.rollout_next import is_over, rollout_steps, stage_to_approve, stage_to_promote
+from orchestrator.cli.rollout_next import (
+    depends_on_withdrawal,
+    is_over,
+    rollout_steps,
+    stage_to_approve,
+    stage_to_promote,
+)
 from orchestrator.cli.rollout_options import options_of, spec_of
+from orchestrator.cli.rollout_spec import tolerated_share
 from orchestrator.cli.rollout_view import doing, is_plan, kind, settled, skip_reason, stage_status, target
 from orchestrator.common.times import parse_timestamp
-from orchestrator.console.actions import Action, Done, reason_in
+from orchestrator.console.actions import REASON, Action, Done, reason_in
 from orchestrator.console.actions import routes as action_routes
 from orchestrator.console.drawing import Bar, bar
 from orchestrator.console.page import page
+from orchestrator.console.pages.rollouts import MAX_BAKE, MAX_CONCURRENCY, pace_fields, whole_number
 from orchestrator.console.visit import Console, NotThere, Visit
 from orchestrator.rollouts.records import RolloutStatus
 
@@ -56,7 +66,7 @@ def rollout(visit: Visit) -> Response:
         skipped=[(skip_reason(reason, each["count"]), each) for reason, each in found["skipped"].items()],
         left=_time_left(found, visit.console.clock()),
         filters=_filters(found),
-        steps=_steps(found),
+        steps=_steps(visit, found),
         base=f"/rollouts/{found['rolloutId']}",
     )
 
@@ -93,6 +103,7 @@ def _filters(rollout: Document) -> list[str]:
     """The tenants that the rollout is about, in words."""
     spec = spec_of(rollout)
     words = [f"label {name}={value}" for name, value in spec.get("labels", {}).items()]
+    words += [f"tier {spec['tier']}"] if spec.get("tier") else []
     words += [f"a share of {spec['share']}"] if spec.get("share") else []
     words += [f"{len(spec['tenants'])} named tenants"] if spec.get("tenants") else []
     words += [f"tenants of rollout {spec['undo']}"] if spec.get("undo") else []
@@ -102,10 +113,11 @@ def _filters(rollout: Document) -> list[str]:
 # Actions
 
 
-def _steps(rollout: Document) -> list[NextStep]:
+def _steps(visit: Visit, rollout: Document) -> list[NextStep]:
     """A plan can be started. Everything else is as the command line has it."""
+    withdrawn = _is_withdrawn(visit, rollout)
     if not rollout["dryRun"]:
-        return rollout_steps(rollout)
+        return rollout_steps(rollout, withdrawn=withdrawn)
     refusal = None
     if not is_over(rollout):
         refusal = "The dry run has not ended."
@@ -113,13 +125,28 @@ def _steps(rollout: Document) -> list[NextStep]:
         refusal = f"{render.counted(rollout['failed'], 'tenant')} would fail. Remove the causes, and plan again."
     elif rollout["status"] != RolloutStatus.SUCCEEDED:
         refusal = "The dry run did not check all tenants. Plan again."
+    elif withdrawn:
+        refusal = "The release was withdrawn."
     start = NextStep("start", "Start it", f"berth rollout start{options_of(spec_of(rollout))}", refusal)
     return [start, *([] if is_over(rollout) else [step for step in rollout_steps(rollout) if step.verb == "abort"])]
+
+
+def _is_withdrawn(visit: Visit, rollout: Document) -> bool:
+    """True if the rollout's release is withdrawn now. Asked only if the next steps depend on it."""
+    if not depends_on_withdrawal(rollout):
+        return False
+    releases = visit.ask(LIST_RELEASES)["releases"]
+    return any(each["version"] == rollout["version"] and each["withdrawn"] for each in releases)
 
 
 def _start(visit: Visit, rollout: Document, step: NextStep) -> Action:
     spec = {name: value for name, value in spec_of(rollout).items() if name not in ("dryRun", "sample", "retry")}
     number = rollout["selected"]
+    loses = (
+        "\nThis may replace or remove queues and other resources, with the data in them."
+        if spec.get("allowReplacement")
+        else ""
+    )
 
     def send(visit: Visit, fields: Mapping[str, str]) -> Done:
         answer = visit.ask(START_ROLLOUT, **spec, reason=reason_in(fields))
@@ -132,7 +159,7 @@ def _start(visit: Visit, rollout: Document, step: NextStep) -> Action:
         step,
         f"Moves {render.counted(number, 'tenant')} to {target(rollout)}, in "
         f"{render.counted(len(rollout['planned']), 'stage')}: {', '.join(map(str, rollout['planned']))}.\n"
-        f"Selected: {', '.join(_filters(rollout))}.",
+        f"Selected: {', '.join(_filters(rollout))}.{loses}",
         send,
         _path(rollout),
         _names(visit, rollout),
@@ -149,7 +176,7 @@ def _names(visit: Visit, rollout: Document) -> Sequence[str]:
     if spec.get("tenants"):
         return tuple(spec["tenants"])
     label = ",".join(f"{name}={value}" for name, value in spec.get("labels", {}).items())
-    listed = visit.ask(LIST_TENANTS, label=label or None, limit=500)["tenants"]
+    listed = visit.ask(LIST_TENANTS, label=label or None, tier=spec.get("tier"), limit=500)["tenants"]
     to = rollout["version"]
     names = [
         each["tenantId"]
@@ -213,8 +240,35 @@ def _order(
     return make
 
 
+def _change(_visit: Visit, rollout: Document, step: NextStep) -> Action:
+    name = rollout["rolloutId"]
+
+    def send(visit: Visit, fields: Mapping[str, str]) -> Done:
+        pace = {
+            "maxConcurrency": whole_number(fields, "concurrency", "Tenants at once", MAX_CONCURRENCY, least=1),
+            "tolerated": tolerated_share(fields["tolerate"]) if fields.get("tolerate") else None,
+            "bakeSeconds": whole_number(fields, "bake", "Bake", MAX_BAKE),
+        }
+        if all(value is None for value in pace.values()):
+            raise ValueError("Give at least one value, so that something changes.")
+        answer = visit.ask(CHANGE_ROLLOUT, rolloutId=name, **pace, reason=reason_in(fields))
+        changed = f"Rollout {name}: the pace of the stages that are left is changed."
+        return Done(str(answer.get("detail", changed)), _path(rollout))
+
+    return Action(
+        f"Change the pace of {name}",
+        step,
+        f"This applies to the current stage of {name} and to all later ones. What is left empty stays as it is. A "
+        "lower concurrency applies at once; with a higher one, the updates that are running are finished first.",
+        send,
+        _path(rollout),
+        fields=(*pace_fields(), REASON),
+    )
+
+
 ACTIONS: Mapping[str, Callable[[Visit, Document, NextStep], Action]] = {
     "start": _start,
+    "change": _change,
     "undo": _undo,
     "approve": _order(APPROVE_ROLLOUT, "Approve stage {stage}", "Stage {stage} of {0} begins.", stage=stage_to_approve),
     "promote": _order(
@@ -241,7 +295,7 @@ def _path(rollout: Document) -> str:
 
 def _plan(visit: Visit) -> Action:
     found = _find(visit)
-    step = next((step for step in _steps(found) if step.verb == visit.name("verb")), None)
+    step = next((step for step in _steps(visit, found) if step.verb == visit.name("verb")), None)
     if step is None:
         raise NotThere("There is no such action")
     return ACTIONS[step.verb](visit, found, step)

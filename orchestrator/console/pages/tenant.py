@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from starlette.responses import Response
 from starlette.routing import Route
@@ -11,20 +11,25 @@ from starlette.routing import Route
 from orchestrator.api.reconciliation_routes import LIST_RECONCILIATIONS
 from orchestrator.api.release_routes import LIST_RELEASES
 from orchestrator.api.route import AnyRoute
+from orchestrator.api.tenant_models import UpgradeTenant
 from orchestrator.api.tenant_routes import (
     CREATE_TENANT,
     DELETE_TENANT,
     GET_TENANT,
     LABEL_TENANT,
+    MOVE_TENANT,
     PIN_TENANT,
     RETRY_TENANT,
     UNPIN_TENANT,
     UPGRADE_TENANT,
 )
+from orchestrator.cli import live_stack
 from orchestrator.cli.api import Document
 from orchestrator.cli.next_step import NextStep
 from orchestrator.cli.tenant import changes_in, options_in
 from orchestrator.cli.tenant_next import tenant_steps
+from orchestrator.common.tenant_ids import WARM_PREFIX
+from orchestrator.common.tiers import POOLED
 from orchestrator.common.times import parse_timestamp
 from orchestrator.console.actions import (
     REASON,
@@ -41,6 +46,7 @@ from orchestrator.console.actions import (
 from orchestrator.console.page import page
 from orchestrator.console.view import segment
 from orchestrator.console.visit import Console, NotThere, Visit, number
+from orchestrator.reconciling.comparing import Agreement
 from orchestrator.reconciling.records import ReconciliationStatus
 from orchestrator.tenants.deadlines import MAX_DRAIN_SECONDS
 from orchestrator.tenants.records import Status, TenantState
@@ -48,33 +54,83 @@ from orchestrator.tenants.records import Status, TenantState
 
 def tenant(visit: Visit) -> Response:
     found = _find(visit, history_before=visit.parameter("before"))
+    look = visit.console.stacks.of(visit, found)
     return visit.show(
         "tenant.html",
         tenant=found,
-        steps=tenant_steps(found),
+        steps=_steps(visit, found),
         base=_base(found["tenantId"]),
         history=_timeline(found["history"]),
         advice=_advice(found),
-        compared=_compared(found["tenantId"], visit.ask(LIST_RECONCILIATIONS)["survey"]),
+        was_kept_ready=WARM_PREFIX in (found["stackId"] or ""),
+        why_not=look.why_not,
+        compared=_compared(found, look.compared) if look.compared else None,
+        surveyed=_surveyed(found["tenantId"], visit) if not look.compared else None,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What the latest survey says about the tenant: the state comes from the records, and the survey from the stack."""
+    """The tenant's records, compared with its stack as it is now."""
+
+    agreement: Agreement
+    at: str
+    stack: Document | None
+    verdict: str
+    differences: Sequence[live_stack.Value]
+    advice: str | None
+    repair: str | None
+    """The command that repairs the difference."""
+
+
+def _compared(tenant: Document, compared: Document) -> Compared:
+    finding = compared["finding"]
+    return Compared(
+        Agreement(compared["agreement"]),
+        compared["comparedAt"],
+        compared["stack"],
+        live_stack.verdict(compared),
+        [each for each in live_stack.values(tenant, compared) if each.differs] if compared["stack"] else [],
+        finding["advice"] if finding else None,
+        live_stack.repair(compared),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Surveyed:
+    """What the latest survey says about the tenant, if its stack cannot be asked for now."""
 
     at: str
     finding: Document | None
     agrees: bool
 
 
-def _compared(tenant_id: str, survey: Document | None) -> Compared | None:
+def _surveyed(tenant_id: str, visit: Visit) -> Surveyed | None:
+    survey = visit.ask(LIST_RECONCILIATIONS)["survey"]
     if survey is None:
         return None
     finding = next((each for each in survey["findings"] if each["subject"] == tenant_id), None)
     # The survey keeps its first findings only, and one that has not ended has not seen all tenants.
     saw_all = survey["status"] == ReconciliationStatus.DONE and survey["total"] == len(survey["findings"])
-    return Compared(survey["updatedAt"], finding, finding is None and saw_all)
+    return Surveyed(survey["updatedAt"], finding, finding is None and saw_all)
+
+
+def _steps(visit: Visit, tenant: Document) -> list[NextStep]:
+    """What can be done with the tenant. Releases are asked for only if a retry depends on them."""
+    steps = tenant_steps(tenant)
+    if not any(step.verb == "retry" and step.valid for step in steps):
+        return steps
+    return tenant_steps(tenant, withdrawn={each["version"] for each in _releases(visit) if each["withdrawn"]})
+
+
+def _releases(visit: Visit) -> list[Document]:
+    found: list[Document] = visit.ask(LIST_RELEASES)["releases"]
+    return found
+
+
+def _versions(visit: Visit, tenant: Document) -> list[str]:
+    """The releases that the tenant can be moved or pinned to: those of its tier that were not withdrawn."""
+    return [each["version"] for each in _releases(visit) if not each["withdrawn"] and each["tier"] == tenant["tier"]]
 
 
 def _find(visit: Visit, *, history_before: str | None = None) -> Document:
@@ -120,7 +176,7 @@ def _advice(tenant: Document) -> list[str]:
 
 
 def _upgrade(visit: Visit, tenant: Document, step: NextStep) -> Action:
-    versions = [release["version"] for release in visit.ask(LIST_RELEASES)["releases"]]
+    versions = _versions(visit, tenant)
     name = tenant["tenantId"]
 
     def send(visit: Visit, fields: Mapping[str, str]) -> Done:
@@ -129,6 +185,7 @@ def _upgrade(visit: Visit, tenant: Document, step: NextStep) -> Action:
             tenantId=name,
             version=fields.get("version") or None,
             allowDowngrade=checked(fields, "allowDowngrade") or None,
+            allowReplacement=_replacement(fields, name) or None,
             reason=reason_in(fields),
         )
         return Done(f"{name}: {outcome(answer)}", _base(name))
@@ -145,14 +202,53 @@ def _upgrade(visit: Visit, tenant: Document, step: NextStep) -> Action:
                 "version", "Release", "choice", choices=("", *versions), hint="Empty: its pin, or the current release."
             ),
             Field("allowDowngrade", "Allow a release that is older than the tenant's", "check"),
+            Field("allowReplacement", "Allow a change that replaces or removes a queue or other data", "check"),
+            Field(
+                "losing",
+                "The tenant's id, if you allow that",
+                hint="Typed, because messages and other data may be lost.",
+            ),
             REASON,
         ),
     )
 
 
+def _replacement(fields: Mapping[str, str], name: str) -> bool:
+    """True if the upgrade may lose messages. The command line asks for a confirmation of that, too."""
+    if not checked(fields, "allowReplacement"):
+        return False
+    if fields.get("losing") != name:
+        warning = UPGRADE_TENANT.warning(UpgradeTenant(tenant_id=name, allow_replacement=True))
+        raise ValueError(f"{warning} Type the tenant's id to allow it. Nothing was done.")
+    return True
+
+
+def _move(visit: Visit, tenant: Document, step: NextStep) -> Action:
+    name, own = tenant["tenantId"], tenant["tier"]
+    tiers = sorted({each["tier"] for each in _releases(visit) if not each["withdrawn"]} - {own, POOLED})
+
+    def send(visit: Visit, fields: Mapping[str, str]) -> Done:
+        answer = visit.ask(MOVE_TENANT, tenantId=name, tier=fields.get("tier", ""), reason=reason_in(fields))
+        return Done(f"{name}: {outcome(answer)}", _base(name))
+
+    if not tiers:
+        step = replace(step, refusal=step.refusal or "There is no other tier with a release. See Releases.")
+    own_queue = " The tenant shares a queue now, and gets one of its own." if own == POOLED else ""
+    return Action(
+        f"Move {name} to another tier",
+        step,
+        f"Tenant {name} is of the tier {own}. It moves to the current release of another tier, and its queue stays in "
+        f"service meanwhile.{own_queue} A move that would replace or remove a queue fails.",
+        send,
+        _base(name),
+        [name],
+        (Field("tier", "Tier", "choice", choices=tiers, required=True), REASON),
+    )
+
+
 def _pin(visit: Visit, tenant: Document, step: NextStep) -> Action:
     name = tenant["tenantId"]
-    versions = [release["version"] for release in visit.ask(LIST_RELEASES)["releases"]]
+    versions = _versions(visit, tenant)
 
     def send(visit: Visit, fields: Mapping[str, str]) -> Done:
         answer = visit.ask(PIN_TENANT, tenantId=name, version=fields.get("version", ""), reason=reason_in(fields))
@@ -263,6 +359,7 @@ def _retry(visit: Visit, tenant: Document, step: NextStep) -> Action:
 ACTIONS: Mapping[str, Callable[[Visit, Document, NextStep], Action]] = {
     "retry": _retry,
     "upgrade": _upgrade,
+    "move": _move,
     "pin": _pin,
     "unpin": _simple(UNPIN_TENANT, "Remove the pin of {}", "Tenant {} stays at its release until it is moved."),
     "label": _label,
@@ -276,7 +373,7 @@ def _plan(visit: Visit) -> Action:
     if verb not in ACTIONS:
         raise NotThere("There is no such action")
     found = _find(visit)
-    step = next(step for step in tenant_steps(found) if step.verb == verb)
+    step = next(step for step in _steps(visit, found) if step.verb == verb)
     return ACTIONS[verb](visit, found, step)
 
 

@@ -202,6 +202,7 @@ class Fleet:
             "tenant_counts": InMemoryTenantCounts(),
             "executions": self.executions,
             "stacks": self.stacks,
+            "observed_stacks": self.stacks,
             "writable_stacks": self.stacks,
             "stack_resources": self.resources,
             "queues": self.queues,

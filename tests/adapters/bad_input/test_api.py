@@ -76,6 +76,7 @@ ROUTES = (
     *QUEUE_ROUTES,
     "PUT /tenants/{tenantId}",
     "GET /tenants/{tenantId}",
+    "GET /tenants/{tenantId}/stack",
     "DELETE /tenants/{tenantId}",
     "POST /tenants/{tenantId}/upgrade",
     "POST /tenants/{tenantId}/move",

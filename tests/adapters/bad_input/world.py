@@ -363,6 +363,7 @@ def _fakes() -> dict[str, Any]:
         "tenant_counts": InMemoryTenantCounts(),
         "executions": executions,
         "stacks": stacks,
+        "observed_stacks": stacks,
         "writable_stacks": stacks,
         "stack_resources": Resources(),
         "queues": FakeQueues(),

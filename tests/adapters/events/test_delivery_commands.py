@@ -142,7 +142,7 @@ class TestResend:
         result = commands.berth("resend", "acme", event_id)
         assert (result.exit_code, result.stdout) == (
             ExitCode.OK,
-            f"To {commands.connection}: the event is being sent.\n",
+            f"To {commands.connection} (orders): the event is being sent.\n",
         )
         assert result.stderr == f"How it goes: berth attempts acme {event_id}\n"
         assert len(commands.world.messages()) == 1

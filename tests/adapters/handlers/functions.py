@@ -170,7 +170,7 @@ class Functions:
 
     def use(self, stacks: FakeStacks) -> FakeStacks:
         """Replace CloudFormation and its queues by fakes, because moto's updates change no outputs and never fail."""
-        self.ports.stacks = self.ports.writable_stacks = stacks
+        self.ports.stacks = self.ports.observed_stacks = self.ports.writable_stacks = stacks
         self.ports.queues = FakeQueues()
         return stacks
 

@@ -20,6 +20,7 @@ HEADING = "Requests of operators"
 READS = {"GetItem", "Query", "BatchGetItem"}
 WRITES = {"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"}
 LIST_RELEASES, LIST_ROLLOUTS, DIAGNOSIS = "GET /releases", "GET /rollouts", "GET /diagnosis"
+LIST_RECONCILIATIONS = "GET /reconciliations"
 CREATE = "PUT /tenants/{tenantId}"
 EARLIER = "0.0.1"
 LARGE = ", more than 1,000 tenants"
@@ -75,9 +76,10 @@ def count(functions: Functions, tenants: int) -> dict[str, dict[str, int]]:
     fleet = Fleet(functions, tenants)
     fleet.call("berth tenants, a page of 100", "GET /tenants")
     fleet.call("berth tenant", "GET /tenants/{tenantId}")
+    fleet.call("berth tenant --live", "GET /tenants/{tenantId}", "GET /tenants/{tenantId}/stack")
     fleet.call("berth label", "POST /tenants/{tenantId}/labels", body={"set": {"plan": "gold"}})
     fleet.call("berth releases", LIST_RELEASES)
-    fleet.call("berth status", LIST_RELEASES, LIST_ROLLOUTS, query={"open": "true"})
+    fleet.call("berth status", LIST_RELEASES, LIST_ROLLOUTS, LIST_RECONCILIATIONS, query={"open": "true"})
     fleet.call("berth doctor", DIAGNOSIS)
     fleet.call("berth rollout plan", "POST /rollouts", body={"version": NEXT_VERSION, "dryRun": True})
     rollout = fleet.call("berth rollout start", "POST /rollouts", body={"version": NEXT_VERSION})["rolloutId"]

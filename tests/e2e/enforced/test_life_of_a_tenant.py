@@ -55,8 +55,15 @@ def test_no_request_is_denied_from_the_creation_of_a_tenant_to_its_deletion(enfo
     assert over(root, started(operator, "enforced", version=release))["status"] == "SUCCEEDED"
     assert platform.ask(tenant).body["version"] == release
 
-    # A reconciliation finds a stack that was deleted without Berth, and creates it again.
+    # An operator compares a tenant with its stack, also with one that was deleted without Berth.
+    compared = call(operator, "GET", f"/tenants/{other}/stack")
+    assert (compared.status, compared.body["agreement"]) == (200, "AGREES"), compared.body
+    assert compared.body["stack"]["version"] == release
     root.delete_stack_by_hand(other, root.stack(other)["StackId"])
+    gone = call(operator, "GET", f"/tenants/{other}/stack").body
+    assert (gone["agreement"], gone["stack"], gone["finding"]["kind"]) == ("DIFFERS", None, "missing-stack")
+
+    # A reconciliation finds that, and creates the stack again.
     asked = call(operator, "POST", "/reconciliations", body={})
     assert asked.status == 202, asked.body
 

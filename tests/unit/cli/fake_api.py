@@ -17,11 +17,11 @@ from orchestrator.api.event_plane_routes import EVENT_ROUTES
 from orchestrator.api.openapi import EVENT_PLANE
 from orchestrator.api.reading import read
 from orchestrator.api.requesting import HttpRequest
-from orchestrator.api.responses import Response, refuse
+from orchestrator.api.responses import Response, refuse, try_again_later
 from orchestrator.api.route import AnyRoute
 from orchestrator.api.routes import ROUTES
 from orchestrator.client.transport import ApiAnswer
-from orchestrator.common.errors import InvalidRequest
+from orchestrator.common.errors import InvalidRequest, Throttled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.records import Reconciliation
 from orchestrator.rollouts.counting import settlement
@@ -142,6 +142,8 @@ class InMemoryApi(ClientByHand):
                 return heard(operators.ROUTES[route.key](event))
             except InvalidRequest as error:
                 return heard(refuse(error))
+            except Throttled as error:
+                return heard(try_again_later(str(error)))
 
     # The work of the reconciling function, on the latest reconciliation
 

@@ -170,9 +170,9 @@ class Recording(InMemoryApi):
 
 _ROLLOUT_ID = "[0-9]{8}-[0-9]{6}-[0-9a-f]{4}"
 PATHS = re.compile(
-    "(GET|PUT|DELETE) /tenants/[A-Za-z0-9_-]{1,40}(/queue|/pin)?"
+    "(GET|PUT|DELETE) /tenants/[A-Za-z0-9_-]{1,40}(/queue|/pin|/stack)?"
     "|POST /tenants/[A-Za-z0-9_-]{1,40}/(upgrade|retry|labels|queue/credentials/(send|receive))"
-    "|GET /(tenants|releases|rollouts|diagnosis)"
+    "|GET /(tenants|releases|rollouts|diagnosis|reconciliations)"
     r"|POST /releases/[0-9]+\.[0-9]+\.[0-9]+/(promote|withdraw|reinstate|check)"
     r"|PUT /releases/[0-9]+\.[0-9]+\.[0-9]+"
     r"|GET /releases/[0-9]+\.[0-9]+\.[0-9]+/changes"

@@ -55,6 +55,7 @@ def check(kind: str, text: str) -> dict[str, Any]:
         "unpin acme",
         "get-queue acme",
         "tenant acme",
+        "tenant acme --live",
         "tenants",
         "releases",
         "releases 0.1.0",

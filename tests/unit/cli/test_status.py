@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 
+from orchestrator.api.requesting import HttpRequest
 from orchestrator.cli.errors import ExitCode
+from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.reconciling.records import SURVEY, Finding, Kind, Reconciliation, ReconciliationStatus, Remedy, Spec
 from orchestrator.rollouts.records import RolloutStatus
+from tests.fakes.reconciling import counted
 from tests.unit.cli.conftest import Scene
-from tests.unit.cli.fake_api import ADA
+from tests.unit.cli.fake_api import ADA, ScriptedEventsApi
 
 
 def test_one_screen(scene: Scene) -> None:
@@ -87,3 +92,45 @@ def test_as_json(scene: Scene) -> None:
     assert shown["controlPlane"]["place"] == "Berth in eu-west-1, account 111122223333"
     assert (shown["caller"], shown["rollouts"], shown["waiting"]) == (ADA, [], [])
     assert shown["fleet"]["byVersion"] == {"0.2.0": 1}
+
+
+def test_differences_that_the_survey_has_found_wait(scene: Scene) -> None:
+    now = scene.api.clock.now()
+    finding = Finding(Kind.MISSING_STACK, "acme", "its stack does not exist", Remedy.CREATE)
+    survey = Reconciliation(SURVEY, "berth", Spec(repair=False), ReconciliationStatus.DONE, now, now)
+    scene.api.reconciliations.record_reconciliation(replace(survey, counts=counted([finding]), findings=[finding]))
+    assert scene.berth("status").stdout.splitlines()[-1] == (
+        "1 difference between the records and AWS: berth reconcile --dry-run"
+    )
+
+
+def test_a_control_plane_from_before_the_list_of_reconciliations_has_no_differences(scene: Scene) -> None:
+    answers = [scene.api.request("GET", path) for path in ("/releases", "/rollouts")]
+    scene.api.interjections = [*answers, ApiAnswer(404, {"message": "Not Found"})]
+    assert "Nothing waits for you." in scene.berth("status", exits=ExitCode.OK).stdout
+
+
+class Troubled(ScriptedEventsApi):
+    def send(self, request: HttpRequest) -> ApiAnswer:
+        answer = super().send(request)
+        return replace(answer, body={"connections": [{"trouble": "failing"}, {"trouble": "paused"}], "more": False})
+
+
+def test_connections_whose_deliveries_fail_or_wait_are_named_as_the_console_does(scene: Scene) -> None:
+    scene.events = Troubled()
+    assert scene.berth("status").stdout.splitlines()[-1] == (
+        "2 connections fail or wait: 1 failing, 1 paused: berth doctor"
+    )
+
+
+class Forbidden(ScriptedEventsApi):
+    def send(self, request: HttpRequest) -> ApiAnswer:
+        super().send(request)
+        return ApiAnswer(403, {"message": "Forbidden"})
+
+
+def test_an_event_plane_that_cannot_be_asked_does_not_hide_the_rest(scene: Scene) -> None:
+    scene.events = Forbidden()
+    shown = scene.berth("status", exits=ExitCode.OK).stdout
+    assert "fleet:      no tenants yet\n" in shown
+    assert shown.splitlines()[-1].startswith("The event plane cannot be asked: The API answered 403: Forbidden.")

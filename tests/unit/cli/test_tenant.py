@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 from orchestrator.cli.errors import ExitCode
+from orchestrator.client.transport import ApiAnswer
 from orchestrator.tenants.fleet import HISTORY_PAGE_SIZE
 from orchestrator.tenants.history import ChangeKind, RecordedChange, UnreadableEntry
 from orchestrator.tenants.records import Metadata, Operation, Request, Status
+from orchestrator.tenants.stack_ports import Stack
 from orchestrator.tenants.writes import Append
-from tests.fakes import ACME, NOON, QUEUE, QUEUE_TABOO, an_audit, some_metadata, stack_arn
+from tests.fakes import ACME, NEXT_VERSION, NOON, QUEUE, QUEUE_TABOO, VERSION, an_audit, some_metadata, stack_arn
 from tests.unit.cli.conftest import Scene
 from tests.unit.cli.fake_api import ADA
 
@@ -287,3 +290,67 @@ def test_the_other_outputs_of_its_stack_are_shown(scene: Scene) -> None:
     lines = scene.berth("tenant", "acme", exits=ExitCode.OK).stdout.splitlines()
     heading = lines.index("Other outputs of its stack")
     assert lines[heading + 1 : heading + 3] == ["FilesBucket: files-1", "OrdersTable: orders-1"]
+
+
+class TestLive:
+    """The records, compared with the stack as it is now."""
+
+    @staticmethod
+    def has_stack(scene: Scene, **changes: Any) -> None:
+        scene.has()
+        stack = Stack(stack_arn(), "UPDATE_COMPLETE", "", ACME.value, QUEUE, VERSION, ours=True, changed_at=NOON)
+        scene.api.world.stacks.plant(replace(stack, **changes))
+
+    def test_a_stack_that_is_as_recorded(self, scene: Scene) -> None:
+        self.has_stack(scene)
+        shown = lines(scene.berth("tenant", "acme", "--live", exits=ExitCode.OK).stdout)
+        assert shown[shown.index("Stack now") :] == [
+            "Stack now",
+            "status:     UPDATE_COMPLETE",
+            "changed:    2026-11-16 12:00:00 UTC",
+            "The records and the stack agree.",
+        ]
+
+    def test_a_difference_is_shown_with_both_values_and_its_repair(self, scene: Scene) -> None:
+        self.has_stack(scene, version=NEXT_VERSION)
+        result = scene.berth("tenant", "acme", "--live", exits=ExitCode.OK)
+        assert f"release:    {NEXT_VERSION}, recorded: {VERSION}\n" in result.stdout
+        assert lines(result.stdout)[-1] == (
+            f"The records and the stack differ: the metadata differs from the stack: version {VERSION} / {NEXT_VERSION}"
+        )
+        assert result.stderr.endswith("Repair it: berth reconcile --only acme\n")
+
+    def test_a_stack_that_is_gone(self, scene: Scene) -> None:
+        scene.has()
+        result = scene.berth("tenant", "acme", "--live", exits=ExitCode.OK)
+        assert "does not exist" in lines(result.stdout)[-1]
+        assert "Receive the messages that are left in the queue" in result.stderr
+
+    def test_a_deleted_tenant_has_no_stack(self, scene: Scene) -> None:
+        scene.has()
+        scene.api.delete(ACME)
+        scene.api.begin()
+        scene.api.succeed()
+        shown = lines(scene.berth("tenant", "acme", "--live", exits=ExitCode.OK).stdout)
+        assert shown[-1] == "The tenant has no stack, and its records say so, too."
+
+    def test_while_an_operation_runs(self, scene: Scene) -> None:
+        self.has_stack(scene)
+        scene.api.upgrade(ACME, NEXT_VERSION)
+        scene.api.begin()
+        shown = lines(scene.berth("tenant", "acme", "--live", exits=ExitCode.OK).stdout)
+        assert shown[-1] == "The tenant is being changed. Until that has ended, its records and its stack may differ."
+
+    def test_the_records_are_shown_even_if_cloudformation_throttles(self, scene: Scene) -> None:
+        self.has_stack(scene)
+        scene.api.world.stacks.throttled_calls = 1_000
+        result = scene.berth("tenant", "acme", "--live", exits=ExitCode.NOT_READY)
+        assert "state:      READY\n" in result.stdout
+        assert "Rate exceeded" in result.stderr
+
+    def test_a_control_plane_that_is_older_says_so(self, scene: Scene) -> None:
+        self.has_stack(scene)
+        found = scene.api.request("GET", "/tenants/acme")
+        scene.api.interjections = [found, ApiAnswer(404, {"message": "Not Found"})]
+        result = scene.berth("tenant", "acme", "--live", exits=ExitCode.NO_CONTROL_PLANE)
+        assert "it is from before 0.9.0" in result.stderr
