@@ -34,7 +34,7 @@ BY = "berth/pool"
 """The requester of the pool's operations."""
 
 _MAX_ORDERS = 50
-"""The maximum number of updates per call and tier by which stacks learn their tenants. They are not urgent."""
+"""The maximum number of updates at once, per tier, by which stacks learn their tenants. They are not urgent."""
 _BEGINS_WITHIN = timedelta(minutes=10)
 """A stack whose create has left no record within this time is forgotten."""
 AFTER_FAILURE = timedelta(minutes=10)
@@ -54,6 +54,8 @@ class Maintained:
     leaving: int = 0
     learning: int = 0
     requested: int = 0
+    updating: int = 0
+    """The stacks that learn their tenants by an update which was ordered or runs. Others wait, or cannot learn now."""
 
     def plus(self, state: MemberState) -> Maintained:
         return replace(self, **{state.value: getattr(self, state.value) + 1})
@@ -140,8 +142,10 @@ class Maintaining:
         records = self.tenants.records(warm)
         metadata = records.metadata
         if metadata is not None and metadata.given_to is not None:
-            if self._has_learned(metadata, choice, found):
+            tenant = self._still_to_learn(metadata)
+            if tenant is None and self._forget(metadata):
                 return pool.without(warm.value), found
+            found = found if tenant is None else self._teach(tenant, choice, found)
             return _seen(pool, warm, member, MemberState.LEARNING, found)
         state = state_of(metadata, records.audits)
         if state is TenantState.DELETED:
@@ -215,20 +219,32 @@ class Maintaining:
         # Nobody knows the queue, so it has no messages. If a tenant takes the stack first, the delete finds none.
         self.lifecycle.delete(warm, Request(by=BY, force=True))
 
-    def _has_learned(self, given: Metadata, choice: Choice, found: Maintained) -> bool:
-        """True once the tenant's stack names the tenant, or the tenant has another stack, or none."""
+    def _still_to_learn(self, given: Metadata) -> Metadata | None:
+        """The tenant; ``None`` once its stack names it, or it has another stack, or none."""
         tenant = TenantId(given.given_to or "")
         metadata = self.tenants.metadata(tenant)
         if metadata is None or metadata.stack_id != given.gone_stack_id:
-            return self._forget(given)
+            return None
         release = self.releases.release(metadata.version or "")
         if release is not None and metadata.deployed == fingerprint(release, self.parameters(tenant, release)):
-            return self._forget(given)
-        is_ready = state_of(metadata, self.tenants.audits(tenant)) is TenantState.READY
+            return None
+        return metadata
+
+    def _teach(self, tenant: Metadata, choice: Choice, found: Maintained) -> Maintained:
+        """Order the update by which the stack learns its tenant.
+
+        Only updates that were ordered or run count against their maximum: tenants whose stacks cannot learn now, for
+        example because an update has failed, must not keep the others from it.
+        """
         # An update to a release that was withdrawn would be refused, and would list a healthy tenant as failed.
-        if is_ready and metadata.version not in choice.withdrawn and found.learning < _MAX_ORDERS:
-            self.lifecycle.upgrade(tenant, metadata.version, Request(by=BY))  # If it is refused, it is tried again.
-        return False
+        if tenant.version in choice.withdrawn:
+            return found
+        state = state_of(tenant, self.tenants.audits(tenant.tenant))
+        if state is TenantState.READY and found.updating < _MAX_ORDERS:
+            ordered = self.lifecycle.upgrade(tenant.tenant, tenant.version, Request(by=BY))
+            # If it is refused, it is tried again.
+            return found if isinstance(ordered, Refused) else replace(found, updating=found.updating + 1)
+        return replace(found, updating=found.updating + 1) if state is TenantState.UPDATING else found
 
     def _forget(self, given: Metadata) -> bool:
         """Delete the record that says who has taken the stack. Nobody asks for it any more."""

@@ -194,14 +194,17 @@ def _filtered(
     examined = 0
     for each in ranges:
         after = each.after
-        while batch := reader.tenants_in(each.state, version=each.version, prefix=prefix, after=after, limit=_BATCH):
+        while True:
+            # If all match, as in the tier of most tenants, nothing is read that is not shown.
+            size = min(_BATCH if examined else limit, MAX_EXAMINED - examined)
+            batch = reader.tenants_in(each.state, version=each.version, prefix=prefix, after=after, limit=size)
             for listed in batch:
                 examined += 1
                 if wanted.matches(listed):
                     found.append(listed)
                 if len(found) == limit or examined == MAX_EXAMINED:
                     return Page(found, _cursor(listed, version))
-            if len(batch) < _BATCH:
+            if len(batch) < size:
                 break
             after = batch[-1].position
     return Page(found, None)

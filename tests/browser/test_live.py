@@ -30,6 +30,21 @@ def test_a_page_shows_what_has_changed(page: Page, console: Running) -> None:
     expect(page.get_by_role("heading", level=1)).to_contain_text("READY")
 
 
+def test_a_page_in_the_background_asks_for_nothing_until_it_is_seen_again(page: Page, console: Running) -> None:
+    page.goto(console.url("/tenants/acme"))
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    # A browser without a screen hides no tab by itself.
+    page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
+    page.evaluate("document.getElementById('live').dispatchEvent(new Event('every'))")
+    page.evaluate("Object.defineProperty(document, 'hidden', {value: false})")
+    assert asked == []
+    with page.expect_response(lambda answer: "hx-request" in answer.request.headers):
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    assert len(asked) == 1
+    update(page)
+
+
 def test_an_update_keeps_the_focus_the_typed_text_the_scroll_and_open_rows(page: Page, console: Running) -> None:
     page.set_viewport_size({"width": 800, "height": 400})
     page.goto(console.url("/tenants"))

@@ -32,6 +32,14 @@ document.addEventListener("htmx:after:request", (event) => {
   else if (status >= 400) mayBeOld(`${headers.get("berth-away") || "There was no answer"}. It is asked again by itself.`);
   else mayBeOld(null);
 });
+// Nobody sees a page in the background, so it asks for nothing until it is seen again, and then at once.
+document.addEventListener("htmx:before:request", (event) => {
+  if (document.hidden && event.detail.ctx.sourceElement.id === "live") event.preventDefault();
+});
+document.addEventListener("visibilitychange", () => {
+  const live = document.getElementById("live");
+  if (live && !document.hidden) live.dispatchEvent(new Event("every"));
+});
 // The console itself has ended, or the machine sleeps.
 document.addEventListener("htmx:error", () => mayBeOld("The console does not answer: is berth console still running in its terminal?"));
 document.addEventListener("htmx:after:swap", () => showCopyButtons(document));

@@ -10,16 +10,17 @@ import pytest
 
 from orchestrator.adapters.dynamodb.pool import PoolTable
 from orchestrator.common.tenant_ids import WARM_PREFIX, TenantId
-from orchestrator.pool.records import Member, Pool
+from orchestrator.pool.records import Member, MemberState, Pool
+from orchestrator.rollouts.releasing import ReleaseOrdered
 from orchestrator.tenants.fleet import LISTED_STATES
 from orchestrator.tenants.records import Operation
 from tests.adapters.conftest import TABLE, client
 from tests.adapters.handlers.functions import Functions
 from tests.costs_page import table
-from tests.fakes import NOON, QUEUE_TABOO, VERSION, a_run, stack_arn, take
+from tests.fakes import NOON, QUEUE_TABOO, VERSION, a_release, a_run, stack_arn, take
 
 ASKING = {"tenantId": "acme"}
-ROWS_OF_A_TAKING = 7
+ROWS_OF_A_TAKING = 8
 DELETE = a_run(operation=Operation.DELETE, started_at=NOON + timedelta(minutes=1))
 GET, QUERY = "dynamodb.GetItem", "dynamodb.Query"
 LOOK = [GET, QUERY, GET]
@@ -92,6 +93,18 @@ class TestAPoolOfStacks:
         started = [GET, STATE, *COUNT, NOTE, NOTE, START]
         assert cost(pool, 202) == [*FIRST, POOL, BATCH, *started]
         assert cost(pool, 202, tenant="another") == [*FIRST, POOL, GET, STATE, KEPT, NOTE, START]
+
+    def test_a_stack_that_cannot_learn_its_tenant_costs_two_reads_every_minute(self, pool: Functions) -> None:
+        pool.table.record_release(a_release("0.0.1"))
+        pool.get_queue({"tenantId": "new-1"})
+        assert isinstance(pool.load("runtime").use_cases.releasing.withdraw(VERSION, "ada"), ReleaseOrdered)
+        pool.call("reconcile", {"reconciliationId": "pool"})
+        members = PoolTable(pool.dynamodb, TABLE).pool().members
+        (warm,) = (name for name, each in members.items() if each.state is MemberState.LEARNING)
+        before = len(pool.sent)
+        pool.call("reconcile", {"reconciliationId": "pool"})
+        about = [name for name, sent in pool.sent[before:] if warm in str(sent) or "#new-1'" in str(sent)]
+        assert sorted(about) == [GET, QUERY]
 
 
 def test_an_unknown_tenant_in_the_next_minute(functions: Functions) -> None:

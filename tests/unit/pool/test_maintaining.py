@@ -10,8 +10,10 @@ import pytest
 
 from orchestrator.common.errors import InvalidTenantId
 from orchestrator.common.tenant_ids import WARM_PREFIX, TenantId
+from orchestrator.pool import maintaining
 from orchestrator.pool.maintaining import AFTER_FAILURE, BY, Maintained
-from orchestrator.pool.records import TierOfPool
+from orchestrator.pool.records import MemberState, TierOfPool
+from orchestrator.rollouts.releasing import ReleaseOrdered
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.decisions import Unknown
 from orchestrator.tenants.lifecycle import Lifecycle
@@ -23,7 +25,7 @@ from orchestrator.tenants.records import Operation, Request, Status, TenantState
 from orchestrator.tenants.state import state_of
 from tests.fakes import NEXT_VERSION, QUEUE_TABOO, VERSION, a_release, an_audit
 from tests.present import present
-from tests.simulation.pool_world import ACME, GLOBEX, At, PoolWorld
+from tests.simulation.pool_world import ACME, GLOBEX, HOOLI, At, PoolWorld
 
 
 def orders(world: PoolWorld, operation: Operation) -> list[TenantId]:
@@ -80,6 +82,23 @@ def test_the_stack_learns_its_tenant_by_an_update_and_the_record_of_the_taking_g
     assert world.table.metadata(warm) is None
     assert warm.value not in world.pool.pool().members
     assert world.get_queue(ACME) == answer, "The queue stays the same."
+
+
+def test_stacks_that_cannot_learn_now_do_not_keep_others_from_learning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maintaining, "_MAX_ORDERS", 2)
+    world = PoolWorld(warm_pool=3).fill()
+    for tenant in (ACME, GLOBEX):
+        world.get_queue(tenant)
+    world.table.record_release(a_release(NEXT_VERSION))
+    world.release = NEXT_VERSION
+    assert isinstance(world.use_cases().releasing.withdraw(VERSION, "ada"), ReleaseOrdered)
+    world.settle()
+    assert orders(world, Operation.UPDATE) == [], "Updates to a release that was withdrawn would be refused."
+    world.get_queue(HOOLI)
+    world.settle()
+    assert orders(world, Operation.UPDATE) == [HOOLI]
+    learning = [each for each in world.pool.pool().members.values() if each.state is MemberState.LEARNING]
+    assert len(learning) == 2
 
 
 def test_a_pool_that_was_switched_off_is_deleted_and_taken_stacks_still_learn_their_tenants() -> None:
