@@ -19,7 +19,7 @@ from tests.costs_page import table
 from tests.fakes import NOON, QUEUE_TABOO, VERSION, a_run, stack_arn, take
 
 ASKING = {"tenantId": "acme"}
-ROWS_OF_A_TAKING = 7
+ROWS_OF_A_TAKING = 8
 DELETE = a_run(operation=Operation.DELETE, started_at=NOON + timedelta(minutes=1))
 GET, QUERY = "dynamodb.GetItem", "dynamodb.Query"
 LOOK = [GET, QUERY, GET]
