@@ -24,6 +24,7 @@ from orchestrator.console.visit import Console, Mistake, Visit
 
 ONCE_FIELD = "once"
 TYPED_FIELD = "typed"
+_READ_ONLY = "This console is read-only. Start it without --read-only to change anything."
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +118,14 @@ def routes(console: Console, path: str, plan: Plan) -> list[Route]:
 
 
 def _show(visit: Visit, action: Action, error: str | None = None, *, status: int = 422) -> Response:
-    refused = action.step.refusal
+    refused = action.step.refusal or (_READ_ONLY if visit.console.read_only else None)
     return visit.show(
         "action.html",
         status=409 if refused else status if error else 200,
         action=action,
+        refused=refused,
         error=error,
-        once=visit.session.confirmation(visit.here, action.shown),
+        once="" if refused else visit.session.confirmation(visit.here, action.shown),
         given=visit.form if error else {},
     )
 

@@ -22,8 +22,9 @@ from orchestrator.common.writes import (
 )
 from orchestrator.reconciling.ports import Adopted, UnlistedTenant
 from orchestrator.tenants.history import RecordedChange
+from orchestrator.tenants.listings import Relisting
 from orchestrator.tenants.records import Audit, Operation, Status, TenantState
-from orchestrator.tenants.writes import Append, AuditKey, LockKey, MetadataKey, Transition, Write
+from orchestrator.tenants.writes import Announce, Append, AuditKey, LockKey, MetadataKey, Transition, Write
 
 _MAX_AUDITS = 90
 """A transaction has at most 100 writes. Audits beyond this number stay as they are, and can still be read."""
@@ -40,6 +41,7 @@ def adoption_of(seen: UnlistedTenant, adopted: Adopted, change: RecordedChange) 
         *_berths_audits(seen, adopted),
         *_earlier_audits(seen, adopted),
         Append(change),
+        Announce(Relisting(seen.tenant, change.at, deleted=adopted.state is TenantState.DELETED)),
     ]
 
 

@@ -52,10 +52,12 @@ def classify(observation: Observation, releases: Mapping[str, Release]) -> Findi
 
     ``releases`` are the published releases, by version.
     """
-    stack = observation.live_stack
+    stack, metadata = observation.live_stack, observation.metadata
+    if observation.tenant.is_warm and (metadata is None or metadata.given_to is not None):
+        return None  # A tenant has taken the stack since it was listed. Nobody has to create another one in its place.
     if observation.lock is not None or (stack and condition(stack.status) is StackCondition.WORKING):
         return None
-    if stack and not is_for(observation.tenant, stack, observation.metadata):
+    if stack and not is_for(observation.tenant, stack, metadata):
         return foreign_stack(observation.stack_name, stack)
     if stack and not observation.stack_is_ours:
         return _not_berths(observation, stack)

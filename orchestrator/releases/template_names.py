@@ -114,10 +114,11 @@ def name_findings(resources: Mapping[str, Any]) -> Iterator[Finding]:
 def others_findings(template: Mapping[str, Any], reserved: ReservedNames) -> Iterator[Finding]:
     """Texts that name something of Berth or of another tenant, and functions that could make such a name."""
     pattern = reserved.pattern()
-    texts = PossibleTexts(template)
+    # A reference is something unknown, which may be empty; or it is the name that the template has chosen.
+    readings = (PossibleTexts(template), PossibleTexts(template, names=True))
     for place, value in _named_values(template):
         try:
-            names = [found for text in texts.of(value) for found in _found(pattern, text)]
+            names = [found for texts in readings for text in texts.of(value) for found in _found(pattern, text)]
         except TooManyTexts:
             yield Finding(
                 Rule.OTHERS,

@@ -12,6 +12,7 @@ from typing import Any
 
 from orchestrator.releases import template_contract as contract
 from orchestrator.releases.findings import Finding, Rule
+from orchestrator.releases.template_texts import PossibleTexts, TooManyTexts
 from orchestrator.releases.template_values import (
     function_of,
     literals_of_sub,
@@ -19,12 +20,14 @@ from orchestrator.releases.template_values import (
     reference,
     values,
     variables_of_sub,
+    without_references,
 )
 
 _PSEUDO = frozenset(
     f"AWS::{name}"
     for name in ("AccountId", "NoValue", "NotificationARNs", "Partition", "Region", "StackId", "StackName", "URLSuffix")
 )
+_PLACE_OF_SERVICE_TOKEN = f"Resources.{contract.METADATA_RESOURCE}.Properties.ServiceToken"
 _STORED_TEXT = "AWS::SSM::Parameter"
 """Resources of this type return a text of the template as the attribute Value. It could be the address of another
 tenant's queue, where only a queue of the template may be named."""
@@ -78,6 +81,8 @@ def _function(place: str, value: object, known: set[str], template: Mapping[str,
             found = reference(value)
             if found is None or found[0] not in known:
                 yield _unknown(place, arguments)
+            elif found[0] == contract.SERVICE_TOKEN_PARAMETER and place != _PLACE_OF_SERVICE_TOKEN:
+                yield _service_token(place)
             elif _is_stored_text(found, mapping(template.get("Resources"))):
                 yield _stored(place)
 
@@ -96,6 +101,8 @@ def _substitution(place: str, arguments: object, known: set[str], resources: Map
             continue
         if name not in known:
             yield _unknown(place, variable)
+        elif name == contract.SERVICE_TOKEN_PARAMETER:
+            yield _service_token(place)
         elif _is_stored_text((name, attribute), resources):
             yield _stored(place)
 
@@ -104,12 +111,28 @@ def _may_have_braces(value: object, template: Mapping[str, Any]) -> bool:
     match function_of(value):
         case ("Fn::FindInMap", _):
             return any(isinstance(each, str) and "{" in each for _, each in values(template.get("Mappings")))
+        case ("Ref" | "Fn::GetAtt", _):
+            try:
+                # A resource may return a text of its properties, such as the name that the template has chosen for it.
+                return any("{" in without_references(text) for text in PossibleTexts(template, names=True).of(value))
+            except TooManyTexts:
+                return True
     return isinstance(value, str) and "{" in value
 
 
 def _is_stored_text(found: tuple[str, str | None], resources: Mapping[str, Any]) -> bool:
     name, attribute = found
     return attribute == "Value" and mapping(resources.get(name)).get("Type") == _STORED_TEXT
+
+
+def _service_token(place: str) -> Finding:
+    return Finding(
+        Rule.REFERENCES,
+        place,
+        f"{contract.SERVICE_TOKEN_PARAMETER} is a function of Berth. Only {contract.METADATA_RESOURCE} may name it: "
+        "any other resource could change it, call it or read its log.",
+        "Remove the reference.",
+    )
 
 
 def _stored(place: str) -> Finding:

@@ -1,22 +1,35 @@
 """The texts that CloudFormation can make of a value in a template, whatever its functions select, split and join.
 
 :func:`orchestrator.releases.template_values.text_of` is enough where only a known form is allowed. Where texts are
-refused, every text that is possible counts: both branches of ``Fn::If``, all values of a mapping, and every part of a
-text that ``Fn::Split`` cuts.
+refused, every text that is possible counts: both branches of ``Fn::If``, all values of a mapping, every part of a text
+that ``Fn::Split`` cuts, and the names that the template chooses for its resources, which references return.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from typing import Any
 
-from orchestrator.releases.template_values import UNKNOWN, function_of, literal, mapping, parts_of_sub, reference
+from orchestrator.releases.template_values import (
+    UNKNOWN,
+    function_of,
+    literal,
+    mapping,
+    parts_of_sub,
+    reference,
+    without_references,
+)
 
 _MAX_TEXTS = 100
 """Texts that one value may have. Conditions within conditions could make any number."""
 _MAX_CHARACTERS = 5_000_000
 """Characters of all texts that are put together from one template. Variables within variables could make any number."""
+_MAX_NAMES = 10
+"""Names that are made of one another. Each is read within the one that has it."""
+_CHOSEN_NAME = re.compile(r"(?:Name|Identifier)\Z")
+"""Properties by which a template chooses what a reference to the resource returns."""
 NO_VALUE = "AWS::NoValue"
 
 
@@ -25,10 +38,16 @@ class TooManyTexts(Exception):
 
 
 class PossibleTexts:
-    """Finds the possible texts of values in one template."""
+    """Finds the possible texts of values in one template.
 
-    def __init__(self, template: Mapping[str, Any]) -> None:
+    With ``names``, a reference to a resource is the name that the template has chosen for it, if it has chosen one.
+    """
+
+    def __init__(self, template: Mapping[str, Any], *, names: bool = False) -> None:
         self._mappings = mapping(template.get("Mappings"))
+        self._named = mapping(template.get("Resources")) if names else {}
+        self._names: dict[tuple[str, str | None], list[str]] = {}
+        self._being_read: set[str] = set()
         self._characters = 0
 
     def of(self, value: object) -> list[str]:
@@ -38,9 +57,31 @@ class PossibleTexts:
         if isinstance(value, bool | int | float):
             return [str(value).lower()]
         if (found := reference(value)) is not None:
-            return [""] if found[0] == NO_VALUE else ["${" + ".".join(part for part in found if part) + "}"]
+            return self._referenced(*found)
         called = function_of(value)
         return [] if called is None else self._returned(*called)
+
+    def _referenced(self, name: str, attribute: str | None) -> list[str]:
+        if name == NO_VALUE:
+            return [""]
+        if name in self._named and name not in self._being_read:
+            if (name, attribute) not in self._names:
+                self._names[name, attribute] = self._chosen_names(name, attribute)
+            if names := self._names[name, attribute]:
+                return names
+        return ["${" + ".".join(part for part in (name, attribute) if part) + "}"]
+
+    def _chosen_names(self, name: str, attribute: str | None) -> list[str]:
+        """The texts of the template that a reference to the resource may return."""
+        if len(self._being_read) >= _MAX_NAMES:
+            raise TooManyTexts
+        self._being_read.add(name)
+        try:
+            properties = mapping(mapping(self._named[name]).get("Properties"))
+            chosen = (each for key, each in properties.items() if key == attribute or _CHOSEN_NAME.search(key))
+            return self._distinct(text for each in chosen for text in self.of(each) if without_references(text))
+        finally:
+            self._being_read.discard(name)
 
     def _returned(self, function: str, arguments: object) -> list[str]:
         match (function, arguments):
@@ -74,16 +115,22 @@ class PossibleTexts:
 
     def _substituted(self, text: str, variables: Mapping[str, object]) -> list[str]:
         literals, names = parts_of_sub(text)
-        known = sorted({*names} & variables.keys())
+        used = sorted({*names})
         found = []
-        for chosen in self._product([self.of(variables[name]) or [UNKNOWN] for name in known]):
-            given = dict(zip(known, chosen, strict=True))
+        for chosen in self._product([self._variable(name, variables) for name in used]):
+            given = dict(zip(used, chosen, strict=True))
             texts = [literal(literals[0])]
             for name, after in zip(names, literals[1:], strict=True):
-                texts += [given.get(name, "" if name == NO_VALUE else f"${{{name}}}"), literal(after)]
+                texts += [given[name], literal(after)]
                 self._count(len(texts[-2]))
             found.append("".join(texts))
         return self._distinct(found)
+
+    def _variable(self, name: str, variables: Mapping[str, object]) -> list[str]:
+        if name in variables:
+            return self.of(variables[name]) or [UNKNOWN]
+        resource, _, attribute = name.partition(".")
+        return self._referenced(resource, attribute or None)
 
     def _mapped(self, arguments: object) -> Iterator[str]:
         """Every text of the mapping, because keys may depend on parameters. The fourth argument is a default."""

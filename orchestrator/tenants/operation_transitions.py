@@ -74,6 +74,7 @@ _KEPT_FOR_THE_NEXT_CREATE = frozenset(
         "asked_for_at",
         "gone_stack_id",
         "recorded_tier",
+        "given_to",
     }
 )
 _OF_THE_FORMER_QUEUE = ("former_queue", "former_queue_until")
@@ -121,7 +122,8 @@ def waiting(run: Run, before: TenantRecords, place: Place, at: datetime) -> Tran
     listed, unlisted = listing(metadata, audits)
     defaults = {"updated_at": metadata.updated_at or at}
     unchanged = still("version", metadata.version)
-    return [started, free, Update(MetadataKey(run.tenant), listed, defaults, unlisted, unchanged)]
+    update = Update(MetadataKey(run.tenant), listed, defaults, unlisted, unchanged)
+    return [started, free, update, announced(run, Status.STARTED, at)]
 
 
 def begun(
@@ -394,12 +396,14 @@ def _metadata_once_failed(
 def _metadata_once_deleted(run: Run, before: Metadata | None) -> Transition:
     """Delete the metadata. If the next create was requested already, its labels, pin and request stay.
 
-    If a create is requested at the same moment, the transition is not applied, and is computed again.
+    Who has taken a stack that was kept ready stays, too, until the stack has learned it. If a create is requested at
+    the same moment, the transition is not applied, and is computed again.
     """
     if before is None:
         return []
-    key, condition = MetadataKey(before.tenant), still("asked_for_at", before.asked_for_at)
-    if not _has_create_to_come(run, before):
+    unchanged = (still(name, getattr(before, name)) for name in ("asked_for_at", "given_to"))
+    key, condition = MetadataKey(before.tenant), all_of(*unchanged)
+    if not _has_create_to_come(run, before) and before.given_to is None:
         return [Delete(key, condition)]
     gone = [each.name for each in fields(Metadata) if each.name not in _KEPT_FOR_THE_NEXT_CREATE]
     return [Update(key, clears=[*gone, *LISTING_FIELDS], condition=condition)]

@@ -93,9 +93,8 @@ class TenantFunctions:
     def _await_admission(self) -> BerthFunction:
         await_admission = BerthFunction(self._scope, "AwaitAdmission", kit=self._kit, name="await_admission")
         table = self._kit.table
-        table.allow(
-            await_admission.role, "GetItem", "Query", "PutItem", "UpdateItem", "ConditionCheckItem", rows=TENANT_ROWS
-        )
+        table.allow(await_admission.role, "GetItem", "Query", "UpdateItem", "ConditionCheckItem", rows=TENANT_ROWS)
+        table.allow(await_admission.role, "PutItem", rows=[TENANT_ROWS, RELISTING_ROWS])
         table.allow_turns(await_admission.role)
         table.allow(await_admission.role, "UpdateItem", rows=CREATE_TURN_ROWS)
         return await_admission

@@ -14,6 +14,7 @@ from orchestrator.tenants.listings import ListedTenant, Relisting, TenantInBrief
 from orchestrator.tenants.ready import Ready
 from orchestrator.tenants.records import Audit, Metadata, Operation, Request, Status
 from orchestrator.tenants.records import TenantState as State
+from orchestrator.tenants.turns import Place
 from tests.adapters.tables import (
     DELETE,
     LATER,
@@ -291,6 +292,11 @@ class TestListings:
         ]
         assert list(table.relistings(since=LATER)) == ended
         assert list(table.relistings(since=LATER_STILL + SECOND)) == []
+
+    def test_a_create_that_waits_for_its_turn_is_recorded(self, table: Table) -> None:
+        table.wait_for_turn(RUN, Place(1, LATER, LATER), at=NOON)
+        assert states(table) == [State.PROVISIONING]
+        assert list(table.relistings(since=NOON)) == [Relisting(ACME, NOON)]
 
     def test_a_change_that_was_not_made_is_not_recorded(self, table: Table) -> None:
         take(table, RUN)

@@ -17,6 +17,7 @@ from orchestrator.reconciling.adopting import ADOPTED, plan
 from orchestrator.reconciling.ports import UnlistedTenant, UnlistedTenants
 from orchestrator.tenants.changes import adoption
 from orchestrator.tenants.history import RecordedChange
+from orchestrator.tenants.listings import Relisting
 from orchestrator.tenants.ports import Pin
 from orchestrator.tenants.records import Metadata, Operation, Queue, Request, Run, Status, TenantState
 from orchestrator.tenants.writes import AuditKey
@@ -96,6 +97,14 @@ def test_a_table_without_unlisted_tenants_has_none(table: Table, unlisted: Unlis
     assert unlisted.unlisted(ACME) is None
     assert unlisted.unlisted(GLOBEX) is None
     assert unlisted.unlisted(TenantId("nobody")) is None
+
+
+def test_an_adopted_tenant_has_a_new_place_in_the_index_which_is_recorded(
+    table: Table, legacy: Legacy, unlisted: UnlistedTenants
+) -> None:
+    legacy.metadata(ACME)
+    assert adopt(unlisted, seen_as(unlisted))
+    assert list(table.relistings(since=LATER)) == [Relisting(ACME, LATER)]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 100])

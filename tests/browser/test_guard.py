@@ -272,9 +272,19 @@ class TestReadOnly:
         assert "/do/" not in page
         assert "READ-ONLY" in page
 
+    @pytest.mark.parametrize(
+        "path", [RETRY, "/tenants/acme/do/delete", "/tenants/acme/do/label", "/rollouts/plan", "/health/compare"]
+    )
+    def test_the_page_of_an_action_has_no_form(self, looking: Caller, path: str) -> None:
+        answer = looking.get(path)
+        assert (answer.status, "This console is read-only" in answer.body) == (409, True)
+        assert 'method="post"' not in answer.body
+        assert looking.hidden(path) == {}
+
     def test_the_server_refuses(self, looking: Caller) -> None:
         before = len(looking.here.api.executions.started)
-        assert looking.post(RETRY, looking.hidden(RETRY)).status == 403
+        known = {"csrf": looking.hidden("/settings")["csrf"]}
+        assert looking.post(RETRY, known).status == 403
         assert len(looking.here.api.executions.started) == before
 
 

@@ -266,10 +266,10 @@ FUNCTIONS: dict[str, Grants] = {
         TENANT_TABLE_ROWS: {
             "dynamodb:GetItem",
             "dynamodb:Query",
-            "dynamodb:PutItem",
             "dynamodb:UpdateItem",
             "dynamodb:ConditionCheckItem",
         },
+        f"the table, rows {TENANT_ROWS} and {RELISTING_ROWS}": {"dynamodb:PutItem"},
         CREATE_TURN_TABLE_ROWS: GIVES_TURNS[CREATE_TURN_TABLE_ROWS] | {"dynamodb:UpdateItem"},
         "the machine create_tenant": {"states:SendTaskSuccess", "states:SendTaskHeartbeat"},
     },
@@ -450,7 +450,7 @@ def test_without_creates_get_queue_may_only_read_tenants(
     assert allowed == EVERY_FUNCTION | {TENANT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:Query"}}
 
 
-def test_with_a_warm_pool_get_queue_may_give_stacks_to_new_tenants_but_change_no_row(
+def test_with_a_warm_pool_get_queue_may_put_tenants_rows_but_neither_update_nor_delete_them(
     with_warm_pool: Json, function_ids: dict[str, str], names: dict[str, str]
 ) -> None:
     """It replaces whole rows, in one transaction with the history, under conditions."""

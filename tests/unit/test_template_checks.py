@@ -613,6 +613,80 @@ def test_names_of_others_are_found_however_they_are_put_together(value: object) 
     assert Rule.OTHERS in rules_of(template)
 
 
+def selected(number: int, delimiter: str, source: object) -> object:
+    return {"Fn::Select": [number, {"Fn::Split": [delimiter, source]}]}
+
+
+def with_names(value: object, **names: object) -> Template:
+    """The example with log streams of these names, which references return, and a subscription to the topic."""
+    template = with_resource("AWS::SNS::Subscription", TopicArn=value)
+    for logical_id, name in names.items():
+        properties = {"LogGroupName": {"Ref": "Group"}, "LogStreamName": name}
+        template["Resources"][logical_id] = {"Type": "AWS::Logs::LogStream", "Properties": properties}
+    template["Resources"]["Group"] = {"Type": "AWS::Logs::LogGroup"}
+    return template
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"Fn::Join": ["", [{"Ref": "One"}, {"Ref": "Two"}, "-2bd0b5c2-Alerts"]]},
+        {"Fn::Sub": "arn:aws:sns:a:b:${One}${Two}-2bd0b5c2-Alerts"},
+        {"Fn::Sub": ["${A}${Two}-2bd0b5c2", {"A": {"Ref": "One"}}]},
+        {"Fn::Join": ["", [{"Fn::GetAtt": ["One", "LogStreamName"]}, "h-Alarms"]]},
+        {"Fn::Join": ["", [{"Ref": "Again"}, "h-Alarms"]]},
+        selected(1, "_", {"Ref": "Cut"}),
+        selected(1, "/", {"Fn::Sub": "${Slashes}"}),
+    ],
+)
+def test_a_name_that_a_resource_returns_is_a_text_of_the_template(value: object) -> None:
+    template = with_names(
+        value,
+        One="bert",
+        Two="h-tenant-globex",
+        Again={"Ref": "One"},
+        Cut="_berth-tenant-globex-2bd0b5c2",
+        Slashes={"Fn::Sub": "${AWS::StackName}/${One}h-Alarms"},
+    )
+    of_topic = [each for each in found_in(template) if each.place.startswith("Resources.More.Properties.TopicArn")]
+    assert Rule.OTHERS in {each.rule for each in of_topic}
+
+
+def test_names_that_the_template_chooses_may_be_referred_to() -> None:
+    value = {"Fn::Sub": "${One}-${Two}"}
+    assert found_in(with_names(value, One={"Fn::Sub": "${AWS::StackName}-a"}, Two="alarms")) == []
+
+
+def test_names_that_are_made_of_one_another_are_read_in_bounded_time() -> None:
+    twice = {f"N{number}": {"Fn::Join": ["", [{"Ref": f"N{number + 1}"}] * 2]} for number in range(400)}
+    assert Rule.OTHERS in rules_of(with_names({"Ref": "N0"}, **twice, N400=""))
+    in_a_circle = {"One": {"Fn::Sub": "a${Two}"}, "Two": {"Fn::Sub": "b${One}"}}
+    assert found_in(with_names({"Ref": "One"}, **in_a_circle)) == []
+
+
+def test_a_dynamic_reference_cannot_be_cut_out_of_a_name() -> None:
+    value = {"Fn::Join": ["", [selected(0, "_", {"Ref": "One"}), "{resolve:ssm:/secret}}"]]}
+    assert Rule.REFERENCES in rules_of(with_names(value, One="{_"))
+    assert Rule.REFERENCES in rules_of(with_names(value, One="a{_b"))
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "properties"),
+    [
+        ("AWS::Lambda::EventInvokeConfig", {"FunctionName": {"Ref": "MetadataServiceToken"}, "Qualifier": "$LATEST"}),
+        ("AWS::Events::Rule", {"Targets": [{"Id": "a", "Arn": {"Fn::Sub": "${MetadataServiceToken}"}}]}),
+        (
+            "AWS::Logs::SubscriptionFilter",
+            {"LogGroupName": {"Fn::Join": ["", ["/aws/lambda/", selected(6, ":", {"Ref": "MetadataServiceToken"})]]}},
+        ),
+    ],
+)
+def test_the_function_of_berth_is_only_for_the_metadata_resource(resource_type: str, properties: Template) -> None:
+    found = found_in(with_resource(resource_type, **properties))
+    assert [each.rule for each in found] == [Rule.REFERENCES]
+    assert "a function of Berth" in found[0].problem
+
+
 @pytest.mark.parametrize(
     "value",
     [

@@ -13,6 +13,7 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.tiers import POOLED
 from orchestrator.composition import UseCases
 from orchestrator.pool.seen import KEPT_FOR
+from orchestrator.reconciling.checking import check
 from orchestrator.tenants.decisions import FleetFull, TooManyCreates
 from orchestrator.tenants.order_results import Accepted
 from orchestrator.tenants.provisioning import Provisioning
@@ -258,6 +259,32 @@ def test_a_tenant_that_is_deleted_and_created_again_gets_a_stack_of_its_own_name
     world.settle()
     assert state_of(world.table.metadata(ACME), world.table.audits(ACME)) is TenantState.READY
     assert world.stacks.all[first].stack.status == "DELETE_COMPLETE"
+
+
+def test_a_stack_that_is_taken_before_its_delete_begins_still_learns_its_tenant() -> None:
+    world = PoolWorld(warm_pool=2).fill()
+    process = world.use_cases()
+    world.get_queue(GLOBEX, process=process)  # The process has seen both stacks.
+    world.warm_pool = 0
+    world.maintain()  # The delete of the other one is started.
+    assert isinstance(world.get_queue(ACME, process=process), Ready)
+    warm = given(world, ACME)
+    world.run_executions()
+    world.settle()
+    world.check_served(ACME, GLOBEX)
+    _is_taught(world, warm)
+
+
+def test_a_survey_that_has_listed_a_stack_before_it_was_taken_creates_no_other_in_its_place() -> None:
+    world = PoolWorld().fill()
+    world.get_queue(ACME)
+    warm = given(world, ACME)
+    releases = {release.version: release for release in world.table.releases()}
+    _, before = check(warm, world.table, world.stacks, world.queues, releases)
+    world.settle()
+    _is_taught(world, warm)
+    _, after = check(warm, world.table, world.stacks, world.queues, releases)
+    assert (before, after) == (None, None)
 
 
 def _is_taught(world: PoolWorld, warm: TenantId) -> None:

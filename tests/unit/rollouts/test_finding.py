@@ -15,6 +15,7 @@ from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.fleet import LISTED_STATES
 from orchestrator.tenants.listings import TenantInBrief
 from orchestrator.tenants.records import Audit, Operation, Request, TenantState
+from orchestrator.tenants.turns import Place
 from tests.fakes import NEXT_VERSION, QUEUE_TABOO, VERSION, InMemoryTable, a_run
 from tests.unit.rollouts.world import ADA, Fleet, a_spec, a_stage_spec, tenant, tenants
 
@@ -118,6 +119,16 @@ def test_a_tenant_that_the_index_lists_nowhere_for_a_while_is_planned() -> None:
     end()
 
     assert sorted(world.planned_tenants(world.start())) == ["t001", "t002", "t003"]
+
+
+def test_a_tenant_whose_create_has_just_been_put_into_the_line_is_planned() -> None:
+    """It waits for its turn at an earlier release, and the index does not show it yet."""
+    world = Fleet(2)
+    world.index = world.table.as_of_now()
+    at = world.clock.now()
+    world.table.wait_for_turn(a_run(tenant=tenant("another")), Place(1, at, at), at=at)
+
+    assert sorted(world.planned_tenants(world.start())) == ["another", "t001", "t002"]
 
 
 def test_only_tenants_that_the_list_may_have_missed_are_looked_up() -> None:
