@@ -15,6 +15,7 @@ from orchestrator.api.problems import (
     UNKNOWN_TENANT,
 )
 from orchestrator.api.responses import RETRY_AFTER_SECONDS, Response, json_response, problem
+from orchestrator.common.tenant_ids import WARM_PREFIX
 from orchestrator.tenants.decisions import (
     BeingDeleted,
     Deleted,
@@ -97,6 +98,13 @@ def _provisioning(tenant: TenantId, given: Provisioning) -> Response:
 def _not_started(tenant: TenantId, given: NotProvisioned | Unknown | NoRelease | Limited) -> Response:
     """The answer if the tenant has no queue and none is being provisioned."""
     match given:
+        case Unknown() if tenant.is_warm:
+            return problem(
+                UNKNOWN_TENANT,
+                f"There is no tenant {tenant}, and there cannot be one: ids that begin with {WARM_PREFIX} are reserved "
+                "for stacks that are kept ready for new tenants. Use another id.",
+                tenantId=tenant.value,
+            )
         case Unknown():
             return problem(
                 UNKNOWN_TENANT,

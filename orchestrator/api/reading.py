@@ -24,10 +24,12 @@ from orchestrator.common.input_limits import (
     check_can_be_handled,
 )
 from orchestrator.common.tenant_ids import TENANT_ID_PATTERN, TenantId
+from orchestrator.common.tiers import NOT_A_TIER, TIER_PATTERN
 from orchestrator.common.versions import VERSION_PATTERN
 
 _HINTS = {
     VERSION_PATTERN: "is not a version like 1.2.3",
+    TIER_PATTERN: NOT_A_TIER,
     REASON_PATTERN: "is not one line of printable text",
     TENANT_ID_PATTERN: "is not a tenant id: use letters, digits and dashes",
     LABEL_NAME_PATTERN: "is not the name of a label: 1 to 63 letters, digits and ._/- after a letter or digit",

@@ -9,7 +9,7 @@ from orchestrator.api.operator_answers import refuse
 from orchestrator.api.release_routes import RELEASE_IMMUTABLE, TEMPLATE_REFUSED
 from orchestrator.api.responses import Response, json_response, problem
 from orchestrator.common.tiers import STANDARD
-from orchestrator.common.times import timestamp
+from orchestrator.common.times import readable, timestamp
 from orchestrator.common.versions import order
 from orchestrator.releases.publishing import Checked, Published, PublishedBefore
 from orchestrator.releases.records import RecordedReleaseChange, Release, ReleaseOrder, Withdrawal
@@ -134,6 +134,18 @@ def _new_tenants(tier: str) -> str:
     return "New tenants" if tier == STANDARD else f"New tenants of the tier {tier}"
 
 
+def _who_gets_what(published: Published) -> str:
+    new, version, before = _new_tenants(published.release.tier), published.release.version, published.before
+    if not published.is_older_than_current:
+        return f"{new} get {published.current}."
+    if published.current == before:
+        return f"{new} get {before}. {version} is older than that."
+    return (
+        f"{new} get {published.current}, instead of {before}. Warning: {version} is older than {before}. To go back: "
+        f"berth release promote {before}"
+    )
+
+
 def release_published_response(outcome: Published | PublishedBefore | Checked) -> Response:
     match outcome:
         case Checked():
@@ -151,17 +163,17 @@ def release_published_response(outcome: Published | PublishedBefore | Checked) -
                 "nothing was published. Publish this template under another version.",
             )
     release = outcome.release
-    at = timestamp(release.published_at)
+    at = readable(release.published_at)
     done = "is published" if outcome.is_new else f"was published with this template at {at}"
     return json_response(
         200,
         {
             "version": release.version,
             "status": "PUBLISHED" if outcome.is_new else "UNCHANGED",
-            "detail": f"Release {release.version} {done}. {_new_tenants(release.tier)} get {outcome.current}.",
+            "detail": f"Release {release.version} {done}. {_who_gets_what(outcome)}",
             "digest": release.digest,
             "templateUrl": release.template_url,
-            "publishedAt": at,
+            "publishedAt": timestamp(release.published_at),
             "tier": release.tier,
             "current": outcome.current,
         },

@@ -24,7 +24,7 @@ from orchestrator.cli.invocation import Invocation, Json
 from orchestrator.cli.problems import kind_of, problem
 from orchestrator.cli.template_files import read_template
 from orchestrator.common.errors import InvalidRequest
-from orchestrator.common.tiers import STANDARD, TIER_PATTERN
+from orchestrator.common.tiers import NOT_A_TIER, STANDARD, TIER_PATTERN
 from orchestrator.common.versions import VERSION_PATTERN
 from orchestrator.releases.checking import (
     Surroundings,
@@ -167,7 +167,7 @@ def _send(
     if not re.fullmatch(VERSION_PATTERN, request.version):
         raise InvalidRequest(f"{request.version!a} is not a version like 2.1.0.")
     if not re.fullmatch(TIER_PATTERN, request.tier):
-        raise InvalidRequest(f"{request.tier!a} is not the name of a tier, such as gold.")
+        raise InvalidRequest(f"{request.tier!a} {NOT_A_TIER}.")
     api = here.connect()
     with here.retrying() as retrying:
         return retrying(partial(api.send_request, route, request))

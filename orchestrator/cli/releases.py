@@ -16,6 +16,7 @@ from orchestrator.cli.api import Document
 from orchestrator.cli.invocation import Invocation, Json
 from orchestrator.cli.problems import problem
 from orchestrator.common.errors import InvalidRequest
+from orchestrator.common.tiers import POOLED
 from orchestrator.common.versions import VERSION_PATTERN
 from orchestrator.reconciling.fleet_counts import SMALL_FLEET
 from orchestrator.releases.states import PromotionMode
@@ -98,7 +99,7 @@ def _show_list(document: Document) -> None:
         if version:
             render.note(f"{there} at {version}, which was never published: berth tenants --version {version}")
         else:
-            render.note(f"{there} not at any version yet: {_states(tenants)}. See: berth tenants")
+            _note_tenants_without_version(tenants["byState"])
     if sum(each["tenants"]["total"] for each in published) > SMALL_FLEET and "countedAt" in document:
         render.note(f"The tenants were counted at {render.moment(document['countedAt'], '%H:%M:%S')} UTC.")
     if current not in {release["version"] for release in published}:
@@ -185,6 +186,18 @@ def _note_candidate(document: Document) -> None:
             f"Release {deployed} is deployed, and becomes current when the fleet was moved to it: berth rollout start "
             f"--to {deployed}. At once: berth release promote {deployed}"
         )
+
+
+def _note_tenants_without_version(by_state: Document) -> None:
+    """Tenants in service without a version share queues of the pool. The others have not got their first one yet."""
+    pooled = by_state.get(TenantState.READY, 0)
+    if pooled:
+        share = render.counted(pooled, "tenant has no release and shares", "tenants have no release and share")
+        render.note(f"{share} a queue of the pool. See: berth tenants --tier {POOLED}")
+    others = {state: count for state, count in by_state.items() if state != TenantState.READY}
+    if others:
+        there = render.counted(sum(others.values()), "tenant is", "tenants are")
+        render.note(f"{there} not at any version yet: {_states({'byState': others})}. See: berth tenants")
 
 
 def _states(tenants: Document) -> str:

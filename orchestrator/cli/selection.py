@@ -19,6 +19,7 @@ from orchestrator.cli.invocation import one_of
 from orchestrator.cli.problems import problem
 from orchestrator.client.retrying import Retrying
 from orchestrator.common.errors import InvalidRequest
+from orchestrator.common.tiers import POOLED
 from orchestrator.tenants.records import TenantState
 from orchestrator.tenants.selections import listed, unknown_labels
 
@@ -130,8 +131,14 @@ class Selection:
         known = list(_versions(answer.body))
         if self.version is not None and self.version not in known:
             raise InvalidRequest(f"There is no version {self.version}. Versions: {listed(known)}.")
-        if self.tier is not None and self.tier not in answer.body["tiers"]:
-            raise InvalidRequest(f"There is no tier {self.tier}. Tiers: {listed(answer.body['tiers'])}.")
+        if message := unknown_tier(self.tier, answer.body):
+            raise InvalidRequest(message)
+
+
+def unknown_tier(tier: str | None, releases: Document) -> str | None:
+    """What to say about a tier that does not exist. The tier of the pool has no releases."""
+    tiers = {*releases["tiers"], POOLED}
+    return None if tier is None or tier in tiers else f"There is no tier {tier}. Tiers: {listed(tiers)}."
 
 
 def _versions(releases: Document) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from orchestrator.cli.api import Document
 from orchestrator.cli.next_step import NextStep
 from orchestrator.common.tiers import POOLED
-from orchestrator.tenants.records import Operation, Status, TenantState
+from orchestrator.tenants.records import ALLOW_REPLACEMENT, Operation, Status, TenantState
 
 
 def tenant_steps(tenant: Document, *, withdrawn: Collection[str] = ()) -> list[NextStep]:
@@ -91,8 +91,10 @@ def next_steps(tenant: Document) -> list[str]:
     name = tenant["tenantId"]
     retry = f"Retry: berth retry {name}"
     match TenantState(tenant["state"]):
+        case TenantState.UPDATE_FAILED if _would_lose_data(tenant):
+            return [*_stay(tenant), f"Retry, once its cause is removed: berth retry {name}"]
         case TenantState.UPDATE_FAILED:
-            return [retry, *_stay(tenant)]
+            return [retry, *(f"Or {step[0].lower()}{step[1:]}" for step in _stay(tenant))]
         case TenantState.FAILED if _is_being_deleted(tenant):
             return [retry]
         case TenantState.FAILED:
@@ -110,7 +112,15 @@ def _stay(tenant: Document) -> list[str]:
     name, version = tenant["tenantId"], tenant["version"]
     if version is None or tenant["pinnedVersion"] not in (None, version):
         return []
-    return [f"Or leave it at {version}: berth upgrade {name} --to {version}"]
+    return [f"Leave it at {version}: berth upgrade {name} --to {version}"]
+
+
+def _would_lose_data(tenant: Document) -> bool:
+    """True if the latest operation was refused because it would replace or remove a queue or other data. The same
+    operation is refused again until the data or the release is another one."""
+    failed = _failed_operation(tenant)
+    cause = failed["rootCause"] if failed else None
+    return cause is not None and ALLOW_REPLACEMENT in cause["reason"]
 
 
 def _is_being_deleted(tenant: Document) -> bool:

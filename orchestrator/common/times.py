@@ -12,6 +12,11 @@ def timestamp(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def readable(moment: datetime) -> str:
+    """The moment in a sentence, as the command line shows moments."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
 ID_PATTERN = "^[0-9]{8}-[0-9]{6}-[0-9a-f]{4}$"
 
 

@@ -20,13 +20,13 @@ from orchestrator.common.input_limits import (
     check_can_be_handled,
 )
 from orchestrator.common.tenant_ids import TENANT_ID_MAX_LENGTH, TENANT_ID_PATTERN
-from orchestrator.common.tiers import TIER_PATTERN
+from orchestrator.common.tiers import NOT_A_TIER, TIER_PATTERN
 from orchestrator.common.times import ID_PATTERN
 from orchestrator.common.versions import VERSION_PATTERN
 
 _PATTERN_MESSAGES = {
     VERSION_PATTERN: "is not a version like 1.2.3",
-    TIER_PATTERN: "is not the name of a tier",
+    TIER_PATTERN: NOT_A_TIER,
     REASON_PATTERN: "is not one line of printable text",
 }
 

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from orchestrator.cli.api import Document
+from orchestrator.cli.errors import ApiProblem, ExitCode
 from orchestrator.cli.next_step import NextStep
 from orchestrator.common.input_limits import REASON_MAX_LENGTH
 from orchestrator.console.visit import Console, Mistake, Visit
@@ -116,11 +117,11 @@ def routes(console: Console, path: str, plan: Plan) -> list[Route]:
     return [Route(path, show, methods=["GET"]), Route(path, send, methods=["POST"])]
 
 
-def _show(visit: Visit, action: Action, error: str | None = None) -> Response:
+def _show(visit: Visit, action: Action, error: str | None = None, *, status: int = 422) -> Response:
     refused = action.step.refusal or (_READ_ONLY if visit.console.read_only else None)
     return visit.show(
         "action.html",
-        status=409 if refused else 422 if error else 200,
+        status=409 if refused else status if error else 200,
         action=action,
         refused=refused,
         error=error,
@@ -142,8 +143,14 @@ def _send(visit: Visit, action: Action) -> Response:
     if action.typed is not None and visit.form.get(TYPED_FIELD, "").strip() != action.typed:
         return _show(visit, action, f"That is not {action.typed_is}, so nothing was done.")
     mistake, done = Mistake(), None
-    with mistake.noted():
-        done = action.send(visit, {name: value.strip() for name, value in visit.form.items()})
+    try:
+        with mistake.noted():
+            done = action.send(visit, {name: value.strip() for name, value in visit.form.items()})
+    except ApiProblem as error:
+        if error.code is not ExitCode.REFUSED:
+            raise
+        # The form is shown again, so that what was typed is not lost.
+        return _show(visit, action, "\n".join([str(error), *error.advice]), status=409)
     if done is None:
         return _show(visit, action, mistake.text)
     if isinstance(done, Issued):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.tiers import POOLED, STANDARD
-from orchestrator.common.times import timestamp
+from orchestrator.common.times import readable
 from orchestrator.common.versions import is_older, order
 from orchestrator.releases.checking import Surroundings, check_operators_template
 from orchestrator.releases.findings import Finding, Rule
@@ -64,6 +64,14 @@ class Published:
     """False if the same template was published under this version before."""
     current: str
     """The release that new tenants get."""
+    before: str | None = None
+    """The release that new tenants got before; ``None`` if there was none, or if the release is not new."""
+
+    @property
+    def is_older_than_current(self) -> bool:
+        """True if a newer release was current before this one was published. In tiers other than ``standard``, the
+        release that was published last may be current, whatever its version is."""
+        return self.before is not None and is_older(self.release.version, than=self.before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +87,7 @@ class PublishedBefore:
         where = (
             f"with this template, in the tier {self.release.tier}" if self.same_template else "with another template"
         )
-        return f"{where}, at {timestamp(self.release.published_at)}"
+        return f"{where}, at {readable(self.release.published_at)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +138,7 @@ class Publishing:
         """Publish the template; return the findings instead if there are any."""
         template = canonical(proposal.template)
         recorded = self.releases.release(proposal.version)
-        is_new = False
+        is_new, current_before = False, None
         if recorded is None:
             checked = self._check(proposal)
             if checked.findings:
@@ -146,12 +154,14 @@ class Publishing:
                 published_by=proposal.by,
                 tier=proposal.tier,
             )
+            current_before = self.choose(proposal.tier).current
             recorded = self.releases.record_release(release)
             is_new = recorded is release
         # Another request may have published the version since it was read.
         if before := _published_before(recorded, proposal):
             return before
-        return Published(recorded, is_new, self.choose(proposal.tier).current or recorded.version)
+        current = self.choose(proposal.tier).current or recorded.version
+        return Published(recorded, is_new, current, current_before if is_new else None)
 
     def _release_before(self, proposal: Proposal) -> Release | None:
         """The release that most tenants would come from: the operators' previous one of the tier, or else the current

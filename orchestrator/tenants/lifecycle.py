@@ -149,7 +149,7 @@ class Lifecycle:
             return refused
         if metadata is not None and exists:
             if request.tier not in (None, metadata.tier):
-                return self._in_another_tier(metadata, request.tier)
+                return in_another_tier(metadata, request.tier, self.releases, self.pool)
             return self._describe(tenant, metadata, request, unpin=unpin, only_if=only_if)
         if unpin:
             metadata = metadata and replace(metadata, pinned_version=None)
@@ -199,13 +199,9 @@ class Lifecycle:
         if metadata is None or not metadata.published:
             return busy(tenant, self.reader.lock(tenant))
         if metadata.tier != description.tier:
-            return self._in_another_tier(metadata, description.tier)
+            return in_another_tier(metadata, description.tier, self.releases, self.pool)
         described = self._describe(tenant, metadata, request, unpin=False, only_if=None)
         return described if isinstance(described, Refused) else Changed(*warm_stack_taken(metadata))
-
-    def _in_another_tier(self, metadata: Metadata, wanted: str | None) -> Refused:
-        tiers = {release.tier for release in self.releases.releases()}
-        return in_another_tier(metadata.tenant, metadata.tier, wanted, tiers, self.pool)
 
     def tier_to_create(self, metadata: Metadata | None, audits: Sequence[Audit]) -> str:
         """The tier in which the tenant is created by default."""
@@ -228,7 +224,7 @@ class Lifecycle:
         return release.tier if (release := self.releases.release(version)) else None
 
     def _no_release(self, tenant: TenantId, tier: str) -> Refused:
-        return no_release(tenant, tier, {release.tier for release in self.releases.releases()})
+        return no_release(tenant, tier, self.releases, self.pool)
 
     def upgrade(self, tenant: TenantId, version: str | None, request: Request) -> OrderResult:
         """Update the tenant to ``version``, by default to the release that it is pinned to, or to the current one."""

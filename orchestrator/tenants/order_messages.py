@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.tiers import POOLED
+from orchestrator.releases.ports import Releases
 from orchestrator.releases.records import Release
 from orchestrator.tenants.admission import Refusal, Refused, other_tier
 from orchestrator.tenants.decisions import FleetFull, Limited, TooManyCreates
@@ -36,9 +37,10 @@ def without_stack(tenant: TenantId) -> Refused:
     )
 
 
-def no_release(tenant: TenantId, tier: str, tiers: Collection[str]) -> Refused:
-    """The refusal for a tier that has no release to choose; ``tiers`` are those for which any was published."""
-    if tier in tiers:
+def no_release(tenant: TenantId, tier: str, releases: Releases, pool: Pool | None) -> Refused:
+    """The refusal for a tier that has no release to choose."""
+    tiers = _tiers(releases, pool)
+    if tier in tiers and tier != POOLED:
         why = f"all releases of the tier {tier} were withdrawn. Reinstate one: berth release reinstate VERSION"
     else:
         there = f"There are these tiers: {listed(tiers)}" if tiers else "No release was published yet"
@@ -46,17 +48,22 @@ def no_release(tenant: TenantId, tier: str, tiers: Collection[str]) -> Refused:
     return Refused(Refusal.NO_RELEASE, f"Nothing was done about tenant {tenant}, because {why}")
 
 
-def in_another_tier(
-    tenant: TenantId, own: str, wanted: str | None, tiers: Collection[str], pool: Pool | None
-) -> Refused:
-    """The refusal of a create for a tenant that exists in another tier. A move is advised only if it is possible:
-    ``tiers`` are those that have releases."""
+def _tiers(releases: Releases, pool: Pool | None) -> Collection[str]:
+    """The tiers that tenants can be created in: those that have releases, and that of the pool, which has none."""
+    return {release.tier for release in releases.releases()} | ({POOLED} if pool is not None and pool.queues else set())
+
+
+def in_another_tier(metadata: Metadata, wanted: str | None, releases: Releases, pool: Pool | None) -> Refused:
+    """The refusal of a create for a tenant that exists in another tier. A move is advised only if it is possible."""
+    tenant, tiers = metadata.tenant, _tiers(releases, pool)
     if wanted == POOLED:
         return not_into_pool(tenant, pool)
     instead = f"To move it: berth move {tenant} --tier {wanted}"
     if wanted not in tiers:
         instead = f"There is no tier {wanted}, only {listed(tiers)}. See the releases: berth releases"
-    return Refused(Refusal.OTHER_TIER, f"Tenant {tenant} exists, in the tier {own}. Nothing was changed. {instead}")
+    return Refused(
+        Refusal.OTHER_TIER, f"Tenant {tenant} exists, in the tier {metadata.tier}. Nothing was changed. {instead}"
+    )
 
 
 def not_in_tier(

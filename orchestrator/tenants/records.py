@@ -59,6 +59,9 @@ START_GRACE_PERIOD = timedelta(minutes=1)
 UNKNOWN_CREATOR = "unknown"
 """The owner of a tenant that was created before owners were recorded."""
 
+ALLOW_REPLACEMENT = "--allow-replacement"
+"""The option that allows the loss of data. The reason of an update that was refused because of a loss names it."""
+
 THROTTLING = "Berth::Throttling"
 """The resource type of a root cause that AWS's throttling has brought about, not a resource."""
 

@@ -37,7 +37,7 @@ from orchestrator.tenants.outcomes import (
     Working,
 )
 from orchestrator.tenants.ports import NewName, OperationLedger, Queues, Reviews, TenantReader
-from orchestrator.tenants.records import Lock, Queue, Run
+from orchestrator.tenants.records import ALLOW_REPLACEMENT, Lock, Queue, Run
 from orchestrator.tenants.reviews import Move, Review, known_move
 from orchestrator.tenants.stack_ports import Change, ChangeSet, ChangeSetState, ResourceEvent, Stack, Stacks
 from orchestrator.tenants.stack_status import StackCondition, condition
@@ -50,7 +50,7 @@ _MAX_CLOCK_DIFFERENCE = timedelta(minutes=1)
 _UPDATED = "UPDATE_COMPLETE"
 """The status of a stack after a successful update."""
 
-_ALLOW = "If {what} may be lost, an upgrade or a rollout can allow it (--allow-replacement). A move cannot."
+_ALLOW = f"If {{what}} may be lost, an upgrade or a rollout can allow it ({ALLOW_REPLACEMENT}). A move cannot."
 
 MAX_ROLLBACKS = 3
 """How often the rollback of a failed update is tried before a person has to repair the stack."""

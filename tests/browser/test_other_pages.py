@@ -6,7 +6,9 @@ from playwright.sync_api import Browser, Page, expect
 
 from orchestrator.reconciling.records import Finding, Kind, ReconciliationStatus, Remedy
 from tests.browser.conftest import Running, someone
+from tests.browser.fleet import READY_AT_NEXT
 from tests.browser.test_live import update
+from tests.fakes import VERSION, a_release
 from tests.fakes.reconciling import counted
 
 
@@ -37,6 +39,29 @@ class TestReleases:
         release.get_by_role("link", name="Reinstate").click()
         page.get_by_role("button", name="Reinstate 0.2.0", exact=True).click()
         expect(page.get_by_role("region", name="0.2.0")).not_to_contain_text("WITHDRAWN")
+
+    def test_every_release_has_its_tier_if_there_are_several(self, page: Page, console: Running) -> None:
+        console.api.table.record_release(a_release("3.0.0", tier="gold"))
+        page.goto(console.url("/releases"))
+        expect(page.get_by_role("region", name="3.0.0")).to_contain_text("current in gold")
+        expect(page.get_by_role("region", name="0.2.0")).to_contain_text("current in standard")
+        expect(page.get_by_text("New tenants of the tier gold get 3.0.0.")).to_be_visible()
+        page.goto(console.url("/releases/3.0.0/do/withdraw"))
+        expect(page.get_by_text("This touches release 3.0.0 of")).to_be_visible()
+
+    def test_a_form_that_the_control_plane_refuses_keeps_what_was_typed(self, page: Page, console: Running) -> None:
+        name = READY_AT_NEXT[0]
+        page.goto(console.url(f"/tenants/{name}/do/upgrade"))
+        page.get_by_label("Release", exact=True).select_option(VERSION)
+        page.get_by_label("Reason").fill("the new one is slow")
+        page.get_by_role("button", name=f"Move {name} to a release", exact=True).click()
+        expect(page.get_by_role("alert")).to_contain_text("--allow-downgrade")
+        expect(page.get_by_label("Reason")).to_have_value("the new one is slow")
+        expect(page.get_by_label("Release", exact=True)).to_have_value(VERSION)
+
+    def test_a_filter_by_a_tier_that_does_not_exist_says_so(self, page: Page, console: Running) -> None:
+        page.goto(console.url("/tenants?tier=nope"))
+        expect(page.get_by_text("There is no tier nope. Tiers: pooled, standard.")).to_be_visible()
 
 
 class TestHealth:

@@ -178,7 +178,7 @@ def test_of_two_templates_under_one_version_one_wins_in_every_order_of_their_cal
         (loser,) = proposals.keys() - {winner}
         release = world.table.release("2.1.0")
         assert release is not None
-        assert published(found[winner]) == Published(release, is_new=True, current=VERSION), order
+        assert published(found[winner]) == Published(release, is_new=True, current=VERSION, before=VERSION), order
         assert found[loser] == PublishedBefore(release, same_template=False), order
         template = canonical(proposals[winner].template)
         assert release.digest == hashlib.sha256(template).hexdigest(), order

@@ -124,6 +124,14 @@ class TestCreate:
         assert not world.executions.started
         assert world.table.metadata(ACME) is None
 
+    def test_the_tiers_that_are_named_include_that_of_the_pool(self, world: Orders) -> None:
+        world.settings.pooled_queues = [OTHER_QUEUE]
+        reason = refused(world.lifecycle.create(ACME, replace(BY_ADA, tier="pool")), Refusal.NO_RELEASE)
+        assert "There are these tiers: gold, pooled, silver, standard." in reason
+        world.provision(NEXT_VERSION)
+        reason = refused(world.lifecycle.create(ACME, replace(BY_ADA, tier="pool")), Refusal.OTHER_TIER)
+        assert "There is no tier pool, only gold, pooled, silver, standard." in reason
+
     def test_get_queue_says_that_the_default_tier_has_no_release(self, world: Orders) -> None:
         world.settings.default_tier = "bronze"
         assert world.get_queue(ACME, by="platform") == NoRelease("bronze")

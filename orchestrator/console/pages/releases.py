@@ -95,6 +95,7 @@ def _plan(visit: Visit) -> Action:
         warning if verb == "withdraw" else EFFECTS[verb].format(version),
         send,
         "/releases",
+        [f"release {version}"],
         typed=version if verb == "withdraw" else None,
         typed_is="the version",
     )

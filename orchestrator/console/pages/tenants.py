@@ -13,7 +13,7 @@ from orchestrator.cli import render
 from orchestrator.cli.api import Document
 from orchestrator.cli.errors import ApiProblem
 from orchestrator.cli.next_step import NextStep
-from orchestrator.cli.selection import labels_of
+from orchestrator.cli.selection import labels_of, unknown_tier
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.tiers import POOLED
 from orchestrator.console.actions import REASON, Action, Done, Field, outcome, reason_in
@@ -34,7 +34,8 @@ _RETRIED = (TenantState.FAILED, TenantState.UPDATE_FAILED)
 def tenants(visit: Visit) -> Response:
     filters = _filters(visit)
     found = _listed(visit, filters, cursor=visit.parameter("cursor"), limit=SIZE)
-    releases = visit.ask(LIST_RELEASES)["releases"]
+    published = visit.ask(LIST_RELEASES)
+    releases = published["releases"]
     following = address("/tenants", **filters, cursor=found["cursor"]) if found["cursor"] else None
     return visit.show(
         "tenants.html",
@@ -44,7 +45,8 @@ def tenants(visit: Visit) -> Response:
         following=following,
         first=address("/tenants", **filters) if visit.parameter("cursor") else None,
         versions=[release["version"] for release in releases],
-        tiers=sorted({release["tier"] for release in releases}),
+        tiers=sorted({*published["tiers"], POOLED}),
+        unknown=unknown_tier(filters["tier"], published),
         command_line=command_of("berth tenants", _options(filters)),
         retry=address("/tenants/do/retry", **filters) if _why_no_retry(filters) is None else None,
         retry_command=_retry_command(filters),

@@ -12,6 +12,7 @@ from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.progress import REMIND_SECONDS
 from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.errors import InvalidRequest
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.credentials import Access, Credentials
 from orchestrator.tenants.decisions import (
     BeingDeleted,
@@ -129,6 +130,15 @@ def test_an_unknown_tenant_that_get_queue_does_not_create_is_refused_with_advice
     assert result.stderr == (
         "Error: There is no tenant acme, and this control plane does not create tenants on getQueue. Ask an operator "
         "to create it: berth create acme\n"
+    )
+
+
+def test_the_id_of_a_stack_that_is_kept_ready_is_said_to_be_reserved(scene: Scene) -> None:
+    scene.queue_answers(answer(TenantId.parse("berth-warm-1"), Unknown()))
+    result = scene.berth("get-queue", "berth-warm-1", exits=ExitCode.GONE)
+    assert result.stderr == (
+        "Error: There is no tenant berth-warm-1, and there cannot be one: ids that begin with berth-warm- are reserved "
+        "for stacks that are kept ready for new tenants. Use another id.\n"
     )
 
 

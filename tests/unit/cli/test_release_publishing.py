@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -181,8 +183,24 @@ def test_a_template_can_be_published_in_another_tier(scene: Scene, template: Pat
         "Create a tenant in the tier: berth create ID --tier gold",
         "Move a tenant to the tier: berth move ID --tier gold",
     ]
-    scene.berth(*arguments[:-1], "Gold!", exits=ExitCode.BAD_USAGE)
+    refused = scene.berth(*arguments[:-1], "Gold!", exits=ExitCode.BAD_USAGE)
+    assert "1 to 24 lower case letters, digits and dashes" in refused.stderr
     scene.berth(*arguments[:-2], exits=ExitCode.REFUSED)
+
+
+def test_publishing_an_older_release_than_the_current_one_warns(scene: Scene, tmp_path: Path) -> None:
+    def publish(version: str) -> str:
+        path = written(tmp_path / f"{version}.json", queue_template(version))
+        arguments = ("release", "publish", str(path), "--version", version, "--tier", "gold", "--allow-replacement")
+        return scene.berth(*arguments, exits=ExitCode.OK).stdout
+
+    publish("3.1.0")
+    scene.api.clock.advance(timedelta(minutes=1))
+    assert " ".join(publish("3.0.5").split()) == (
+        "Release 3.0.5 is published. New tenants of the tier gold get 3.0.5, instead of 3.1.0. Warning: 3.0.5 is older "
+        "than 3.1.0. To go back: berth release promote 3.1.0"
+    )
+    assert re.search(r"was published with this template at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\.", publish("3.0.5"))
 
 
 def long_template(size: int) -> dict[str, Any]:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import pytest
 
 from orchestrator.cli.api import Document
-from orchestrator.cli.tenant_next import tenant_steps
-from tests.fakes import ACME, NEXT_VERSION, VERSION
+from orchestrator.cli.tenant_next import next_steps, tenant_steps
+from orchestrator.tenants.records import Operation, Status
+from orchestrator.tenants.stack_ports import Change, Effect, Stack
+from orchestrator.tenants.updating import losses
+from tests.fakes import ACME, NEXT_VERSION, VERSION, stack_arn
+from tests.fakes.others import FakeQueues
 from tests.unit.cli.conftest import Scene
 
 
@@ -76,3 +80,31 @@ def test_a_tenant_that_shares_a_queue_has_no_release_to_be_moved_to(scene: Scene
     tenant = {**found(scene), "tier": "pooled", "version": None}
     assert refusals(tenant)["upgrade"] == "It shares a queue, so it has no release. Move it to another tier instead."
     assert refusals(tenant)["move"] is None
+
+
+def failed_update(reason: str) -> Document:
+    cause = {"resource": None, "type": None, "reason": reason}
+    audit = {"operation": Operation.UPDATE, "status": Status.FAILURE, "version": NEXT_VERSION, "rootCause": cause}
+    return {
+        "tenantId": "acme",
+        "state": "UPDATE_FAILED",
+        "version": VERSION,
+        "pinnedVersion": None,
+        "queueUrl": "https://sqs/acme",
+        "audits": [audit],
+    }
+
+
+def test_a_retry_is_not_the_first_advice_after_an_update_that_would_lose_data() -> None:
+    stack = Stack(stack_arn(ACME), "CREATE_COMPLETE", "", "acme", None, VERSION, ours=True)
+    table = Change("Orders", "AWS::DynamoDB::Table", "orders-1", Effect.REPLACE)
+    reason = losses(stack, [table], FakeQueues(), served=None)
+    assert reason is not None
+    assert next_steps(failed_update(reason)) == [
+        f"Leave it at {VERSION}: berth upgrade acme --to {VERSION}",
+        "Retry, once its cause is removed: berth retry acme",
+    ]
+    assert next_steps(failed_update("Rate exceeded")) == [
+        "Retry: berth retry acme",
+        f"Or leave it at {VERSION}: berth upgrade acme --to {VERSION}",
+    ]
