@@ -29,6 +29,7 @@ from orchestrator.tenants import (
     lifecycle,
     operation_transitions,
     operations,
+    order_results,
     own_stack,
     provisioning,
     queue_metadata,
@@ -536,7 +537,7 @@ BUGS = {
         LEGACY_TENANTS,
     ),
     "a tenant is forgotten whose stack is not known": PlantedBug(
-        replacing("why_not_adopted", always(None), deleting, lifecycle, settling),
+        replacing("why_not_adopted", always(None), deleting, order_results, settling),
         "has deleted, but there is",
         None,
         LEGACY_TENANTS,
@@ -605,7 +606,7 @@ BUGS = {
     ),
     "a pin leaves no trace": PlantedBug(_describe_without_a_trace, "without a trace", None, ORDERS_BEFORE_BEGIN),
     "a create that has not begun is overlooked": PlantedBug(
-        replacing("_record_create", always(True), Lifecycle),
+        replacing("record_create", always(True), lifecycle),
         "Tenant .* does not exist.* had been accepted before",
         actions=(create_and_delete, ask),
     ),

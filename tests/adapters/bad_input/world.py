@@ -119,7 +119,7 @@ ENVIRONMENT = {
 READS = frozenset(
     {
         *("metadata", "audits", "history", "lock", "tenants_in", "versions_in_use", "unfinished_operations"),
-        "tenants_in_brief",
+        *("tenants_in_brief", "relistings"),
         *("count_tenants", "review", "published", "turns", "first_ticket", "is_waiting", "pool"),
         *(
             "release",
