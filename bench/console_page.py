@@ -25,7 +25,7 @@ from orchestrator.tenants.fleet import PAGE_SIZE, list_tenants
 
 SMALL, LARGE = 100, 10_000
 ROUNDS = 30
-_RELEASES = {"releases": [{"version": VERSION, "tier": "standard"}]}
+_RELEASES = {"releases": [{"version": VERSION, "tier": "standard"}], "tiers": {"standard": VERSION}}
 
 
 @dataclass(frozen=True)
