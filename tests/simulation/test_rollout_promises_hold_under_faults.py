@@ -15,7 +15,7 @@ from tests.simulation.rollouts.planted_bugs import BUGS, PlantedBug
 from tests.simulation.rollouts.seeded_rollout import SeededRollout, play_seed
 from tests.simulation.seeded_run import Broken
 
-SEEDS = range(400)
+SEEDS = range(200)
 OFTEN = {
     *("pause", "resume", "abort", "approve", "promote", "undo", "retry", "resumed after a halt", "withdrawn"),
     *("change concurrency", "change bake", "change tolerance"),
