@@ -100,8 +100,9 @@ def test_the_pace_of_a_rollout_is_changed(watching: Page, moving: Running) -> No
 
 def test_an_abort_wants_the_id_to_be_typed(watching: Page, moving: Running) -> None:
     watching.get_by_role("link", name="Abort it").click()
+    expect(watching.get_by_text("This touches")).to_contain_text(f"rollout {moving.rollout} of Berth in eu-west-1")
     watching.get_by_label("Type the rollout's id").fill(moving.rollout)
-    watching.get_by_role("button", name=f"End {moving.rollout}", exact=True).click()
+    watching.get_by_role("button", name=f"Abort {moving.rollout}", exact=True).click()
     expect(watching.get_by_role("heading", level=1)).to_contain_text("ABORTING")
 
 

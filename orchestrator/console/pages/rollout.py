@@ -202,6 +202,7 @@ def _undo(_visit: Visit, rollout: Document, step: NextStep) -> Action:
         "would change, plan a rollout with this one to undo.",
         send,
         _path(rollout),
+        [f"the tenants of rollout {rollout['rolloutId']}"],
         typed=str(number),
         typed_is="the number of tenants",
     )
@@ -233,6 +234,7 @@ def _order(
             effect.format(name, stage=number, failed=render.counted(rollout["failed"], "tenant")),
             send,
             _path(rollout),
+            [f"rollout {name}"],
             typed=name if typed else None,
             typed_is="the rollout's id",
         )
@@ -262,6 +264,7 @@ def _change(_visit: Visit, rollout: Document, step: NextStep) -> Action:
         "lower concurrency applies at once; with a higher one, the updates that are running are finished first.",
         send,
         _path(rollout),
+        [f"rollout {name}"],
         fields=(*pace_fields(), REASON),
     )
 
@@ -282,7 +285,7 @@ ACTIONS: Mapping[str, Callable[[Visit, Document, NextStep], Action]] = {
     "retry": _order(RETRY_ROLLOUT, "Retry the failed tenants", "A new rollout moves the failed ones of {}: {failed}."),
     "abort": _order(
         ABORT_ROLLOUT,
-        "End {}",
+        "Abort {}",
         "Rollout {} ends for good. Updates that are running finish, and tenants that were moved stay.",
         typed=True,
     ),
