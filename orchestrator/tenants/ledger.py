@@ -5,8 +5,8 @@ There is one ledger for every table: the DynamoDB table and the one in memory on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
 
 from orchestrator.common.errors import LostOwnership, QueueOwnedElsewhere, StackHasGone, Unsettled
 from orchestrator.common.tenant_ids import TenantId
@@ -16,12 +16,15 @@ from orchestrator.tenants.changes import description
 from orchestrator.tenants.history import RecordedChange
 from orchestrator.tenants.operation_rows import has_recorded
 from orchestrator.tenants.ports import LabelEdit, Pin, Publication, SeenTenant, TenantRows
-from orchestrator.tenants.records import Attempt, Lock, Metadata, Queue, Request, RootCause, Run, Status
+from orchestrator.tenants.records import Attempt, Audit, Lock, Metadata, Queue, Request, RootCause, Run, Status
 from orchestrator.tenants.stack_ports import Stack
 from orchestrator.tenants.turns import Place
 from orchestrator.tenants.writes import Transition
 
 _ROUNDS = 10
+_A_MOMENT = timedelta(milliseconds=1)
+_MAX_CORRECTION = timedelta(minutes=1)
+"""A recorded time that is further ahead is wrong, and no reason to record another wrong one."""
 
 
 class Ledger:
@@ -52,7 +55,13 @@ class Ledger:
         if before.lock is not None and dead is None:
             return before.lock
         begun = operation_transitions.begun(
-            run, before, at, release=release, target=target, instead_of=dead, restore=restore and dead is not None
+            run,
+            before,
+            _after_all_of(before.audits, at),
+            release=release,
+            target=target,
+            instead_of=dead,
+            restore=restore and dead is not None,
         )
         if self._rows.apply(begun):
             return None
@@ -223,6 +232,15 @@ def _gone(tenant: TenantId, stack_id: str) -> StackHasGone:
         f"Tenant {tenant}: its stack {stack_id} was deleted during the operation, so its queue was not published. "
         f"Create the tenant again: berth create {tenant}"
     )
+
+
+def _after_all_of(audits: Iterable[Audit], at: datetime) -> datetime:
+    """The time of an operation's beginning, after everything that was recorded before it.
+
+    The clock was read before the records, and clocks differ. History is in the order of its times.
+    """
+    latest = max((audit.updated_at for audit in audits), default=at)
+    return latest + _A_MOMENT if at < latest <= at + _MAX_CORRECTION else at
 
 
 def _lost(run: Run) -> LostOwnership:

@@ -99,6 +99,19 @@ def test_a_free_tenant_is_taken_and_its_operation_recorded_as_started(world: Ope
     assert [entry.status for entry in world.table.history(ACME)] == [Status.STARTED]
 
 
+def test_an_operation_begins_in_the_history_after_the_end_of_the_one_before(world: Operations) -> None:
+    """Its function read the clock before the other one had ended, or has a clock that is slow."""
+    world.create()
+    ended_at = NOON + timedelta(seconds=3)
+    update = a_run(operation=Operation.UPDATE, version=NEXT_VERSION)
+    take(world.table, update)
+    world.table.fail(update, QUEUE_TABOO, ended_at)
+    delete = a_run(operation=Operation.DELETE)
+    world.table.begin(delete, at=NOON + timedelta(seconds=2))
+    last = world.table.history(ACME)[-1]
+    assert (last.execution, last.status, last.at) == (delete.execution, Status.STARTED, ended_at + A_MOMENT)
+
+
 def test_the_time_of_the_request_is_never_later_than_the_start(world: Operations) -> None:
     """Whoever may start the machine gives it any input."""
     world.create()
