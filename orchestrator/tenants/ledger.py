@@ -111,6 +111,7 @@ class Ledger:
 
     def fail(self, run: Run, cause: RootCause, at: datetime, *, restore: bool = False) -> bool:
         before = self._rows.records(run.tenant)
+        at = _after_all_of(before.audits, at)
         failed = operation_transitions.failed(run, before, cause, at, restore=restore)
         return self._rows.apply(failed) or self._has_recorded(run, Status.FAILURE)
 
@@ -235,9 +236,10 @@ def _gone(tenant: TenantId, stack_id: str) -> StackHasGone:
 
 
 def _after_all_of(audits: Iterable[Audit], at: datetime) -> datetime:
-    """The time of an operation's beginning, after everything that was recorded before it.
+    """The time of an operation's beginning or failure, after everything that was recorded before it.
 
-    The clock was read before the records, and clocks differ. History is in the order of its times.
+    The clock was read before the records, and clocks differ. History is in the order of its times. A success comes
+    seconds after its beginning, because a stack takes that long, so it is recorded at the clock's time.
     """
     latest = max((audit.updated_at for audit in audits), default=at)
     return latest + _A_MOMENT if at < latest <= at + _MAX_CORRECTION else at

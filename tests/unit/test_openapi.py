@@ -343,16 +343,16 @@ class Api(World):
             self.queues.held[OTHER_QUEUE.url] = Messages(3, 1, 0)
         if state.deleted:
             self.table.plant_audit(an_audit(Status.SUCCESS, Operation.DELETE, tenant=tenant, version=NEXT_VERSION))
+        if state.running:
+            run = a_run(tenant=tenant, operation=state.running, version=NEXT_VERSION, started_at=LATER)
+            take(self.table, run)
+            self.executions.running.add(run.execution)
         if state.failed:
             what, version = state.failed
             cause = QUEUE_TABOO if version else None
             self.table.plant_audit(
                 an_audit(Status.FAILURE, what, tenant=tenant, version=version, at=LATEST, root_cause=cause)
             )
-        if state.running:
-            run = a_run(tenant=tenant, operation=state.running, version=NEXT_VERSION, started_at=LATER)
-            take(self.table, run)
-            self.executions.running.add(run.execution)
 
 
 def world(only: str | None = None, **parts: Any) -> Api:

@@ -112,6 +112,17 @@ def test_an_operation_begins_in_the_history_after_the_end_of_the_one_before(worl
     assert (last.execution, last.status, last.at) == (delete.execution, Status.STARTED, ended_at + A_MOMENT)
 
 
+def test_an_operation_fails_in_the_history_after_its_beginning(world: Operations) -> None:
+    """Otherwise the tenant would not be listed as failed: the latest of its operations decides."""
+    world.create()
+    update = a_run(operation=Operation.UPDATE, version=NEXT_VERSION)
+    began_at = NOON + timedelta(seconds=3)
+    world.table.begin(update, at=began_at)
+    world.table.fail(update, QUEUE_TABOO, began_at - timedelta(seconds=1))
+    last = world.table.history(ACME)[-1]
+    assert (last.execution, last.status, last.at) == (update.execution, Status.FAILURE, began_at + A_MOMENT)
+
+
 def test_the_time_of_the_request_is_never_later_than_the_start(world: Operations) -> None:
     """Whoever may start the machine gives it any input."""
     world.create()
