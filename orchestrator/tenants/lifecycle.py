@@ -61,6 +61,7 @@ from orchestrator.tenants.order_results import (
     Unchanged,
     accepted_or_busy,
     described,
+    queue_given,
     record_create,
     why_not_deleted,
     would_change_stack,
@@ -200,8 +201,8 @@ class Lifecycle:
             return busy(tenant, self.reader.lock(tenant))
         if metadata.tier != description.tier:
             return in_another_tier(metadata, description.tier, self.releases, self.pool)
-        described = self._describe(tenant, metadata, request, unpin=False, only_if=None)
-        return described if isinstance(described, Refused) else Changed(*warm_stack_taken(metadata))
+        result = self._describe(tenant, metadata, request, unpin=False, only_if=None)
+        return result if isinstance(result, Refused) else queue_given(metadata, warm_stack_taken(metadata))
 
     def tier_to_create(self, metadata: Metadata | None, audits: Sequence[Audit]) -> str:
         """The tier in which the tenant is created by default."""
@@ -270,7 +271,7 @@ class Lifecycle:
         if refused := self._limited(tenant, audits):
             return refused
         joined = self.pool.join(tenant, request)
-        return joined if isinstance(joined, Refused) else Changed(*pool_joined(joined))
+        return joined if isinstance(joined, Refused) else queue_given(joined, pool_joined(joined))
 
     def retry(self, tenant: TenantId, by: str, *, reason: str = "") -> OrderResult:
         """Start the latest operation again with the same options, if it failed.

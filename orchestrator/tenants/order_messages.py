@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.tiers import POOLED
@@ -140,13 +140,7 @@ def message_counts(messages: Messages) -> dict[str, int]:
     return {"visible": messages.visible, "inFlight": messages.in_flight, "delayed": messages.delayed}
 
 
-def warm_stack_taken(metadata: Metadata) -> tuple[str, Mapping[str, object], Mapping[str, object]]:
-    """The message to the operator, and the tenant's records before and after."""
-    queue = metadata.queue
-    assert queue is not None  # noqa: S101 - it was published
-    before: dict[str, object] = {"queueUrl": None, "queueArn": None}
-    after: dict[str, object] = {"queueUrl": queue.url, "queueArn": queue.arn}
-    reason = (
+def warm_stack_taken(metadata: Metadata) -> str:
+    return (
         f"Tenant {metadata.tenant} is ready, at version {metadata.version}: it has taken a stack that was kept ready."
     )
-    return reason, before, after

@@ -64,6 +64,12 @@ def described(change: RecordedChange, result: str) -> Changed | Unchanged:
     return Changed(result, change.before, change.after)
 
 
+def queue_given(metadata: Metadata, reason: str) -> Changed:
+    """The tenant has its queue at once, without an operation."""
+    url, arn = (metadata.queue.url, metadata.queue.arn) if metadata.queue else (None, None)
+    return Changed(reason, {"queueUrl": None, "queueArn": None}, {"queueUrl": url, "queueArn": arn})
+
+
 def record_create(
     attempt: Attempt,
     description: Description,

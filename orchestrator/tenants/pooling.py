@@ -7,7 +7,7 @@ decides only where a new tenant goes, so that another number of queues moves nob
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -127,14 +127,6 @@ def not_drained(tenant: TenantId, queue: Queue) -> Refused:
     )
 
 
-def pool_joined(metadata: Metadata) -> tuple[str, Mapping[str, object], Mapping[str, object]]:
-    """The message to the operator, and the tenant's records before and after."""
-    queue = metadata.queue
-    assert queue is not None  # noqa: S101 - it was published
-    before: dict[str, object] = {"queueUrl": None, "queueArn": None}
-    after: dict[str, object] = {"queueUrl": queue.url, "queueArn": queue.arn}
-    reason = (
-        f"Tenant {metadata.tenant} shares the queue {queue.name} of the pool. Send its messages with the message group "
-        f"{metadata.tenant}."
-    )
-    return reason, before, after
+def pool_joined(metadata: Metadata) -> str:
+    tenant, queue = metadata.tenant, metadata.queue.name if metadata.queue else ""
+    return f"Tenant {tenant} shares the queue {queue} of the pool. Send its messages with the message group {tenant}."
