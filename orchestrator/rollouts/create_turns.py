@@ -20,6 +20,9 @@ MAX_CREATES_AT_ONCE = 50
 
 _USUAL_SECONDS = 20.0
 """How long a create is assumed to take until some were measured."""
+_USUAL_SECONDS_PER_TURN = 2 / 3
+"""The assumed time between two turns until CloudFormation has throttled for the first time. It is said to bear one or
+two mutating calls per second. The limit is still growing then, and says nothing about the pace of a long line."""
 _WEIGHT_OF_LATEST = 0.1
 """The weight of the latest create in the average of their durations."""
 
@@ -99,7 +102,12 @@ class CreateTurns:
     def wait_seconds(self, number: int) -> int:
         """About how long the holder of this ticket waits: the number of creates before it, at the present pace."""
         place = max(1, number - self.tickets_left)
-        return math.ceil(place * self.seconds_per_create / max(1, self.pace.at_once))
+        return math.ceil(place * self._seconds_per_turn)
+
+    @property
+    def _seconds_per_turn(self) -> float:
+        at_present = self.seconds_per_create / max(1, self.pace.at_once)
+        return min(at_present, _USUAL_SECONDS_PER_TURN) if self.pace.slow_start else at_present
 
     def held_since_before(self, moment: datetime) -> Mapping[str, Holder]:
         return {execution: holder for execution, holder in self.holders.items() if holder.since < moment}

@@ -185,7 +185,8 @@ class ProvisionQueue:
         if decision.expected_at is None:
             return Provisioning(decision.execution)
         left = (decision.expected_at - self.clock.now()).total_seconds()
-        return Provisioning(decision.execution, max(0, math.ceil(left)))
+        # The longer ago the expected time was, the less it says. So callers ask less and less often.
+        return Provisioning(decision.execution, math.ceil(left if left > 0 else -left / 2))
 
     def _decide(
         self, tenant: TenantId, audits: Sequence[Audit] | None = None

@@ -179,10 +179,21 @@ def test_a_storm_never_exceeds_the_ceiling() -> None:
 
 
 def test_the_wait_follows_from_the_place_in_the_line_and_from_how_long_creates_take() -> None:
-    turns = replace(CreateTurns.initial(0, NOON), seconds_per_create=30.0)
+    initial = CreateTurns.initial(0, NOON)
+    turns = replace(initial, pace=replace(initial.pace, slow_start=False), seconds_per_create=30.0)
     assert turns.wait_seconds(1) == -(-30 // AT_ONCE)
     assert turns.wait_seconds(10 * AT_ONCE) == 300
     assert replace(turns, tickets_left=9 * AT_ONCE).wait_seconds(10 * AT_ONCE) == 30
+
+
+def test_until_cloudformation_has_throttled_the_wait_follows_from_the_pace_that_it_is_said_to_bear() -> None:
+    turns = CreateTurns.initial(0, NOON)
+    assert turns.wait_seconds(9_000) == 6_000  # 1.5 creates per second.
+
+
+def test_quick_creates_shorten_the_wait_also_before_cloudformation_has_throttled() -> None:
+    turns = replace(CreateTurns.initial(0, NOON), seconds_per_create=1.0)
+    assert turns.wait_seconds(10 * AT_ONCE) == 10
 
 
 def test_a_create_that_was_woken_has_its_turn_however_cloudformation_throttles_meanwhile(storm: Storm) -> None:
@@ -222,6 +233,23 @@ def test_get_queue_says_how_long_the_create_waits_and_starts_nothing(storm: Stor
     assert answer.execution == run.execution
     assert answer.wait_seconds == present(storm.create_turns.turns()).wait_seconds(1)
     assert storm.executions.started == []
+
+
+def test_callers_ask_less_often_the_longer_a_turn_is_overdue(storm: Storm) -> None:
+    """Thousands of callers would otherwise ask every two seconds if the line is slower than was expected."""
+    storm.fill()
+    run = storm.run_of(101)
+    storm.queue(run)
+    storm.clock.advance(timedelta(seconds=present(provisioning(storm, run).wait_seconds)))
+    assert provisioning(storm, run).wait_seconds == 0
+    storm.clock.advance(timedelta(minutes=10))
+    assert provisioning(storm, run).wait_seconds == 300
+
+
+def provisioning(storm: Storm, run: Run) -> Provisioning:
+    answer = storm.get_queue(run.tenant)
+    assert isinstance(answer, Provisioning)
+    return answer
 
 
 def test_get_queue_does_not_ask_step_functions_about_a_create_that_waits(storm: Storm) -> None:
