@@ -58,9 +58,12 @@ def as_documented(pattern: str) -> str:
 
 
 def former_name_of(name: str) -> Meta:
-    """The description of a field that was renamed. The old name is removed in the next minor version."""
+    """The description of a field that was renamed.
+
+    Clients of 0.8.0 refuse answers without the former name, so control planes send it until nobody uses those clients.
+    """
     return Meta(
-        description=f"The former name of {name}. This field will be removed in 0.9.0.",
+        description=f"The former name of {name}. This field will be removed in 0.10.0.",
         extra_json_schema={"deprecated": True},
     )
 

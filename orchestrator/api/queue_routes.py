@@ -66,8 +66,8 @@ class Queue(Wire, frozen=True, kw_only=True):
     """The tenant's queue, ready to be used."""
 
     tenant_id: TenantIdText
-    state: Literal["READY"] | UnsetType = UNSET
-    status: Annotated[Literal["READY"], former_name_of("state")]
+    state: Literal["READY"]
+    status: Annotated[Literal["READY"], former_name_of("state")] | UnsetType = UNSET
     queue_url: QueueUrl
     queue_arn: QueueArn
     version: Annotated[
@@ -102,8 +102,8 @@ class Provisioning(Wire, frozen=True, kw_only=True):
     """The tenant's queue is being provisioned."""
 
     tenant_id: TenantIdText
-    state: Literal["PROVISIONING"] | UnsetType = UNSET
-    status: Annotated[Literal["PROVISIONING"], former_name_of("state")]
+    state: Literal["PROVISIONING"]
+    status: Annotated[Literal["PROVISIONING"], former_name_of("state")] | UnsetType = UNSET
     execution: Execution
     retry_after_seconds: RetryAfterSeconds
     wait_seconds: WaitSeconds | UnsetType = UNSET

@@ -126,7 +126,7 @@ def _without_the_tenant(text: str, tenant: TenantId) -> str:
 
 
 def _spec(document: Mapping[str, object]) -> dict[str, object]:
-    """The document under its name and under the former one, until 0.9.0."""
+    """The document under its name and under the former one, until 0.10.0."""
     return {"spec": document, "wish": document}
 
 

@@ -255,8 +255,8 @@ class Accepted(Wire, frozen=True, kw_only=True):
     """The operation that this request, or an equal one before it, started."""
 
     tenant_id: TenantIdText
-    state: Literal["PROVISIONING", "UPDATING", "DELETING"] | UnsetType = UNSET
-    status: Annotated[Literal["PROVISIONING", "UPDATING", "DELETING"], former_name_of("state")]
+    state: Literal["PROVISIONING", "UPDATING", "DELETING"]
+    status: Annotated[Literal["PROVISIONING", "UPDATING", "DELETING"], former_name_of("state")] | UnsetType = UNSET
     operation: Operation
     version: OperationVersion
     attempt: Attempt
