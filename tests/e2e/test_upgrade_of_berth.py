@@ -12,16 +12,18 @@ from pathlib import Path
 import pytest
 
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.events.statuses import EventStatus
 from orchestrator.local import deployment
 from orchestrator.local.deployment import deploy
 from orchestrator.local.emulator import Emulator, free_port
 from stacks.project import read_version
+from tests.e2e.deliveries import Delivering
 from tests.e2e.deployed import Deployed
 from tests.e2e.fleet import a_fleet, over, stages, started, until, versions
 from tests.e2e.operators import a_tenant, call, create, delete, ended, run, tenant_of, upgrade
 from tests.previous import unpack
 
-BEFORE_THAT = "0.6.0"
+BEFORE_THAT = "0.7.0"
 FLEET = "fleet"
 
 
@@ -64,6 +66,8 @@ def test_operations_that_the_previous_release_began_are_finished_by_this_one(pre
     served, moving, going = (a_tenant(previous, name, BEFORE_THAT) for name in ("served", "moving", "going"))
     fleet = a_fleet(previous, FLEET, 3, BEFORE_THAT)
     queue = previous.ask(served).body["queueUrl"]
+    events = Delivering(previous, served)
+    earlier = events.send({"order": 1})
 
     with ExitStack() as held:
         # Every operation stops at a state whose function is throttled, one of them before it holds its tenant's lock.
@@ -84,6 +88,14 @@ def test_operations_that_the_previous_release_began_are_finished_by_this_one(pre
     assert now.ask(going).status == 410
     for name in ("coming", "late"):
         assert now.ask(TenantId(name)).status == 200
+
+    # Keys and events of the previous release are still there. Events that come in from now on are delivered.
+    connection = events.connect("own queue")
+    order = events.send({"order": 2})
+    assert events.ended(order).event.status is EventStatus.DELIVERED
+    assert [message["event_id"] for message in events.from_own_queue(1)] == [order]
+    assert events.event(earlier).event.status is EventStatus.FILTERED, "nobody was connected when it came in"
+    events.disconnect(connection)
 
     # The new release is published, but new tenants get the one before until the fleet has been moved.
     assert now.outputs["Version"] != then

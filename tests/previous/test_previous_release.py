@@ -59,16 +59,24 @@ def _machines_of_then(sources: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
         each.cache_clear()
 
 
-def test_every_state_of_then_has_given_something() -> None:
-    assert {each["state"] for each in payloads()} == set(FUNCTIONS)
+def given_to(state: str) -> list[Payload]:
+    """The recorded payloads. No seed of that release fails a review for good, after which the failure is added."""
+    if state == "TellFailure":
+        failure = {"Cause": "The function died.", "Error": "Lambda.Unknown"}
+        return [Payload(state=state, payload={**each["payload"], "failure": failure}) for each in given_to("Review")]
+    return [each for each in payloads() if each["state"] == state]
+
+
+@pytest.mark.parametrize("state", FUNCTIONS)
+def test_every_state_of_then_has_given_something(state: str) -> None:
+    assert given_to(state)
 
 
 @pytest.mark.parametrize("state", FUNCTIONS)
 def test_a_function_understands_what_the_machines_of_the_release_before_give_it(
     plane: ControlPlane, state: str
 ) -> None:
-    given = [each for each in payloads() if each["state"] == state]
-    assert not [each for each in given if not is_understood(plane, each)]
+    assert not [each for each in given_to(state) if not is_understood(plane, each)]
 
 
 def is_understood(plane: ControlPlane, given: Payload) -> bool:
