@@ -37,9 +37,11 @@ class Encryption(Construct):
         self._former_key_arns = [arn for arn in dict.fromkeys(former_key_arns) if arn != key_arn]
         self.key = kms.Key.from_key_arn(self, "Key", key_arn) if key_arn else None
         self._allowed: set[tuple[str, str, str]] = set()
-        """The permissions granted so far: path of the role, service, action."""
+        """The permissions granted so far: path of the role, service (with the former key, if it is for one), action."""
         self._policies: dict[str, iam.Policy] = {}
         """The policy that lets each role use the key, by the path of the role."""
+        self._former_policies: dict[tuple[str, str], iam.Policy] = {}
+        """The policy that lets each role use a former key, by the path of the role and the key's ARN."""
         self._encrypted: list[CfnResource] = []
 
     @property
@@ -93,21 +95,38 @@ class Encryption(Construct):
 
     def allow_queues_with_former_keys(self, role: iam.Role, *accesses: Access) -> None:
         """Let a role use queues and messages that are still encrypted with a former key."""
-        actions = list(dict.fromkeys(action for access in accesses for action in KEY_ACTIONS[access]))
+        self._allow_former(role, "sqs", [action for access in accesses for action in KEY_ACTIONS[access]])
+
+    def allow_reading_objects_with_former_keys(self, role: iam.Role) -> None:
+        """Let a role read objects that were stored when a former key was in use. S3 does not encrypt them anew."""
+        self._allow_former(role, "s3", _READING_OBJECTS)
+
+    def _allow_former(self, role: iam.Role, service: str, actions: Sequence[str]) -> None:
         for arn in self._former_key_arns:
-            # A new policy. CloudFormation removes the policy that an earlier deployment made for this key, at the end.
-            policy = iam.Policy(role, f"Former{_id_of(arn)}", roles=[role])
-            policy.add_statements(statement(actions, [arn], _via("sqs")))
+            new = self._not_allowed_yet(role, f"{service} {arn}", actions)
+            if new:
+                self._former_policy_of(role, arn).add_statements(statement(new, [arn], _via(service)))
+
+    def _former_policy_of(self, role: iam.Role, arn: str) -> iam.Policy:
+        """A new policy. CloudFormation removes the policy that an earlier deployment made for this key, at the end."""
+        name = role.node.path, arn
+        if name not in self._former_policies:
+            self._former_policies[name] = iam.Policy(role, f"Former{_id_of(arn)}", roles=[role])
+        return self._former_policies[name]
 
     def _allow(self, role: iam.Role, service: str, actions: Sequence[str]) -> None:
         """Let a role use the key through the service, but not directly. Repeated calls add nothing."""
         if self.key_arn is None:
             return
-        path = role.node.path
-        new = [action for action in dict.fromkeys(actions) if (path, service, action) not in self._allowed]
-        self._allowed |= {(path, service, action) for action in new}
+        new = self._not_allowed_yet(role, service, actions)
         if new:
             self._policy_of(role, self.key_arn).add_statements(statement(new, [self.key_arn], _via(service)))
+
+    def _not_allowed_yet(self, role: iam.Role, through: str, actions: Sequence[str]) -> list[str]:
+        path = role.node.path
+        new = [action for action in dict.fromkeys(actions) if (path, through, action) not in self._allowed]
+        self._allowed |= {(path, through, action) for action in new}
+        return new
 
     def _policy_of(self, role: iam.Role, key_arn: str) -> iam.Policy:
         """A separate policy for the key. The role's main policy names the table, so it is created after the table.

@@ -77,6 +77,8 @@ class Contents(Capability):
         )
         if operations != ("DeleteObject",):
             self._encryption.allow_objects(role, writing="PutObject" in operations)
+        if "GetObject" in operations:
+            self._encryption.allow_reading_objects_with_former_keys(role)
 
     def allow_listing(self, role: iam.Role) -> None:
         """Let a role find objects. Without this, S3 reports a missing object as a forbidden one."""

@@ -16,6 +16,7 @@ from aws_cdk.assertions import Template
 
 from stacks.common.function_code import handler_of
 from stacks.control_plane import ControlPlaneStack
+from stacks.events.stack import EventsStack
 from stacks.project import ROOT, read_version
 from stacks.setting_values import SettingInvalid
 from stacks.settings import Dependencies, Settings
@@ -243,15 +244,28 @@ FORMER = [KEY.replace("1234abcd", f"1234000{number}") for number in (1, 2)]
 
 
 @pytest.fixture(scope="module", params=[KEY, None], ids=["another key", "no key"])
-def after_keys(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Json:
-    """The control plane after a change of the key, or without a key any more."""
+def both_after_keys(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Json, Json]:
+    """The control plane and the event plane after a change of the key, or without a key any more."""
     settings = Settings(
         kms_key_arn=request.param,
         former_kms_key_arns=(*FORMER, KEY) if request.param else tuple(FORMER),
         dependencies=Dependencies.HOST,
         credentials_seconds=900,
     )
-    return synthesised(settings, tmp_path_factory.mktemp("assembly"))
+    app = App(outdir=str(tmp_path_factory.mktemp("assembly")), analytics_reporting=False)
+    control_plane = ControlPlaneStack(app, version=read_version(), settings=settings)
+    event_plane = EventsStack(app, control_plane=control_plane, version=read_version(), settings=settings)
+    return Template.from_stack(control_plane).to_json(), Template.from_stack(event_plane).to_json()
+
+
+@pytest.fixture(scope="module")
+def after_keys(both_after_keys: tuple[Json, Json]) -> Json:
+    return both_after_keys[0]
+
+
+@pytest.fixture(scope="module")
+def events_after_keys(both_after_keys: tuple[Json, Json]) -> Json:
+    return both_after_keys[1]
 
 
 def synthesised(settings: Settings, directory: Path) -> Json:
@@ -272,6 +286,24 @@ def test_former_keys_may_be_used_only_for_queues(after_keys: Json) -> None:
             (access, ("kms:Decrypt", "kms:GenerateDataKey"), via),
             (function_role(after_keys, "close_execution"), ("kms:Decrypt",), via),
         }
+
+
+def test_functions_of_events_may_read_what_was_stored_with_a_former_key(events_after_keys: Json) -> None:
+    """Messages that were sent, and contents of events that were stored, before the key was changed."""
+    for key in FORMER:
+        uses: dict[str, set[tuple[str, str]]] = defaultdict(set)
+        for role, statement in statements(events_after_keys):
+            if listed(statement["Resource"]) == [key]:
+                via = spelled(statement["Condition"]["StringEquals"][VIA]).partition(".")[0]
+                uses[role] |= {(via, action) for action in listed(statement["Action"])}
+        received, read = ("sqs", "kms:Decrypt"), ("s3", "kms:Decrypt")
+        expected = {
+            "deliver_events": {received, read, ("sqs", "kms:GenerateDataKey")},
+            "redispatch_events": {received, read},
+            "recover_deliveries": {received},
+            **{each: {read} for each in ("dispatch_events", "sweep_deliveries", "tenant_events", "event_operators")},
+        }
+        assert uses == {function_role(events_after_keys, name): each for name, each in expected.items()}
 
 
 def test_only_get_queue_knows_the_former_keys(after_keys: Json) -> None:
