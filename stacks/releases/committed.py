@@ -61,9 +61,12 @@ def _numbers(file: Path) -> tuple[int, ...]:
 
 
 def notes(version: str, *, current: str, changelog: Path = CHANGELOG) -> str:
-    """The changelog's section about a version. The current version must have a section, older ones need not."""
+    """The changelog's section about a version, up to its first subsection, which has the details.
+
+    The current version must have a section, older ones need not.
+    """
     text = changelog.read_text(encoding="utf-8")
-    section = re.search(rf"^## {re.escape(version)}(?![0-9.])[^\n]*\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    section = re.search(rf"^## {re.escape(version)}(?![0-9.])[^\n]*\n(.*?)(?=^##|\Z)", text, re.MULTILINE | re.DOTALL)
     if section is None and version == current:
         raise ReleaseMissing(
             f"Version {version} has no section in {changelog.name}. Add one that says what the version changes."

@@ -1,4 +1,4 @@
-"""The notes that are published with a release: its section of the changelog."""
+"""The notes that are published with a release: its section of the changelog, without the details."""
 
 from __future__ import annotations
 
@@ -23,6 +23,10 @@ The tenth.
 
 More of it.
 
+## 0.9.0 - 2026-11-17
+
+The ninth.
+
 ## 0.1.0 - 2026-11-16
 
 The first.
@@ -36,9 +40,12 @@ def changelog(tmp_path: Path) -> Path:
     return file
 
 
-def test_the_notes_of_a_version_end_at_the_next_version(changelog: Path) -> None:
-    found = notes("0.10.0", current="0.10.0", changelog=changelog)
-    assert found == "The tenth.\n\n- Something new.\n\n### In detail\n\nMore of it."
+def test_the_notes_of_a_version_end_where_its_details_begin(changelog: Path) -> None:
+    assert notes("0.10.0", current="0.10.0", changelog=changelog) == "The tenth.\n\n- Something new."
+
+
+def test_the_notes_of_a_version_without_details_end_at_the_next_version(changelog: Path) -> None:
+    assert notes("0.9.0", current="0.10.0", changelog=changelog) == "The ninth."
 
 
 def test_the_notes_of_the_first_version_end_with_the_changelog(changelog: Path) -> None:
