@@ -373,3 +373,76 @@ def test_a_stack_that_is_deleted_by_hand_is_replaced() -> None:
     world.settle()
     assert warm.value not in world.pool.pool().members
     assert world.ready() == 1
+
+
+# Nothing is lost
+
+
+def living(world: PoolWorld) -> set[str]:
+    """The tenants that the stacks name which are there."""
+    return {str(each.tenant_id) for each in world.stacks.living}
+
+
+def test_a_stack_whose_create_begins_late_is_still_the_pools() -> None:
+    world = PoolWorld()
+    world.maintain()
+    for _ in range(5):
+        world.clock.advance(timedelta(minutes=10))  # Its first function is throttled.
+        world.maintain()
+    world.settle()
+    assert living(world) == set(world.pool.pool().members)
+    assert world.ready() == 1
+    assert world.use_cases().maintaining.refill() is None
+
+
+def test_a_stack_that_was_listed_and_never_requested_is_forgotten_and_another_one_is_tried() -> None:
+    world = PoolWorld()
+
+    def dies_once_it_is_listed(_name: str, call: Callable[[], object]) -> object:
+        if world.pool.pool().members:
+            raise ConnectionError
+        return call()
+
+    with pytest.raises(ConnectionError):
+        world.maintain(dies_once_it_is_listed)
+    (warm,) = world.pool.pool().members
+    assert world.table.metadata(TenantId(warm)) is None
+    for _ in range(5):
+        world.clock.advance(timedelta(minutes=10))
+        world.maintain()
+        world.run_executions()
+    assert warm not in world.pool.pool().members
+    assert world.ready() == 1
+
+
+def test_a_stack_whose_create_has_died_without_a_record_is_replaced_and_leaves_nothing() -> None:
+    world = PoolWorld()
+    world.maintain()
+    (warm,) = map(TenantId, world.pool.pool().members)
+    world.executions.running.clear()
+    for _ in range(5):
+        world.clock.advance(timedelta(minutes=10))
+        world.maintain()
+        world.run_executions()
+    world.settle()
+    assert warm.value not in world.pool.pool().members
+    assert world.table.metadata(warm) is None
+    assert world.ready() == 1
+
+
+def test_a_stack_that_somebody_deletes_in_cloudformation_is_replaced_and_leaves_nothing() -> None:
+    world = PoolWorld().fill()
+    (warm,) = map(TenantId, world.pool.pool().members)
+    (stack,) = world.stacks.living
+    world.stacks.change(stack.stack_id, "DELETE_IN_PROGRESS")
+    world.use_cases().forget_queue(warm, stack_id=stack.stack_id)
+    world.stacks.change(stack.stack_id, "DELETE_COMPLETE")
+    for _ in range(5):
+        world.clock.advance(timedelta(minutes=10))
+        world.maintain()
+        world.run_executions()
+    world.settle()
+    assert world.table.metadata(warm) is None
+    assert living(world) == set(world.pool.pool().members)
+    assert world.ready() == 1
+    assert world.use_cases().maintaining.refill() is None
