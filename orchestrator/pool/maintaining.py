@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from orchestrator.common.errors import UnreadableRows, Unsettled
 from orchestrator.common.tenant_ids import WARM_PREFIX, TenantId
 from orchestrator.common.times import Clock
 from orchestrator.common.writes import Delete, Equals
@@ -113,7 +114,12 @@ class Maintaining:
         pool = read
         for name, member in read.members.items():
             tier = member.tier
-            pool, found[tier] = self._look_after(pool, TenantId(name), member, choices[tier], found[tier])
+            try:
+                pool, found[tier] = self._look_after(pool, TenantId(name), member, choices[tier], found[tier])
+            except (UnreadableRows, Unsettled):
+                # One stack must not keep the others from being maintained. Nobody knows whether it is still ready.
+                state = MemberState.LEARNING if member.state is MemberState.READY else member.state
+                pool, found[tier] = _seen(pool, TenantId(name), member, state, found[tier])
         wanted: dict[TenantId, str] = {}
         for tier in tiers:
             pool = self._note(read, pool, tier, choices[tier])

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from orchestrator.common.errors import InvalidTenantId
+from orchestrator.common.errors import InvalidTenantId, UnreadableRows, Unsettled
 from orchestrator.common.tenant_ids import WARM_PREFIX, TenantId
 from orchestrator.pool import maintaining
 from orchestrator.pool.maintaining import AFTER_FAILURE, BY, Maintained
@@ -373,6 +374,42 @@ def test_a_stack_that_is_deleted_by_hand_is_replaced() -> None:
     world.settle()
     assert warm.value not in world.pool.pool().members
     assert world.ready() == 1
+
+
+@pytest.mark.parametrize("error", [UnreadableRows, Unsettled])
+@pytest.mark.parametrize("whose", ["the tenant's", "the stack's own"])
+def test_rows_that_cannot_be_read_do_not_keep_other_stacks_from_being_maintained(
+    error: type[Exception], whose: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = PoolWorld(warm_pool=2).fill()
+    world.get_queue(ACME)
+    world.get_queue(GLOBEX)
+    warm = present(next(each for each in world.table.tenants if _given_to(world, each) == ACME))
+    unreadable, real = ACME if whose == "the tenant's" else warm, (world.table.metadata, world.table.records)
+
+    def read(what: Callable[[TenantId], Any]) -> Callable[[TenantId], Any]:
+        def reading(tenant: TenantId) -> Any:
+            if tenant == unreadable:
+                raise error(f"The rows of {tenant} cannot be read.")
+            return what(tenant)
+
+        return reading
+
+    monkeypatch.setattr(world.table, "metadata", read(real[0]))
+    monkeypatch.setattr(world.table, "records", read(real[1]))
+    world.settle()
+    assert orders(world, Operation.UPDATE) == [GLOBEX]
+    assert world.ready() == 2
+    assert world.pool.pool().members[warm.value].state is MemberState.LEARNING
+    monkeypatch.undo()
+    world.settle()
+    assert world.ready() == 2
+    assert orders(world, Operation.UPDATE) == [GLOBEX, ACME]
+
+
+def _given_to(world: PoolWorld, warm: TenantId) -> TenantId | None:
+    metadata = world.table.metadata(warm)
+    return TenantId(metadata.given_to) if metadata and metadata.given_to else None
 
 
 # Nothing is lost
