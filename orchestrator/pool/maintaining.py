@@ -26,6 +26,7 @@ from orchestrator.releases.published import fingerprint
 from orchestrator.releases.states import Choice
 from orchestrator.tenants.admission import Refused
 from orchestrator.tenants.lifecycle import Lifecycle
+from orchestrator.tenants.order_results import Accepted
 from orchestrator.tenants.ports import FleetReader, NewName, TenantRows
 from orchestrator.tenants.records import Metadata, Operation, Request, Status, TenantRecords, TenantState
 from orchestrator.tenants.state import root_cause_of, state_of
@@ -246,8 +247,8 @@ class Maintaining:
         state = state_of(tenant, self.tenants.audits(tenant.tenant))
         if state is TenantState.READY and found.updating < _MAX_ORDERS:
             ordered = self.lifecycle.upgrade(tenant.tenant, tenant.version, Request(by=BY))
-            # If it is refused, it is tried again.
-            return found if isinstance(ordered, Refused) else replace(found, updating=found.updating + 1)
+            # If nothing was started, it is tried again.
+            return replace(found, updating=found.updating + 1) if isinstance(ordered, Accepted) else found
         return replace(found, updating=found.updating + 1) if state is TenantState.UPDATING else found
 
     def _forget(self, given: Metadata) -> bool:

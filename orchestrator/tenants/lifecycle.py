@@ -493,7 +493,7 @@ class Lifecycle:
             return without_stack(tenant)
         # After a failed update, an update to the tenant's own version repairs its stack.
         is_at_target = metadata.version == attempt.version and state_of(metadata, audits) is TenantState.READY
-        if is_at_target and not would_change_stack(metadata, release, self.parameters):
+        if is_at_target and not would_change_stack(metadata, release, self.parameters, self.names):
             pinned = ", which it is pinned to" if metadata.pinned_version else ""
             return Unchanged(f"Tenant {tenant} is already at version {attempt.version}{pinned}.")
         return None

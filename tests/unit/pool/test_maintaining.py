@@ -376,6 +376,20 @@ def test_a_stack_that_is_deleted_by_hand_is_replaced() -> None:
     assert world.ready() == 1
 
 
+def test_a_stack_learns_its_tenant_also_if_the_metadata_was_corrected_before() -> None:
+    """Somebody has changed the stack by hand. The correction removes the fingerprint."""
+    world = PoolWorld().fill()
+    world.get_queue(ACME)
+    metadata = present(world.table.metadata(ACME))
+    stack = world.stacks.all[present(metadata.stack_id)].stack
+    corrected = world.use_cases().ports.ledger.correct(metadata, stack, request=Request(by="ada"), at=world.clock.now())
+    assert corrected
+    world.settle()
+    assert orders(world, Operation.UPDATE) == [ACME]
+    assert world.stacks.all[stack.stack_id].stack.tenant_id == ACME.value
+    assert {each.state for each in world.pool.pool().members.values()} == {MemberState.READY}
+
+
 @pytest.mark.parametrize("error", [UnreadableRows, Unsettled])
 @pytest.mark.parametrize("whose", ["the tenant's", "the stack's own"])
 def test_rows_that_cannot_be_read_do_not_keep_other_stacks_from_being_maintained(
