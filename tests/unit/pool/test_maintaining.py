@@ -497,3 +497,20 @@ def test_a_stack_that_somebody_deletes_in_cloudformation_is_replaced_and_leaves_
     assert living(world) == set(world.pool.pool().members)
     assert world.ready() == 1
     assert world.use_cases().maintaining.refill() is None
+
+
+def test_a_delete_of_a_stack_that_begins_after_its_tenant_was_learned_deletes_nothing_and_leaves_nothing() -> None:
+    world = PoolWorld().fill()
+    (warm,) = map(TenantId, world.pool.pool().members)
+    world.delete(warm)
+    (delayed,) = world.executions.running
+    answer = world.get_queue(ACME)
+    world.executions.running.clear()
+    world.settle()
+    assert world.table.metadata(warm) is None, "The stack has learned its tenant."
+    world.executions.running.add(delayed)
+    world.run_executions()
+    assert state_of(world.table.metadata(warm), world.table.audits(warm)) is TenantState.DELETED
+    assert world.table.metadata(warm) is None
+    assert world.get_queue(ACME) == answer
+    world.check_served(ACME)
