@@ -271,7 +271,11 @@ class Lifecycle:
         if refused := self._limited(tenant, audits):
             return refused
         joined = self.pool.join(tenant, request)
-        return joined if isinstance(joined, Refused) else queue_given(joined, pool_joined(joined))
+        if isinstance(joined, Refused):
+            return joined
+        if not joined.is_pooled or request.labels not in (None, joined.labels):
+            return self.create(tenant, request)  # Another caller has created the tenant at the same moment: it exists.
+        return queue_given(joined, pool_joined(joined))
 
     def retry(self, tenant: TenantId, by: str, *, reason: str = "") -> OrderResult:
         """Start the latest operation again with the same options, if it failed.
@@ -390,7 +394,7 @@ class Lifecycle:
         self, tenant: TenantId, metadata: Metadata, request: Request, *, unpin: bool, only_if: SeenTenant | None
     ) -> OrderResult:
         """Set labels and pin of a tenant that exists. A pin does not update the tenant."""
-        exists = f"Tenant {tenant} exists, at version {metadata.version}."
+        exists = f"Tenant {tenant} exists{f', at version {metadata.version}' if metadata.version else ''}."
         pin = Pin(request.pin, lift=unpin)
         if request.labels is None and pin == Pin():
             return Unchanged(exists)

@@ -222,6 +222,30 @@ class TestJoining:
         assert world.metadata.created_by == "another"
         assert len(world.table.history(ACME)) == 1
 
+    @pytest.mark.parametrize("own_queue", [False, True], ids=["in the pool", "with a queue of its own"])
+    def test_an_operator_whose_create_came_second_is_told_of_the_tenant_that_exists(
+        self, world: Orders, monkeypatch: pytest.MonkeyPatch, own_queue: bool
+    ) -> None:
+        join_pool = world.table.join_pool
+
+        def late(*given: Any, **more: Any) -> bool:
+            monkeypatch.setattr(world.table, "join_pool", join_pool)
+            if own_queue:
+                world.provision()
+            else:
+                world.get_queue(ACME, by="another")
+            return join_pool(*given, **more)
+
+        monkeypatch.setattr(world.table, "join_pool", late)
+        created = world.lifecycle.create(ACME, replace(BY_ADA, tier=POOLED, labels={"plan": "free"}))
+        if own_queue:
+            assert "has a queue of its own" in refused(created)
+            assert world.metadata.labels == {}
+        else:
+            assert isinstance(created, Changed)
+            assert "acme exists. Its labels are recorded" in created.reason
+            assert world.metadata.labels == {"plan": "free"}
+
 
 class TestDeleting:
     def deleted(self, world: Orders) -> None:
