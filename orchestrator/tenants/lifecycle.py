@@ -206,7 +206,10 @@ class Lifecycle:
 
     def tier_to_create(self, metadata: Metadata | None, audits: Sequence[Audit]) -> str:
         """The tier in which the tenant is created by default."""
-        return tier_to_create(metadata, audits, self.default_tier, self.releases.release)
+        own = tier_to_create(metadata, audits, self.default_tier, self.releases.release)
+        # A requester without a pool wants the tenant to have its own queue. A delete may just be taking it out of the
+        # pool.
+        return self.default_tier if own == POOLED and self.pool is None else own
 
     def version_to_create(self, tier: str, metadata: Metadata | None, audits: Sequence[Audit]) -> str | None:
         """The release that the tenant is created at by default, in this tier; ``None`` if the tier has none."""

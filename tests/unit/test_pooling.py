@@ -27,7 +27,7 @@ from orchestrator.tenants.ready import FormerQueue, Ready
 from orchestrator.tenants.records import Attempt, Operation, Queue, Request, Run, Status, TenantState
 from orchestrator.tenants.resource_requests import Kind as ResourceKind
 from orchestrator.tenants.resource_requests import OnDelete, TenantQueueRequest
-from orchestrator.tenants.tenant_queue import NotProvided, settle
+from orchestrator.tenants.tenant_queue import NotProvided, Waiting, settle
 from orchestrator.tenants.writes import Append
 from tests.fakes import ACME, NEXT_VERSION, QUEUE, VERSION, Orders, a_release, a_resource, stack_arn
 from tests.unit.reconciling.world import asked_for
@@ -426,6 +426,22 @@ class TestOthers:
         ordered = world.tenant_queue_lifecycle.create(OTHER, Request(resource=a_resource()))
         assert isinstance(ordered, Accepted)
         assert world.metadata_of(OTHER).tier == STANDARD
+
+    def test_a_resource_of_another_stack_waits_for_its_delete_and_is_told_what_became_of_it(
+        self, pooled: Orders
+    ) -> None:
+        deleting = pooled.begun(pooled.lifecycle.delete(ACME, BY_ADA))
+        asked = TenantQueueRequest(
+            ResourceKind.CREATE, ACME, Request(resource=a_resource(), explicit=True), OnDelete.RETAIN, replaces=None
+        )
+        since = pooled.clock.now()
+        assert settle(asked, since=since, lifecycle=pooled.tenant_queue_lifecycle) == Waiting()
+        pooled.clock.advance(timedelta(seconds=1))
+        pooled.finish(deleting, None)
+        pooled.executions.end(deleting.execution)
+        answer = settle(asked, since=since, lifecycle=pooled.tenant_queue_lifecycle)
+        assert isinstance(answer, NotProvided)
+        assert "acme was deleted, but not by this resource" in answer.reason
 
     def test_a_rollout_skips_it(self) -> None:
         fleet = Fleet(2)
