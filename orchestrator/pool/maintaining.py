@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from orchestrator.common.errors import UnreadableRows, Unsettled
 from orchestrator.common.tenant_ids import WARM_PREFIX, TenantId
 from orchestrator.common.times import Clock
 from orchestrator.common.writes import Delete, Equals
@@ -25,6 +26,7 @@ from orchestrator.releases.published import fingerprint
 from orchestrator.releases.states import Choice
 from orchestrator.tenants.admission import Refused
 from orchestrator.tenants.lifecycle import Lifecycle
+from orchestrator.tenants.order_results import Accepted
 from orchestrator.tenants.ports import FleetReader, NewName, TenantRows
 from orchestrator.tenants.records import Metadata, Operation, Request, Status, TenantRecords, TenantState
 from orchestrator.tenants.state import root_cause_of, state_of
@@ -35,8 +37,8 @@ BY = "berth/pool"
 
 _MAX_ORDERS = 50
 """The maximum number of updates at once, per tier, by which stacks learn their tenants. They are not urgent."""
-_BEGINS_WITHIN = timedelta(minutes=10)
-"""A stack whose create has left no record within this time is forgotten."""
+_BEGINS_WITHIN = timedelta(minutes=20)
+"""A stack that has not begun to be created within this time is given up. No call that requests stacks takes so long."""
 AFTER_FAILURE = timedelta(minutes=10)
 """How long nothing is tried again after a failure. Then one stack is tried alone, until one succeeds."""
 _NAME_LENGTH = 16
@@ -113,7 +115,12 @@ class Maintaining:
         pool = read
         for name, member in read.members.items():
             tier = member.tier
-            pool, found[tier] = self._look_after(pool, TenantId(name), member, choices[tier], found[tier])
+            try:
+                pool, found[tier] = self._look_after(pool, TenantId(name), member, choices[tier], found[tier])
+            except (UnreadableRows, Unsettled):
+                # One stack must not keep the others from being maintained. Nobody knows whether it is still ready.
+                state = MemberState.LEARNING if member.state is MemberState.READY else member.state
+                pool, found[tier] = _seen(pool, TenantId(name), member, state, found[tier])
         wanted: dict[TenantId, str] = {}
         for tier in tiers:
             pool = self._note(read, pool, tier, choices[tier])
@@ -150,13 +157,14 @@ class Maintaining:
         state = state_of(metadata, records.audits)
         if state is TenantState.DELETED:
             return pool.without(warm.value), found
-        if state is TenantState.UNKNOWN and self._never_began(member):
-            problem = "The create of a stack has left no record."
-            return _failed(pool.without(warm.value), member.tier, problem, self.clock.now()), found
-        if state is TenantState.FAILED:
+        is_lost = state is TenantState.UNKNOWN and self.clock.now() - member.since > _BEGINS_WITHIN
+        if is_lost or state is TenantState.FAILED:
             if member.state is not MemberState.FAILED:
-                cause = root_cause_of(metadata, records.audits)
-                pool = _failed(pool, member.tier, str(cause or "The reason is not recorded."), self.clock.now())
+                pool = _failed(pool, member.tier, _why_failed(records, state), self.clock.now())
+            if metadata is None and not records.audits:
+                return pool.without(warm.value), found  # Its create was never requested.
+            # The execution of its create may still come. It is refused if the delete comes first, and otherwise the
+            # delete is.
             self._delete(warm, records)
             # A stack that cannot be created counts until it is deleted, so that failures do not pile up.
             return _seen(pool, warm, member, MemberState.FAILED, found)
@@ -194,9 +202,6 @@ class Maintaining:
             missing = min(missing, 1) if is_due else 0
         # Stacks that cannot be deleted do not pile up either.
         return max(0, min(missing, 2 * size - (found.ready + found.coming + found.failed + found.leaving)))
-
-    def _never_began(self, member: Member) -> bool:
-        return self.clock.now() - member.since > _BEGINS_WITHIN
 
     def _is_unwanted(self, records: TenantRecords, member: Member, choice: Choice, found: Maintained) -> bool:
         """True for a stack that is ready, and out of date or more than are wanted."""
@@ -242,8 +247,8 @@ class Maintaining:
         state = state_of(tenant, self.tenants.audits(tenant.tenant))
         if state is TenantState.READY and found.updating < _MAX_ORDERS:
             ordered = self.lifecycle.upgrade(tenant.tenant, tenant.version, Request(by=BY))
-            # If it is refused, it is tried again.
-            return found if isinstance(ordered, Refused) else replace(found, updating=found.updating + 1)
+            # If nothing was started, it is tried again.
+            return replace(found, updating=found.updating + 1) if isinstance(ordered, Accepted) else found
         return replace(found, updating=found.updating + 1) if state is TenantState.UPDATING else found
 
     def _forget(self, given: Metadata) -> bool:
@@ -263,6 +268,15 @@ def _seen(pool: Pool, warm: TenantId, member: Member, state: MemberState, found:
 
 def _failed(pool: Pool, tier: str, problem: str, at: datetime) -> Pool:
     return pool.with_tier(tier, replace(pool.tier(tier), problem=problem[:_MAX_PROBLEM], failed_at=at))
+
+
+def _why_failed(records: TenantRecords, state: TenantState) -> str:
+    if state is TenantState.FAILED:
+        cause = root_cause_of(records.metadata, records.audits)
+        return str(cause) if cause else "The reason is not recorded."
+    if records.metadata is not None and records.metadata.was_served:
+        return "A stack that was ready has lost its queue."
+    return "The create of a stack has left no record."
 
 
 def _ready_in(pool: Pool, tier: str) -> set[str]:

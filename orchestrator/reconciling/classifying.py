@@ -9,7 +9,7 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.records import Finding, Kind, Remedy
 from orchestrator.releases.published import is_known, same_content
 from orchestrator.releases.records import Release
-from orchestrator.tenants.own_stack import advice_about, is_for
+from orchestrator.tenants.own_stack import advice_about, is_for, is_given_away
 from orchestrator.tenants.records import Audit, Lock, Metadata, Operation, Queue, Status, TenantState
 from orchestrator.tenants.stack_ports import Stack
 from orchestrator.tenants.stack_status import StackCondition, condition
@@ -53,7 +53,7 @@ def classify(observation: Observation, releases: Mapping[str, Release]) -> Findi
     ``releases`` are the published releases, by version.
     """
     stack, metadata = observation.live_stack, observation.metadata
-    if observation.tenant.is_warm and (metadata is None or metadata.given_to is not None):
+    if is_given_away(observation.tenant, metadata):
         return None  # A tenant has taken the stack since it was listed. Nobody has to create another one in its place.
     if observation.lock is not None or (stack and condition(stack.status) is StackCondition.WORKING):
         return None

@@ -229,7 +229,7 @@ class Advancing:
                 outcome,
                 metadata,
                 audits,
-                allow_downgrade=rollout.spec.allow_downgrade,
+                spec=rollout.spec,
                 fault=None,
                 at=self.clock.now(),
             )

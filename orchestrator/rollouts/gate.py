@@ -20,6 +20,7 @@ from orchestrator.rollouts.records import (
     Rollout,
     RolloutStatus,
     Skip,
+    Spec,
     Stage,
     TenantOutcome,
     Turn,
@@ -206,7 +207,7 @@ class Gate:
                 before,
                 metadata,
                 audits,
-                allow_downgrade=rollout.spec.allow_downgrade,
+                spec=rollout.spec,
                 fault=fault,
                 at=now,
             )
@@ -308,7 +309,7 @@ def classify(
     metadata: Metadata | None,
     audits: Sequence[Audit],
     *,
-    allow_downgrade: bool,
+    spec: Spec,
     fault: str | None,
     at: datetime,
 ) -> TenantOutcome:
@@ -333,9 +334,12 @@ def classify(
         return replace(outcome, result=Result.SKIPPED, skip=Skip.DELETED)
     if _never_had_a_queue(outcome, state, audits):
         return replace(outcome, result=Result.SKIPPED, skip=Skip.NOT_PROVISIONED)
+    if metadata is not None and is_of_another_tier(spec, metadata.tier):
+        # A move owned the tenant when its turn came, and the update that waited for it was refused.
+        return replace(outcome, result=Result.SKIPPED, skip=Skip.OTHER_TIER)
     if metadata is not None and metadata.pinned_version not in (None, item.version):
         return replace(outcome, result=Result.SKIPPED, skip=Skip.PINNED)
-    if metadata is not None and _is_newer(metadata, item.version) and not allow_downgrade:
+    if metadata is not None and _is_newer(metadata, item.version) and not spec.allow_downgrade:
         return replace(outcome, result=Result.SKIPPED, skip=Skip.NEWER)  # Another operation has moved the tenant.
     cause = recorded_failure(before, audits, item.version)
     # Throttling is not a failure. An execution name that is taken belongs to an earlier execution that never began.

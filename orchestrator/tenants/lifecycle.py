@@ -206,7 +206,10 @@ class Lifecycle:
 
     def tier_to_create(self, metadata: Metadata | None, audits: Sequence[Audit]) -> str:
         """The tier in which the tenant is created by default."""
-        return tier_to_create(metadata, audits, self.default_tier, self.releases.release)
+        own = tier_to_create(metadata, audits, self.default_tier, self.releases.release)
+        # A requester without a pool wants the tenant to have its own queue. A delete may just be taking it out of the
+        # pool.
+        return self.default_tier if own == POOLED and self.pool is None else own
 
     def version_to_create(self, tier: str, metadata: Metadata | None, audits: Sequence[Audit]) -> str | None:
         """The release that the tenant is created at by default, in this tier; ``None`` if the tier has none."""
@@ -271,7 +274,11 @@ class Lifecycle:
         if refused := self._limited(tenant, audits):
             return refused
         joined = self.pool.join(tenant, request)
-        return joined if isinstance(joined, Refused) else queue_given(joined, pool_joined(joined))
+        if isinstance(joined, Refused):
+            return joined
+        if not joined.is_pooled or request.labels not in (None, joined.labels):
+            return self.create(tenant, request)  # Another caller has created the tenant at the same moment: it exists.
+        return queue_given(joined, pool_joined(joined))
 
     def retry(self, tenant: TenantId, by: str, *, reason: str = "") -> OrderResult:
         """Start the latest operation again with the same options, if it failed.
@@ -390,7 +397,7 @@ class Lifecycle:
         self, tenant: TenantId, metadata: Metadata, request: Request, *, unpin: bool, only_if: SeenTenant | None
     ) -> OrderResult:
         """Set labels and pin of a tenant that exists. A pin does not update the tenant."""
-        exists = f"Tenant {tenant} exists, at version {metadata.version}."
+        exists = f"Tenant {tenant} exists{f', at version {metadata.version}' if metadata.version else ''}."
         pin = Pin(request.pin, lift=unpin)
         if request.labels is None and pin == Pin():
             return Unchanged(exists)
@@ -493,7 +500,7 @@ class Lifecycle:
             return without_stack(tenant)
         # After a failed update, an update to the tenant's own version repairs its stack.
         is_at_target = metadata.version == attempt.version and state_of(metadata, audits) is TenantState.READY
-        if is_at_target and not would_change_stack(metadata, release, self.parameters):
+        if is_at_target and not would_change_stack(metadata, release, self.parameters, self.names):
             pinned = ", which it is pinned to" if metadata.pinned_version else ""
             return Unchanged(f"Tenant {tenant} is already at version {attempt.version}{pinned}.")
         return None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from orchestrator.common.stack_arns import name_of
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.releases.ports import Parameters
 from orchestrator.releases.published import fingerprint
@@ -146,12 +147,16 @@ def why_not_deleted(
     )
 
 
-def would_change_stack(metadata: Metadata, release: Release | None, parameters: Parameters | None) -> bool:
+def would_change_stack(
+    metadata: Metadata, release: Release | None, parameters: Parameters | None, names: Names
+) -> bool:
     """True if the same release would change the stack now, for example to another key."""
     if parameters is None or release is None:
         return False
-    if metadata.deployed is None:
-        # The stack's key, if it has one, is not recorded. CloudFormation finds out whether the update changes it.
-        return KMS_KEY_PARAMETER in release.parameters
     made_from = fingerprint(release, parameters(metadata.tenant, release))
+    if metadata.deployed is None:
+        # Neither the stack's key, if it has one, is recorded, nor whether a stack that was kept ready has learned its
+        # tenant. CloudFormation finds out whether the update changes that.
+        was_warm = metadata.stack_id is not None and names.is_warm(name_of(metadata.stack_id))
+        return KMS_KEY_PARAMETER in release.parameters or (was_warm and made_from is not None)
     return made_from not in (None, metadata.deployed)

@@ -47,7 +47,7 @@ def find_stack(tenant: TenantId, metadata: Metadata | None, stacks: Stacks) -> S
     Berth creates no stacks with other names: once such a stack was deleted, the next one has the tenant's name. A stack
     that was kept ready has its own name still, and belongs to the tenant that has taken it.
     """
-    if tenant.is_warm and (metadata is None or metadata.given_to is not None):
+    if is_given_away(tenant, metadata):
         return None
     name, recorded = stacks.names.stack_of(tenant), recorded_stack(metadata)
     if recorded is not None and name_of(recorded) != name:
@@ -55,6 +55,15 @@ def find_stack(tenant: TenantId, metadata: Metadata | None, stacks: Stacks) -> S
         if stack is not None and condition(stack.status) is not StackCondition.GONE:
             return stack
     return stacks.find(name)
+
+
+def is_given_away(tenant: TenantId, metadata: Metadata | None) -> bool:
+    """True if this was the id of a stack that was kept ready, and a tenant has taken the stack.
+
+    Its record goes once the stack has learned its tenant. A delete that begins only then writes another record, which
+    has no owner.
+    """
+    return tenant.is_warm and (metadata is None or metadata.given_to is not None or metadata.created_by is None)
 
 
 def recorded_stack(metadata: Metadata | None) -> str | None:

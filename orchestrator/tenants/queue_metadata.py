@@ -9,7 +9,7 @@ from orchestrator.common.errors import StackNotOurs, Throttled, Unsettled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import Clock
 from orchestrator.tenants.changes import replacement
-from orchestrator.tenants.own_stack import is_ours, is_recorded
+from orchestrator.tenants.own_stack import is_given_away, is_ours, is_recorded
 from orchestrator.tenants.ports import QueueMetadata, TenantReader
 from orchestrator.tenants.records import Metadata, Queue
 from orchestrator.tenants.stack_ports import Stacks
@@ -35,7 +35,7 @@ def record_queue(
     """
     for _ in range(_ROUNDS):
         metadata = reader.metadata(tenant)
-        if tenant.is_warm and (metadata is None or metadata.given_to is not None):
+        if is_given_away(tenant, metadata):
             return  # The stack has not learned yet which tenant has taken it, or its update was rolled back.
         queue = _queue_to_record(tenant, stack_id, reported, metadata, stacks)
         if queue is None:

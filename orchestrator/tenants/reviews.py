@@ -34,6 +34,9 @@ class Move:
     origin_parameters: Mapping[str, str]
     target: Release
     target_parameters: Mapping[str, str]
+    learns_tenant: bool = False
+    """True if the stack was kept ready, and does not name its tenant yet. Then the tenant's id changes, too, and so may
+    whatever depends on it. The moves of other tenants say nothing about that."""
 
     @property
     def key(self) -> str:
@@ -41,6 +44,7 @@ class Move:
         ends = [
             [self.origin.version, self.origin.digest, dict(self.origin_parameters)],
             [self.target.version, self.target.digest, dict(self.target_parameters)],
+            *(["learns its tenant"] if self.learns_tenant else []),
         ]
         return hashlib.sha256(json.dumps(ends, sort_keys=True).encode()).hexdigest()
 
@@ -79,7 +83,9 @@ def known_move(
     origin = releases.release(stack.version) if stack.version else None
     if origin is None or fingerprint(origin, stack.parameters) != lock.deployed:
         return None
-    return Move(origin, shared_parameters(stack.parameters), target, shared_parameters(parameters))
+    learns_tenant = stack.parameters.get(TENANT_PARAMETER) != parameters.get(TENANT_PARAMETER)
+    shared = shared_parameters(stack.parameters), shared_parameters(parameters)
+    return Move(origin, shared[0], target, shared[1], learns_tenant)
 
 
 def _same_moment(recorded: datetime | None, now: datetime | None) -> bool:

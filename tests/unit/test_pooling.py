@@ -27,7 +27,7 @@ from orchestrator.tenants.ready import FormerQueue, Ready
 from orchestrator.tenants.records import Attempt, Operation, Queue, Request, Run, Status, TenantState
 from orchestrator.tenants.resource_requests import Kind as ResourceKind
 from orchestrator.tenants.resource_requests import OnDelete, TenantQueueRequest
-from orchestrator.tenants.tenant_queue import NotProvided, settle
+from orchestrator.tenants.tenant_queue import NotProvided, Waiting, settle
 from orchestrator.tenants.writes import Append
 from tests.fakes import ACME, NEXT_VERSION, QUEUE, VERSION, Orders, a_release, a_resource, stack_arn
 from tests.unit.reconciling.world import asked_for
@@ -222,6 +222,30 @@ class TestJoining:
         assert world.metadata.created_by == "another"
         assert len(world.table.history(ACME)) == 1
 
+    @pytest.mark.parametrize("own_queue", [False, True], ids=["in the pool", "with a queue of its own"])
+    def test_an_operator_whose_create_came_second_is_told_of_the_tenant_that_exists(
+        self, world: Orders, monkeypatch: pytest.MonkeyPatch, own_queue: bool
+    ) -> None:
+        join_pool = world.table.join_pool
+
+        def late(*given: Any, **more: Any) -> bool:
+            monkeypatch.setattr(world.table, "join_pool", join_pool)
+            if own_queue:
+                world.provision()
+            else:
+                world.get_queue(ACME, by="another")
+            return join_pool(*given, **more)
+
+        monkeypatch.setattr(world.table, "join_pool", late)
+        created = world.lifecycle.create(ACME, replace(BY_ADA, tier=POOLED, labels={"plan": "free"}))
+        if own_queue:
+            assert "has a queue of its own" in refused(created)
+            assert world.metadata.labels == {}
+        else:
+            assert isinstance(created, Changed)
+            assert "acme exists. Its labels are recorded" in created.reason
+            assert world.metadata.labels == {"plan": "free"}
+
 
 class TestDeleting:
     def deleted(self, world: Orders) -> None:
@@ -402,6 +426,22 @@ class TestOthers:
         ordered = world.tenant_queue_lifecycle.create(OTHER, Request(resource=a_resource()))
         assert isinstance(ordered, Accepted)
         assert world.metadata_of(OTHER).tier == STANDARD
+
+    def test_a_resource_of_another_stack_waits_for_its_delete_and_is_told_what_became_of_it(
+        self, pooled: Orders
+    ) -> None:
+        deleting = pooled.begun(pooled.lifecycle.delete(ACME, BY_ADA))
+        asked = TenantQueueRequest(
+            ResourceKind.CREATE, ACME, Request(resource=a_resource(), explicit=True), OnDelete.RETAIN, replaces=None
+        )
+        since = pooled.clock.now()
+        assert settle(asked, since=since, lifecycle=pooled.tenant_queue_lifecycle) == Waiting()
+        pooled.clock.advance(timedelta(seconds=1))
+        pooled.finish(deleting, None)
+        pooled.executions.end(deleting.execution)
+        answer = settle(asked, since=since, lifecycle=pooled.tenant_queue_lifecycle)
+        assert isinstance(answer, NotProvided)
+        assert "acme was deleted, but not by this resource" in answer.reason
 
     def test_a_rollout_skips_it(self) -> None:
         fleet = Fleet(2)

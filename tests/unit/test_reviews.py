@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.common.tenant_ids import WARM_PREFIX, TenantId
 from orchestrator.releases.published import fingerprint, varies_by_tenant
 from orchestrator.tenants.messages import Messages
 from orchestrator.tenants.outcomes import Again, Done, GaveUp, Reviewing, Started, Unchanged
@@ -31,6 +32,7 @@ from tests.fakes import (
 )
 from tests.fakes.stacks import QUEUE_TYPE
 
+WARM = TenantId(f"{WARM_PREFIX}one")
 RUN = a_run(operation=Operation.UPDATE, version=NEXT_VERSION)
 DAY_BEFORE = NOON - timedelta(days=1)
 DEPLOYED = fingerprint(a_release(), parameters_of(ACME))
@@ -125,6 +127,26 @@ def test_a_stack_of_which_nothing_is_recorded_is_reviewed_itself(missing: str) -
     world.table.plant_lock(ACME, world.run, **{name: value for name, value in recorded.items() if value})
     assert world.start() == Reviewing()
     assert world.mutations() == ["create_change_set"]
+
+
+def learning(world: Recorded) -> Recorded:
+    """The tenant has taken a stack that was kept ready, which does not name it yet."""
+    parameters = parameters_of(WARM)
+    world.alter(parameters=parameters, tenant_id=WARM.value)
+    deployed = fingerprint(a_release(), parameters)
+    assert deployed
+    world.table.plant_lock(ACME, world.run, deployed=deployed, stack_changed_at=DAY_BEFORE)
+    return world
+
+
+def test_a_move_by_which_a_stack_learns_its_tenant_is_reviewed_itself_and_then_made_by_one_call() -> None:
+    """What depends on the tenant's id changes, too, which it does for no tenant whose move was reviewed before."""
+    world = learning(reviewed_once())
+    assert world.drive() == Done(stack_arn(), QUEUE, NEXT_VERSION)
+    assert world.mutations() == ["create_change_set", "execute_change_set"]
+    another = learning(Recorded(reviews=world.reviews))
+    assert another.drive() == Done(stack_arn(), QUEUE, NEXT_VERSION)
+    assert another.mutations() == ["update"]
 
 
 def test_another_move_is_reviewed_itself() -> None:

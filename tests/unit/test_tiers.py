@@ -10,7 +10,9 @@ import pytest
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.tiers import POOLED, STANDARD
 from orchestrator.releases.states import PromotionMode
-from orchestrator.rollouts.records import Skip, Skipped
+from orchestrator.rollouts.advancing import RunStage
+from orchestrator.rollouts.gate import Admitted
+from orchestrator.rollouts.records import RolloutStatus, Skip, Skipped, Turn
 from orchestrator.rollouts.releasing import ReleaseOrdered
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.decisions import Failed, NoRelease
@@ -18,7 +20,7 @@ from orchestrator.tenants.fleet import list_tenants
 from orchestrator.tenants.order_results import Accepted, Changed, Unchanged
 from orchestrator.tenants.outcomes import GaveUp
 from orchestrator.tenants.provisioning import Provisioning
-from orchestrator.tenants.records import Operation, Request, TenantState
+from orchestrator.tenants.records import Operation, Request, RootCause, TenantState
 from tests.fakes import ACME, NEXT_VERSION, NOON, OTHER_QUEUE, VERSION, Orders, World, a_release
 from tests.unit.rollouts.world import ADA, Fleet, a_spec, tenant
 
@@ -313,6 +315,32 @@ class TestFleet:
         assert outcomes["t003"].skip is Skip.OTHER_TIER
         assert fleet.metadata_of(tenant("t004")).version == NEXT_GOLD
         assert fleet.metadata_of(tenant("t003")).version == SILVER
+
+    @pytest.mark.parametrize("moved_to", [SILVER, "1.0.0"], ids=["a newer version", "an older version"])
+    def test_a_tenant_that_is_moved_to_another_tier_during_its_turn_is_skipped_and_halts_nothing(
+        self, moved_to: str
+    ) -> None:
+        fleet = self.fleet()
+        rollout = fleet.start(a_spec(version=NEXT_GOLD))
+        step = fleet.advance(rollout)
+        assert isinstance(step, RunStage)
+        turn = next(
+            Turn(rollout, step.stage, item, f"child/{item.tenant}")
+            for item in fleet.manifests.read(step.manifest)
+            if item.tenant == tenant("t003")
+        )
+        admitted = fleet.gate.admit(turn)
+        assert isinstance(admitted, Admitted)
+        fleet.change(tenant("t003"), version=moved_to, recorded_tier="silver")  # A move had the lock until now.
+        run = fleet.run_of(admitted)
+        fleet.executions.start(run.attempt, run.request)
+        refused = fleet.begin(run)
+        assert isinstance(refused, GaveUp)
+        fleet.record_failure(run, failure=RootCause("t003", "Berth::Tenant", refused.reason), failed_stack=None)
+        fleet.gate.record(turn)
+        assert fleet.outcome(rollout, "t003").skip is Skip.OTHER_TIER
+        fleet.drive(rollout)
+        assert fleet.status(rollout) is RolloutStatus.SUCCEEDED
 
 
 def test_the_state_of_an_operation_does_not_depend_on_the_tier(world: Orders) -> None:

@@ -180,7 +180,7 @@ class Delivering:
         """The delivery, leased; or why there is nothing to try."""
         if delivery is None or delivery.state is not DeliveryState.RETRYING or delivery.tries != message.tries:
             return Outcome.STALE
-        if not delivery.resend and transitions.is_finished(event, message.ref.connection_id):
+        if transitions.is_left_over(event, delivery):
             self._table.apply(transitions.removed(delivery))
             return Outcome.FINISHED
         now = self._clock.now()

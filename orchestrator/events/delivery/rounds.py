@@ -60,14 +60,17 @@ def next_round(
 ) -> NextRound:
     """``delivery`` is the row of the delivery, if there is one."""
     parks = health.parks(connection, now)
+    # An event that the stream has repeated may leave a row that waits, though the delivery is over. Its try would send
+    # nothing.
+    is_over = delivery is not None and transitions.is_left_over(event, delivery)
     match delivery:
         case None if is_on_its_way(event, connection.connection_id, now):
             return NextRound(Round.TRYING)
-        case Delivery(state=DeliveryState.RETRYING):
-            if delivery.leased_until is not None and now < delivery.leased_until:
-                return NextRound(Round.TRYING)
+        case Delivery(leased_until=datetime() as until) if now < until:
+            return NextRound(Round.TRYING)
+        case Delivery(state=DeliveryState.RETRYING) if not is_over:
             return _sent(delivery, replace(delivery, due=now + GRACE, sent=1), Round.DUE)
-        case Delivery(state=DeliveryState.PARKED):
+        case Delivery(state=DeliveryState.PARKED) if not is_over:
             if parks:
                 return NextRound(Round.PARKED)
             due = replace(delivery, state=DeliveryState.RETRYING, due=now + GRACE, sent=1)
@@ -102,7 +105,7 @@ def _new_round(
 ) -> Delivery:
     connection_id = connection.connection_id
     entry = transitions.entry_of(event, connection_id)
-    tries = delivery.tries if delivery else entry.tries if entry else 0
+    tries = max(delivery.tries if delivery else 0, entry.tries if entry else 0)
     return Delivery(
         DeliveryRef(event.event.life, event.event.event_id, connection_id),
         DeliveryState.RETRYING,

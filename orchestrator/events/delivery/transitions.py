@@ -56,6 +56,22 @@ def is_finished(event: DispatchedEvent, connection_id: str) -> bool:
     return entry is not None and entry.state in FINISHED
 
 
+def is_left_over(event: DispatchedEvent, delivery: Delivery) -> bool:
+    """True if there is nothing to try, because the delivery has come to its end without this row.
+
+    A round that somebody has asked for goes on. But if a replay began it before the event was dispatched, and the first
+    try has delivered the event since, then the connection has what the replay was to send.
+    """
+    entry = entry_of(event, delivery.ref.connection_id)
+    if entry is None or entry.state not in FINISHED:
+        return False
+    if not delivery.resend:
+        return True
+    is_untried = delivery.tries == delivery.tries_before
+    is_delivered_since = entry.state is DeliveryState.DELIVERED and entry.at > delivery.first_try
+    return bool(delivery.replay_id) and is_untried and is_delivered_since
+
+
 def is_over(event: DispatchedEvent, connection_id: str) -> bool:
     """True if the connection is not to have a first try: it had one, or the event has ended without it.
 

@@ -188,6 +188,45 @@ def test_deliveries_to_a_paused_connection_are_parked(mixed: tuple[DeliveryWorld
     assert world.delivery(events[1]).state is DeliveryState.PARKED
 
 
+def test_what_was_delivered_is_sent_again_also_if_the_stream_has_repeated_it_during_a_pause(
+    deliveries: DeliveryWorld,
+) -> None:
+    deliveries.connect()
+    event_id = deliveries.accept()
+    accepted = present(deliveries.table.event(ACME_LIFE, event_id))
+    deliveries.dispatch(event_id)
+    deliveries.deliver()
+    deliveries.connect(status=ConnectionStatus.PAUSED)
+    deliveries.dispatching.dispatch([accepted])
+    assert deliveries.delivery(event_id).state is DeliveryState.PARKED
+    deliveries.connect()
+    _start(deliveries, include_delivered=True)
+    _move(deliveries)
+    deliveries.deliver()
+    assert _tries(deliveries, [event_id]) == [2]
+    delivery = deliveries.delivery(event_id)
+    assert (delivery.state, delivery.tries) == (DeliveryState.DELIVERED, 2)
+
+
+def test_what_the_first_try_has_delivered_since_the_replay_looked_is_not_sent_again(deliveries: DeliveryWorld) -> None:
+    """The event was acknowledged before it was dispatched, which is late."""
+    deliveries.connect()
+    event_id = deliveries.accept(inbox=True)
+    deliveries.inbox.acknowledge(SETTINGS, [event_id])
+    _start(deliveries)
+    deliveries.messages.loses = True
+    assert _move(deliveries).unsent == 1
+    deliveries.messages.loses = False
+    deliveries.wait(timedelta(minutes=1))
+    deliveries.dispatch(event_id)
+    deliveries.deliver()
+    deliveries.wait(timedelta(minutes=2))
+    deliveries.sweep()
+    deliveries.deliver()
+    assert _tries(deliveries, [event_id]) == [1]
+    assert deliveries.status(event_id) is EventStatus.DELIVERED
+
+
 # More than one sweep
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from orchestrator.common.errors import InvalidTenantId
+from orchestrator.common.errors import InvalidTenantId, UnreadableRows, Unsettled
 from orchestrator.common.tenant_ids import WARM_PREFIX, TenantId
 from orchestrator.pool import maintaining
 from orchestrator.pool.maintaining import AFTER_FAILURE, BY, Maintained
@@ -373,3 +374,143 @@ def test_a_stack_that_is_deleted_by_hand_is_replaced() -> None:
     world.settle()
     assert warm.value not in world.pool.pool().members
     assert world.ready() == 1
+
+
+def test_a_stack_learns_its_tenant_also_if_the_metadata_was_corrected_before() -> None:
+    """Somebody has changed the stack by hand. The correction removes the fingerprint."""
+    world = PoolWorld().fill()
+    world.get_queue(ACME)
+    metadata = present(world.table.metadata(ACME))
+    stack = world.stacks.all[present(metadata.stack_id)].stack
+    corrected = world.use_cases().ports.ledger.correct(metadata, stack, request=Request(by="ada"), at=world.clock.now())
+    assert corrected
+    world.settle()
+    assert orders(world, Operation.UPDATE) == [ACME]
+    assert world.stacks.all[stack.stack_id].stack.tenant_id == ACME.value
+    assert {each.state for each in world.pool.pool().members.values()} == {MemberState.READY}
+
+
+@pytest.mark.parametrize("error", [UnreadableRows, Unsettled])
+@pytest.mark.parametrize("whose", ["the tenant's", "the stack's own"])
+def test_rows_that_cannot_be_read_do_not_keep_other_stacks_from_being_maintained(
+    error: type[Exception], whose: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = PoolWorld(warm_pool=2).fill()
+    world.get_queue(ACME)
+    world.get_queue(GLOBEX)
+    warm = present(next(each for each in world.table.tenants if _given_to(world, each) == ACME))
+    unreadable, real = ACME if whose == "the tenant's" else warm, (world.table.metadata, world.table.records)
+
+    def read(what: Callable[[TenantId], Any]) -> Callable[[TenantId], Any]:
+        def reading(tenant: TenantId) -> Any:
+            if tenant == unreadable:
+                raise error(f"The rows of {tenant} cannot be read.")
+            return what(tenant)
+
+        return reading
+
+    monkeypatch.setattr(world.table, "metadata", read(real[0]))
+    monkeypatch.setattr(world.table, "records", read(real[1]))
+    world.settle()
+    assert orders(world, Operation.UPDATE) == [GLOBEX]
+    assert world.ready() == 2
+    assert world.pool.pool().members[warm.value].state is MemberState.LEARNING
+    monkeypatch.undo()
+    world.settle()
+    assert world.ready() == 2
+    assert orders(world, Operation.UPDATE) == [GLOBEX, ACME]
+
+
+def _given_to(world: PoolWorld, warm: TenantId) -> TenantId | None:
+    metadata = world.table.metadata(warm)
+    return TenantId(metadata.given_to) if metadata and metadata.given_to else None
+
+
+# Nothing is lost
+
+
+def living(world: PoolWorld) -> set[str]:
+    """The tenants that the stacks name which are there."""
+    return {str(each.tenant_id) for each in world.stacks.living}
+
+
+def test_a_stack_whose_create_begins_late_is_still_the_pools() -> None:
+    world = PoolWorld()
+    world.maintain()
+    for _ in range(5):
+        world.clock.advance(timedelta(minutes=10))  # Its first function is throttled.
+        world.maintain()
+    world.settle()
+    assert living(world) == set(world.pool.pool().members)
+    assert world.ready() == 1
+    assert world.use_cases().maintaining.refill() is None
+
+
+def test_a_stack_that_was_listed_and_never_requested_is_forgotten_and_another_one_is_tried() -> None:
+    world = PoolWorld()
+
+    def dies_once_it_is_listed(_name: str, call: Callable[[], object]) -> object:
+        if world.pool.pool().members:
+            raise ConnectionError
+        return call()
+
+    with pytest.raises(ConnectionError):
+        world.maintain(dies_once_it_is_listed)
+    (warm,) = world.pool.pool().members
+    assert world.table.metadata(TenantId(warm)) is None
+    for _ in range(5):
+        world.clock.advance(timedelta(minutes=10))
+        world.maintain()
+        world.run_executions()
+    assert warm not in world.pool.pool().members
+    assert world.ready() == 1
+
+
+def test_a_stack_whose_create_has_died_without_a_record_is_replaced_and_leaves_nothing() -> None:
+    world = PoolWorld()
+    world.maintain()
+    (warm,) = map(TenantId, world.pool.pool().members)
+    world.executions.running.clear()
+    for _ in range(5):
+        world.clock.advance(timedelta(minutes=10))
+        world.maintain()
+        world.run_executions()
+    world.settle()
+    assert warm.value not in world.pool.pool().members
+    assert world.table.metadata(warm) is None
+    assert world.ready() == 1
+
+
+def test_a_stack_that_somebody_deletes_in_cloudformation_is_replaced_and_leaves_nothing() -> None:
+    world = PoolWorld().fill()
+    (warm,) = map(TenantId, world.pool.pool().members)
+    (stack,) = world.stacks.living
+    world.stacks.change(stack.stack_id, "DELETE_IN_PROGRESS")
+    world.use_cases().forget_queue(warm, stack_id=stack.stack_id)
+    world.stacks.change(stack.stack_id, "DELETE_COMPLETE")
+    for _ in range(5):
+        world.clock.advance(timedelta(minutes=10))
+        world.maintain()
+        world.run_executions()
+    world.settle()
+    assert world.table.metadata(warm) is None
+    assert living(world) == set(world.pool.pool().members)
+    assert world.ready() == 1
+    assert world.use_cases().maintaining.refill() is None
+
+
+def test_a_delete_of_a_stack_that_begins_after_its_tenant_was_learned_deletes_nothing_and_leaves_nothing() -> None:
+    world = PoolWorld().fill()
+    (warm,) = map(TenantId, world.pool.pool().members)
+    world.delete(warm)
+    (delayed,) = world.executions.running
+    answer = world.get_queue(ACME)
+    world.executions.running.clear()
+    world.settle()
+    assert world.table.metadata(warm) is None, "The stack has learned its tenant."
+    world.executions.running.add(delayed)
+    world.run_executions()
+    assert state_of(world.table.metadata(warm), world.table.audits(warm)) is TenantState.DELETED
+    assert world.table.metadata(warm) is None
+    assert world.get_queue(ACME) == answer
+    world.check_served(ACME)
