@@ -72,6 +72,21 @@ def test_anything_else_than_a_template_is_a_finding_and_no_error(value: object) 
     assert Rule.FORMAT in rules_of(value)
 
 
+@pytest.mark.parametrize("make", [lambda inner: {"a": inner}, lambda inner: [inner], lambda inner: {"Fn::If": [inner]}])
+def test_a_template_that_is_nested_too_deeply_is_a_finding_and_no_error(make: Callable[[object], object]) -> None:
+    value: object = "a"
+    for _ in range(5_000):
+        value = make(value)
+    (finding,) = found_in(with_resource("AWS::SNS::Subscription") | {"Metadata": {"Deep": value}})
+    assert finding.rule is Rule.FORMAT
+    assert "nested too deeply" in finding.problem
+
+
+def test_half_of_a_character_is_a_finding_and_no_error() -> None:
+    (finding,) = found_in(with_resource("AWS::SNS::Subscription", TopicArn="\ud800"))
+    assert finding.rule is Rule.FORMAT
+
+
 def test_a_template_of_nonsense_has_a_bounded_number_of_findings() -> None:
     nonsense = {"Resources": {f"R{number}": {"Type": "X"} for number in range(5_000)}}
     assert len(found_in(nonsense)) == MAX_FINDINGS
@@ -424,11 +439,11 @@ def test_a_text_that_a_resource_gives_back_is_no_resource_of_the_template() -> N
         assert {Rule.POLICIES, Rule.REFERENCES} <= rules_of(template)
 
 
-def test_a_text_that_doubles_with_every_level_is_read_as_far_as_a_text_can_be_long() -> None:
-    """Forty levels of doubling would be a text of a terabyte."""
+def test_a_text_that_grows_tenfold_with_every_level_is_read_as_far_as_a_text_can_be_long() -> None:
+    """Twelve such levels would be a text of a terabyte."""
     text: object = "a"
-    for _ in range(40):
-        text = {"Fn::Sub": ["${a}${a}", {"a": text}]}
+    for _ in range(12):
+        text = {"Fn::Sub": ["${a}" * 10, {"a": text}]}
     assert len(text_of(text) or "") < 6_000
     assert Rule.NAMES in rules_of(with_resource("AWS::S3::Bucket", BucketName=text))
 
@@ -727,8 +742,8 @@ def test_the_names_of_the_control_plane_that_checks_the_template_are_refused() -
 
 def test_a_template_that_would_be_put_together_for_hours_is_refused_at_once() -> None:
     text: object = "a"
-    for _ in range(40):
-        text = {"Fn::Sub": ["${a}${a}", {"a": text}]}
+    for _ in range(12):
+        text = {"Fn::Sub": ["${a}" * 10, {"a": text}]}
     template = with_resource("AWS::SNS::Subscription", **{f"P{number}": text for number in range(50)})
     assert Rule.OTHERS in rules_of(template)
 
