@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from orchestrator.releases import template_contract as contract
+from orchestrator.releases import template_texts
 from orchestrator.releases.checking import (
     MAX_FINDINGS,
     Surroundings,
@@ -746,6 +747,29 @@ def test_a_template_that_would_be_put_together_for_hours_is_refused_at_once() ->
         text = {"Fn::Sub": ["${a}" * 10, {"a": text}]}
     template = with_resource("AWS::SNS::Subscription", **{f"P{number}": text for number in range(50)})
     assert Rule.OTHERS in rules_of(template)
+
+
+def test_a_long_name_that_is_referred_to_very_often_is_read_in_bounded_time() -> None:
+    long = with_names([{"Ref": "One"}] * 200, One={"Fn::Sub": "${AWS::StackName}" + "a" * 100_000})
+    assert {each.rule for each in found_in(long)} == {Rule.OTHERS}
+    short = with_names([{"Ref": "One"}] * 200, One={"Fn::Sub": "${AWS::StackName}" + "a" * 100})
+    assert found_in(short) == []
+
+
+def test_a_mapping_is_read_once_however_often_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts_in, read = template_texts._texts_in, list[object]()
+
+    def noting(value: object) -> Iterator[str]:
+        read.append(value)
+        return texts_in(value)
+
+    found = {"Fn::FindInMap": ["Sizes", {"Ref": "AWS::Region"}, "size"]}
+    template = with_resource("AWS::SNS::Subscription", Texts=[found] * 100)
+    template["Mappings"] = {"Sizes": {"eu-west-1": {"size": "large"}}}
+    monkeypatch.setattr(template_texts, "_texts_in", noting)
+    assert found_in(template) == []
+    in_both_readings = 2
+    assert read.count(template["Mappings"]["Sizes"]) == in_both_readings
 
 
 def test_an_output_of_many_references_is_not_too_long_by_their_names() -> None:
