@@ -47,6 +47,7 @@ def reference_findings(template: Mapping[str, Any]) -> Iterator[Finding]:
                     "Write the value into the template, or leave it to the platform to pass it on.",
                 )
         elif isinstance(value, dict):
+            yield from _beside_others(place, value)
             yield from _function(place, value, known, mapping(template.get("Resources")), braces)
     for name, each in mapping(template.get("Resources")).items():
         needed = mapping(each).get("DependsOn", [])
@@ -63,6 +64,18 @@ def _text(place: str, text: str) -> Iterator[Finding]:
             "Dynamic references ({{resolve:...}}) are not allowed, nor are texts that could become one: two braces in "
             "a row, or one at the end. CloudFormation would put secrets of the account into the tenant's stack.",
             "Let the platform read the secret itself.",
+        )
+
+
+def _beside_others(place: str, value: Mapping[str, Any]) -> Iterator[Finding]:
+    """The checks read such an object as a plain one, and CloudFormation may read it otherwise."""
+    functions = [name for name in value if name == "Ref" or name.startswith("Fn::")]
+    if functions and len(value) > 1:
+        yield Finding(
+            Rule.REFERENCES,
+            place,
+            f"A function stands alone in its object, and beside {functions[0]!a} is something else.",
+            "Remove what is beside the function.",
         )
 
 

@@ -478,6 +478,8 @@ SECRET = "{{resolve:secretsmanager:berth:SecretString}}"
         {"Ref": "Other"},
         {"Fn::Sub": "${Other.Arn}"},
         {"Fn::Sub": {"Ref": "TenantId"}},
+        {"Ref": "TenantId", "Other": "a"},
+        {"Fn::Sub": "${MetadataServiceToken}", "Fn::Join": ["", []]},
     ],
 )
 def test_values_from_outside_of_the_template_are_refused_wherever_they_are(value: object) -> None:
