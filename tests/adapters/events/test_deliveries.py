@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
+from orchestrator.adapters.dynamodb import delivery_keys
 from orchestrator.adapters.dynamodb.deliveries import DynamoDeliveries
 from orchestrator.adapters.dynamodb.events import DynamoEventWrites
 from orchestrator.events.content import pack
@@ -731,5 +732,27 @@ def test_the_lists_of_what_is_due_are_in_the_order_of_time(world: World) -> None
     world.deliver_all()
     world.deliver_all()
     until = world.clock.now() + timedelta(hours=3, minutes=30)
-    due = [ref for shard in range(SHARDS) for ref in world.table.due(shard, until, 100)]
+    due = [ref for shard in range(SHARDS) for ref in world.table.due(shard, until, 100)[0]]
     assert len(due) == 3
+
+
+@pytest.mark.parametrize("latest_first", [False, True])
+def test_what_is_due_is_listed_page_by_page_from_either_end(
+    world: World, monkeypatch: pytest.MonkeyPatch, latest_first: bool
+) -> None:
+    monkeypatch.setattr(delivery_keys, "due_shard", lambda _ref: 0)
+    world.connect(FIRST)
+    world.answers = [replace(REFUSED, retry_after=timedelta(hours=hours)) for hours in (3, 1, 2, 4, 5)]
+    for _ in range(5):
+        world.accept_and_dispatch()
+        world.deliver_all()
+    until = world.clock.now() + timedelta(hours=4, minutes=30)
+    found: list[DeliveryRef] = []
+    cursor: str | None = None
+    for _ in range(3):
+        page, cursor = world.table.due(0, until, 2, latest_first=latest_first, cursor=cursor)
+        found += page
+    dues = [present(world.table.delivery(ref)).due for ref in found]
+    assert dues == sorted(dues, key=present, reverse=latest_first)
+    assert len(set(dues)) == 4
+    assert cursor is None
