@@ -279,7 +279,10 @@ class EventsApi(Capability):
         self._kit.table.allow_attributes(role, *LIFE_ATTRIBUTES, rows=TENANT_ROWS)
 
     def _allow_accepting(self, role: iam.Role) -> None:
-        """Let a role accept events, as ``orchestrator.events.accepting`` does: it cannot read or change any."""
+        """Let a role accept events, as ``orchestrator.events.accepting`` does.
+
+        It cannot read or change any. It could replace one whose key it knows, which no policy can forbid.
+        """
         self._events.allow(role, "PutItem", rows=[EVENT_ROWS, REPETITION_ROWS])
         self._contents.allow(role, "PutObject")
 
