@@ -36,6 +36,7 @@ from stacks.events.rows import (
     FORM_ROWS,
     KEY_ROWS,
     LIFE_ATTRIBUTES,
+    LIFE_ROWS,
     REPETITION_ROWS,
     SOURCE_ROWS,
 )
@@ -272,7 +273,7 @@ class EventsApi(Capability):
     def _allow_checking_keys(self, role: iam.Role) -> None:
         """Let a role check API keys, and note their use, as ``orchestrator.events.authorising`` does."""
         self._kit.table.allow(role, "GetItem", rows=[KEY_ROWS, CONFIGURATION_ROWS])
-        self._kit.table.allow(role, "UpdateItem", rows=CONFIGURATION_ROWS)
+        self._kit.table.allow(role, "UpdateItem", rows=LIFE_ROWS)
         self._allow_seeing_whether_tenants_live(role)
 
     def _allow_seeing_whether_tenants_live(self, role: iam.Role) -> None:
