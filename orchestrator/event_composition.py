@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from orchestrator.events.inbox import Inbox
     from orchestrator.events.listing import Listing
     from orchestrator.events.purging import FindingPurges, ListingPurges, Purging
-    from orchestrator.events.rates import RequestQuotas
+    from orchestrator.events.rates import Rates, RequestQuotas
     from orchestrator.events.receiving import Receiving
     from orchestrator.events.sending_tests import SendingTests
     from orchestrator.events.unfinished import CountingUnfinished
@@ -187,11 +187,20 @@ class EventUseCases:
             table=ports.configuration_table(by), secrets=lambda: ports.secrets, rules=rules, clock=ports.clock
         )
 
+    @cached_property
+    def _test_rates(self) -> Rates:
+        from orchestrator.events.rates import Rates
+
+        return Rates(monotonic=self.ports.monotonic)
+
     def sending_tests(self, by: str) -> SendingTests:
         from orchestrator.events.sending_tests import SendingTests
 
         return SendingTests(
-            connections=self.configuring_connections(by), accepting=self.accepting, clock=self.ports.clock
+            connections=self.configuring_connections(by),
+            accepting=self.accepting,
+            rates=self._test_rates,
+            clock=self.ports.clock,
         )
 
     @property

@@ -15,12 +15,12 @@ import ssl
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from ipaddress import ip_address
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.events.delivery.addresses import AddressRules, Target
@@ -38,6 +38,8 @@ MAX_BODY_BYTES = 16 * 1024
 """More of an answer is not read."""
 _MAX_ENCODED_BYTES = 4 * MAX_BODY_BYTES
 """The body in chunks, with the size of each."""
+_MAX_TLS_BYTES = 256 * 1024
+"""Everything that a receiver sends over TLS: the handshake, the answer, and messages of TLS itself."""
 _PART_BYTES = 16 * 1024
 
 NOT_ALLOWED = "The address is not allowed."
@@ -47,6 +49,7 @@ TOO_LONG = "The headers of the answer are too long."
 CLOSED = "The receiver closed the connection without an answer."
 REFUSED = "The receiver refused the connection."
 
+Result = TypeVar("Result")
 Resolve = Callable[[str, float], Sequence[str]]
 """Returns the addresses of a name within so many seconds. Raises :class:`OSError`."""
 
@@ -185,22 +188,12 @@ class _Connection(HTTPConnection):
         self._socket.settimeout(self._deadline.left())
         self._socket.connect((self._address, self._target.port))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        stream: _Stream = _Plain(self._socket, self._deadline)
         if self._target.scheme == "https":
-            self._socket = self._encrypted(self._socket)
-        self._channel = _Channel(self._socket, self._deadline, MAX_HEAD_BYTES)
+            stream = _Encrypted(self._socket, self._deadline, self._make_tls(), self._target.host)
+        self._channel = _Channel(stream, MAX_HEAD_BYTES)
         # http.client only calls makefile, sendall and close.
         self.sock: Any = self._channel
-
-    def _encrypted(self, plain: socket.socket) -> ssl.SSLSocket:
-        encrypted = self._make_tls().wrap_socket(
-            plain, server_hostname=self._target.host, do_handshake_on_connect=False
-        )
-        # From here on, `plain` is detached.
-        self._socket = encrypted
-        # The timeout is for the whole handshake.
-        encrypted.settimeout(self._deadline.left())
-        encrypted.do_handshake()
-        return encrypted
 
     def read_body(self, response: HTTPResponse) -> bytes:
         """The beginning of the body. The status has arrived, and says enough if the body does not."""
@@ -217,21 +210,104 @@ class _Connection(HTTPConnection):
             self._socket.close()
 
 
-class _Channel:
-    """A socket on which every operation ends with the deadline."""
+class _Stream(Protocol):
+    """What is sent to a receiver and comes from it. Every operation ends with the deadline."""
 
-    def __init__(self, connected: socket.socket, deadline: _Deadline, limit: int) -> None:
+    def sendall(self, data: bytes) -> None: ...
+
+    def recv_into(self, buffer: memoryview) -> int:
+        """Returns how many bytes have come, and 0 once there are no more."""
+        ...
+
+
+class _Plain:
+    """Implements :class:`_Stream` by a socket."""
+
+    def __init__(self, connected: socket.socket, deadline: _Deadline) -> None:
         self._socket = connected
         self._deadline = deadline
-        self._reader = _Reader(connected, deadline, limit)
-
-    def allow(self, limit: int) -> None:
-        self._reader.limit = limit
 
     def sendall(self, data: bytes) -> None:
         for start in range(0, len(data), _PART_BYTES):
             self._socket.settimeout(self._deadline.left())
             self._socket.sendall(data[start : start + _PART_BYTES])
+
+    def recv_into(self, buffer: memoryview) -> int:
+        self._socket.settimeout(self._deadline.left())
+        return self._socket.recv_into(buffer)
+
+
+class _Encrypted:
+    """Implements :class:`_Stream` by TLS.
+
+    OpenSSL gets what has come part by part, and never the socket. TLS has messages of its own, such as session
+    tickets, and a receiver may send them without an end: OpenSSL would read all of them in one call, which no timeout
+    of a socket interrupts.
+    """
+
+    def __init__(self, connected: socket.socket, deadline: _Deadline, context: ssl.SSLContext, name: str) -> None:
+        self._plain = _Plain(connected, deadline)
+        self._part = memoryview(bytearray(_PART_BYTES))
+        self._left = _MAX_TLS_BYTES
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=name)
+        self._do(self._tls.do_handshake)
+
+    def sendall(self, data: bytes) -> None:
+        for start in range(0, len(data), _PART_BYTES):
+            self._do(partial(self._tls.write, data[start : start + _PART_BYTES]))
+
+    def recv_into(self, buffer: memoryview) -> int:
+        try:
+            data = self._do(partial(self._tls.read, len(buffer)))
+        except (ssl.SSLEOFError, ssl.SSLZeroReturnError):
+            # Many receivers close the connection without the end that TLS has for it.
+            return 0
+        buffer[: len(data)] = data
+        return len(data)
+
+    def _do(self, step: Callable[[], Result]) -> Result:
+        """Repeat a step until OpenSSL has had enough from the receiver for it."""
+        while True:
+            try:
+                result = step()
+            except ssl.SSLWantReadError:
+                self._send()
+                self._receive()
+            except ssl.SSLError:
+                # The receiver is told why the connection ends.
+                with suppress(OSError):
+                    self._send()
+                raise
+            else:
+                self._send()
+                return result
+
+    def _send(self) -> None:
+        self._plain.sendall(self._outgoing.read())
+
+    def _receive(self) -> None:
+        if self._left <= 0:
+            raise _TooLong
+        if count := self._plain.recv_into(self._part):
+            self._incoming.write(self._part[:count])
+            self._left -= count
+        else:
+            self._incoming.write_eof()
+
+
+class _Channel:
+    """What http.client takes for a socket."""
+
+    def __init__(self, stream: _Stream, limit: int) -> None:
+        self._stream = stream
+        self._reader = _Reader(stream, limit)
+
+    def allow(self, limit: int) -> None:
+        self._reader.limit = limit
+
+    def sendall(self, data: bytes) -> None:
+        self._stream.sendall(data)
 
     def makefile(self, _mode: str) -> io.BufferedReader:
         return io.BufferedReader(self._reader)
@@ -241,9 +317,8 @@ class _Channel:
 
 
 class _Reader(io.RawIOBase):
-    def __init__(self, connected: socket.socket, deadline: _Deadline, limit: int) -> None:
-        self._socket = connected
-        self._deadline = deadline
+    def __init__(self, stream: _Stream, limit: int) -> None:
+        self._stream = stream
         self.limit = limit
         """How many bytes may still be read."""
 
@@ -253,9 +328,7 @@ class _Reader(io.RawIOBase):
     def readinto(self, buffer: WriteableBuffer) -> int:
         if self.limit <= 0:
             raise _TooLong
-        self._socket.settimeout(self._deadline.left())
-        view = memoryview(buffer)[: self.limit]
-        count = self._socket.recv_into(view)
+        count = self._stream.recv_into(memoryview(buffer)[: self.limit])
         self.limit -= count
         return count
 

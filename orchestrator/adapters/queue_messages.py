@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # The same error in the JSON protocol and in the older query protocol.
 _NO_SUCH_QUEUE = frozenset({"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"})
+_REFUSED = "InvalidParameterValue"
 
 
 class SqsQueueMessages:
@@ -48,6 +49,8 @@ class SqsQueueMessages:
         except ClientError as error:
             if error_code(error) in _NO_SUCH_QUEUE:
                 return Failure("The tenant's queue does not exist. It may be being replaced.")
+            if error_code(error) == _REFUSED:
+                return Failure("SQS refused the message. It may be larger than the queue's MaximumMessageSize.")
             if error_code(error) in ACCESS_DENIED:
                 # The operators have to give the permission. The tenant can do nothing.
                 raise QueueOutOfReach(

@@ -143,7 +143,7 @@ TEST_CONNECTION: Route[OfConnection, SentTest] = Route(
     "are on record like those of any other event.",
     request=OfConnection,
     answers=(Answer(202, SentTest, "The test event was accepted."),),
-    problems=(*_WITH_BODY, NO_SUCH_CONNECTION, CONNECTION_DISABLED),
+    problems=(*_WITH_BODY, NO_SUCH_CONNECTION, CONNECTION_DISABLED, LIMIT_REACHED),
 )
 DELETE_CONNECTION: Route[OfConnection, DeletedConnection] = Route(
     name="deleteConnection",

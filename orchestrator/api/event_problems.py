@@ -148,8 +148,8 @@ LIMIT_REACHED = Problem(
     EventRefusal.LIMIT_REACHED,
     409,
     "The tenant has as many as allowed",
-    "The tenant has the largest allowed number of API keys, sources, forms or connections. Remove one that nobody "
-    "uses.",
+    "The tenant has the largest allowed number of API keys, sources, forms, connections or replays, or has tested its "
+    "connections too often. Remove one that nobody uses, or try again later.",
     required=("tenantId",),
 )
 

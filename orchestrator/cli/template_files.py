@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.common.errors import InvalidRequest
-from orchestrator.common.input_limits import check_can_be_handled
+from orchestrator.common.input_limits import MAX_LEVELS, check_can_be_handled
 from orchestrator.releases.template_contract import MAX_TEMPLATE_BYTES
 
 _STACK = "aws:cloudformation:stack"
@@ -71,7 +71,11 @@ def _json(file: Path) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}: {error.msg}"
         raise InvalidRequest(f"{file} is not JSON ({where}). Write the template as JSON; cdk synth does.") from None
-    except (ValueError, RecursionError):
+    except RecursionError:
+        raise InvalidRequest(
+            f"{file}: the value is nested too deeply. A template has at most {MAX_LEVELS} levels."
+        ) from None
+    except ValueError:
         raise InvalidRequest(f"{file} is not JSON. Write the template as JSON; cdk synth does.") from None
     if not isinstance(document, dict):
         raise InvalidRequest(f"{file} is not a template: it has no JSON object.")

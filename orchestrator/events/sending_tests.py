@@ -16,9 +16,14 @@ from orchestrator.events.configuring_connections import ConfiguringConnections
 from orchestrator.events.delivery import health
 from orchestrator.events.delivery.records import ONLY_CONNECTION, TEST_EVENT_TYPE, Connection
 from orchestrator.events.quotas import OverLimit, month_of
+from orchestrator.events.rates import Rates
 from orchestrator.events.records import Content, EventSettings
 from orchestrator.events.refusals import EventRefusal, Refused
 from orchestrator.events.resource_ids import IdPrefix, is_resource_id
+
+TESTS_AT_ONCE = 20
+TESTS_PER_SECOND = 1 / 60
+"""Of one tenant, for each running function. The month's quota does not limit tests, and each may send a mail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +33,12 @@ class SentTest:
 
 
 class SendingTests:
-    def __init__(self, *, connections: ConfiguringConnections, accepting: Accepting, clock: Clock) -> None:
+    def __init__(
+        self, *, connections: ConfiguringConnections, accepting: Accepting, rates: Rates, clock: Clock
+    ) -> None:
         self._connections = connections
         self._accepting = accepting
+        self._rates = rates
         self._clock = clock
 
     def send(self, settings: EventSettings, connection_id: str) -> SentTest | Refused:
@@ -43,6 +51,14 @@ class SendingTests:
                 settings.life.tenant,
                 f"The connection {connection_id} of tenant {settings.life.tenant} is disabled, so nothing is sent to "
                 "it. Resume it, and then test it.",
+            )
+        seconds = self._rates.take(settings.life, per_second=TESTS_PER_SECOND, at_once=TESTS_AT_ONCE)
+        if seconds is not None:
+            return Refused(
+                EventRefusal.LIMIT_REACHED,
+                settings.life.tenant,
+                f"Tenant {settings.life.tenant} has tested its connections {TESTS_AT_ONCE} times. After that, one test "
+                f"per minute is the limit. Try again in {seconds} seconds.",
             )
         now = self._clock.now()
         # The month's quota does not matter to somebody who sets a connection up. The limit per second does.

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from orchestrator.common.errors import InvalidRequest
+from orchestrator.common.input_limits import MAX_LEVELS, check_can_be_handled
 from orchestrator.common.versions import VERSION_PATTERN
 from orchestrator.releases import template_contract as contract
 from orchestrator.releases.findings import Finding, Rule
@@ -89,6 +91,12 @@ def check_template(template: object, surroundings: Surroundings = Surroundings()
     """All findings, in the order of the rules; an empty list if the template keeps the contract."""
     if not isinstance(template, dict):
         return [Finding(Rule.FORMAT, "", "The template is not a JSON object.", "Write one object with Resources.")]
+    try:
+        # The rules follow the template to its innermost values.
+        check_can_be_handled(template, "Berth takes no such template")
+    except InvalidRequest as refused:
+        advice = f"Write at most {MAX_LEVELS} levels, in whole characters."
+        return [Finding(Rule.FORMAT, "", f"{refused}.", advice)]
     found = islice(_findings(template, surroundings), MAX_FINDINGS)
     return sorted(found, key=lambda each: list(Rule).index(each.rule))
 

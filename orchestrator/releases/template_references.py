@@ -35,6 +35,7 @@ tenant's queue, where only a queue of the template may be named."""
 
 def reference_findings(template: Mapping[str, Any]) -> Iterator[Finding]:
     known = {*mapping(template.get("Parameters")), *mapping(template.get("Resources")), *_PSEUDO}
+    braces = _Braces(template)
     for place, value in values(template):
         if isinstance(value, str):
             yield from _text(place, value)
@@ -46,7 +47,8 @@ def reference_findings(template: Mapping[str, Any]) -> Iterator[Finding]:
                     "Write the value into the template, or leave it to the platform to pass it on.",
                 )
         elif isinstance(value, dict):
-            yield from _function(place, value, known, template)
+            yield from _beside_others(place, value)
+            yield from _function(place, value, known, mapping(template.get("Resources")), braces)
     for name, each in mapping(template.get("Resources")).items():
         needed = mapping(each).get("DependsOn", [])
         for other in needed if isinstance(needed, list) else [needed]:
@@ -65,12 +67,26 @@ def _text(place: str, text: str) -> Iterator[Finding]:
         )
 
 
-def _function(place: str, value: object, known: set[str], template: Mapping[str, Any]) -> Iterator[Finding]:
+def _beside_others(place: str, value: Mapping[str, Any]) -> Iterator[Finding]:
+    """The checks read such an object as a plain one, and CloudFormation may read it otherwise."""
+    functions = [name for name in value if name == "Ref" or name.startswith("Fn::")]
+    if functions and len(value) > 1:
+        yield Finding(
+            Rule.REFERENCES,
+            place,
+            f"A function stands alone in its object, and beside {functions[0]!a} is something else.",
+            "Remove what is beside the function.",
+        )
+
+
+def _function(
+    place: str, value: object, known: set[str], resources: Mapping[str, Any], braces: _Braces
+) -> Iterator[Finding]:
     match function_of(value):
         case ("Fn::Sub", arguments):
-            yield from _substitution(place, arguments, known, mapping(template.get("Resources")))
+            yield from _substitution(place, arguments, known, resources)
         case ("Fn::Split", arguments):
-            if any(_may_have_braces(each, template) for _, each in values(arguments)):
+            if any(braces.may_be_in(each) for _, each in values(arguments)):
                 yield Finding(
                     Rule.REFERENCES,
                     place,
@@ -83,7 +99,7 @@ def _function(place: str, value: object, known: set[str], template: Mapping[str,
                 yield _unknown(place, arguments)
             elif found[0] == contract.SERVICE_TOKEN_PARAMETER and place != _PLACE_OF_SERVICE_TOKEN:
                 yield _service_token(place)
-            elif _is_stored_text(found, mapping(template.get("Resources"))):
+            elif _is_stored_text(found, resources):
                 yield _stored(place)
 
 
@@ -107,17 +123,25 @@ def _substitution(place: str, arguments: object, known: set[str], resources: Map
             yield _stored(place)
 
 
-def _may_have_braces(value: object, template: Mapping[str, Any]) -> bool:
-    match function_of(value):
-        case ("Fn::FindInMap", _):
-            return any(isinstance(each, str) and "{" in each for _, each in values(template.get("Mappings")))
-        case ("Ref" | "Fn::GetAtt", _):
-            try:
-                # A resource may return a text of its properties, such as the name that the template has chosen for it.
-                return any("{" in without_references(text) for text in PossibleTexts(template, names=True).of(value))
-            except TooManyTexts:
-                return True
-    return isinstance(value, str) and "{" in value
+class _Braces:
+    """Finds the values of a template that may become a text with a brace."""
+
+    def __init__(self, template: Mapping[str, Any]) -> None:
+        # A resource may return a text of its properties, such as the name that the template has chosen for it.
+        self._texts = PossibleTexts(template, names=True)
+        mapped = values(template.get("Mappings"))
+        self._in_mappings = any(isinstance(each, str) and "{" in each for _, each in mapped)
+
+    def may_be_in(self, value: object) -> bool:
+        match function_of(value):
+            case ("Fn::FindInMap", _):
+                return self._in_mappings
+            case ("Ref" | "Fn::GetAtt", _):
+                try:
+                    return any("{" in without_references(text) for text in self._texts.of(value))
+                except TooManyTexts:
+                    return True
+        return isinstance(value, str) and "{" in value
 
 
 def _is_stored_text(found: tuple[str, str | None], resources: Mapping[str, Any]) -> bool:

@@ -8,8 +8,8 @@ that ``Fn::Split`` cuts, and the names that the template chooses for its resourc
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import product
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, product
 from typing import Any
 
 from orchestrator.releases.template_values import (
@@ -25,7 +25,8 @@ from orchestrator.releases.template_values import (
 _MAX_TEXTS = 100
 """Texts that one value may have. Conditions within conditions could make any number."""
 _MAX_CHARACTERS = 5_000_000
-"""Characters of all texts that are put together from one template. Variables within variables could make any number."""
+"""Characters of all texts that functions and references make in one template, and the number of these texts. Variables
+within variables could make any number, and so could many references to a long text."""
 _MAX_NAMES = 10
 """Names that are made of one another. Each is read within the one that has it."""
 _CHOSEN_NAME = re.compile(r"(?:Name|Identifier)\Z")
@@ -48,6 +49,8 @@ class PossibleTexts:
         self._named = mapping(template.get("Resources")) if names else {}
         self._names: dict[tuple[str, str | None], list[str]] = {}
         self._being_read: set[str] = set()
+        self._texts_of: dict[str | None, Sequence[str]] = {}
+        self._lists_of: dict[str | None, Sequence[tuple[str, ...]]] = {}
         self._characters = 0
 
     def of(self, value: object) -> list[str]:
@@ -68,7 +71,7 @@ class PossibleTexts:
             if (name, attribute) not in self._names:
                 self._names[name, attribute] = self._chosen_names(name, attribute)
             if names := self._names[name, attribute]:
-                return names
+                return self._distinct(names)
         return ["${" + ".".join(part for part in (name, attribute) if part) + "}"]
 
     def _chosen_names(self, name: str, attribute: str | None) -> list[str]:
@@ -87,7 +90,7 @@ class PossibleTexts:
         match (function, arguments):
             case ("Fn::Join", [str(delimiter), parts]):
                 between = literal(delimiter)
-                return self._distinct(self._checked(between.join(each)) for each in self._lists(parts))
+                return self._distinct(between.join(each) for each in self._lists(parts))
             case ("Fn::Sub", str(text)):
                 return self._substituted(text, {})
             case ("Fn::Sub", [str(text), dict(variables)]):
@@ -97,7 +100,7 @@ class PossibleTexts:
             case ("Fn::Select", [_, entries]):
                 return self._distinct(each for entries_ in self._lists(entries) for each in entries_)
             case ("Fn::FindInMap", _):
-                return self._distinct([*self._mapped(arguments), UNKNOWN])
+                return self._distinct(chain(self._mapped(arguments), [UNKNOWN]))
         return [UNKNOWN]
 
     def _lists(self, value: object) -> list[tuple[str, ...]]:
@@ -110,7 +113,7 @@ class PossibleTexts:
             case ("Fn::If", [_, first, second]):
                 return [*self._lists(first), *self._lists(second)]
             case ("Fn::FindInMap", arguments):
-                return [(UNKNOWN,), *(tuple(map(literal, each)) for each in _lists_in(self._mapping(arguments)))]
+                return [(UNKNOWN,), *self._mapped_lists(arguments)]
         return [(UNKNOWN,)]
 
     def _substituted(self, text: str, variables: Mapping[str, object]) -> list[str]:
@@ -134,14 +137,26 @@ class PossibleTexts:
 
     def _mapped(self, arguments: object) -> Iterator[str]:
         """Every text of the mapping, because keys may depend on parameters. The fourth argument is a default."""
-        yield from (literal(each) for each in _texts_in(self._mapping(arguments)))
+        named = self._mapping_named_in(arguments)
+        if named not in self._texts_of:
+            texts = _texts_in(self._mappings if named is None else self._mappings.get(named))
+            self._texts_of[named] = list(dict.fromkeys(map(literal, texts)))
+        yield from self._texts_of[named]
         if isinstance(arguments, list):
             for each in arguments[3:]:
                 yield from self.of(mapping(each).get("DefaultValue"))
 
-    def _mapping(self, arguments: object) -> object:
+    def _mapped_lists(self, arguments: object) -> Sequence[tuple[str, ...]]:
+        named = self._mapping_named_in(arguments)
+        if named not in self._lists_of:
+            lists = _lists_in(self._mappings if named is None else self._mappings.get(named))
+            self._lists_of[named] = list(dict.fromkeys(tuple(map(literal, each)) for each in lists))
+        return self._lists_of[named]
+
+    def _mapping_named_in(self, arguments: object) -> str | None:
+        """``None`` for all mappings: the name may depend on parameters."""
         named = arguments[0] if isinstance(arguments, list) and arguments else None
-        return self._mappings.get(named) if isinstance(named, str) else self._mappings
+        return named if isinstance(named, str) else None
 
     def _product(self, choices: list[list[str]]) -> list[tuple[str, ...]]:
         count = 1
@@ -152,14 +167,13 @@ class PossibleTexts:
         return list(product(*choices))
 
     def _distinct(self, texts: Iterable[str]) -> list[str]:
-        found = list(dict.fromkeys(texts))
-        if len(found) > _MAX_TEXTS:
-            raise TooManyTexts
-        return found
-
-    def _checked(self, text: str) -> str:
-        self._count(len(text))
-        return text
+        found: dict[str, None] = {}
+        for text in texts:
+            self._count(len(text) + 1)
+            found[text] = None
+            if len(found) > _MAX_TEXTS:
+                raise TooManyTexts
+        return list(found)
 
     def _count(self, characters: int) -> None:
         self._characters += characters

@@ -37,6 +37,7 @@ from stacks.events.rows import (
     DELIVERY_ROWS,
     DUE_INDEX_ROWS,
     EVENT_ROWS,
+    LIFE_ROWS,
     PARKED_INDEX_ROWS,
     QUEUE_ATTRIBUTES,
     REPLAY_INDEX_ROWS,
@@ -356,7 +357,7 @@ class Delivery(Capability):
         self._kit.table.allow_index(role, LISTED_CARE)
         self._kit.table.allow(role, "BatchGetItem", rows=CONNECTION_ROWS)
         # The row of a deleted connection, and the pointer to it.
-        self._kit.table.allow(role, "DeleteItem", rows=[*CONNECTION_ROWS, CONFIGURATION_ROWS])
+        self._kit.table.allow(role, "DeleteItem", rows=[*CONNECTION_ROWS, LIFE_ROWS])
         # Replays look through the events of a time.
         self._events.allow(role, "Query", rows=EVENT_ROWS)
         self._events.allow(role, "BatchGetItem", "PutItem", rows=REPLAY_ROWS)

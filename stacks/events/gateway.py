@@ -36,6 +36,7 @@ from stacks.events.rows import (
     FORM_ROWS,
     KEY_ROWS,
     LIFE_ATTRIBUTES,
+    LIFE_ROWS,
     REPETITION_ROWS,
     SOURCE_ROWS,
 )
@@ -272,14 +273,17 @@ class EventsApi(Capability):
     def _allow_checking_keys(self, role: iam.Role) -> None:
         """Let a role check API keys, and note their use, as ``orchestrator.events.authorising`` does."""
         self._kit.table.allow(role, "GetItem", rows=[KEY_ROWS, CONFIGURATION_ROWS])
-        self._kit.table.allow(role, "UpdateItem", rows=CONFIGURATION_ROWS)
+        self._kit.table.allow(role, "UpdateItem", rows=LIFE_ROWS)
         self._allow_seeing_whether_tenants_live(role)
 
     def _allow_seeing_whether_tenants_live(self, role: iam.Role) -> None:
         self._kit.table.allow_attributes(role, *LIFE_ATTRIBUTES, rows=TENANT_ROWS)
 
     def _allow_accepting(self, role: iam.Role) -> None:
-        """Let a role accept events, as ``orchestrator.events.accepting`` does: it cannot read or change any."""
+        """Let a role accept events, as ``orchestrator.events.accepting`` does.
+
+        It cannot read or change any. It could replace one whose key it knows, which no policy can forbid.
+        """
         self._events.allow(role, "PutItem", rows=[EVENT_ROWS, REPETITION_ROWS])
         self._contents.allow(role, "PutObject")
 

@@ -16,6 +16,8 @@ from orchestrator.adapters.dynamodb.event_keys import (
 
 CONFIGURATION_ROWS = f"{EVENTS_PREFIX}*"
 """In the tenants' table: the settings of tenants, the lists of their keys, sources and forms, and their usage."""
+LIFE_ROWS = f"{EVENTS_PREFIX}*#*"
+"""Of these, the rows of one life of a tenant: the lists and the usage. The settings have no epoch in their key."""
 KEY_ROWS = f"{KEY_HASH_PREFIX}*"
 SOURCE_ROWS = f"{SOURCE_PREFIX}*"
 FORM_ROWS = f"{FORM_PREFIX}*"

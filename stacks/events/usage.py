@@ -22,7 +22,7 @@ from stacks.common.dead_letters import DeadLetters, dead_letter_queue
 from stacks.common.functions import BerthFunction, FunctionKit
 from stacks.common.graphs import graph
 from stacks.common.permissions import acknowledge, allow
-from stacks.events.rows import CONFIGURATION_ROWS, EVENT_ROWS
+from stacks.events.rows import CONFIGURATION_ROWS, EVENT_ROWS, LIFE_ROWS
 from stacks.events.table import EventsTable
 
 _COUNT_SECONDS = 30
@@ -66,7 +66,8 @@ class Usage(Capability):
             },
         )
         role = self._count_usage.role
-        kit.table.allow(role, "BatchGetItem", "UpdateItem", rows=CONFIGURATION_ROWS)
+        kit.table.allow(role, "BatchGetItem", rows=CONFIGURATION_ROWS)
+        kit.table.allow(role, "UpdateItem", rows=LIFE_ROWS)
         events.allow_consuming_stream(role)
         kit.encryption.allow_queues(role, Access.SEND)
         allow(role, ["lambda:InvokeFunction"], publish_events.arn)
@@ -115,7 +116,8 @@ class Usage(Capability):
         role = function.role
         kit.encryption.allow_queues(role, Access.SEND)
         kit.table.allow_index(role, LISTED_SETTINGS)
-        kit.table.allow(role, "BatchGetItem", "UpdateItem", rows=CONFIGURATION_ROWS)
+        kit.table.allow(role, "BatchGetItem", rows=CONFIGURATION_ROWS)
+        kit.table.allow(role, "UpdateItem", rows=LIFE_ROWS)
         events.allow_counting(role, rows=EVENT_ROWS)
         event_rules.Rule(
             self,

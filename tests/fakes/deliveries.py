@@ -70,16 +70,20 @@ class InMemoryDeliveries:
         ]
         return sorted(attempts, key=lambda attempt: attempt.at)
 
-    def due(self, shard: int, until: datetime, limit: int) -> Sequence[DeliveryRef]:
+    def due(
+        self, shard: int, until: datetime, limit: int, *, latest_first: bool = False, cursor: str | None = None
+    ) -> tuple[Sequence[DeliveryRef], str | None]:
         found = [
-            (each.due, each.ref.event_id, each.ref)
+            (delivery_keys.due_sk(each.due, each.ref), each.ref)
             for each in self._deliveries()
             if each.state is DeliveryState.RETRYING
             and each.due is not None
             and each.due <= until
             and delivery_keys.due_shard(each.ref) == shard
         ]
-        return [ref for _, _, ref in sorted(found, key=lambda each: each[:2])][:limit]
+        found.sort(key=lambda each: each[0], reverse=latest_first)
+        left = [each for each in found if cursor is None or (each[0] < cursor if latest_first else each[0] > cursor)]
+        return [ref for _, ref in left[:limit]], left[limit - 1][0] if len(left) >= limit else None
 
     def untried(
         self, life: TenantEpoch, shard: int, within: IdRange, *, submissions: bool, after: str | None

@@ -10,6 +10,7 @@ and may do anything with the connection. Parts that wait end with the receiver.
 
 from __future__ import annotations
 
+import hmac
 import socket
 import ssl
 from collections.abc import Callable, Sequence
@@ -25,6 +26,7 @@ from types import TracebackType
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 LOOPBACK = "127.0.0.1"
@@ -120,6 +122,41 @@ def never_ends(beginning: bytes, more: bytes = b"a" * 4_096) -> Part:
             alive = connected.send(more)
 
     return part
+
+
+def sends_session_tickets(keys: Path, records: int = 4_000) -> Part:
+    """Session tickets, in so many records of TLS 1.3, and then a usual answer. No answer needs more than a few of them.
+
+    ``keys`` is the file to which the receiver's context writes the keys of its connections. The context itself sends no
+    tickets.
+    """
+
+    def part(connected: Connected, _request: Received) -> None:
+        assert isinstance(connected.socket, ssl.SSLSocket)
+        cipher = connected.socket.cipher()
+        assert cipher is not None
+        assert cipher[0] == "TLS_AES_256_GCM_SHA384"
+        (line,) = [each for each in keys.read_text().splitlines() if each.startswith("SERVER_TRAFFIC_SECRET_0 ")]
+        secret = bytes.fromhex(line.split()[2])
+        aead = AESGCM(_expanded(secret, b"key", 32))
+        first_nonce = int.from_bytes(_expanded(secret, b"iv", 12))
+        ticket = bytes.fromhex("04 00000f 00000064 00000001 01 00 0001 74 0000")
+        tickets = ticket * (16_000 // len(ticket)) + b"\x16"
+        answer = http(200) + b"\x17"
+        with socket.socket(fileno=connected.socket.detach()) as plain:
+            for number in range(records + 1):
+                content = tickets if number < records else answer
+                head = b"\x17\x03\x03" + (len(content) + 16).to_bytes(2)
+                plain.sendall(head + aead.encrypt((first_nonce ^ number).to_bytes(12), content, head))
+
+    return part
+
+
+def _expanded(secret: bytes, label: bytes, length: int) -> bytes:
+    """HKDF-Expand-Label of TLS 1.3, for not more than a digest."""
+    name = b"tls13 " + label
+    info = length.to_bytes(2) + len(name).to_bytes(1) + name + b"\0\1"
+    return hmac.digest(secret, info, "sha384")[:length]
 
 
 def redirects_to(url: str, status: int = 302) -> Part:

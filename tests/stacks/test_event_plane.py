@@ -46,6 +46,7 @@ from stacks.events.rows import (
     FORM_ROWS,
     KEY_ROWS,
     LIFE_ATTRIBUTES,
+    LIFE_ROWS,
     PARKED_INDEX_ROWS,
     QUEUE_ATTRIBUTES,
     REPETITION_ROWS,
@@ -690,7 +691,7 @@ SEES_WHETHER_TENANTS_LIVE: Grants = {
 }
 CHECKS_KEYS: Grants = {
     of_tenants(KEY_ROWS, CONFIGURATION_ROWS): {"dynamodb:GetItem"},
-    of_tenants(CONFIGURATION_ROWS): {"dynamodb:UpdateItem"},
+    of_tenants(LIFE_ROWS): {"dynamodb:UpdateItem"},
     **SEES_WHETHER_TENANTS_LIVE,
 }
 ACCEPTS_EVENTS: Grants = {
@@ -772,7 +773,8 @@ FUNCTIONS: dict[str, Grants] = {
         "dead letters: redispatches of events": {"sqs:GetQueueAttributes"},
     },
     "count_usage": {
-        of_tenants(CONFIGURATION_ROWS): {"dynamodb:BatchGetItem", "dynamodb:UpdateItem"},
+        of_tenants(CONFIGURATION_ROWS): {"dynamodb:BatchGetItem"},
+        of_tenants(LIFE_ROWS): {"dynamodb:UpdateItem"},
         "the events' stream": {"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"},
         "*": EVERY_FUNCTION["*"] | {"dynamodb:ListStreams"},
         "the function publish_events": {"lambda:InvokeFunction"},
@@ -783,7 +785,8 @@ FUNCTIONS: dict[str, Grants] = {
         },
     },
     "bill_usage": {
-        of_tenants(CONFIGURATION_ROWS): {"dynamodb:BatchGetItem", "dynamodb:UpdateItem"},
+        of_tenants(CONFIGURATION_ROWS): {"dynamodb:BatchGetItem"},
+        of_tenants(LIFE_ROWS): {"dynamodb:UpdateItem"},
         "the tenants' index, rows EVENTS#SETTINGS": {"dynamodb:Query"},
         f"{of_events(EVENT_ROWS)}, to count them": {"dynamodb:Query"},
         "dead letters: counts for bills": {"sqs:SendMessage"},
@@ -819,7 +822,7 @@ FUNCTIONS: dict[str, Grants] = {
             "dynamodb:UpdateItem",
             "dynamodb:BatchGetItem",
         },
-        of_tenants(*CONNECTION_ROWS, CONFIGURATION_ROWS): {"dynamodb:DeleteItem"},
+        of_tenants(*CONNECTION_ROWS, LIFE_ROWS): {"dynamodb:DeleteItem"},
         f"the tenants' index, rows {LISTED_CARE}": {"dynamodb:Query"},
         f"the index by status, rows {DUE_INDEX_ROWS} and {PARKED_INDEX_ROWS} and {REPLAY_INDEX_ROWS}": {
             "dynamodb:Query"
@@ -958,6 +961,21 @@ def test_each_pattern_of_rows_matches_exactly_the_keys_of_its_rows() -> None:
         for rows, own in partitions.items():
             assert [pk for pk in partitions.values() if fnmatchcase(pk, rows)] == [own]
     assert fnmatchcase(event_keys.settings_key(life.tenant)["pk"]["S"], CONFIGURATION_ROWS)
+    assert fnmatchcase(event_keys.configuration_pk(life), LIFE_ROWS)
+    assert not fnmatchcase(event_keys.settings_key(life.tenant)["pk"]["S"], LIFE_ROWS)
+
+
+@pytest.mark.parametrize("name", ["ingest", "receive", "count_usage", "bill_usage", "sweep_deliveries"])
+def test_a_function_that_notes_something_cannot_change_the_settings_of_a_tenant(
+    event_plane: Json, event_function_ids: dict[str, str], name: str
+) -> None:
+    """The settings have the tenant's plan, and the epoch by which its keys are valid."""
+    role = event_plane["Resources"][event_function_ids[name]]["Properties"]["Role"]["Fn::GetAtt"][0]
+    settings = event_keys.settings_key(TenantId.parse("acme"))["pk"]["S"]
+    for holder, statement in statements(event_plane):
+        rows = statement.get("Condition", {}).get("ForAllValues:StringLike", {}).get("dynamodb:LeadingKeys", [])
+        if holder == role and any(fnmatchcase(settings, each) for each in rows):
+            assert set(listed(statement["Action"])) <= {"dynamodb:GetItem", "dynamodb:BatchGetItem"}
 
 
 def test_no_policy_allows_a_scan(event_plane: Json) -> None:

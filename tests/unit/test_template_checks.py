@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from orchestrator.releases import template_contract as contract
+from orchestrator.releases import template_texts
 from orchestrator.releases.checking import (
     MAX_FINDINGS,
     Surroundings,
@@ -70,6 +71,21 @@ def test_versions_of_berth_and_of_operators_are_apart() -> None:
 @pytest.mark.parametrize("value", [None, [], "template", 7, {}, {"Resources": []}, {"Resources": {"A": 1}}])
 def test_anything_else_than_a_template_is_a_finding_and_no_error(value: object) -> None:
     assert Rule.FORMAT in rules_of(value)
+
+
+@pytest.mark.parametrize("make", [lambda inner: {"a": inner}, lambda inner: [inner], lambda inner: {"Fn::If": [inner]}])
+def test_a_template_that_is_nested_too_deeply_is_a_finding_and_no_error(make: Callable[[object], object]) -> None:
+    value: object = "a"
+    for _ in range(5_000):
+        value = make(value)
+    (finding,) = found_in(with_resource("AWS::SNS::Subscription") | {"Metadata": {"Deep": value}})
+    assert finding.rule is Rule.FORMAT
+    assert "nested too deeply" in finding.problem
+
+
+def test_half_of_a_character_is_a_finding_and_no_error() -> None:
+    (finding,) = found_in(with_resource("AWS::SNS::Subscription", TopicArn="\ud800"))
+    assert finding.rule is Rule.FORMAT
 
 
 def test_a_template_of_nonsense_has_a_bounded_number_of_findings() -> None:
@@ -424,11 +440,11 @@ def test_a_text_that_a_resource_gives_back_is_no_resource_of_the_template() -> N
         assert {Rule.POLICIES, Rule.REFERENCES} <= rules_of(template)
 
 
-def test_a_text_that_doubles_with_every_level_is_read_as_far_as_a_text_can_be_long() -> None:
-    """Forty levels of doubling would be a text of a terabyte."""
+def test_a_text_that_grows_tenfold_with_every_level_is_read_as_far_as_a_text_can_be_long() -> None:
+    """Twelve such levels would be a text of a terabyte."""
     text: object = "a"
-    for _ in range(40):
-        text = {"Fn::Sub": ["${a}${a}", {"a": text}]}
+    for _ in range(12):
+        text = {"Fn::Sub": ["${a}" * 10, {"a": text}]}
     assert len(text_of(text) or "") < 6_000
     assert Rule.NAMES in rules_of(with_resource("AWS::S3::Bucket", BucketName=text))
 
@@ -462,6 +478,8 @@ SECRET = "{{resolve:secretsmanager:berth:SecretString}}"
         {"Ref": "Other"},
         {"Fn::Sub": "${Other.Arn}"},
         {"Fn::Sub": {"Ref": "TenantId"}},
+        {"Ref": "TenantId", "Other": "a"},
+        {"Fn::Sub": "${MetadataServiceToken}", "Fn::Join": ["", []]},
     ],
 )
 def test_values_from_outside_of_the_template_are_refused_wherever_they_are(value: object) -> None:
@@ -727,10 +745,33 @@ def test_the_names_of_the_control_plane_that_checks_the_template_are_refused() -
 
 def test_a_template_that_would_be_put_together_for_hours_is_refused_at_once() -> None:
     text: object = "a"
-    for _ in range(40):
-        text = {"Fn::Sub": ["${a}${a}", {"a": text}]}
+    for _ in range(12):
+        text = {"Fn::Sub": ["${a}" * 10, {"a": text}]}
     template = with_resource("AWS::SNS::Subscription", **{f"P{number}": text for number in range(50)})
     assert Rule.OTHERS in rules_of(template)
+
+
+def test_a_long_name_that_is_referred_to_very_often_is_read_in_bounded_time() -> None:
+    long = with_names([{"Ref": "One"}] * 200, One={"Fn::Sub": "${AWS::StackName}" + "a" * 100_000})
+    assert {each.rule for each in found_in(long)} == {Rule.OTHERS}
+    short = with_names([{"Ref": "One"}] * 200, One={"Fn::Sub": "${AWS::StackName}" + "a" * 100})
+    assert found_in(short) == []
+
+
+def test_a_mapping_is_read_once_however_often_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts_in, read = template_texts._texts_in, list[object]()
+
+    def noting(value: object) -> Iterator[str]:
+        read.append(value)
+        return texts_in(value)
+
+    found = {"Fn::FindInMap": ["Sizes", {"Ref": "AWS::Region"}, "size"]}
+    template = with_resource("AWS::SNS::Subscription", Texts=[found] * 100)
+    template["Mappings"] = {"Sizes": {"eu-west-1": {"size": "large"}}}
+    monkeypatch.setattr(template_texts, "_texts_in", noting)
+    assert found_in(template) == []
+    in_both_readings = 2
+    assert read.count(template["Mappings"]["Sizes"]) == in_both_readings
 
 
 def test_an_output_of_many_references_is_not_too_long_by_their_names() -> None:

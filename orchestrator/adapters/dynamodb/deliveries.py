@@ -83,9 +83,16 @@ class DynamoDeliveries:
         attempts = [attempt_from(row) for row in self._reads.partition(pk, "ATT#")]
         return sorted(attempts, key=lambda attempt: attempt.at)
 
-    def due(self, shard: int, until: datetime, limit: int) -> Sequence[DeliveryRef]:
-        rows = self._index(delivery_keys.due_pk(shard), limit, until=delivery_keys.due_until(until))
-        return self._readable(rows, delivery_keys.delivery_of)
+    def due(
+        self, shard: int, until: datetime, limit: int, *, latest_first: bool = False, cursor: str | None = None
+    ) -> tuple[Sequence[DeliveryRef], str | None]:
+        pk, end = delivery_keys.due_pk(shard), delivery_keys.due_until(until)
+        if latest_first:
+            rows = self._index(pk, limit, before=cursor or end, newest_first=True)
+        else:
+            rows = self._index(pk, limit, until=end, after=cursor)
+        after = rows[-1]["GSI1SK"]["S"] if len(rows) == limit else None
+        return self._readable(rows, delivery_keys.delivery_of), after
 
     def untried(
         self, life: TenantEpoch, shard: int, within: IdRange, *, submissions: bool, after: str | None
@@ -204,7 +211,11 @@ class DynamoDeliveries:
         newest_first: bool = False,
     ) -> Sequence[Item]:
         condition, values = "GSI1PK = :pk", {":pk": s(pk)}
-        if until is not None:
+        if until is not None and after is not None:
+            # Nothing is between a key and the same key with a blank at its end.
+            condition += " AND GSI1SK BETWEEN :after AND :until"
+            values |= {":after": s(f"{after} "), ":until": s(until)}
+        elif until is not None:
             condition, values = f"{condition} AND GSI1SK <= :until", values | {":until": s(until)}
         elif after is not None:
             condition, values = f"{condition} AND GSI1SK > :after", values | {":after": s(after)}

@@ -381,12 +381,13 @@ class Delivering:
     def _note_health(self, connection: Connection, answer: Answer) -> None:
         now = self._clock.now()
         match answer.verdict:
-            case Verdict.DELIVERED:
+            case Verdict.GIVE_UP if answer.code is None:
+                # The event could not be sent, which says nothing about the receiver.
+                return
+            case Verdict.DELIVERED | Verdict.GIVE_UP:
+                # A receiver that does not want this event works.
                 then = health.after_success(connection.health, answer, now)
                 draining = connection.draining or connection.health.opened > 0
-            case Verdict.GIVE_UP:
-                # The receiver works, and does not want this event.
-                return
             case Verdict.GONE:
                 self._disable(connection, "The receiver answered 410: it is gone.", now)
                 return

@@ -43,9 +43,13 @@ def _is_number(value: object) -> bool:
 
 
 def _equal(value: object, given: object) -> bool:
-    """Equality of JSON values: unlike in Python, true is not 1."""
+    """Equality of JSON values: unlike in Python, true is not 1, also within lists and objects."""
     if isinstance(value, bool) or isinstance(given, bool):
         return value is given
+    if isinstance(value, list) and isinstance(given, list):
+        return len(value) == len(given) and all(map(_equal, value, given))
+    if isinstance(value, dict) and isinstance(given, dict):
+        return value.keys() == given.keys() and all(_equal(value[key], given[key]) for key in given)
     return value == given
 
 

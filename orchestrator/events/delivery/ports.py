@@ -104,8 +104,10 @@ class DeliveryTable(Protocol):
         """All writes or none. ``False`` if a condition does not hold: read again, decide again."""
         ...
 
-    def due(self, shard: int, until: datetime, limit: int) -> Sequence[DeliveryRef]:
-        """Deliveries of a shard that are due until then, earliest first. The list may be behind."""
+    def due(
+        self, shard: int, until: datetime, limit: int, *, latest_first: bool = False, cursor: str | None = None
+    ) -> tuple[Sequence[DeliveryRef], str | None]:
+        """Deliveries of a shard that are due until then, and the cursor of the next page. The list may be behind."""
         ...
 
     def untried(

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import cycle
 
 from orchestrator.common.errors import Throttled
 from orchestrator.common.times import Clock
@@ -163,17 +164,24 @@ class Sweeping:
         yield from ()
 
     def _sweep_shard(self, shard: int, swept: Swept) -> Iterator[None]:
+        """A page of what was due first, then a page of what was due last, and so on, until both have met.
+
+        One tenant may have very many deliveries that are due at once. What becomes due after them goes out beside them.
+        """
+        until = self._clock.now() + AHEAD
         seen: set[DeliveryRef] = set()
-        while True:
-            refs = self._table.due(shard, self._clock.now() + AHEAD, PAGE)
-            # The index lags behind the rows that this sweep has moved. What it shows again was done already.
+        cursors: dict[bool, str | None] = {}
+        for latest_first in cycle((False, True)):
+            refs, cursor = self._table.due(
+                shard, until, PAGE, latest_first=latest_first, cursor=cursors.get(latest_first)
+            )
             new = [ref for ref in refs if ref not in seen]
-            if not new:
-                return
             seen.update(new)
-            self._handle_due(list(self._table.deliveries_of(new).values()), swept)
-            if len(refs) < PAGE:
+            if new:
+                self._handle_due(list(self._table.deliveries_of(new).values()), swept)
+            if cursor is None or (refs and not new):
                 return
+            cursors[latest_first] = cursor
             yield
 
     # What is due

@@ -36,9 +36,10 @@ from orchestrator.events.delivery.records import (
 from orchestrator.events.delivery.retries import RetrySchedule
 from orchestrator.events.delivery.signing import secret_context
 from orchestrator.events.plans import Plan
+from orchestrator.events.rates import Rates
 from orchestrator.events.records import Content, EventSettings, TenantEpoch
 from orchestrator.events.refusals import EventRefusal, Refused
-from orchestrator.events.sending_tests import SendingTests, SentTest
+from orchestrator.events.sending_tests import TESTS_AT_ONCE, SendingTests, SentTest
 from orchestrator.events.zapier_samples import SamplingEvents
 from tests.adapters.conftest import TABLE
 from tests.adapters.events.lives import EVENTS_TABLE, Lives
@@ -579,6 +580,21 @@ class TestTesting:
         with pytest.raises(Throttled, match="events per second"):
             send_many()
 
+    def test_tests_are_few_because_the_limit_per_month_is_not_theirs(self, lives: Lives) -> None:
+        """Each of them is delivered, and may be a mail to somebody."""
+        settings = lives.settings(plan=Plan.TEAM)
+        connection_id = lives.connection(settings).connection_id
+        sending = sending_tests(lives)
+        for _ in range(TESTS_AT_ONCE):
+            sending.send(settings, connection_id)
+        refused = sending.send(settings, connection_id)
+        assert kind_of(refused) is EventRefusal.LIMIT_REACHED
+        assert isinstance(refused, Refused)
+        assert "Try again in 60 seconds" in refused.reason
+        lives.wait(timedelta(minutes=1))
+        assert isinstance(sending.send(settings, connection_id), SentTest)
+        assert kind_of(sending.send(settings, connection_id)) is EventRefusal.LIMIT_REACHED
+
     def test_an_unknown_connection_is_refused(self, lives: Lives) -> None:
         assert kind_of(sending_tests(lives).send(lives.settings(), "conn_1")) is EventRefusal.NO_SUCH_CONNECTION
 
@@ -594,7 +610,8 @@ class TestTesting:
 
 
 def sending_tests(lives: Lives) -> SendingTests:
-    return SendingTests(connections=lives.connections, accepting=lives.accepting, clock=lives.clock)
+    rates = Rates(monotonic=lives.watch)
+    return SendingTests(connections=lives.connections, accepting=lives.accepting, rates=rates, clock=lives.clock)
 
 
 def test_every_change_is_on_record_without_secrets(lives: Lives) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
+from orchestrator.adapters.dynamodb import delivery_keys
 from orchestrator.adapters.dynamodb.deliveries import DynamoDeliveries
 from orchestrator.adapters.dynamodb.events import DynamoEventWrites
 from orchestrator.events.content import pack
@@ -628,6 +629,37 @@ def test_the_breaker_parks_tries_one_delivery_and_lets_all_go_when_that_succeeds
     assert world.status(first) is EventStatus.RETRYING
 
 
+def test_a_receiver_that_does_not_want_an_event_works_and_gets_what_is_parked(world: World) -> None:
+    """Otherwise the parked deliveries would be tried one by one, 15 minutes apart, until the last of them expire."""
+    world.connect(FIRST)
+    world.answers = [REFUSED] * 2
+    world.accept_and_dispatch()
+    world.deliver_all()
+    world.sent.clear()
+    world.pass_time(BREAKER_AFTER)
+    world.sweep()
+    world.deliver_all()
+    events = [world.accept_and_dispatch() for _ in range(3)]
+    world.sent.clear()
+    world.pass_time(A_MINUTE)
+    world.sweep()
+    world.answers = [Answer(Verdict.GIVE_UP, 20, 400, "not this one")] * 4
+    world.deliver_all()
+    assert world.connections.all[FIRST].health == Health()
+    assert world.sweep().unparked == 2
+    world.deliver_all()
+    assert [world.status(event) for event in events] == [EventStatus.FAILED] * 3
+
+
+def test_an_event_that_cannot_be_sent_says_nothing_about_the_receiver(world: World) -> None:
+    failing = Health(failing_since=world.clock.now())
+    world.connect(FIRST, health=failing)
+    world.answers = [Answer(Verdict.GIVE_UP, 0, text="The content of the event has expired.")]
+    world.accept_and_dispatch()
+    assert world.deliver_all() == [Outcome.FAILED]
+    assert world.connections.all[FIRST].health == failing
+
+
 def test_a_receiver_that_is_gone_disables_its_connection(world: World) -> None:
     world.connect(FIRST)
     event = world.accept_and_dispatch()
@@ -731,5 +763,27 @@ def test_the_lists_of_what_is_due_are_in_the_order_of_time(world: World) -> None
     world.deliver_all()
     world.deliver_all()
     until = world.clock.now() + timedelta(hours=3, minutes=30)
-    due = [ref for shard in range(SHARDS) for ref in world.table.due(shard, until, 100)]
+    due = [ref for shard in range(SHARDS) for ref in world.table.due(shard, until, 100)[0]]
     assert len(due) == 3
+
+
+@pytest.mark.parametrize("latest_first", [False, True])
+def test_what_is_due_is_listed_page_by_page_from_either_end(
+    world: World, monkeypatch: pytest.MonkeyPatch, latest_first: bool
+) -> None:
+    monkeypatch.setattr(delivery_keys, "due_shard", lambda _ref: 0)
+    world.connect(FIRST)
+    world.answers = [replace(REFUSED, retry_after=timedelta(hours=hours)) for hours in (3, 1, 2, 4, 5)]
+    for _ in range(5):
+        world.accept_and_dispatch()
+        world.deliver_all()
+    until = world.clock.now() + timedelta(hours=4, minutes=30)
+    found: list[DeliveryRef] = []
+    cursor: str | None = None
+    for _ in range(3):
+        page, cursor = world.table.due(0, until, 2, latest_first=latest_first, cursor=cursor)
+        found += page
+    dues = [present(world.table.delivery(ref)).due for ref in found]
+    assert dues == sorted(dues, key=present, reverse=latest_first)
+    assert len(set(dues)) == 4
+    assert cursor is None

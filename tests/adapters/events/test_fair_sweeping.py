@@ -179,6 +179,49 @@ def test_shards_with_many_due_deliveries_take_turns(deliveries: DeliveryWorld, m
     assert swept.left
 
 
+def _in_one_shard(monkeypatch: pytest.MonkeyPatch, page: int) -> None:
+    monkeypatch.setattr(delivery_keys, "due_shard", lambda _ref: 0)
+    monkeypatch.setattr(sweeping, "PAGE", page)
+
+
+def test_what_has_become_due_goes_out_beside_many_that_were_due_before(
+    deliveries: DeliveryWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A receiver can ask for the same time in all of its answers, so that very many deliveries are due at once."""
+    _in_one_shard(monkeypatch, page=2)
+    deliveries.connect(FIRST)
+    deliveries.receivers.answers[FIRST] = BROKEN
+    before = [_failed_once(deliveries) for _ in range(9)]
+    deliveries.wait(A_MINUTE)
+    last = _failed_once(deliveries)
+    deliveries.wait(timedelta(minutes=10))
+    two_pages_of_this_shard = 2 + sweeping.SHARDS
+    swept = deliveries.sweeping.sweep(_turns(two_pages_of_this_shard))
+    assert [each.ref.event_id for each in deliveries.messages.take()] == [*before[:2], last, before[-1]]
+    assert swept.left
+    assert deliveries.sweep().sent == 6
+
+
+def test_due_rows_that_cannot_be_read_are_left_behind_however_many_they_are(
+    deliveries: DeliveryWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _in_one_shard(monkeypatch, page=2)
+    reported: list[object] = []
+    deliveries.table = DynamoDeliveries(deliveries.dynamodb, EVENTS_TABLE, report=reported.append)
+    deliveries.sweeping._table = deliveries.table
+    deliveries.connect(FIRST)
+    deliveries.receivers.answers[FIRST] = BROKEN
+    damaged = [_failed_once(deliveries) for _ in range(5)]
+    good = _failed_once(deliveries)
+    damaged += [_failed_once(deliveries) for _ in range(5)]
+    for each in damaged:
+        _damage(deliveries, delivery_keys.delivery_key(DeliveryRef(ACME_LIFE, each, FIRST)), "state")
+    deliveries.wait(timedelta(minutes=10))
+    deliveries.sweep()
+    assert [each.ref.event_id for each in deliveries.messages.take()] == [good]
+    assert len(reported) == len(damaged)
+
+
 def test_a_connection_whose_rows_are_busy_or_wrong_stops_no_other(
     deliveries: DeliveryWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:

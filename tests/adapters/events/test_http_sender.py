@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import random
 import socket
+import ssl
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -52,6 +53,7 @@ from tests.fakes.receivers import (
     redirects_to,
     sends,
     sends_and_hangs,
+    sends_session_tickets,
 )
 from tests.fakes.sending import SendingWorld, a_connection, encrypted, outgoing
 from tests.unit.events.delivery.test_addresses import INSIDE, MALFORMED
@@ -398,7 +400,36 @@ class TestTheDeadline:
         assert given == [15.0]
 
 
+def _without_tickets(authority: Authority, folder: Path) -> tuple[ssl.SSLContext, Path]:
+    """The context of a receiver that sends no session tickets by itself, and the file that it writes its keys to."""
+    tls, keys = authority.serving(folder, LOOPBACK), folder / "keys"
+    tls.num_tickets, tls.keylog_filename = 0, str(keys)
+    return tls, keys
+
+
 class TestTls:
+    def test_endless_messages_of_tls_itself_end(self, authority: Authority, tmp_path: Path) -> None:
+        """OpenSSL reads session tickets without saying so, for as long as they come."""
+        tls, keys = _without_tickets(authority, tmp_path)
+        with Receiver(sends_session_tickets(keys), tls=tls) as receiver:
+            assert post(receiver.url, tls=lambda: authority.trusting) == Failure(TOO_LONG)
+
+    def test_the_deadline_is_for_messages_of_tls_itself_too(self, authority: Authority, tmp_path: Path) -> None:
+        """Every look at the clock takes a second."""
+        ticks = count()
+        tls, keys = _without_tickets(authority, tmp_path)
+        with Receiver(sends_session_tickets(keys), tls=tls) as receiver:
+            result = post(
+                receiver.url, seconds=15, monotonic=lambda: float(next(ticks)), tls=lambda: authority.trusting
+            )
+        assert result == Failure("The receiver did not answer within 15 seconds.", slows=True)
+        assert next(ticks) < 20
+
+    def test_a_few_messages_of_tls_itself_are_no_obstacle(self, authority: Authority, tmp_path: Path) -> None:
+        tls, keys = _without_tickets(authority, tmp_path)
+        with Receiver(sends_session_tickets(keys, records=2), tls=tls) as receiver:
+            assert answered(post(receiver.url, tls=lambda: authority.trusting)).status == 200
+
     def test_the_name_is_in_the_handshake_the_host_header_and_the_certificate(
         self, authority: Authority, tmp_path: Path
     ) -> None:

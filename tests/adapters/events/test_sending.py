@@ -89,6 +89,13 @@ class TestQueueMessages:
         url = "https://sqs.eu-west-1.amazonaws.com/123456789012/gone"
         assert messages.send(url, MESSAGE) == Failure("The tenant's queue does not exist. It may be being replaced.")
 
+    def test_a_message_that_is_too_large_for_the_queue_is_a_failure(self) -> None:
+        """The template of an operator may give the queue any limit."""
+        sqs = client("sqs")
+        url = sqs.create_queue(QueueName="acme-small", Attributes={"MaximumMessageSize": "1024"})["QueueUrl"]
+        result = SqsQueueMessages(lambda: sqs).send(url, replace(MESSAGE, body="a" * 2_000))
+        assert result == Failure("SQS refused the message. It may be larger than the queue's MaximumMessageSize.")
+
 
 class TestSqsErrors:
     def send(self, sqs: Stubber, code: str) -> Failure | None:

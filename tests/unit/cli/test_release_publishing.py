@@ -120,6 +120,18 @@ def test_the_first_mistake_of_a_file_that_is_not_json_is_shown(scene: Scene, tmp
     assert "template.json is not JSON (line 3, column 1: " in result.stderr
 
 
+@pytest.mark.parametrize("levels", [100, 5_000])
+def test_a_template_that_is_nested_too_deeply_is_refused_as_such(scene: Scene, tmp_path: Path, levels: int) -> None:
+    file = written(tmp_path / "template.json", '{"a":' * levels + "1" + "}" * levels)
+    for arguments in (
+        ("check", str(file)),
+        ("check", str(file), "--offline"),
+        ("publish", str(file), "--version", "2.1.0"),
+    ):
+        result = scene.berth("release", *arguments, exits=ExitCode.BAD_USAGE)
+        assert "template.json: the value is nested too deeply" in result.stderr
+
+
 def test_what_cannot_be_read_is_refused(scene: Scene, tmp_path: Path) -> None:
     missing = scene.berth("release", "check", str(tmp_path / "none.json"), exits=ExitCode.BAD_USAGE)
     assert "cannot be read: No such file or directory." in missing.stderr

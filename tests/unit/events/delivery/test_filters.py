@@ -19,7 +19,8 @@ from orchestrator.events.delivery.filters import (
 ORDER = Filterable(
     event_type="order.created",
     headers={"x-github-event": "push"},
-    payload={"total": 120, "paid": True, "note": None, "tags": ["a"], "customer": {"country": "DE", "name": "Ada"}},
+    payload={"total": 120, "paid": True, "note": None, "tags": ["a"], "customer": {"country": "DE", "name": "Ada"}}
+    | {"flags": [True, {"new": False}]},
 )
 
 PASSING: dict[str, dict[str, Any]] = {
@@ -43,6 +44,7 @@ PASSING: dict[str, dict[str, Any]] = {
     "a key that is not there": {"payload": {"discount": {"$exist": False}}},
     "null": {"payload": {"note": None}},
     "an equal list": {"payload": {"tags": {"$eq": ["a"]}}},
+    "an equal list of other things": {"payload": {"flags": {"$in": [[], [True, {"new": False}]]}}},
     "either": {"$or": [{"event_type": "order.paid"}, {"payload": {"total": {"$gt": 100}}}]},
     "both": {"$and": [{"event_type": "order.created"}, {"payload": {"paid": True}}]},
     "not the other": {"$not": {"event_type": "order.paid"}},
@@ -54,6 +56,10 @@ REFUSING: dict[str, dict[str, Any]] = {
     "the beginning is not the whole": {"event_type": "order"},
     "one of two conditions": {"event_type": "order.created", "payload": {"total": 1}},
     "true is not one": {"payload": {"paid": 1}},
+    "true is not one in a list": {"payload": {"flags": {"$eq": [1, {"new": False}]}}},
+    "false is not zero in an object": {"payload": {"flags": {"$eq": [True, {"new": 0}]}}},
+    "a shorter list": {"payload": {"flags": {"$eq": [True]}}},
+    "an object with another key": {"payload": {"flags": {"$eq": [True, {"new": False, "old": None}]}}},
     "a number is not a text": {"payload": {"total": {"$gt": "1"}}},
     "null has no order": {"payload": {"note": {"$lt": 1}}},
     "a missing key has no order": {"payload": {"discount": {"$gte": 0}}},
