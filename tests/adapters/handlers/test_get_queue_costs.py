@@ -13,7 +13,8 @@ from orchestrator.common.tenant_ids import WARM_PREFIX, TenantId
 from orchestrator.pool.records import Member, MemberState, Pool
 from orchestrator.rollouts.releasing import ReleaseOrdered
 from orchestrator.tenants.fleet import LISTED_STATES
-from orchestrator.tenants.records import Operation
+from orchestrator.tenants.order_results import Changed
+from orchestrator.tenants.records import Operation, Request
 from tests.adapters.conftest import TABLE, client
 from tests.adapters.handlers.functions import Functions
 from tests.costs_page import table
@@ -94,10 +95,17 @@ class TestAPoolOfStacks:
         assert cost(pool, 202) == [*FIRST, POOL, BATCH, *started]
         assert cost(pool, 202, tenant="another") == [*FIRST, POOL, GET, STATE, KEPT, NOTE, START]
 
-    def test_a_stack_that_cannot_learn_its_tenant_costs_two_reads_every_minute(self, pool: Functions) -> None:
+    @pytest.mark.parametrize("because", ["its release was withdrawn", "it is pinned to another release"])
+    def test_a_stack_that_cannot_learn_its_tenant_costs_two_reads_every_minute(
+        self, pool: Functions, because: str
+    ) -> None:
         pool.table.record_release(a_release("0.0.1"))
         pool.get_queue({"tenantId": "new-1"})
-        assert isinstance(pool.load("runtime").use_cases.releasing.withdraw(VERSION, "ada"), ReleaseOrdered)
+        use_cases = pool.load("runtime").use_cases
+        if because == "its release was withdrawn":
+            assert isinstance(use_cases.releasing.withdraw(VERSION, "ada"), ReleaseOrdered)
+        else:
+            assert isinstance(use_cases.lifecycle.pin(TenantId("new-1"), "0.0.1", Request(by="ada")), Changed)
         pool.call("reconcile", {"reconciliationId": "pool"})
         members = PoolTable(pool.dynamodb, TABLE).pool().members
         (warm,) = (name for name, each in members.items() if each.state is MemberState.LEARNING)
