@@ -47,10 +47,14 @@ def per_million(counted: dict[str, float], *, requests: int) -> float:
     return sum(PRICES[name] * number for name, number in used.items())
 
 
+def measured() -> dict[str, float]:
+    """The results of the benchmark, by their names."""
+    return {each["name"]: each["value"] for each in json.loads(BENCH.read_text(encoding="utf-8"))}
+
+
 def turn_of_the_bench() -> tuple[float, float]:
     """Transitions per turn where few tenants move at once, and where many do."""
-    results = json.loads(BENCH.read_text(encoding="utf-8"))
-    found = [each["value"] for each in results if "transitions per turn" in each["name"]]
+    found = [value for name, value in measured().items() if "transitions per turn" in name]
     return min(found), max(found)
 
 
@@ -65,6 +69,18 @@ def turn_of_the_bench() -> tuple[float, float]:
 )
 def test_an_operation_costs_what_its_counts_cost(total: str, counted: str) -> None:
     assert totals()[total] == f"{per_million(counts(counted), requests=1) / 1_000:.2f}"
+
+
+def test_a_create_that_waits_costs_what_it_does_beyond_a_create() -> None:
+    counted = {column: float(cell) for column, cell in table("Creates that wait")["wait for a turn"].items()}
+    # Its execution is traced anyway.
+    cost = per_million(counted, requests=0) - PRICES["trace"]
+    assert totals()["1,000 creates that wait for their turn, beyond that"] == f"{cost / 1_000:.2f}"
+    page = PAGE.read_text(encoding="utf-8")
+    assert f"= {cost:.2f} per million more" in page
+    states = measured()["10,000 creates at once, with the gate, quiet: states that a create enters, mean"]
+    assert f"has {states} transitions per create on average" in page
+    assert round(states - counts("create")["state transitions"]) == counted["state transitions"]
 
 
 def test_a_turn_takes_the_transitions_that_the_bench_has() -> None:
@@ -237,11 +253,46 @@ def test_every_size_of_a_function_costs_its_processor_time_and_its_waiting() -> 
 
 
 def test_the_page_has_the_times_that_the_bench_measured() -> None:
-    measured = {each["name"]: each["value"] for each in json.loads(BENCH.read_text(encoding="utf-8"))}
+    results = measured()
     assert {name: (float(row["processor ms"]), float(row["waiting ms"])) for name, row in table("Memory").items()} == {
         name: (
-            measured[f"memory: {name}: processor time per call, p50"],
-            measured[f"memory: {name}: assumed to wait, p50"],
+            results[f"memory: {name}: processor time per call, p50"],
+            results[f"memory: {name}: assumed to wait, p50"],
         )
         for name in table("Memory")
     }
+
+
+OF_SIMULATED_ROLLOUTS = {
+    "2,000 tenants": "rollout of 2,000 tenants, quiet",
+    "100,000 tenants in 50 accounts, the slowest of them": "rollout of 100,000 tenants in 50 accounts, quiet",
+    "2,000 tenants, with faults": "rollout of 2,000 tenants, with faults",
+    "100,000 tenants in 50 accounts, with faults, the slowest of them": "rollout of 100,000 tenants in 50 accounts, "
+    "with faults",
+}
+OF_TIMES = {
+    "in all": "time / one mutating call per tenant",
+    "without waiting for the stages' last stacks": "the same without waiting for stages' last stacks",
+    "in all, divided by the same stacks at an even pace": "time / the same stacks, started at an even pace",
+}
+
+
+def test_the_page_has_the_times_of_the_simulated_rollouts() -> None:
+    results, documented = measured(), table("A rollout")
+    assert documented.keys() == OF_SIMULATED_ROLLOUTS.keys()
+    for row, rollout in OF_SIMULATED_ROLLOUTS.items():
+        for column, name in OF_TIMES.items():
+            value = results[f"{rollout}: {name}"]
+            assert float(documented[row][column]) == pytest.approx(value, abs=0.0051), f"{row}: {column} is {value}"
+    floor = results["rollout of 2,000 tenants, quiet: what one mutating call per tenant takes"]
+    assert f"takes {floor} minutes" in PAGE.read_text(encoding="utf-8")
+
+
+def test_the_page_has_the_times_of_a_loop_of_deployments() -> None:
+    results = measured()
+    one = results["cdk deploy of one tenant's stack"]
+    served = results["20 new tenants: until getQueue answers with every queue"]
+    ratio = next(value for name, value in results.items() if name.startswith("20 tenants: loop of cdk deploy"))
+    page = PAGE.read_text(encoding="utf-8")
+    assert f"a `cdk deploy` took {one} s and 20 of them would take {20 * one:.0f} s" in page
+    assert f"Berth took {served} s, once its functions had run before: {ratio} times less" in page
