@@ -10,7 +10,8 @@ import pytest
 
 from bench.delivery_capacity import PATHS
 from bench.event_capacity import FLOOR
-from bench.function_memory import SIZES, dollars_per_million
+from bench.function_memory import OPERATORS, SIZES, WHOLE_PROCESSOR, billed_milliseconds, dollars_per_million
+from bench.growth import PLANNING_SECONDS
 from orchestrator.events.delivery.sweeping import LOOKED_AT_EVERY
 from orchestrator.pool.maintaining import AFTER_FAILURE
 from orchestrator.reconciling.health import POOL_EVERY
@@ -261,6 +262,24 @@ def test_the_page_has_the_times_that_the_bench_measured() -> None:
         )
         for name in table("Memory")
     }
+
+
+def test_the_page_says_why_the_operators_function_has_more_memory_than_is_cheapest() -> None:
+    page, results = PAGE.read_text(encoding="utf-8"), measured()
+    requests = [
+        (float(table("Memory")[name]["processor ms"]), float(table("Memory")[name]["waiting ms"])) for name in OPERATORS
+    ]
+    saved = sorted(
+        dollars_per_million(WHOLE_PROCESSOR, *request) - dollars_per_million(256, *request) for request in requests
+    )
+    assert f"would cost {saved[0]:.2f} to {saved[-1]:.2f} less" in page
+    longest = max(billed_milliseconds(WHOLE_PROCESSOR, *request) for request in requests)
+    assert f"assumed to take 100 ms ([{longest} ms](#memory) for the releases)" in page
+    plan = next(value for name, value in results.items() if name.startswith("planning a rollout of 100,000 tenants"))
+    slower = plan * WHOLE_PROCESSOR / 256
+    assert f"computes for {plan} s with a whole processor" in page
+    assert f"would for {slower:.0f} s with 256 MB" in page
+    assert slower > PLANNING_SECONDS / 2
 
 
 OF_SIMULATED_ROLLOUTS = {
