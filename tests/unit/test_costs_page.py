@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -88,16 +89,46 @@ def test_a_turn_takes_the_transitions_that_the_bench_has() -> None:
     assert counts(TURN)["state transitions"] == turn_of_the_bench()[0]
 
 
-def test_a_rollout_costs_its_updates_and_turns() -> None:
+def turn_of_a_large_rollout() -> dict[str, float]:
+    """A turn that waits as often as in the benchmark."""
     straight, waiting = turn_of_the_bench()
     turn = counts(TURN)
     turn["function calls"] += (waiting - straight) / 3
     # AWS charges for the start of each of the map's children.
-    turn["state transitions"] = waiting + 1
+    return turn | {"state transitions": waiting + 1}
+
+
+def test_a_rollout_costs_its_updates_and_turns() -> None:
     update = per_million(counts("update that changes the stack"), requests=0)
-    assert totals()["a rollout that updates the stacks of 1,000 tenants"] == (
-        f"{(update + per_million(turn, requests=0)) / 1_000:.2f}"
+    turn = per_million(turn_of_a_large_rollout(), requests=0)
+    assert totals()["a rollout that updates the stacks of 1,000 tenants"] == f"{(update + turn) / 1_000:.2f}"
+
+
+def test_the_sums_in_the_text_are_those_of_the_counts() -> None:
+    create, update = counts("create"), counts("update that changes the stack")
+    turn = turn_of_a_large_rollout()
+    sums = {
+        r"So 1,000 creates are .+? = ([\d.,]+)\s+per million": per_million(create, requests=1),
+        r"Per tenant there is an update, ([\d.,]+) per million": per_million(update, requests=0),
+        r"and a turn: .+? = ([\d.,]+) per million": per_million(turn, requests=0),
+        r"state transitions: ([\d.,]+) for 1,000 tenants": 1_000
+        * (turn["state transitions"] + update["state transitions"]),
+    }
+    page = PAGE.read_text(encoding="utf-8")
+    for text, expected in sums.items():
+        found = re.search(text, page, re.DOTALL)
+        assert found is not None, text
+        assert float(found[1].replace(",", "")) == pytest.approx(expected, abs=0.0051), text
+
+
+def test_the_page_has_the_first_update_to_a_release_as_the_bench_has_it() -> None:
+    results = measured()
+    transitions, calls = (
+        results[f"first update to a release: {what}"]
+        for what in ("state transitions", "calls of functions, the stack's own included")
     )
+    # The page counts the call of the API's function, too.
+    assert f"takes {transitions} transitions and {calls + 1} function calls" in PAGE.read_text(encoding="utf-8")
 
 
 def test_each_stack_costs_the_sum_of_its_parts_when_idle() -> None:
