@@ -76,5 +76,12 @@ def test_a_page_costs_its_requests() -> None:
         assert row["USD per hour"] == f"{cost:.4f}", name
 
 
+def test_the_page_has_what_the_health_page_costs_besides() -> None:
+    page, health = PAGE.read_text(encoding="utf-8"), table("The console")["health"]
+    assert "to CloudWatch, 10.00 per million" in page
+    cost = 3600 / int(health["every"].removesuffix(" s")) * 10.00 / 1e6
+    assert f"Health asks CloudWatch each time, as `berth doctor` does: {cost:.4f} per hour more" in page
+
+
 def test_the_page_says_for_how_long_a_page_goes_on_to_ask() -> None:
     assert f"after {IDLE_SECONDS // 60} minutes without a click" in PAGE.read_text(encoding="utf-8")
