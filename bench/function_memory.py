@@ -30,6 +30,7 @@ from bench.played_lambda import QUEUE_BATCH, record_of
 from orchestrator.adapters import aws
 from orchestrator.adapters.delivery_queues import to_wire
 from orchestrator.adapters.dynamodb.event_keys import event_key
+from orchestrator.common.callers import PROOF_VARIABLE, digest_of
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import timestamp
 from orchestrator.events.configuring import SettingsChange
@@ -51,8 +52,14 @@ WAITS = {"dynamodb": 5, "sqs": 10, "stepfunctions": 30, "cloudformation": 200, "
 RECEIVER_MILLISECONDS = 250
 """How long a receiver is assumed to take."""
 ROUNDS, CREATES = 200, 12
+OPERATORS = {
+    "operators for a tenant": "GET /tenants/{tenantId}",
+    "operators for the releases": "GET /releases",
+}
+"""The requests of operators that are measured: those that open consoles repeat most."""
 _STACK_SECONDS = 60
 _STEPS = ("begin", "start_stack", "inspect_stack", "finish")
+_PROOF = "the benchmark's own"
 _PAYLOAD = {"order": 42, "customer": "ada@example.com", "total": "19.90", "currency": "EUR"}
 
 Handler = Callable[[object, object], Any]
@@ -126,7 +133,7 @@ def _of_control_plane() -> Sequence[Calls]:
     with deployed(real_waits=True, events="false") as control_plane, _environment_of(control_plane), silence():
         machine = _waiting_machine(control_plane)
         requests = _Requests.of_functions()
-        calls = {name: Calls(name, requests) for name in (*_STEPS, "get_queue")}
+        calls = {name: Calls(name, requests) for name in (*_STEPS, "get_queue", *OPERATORS)}
         tenants = [f"memory-{number}" for number in range(CREATES)]
         for tenant in tenants:
             _create(control_plane, machine, tenant, calls)
@@ -134,7 +141,24 @@ def _of_control_plane() -> Sequence[Calls]:
         for _ in range(ROUNDS):
             with calls["get_queue"].measured():
                 body_of(get_queue({"tenantId": tenants[0]}, None), 200)
+        operators = _handler("api", "operators")
+        for name, route in OPERATORS.items():
+            request = _request_of_operator(route, tenants[0])
+            for _ in range(ROUNDS):
+                with calls[name].measured():
+                    body_of(operators(request, None), 200)
         return list(calls.values())
+
+
+def _request_of_operator(route: str, tenant: str) -> Mapping[str, Any]:
+    """The event that API Gateway sends."""
+    return {
+        "version": "2.0",
+        "routeKey": route,
+        "pathParameters": {"tenantId": tenant} if "{tenantId}" in route else {},
+        "requestContext": {"authorizer": {"iam": {"userArn": "arn:aws:iam::000000000000:user/bench"}}},
+        "stageVariables": {PROOF_VARIABLE: _PROOF},
+    }
 
 
 def _waiting_machine(control_plane: Deployed) -> str:
@@ -184,8 +208,9 @@ def _environment_of(control_plane: Deployed) -> Iterator[None]:
     pages = control_plane.client("lambda").get_paginator("list_functions").paginate()
     functions = {each["Handler"].split(".")[-2]: each for page in pages for each in page["Functions"]}
     os.environ.pop("AWS_PROFILE", None)
-    for name in (*_STEPS, "get_queue"):
+    for name in (*_STEPS, "get_queue", "operators"):
         os.environ.update(functions[name]["Environment"]["Variables"])
+    os.environ["BERTH_API_PROOF_DIGEST"] = digest_of(_PROOF)
     os.environ.update(control_plane.emulator.client_environment())
     forget_clients()
     try:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         WarmPool,
     )
     from orchestrator.tenants.provisioning import ProvisionQueue
+    from orchestrator.tenants.recent import RecentOperations
     from orchestrator.tenants.records import Queue, RootCause, Run
     from orchestrator.tenants.resource_requests import Claim, TenantQueueRequest
     from orchestrator.tenants.tenant_queue import Answer, AnsweredBefore, NotConfirmed
@@ -56,7 +57,8 @@ if TYPE_CHECKING:
 class TenantUseCases:
     """Builds a use case whenever it is asked for, from the ports of that moment.
 
-    Only counts of the fleet, the published versions, and the stacks that were last seen to be ready are kept.
+    Only counts of the fleet, the published versions, the stacks that were last seen to be ready, and for some seconds
+    the newest operations are kept.
 
     Each module is imported when it is first needed, because a function's cold start should load only what it uses.
     """
@@ -172,6 +174,12 @@ class TenantUseCases:
             unfinished=ports.unfinished_work,
             warm_pool=self.taking if ports.settings.warm_pool else None,
         )
+
+    @cached_property
+    def recent_operations(self) -> RecentOperations:
+        from orchestrator.tenants.recent import RecentOperations
+
+        return RecentOperations(self.ports.executions, self.ports.clock)
 
     @property
     def tenant_queue_lifecycle(self) -> Lifecycle:

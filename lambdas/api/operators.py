@@ -47,7 +47,6 @@ from orchestrator.rollouts.counting import reviews_of
 from orchestrator.rollouts.listing import list_rollouts, open_rollouts
 from orchestrator.rollouts.refusals import unknown_rollout
 from orchestrator.tenants.fleet import list_tenants, tenant_detail
-from orchestrator.tenants.recent import recent_operations
 
 Event = Mapping[str, Any]
 
@@ -127,7 +126,7 @@ def _tenants(request: tenant_models.ListTenants, _by: str) -> Response:
 
 
 def _operations(request: operations.ListOperations, _by: str) -> Response:
-    return operations_response(recent_operations(use_cases.ports.executions, limit=request.limit))
+    return operations_response(use_cases.recent_operations.newest(limit=request.limit))
 
 
 def _releases(_request: EmptyRequest, _by: str) -> Response:

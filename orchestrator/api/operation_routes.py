@@ -49,7 +49,8 @@ LIST_OPERATIONS: Route[ListOperations, RecentOperations] = Route(
     audience=Audience.OPERATOR,
     rate=Rate.READS,
     summary="List the newest operations of all tenants, with the times that they took",
-    description="Step Functions lists them, and keeps them for 90 days. It may take a moment until one is listed.",
+    description="Step Functions lists them, and keeps them for 90 days. It may take some seconds until one is listed, "
+    "or has its new status.",
     request=ListOperations,
     answers=(Answer(200, RecentOperations, "The newest operations."),),
     problems=ALWAYS,

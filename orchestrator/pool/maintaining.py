@@ -241,8 +241,9 @@ class Maintaining:
         Only updates that were ordered or run count against their maximum: tenants whose stacks cannot learn now, for
         example because an update has failed, must not keep the others from it.
         """
-        # An update to a release that was withdrawn would be refused, and would list a healthy tenant as failed.
-        if tenant.version in choice.withdrawn:
+        # An update to a release that was withdrawn would be refused, and would list a healthy tenant as failed. One of
+        # a tenant that is pinned to another release is refused until the tenant is unpinned.
+        if tenant.version in choice.withdrawn or tenant.pinned_version not in (None, tenant.version):
             return found
         state = state_of(tenant, self.tenants.audits(tenant.tenant))
         if state is TenantState.READY and found.updating < _MAX_ORDERS:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.times import Clock
 from orchestrator.tenants.records import Attempt, Operation
 
 if TYPE_CHECKING:
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 MAX_RECENT = 100
 """The maximum number of operations in a list. Step Functions keeps executions for 90 days."""
+REMEMBERED_FOR = timedelta(seconds=5)
+"""How long a list is used again. Every open overview of a console asks for one each time that it updates itself, and
+Step Functions allows few lists per second in an account."""
 _RELEASE = re.compile(r"-([0-9]+\.[0-9]+\.[0-9]+)-[0-9]+\Z")
 
 
@@ -56,11 +60,35 @@ class RecentOperation:
         return found[1] if found else None
 
 
-def recent_operations(executions: Executions, *, limit: int) -> Sequence[RecentOperation]:
-    """The newest operations of all kinds, the newest first."""
-    found = [
-        RecentOperation(operation, each)
-        for operation in Operation
-        for each in executions.recent(operation, limit=limit)
-    ]
-    return sorted(found, key=lambda each: each.ran.started_at, reverse=True)[:limit]
+class RecentOperations:
+    """The newest operations of all kinds, the newest first, as they were at most :data:`REMEMBERED_FOR` ago."""
+
+    def __init__(self, executions: Executions, clock: Clock) -> None:
+        self._executions = executions
+        self._clock = clock
+        self._listed: _List | None = None
+
+    def newest(self, *, limit: int) -> Sequence[RecentOperation]:
+        now = self._clock.now()
+        if self._listed is None or not self._listed.answers(limit, now):
+            self._listed = _List(now, limit, self._list(limit))
+        return self._listed.operations[:limit]
+
+    def _list(self, limit: int) -> Sequence[RecentOperation]:
+        found = [
+            RecentOperation(operation, each)
+            for operation in Operation
+            for each in self._executions.recent(operation, limit=limit)
+        ]
+        return sorted(found, key=lambda each: each.ran.started_at, reverse=True)[:limit]
+
+
+@dataclass(frozen=True, slots=True)
+class _List:
+    at: datetime
+    limit: int
+    operations: Sequence[RecentOperation]
+
+    def answers(self, limit: int, now: datetime) -> bool:
+        """True if the list is long enough and recent. A clock that was set back says nothing about its age."""
+        return limit <= self.limit and timedelta(0) <= now - self.at < REMEMBERED_FOR

@@ -67,13 +67,20 @@ def test_the_page_has_the_requests_of_every_update(counted: dict[str, dict[str, 
 
 
 def test_a_page_costs_its_requests() -> None:
-    # The operators' function has 1,769 MB, for 300 ms. Both numbers have the lines of the function and the access log.
-    of_fleet, of_events = 1.00 + 0.20 + 1769 / 1024 * 0.3 * 13.33 + 0.50, 1.00 + 1.20 + 0.50
+    # The operators' function has 1,769 MB, for 100 ms. Both numbers have the lines of the function and the access log.
+    of_fleet, of_events = 1.00 + 0.20 + 1769 / 1024 * 0.1 * 13.33 + 0.50, 1.00 + 1.20 + 0.50
     assert f"{of_fleet:.2f} per million, and a request of events {of_events:.2f}" in PAGE.read_text(encoding="utf-8")
     for name, row in table("The console").items():
         updates = 3600 / int(row["every"].removesuffix(" s"))
         cost = updates * (int(row["requests"] or 0) * of_fleet + int(row["of events"] or 0) * of_events) / 1e6
         assert row["USD per hour"] == f"{cost:.4f}", name
+
+
+def test_the_page_has_what_the_health_page_costs_besides() -> None:
+    page, health = PAGE.read_text(encoding="utf-8"), table("The console")["health"]
+    assert "to CloudWatch, 10.00 per million" in page
+    cost = 3600 / int(health["every"].removesuffix(" s")) * 10.00 / 1e6
+    assert f"Health asks CloudWatch each time, as `berth doctor` does: {cost:.4f} per hour more" in page
 
 
 def test_the_page_says_for_how_long_a_page_goes_on_to_ask() -> None:

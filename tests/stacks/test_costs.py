@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import timedelta
 from typing import Any
 
-from orchestrator.reconciling.health import SETTLING_EVERY, SURVEY_EVERY
+from orchestrator.common.tiers import STANDARD
+from orchestrator.reconciling.health import POOL_EVERY, SETTLING_EVERY, SURVEY_EVERY
 from tests.costs_page import table
 from tests.stacks.conftest import functions_in
+from tests.stacks.test_pool import deployed
 
 Json = dict[str, Any]
 
@@ -91,6 +94,23 @@ def test_the_page_lists_everything_of_the_event_plane_with_a_cost_when_idle(even
 def test_all_other_resources_cost_nothing_when_idle(plane: Json) -> None:
     counted = {"AWS::CloudWatch::Alarm", "AWS::Lambda::EventSourceMapping"}
     assert {each["Type"] for each in plane["Resources"].values()} - counted - {"AWS::KMS::Key"} <= COSTS_WHEN_USED
+
+
+def test_a_tier_of_shared_queues_costs_nothing_when_idle_and_a_warm_pool_one_schedule() -> None:
+    """What the schedule costs is in tests/unit/test_costs_page.py."""
+    (nothing, usual), (shared, of_shared), (warm, of_warm) = (
+        _types_and_schedules(**settings) for settings in ({}, {"pooled_queues": 2}, {"warm_pool": {STANDARD: 2}})
+    )
+    assert (shared - nothing).keys() <= COSTS_WHEN_USED
+    assert (warm - nothing).keys() <= COSTS_WHEN_USED
+    assert of_shared == usual
+    assert of_warm - usual == {f"rate({POOL_EVERY // timedelta(minutes=1)} minute)": 1}
+
+
+def _types_and_schedules(**settings: object) -> tuple[Counter[str], Counter[str]]:
+    resources = [each for plane in deployed(**settings) for each in plane.values()]
+    schedules = (each["Properties"].get("ScheduleExpression") for each in resources)
+    return Counter(each["Type"] for each in resources), Counter(filter(None, schedules))
 
 
 def test_both_stacks_together_cost_less_than_the_limit_when_idle() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pytest
 
 from bench.delivery_capacity import PATHS
 from bench.event_capacity import FLOOR
-from bench.function_memory import SIZES, dollars_per_million
+from bench.function_memory import OPERATORS, SIZES, WHOLE_PROCESSOR, billed_milliseconds, dollars_per_million
+from bench.growth import PLANNING_SECONDS
 from orchestrator.events.delivery.sweeping import LOOKED_AT_EVERY
 from orchestrator.pool.maintaining import AFTER_FAILURE
 from orchestrator.reconciling.health import POOL_EVERY
@@ -47,10 +49,14 @@ def per_million(counted: dict[str, float], *, requests: int) -> float:
     return sum(PRICES[name] * number for name, number in used.items())
 
 
+def measured() -> dict[str, float]:
+    """The results of the benchmark, by their names."""
+    return {each["name"]: each["value"] for each in json.loads(BENCH.read_text(encoding="utf-8"))}
+
+
 def turn_of_the_bench() -> tuple[float, float]:
     """Transitions per turn where few tenants move at once, and where many do."""
-    results = json.loads(BENCH.read_text(encoding="utf-8"))
-    found = [each["value"] for each in results if "transitions per turn" in each["name"]]
+    found = [value for name, value in measured().items() if "transitions per turn" in name]
     return min(found), max(found)
 
 
@@ -67,20 +73,62 @@ def test_an_operation_costs_what_its_counts_cost(total: str, counted: str) -> No
     assert totals()[total] == f"{per_million(counts(counted), requests=1) / 1_000:.2f}"
 
 
+def test_a_create_that_waits_costs_what_it_does_beyond_a_create() -> None:
+    counted = {column: float(cell) for column, cell in table("Creates that wait")["wait for a turn"].items()}
+    # Its execution is traced anyway.
+    cost = per_million(counted, requests=0) - PRICES["trace"]
+    assert totals()["1,000 creates that wait for their turn, beyond that"] == f"{cost / 1_000:.2f}"
+    page = PAGE.read_text(encoding="utf-8")
+    assert f"= {cost:.2f} per million more" in page
+    states = measured()["10,000 creates at once, with the gate, quiet: states that a create enters, mean"]
+    assert f"has {states} transitions per create on average" in page
+    assert round(states - counts("create")["state transitions"]) == counted["state transitions"]
+
+
 def test_a_turn_takes_the_transitions_that_the_bench_has() -> None:
     assert counts(TURN)["state transitions"] == turn_of_the_bench()[0]
 
 
-def test_a_rollout_costs_its_updates_and_turns() -> None:
+def turn_of_a_large_rollout() -> dict[str, float]:
+    """A turn that waits as often as in the benchmark."""
     straight, waiting = turn_of_the_bench()
     turn = counts(TURN)
     turn["function calls"] += (waiting - straight) / 3
     # AWS charges for the start of each of the map's children.
-    turn["state transitions"] = waiting + 1
+    return turn | {"state transitions": waiting + 1}
+
+
+def test_a_rollout_costs_its_updates_and_turns() -> None:
     update = per_million(counts("update that changes the stack"), requests=0)
-    assert totals()["a rollout that updates the stacks of 1,000 tenants"] == (
-        f"{(update + per_million(turn, requests=0)) / 1_000:.2f}"
+    turn = per_million(turn_of_a_large_rollout(), requests=0)
+    assert totals()["a rollout that updates the stacks of 1,000 tenants"] == f"{(update + turn) / 1_000:.2f}"
+
+
+def test_the_sums_in_the_text_are_those_of_the_counts() -> None:
+    create, update = counts("create"), counts("update that changes the stack")
+    turn = turn_of_a_large_rollout()
+    sums = {
+        r"So 1,000 creates are .+? = ([\d.,]+)\s+per million": per_million(create, requests=1),
+        r"Per tenant there is an update, ([\d.,]+) per million": per_million(update, requests=0),
+        r"and a turn: .+? = ([\d.,]+) per million": per_million(turn, requests=0),
+        r"state transitions: ([\d.,]+) for 1,000 tenants": 1_000
+        * (turn["state transitions"] + update["state transitions"]),
+    }
+    page = PAGE.read_text(encoding="utf-8")
+    for text, expected in sums.items():
+        found = re.search(text, page, re.DOTALL)
+        assert found is not None, text
+        assert float(found[1].replace(",", "")) == pytest.approx(expected, abs=0.0051), text
+
+
+def test_the_page_has_the_first_update_to_a_release_as_the_bench_has_it() -> None:
+    results = measured()
+    transitions, calls = (
+        results[f"first update to a release: {what}"]
+        for what in ("state transitions", "calls of functions, the stack's own included")
     )
+    # The page counts the call of the API's function, too.
+    assert f"takes {transitions} transitions and {calls + 1} function calls" in PAGE.read_text(encoding="utf-8")
 
 
 def test_each_stack_costs_the_sum_of_its_parts_when_idle() -> None:
@@ -237,11 +285,67 @@ def test_every_size_of_a_function_costs_its_processor_time_and_its_waiting() -> 
 
 
 def test_the_page_has_the_times_that_the_bench_measured() -> None:
-    measured = {each["name"]: each["value"] for each in json.loads(BENCH.read_text(encoding="utf-8"))}
+    results = measured()
     assert {name: (float(row["processor ms"]), float(row["waiting ms"])) for name, row in table("Memory").items()} == {
         name: (
-            measured[f"memory: {name}: processor time per call, p50"],
-            measured[f"memory: {name}: assumed to wait, p50"],
+            results[f"memory: {name}: processor time per call, p50"],
+            results[f"memory: {name}: assumed to wait, p50"],
         )
         for name in table("Memory")
     }
+
+
+def test_the_page_says_why_the_operators_function_has_more_memory_than_is_cheapest() -> None:
+    page, results = PAGE.read_text(encoding="utf-8"), measured()
+    requests = [
+        (float(table("Memory")[name]["processor ms"]), float(table("Memory")[name]["waiting ms"])) for name in OPERATORS
+    ]
+    saved = sorted(
+        dollars_per_million(WHOLE_PROCESSOR, *request) - dollars_per_million(256, *request) for request in requests
+    )
+    assert f"would cost {saved[0]:.2f} to {saved[-1]:.2f} less" in page
+    longest = max(billed_milliseconds(WHOLE_PROCESSOR, *request) for request in requests)
+    assert f"assumed to take 100 ms ([{longest} ms](#memory) for the releases)" in page
+    plan = next(value for name, value in results.items() if name.startswith("planning a rollout of 100,000 tenants"))
+    slower = plan * WHOLE_PROCESSOR / 256
+    assert f"computes for {plan} s with a whole processor" in page
+    assert f"would for {slower:.0f} s with 256 MB" in page
+    assert slower > PLANNING_SECONDS / 2
+
+
+OF_SIMULATED_ROLLOUTS = {
+    "2,000 tenants": "rollout of 2,000 tenants, quiet",
+    "100,000 tenants in 50 accounts, the slowest of them": "rollout of 100,000 tenants in 50 accounts, quiet",
+    "2,000 tenants, with faults": "rollout of 2,000 tenants, with faults",
+    "100,000 tenants in 50 accounts, with faults, the slowest of them": "rollout of 100,000 tenants in 50 accounts, "
+    "with faults",
+}
+OF_TIMES = {
+    "in all": "time / one mutating call per tenant",
+    "without waiting for the stages' last stacks": "the same without waiting for stages' last stacks",
+    "in all, divided by the same stacks at an even pace": "time / the same stacks, started at an even pace",
+}
+
+
+def test_the_page_has_the_times_of_the_simulated_rollouts() -> None:
+    results, documented = measured(), table("A rollout")
+    assert documented.keys() == OF_SIMULATED_ROLLOUTS.keys()
+    for row, rollout in OF_SIMULATED_ROLLOUTS.items():
+        for column, name in OF_TIMES.items():
+            value = results[f"{rollout}: {name}"]
+            assert float(documented[row][column]) == pytest.approx(value, abs=0.0051), f"{row}: {column} is {value}"
+    floor = results["rollout of 2,000 tenants, quiet: what one mutating call per tenant takes"]
+    assert f"takes {floor} minutes" in PAGE.read_text(encoding="utf-8")
+
+
+def test_the_page_has_the_times_of_a_loop_of_deployments() -> None:
+    results = measured()
+    one = results["cdk deploy of one tenant's stack"]
+    served = results["20 new tenants: until getQueue answers with every queue"]
+    ratio = next(value for name, value in results.items() if name.startswith("20 tenants: loop of cdk deploy ("))
+    ready = results["20 tenants: loop of cdk deploy / getQueue with 20 stacks kept ready"]
+    taken = results["20 new tenants with 20 stacks kept ready: until all have their queues"]
+    page = PAGE.read_text(encoding="utf-8")
+    assert f"a `cdk deploy` took {one} s and 20 of them would take {20 * one:.0f} s" in page
+    assert f"Berth took {served} s, once its functions had run before: {ratio} times less" in page
+    assert f"had their queues after {taken} s: {ready} times less" in page

@@ -36,7 +36,7 @@ class CreateTurnTable:
         return _turns_from(item) if item else None
 
     def store(self, turns: CreateTurns) -> bool:
-        row = _turns_row(replace(turns, revision=turns.revision + 1))
+        row = turns_row(replace(turns, revision=turns.revision + 1))
         if turns.revision:
             condition: dict[str, Any] = {
                 "ConditionExpression": "Revision = :read",
@@ -99,7 +99,7 @@ class CreateTurnTable:
                 raise
 
 
-def _turns_row(turns: CreateTurns) -> Item:
+def turns_row(turns: CreateTurns) -> Item:
     holders = {
         execution: {
             "M": {"TenantId": s(holder.tenant.value), "Since": time(holder.since), "Waited": {"BOOL": holder.waited}}

@@ -267,13 +267,20 @@ def operator_event(
     rollout: str | None = None,
     reconciliation: str | None = None,
     adoption: str | None = None,
+    version: str | None = None,
     query: dict[str, str] | None = None,
     body: object = None,
     by: str = ADA,
 ) -> dict[str, Any]:
     """The event that API Gateway sends for a request to the operators' API."""
     method, path = route.split(" ")
-    ids = {"tenantId": tenant, "rolloutId": rollout, "reconciliationId": reconciliation, "adoptionId": adoption}
+    ids = {
+        "tenantId": tenant,
+        "rolloutId": rollout,
+        "reconciliationId": reconciliation,
+        "adoptionId": adoption,
+        "version": version,
+    }
     for name, value in ids.items():
         path = path.replace(f"{{{name}}}", value or "")
     event: dict[str, Any] = {

@@ -11,12 +11,14 @@ import pytest
 from orchestrator.adapters.dynamodb.pool import PoolTable
 from orchestrator.common.tenant_ids import WARM_PREFIX, TenantId
 from orchestrator.pool.records import Member, MemberState, Pool
+from orchestrator.reconciling.records import SETTLING
 from orchestrator.rollouts.releasing import ReleaseOrdered
 from orchestrator.tenants.fleet import LISTED_STATES
-from orchestrator.tenants.records import Operation
+from orchestrator.tenants.order_results import Changed
+from orchestrator.tenants.records import Operation, Request
 from tests.adapters.conftest import TABLE, client
 from tests.adapters.handlers.functions import Functions
-from tests.costs_page import table
+from tests.costs_page import PAGE, table
 from tests.fakes import NOON, QUEUE_TABOO, VERSION, a_release, a_run, stack_arn, take
 
 ASKING = {"tenantId": "acme"}
@@ -94,10 +96,34 @@ class TestAPoolOfStacks:
         assert cost(pool, 202) == [*FIRST, POOL, BATCH, *started]
         assert cost(pool, 202, tenant="another") == [*FIRST, POOL, GET, STATE, KEPT, NOTE, START]
 
-    def test_a_stack_that_cannot_learn_its_tenant_costs_two_reads_every_minute(self, pool: Functions) -> None:
+    def test_a_settling_costs_one_read_of_each_stack(self, pool: Functions) -> None:
+        pool.call("reconcile", {"reconciliationId": SETTLING})
+        before = len(pool.sent)
+        pool.call("reconcile", {"reconciliationId": SETTLING})
+        about = [name for name, sent in pool.sent[before:] if WARM_PREFIX in str(sent)]
+        assert about == [QUERY] * len(PoolTable(pool.dynamodb, TABLE).pool().members)
+        settlings, read = (
+            float(table(heading)[name][column])
+            for heading, name, column in (
+                ("Idle", "settlings, every 5 minutes", "number"),
+                ("Prices", "read", "USD per million"),
+            )
+        )
+        assert f"reads the rows of each stack: {settlings * read / 1e6:.3f} per stack and month" in PAGE.read_text(
+            encoding="utf-8"
+        )
+
+    @pytest.mark.parametrize("because", ["its release was withdrawn", "it is pinned to another release"])
+    def test_a_stack_that_cannot_learn_its_tenant_costs_two_reads_every_minute(
+        self, pool: Functions, because: str
+    ) -> None:
         pool.table.record_release(a_release("0.0.1"))
         pool.get_queue({"tenantId": "new-1"})
-        assert isinstance(pool.load("runtime").use_cases.releasing.withdraw(VERSION, "ada"), ReleaseOrdered)
+        use_cases = pool.load("runtime").use_cases
+        if because == "its release was withdrawn":
+            assert isinstance(use_cases.releasing.withdraw(VERSION, "ada"), ReleaseOrdered)
+        else:
+            assert isinstance(use_cases.lifecycle.pin(TenantId("new-1"), "0.0.1", Request(by="ada")), Changed)
         pool.call("reconcile", {"reconciliationId": "pool"})
         members = PoolTable(pool.dynamodb, TABLE).pool().members
         (warm,) = (name for name, each in members.items() if each.state is MemberState.LEARNING)

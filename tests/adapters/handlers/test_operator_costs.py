@@ -12,9 +12,10 @@ from orchestrator.reconciling.fleet_counts import SMALL_FLEET, FleetCounts
 from orchestrator.rollouts.releasing import ReleaseOrdered
 from orchestrator.tenants.records import TenantState
 from tests.adapters.conftest import REGION, client
-from tests.adapters.handlers.functions import RELEASES, Functions, forget_functions
+from tests.adapters.handlers.functions import RELEASES, TEMPLATE, Functions, forget_functions, publish_template
 from tests.costs_page import table
 from tests.fakes import ACME, NEXT_VERSION, VERSION, a_release, a_run, stack_arn
+from tests.fakes.templates import queue_template
 
 HEADING = "Requests of operators"
 READS = {"GetItem", "Query", "BatchGetItem"}
@@ -22,7 +23,7 @@ WRITES = {"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"}
 LIST_RELEASES, LIST_ROLLOUTS, DIAGNOSIS = "GET /releases", "GET /rollouts", "GET /diagnosis"
 LIST_RECONCILIATIONS = "GET /reconciliations"
 CREATE = "PUT /tenants/{tenantId}"
-EARLIER = "0.0.1"
+EARLIER, OWN = "0.0.1", "2.0.0"
 LARGE = ", more than 1,000 tenants"
 
 
@@ -45,7 +46,8 @@ class Fleet:
         self.functions = functions
         self.costs: dict[str, dict[str, int]] = {}
         client("s3").create_bucket(Bucket=RELEASES, CreateBucketConfiguration={"LocationConstraint": REGION})
-        for version in (EARLIER, VERSION, NEXT_VERSION):
+        publish_template(functions, VERSION, TEMPLATE)
+        for version in (EARLIER, NEXT_VERSION):
             functions.table.record_release(a_release(version))
         for number in range(tenants):
             tenant = ACME if number == 0 else TenantId.parse(f"tenant-{number:03}")
@@ -96,6 +98,12 @@ def count(functions: Functions, tenants: int) -> dict[str, dict[str, int]]:
     fleet.call("the first create of a function process, current release withdrawn", CREATE, tenant="new-3")
     fleet.call("berth create, current release withdrawn", CREATE, tenant="new-4")
     fleet.call("berth upgrade", "POST /tenants/{tenantId}/upgrade", body={"version": NEXT_VERSION})
+    assert isinstance(fleet.use_cases.releasing.reinstate(VERSION, "ada"), ReleaseOrdered)
+    release = {"version": OWN, "body": {"template": queue_template(OWN), "tier": "gold"}}
+    fleet.call("berth release check", "POST /releases/{version}/check", **release)
+    fleet.call("berth release publish", "PUT /releases/{version}", **release)
+    for tenant in ("new-5", "new-6"):  # The first create of a process reads the release, too.
+        fleet.call("berth create, another tier than standard", CREATE, tenant=tenant, body={"tier": "gold"})
     return fleet.costs
 
 

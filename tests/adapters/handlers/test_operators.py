@@ -13,6 +13,7 @@ import pytest
 from orchestrator.api.route import Audience
 from orchestrator.api.routes import ROUTES as DECLARED
 from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.recent import REMEMBERED_FOR
 from orchestrator.tenants.records import Operation, Queue, Request, Status
 from tests.adapters.conftest import REGION, client
 from tests.adapters.handlers.functions import ADA, PROOF, Functions, Lines, input_of, operator_event
@@ -258,6 +259,17 @@ class TestList:
         _, _, body = functions.operate(LIST, query={"status": "FAILED"})
         (tenant,) = body["tenants"]
         assert tenant["rootCause"]["reason"] == QUEUE_TABOO.reason
+
+
+def test_the_executions_are_listed_once_for_all_consoles_that_ask_within_some_seconds(functions: Functions) -> None:
+    functions.operate(CREATE)
+    before = len(functions.sent_to("stepfunctions.ListExecutions"))
+    bodies = [functions.operate("GET /operations", query={"limit": "50"})[2] for _ in range(10)]
+    assert [[each["tenantId"] for each in body["operations"]] for body in bodies] == [["acme"]] * 10
+    assert len(functions.sent_to("stepfunctions.ListExecutions")) - before == len(Operation)
+    functions.clock.advance(REMEMBERED_FOR)
+    functions.operate("GET /operations", query={"limit": "50"})
+    assert len(functions.sent_to("stepfunctions.ListExecutions")) - before == 2 * len(Operation)
 
 
 def test_releases_are_listed_newest_first_with_the_current_one(functions: Functions) -> None:

@@ -102,6 +102,23 @@ def test_stacks_that_cannot_learn_now_do_not_keep_others_from_learning(monkeypat
     assert len(learning) == 2
 
 
+def test_a_stack_whose_tenant_is_pinned_to_another_release_learns_its_tenant_once_it_is_unpinned() -> None:
+    world = PoolWorld().fill()
+    world.get_queue(ACME)
+    world.table.record_release(a_release(NEXT_VERSION))
+    lifecycle = world.use_cases().lifecycle
+    assert isinstance(lifecycle.pin(ACME, NEXT_VERSION, Request(by="ada")), Changed)
+    refused = lifecycle.upgrade(ACME, VERSION, Request(by=BY))
+    assert isinstance(refused, Refused)
+    assert refused.kind is Refusal.PINNED
+    world.settle()
+    assert orders(world, Operation.UPDATE) == []
+    assert [each.state for each in world.pool.pool().members.values()].count(MemberState.LEARNING) == 1
+    assert isinstance(lifecycle.unpin(ACME, Request(by="ada")), Changed)
+    world.settle()
+    assert orders(world, Operation.UPDATE) == [ACME]
+
+
 def test_a_pool_that_was_switched_off_is_deleted_and_taken_stacks_still_learn_their_tenants() -> None:
     world = PoolWorld(warm_pool=2).fill()
     answer = world.get_queue(ACME)
