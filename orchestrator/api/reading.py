@@ -38,8 +38,7 @@ _HINTS = {
     ALARM_NAME_PATTERN: "is not the name of an alarm: 1 to 255 letters, digits, blanks and ._:/@+=()-",
 }
 _KINDS = {"str": "text", "int": "a whole number", "bool": "true or false", "array": "a list", "object": "an object"}
-_BOUNDS = {">=": "fewer than", "<=": "more than"}
-"""How a value breaks the bound of its length."""
+_BOUNDS = {">=": "too short: at least", "<=": "too long: at most"}
 _SHOWN_CHARACTERS = 40
 
 _PLACE = re.compile(r" - at (`key` in )?`(\$[^`]*)`\Z")
@@ -227,7 +226,7 @@ def _judgement(rule: str, model: type[Any], steps: list[Any], value: object) -> 
         kinds = " or ".join(_KINDS.get(kind, kind) for kind in expected[1].split(" | "))
         if (length := _LENGTH.fullmatch(expected[2])) is not None:
             bound, unit = _BOUNDS[length[1]], "characters" if expected[1] == "str" else "entries"
-            return "is empty" if value in ("", [], {}) else f"{shown(value)} has {bound} {length[2]} {unit}"
+            return "is empty" if value in ("", [], {}) else f"{shown(value)} is {bound} {length[2]} {unit}"
         return f"{shown(value)} is not {kinds}{expected[2]}"
     return f"{shown(value)} is not allowed"
 

@@ -179,7 +179,7 @@ def refused(scene: Scene, arguments: list[str], message: str) -> None:
         (["--label", "tier"], "not of the form NAME=VALUE"),
         (["--label", "ti er=x"], "'--label': 'ti er' is not the name of a label"),
         (["--reason", "x" * 501], "'--reason': 'xxxxx"),
-        (["--reason", "x" * 501], "(501 characters) has more than 500 characters."),
+        (["--reason", "x" * 501], "(501 characters) is too long: at most 500 characters."),
         (["--tier", "Gold!"], "'--tier': 'Gold!' is not the name of a tier"),
         (["--share", "0"], "neither a number of tenants"),
         (["--share", "101%"], "neither a number of tenants"),
