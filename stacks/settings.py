@@ -73,7 +73,7 @@ KNOWN = frozenset(
         "berth:warmPool",
     }
 )
-"""All settings. Those that README.md does not list are for the emulator."""
+"""All settings. Those that docs/settings.md does not list are for the emulator."""
 MAX_TENANTS_LIMIT = 1_000_000
 MAX_POOLED_QUEUES = 20
 """The addresses of all of them are in one environment variable, and Lambda limits the size of all variables."""
@@ -285,8 +285,8 @@ def check_all_are_known(keys: Iterable[str]) -> None:
             continue
         similar = get_close_matches(_PREFIX + key.removeprefix(_PREFIX), KNOWN, n=1)
         raise SettingInvalid(
-            f"There is no setting {key}.{f' Did you mean {similar[0]}?' if similar else ''} README.md lists all "
-            "settings."
+            f"There is no setting {key}.{f' Did you mean {similar[0]}?' if similar else ''} docs/settings.md lists "
+            "all settings."
         )
 
 

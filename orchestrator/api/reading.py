@@ -18,6 +18,7 @@ from orchestrator.api.fields import as_documented
 from orchestrator.api.route import RequestT, Route
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.input_limits import (
+    ALARM_NAME_PATTERN,
     LABEL_NAME_PATTERN,
     LABEL_VALUE_PATTERN,
     REASON_PATTERN,
@@ -34,9 +35,10 @@ _HINTS = {
     TENANT_ID_PATTERN: "is not a tenant id: use letters, digits and dashes",
     LABEL_NAME_PATTERN: "is not the name of a label: 1 to 63 letters, digits and ._/- after a letter or digit",
     LABEL_VALUE_PATTERN: "is not the value of a label: up to 128 letters, digits, blanks and ._:/@+=-",
+    ALARM_NAME_PATTERN: "is not the name of an alarm: 1 to 255 letters, digits, blanks and ._:/@+=()-",
 }
 _KINDS = {"str": "text", "int": "a whole number", "bool": "true or false", "array": "a list", "object": "an object"}
-_BOUNDS = {">=": "at least", "<=": "at most"}
+_BOUNDS = {">=": "too short: at least", "<=": "too long: at most"}
 _SHOWN_CHARACTERS = 40
 
 _PLACE = re.compile(r" - at (`key` in )?`(\$[^`]*)`\Z")
@@ -224,7 +226,7 @@ def _judgement(rule: str, model: type[Any], steps: list[Any], value: object) -> 
         kinds = " or ".join(_KINDS.get(kind, kind) for kind in expected[1].split(" | "))
         if (length := _LENGTH.fullmatch(expected[2])) is not None:
             bound, unit = _BOUNDS[length[1]], "characters" if expected[1] == "str" else "entries"
-            return "is empty" if value in ("", [], {}) else f"{shown(value)} does not have {bound} {length[2]} {unit}"
+            return "is empty" if value in ("", [], {}) else f"{shown(value)} is {bound} {length[2]} {unit}"
         return f"{shown(value)} is not {kinds}{expected[2]}"
     return f"{shown(value)} is not allowed"
 
@@ -296,7 +298,10 @@ def _replaced(given: Any, steps: list[Any], value: object) -> Any:
 
 def shown(value: object) -> str:
     """A value in a message: what cannot be printed is escaped, and a long one is cut."""
-    text = ascii(value) if isinstance(value, str) else json.dumps(value)
+    if isinstance(value, str):
+        is_long = len(value) > _SHOWN_CHARACTERS
+        return f"{value[:_SHOWN_CHARACTERS]!a}... ({len(value)} characters)" if is_long else ascii(value)
+    text = json.dumps(value)
     if len(text) <= _SHOWN_CHARACTERS + 2:
         return text
     return f"{text[:_SHOWN_CHARACTERS]}... ({len(text)} characters)"

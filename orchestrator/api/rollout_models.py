@@ -28,8 +28,10 @@ from orchestrator.api.fields import (
     Wire,
     former_name_of,
     keys_of,
+    whole,
 )
 from orchestrator.api.tenant_models import MAX_PAGE_SIZE
+from orchestrator.common.input_limits import ALARM_NAME_PATTERN
 from orchestrator.rollouts import records
 from orchestrator.rollouts.documents import REST
 from orchestrator.rollouts.records import MAX_STAGES
@@ -98,7 +100,7 @@ BakeSeconds = Annotated[
     ),
 ]
 AlarmName = Annotated[
-    Annotated[str, Meta(pattern=r"^[A-Za-z0-9 ._:/@+=()-]{1,255}\Z")] | None,
+    Annotated[str, Meta(pattern=whole(ALARM_NAME_PATTERN))] | None,
     Meta(description="A CloudWatch alarm that halts the rollout if it goes off during bakeSeconds."),
 ]
 Approval = Annotated[bool, Meta(description="True if an operator must approve the stage before it begins.")]

@@ -181,7 +181,7 @@ def list_connections(context: typer.Context, tenant: Tenant, as_json: Json = Fal
         elif listed["connections"]:
             table = render.columns("Connection id", "Name", "Status", "Origin", "Destination")
             for each in listed["connections"]:
-                destination = Text("\n".join(filter(None, [each["destination"], each["address"]])))
+                destination = Text(" ".join(filter(None, [each["destination"], each["address"]])))
                 table.add_row(
                     each["connection_id"], Text(each["name"]), render.state(each["status"]), each["origin"], destination
                 )

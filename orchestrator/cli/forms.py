@@ -118,7 +118,7 @@ def list_forms(context: typer.Context, tenant: Tenant, as_json: Json = False) ->
             table = render.columns("Form id", "Name", "Status", "Per minute", "Origins")
             for form in listed["forms"]:
                 status = render.state(form["status"])
-                origins = Text("\n".join(form["origins"]) or "any")
+                origins = Text(", ".join(form["origins"]) or "any")
                 table.add_row(form["form_id"], Text(form["name"]), status, str(form["submissions_per_minute"]), origins)
             render.stdout().print(table)
             render.note(f"The URL of a form is {control_plane.events_api_url.rstrip('/')}/forms/FORM_ID")

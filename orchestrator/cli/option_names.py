@@ -7,19 +7,28 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 _PLACE = re.compile(r"(?P<field>[A-Za-z_]\w*)(?P<rest>(\.[^\s:]+)*): (?P<message>.*)", re.DOTALL)
-_DOCUMENT = re.compile(r"\A(?:the body|the query): ")
+_DOCUMENT = re.compile(r"\A(?:the body: |the query: |verification\.)")
+"""The beginning of a message that names no option: a document, or the object that several options make together."""
 _CAPITAL = re.compile("([A-Z])")
 
 _PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "address": ("address", "webhook", "zapier", "email"),
+    "destination": ("email", "webhook", "zapier"),
     "drainSeconds": ("drain",),
+    "filter": ("filter_file",),
+    "form_id": ("form",),
     "historyBefore": ("before",),
     "label": ("label",),
     "labels": ("label",),
+    "origins": ("origin",),
+    "redirect_url": ("redirect",),
     "remove": ("changes",),
     "set": ("changes",),
+    "source_id": ("source",),
     "stages": ("stages_file", "stages"),
     "tenants": ("tenant", "tenants_from"),
+    "transform": ("transform_file",),
+    "verification": ("provider",),
     "version": ("to", "version"),
 }
 """The parameters of commands for fields of requests that have another name."""

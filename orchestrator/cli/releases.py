@@ -16,7 +16,7 @@ from orchestrator.cli.api import Document
 from orchestrator.cli.invocation import Invocation, Json
 from orchestrator.cli.problems import problem
 from orchestrator.common.errors import InvalidRequest
-from orchestrator.common.tiers import POOLED
+from orchestrator.common.tiers import POOLED, STANDARD
 from orchestrator.common.versions import VERSION_PATTERN
 from orchestrator.reconciling.fleet_counts import SMALL_FLEET
 from orchestrator.releases.states import PromotionMode
@@ -132,7 +132,8 @@ def _show_one(release: Document, all_releases: Document) -> None:
     if release.get("withdrawn"):
         render.note(f"If it is good after all: berth release reinstate {version}")
     if version == current:
-        render.note("Move the other tenants to it: berth rollout plan, then berth rollout start")
+        option = "" if release.get("tier", STANDARD) == STANDARD else f" --tier {release['tier']}"
+        render.note(f"Move the other tenants to it: berth rollout plan{option}, then berth rollout start{option}")
 
 
 def _current(release: Document, document: Document) -> str:

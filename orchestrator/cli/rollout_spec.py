@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperCommand
 
 from orchestrator.api.reading import decode
-from orchestrator.api.rollout_models import MAX_CONCURRENCY, MAX_TENANTS
+from orchestrator.api.rollout_models import MAX_BAKE_SECONDS, MAX_CONCURRENCY, MAX_TENANTS
 from orchestrator.api.rollout_requests import StartRollout
 from orchestrator.cli import completing
 from orchestrator.cli.selection import labels_of
@@ -98,6 +98,7 @@ Concurrency = Annotated[
     typer.Option(
         metavar="NUMBER",
         min=1,
+        max=MAX_CONCURRENCY,
         help="The maximum number of tenants at once. Default: the control plane's own maximum.",
         rich_help_panel=_HOW,
     ),
@@ -116,6 +117,7 @@ Bake = Annotated[
     typer.Option(
         metavar="SECONDS",
         min=0,
+        max=MAX_BAKE_SECONDS,
         help="How long each stage bakes before the next one begins. Default: 300.",
         rich_help_panel=_HOW,
     ),
@@ -155,6 +157,9 @@ AllowReplacement = Annotated[
 
 _SHARE = re.compile("[1-9][0-9]{0,5}|([1-9][0-9]?|100)%", re.ASCII)
 _BOUND = re.compile("[0-9]{1,6}|([0-9]{1,2}|100)%", re.ASCII)
+_OPTIONS = {"alarm": "--alarm", "labels": "--label", "reason": "--reason", "tier": "--tier"}
+"""The options of those fields whose rules the API has."""
+_FIELD = re.compile(r"(?:stages\.(?P<stage>\d+)(?:\.|(?=:)))?(?P<field>\w*)[^:\s]*: (?P<message>.*)", re.DOTALL)
 
 
 class UndoWithoutId(TyperCommand):
@@ -251,7 +256,7 @@ def body_of(
         "reason": reason,
     }
     body = {name: value for name, value in values.items() if value is not None}
-    return _checked(body)
+    return _checked(body, has_stages_file=stages.file is not None)
 
 
 def rollout_id(given: str, hint: str = "ROLLOUT") -> str:
@@ -260,14 +265,27 @@ def rollout_id(given: str, hint: str = "ROLLOUT") -> str:
     return given
 
 
-def _checked(body: dict[str, object]) -> StartRollout:
+def _checked(body: dict[str, object], *, has_stages_file: bool) -> StartRollout:
     """Check the body by the API's rules, except for the maximum concurrency, which only the control plane knows."""
     try:
         asked = decode(StartRollout, body)
         asked.spec(max_concurrency=MAX_CONCURRENCY)
     except InvalidRequest as error:
-        raise typer.BadParameter(str(error)) from error
+        raise _in_words_of_options(str(error), has_stages_file=has_stages_file) from error
     return asked
+
+
+def _in_words_of_options(message: str, *, has_stages_file: bool) -> typer.BadParameter:
+    """The API's message about a field, as one about the option that gave it, or about the stage of the file."""
+    found = _FIELD.fullmatch(message)
+    if found is None:
+        return typer.BadParameter(message)
+    if has_stages_file and found["stage"] is not None:
+        field = f", {found['field']}" if found["field"] else ""
+        return _bad("--stages-file", f"stage {int(found['stage']) + 1}{field}: {found['message']}.")
+    if found["field"] in _OPTIONS:
+        return _bad(_OPTIONS[found["field"]], f"{found['message']}.")
+    return typer.BadParameter(message)
 
 
 def _tenants(named: Sequence[str], file: str | None) -> list[str] | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.cli import render
 from orchestrator.cli.api import Document
 from orchestrator.cli.rollout_view import doing
+from orchestrator.common.tiers import STANDARD
 from orchestrator.common.versions import is_older
 from orchestrator.rollouts.records import RolloutStatus
 from orchestrator.tenants.records import TenantState
@@ -70,17 +71,33 @@ def waiting_for_someone(fleet: Document, rollouts: Sequence[Document], releases:
         if version in withdrawn:
             what = f"{render.counted(number, 'tenant is', 'tenants are')} at {version}, which was withdrawn"
             waiting.append(Waiting(what, f"berth releases {version}"))
-    current = releases["current"]
-    behind = sum(
-        number
-        for version, number in fleet["byVersion"].items()
-        if version not in withdrawn and is_older(version, than=current)
-    )
-    moving = (each for each in rollouts if each["version"] == current or RolloutStatus(each["status"]).active)
-    if behind and not any(moving):
-        what = f"{render.counted(behind, 'tenant is', 'tenants are')} at an earlier release than {current}"
-        waiting.append(Waiting(what, "berth rollout plan"))
-    return waiting
+    return [*waiting, *_tenants_behind(fleet, rollouts, releases, withdrawn)]
+
+
+def _tenants_behind(
+    fleet: Document, rollouts: Sequence[Document], releases: Document, withdrawn: Collection[str]
+) -> Iterator[Waiting]:
+    """One line per tier about the tenants that a rollout to the tier's current release would move.
+
+    A tenant is counted by its release alone, so those that are pinned count, too: nothing else is known of them here.
+    """
+    tier_of = {each["version"]: each.get("tier", STANDARD) for each in releases["releases"]}
+    # Control planes before 0.9.0 have no tiers.
+    for tier, current in releases.get("tiers", {STANDARD: releases["current"]}).items():
+        behind = sum(
+            number
+            for version, number in fleet["byVersion"].items()
+            if version not in withdrawn
+            and tier_of.get(version, STANDARD) == tier
+            and is_older(version, than=current or "")
+        )
+        moving = (each for each in rollouts if each["version"] == current or RolloutStatus(each["status"]).active)
+        if behind and not any(moving):
+            of_tier, option = (f" of the tier {tier}", f" --tier {tier}") if tier != STANDARD else ("", "")
+            counted = render.counted(behind, f"tenant{of_tier} is", f"tenants{of_tier} are")
+            yield Waiting(
+                f"{counted} at an earlier release than {current} (pinned ones included)", f"berth rollout plan{option}"
+            )
 
 
 def findings_waiting(survey: Document | None) -> list[Waiting]:

@@ -13,6 +13,7 @@ REASON_MAX_LENGTH = 500
 LABEL_NAME_PATTERN = "^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$"
 LABEL_VALUE_PATTERN = "^[A-Za-z0-9 ._:/@+=-]{0,128}$"
 MAX_LABELS = 20
+ALARM_NAME_PATTERN = "^[A-Za-z0-9 ._:/@+=()-]{1,255}$"
 
 MAX_LEVELS = 50
 """The maximum nesting of input. No valid input comes close, and Python cannot print values that are far deeper."""

@@ -222,8 +222,9 @@ def _failed_tenants(at_versions: Collection[Mapping[TenantState, int]]) -> Check
 
 
 def _tier_of_pool(tier: str, size: int, states: Mapping[MemberState, int], noted: TierOfPool, now: datetime) -> Check:
+    ready = states.get(MemberState.READY, 0)
     parts = [
-        f"{states.get(MemberState.READY, 0)} of {size} ready",
+        f"{ready} of {size} ready" if size else f"{ready} ready, none wanted",
         *(f"{states[state]} {words}" for state, words in _OTHER_STATES.items() if states.get(state)),
     ]
     detail = f"{tier}: {', '.join(parts)}"

@@ -121,16 +121,18 @@ def release_withdrawn(
     *,
     pinned: bool = False,
     at: str | None = None,
+    tier: str | None = None,
 ) -> Refused:
     """``operation`` is the one that is refused, if the request is not about a pin. ``pinned`` to this release.
 
     ``at`` is the tenant's own release. Instead of a release that was withdrawn, an earlier one is current. For a tenant
-    that is not older than the withdrawn release, that is a downgrade.
+    that is not older than the withdrawn release, that is a downgrade. ``tier`` is the one that a create has to name.
     """
     if operation is None:
         done, instead = "pinned to it", f"Pin the tenant to another release: berth pin {tenant} VERSION"
     else:
-        done, instead = _way_back(tenant, operation, downgrade=at is not None and not is_older(at, than=version))
+        downgrade = at is not None and not is_older(at, than=version)
+        done, instead = _way_back(tenant, operation, downgrade=downgrade, tier=tier)
         if pinned:
             instead = (
                 f"The tenant is pinned to it: berth pin {tenant} VERSION, or berth unpin {tenant}. Then: {instead}"
@@ -143,9 +145,9 @@ def release_withdrawn(
     )
 
 
-def _way_back(tenant: TenantId, operation: Operation, *, downgrade: bool) -> tuple[str, str]:
+def _way_back(tenant: TenantId, operation: Operation, *, downgrade: bool, tier: str | None) -> tuple[str, str]:
     if operation is Operation.CREATE:
-        return "created at it", f"berth create {tenant}"
+        return "created at it", f"berth create {tenant}{f' --tier {tier}' if tier else ''}"
     return "moved to it", _upgrade(tenant, downgrade=downgrade)
 
 

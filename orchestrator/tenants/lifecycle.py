@@ -372,7 +372,10 @@ class Lifecycle:
         if refused := not_in_tier(tenant, release, own=tier or own, operation=operation):
             return refused
         withdrawal = self.chooser.withdrawal(version)
-        return release_withdrawn(tenant, version, withdrawal, operation) if withdrawal else None
+        if withdrawal is None:
+            return None
+        named = release.tier if release.tier != self.default_tier else None
+        return release_withdrawn(tenant, version, withdrawal, operation, tier=named)
 
     def unpin(self, tenant: TenantId, request: Request) -> Changed | Unchanged | Refused:
         results = f"Tenant {tenant} is no longer pinned.", f"Tenant {tenant} was not pinned."

@@ -383,7 +383,7 @@ def test_a_pool_whose_stacks_cannot_be_created_is_a_warning_with_the_reason(worl
 
 def test_what_is_left_of_a_pool_that_was_switched_off_is_shown(world: FleetWithStacks) -> None:
     keep(world, Member(NOON, state=MemberState.LEAVING), standard=TierOfPool())
-    assert pool_checks(world) == [Check("warm pool", Verdict.OK, "standard: 0 of 0 ready, 1 being deleted")]
+    assert pool_checks(world) == [Check("warm pool", Verdict.OK, "standard: 0 ready, none wanted, 1 being deleted")]
 
 
 def test_stacks_that_are_kept_ready_count_for_the_limit_and_are_no_tenants(world: FleetWithStacks) -> None:

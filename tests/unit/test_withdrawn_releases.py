@@ -11,7 +11,7 @@ from orchestrator.tenants.order_results import Accepted, OrderResult, Unchanged
 from orchestrator.tenants.outcomes import Begun, GaveUp
 from orchestrator.tenants.provisioning import Provisioning
 from orchestrator.tenants.records import Operation, Request, Status, TenantState
-from tests.fakes import ACME, NEXT_VERSION, NOON, VERSION, Orders, an_audit, some_metadata
+from tests.fakes import ACME, NEXT_VERSION, NOON, VERSION, Orders, a_release, an_audit, some_metadata
 
 ADA = Request("ada")
 A_SECOND = timedelta(seconds=1)
@@ -57,6 +57,14 @@ class TestCreating:
     def test_the_withdrawn_release_is_refused_by_name(self, world: Orders) -> None:
         reason = refused(world.lifecycle.create(ACME, Request("ada", pin=NEXT_VERSION)))
         assert reason.endswith("so tenant acme was not created at it. Use the current release: berth create acme")
+
+    def test_the_way_out_stays_in_the_tier_of_the_withdrawn_release(self, world: Orders) -> None:
+        for version in ("2.0.0", "2.1.0"):
+            world.table.record_release(a_release(version, tier="gold"))
+        world.releasing.withdraw("2.1.0", "bob")
+        refusal = world.lifecycle.create(ACME, Request("ada", pin="2.1.0", tier="gold"))
+        assert isinstance(refusal, Refused)
+        assert refusal.reason.endswith("Use the current release: berth create acme --tier gold")
 
     def test_a_tenant_that_is_pinned_to_it_is_refused_until_it_gets_another_pin(self, world: Orders) -> None:
         world.table.plant_metadata(some_metadata(queue=None, version=None, pinned_version=NEXT_VERSION))

@@ -164,7 +164,8 @@ class TestKeys:
         assert created["key_id"] in commands.berth("keys", "list", "acme").stdout
 
     def test_a_name_that_is_empty_or_too_long(self, commands: Commands) -> None:
-        for name, expected in (("", "name: is empty"), ("x" * 300, "characters) does not have at most 100 characters")):
+        too_long = "(300 characters) is too long: at most 100 characters"
+        for name, expected in (("", "--name: is empty"), ("x" * 300, too_long)):
             result = commands.berth("keys", "create", "acme", "--name", name, "--scope", "read")
             assert result.exit_code == ExitCode.BAD_USAGE
             assert result.stderr.endswith(f"{expected}\n")
@@ -314,7 +315,7 @@ class TestForms:
         result = commands.berth("forms", "create", "acme", "--name", "Contact", "--origin", "www.example.com")
         assert result.exit_code == ExitCode.BAD_USAGE
         assert result.stderr == (
-            "Error: origins.0: 'www.example.com' is not valid. An example: https://www.example.com\n"
+            "Error: --origin: 'www.example.com' is not valid. An example: https://www.example.com\n"
         )
 
     def test_a_form_without_origins_comes_with_a_warning(self, commands: Commands) -> None:
@@ -368,3 +369,42 @@ def test_an_invalid_tenant_id_is_refused_before_any_request(commands: Commands, 
 @pytest.mark.parametrize("group", ["events", "keys", "sources", "forms"])
 def test_the_help_has_examples(commands: Commands, group: str) -> None:
     assert f"berth {group}" in commands.berth(group, "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("forms create acme --name A --origin here", "--origin: 'here' is not valid."),
+        ("forms create acme --name A --redirect here", "--redirect: 'here' is not valid."),
+        (
+            "forms create acme --name A --origin https://a.example --redirect https://b.example/x",
+            "--redirect: the page is not at one of the form's origins.",
+        ),
+        ("sources create acme --name A --provider hmac", "--provider: the provider 'hmac' needs 'header'"),
+        ("sources create acme --name A --provider hmac --header a:b", "--header: the name of a header has letters"),
+        ("connections create acme --name A --email ada@example.com", "--email: Berth sends no mail here."),
+        ("events list acme --source mine", "--source: 'mine' is not valid."),
+        ("events list acme --form mine", "--form: 'mine' is not valid."),
+    ],
+)
+def test_messages_about_values_name_the_option(commands: Commands, arguments: str, expected: str) -> None:
+    result = commands.berth(*arguments.split())
+    assert result.exit_code == ExitCode.BAD_USAGE
+    assert result.stderr.splitlines()[-1].startswith(f"Error: {expected}")
+
+
+@pytest.mark.parametrize(
+    ("option", "content", "expected"),
+    [
+        ("--filter-file", '{"payload": {"total": {"$above": 1}}}', "payload.total.$above: there is no such operator."),
+        ("--transform-file", '{"remove": "total"}', "remove is a list of paths"),
+    ],
+)
+def test_messages_about_files_name_the_option(
+    commands: Commands, tmp_path: Path, option: str, content: str, expected: str
+) -> None:
+    file = tmp_path / "given.json"
+    file.write_text(content, encoding="utf-8")
+    result = commands.berth("connections", "create", "acme", "--name", "A", option, str(file))
+    assert result.exit_code == ExitCode.BAD_USAGE
+    assert result.stderr.startswith(f"Error: {option}: {expected}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,13 @@ from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
+from orchestrator.cli.commands import COMMANDS
 from orchestrator.cli.errors import ControlPlaneNotFound, ExitCode
+from orchestrator.rollouts.records import StageStatus
 from orchestrator.tenants.ready import Ready
-from tests.fakes import ACME, QUEUE, VERSION
-from tests.unit.cli.conftest import Scene
+from tests.fakes import ACME, NOON, QUEUE, VERSION
+from tests.unit.cli.conftest import BERTH, Scene
+from tests.unit.cli.test_main import commands_below
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -45,6 +49,7 @@ def check(kind: str, text: str) -> dict[str, Any]:
         "create acme --label plan=gold",
         "upgrade acme",
         "upgrade acme --to 0.1.0",
+        "move acme --tier standard",
         "delete acme",
         "delete nobody",
         "delete --version 0.1.0 --yes",
@@ -65,6 +70,9 @@ def check(kind: str, text: str) -> dict[str, Any]:
         "rollout start",
         "rollout start --to 0.1.0",
         "rollout list",
+        "doctor",
+        "reconcile --dry-run --no-wait",
+        "adopt --dry-run",
     ],
 )
 def test_a_document_is_as_documented(scene: Scene, command: str) -> None:
@@ -73,17 +81,32 @@ def test_a_document_is_as_documented(scene: Scene, command: str) -> None:
     words = command.split()
     kind = " ".join(words[:2]) if words[0] in ("rollout", "release") else words[0]
     result = scene.berth(*words, "--json")
-    if kind != "retry":
+    if kind not in ("retry", "adopt"):  # There is nothing to retry, and nothing answers the adoption.
         assert result.exit_code == ExitCode.OK
     check(kind, result.stdout)
 
 
-@pytest.mark.parametrize("command", ["status", "watch", "pause", "resume", "abort --yes"])
+def test_every_command_of_the_control_plane_has_a_schema() -> None:
+    described = json.loads((DOCS / "cli-output.json").read_text())["$defs"].keys() - {"error", "bulk"}
+    of_events = {name for name, command in COMMANDS.items() if command.panel == COMMANDS["events"].panel}
+    found = {
+        " ".join(path)
+        for path, command in commands_below(BERTH)
+        if any(parameter.name == "as_json" for parameter in command.params) and path[0] not in of_events
+    }
+    assert found == described
+
+
+@pytest.mark.parametrize(
+    "command", ["status", "watch", "pause", "resume", "abort --yes", "change --concurrency 2", "promote --stage 1"]
+)
 def test_documents_about_a_rollout(scene: Scene, command: str) -> None:
     scene.has()
     scene.berth("rollout", "start", exits=ExitCode.OK)
     if command in ("watch", "resume"):
         scene.berth("rollout", "pause", exits=ExitCode.OK)
+    if command.startswith("promote"):
+        scene.api.stage_is_now(1, status=StageStatus.BAKING, baked_until=NOON + timedelta(hours=1))
     check(f"rollout {command.split()[0]}", scene.berth("rollout", *command.split(), "--json").stdout)
 
 

@@ -10,6 +10,7 @@ from orchestrator.cli.option_names import in_words_of_options
 from orchestrator.common.tenant_ids import TENANT_ID_MAX_LENGTH, TenantId
 from tests.fakes import ACME, a_release
 from tests.unit.cli.conftest import BERTH, TERMINAL, Scene
+from tests.unit.cli.fake_api import ScriptedEventsApi
 from tests.unit.cli.test_main import commands_below
 
 LONGEST = TenantId.parse("x" * TENANT_ID_MAX_LENGTH)
@@ -57,6 +58,14 @@ def test_what_is_piped_is_not_wrapped(scene: Scene) -> None:
     scene.berth("pin", "acme", "0.1.0", "--reason", reason.strip(), exits=ExitCode.OK)
     scene.environment["COLUMNS"] = None
     assert reason.strip() in scene.berth("tenant", "acme").stdout
+
+
+def test_in_a_pipe_a_connection_with_an_address_is_one_line(scene: Scene) -> None:
+    scene.environment["COLUMNS"] = None
+    scene.events = ScriptedEventsApi()
+    heading, *rows = scene.berth("connections", "list", "acme", exits=ExitCode.OK).stdout.splitlines()
+    assert heading.rstrip().endswith("Destination")
+    assert [row.split(" api ")[1].strip() for row in rows] == ["webhook https://shop.example.com/hooks/berth"]
 
 
 @pytest.mark.parametrize("command", ["rollout start", "rollout retry", "tenants", "connections create", "create"])

@@ -142,3 +142,13 @@ class TestElsewhere:
         assert result.stderr.endswith(
             "The current version, 0.3.0, is not published yet: wait until its deployment has ended.\n"
         )
+
+
+def test_the_commands_that_move_tenants_to_a_current_release_name_its_tier(scene: Scene) -> None:
+    scene.api.table.record_release(a_release("2.0.0", tier="gold"))
+    assert scene.berth("releases", "2.0.0").stderr.splitlines()[-1] == (
+        "Move the other tenants to it: berth rollout plan --tier gold, then berth rollout start --tier gold"
+    )
+    assert scene.berth("releases", "0.2.0").stderr.splitlines()[-1] == (
+        "Move the other tenants to it: berth rollout plan, then berth rollout start"
+    )

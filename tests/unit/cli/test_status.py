@@ -12,6 +12,7 @@ from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.records import SURVEY, Finding, Kind, Reconciliation, ReconciliationStatus, Remedy, Spec
 from orchestrator.rollouts.records import RolloutStatus
+from tests.fakes import a_release
 from tests.fakes.reconciling import counted
 from tests.unit.cli.conftest import Scene
 from tests.unit.cli.fake_api import ADA, ScriptedEventsApi
@@ -33,8 +34,21 @@ def test_one_screen(scene: Scene) -> None:
     assert releases == "releases:   1 at 0.2.0, 1 at 0.1.0, 1 at no version"
     assert waiting == [
         "1 tenant is FAILED: berth tenants --state FAILED",
-        "1 tenant is at an earlier release than 0.2.0: berth rollout plan",
+        "1 tenant is at an earlier release than 0.2.0 (pinned ones included): berth rollout plan",
     ]
+
+
+def test_tenants_behind_are_those_behind_the_current_release_of_their_own_tier(scene: Scene) -> None:
+    scene.api.table.record_release(a_release("2.0.0", tier="gold"))
+    scene.api.table.record_release(a_release("2.1.0", tier="gold"))
+    scene.has(version="0.2.0")
+    scene.has(TenantId("vip"), version="2.1.0")
+    assert scene.berth("status").stdout.splitlines()[-1] == "Nothing waits for you. Check the health: berth doctor"
+    scene.has(TenantId("late"), version="2.0.0")
+    assert scene.berth("status").stdout.splitlines()[-1] == (
+        "1 tenant of the tier gold is at an earlier release than 2.1.0 (pinned ones included): "
+        "berth rollout plan --tier gold"
+    )
 
 
 def test_a_rollout_waits_instead_of_the_tenants_that_it_moves(scene: Scene) -> None:

@@ -20,6 +20,7 @@ from orchestrator.tenants.records import TenantState
 from tests.fakes import NEXT_VERSION, QUEUE, a_release
 from tests.unit.cli.conftest import FakeControlPlane, Result, Scene
 from tests.unit.cli.fake_api import heard
+from tests.unit.cli.test_json_output import check
 
 VERIFIED = TenantId("berth-verify-20261116-120000-0a1b")
 ON_ITS_WAY = ApiAnswer(202, {"status": "PROVISIONING", "execution": "create-1"}, 1)
@@ -176,7 +177,7 @@ def test_without_an_event_plane_events_are_left_out(world: Scene) -> None:
 
 def test_json_has_the_same_steps(world: Scene) -> None:
     result = world.berth("verify", "--json")
-    shown = json.loads(result.stdout)
+    shown = check("verify", result.stdout)
     assert (shown["tenantId"], shown["proven"]) == (VERIFIED.value, True)
     assert set(results(result).values()) == {"proven"}
 
