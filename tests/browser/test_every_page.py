@@ -22,7 +22,8 @@ _FOCUSABLE = """[...document.querySelectorAll(
 )].filter(each => each.checkVisibility() && !(each.type === 'radio' && !each.checked))"""
 FOCUSABLE = f"() => {_FOCUSABLE}.length"
 NOT_REACHED = f"() => {_FOCUSABLE}.filter(each => !each.dataset.reached).map(each => each.outerHTML.slice(0, 120))"
-HOLD = "() => document.addEventListener('htmx:before:request', event => event.preventDefault())"
+HOLD = """() => ['htmx:before:request', 'htmx:before:swap'].forEach(
+    each => document.addEventListener(each, event => event.preventDefault()))"""
 NOTE_WHAT_IS_REACHED = """() => document.addEventListener('focusin', event => {
     const style = getComputedStyle(event.target);
     const isSeen = style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2;
@@ -92,7 +93,8 @@ def _disorder(levels: list[int]) -> list[int]:
 
 def _out_of_reach(page: Page) -> list[str]:
     """What the Tab key does not reach, or does not show."""
-    page.evaluate(HOLD)  # Rows that come in meanwhile would not be reached.
+    # Rows that come in meanwhile would not be reached. An answer may be under way already.
+    page.evaluate(HOLD)
     page.evaluate(NOTE_WHAT_IS_REACHED)
     for _ in range(page.evaluate(FOCUSABLE)):
         page.keyboard.press("Tab")

@@ -15,11 +15,42 @@ from tests.browser.conftest import Running, running, someone
 from tests.browser.every_page import EXPIRED, GONE, THROTTLED, UNREACHABLE
 from tests.browser.fleet import FAILED, a_fleet
 
+UPDATE = """() => {
+    const {dataset} = document.documentElement;
+    delete dataset.updated;
+    document.addEventListener('htmx:before:request', ({detail: {ctx}}) => {
+        document.addEventListener('htmx:finally:request', event => {
+            if (event.detail.ctx === ctx) dataset.updated = '';
+        });
+    }, {once: true});
+    document.getElementById('live').dispatchEvent(new Event('every'));
+}"""
+SLOW_ANSWERS = """() => {
+    const read = Response.prototype.text;
+    Response.prototype.text = async function () {
+        await new Promise(resolve => setTimeout(resolve, 300));
+        return read.call(this);
+    };
+}"""
+
 
 def update(page: Page) -> None:
-    """Let the page ask for its newest state now, as it does every few seconds, and wait for the answer."""
-    with page.expect_response(lambda answer: "hx-request" in answer.request.headers):
-        page.evaluate("document.getElementById('live').dispatchEvent(new Event('every'))")
+    """Let the page ask for its newest state now, as it does every few seconds, and wait until it shows the answer.
+
+    A request that is under way already may be answered with the state of before, so the next one is waited for.
+    """
+    page.locator("#live[data-htmx-powered]").wait_for(state="attached")
+    page.evaluate(UPDATE)
+    page.locator("html[data-updated]").wait_for(state="attached")
+
+
+def test_an_update_that_was_waited_for_is_on_the_page_however_slow_the_page_is(page: Page, console: Running) -> None:
+    """A click on a greyed button that becomes another element meanwhile would do nothing."""
+    page.goto(console.url("/tenants/pawnee"))
+    page.evaluate(SLOW_ANSWERS)
+    console.api.succeed()
+    update(page)
+    assert "READY" in page.get_by_role("heading", level=1).inner_text()
 
 
 def test_a_page_shows_what_has_changed(page: Page, console: Running) -> None:
@@ -31,7 +62,8 @@ def test_a_page_shows_what_has_changed(page: Page, console: Running) -> None:
 
 
 def test_a_page_in_the_background_asks_for_nothing_until_it_is_seen_again(page: Page, console: Running) -> None:
-    page.goto(console.url("/tenants/acme"))
+    # A page whose own turn comes only after half a minute.
+    page.goto(console.url("/releases"))
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     # A browser without a screen hides no tab by itself.

@@ -132,7 +132,7 @@ def test_a_plan_comes_before_the_rollout_and_states_its_filters_and_numbers(page
     api.is_now(status=RolloutStatus.SUCCEEDED, ended_at=api.clock.now())
     update(page)
     api.clock.advance(timedelta(seconds=5))
-    page.locator("a#do-start").click()  # The greyed one, which may be there for a moment more, is a link by its role.
+    page.get_by_role("link", name="Start it").click()
     expect(page.get_by_text(f"Moves {len(gold)} tenants to {NEXT_VERSION}")).to_be_visible()
     expect(page.get_by_text("Selected: label plan=gold.")).to_be_visible()
     for tenant in gold:
