@@ -74,7 +74,7 @@ class Guard:
         ours: Callable[[Address, Address], bool] = is_ours,
     ) -> None:
         """``static`` are the paths of the files that need no session. ``someone_knocks`` is called when the console's
-        own user asks for a page without a session."""
+        own user asks for a page without a session; pages that update themselves do not count."""
         self._app = app
         self._sessions = sessions
         self._port = port
@@ -111,7 +111,7 @@ class Guard:
         if scope["method"] not in ("GET", "HEAD", "POST"):
             raise Refused(405, "The console takes no such request.")
         if scope["path"] == ENTRANCE and scope["method"] == "GET":
-            await self._enter(scope, send)
+            await self._enter(scope, headers, send)
             return
         if scope["path"] in self._static and scope["method"] != "POST":
             await self._app(scope, receive, send)
@@ -119,7 +119,8 @@ class Guard:
         _check_not_embedded(headers)
         session = self._session(headers)
         if session is None:
-            if self._ours(*_addresses(scope)):
+            # A page that is left open goes on to ask, perhaps all night, and nobody would use the addresses.
+            if headers.is_of_a_person and self._ours(*_addresses(scope)):
                 self._someone_knocks()
             raise Refused(
                 401,
@@ -137,13 +138,18 @@ class Guard:
             scope["console.form"] = fields
         await self._app(scope, receive, send)
 
-    async def _enter(self, scope: Scope, send: Send) -> None:
+    async def _enter(self, scope: Scope, headers: _Headers, send: Send) -> None:
         if not self._ours(*_addresses(scope)):
             raise Refused(403, "Another user of this machine has started this console.")
         query = dict(parse_qsl(scope["query_string"].decode("latin-1")))
         ticket = query.get("ticket", "")
         session = self._sessions.enter(ticket) if _TICKET.fullmatch(ticket) else None
         if session is None:
+            _check_not_embedded(headers)
+            if self._session(headers) is not None:
+                # A person has clicked on the address in the terminal again, and may go on.
+                await self._answer(scope, send, 303, b"", {"location": "/"})
+                return
             self._someone_knocks()
             raise Refused(
                 401,
@@ -158,8 +164,7 @@ class Guard:
             for part in cookie.split(";"):
                 name, _, value = part.strip().partition("=")
                 if name == self.cookie:
-                    by_a_person = headers.single("hx-request") is None
-                    return self._sessions.find(value, by_a_person=by_a_person)
+                    return self._sessions.find(value, by_a_person=headers.is_of_a_person)
         return None
 
     async def _answer(
@@ -184,6 +189,11 @@ class _Headers:
         """The header's value; ``None`` if it is missing, or there more than once."""
         values = self.all(name)
         return values[0] if len(values) == 1 else None
+
+    @property
+    def is_of_a_person(self) -> bool:
+        """False for a page that is open and asks for its own newest state."""
+        return not self.all("hx-request")
 
 
 def _addresses(scope: Scope) -> tuple[Address, Address]:

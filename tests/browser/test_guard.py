@@ -65,6 +65,14 @@ def test_a_ticket_works_once(console: Running) -> None:
     assert (again.status, "set-cookie" in again.headers) == (401, False)
 
 
+def test_who_has_a_session_may_use_the_address_in_the_terminal_again(console: Running, ada: Caller) -> None:
+    answer = ada.get("/enter?ticket=used")
+    assert (answer.status, answer.headers["location"], "set-cookie" in answer.headers) == (303, "/", False)
+    of_another_site = {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Dest": "image"}
+    assert ada.ask("GET", "/enter?ticket=used", of_another_site).status == 403
+    assert Caller(console).get("/enter?ticket=used").status == 401
+
+
 def test_a_new_ticket_replaces_the_one_before(console: Running) -> None:
     old, new = (urlsplit(console.server.address()) for _ in range(2))
     assert Caller(console).get(f"{old.path}?{old.query}").status == 401
@@ -113,6 +121,12 @@ def test_a_browser_without_a_session_gets_a_new_address_at_the_terminal_but_not_
         (line,) = here.said
         address = urlsplit(line.rpartition(" ")[2])
         assert Caller(here).get(f"{address.path}?{address.query}").status == 303
+
+
+def test_a_page_that_is_left_open_after_its_session_has_ended_brings_no_new_address_to_the_terminal() -> None:
+    with running(a_fleet()) as here:
+        assert Caller(here).get("/tenants", **{"HX-Request": "true"}).status == 401
+        assert here.said == []
 
 
 class TestOtherUsersOfThisMachine:
