@@ -14,6 +14,7 @@ from a page of the console in it. The guard refuses:
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Set
 from typing import Any
@@ -101,7 +102,13 @@ class Guard:
         try:
             await self._admit(scope, receive, _with_headers(send))
         except Refused as refused:
-            await self._answer(scope, _with_headers(send), refused.status, self._page(refused.status, str(refused)))
+            await self._refuse(scope, send, refused.status, str(refused))
+        except asyncio.CancelledError:
+            # The console ends. A page that waited for its answer says so.
+            await self._refuse(scope, send, 503, "The console has ended, and did not wait for the control plane.")
+
+    async def _refuse(self, scope: Scope, send: Send, status: int, reason: str) -> None:
+        await self._answer(scope, _with_headers(send), status, self._page(status, reason))
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = _Headers(scope)
