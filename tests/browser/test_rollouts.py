@@ -116,6 +116,15 @@ def test_a_stage_that_awaits_approval_is_approved(watching: Page, moving: Runnin
     expect(watching.locator("#stage-3")).to_contain_text("APPROVED")
 
 
+def test_a_plan_to_a_release_that_cannot_be_chosen_does_not_become_one_to_another(page: Page, console: Running) -> None:
+    """The form and its command are about the same release."""
+    page.goto(console.url("/rollouts/plan?to=9.9.9"))
+    expect(page.get_by_text("berth rollout plan --to 9.9.9")).to_be_visible()
+    expect(page.get_by_label("Release", exact=True)).to_have_value("9.9.9")
+    page.get_by_role("button", name="Plan a rollout", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("9.9.9")
+
+
 def test_a_plan_comes_before_the_rollout_and_states_its_filters_and_numbers(page: Page, console: Running) -> None:
     api = console.api
     page.goto(console.url("/rollouts/plan?label=plan%3Dgold&to=0.2.0"))
