@@ -59,14 +59,14 @@ class Everything:
 
 
 @contextmanager
-def everything() -> Iterator[Everything]:
+def everything(*, read_only: bool = False) -> Iterator[Everything]:
     api = a_fleet()
     api.has(LONG_ID, NEXT_VERSION, **LONG_LABELS)
     assert api.create(TenantId.parse("half"), reason="w" * 500).status == 202
     rollout = under_way(api)
     with an_event_plane(api) as plane:
         fleet = EventFleet(plane)
-        with running(api, events=plane) as here:
+        with running(api, events=plane, read_only=read_only) as here:
             here.rollout = rollout
             yield Everything(here, {**_of_the_fleet(), **of_events(fleet), **_of_errors()})
 

@@ -48,11 +48,18 @@ MOVING = """() => [...document.querySelectorAll('*')].filter(each => {
 }).map(each => each.outerHTML.slice(0, 120))"""
 
 
-SCRIPTS = {"tables": TABLES, "words": WITHOUT_WORDS}
+WITHOUT_COMMAND = """() => [
+    ...[...document.querySelectorAll('a.button')].filter(each =>
+        /[/]do[/]|^[/](rollouts[/]plan|health[/](compare|repair[/].+))$/.test(each.getAttribute('href'))
+        && !each.closest('li, p, td').querySelector('.command')),
+    ...[...document.querySelectorAll('form.action')].filter(each => !each.closest('main').querySelector('.command')),
+].map(each => each.outerHTML.slice(0, 200))"""
+SCRIPTS = {"tables": TABLES, "words": WITHOUT_WORDS, "commands": WITHOUT_COMMAND}
 PLACE = ("AWS", "Berth in eu-west-1", "111122223333", "ada")
 BROKEN = """<!doctype html><title>x</title><style>
 :focus { outline: none } h1 { transition: color 1s; width: 1100px } </style>
-<h1>One</h1><h3>Three</h3><a href="/">a link</a><p class="state"></p><table><tr><td>1</td></tr></table>"""
+<h1>One</h1><h3>Three</h3><p><a class="button" href="/do/x">x</a></p>
+<a href="/">a link</a><p class="state"></p><table><tr><td>1</td></tr></table>"""
 
 
 @dataclass
@@ -147,6 +154,10 @@ def test_every_table_has_a_caption_and_headers(seen: Seen) -> None:
 
 def test_colour_never_says_anything_alone(seen: Seen) -> None:
     assert seen.by_rule["words"] == {}
+
+
+def test_every_button_that_leads_to_an_order_has_its_command(seen: Seen) -> None:
+    assert seen.by_rule["commands"] == {}
 
 
 def test_nothing_moves_for_who_wants_it_still(seen: Seen) -> None:

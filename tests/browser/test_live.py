@@ -137,6 +137,29 @@ def test_what_keeps_a_page_from_its_newest_state_is_said_on_it(page: Page, conso
         expect(banner).to_have_text(f"This page may be old. {reason}")
 
 
+def test_a_page_whose_session_has_ended_says_so_and_the_terminal_has_the_way_back(page: Page, console: Running) -> None:
+    page.goto(console.url("/tenants/acme"))
+    page.context.clear_cookies()
+    update(page)
+    expect(page.locator("#old")).to_contain_text("The session has ended: load the page again.")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("acme")
+    page.reload()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Open the console again")
+    (line,) = console.said
+    page.goto(line.rpartition(" ")[2])
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+
+
+def test_two_pages_of_one_session_do_not_disturb_each_other(page: Page, console: Running) -> None:
+    page.goto(console.url("/tenants/duff/do/retry"))
+    other = page.context.new_page()
+    other.goto(console.url("/tenants/krusty/do/retry"))
+    for each, name in ((page, "duff"), (other, "krusty")):
+        each.get_by_role("button", name=f"Retry {name}", exact=True).click()
+        expect(each.get_by_role("status").get_by_text(f"{name}: CREATE 0.2.0 was started")).to_be_visible()
+    other.close()
+
+
 @pytest.mark.parametrize(
     ("answer", "title"),
     [
