@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -20,6 +19,7 @@ from orchestrator.cli.api import Document
 from orchestrator.cli.errors import ApiProblem, ExitCode
 from orchestrator.cli.next_step import NextStep
 from orchestrator.common.input_limits import REASON_MAX_LENGTH
+from orchestrator.console.page import page
 from orchestrator.console.visit import Console, Mistake, Visit
 
 ONCE_FIELD = "once"
@@ -106,15 +106,10 @@ Plan = Callable[[Visit], Action]
 def routes(console: Console, path: str, plan: Plan) -> list[Route]:
     """The page of an action and its form, which are at the same path."""
 
-    def show(request: Request) -> Response:
-        visit = Visit(console, request)
-        return _show(visit, plan(visit))
-
-    def send(request: Request) -> Response:
-        visit = Visit(console, request)
-        return _send(visit, plan(visit))
-
-    return [Route(path, show, methods=["GET"]), Route(path, send, methods=["POST"])]
+    return [
+        page(console, path, lambda visit: _show(visit, plan(visit))),
+        page(console, path, lambda visit: _send(visit, plan(visit)), method="POST"),
+    ]
 
 
 def _show(visit: Visit, action: Action, error: str | None = None, *, status: int = 422) -> Response:

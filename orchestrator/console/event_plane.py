@@ -10,14 +10,15 @@ from orchestrator.api.route import AnyRoute
 from orchestrator.cli.api import Document
 from orchestrator.cli.errors import ApiProblem, ControlPlaneNotFound
 from orchestrator.cli.next_step import NextStep
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.console.actions import Action, Done
 from orchestrator.console.view import segment
 from orchestrator.console.visit import NotThere, Visit
 
 
 def tenant_of(visit: Visit) -> str:
-    """The tenant that the page is about."""
-    return visit.name("tenant")
+    """The tenant that the page is about. Pages have it in commands to copy, so it must be a tenant's id."""
+    return TenantId.parse(visit.name("tenant")).value
 
 
 def base_of(tenant: str) -> str:

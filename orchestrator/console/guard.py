@@ -14,6 +14,7 @@ from a page of the console in it. The guard refuses:
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Set
 from typing import Any
@@ -74,7 +75,7 @@ class Guard:
         ours: Callable[[Address, Address], bool] = is_ours,
     ) -> None:
         """``static`` are the paths of the files that need no session. ``someone_knocks`` is called when the console's
-        own user asks for a page without a session."""
+        own user asks for a page without a session; pages that update themselves do not count."""
         self._app = app
         self._sessions = sessions
         self._port = port
@@ -101,7 +102,13 @@ class Guard:
         try:
             await self._admit(scope, receive, _with_headers(send))
         except Refused as refused:
-            await self._answer(scope, _with_headers(send), refused.status, self._page(refused.status, str(refused)))
+            await self._refuse(scope, send, refused.status, str(refused))
+        except asyncio.CancelledError:
+            # The console ends. A page that waited for its answer says so.
+            await self._refuse(scope, send, 503, "The console has ended, and did not wait for the control plane.")
+
+    async def _refuse(self, scope: Scope, send: Send, status: int, reason: str) -> None:
+        await self._answer(scope, _with_headers(send), status, self._page(status, reason))
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = _Headers(scope)
@@ -111,7 +118,7 @@ class Guard:
         if scope["method"] not in ("GET", "HEAD", "POST"):
             raise Refused(405, "The console takes no such request.")
         if scope["path"] == ENTRANCE and scope["method"] == "GET":
-            await self._enter(scope, send)
+            await self._enter(scope, headers, send)
             return
         if scope["path"] in self._static and scope["method"] != "POST":
             await self._app(scope, receive, send)
@@ -119,7 +126,8 @@ class Guard:
         _check_not_embedded(headers)
         session = self._session(headers)
         if session is None:
-            if self._ours(*_addresses(scope)):
+            # A page that is left open goes on to ask, perhaps all night, and nobody would use the addresses.
+            if headers.is_of_a_person and self._ours(*_addresses(scope)):
                 self._someone_knocks()
             raise Refused(
                 401,
@@ -137,13 +145,18 @@ class Guard:
             scope["console.form"] = fields
         await self._app(scope, receive, send)
 
-    async def _enter(self, scope: Scope, send: Send) -> None:
+    async def _enter(self, scope: Scope, headers: _Headers, send: Send) -> None:
         if not self._ours(*_addresses(scope)):
             raise Refused(403, "Another user of this machine has started this console.")
         query = dict(parse_qsl(scope["query_string"].decode("latin-1")))
         ticket = query.get("ticket", "")
         session = self._sessions.enter(ticket) if _TICKET.fullmatch(ticket) else None
         if session is None:
+            _check_not_embedded(headers)
+            if self._session(headers) is not None:
+                # A person has clicked on the address in the terminal again, and may go on.
+                await self._answer(scope, send, 303, b"", {"location": "/"})
+                return
             self._someone_knocks()
             raise Refused(
                 401,
@@ -158,8 +171,7 @@ class Guard:
             for part in cookie.split(";"):
                 name, _, value = part.strip().partition("=")
                 if name == self.cookie:
-                    by_a_person = headers.single("hx-request") is None
-                    return self._sessions.find(value, by_a_person=by_a_person)
+                    return self._sessions.find(value, by_a_person=headers.is_of_a_person)
         return None
 
     async def _answer(
@@ -184,6 +196,11 @@ class _Headers:
         """The header's value; ``None`` if it is missing, or there more than once."""
         values = self.all(name)
         return values[0] if len(values) == 1 else None
+
+    @property
+    def is_of_a_person(self) -> bool:
+        """False for a page that is open and asks for its own newest state."""
+        return not self.all("hx-request")
 
 
 def _addresses(scope: Scope) -> tuple[Address, Address]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import sys
@@ -20,6 +21,23 @@ from orchestrator.console.sessions import TICKET_SECONDS, Sessions
 from orchestrator.console.visit import Console
 
 HOST = "127.0.0.1"
+GRACE_SECONDS = 1
+"""How long a console that ends waits for requests that are under way."""
+
+
+class _Ending(uvicorn.Server):
+    """Gives requests up that wait for the control plane when the console ends.
+
+    Uvicorn would do that, too, and show each of them as an error of the console.
+    """
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        asyncio.get_running_loop().call_later(GRACE_SECONDS, self._give_up)
+        await super().shutdown(sockets)
+
+    def _give_up(self) -> None:
+        for task in self.server_state.tasks:
+            task.cancel()
 
 
 class Server:
@@ -50,9 +68,9 @@ class Server:
             server_header=False,
             # No proxy is in front of the console, and headers that one would set are a stranger's.
             proxy_headers=False,
-            timeout_graceful_shutdown=1,
+            timeout_graceful_shutdown=3 * GRACE_SECONDS,
         )
-        self._server = uvicorn.Server(settings)
+        self._server = _Ending(settings)
 
     def address(self) -> str:
         """An address that opens the console once, within a minute."""

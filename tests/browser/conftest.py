@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
 from orchestrator.cli.api import Api
 from orchestrator.console.server import HOST, Server
@@ -20,8 +20,9 @@ from tests.browser.fleet import FleetApi, a_fleet
 from tests.unit.cli.conftest import FakeControlPlane
 from tests.unit.cli.fake_api import ADA
 
-WAIT = 10_000
-"""Milliseconds that a test waits for what must happen."""
+WAIT = 60_000
+"""Milliseconds that a test waits for what must happen: long enough for a machine that has much else to do."""
+expect.set_options(timeout=WAIT)
 
 
 @dataclass

@@ -18,7 +18,7 @@ from tests.fakes import NEXT_VERSION
 
 LONG_ID = "a-long-name-that-some-platform-made-for-u"[: TENANT_ID_MAX_LENGTH - 1] + "s"
 LONG_LABELS = {"an-organisation-with-a-long-name-of-a-department": "x" * 128, "plan": "gold"}
-WITHOUT_SESSION = "used ticket"
+WITHOUT_SESSION = "no session"
 """A page of the guard, which says nothing about the control plane."""
 GONE = ApiAnswer(503, {"message": "Service Unavailable"})
 THROTTLED = ApiAnswer(429, {"message": "Too Many Requests"})
@@ -59,14 +59,14 @@ class Everything:
 
 
 @contextmanager
-def everything() -> Iterator[Everything]:
+def everything(*, read_only: bool = False) -> Iterator[Everything]:
     api = a_fleet()
     api.has(LONG_ID, NEXT_VERSION, **LONG_LABELS)
     assert api.create(TenantId.parse("half"), reason="w" * 500).status == 202
     rollout = under_way(api)
     with an_event_plane(api) as plane:
         fleet = EventFleet(plane)
-        with running(api, events=plane) as here:
+        with running(api, events=plane, read_only=read_only) as here:
             here.rollout = rollout
             yield Everything(here, {**_of_the_fleet(), **of_events(fleet), **_of_errors()})
 
@@ -164,12 +164,23 @@ def _of_errors() -> dict[str, Sight]:
         "unreachable": Sight("/tenants/acme", UNREACHABLE),
         "expired": Sight("/tenants/acme", EXPIRED),
         "no credentials": Sight("/tenants/acme", NoCredentialsError()),
-        WITHOUT_SESSION: Sight("/enter?ticket=used"),
+        WITHOUT_SESSION: Sight("/tenants", then=_without_session),
         "not the id": Sight("/tenants/acme/do/delete", then=_type_another_id),
         "sent already": Sight("/tenants/acme/do/delete", then=_send_again),
         "new key": Sight("/tenants/acme/keys/do/create", then=_make_key),
         "may be old": Sight("/tenants", then=_let_it_become_old),
     }
+
+
+def _without_session(page: Page) -> None:
+    """The page that a browser without the cookie gets. The next page is opened with it again."""
+    cookies = page.context.cookies()
+    page.context.clear_cookies()
+    page.reload()
+    page.get_by_role("heading", name="Open the console again").wait_for()
+    page.context.add_cookies(
+        [{"name": each["name"], "value": each["value"], "domain": each["domain"], "path": "/"} for each in cookies]
+    )
 
 
 def _type_another_id(page: Page) -> None:

@@ -183,14 +183,14 @@ def a_fleet() -> FleetApi:
     api.pin(TenantId.parse("vandelay"), VERSION)
     api.clock.advance(timedelta(seconds=40))
     survey = Finding(Kind.MISSING_STACK, "dunder", "The tenant is served, but its stack does not exist.", Remedy.CREATE)
-    orphan = Finding(
-        Kind.ORPHAN_STACK,
+    foreign = Finding(
+        Kind.FOREIGN_STACK,
         "BerthTenant-oldco",
-        "There is a stack, but no tenant.",
+        "It has the name of a tenant's stack, but was made for something else.",
         Remedy.NONE,
-        advice="Delete the stack, if nobody needs its queue.",
+        advice="CloudTrail shows who made the stack. If nobody needs it, delete it by hand.",
     )
-    api.surveyed(survey, orphan)
+    api.surveyed(survey, foreign)
     api.somebody_deletes_the_stack_of("dunder")
     api.world.published_templates.templates = {VERSION: TEMPLATE % 30, NEXT_VERSION: TEMPLATE % 120}
     api.asked.clear()

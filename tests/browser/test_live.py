@@ -15,11 +15,42 @@ from tests.browser.conftest import Running, running, someone
 from tests.browser.every_page import EXPIRED, GONE, THROTTLED, UNREACHABLE
 from tests.browser.fleet import FAILED, a_fleet
 
+UPDATE = """() => {
+    const {dataset} = document.documentElement;
+    delete dataset.updated;
+    document.addEventListener('htmx:before:request', ({detail: {ctx}}) => {
+        document.addEventListener('htmx:finally:request', event => {
+            if (event.detail.ctx === ctx) dataset.updated = '';
+        });
+    }, {once: true});
+    document.getElementById('live').dispatchEvent(new Event('every'));
+}"""
+SLOW_ANSWERS = """() => {
+    const read = Response.prototype.text;
+    Response.prototype.text = async function () {
+        await new Promise(resolve => setTimeout(resolve, 300));
+        return read.call(this);
+    };
+}"""
+
 
 def update(page: Page) -> None:
-    """Let the page ask for its newest state now, as it does every few seconds, and wait for the answer."""
-    with page.expect_response(lambda answer: "hx-request" in answer.request.headers):
-        page.evaluate("document.getElementById('live').dispatchEvent(new Event('every'))")
+    """Let the page ask for its newest state now, as it does every few seconds, and wait until it shows the answer.
+
+    A request that is under way already may be answered with the state of before, so the next one is waited for.
+    """
+    page.locator("#live[data-htmx-powered]").wait_for(state="attached")
+    page.evaluate(UPDATE)
+    page.locator("html[data-updated]").wait_for(state="attached")
+
+
+def test_an_update_that_was_waited_for_is_on_the_page_however_slow_the_page_is(page: Page, console: Running) -> None:
+    """A click on a greyed button that becomes another element meanwhile would do nothing."""
+    page.goto(console.url("/tenants/pawnee"))
+    page.evaluate(SLOW_ANSWERS)
+    console.api.succeed()
+    update(page)
+    assert "READY" in page.get_by_role("heading", level=1).inner_text()
 
 
 def test_a_page_shows_what_has_changed(page: Page, console: Running) -> None:
@@ -31,7 +62,8 @@ def test_a_page_shows_what_has_changed(page: Page, console: Running) -> None:
 
 
 def test_a_page_in_the_background_asks_for_nothing_until_it_is_seen_again(page: Page, console: Running) -> None:
-    page.goto(console.url("/tenants/acme"))
+    # A page whose own turn comes only after half a minute.
+    page.goto(console.url("/releases"))
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     # A browser without a screen hides no tab by itself.
@@ -103,6 +135,29 @@ def test_what_keeps_a_page_from_its_newest_state_is_said_on_it(page: Page, conso
         console.api.away = answer
         update(page)
         expect(banner).to_have_text(f"This page may be old. {reason}")
+
+
+def test_a_page_whose_session_has_ended_says_so_and_the_terminal_has_the_way_back(page: Page, console: Running) -> None:
+    page.goto(console.url("/tenants/acme"))
+    page.context.clear_cookies()
+    update(page)
+    expect(page.locator("#old")).to_contain_text("The session has ended: load the page again.")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("acme")
+    page.reload()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Open the console again")
+    (line,) = console.said
+    page.goto(line.rpartition(" ")[2])
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+
+
+def test_two_pages_of_one_session_do_not_disturb_each_other(page: Page, console: Running) -> None:
+    page.goto(console.url("/tenants/duff/do/retry"))
+    other = page.context.new_page()
+    other.goto(console.url("/tenants/krusty/do/retry"))
+    for each, name in ((page, "duff"), (other, "krusty")):
+        each.get_by_role("button", name=f"Retry {name}", exact=True).click()
+        expect(each.get_by_role("status").get_by_text(f"{name}: CREATE 0.2.0 was started")).to_be_visible()
+    other.close()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from orchestrator.reconciling.records import Finding, Kind, ReconciliationStatus, Remedy
 from tests.browser.conftest import Running, someone
-from tests.browser.fleet import READY_AT_NEXT
+from tests.browser.fleet import READY_AT_NEXT, under_way
 from tests.browser.test_live import update
 from tests.fakes import VERSION, a_release
 from tests.fakes.reconciling import counted
@@ -70,6 +70,17 @@ class TestHealth:
         expect(page.get_by_role("row", name="dead letters OK")).to_be_visible()
         expect(page.get_by_role("row", name="dunder missing-stack")).to_be_visible()
         expect(page.get_by_role("row", name="BerthTenant-oldco")).to_contain_text("a person has to act")
+
+    def test_a_finding_leads_to_what_it_is_about(self, page: Page, console: Running) -> None:
+        rollout = under_way(console.api)
+        stalled = Finding(Kind.STALLED_ROLLOUT, rollout, "Its execution is not running.", Remedy.NONE)
+        drifted = Finding(Kind.DRIFTED, "acme", "Its queue differs from the template.", Remedy.NONE)
+        foreign = Finding(Kind.FOREIGN_STACK, "BerthTenant-oldco", "It was made for something else.", Remedy.NONE)
+        console.api.surveyed(stalled, drifted, foreign)
+        page.goto(console.url("/health"))
+        findings = page.get_by_role("table", name="Findings").get_by_role("rowheader").get_by_role("link")
+        leads_to = {each.inner_text(): each.get_attribute("href") for each in findings.all()}
+        assert leads_to == {rollout: f"/rollouts/{rollout}", "acme": "/tenants/acme"}
 
     def test_a_dry_run_comes_first_then_the_repair(self, page: Page, console: Running) -> None:
         page.goto(console.url("/health"))

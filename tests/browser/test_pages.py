@@ -9,10 +9,13 @@ from datetime import timedelta
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.fleet import PAGE_SIZE
 from tests.browser.conftest import Running, running, someone
 from tests.browser.fleet import FAILED, READY_AT_NEXT, UPDATE_FAILED, a_fleet, under_way
 from tests.browser.test_live import update
 from tests.fakes import ACME, NEXT_VERSION, QUEUE, VERSION, a_release, stack_arn
+from tests.present import present
 
 
 @pytest.fixture(scope="module")
@@ -83,9 +86,9 @@ class TestTenants:
         visitor.get_by_label("State").select_option("FAILED")
         visitor.get_by_role("button", name="Filter").click()
         expect(visitor).to_have_url(still.url("/tenants?prefix=&state=FAILED&version=&tier=&label=&pinned="))
-        rows = visitor.get_by_role("rowheader")
-        assert sorted(rows.all_inner_texts()) == sorted(FAILED)
+        # The command comes after the rows, so they are all there.
         expect(visitor.get_by_text("berth tenants --state FAILED")).to_be_visible()
+        assert sorted(visitor.get_by_role("rowheader").all_inner_texts()) == sorted(FAILED)
 
     def test_tenants_are_found_by_the_beginning_of_their_ids(self, visitor: Page, still: Running) -> None:
         visitor.goto(still.url("/tenants"))
@@ -104,6 +107,28 @@ class TestTenants:
         visitor.get_by_label("Go to a tenant").fill("acme")
         visitor.keyboard.press("Enter")
         expect(visitor).to_have_url(still.url("/tenants/acme"))
+
+    def test_a_large_fleet_has_pages_that_keep_the_filters(self, page: Page, console: Running) -> None:
+        for number in range(PAGE_SIZE + 2):
+            console.api.has(f"shop-{number:03}", plan="gold")
+        page.goto(console.url("/tenants?prefix=shop-&label=plan%3Dgold"))
+        expect(page.get_by_role("rowheader")).to_have_count(PAGE_SIZE)
+        page.get_by_role("link", name="Next page").click()
+        expect(page.get_by_role("rowheader")).to_have_text([f"shop-{PAGE_SIZE:03}", f"shop-{PAGE_SIZE + 1:03}"])
+        expect(page.get_by_label("Id begins with")).to_have_value("shop-")
+        expect(page.get_by_text("berth tenants --prefix shop- --label plan=gold")).to_be_visible()
+        page.get_by_role("link", name="First page").click()
+        expect(page.get_by_role("rowheader")).to_have_count(PAGE_SIZE)
+
+    def test_a_fleet_of_several_tiers_has_a_column_for_them(self, page: Page, console: Running) -> None:
+        page.goto(console.url("/tenants"))
+        tier = page.get_by_role("columnheader", name="Tier")
+        expect(tier).to_have_count(0)
+        recorded = present(console.api.table.metadata(ACME))
+        console.api.table.plant_metadata(replace(recorded, recorded_tier="gold"))
+        update(page)
+        expect(tier).to_be_visible()
+        expect(page.get_by_role("row", name="acme")).to_contain_text("gold")
 
 
 class TestTenant:
@@ -183,6 +208,22 @@ class TestTenant:
         assert retry.get_attribute("aria-disabled") == "true"
         expect(visitor.get_by_text("Its latest operation has not failed.")).to_be_visible()
 
+    def test_a_command_is_copied(self, page: Page, console: Running) -> None:
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page.goto(console.url("/tenants/duff"))
+        page.get_by_role("button", name="Copy: berth retry duff", exact=True).click()
+        expect(page.get_by_text("Copied")).to_be_visible()
+        assert page.evaluate("navigator.clipboard.readText()") == "berth retry duff"
+
+    def test_records_that_contradict_each_other_lead_to_the_reconciliation(self, page: Page, console: Running) -> None:
+        assert console.api.create(TenantId.parse("half")).status == 202
+        page.goto(console.url("/tenants/half"))
+        todo = page.get_by_role("region", name="What to do")
+        expect(todo).to_contain_text("The records of half contradict each other.")
+        expect(todo.get_by_text("berth reconcile --only half")).to_be_visible()
+        todo.get_by_role("link", name="Repair it").click()
+        expect(page.get_by_role("button", name="Repair half")).to_be_visible()
+
     def test_every_button_has_its_command(self, visitor: Page, still: Running) -> None:
         visitor.goto(still.url("/tenants/acme"))
         for item in visitor.get_by_role("region", name="What you can do").get_by_role("listitem").all():
@@ -257,7 +298,9 @@ class TestActions:
         page.goto(console.url("/tenants/nakatomi"))
         expect(page.get_by_text(f"Release {NEXT_VERSION} was withdrawn.")).to_be_visible()
         page.goto(console.url("/tenants/aperture/do/upgrade"))
-        assert page.get_by_label("Release").locator("option").all_inner_texts() == ["", VERSION]
+        expect(page.get_by_label("Release").locator("option")).to_have_text(
+            ["its pin, or the current release", VERSION]
+        )
 
     def test_a_pin_can_be_changed_while_an_operation_runs(self, page: Page, console: Running) -> None:
         page.goto(console.url("/tenants/massive"))

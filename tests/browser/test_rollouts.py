@@ -98,6 +98,50 @@ def test_the_pace_of_a_rollout_is_changed(watching: Page, moving: Running) -> No
     assert (stage.spec.max_concurrency, str(stage.spec.tolerated)) == (3, "20%")
 
 
+def test_a_stage_that_bakes_can_be_told_not_to_wait(watching: Page, moving: Running) -> None:
+    until = moving.api.clock.now() + timedelta(hours=1)
+    moving.api.stage_is_now(2, status=StageStatus.BAKING, baked_until=until, in_flight=0)
+    update(watching)
+    watching.get_by_role("link", name="Do not wait").click()
+    watching.get_by_role("button", name="Do not wait in stage 2", exact=True).click()
+    expect(watching.get_by_role("status").get_by_text(moving.rollout)).to_be_visible()
+    assert moving.api.asked.count(f"POST /rollouts/{moving.rollout}/promote") == 1
+
+
+@pytest.fixture
+def ended(watching: Page, moving: Running) -> Page:
+    """The page of the rollout, which has moved one tenant, and failed with another."""
+    moving.api.stage_is_now(2, status=StageStatus.DONE, in_flight=0)
+    moving.api.is_now(status=RolloutStatus.ABORTED, ended_at=moving.api.clock.now())
+    update(watching)
+    return watching
+
+
+def test_the_failed_tenants_of_a_rollout_that_has_ended_are_retried(ended: Page, moving: Running) -> None:
+    ended.get_by_role("link", name="Retry the failed tenants").click()
+    expect(ended.get_by_text(f"A new rollout moves the failed ones of {moving.rollout}: 1 tenant.")).to_be_visible()
+    ended.get_by_role("button", name="Retry the failed tenants", exact=True).click()
+    facts = ended.get_by_role("region", name="Facts")
+    expect(facts.get_by_role("link", name=moving.rollout)).to_be_visible()
+    assert (moving.api.newest.id != moving.rollout, moving.api.newest.total) == (True, 1)
+
+
+def test_an_undo_states_the_number_of_tenants_and_wants_it_to_be_typed(ended: Page, moving: Running) -> None:
+    ended.get_by_role("link", name="Move the tenants back").click()
+    expect(ended.get_by_text("A new rollout moves 1 tenant back to their earlier releases.")).to_be_visible()
+    undo = ended.get_by_role("button", name=f"Undo rollout {moving.rollout}", exact=True)
+    ended.get_by_label("Type the number of tenants").fill("2")
+    undo.click()
+    expect(ended.get_by_role("alert")).to_contain_text("nothing was done")
+    asked = moving.api.asked.count("POST /rollouts")
+    ended.get_by_label("Type the number of tenants").fill("1")
+    undo.click()
+    # The tenant's records say nothing of the move, so the control plane finds nothing to undo.
+    expect(ended.get_by_role("status")).to_contain_text("No tenant has to be moved")
+    assert moving.api.asked.count("POST /rollouts") == asked + 1
+    assert {"undo": moving.rollout} in moving.api.sent
+
+
 def test_an_abort_wants_the_id_to_be_typed(watching: Page, moving: Running) -> None:
     watching.get_by_role("link", name="Abort it").click()
     expect(watching.get_by_text("This touches")).to_contain_text(f"rollout {moving.rollout} of Berth in eu-west-1")
@@ -116,6 +160,15 @@ def test_a_stage_that_awaits_approval_is_approved(watching: Page, moving: Runnin
     expect(watching.locator("#stage-3")).to_contain_text("APPROVED")
 
 
+def test_a_plan_to_a_release_that_cannot_be_chosen_does_not_become_one_to_another(page: Page, console: Running) -> None:
+    """The form and its command are about the same release."""
+    page.goto(console.url("/rollouts/plan?to=9.9.9"))
+    expect(page.get_by_text("berth rollout plan --to 9.9.9")).to_be_visible()
+    expect(page.get_by_label("Release", exact=True)).to_have_value("9.9.9")
+    page.get_by_role("button", name="Plan a rollout", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("9.9.9")
+
+
 def test_a_plan_comes_before_the_rollout_and_states_its_filters_and_numbers(page: Page, console: Running) -> None:
     api = console.api
     page.goto(console.url("/rollouts/plan?label=plan%3Dgold&to=0.2.0"))
@@ -132,7 +185,7 @@ def test_a_plan_comes_before_the_rollout_and_states_its_filters_and_numbers(page
     api.is_now(status=RolloutStatus.SUCCEEDED, ended_at=api.clock.now())
     update(page)
     api.clock.advance(timedelta(seconds=5))
-    page.locator("a#do-start").click()  # The greyed one, which may be there for a moment more, is a link by its role.
+    page.get_by_role("link", name="Start it").click()
     expect(page.get_by_text(f"Moves {len(gold)} tenants to {NEXT_VERSION}")).to_be_visible()
     expect(page.get_by_text("Selected: label plan=gold.")).to_be_visible()
     for tenant in gold:

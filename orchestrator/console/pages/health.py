@@ -23,9 +23,11 @@ from orchestrator.console.actions import routes as action_routes
 from orchestrator.console.page import page
 from orchestrator.console.view import segment
 from orchestrator.console.visit import Console, NotThere, Visit
-from orchestrator.reconciling.records import ReconciliationStatus, Remedy
+from orchestrator.reconciling.records import Kind, ReconciliationStatus, Remedy
 
 _OVER = (ReconciliationStatus.DONE, ReconciliationStatus.INCOMPLETE)
+_ABOUT_OTHERS = (Kind.FOREIGN_STACK, Kind.STALLED_ROLLOUT)
+"""Findings whose subject is a stack's name or a rollout's id, which look like tenants' ids."""
 
 
 def health(visit: Visit) -> Response:
@@ -61,13 +63,22 @@ def _findings(found: Document) -> list[dict[str, object]]:
     return [
         {
             **each,
-            "tenant": _tenant(each["subject"]),
-            "can_be_repaired": _tenant(each["subject"]) is not None
+            "tenant": tenant,
+            "link": _link(each, tenant),
+            "can_be_repaired": tenant is not None
             and each["remedy"] not in (Remedy.NONE, Remedy.ADOPT)
             and not (each["repaired"] or each["ordered"]),
         }
         for each in found["findings"]
+        for tenant in [None if each["kind"] in _ABOUT_OTHERS else _tenant(each["subject"])]
     ]
+
+
+def _link(finding: Document, tenant: str | None) -> str | None:
+    """The page of what the finding is about. Stacks of others have none."""
+    if finding["kind"] == Kind.STALLED_ROLLOUT:
+        return f"/rollouts/{segment(finding['subject'])}"
+    return f"/tenants/{segment(tenant)}" if tenant else None
 
 
 def _tenant(subject: str) -> str | None:

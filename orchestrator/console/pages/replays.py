@@ -30,7 +30,7 @@ from orchestrator.console.actions import Action, Done
 from orchestrator.console.actions import routes as action_routes
 from orchestrator.console.event_plane import Order, Thing, ask, base_of, step_for, tenant_of
 from orchestrator.console.page import page
-from orchestrator.console.view import address
+from orchestrator.console.view import address, command_of
 from orchestrator.console.visit import Console, Mistake, NotThere, Visit
 from orchestrator.events.delivery.looking import MAX_PAGE_SIZE
 from orchestrator.events.event_ids import event_timestamp, received_at
@@ -162,10 +162,10 @@ def _failed(visit: Visit, connection_id: str, since: datetime, until: datetime) 
 
 def _command(tenant: str, to: str | None, since: str | None, until: str | None, what: str) -> str:
     option = "--connection" if (to or f"{IdPrefix.CONNECTION}_").startswith(f"{IdPrefix.CONNECTION}_") else "--origin"
-    parts = [f"berth replay {tenant} {option} {to or 'CONNECTION_ID'} --since {since or '2h'}"]
-    parts += [f"--until {until}"] if until else []
-    parts += {FAILED: ["--only-failed"], ALL: ["--include-delivered"]}.get(what, [])
-    return " ".join(parts)
+    options: list[tuple[str, str | None]] = [(option, to or "CONNECTION_ID"), ("--since", since or "2h")]
+    options += [("--until", until)] if until else []
+    options += {FAILED: [("--only-failed", None)], ALL: [("--include-delivered", None)]}.get(what, [])
+    return command_of(f"berth replay {tenant}", options)
 
 
 def _start(visit: Visit) -> Action:

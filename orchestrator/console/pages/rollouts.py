@@ -73,14 +73,14 @@ def _fields(asked: Mapping[str, str | None], releases: Sequence[Document]) -> tu
         return ("", *dict.fromkeys(found if name == "version" else sorted(found)))
 
     return (
-        Field("to", "Release", "choice", given("to"), choices("version"), hint="Empty: the current release."),
+        Field("to", "Release", "choice", given("to"), choices("version"), names={"": "the current release"}),
         Field(
             "tier",
             "Only tenants of the tier",
             "choice",
             given("tier"),
             choices("tier"),
-            hint="Empty: that of the release, else standard.",
+            names={"": "that of the release, else standard"},
         ),
         Field("label", "Only tenants with these labels", value=given("label"), hint="plan=gold, several with commas"),
         Field("share", "Only this share of them", value=given("share"), hint="A number or a percentage, such as 25%."),

@@ -11,7 +11,7 @@ from orchestrator.cli.event_reads import POLL_SECONDS, time_of_option
 from orchestrator.console.event_plane import ask, base_of, tenant_of
 from orchestrator.console.page import page
 from orchestrator.console.payloads import payload_of
-from orchestrator.console.view import address
+from orchestrator.console.view import address, command_of
 from orchestrator.console.visit import Console, Mistake, Visit
 from orchestrator.events.event_ids import event_timestamp
 from orchestrator.events.listing import Kind
@@ -70,11 +70,13 @@ def tail(visit: Visit) -> Response:
 
 def _command(tenant: str, filters: dict[str, str | None], *, live: bool) -> str:
     """The command that shows the same events."""
-    options = [f"--{name} {value}" for name, value in filters.items() if value and name != "kind"]
+    options: list[tuple[str, str | None]] = [
+        (f"--{name}", value) for name, value in filters.items() if value and name != "kind"
+    ]
     if filters["kind"] == Kind.SUBMISSIONS:
-        options.append("--submissions")
+        options.append(("--submissions", None))
     follows = live and not any(value for name, value in filters.items() if name not in ("kind", "type"))
-    return " ".join([f"berth events {'tail' if follows else 'list'} {tenant}", *options])
+    return command_of(f"berth events {'tail' if follows else 'list'} {tenant}", options)
 
 
 def routes(console: Console) -> list[Route]:

@@ -167,7 +167,10 @@ def _advice(tenant: Document) -> list[str]:
         case TenantState.UPDATE_FAILED:
             return ["The tenant is served as before, at its earlier release. Remove the cause, then retry."]
         case TenantState.UNKNOWN:
-            return [f"The records of {name} contradict each other. Compare them with AWS: Health, Reconcile."]
+            return [
+                f"The records of {name} contradict each other. A reconciliation compares them with AWS, and repairs "
+                "what it can."
+            ]
         case _:
             return []
 
@@ -199,7 +202,11 @@ def _upgrade(visit: Visit, tenant: Document, step: NextStep) -> Action:
         [name],
         (
             Field(
-                "version", "Release", "choice", choices=("", *versions), hint="Empty: its pin, or the current release."
+                "version",
+                "Release",
+                "choice",
+                choices=("", *versions),
+                names={"": "its pin, or the current release"},
             ),
             Field("allowDowngrade", "Allow a release that is older than the tenant's", "check"),
             Field("allowReplacement", "Allow a change that replaces or removes a queue or other data", "check"),

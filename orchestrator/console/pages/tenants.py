@@ -15,7 +15,7 @@ from orchestrator.cli.errors import ApiProblem
 from orchestrator.cli.next_step import NextStep
 from orchestrator.cli.selection import labels_of, unknown_tier
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.common.tiers import POOLED
+from orchestrator.common.tiers import POOLED, STANDARD
 from orchestrator.console.actions import REASON, Action, Done, Field, outcome, reason_in
 from orchestrator.console.actions import routes as action_routes
 from orchestrator.console.page import page
@@ -46,6 +46,8 @@ def tenants(visit: Visit) -> Response:
         first=address("/tenants", **filters) if visit.parameter("cursor") else None,
         versions=[release["version"] for release in releases],
         tiers=sorted({*published["tiers"], POOLED}),
+        # A fleet of one tier, as most are, needs no column for it.
+        has_tiers=any(tenant["tier"] not in (None, STANDARD) for tenant in found["tenants"]),
         unknown=unknown_tier(filters["tier"], published),
         command_line=command_of("berth tenants", _options(filters)),
         retry=address("/tenants/do/retry", **filters) if _why_no_retry(filters) is None else None,
@@ -118,13 +120,16 @@ def _create(visit: Visit) -> Action:
         "/tenants",
         fields=(
             Field("tenant", "Id", required=True, longest=40, hint="1 to 40 letters, digits and inner dashes."),
-            Field("tier", "Tier", "choice", choices=("", *tiers), hint="Empty: that of the release, else the default."),
+            Field(
+                "tier", "Tier", "choice", choices=("", *tiers), names={"": "that of the release, else the default one"}
+            ),
             Field(
                 "version",
                 "Release",
                 "choice",
                 choices=("", *(release["version"] for release in releases)),
-                hint="Empty: the current one. A release that is chosen here is also the tenant's pin.",
+                names={"": "the current one"},
+                hint="A release that is chosen here is also the tenant's pin.",
             ),
             Field("labels", "Labels", longest=2_000, hint="plan=gold, several with commas"),
             REASON,
