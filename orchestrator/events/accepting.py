@@ -147,7 +147,7 @@ def _stored_in_s3(settings: EventSettings, event: Event, packed: Packed) -> Even
 
 
 def _digest(new: NewEvent) -> str:
-    """What has to be the same in a repetition. A provider's delivery id alone names an event of a source.
+    """The digest that a repetition must have, too. It is empty if a provider's delivery id alone names the event.
 
     Providers change bytes of an event that they send again: Stripe counts the deliveries in it.
     """

@@ -82,7 +82,7 @@ class ConfiguringForms:
         raise unsettled(tenant)
 
     def change(self, life: TenantEpoch, form_id: str, change: FormChange) -> Form | Refused:
-        """A change that changes nothing is done already."""
+        """Change the form. Nothing is written if it is already as requested."""
         for _ in range(ROUNDS):
             form = self.find(life, form_id)
             if isinstance(form, Refused):

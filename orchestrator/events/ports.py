@@ -1,4 +1,4 @@
-"""What the event plane needs from outside. Adapters implement these."""
+"""The interfaces that the event plane needs from outside. Adapters implement them."""
 
 from __future__ import annotations
 

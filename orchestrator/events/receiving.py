@@ -56,7 +56,7 @@ class OriginNotAllowed:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What came of a request that reached the point where an event is accepted."""
+    """The outcome of accepting the event, for a request that nothing before had refused."""
 
     outcome: Outcome
     settings: EventSettings

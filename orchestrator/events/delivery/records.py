@@ -142,7 +142,7 @@ class DeliveryState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeliveryEntry:
-    """What an event's own row says of one delivery. An event that is delivered at the first try has nothing else."""
+    """One delivery in its event's own row. An event that is delivered at the first try has no other record of it."""
 
     state: DeliveryState
     tries: int
