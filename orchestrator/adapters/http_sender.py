@@ -269,7 +269,7 @@ def _is_address(host: str) -> bool:
 
 
 def _headers(response: HTTPResponse) -> dict[str, str]:
-    """Of headers with the same name, the first one counts."""
+    """The headers by name in lower case. If a name occurs several times, the first header counts."""
     return {name.lower(): value for name, value in reversed(response.getheaders())}
 
 

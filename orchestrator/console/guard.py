@@ -1,4 +1,4 @@
-"""What every request passes before any page sees it. All of the console's security is here.
+"""The guard, which every request passes before any page sees it. All of the console's security is here.
 
 The console acts with the operator's own AWS credentials, so a request must come from the operator's own browser, and
 from a page of the console in it. The guard refuses:
@@ -70,11 +70,11 @@ class Guard:
         read_only: bool,
         static: Set[str],
         page: RefusalPage,
-        someone_knocks: Callable[[], None] = lambda: None,
+        on_missing_session: Callable[[], None] = lambda: None,
         ours: Callable[[Address, Address], bool] = is_ours,
     ) -> None:
-        """``static`` are the paths of the files that need no session. ``someone_knocks`` is called when the console's
-        own user asks for a page without a session."""
+        """``static`` are the paths of the files that need no session. ``on_missing_session`` is called when the
+        console's own user asks for a page without a session."""
         self._app = app
         self._sessions = sessions
         self._port = port
@@ -82,7 +82,7 @@ class Guard:
         self._read_only = read_only
         self._static = static
         self._page = page
-        self._someone_knocks = someone_knocks
+        self._on_missing_session = on_missing_session
         self._ours = ours
 
     @property
@@ -120,7 +120,7 @@ class Guard:
         session = self._session(headers)
         if session is None:
             if self._ours(*_addresses(scope)):
-                self._someone_knocks()
+                self._on_missing_session()
             raise Refused(
                 401,
                 "There is no session, or it has ended because nobody used it. Open the address that berth console "
@@ -144,7 +144,7 @@ class Guard:
         ticket = query.get("ticket", "")
         session = self._sessions.enter(ticket) if _TICKET.fullmatch(ticket) else None
         if session is None:
-            self._someone_knocks()
+            self._on_missing_session()
             raise Refused(
                 401,
                 "The address was used already, or is older than a minute. berth console shows a new one in its "

@@ -38,7 +38,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class TierOfPool:
-    """What is remembered about one tier of the pool, besides its stacks."""
+    """The remembered state of one tier of the pool, besides its stacks."""
 
     empty_since: datetime | None = None
     """Since when no stack of the tier is ready, though some are wanted."""

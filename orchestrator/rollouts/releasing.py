@@ -37,7 +37,7 @@ MAX_LISTED = 100
 
 
 class ReleaseStatus(StrEnum):
-    """What an order has done to a release."""
+    """The effect of an order on a release."""
 
     PROMOTED = "PROMOTED"
     WITHDRAWN = "WITHDRAWN"
