@@ -26,7 +26,7 @@ class FakeStack:
 
     stack: Stack
     client_token: str
-    """Of the request that is under way, or was the latest."""
+    """The client token of the request that is under way, or of the latest one."""
     template_url: str = ""
     events: list[ResourceEvent] = field(default_factory=list)
     change_sets: dict[str, tuple[ChangeSet, str]] = field(default_factory=dict)
@@ -56,9 +56,9 @@ class FakeStacks:
         """Reasons for which the next deletions fail."""
         self._drawn_up = 0
         self.digests: dict[str, str] = {}
-        """Of templates that are no release's, by URL."""
+        """The digests of templates that are no releases, by URL."""
         self.would_change: tuple[Change, ...] = ()
-        """What the next change sets are about, beside the version."""
+        """The changes in the next change sets, besides that of the version."""
         self.review_takes = 0
         """How often a change set is looked at before it is drawn up."""
         self.throttled_calls = 0
@@ -212,7 +212,7 @@ class FakeStacks:
         return list(self.all[stack_id].events)
 
     def as_of_now(self) -> FakeStacks:
-        """What there is now, whatever becomes of it later: a list that lags says so."""
+        """A copy of the stacks as they are now, for a list that lags."""
         then = FakeStacks()
         then.all = {stack_id: replace(fake) for stack_id, fake in self.all.items()}
         return then

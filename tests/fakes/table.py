@@ -146,7 +146,7 @@ class InMemoryTable(Ledger):
         return sorted(started, key=lambda audit: f"{timestamp(audit.updated_at)}#{audit.tenant}")
 
     def as_of_now(self) -> InMemoryTable:
-        """What is in it now, whatever is written later: an index that lags answers so."""
+        """A copy of the rows as they are now, for an index that lags."""
         then = InMemoryTable()
         then._releases = dict(self._releases)
         then._relistings = self._relistings  # They are read from the table, and do not lag.
@@ -205,7 +205,7 @@ class InMemoryTable(Ledger):
     def record_release(self, release: Release) -> Release:
         return self._releases.setdefault(release.version, release)
 
-    # What an adoption brings into the index
+    # Tenants that an adoption adds to the index
 
     def page(self, cursor: str | None, *, limit: int) -> UnlistedPage:
         ids = sorted(tenant.value for tenant, rows in self.tenants.items() if rows)

@@ -121,7 +121,7 @@ class Operations(World):
         self.finish(a_run(operation=Operation.DELETE), None)
 
     def decision(self) -> Decision:
-        """What getQueue says about the tenant, from its rows alone."""
+        """getQueue's decision about the tenant, from its rows alone."""
         return decide(self.table.metadata(ACME), self.table.audits(ACME), VERSION)
 
 

@@ -78,7 +78,7 @@ EDGES = {
     "console": {*DOMAIN, "client", "cli"},
     "local": {*DOMAIN, "adapters", "client", "cli", "console"},
 }
-"""What is around it: AWS, the composition root, the client, the command line, the console, the emulator."""
+"""The packages around the domain: AWS, the composition roots, client, command line, console, emulator."""
 DOMAIN_MODULES = modules(*(f"orchestrator/{capability}" for capability in DOMAIN))
 VALIDATION = ROOT / "orchestrator" / "common" / "validation.py"
 ADAPTERS = modules("orchestrator/adapters")

@@ -124,7 +124,7 @@ LATEST = LATER + timedelta(minutes=1)
 
 @dataclass(frozen=True)
 class State:
-    """What is recorded of a tenant."""
+    """The records of a tenant."""
 
     at: str | None = None
     """The version of its queue."""
@@ -174,13 +174,13 @@ STATES = {
 
 @dataclass(frozen=True)
 class RolloutState:
-    """What is recorded of a rollout of one tenant, in one stage."""
+    """The records of a rollout of one tenant, in one stage."""
 
     status: RolloutStatus
     tenant: str = "somebody-else"
     stage: StageStatus = StageStatus.RUNNING
     result: Result | None = None
-    """What became of its tenant."""
+    """The result of its tenant."""
     executed: bool = True
     approved_by: str | None = None
     alarm: str | None = None
@@ -250,7 +250,7 @@ ADOPTIONS = {status: f"20261116-140000-{number:04x}" for number, status in enume
 
 
 class Api(World):
-    """What the functions find in place of AWS."""
+    """The fakes that the functions use in place of AWS."""
 
     def __init__(self, **fakes: Any) -> None:
         settings = FakeSettings(
@@ -500,7 +500,7 @@ def test_the_schema_allows_an_unreadable_row_of_history(at: datetime | None) -> 
     CONTROL_PLANE.validator(schema("Rollout")["properties"]["history"]).validate([order])
 
 
-# What it says about requests
+# Requests in the document
 
 
 def schema(name: str) -> dict[str, Any]:
@@ -620,7 +620,7 @@ def test_the_spec_in_an_answer_equals_the_request(body: dict[str, Any]) -> None:
         assert answered[name] == body[name]
 
 
-# What it says about answers
+# Answers in the document
 
 
 @dataclass(frozen=True)

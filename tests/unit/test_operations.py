@@ -235,7 +235,7 @@ def test_a_free_tenant_is_taken_even_after_the_deadline(world: Operations) -> No
     assert world.begin(a_run()) == Begun()
 
 
-# What is refused is refused by the one who owns the tenant: before that everything may still change
+# Refusals. Only the run that owns the tenant refuses: before that, everything may still change
 
 
 @pytest.mark.parametrize("operation", [Operation.CREATE, Operation.UPDATE])

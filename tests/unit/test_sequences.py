@@ -105,7 +105,7 @@ class Sequence:
         stack = self.inspect(run, started)
         self.finish(run, stack if isinstance(stack, Done) else None)
 
-    # What happens outside
+    # Events outside
 
     def delete_the_stack_by_hand(self) -> None:
         (stack,) = self.stacks.living
@@ -113,7 +113,7 @@ class Sequence:
         self.use_cases.forget_queue(ACME, stack_id=stack.stack_id)
         self.stacks.change(stack.stack_id, "DELETE_COMPLETE")
 
-    # What is seen
+    # Observations
 
     @property
     def metadata(self) -> Metadata:
@@ -274,7 +274,7 @@ def test_a_delete_that_takes_over_from_a_delete_keeps_the_tenant_withdrawn() -> 
     assert isinstance(sequence.world.ask(), BeingDeleted)
 
 
-# Who was deleted stays deleted
+# Deleted tenants stay deleted
 
 
 def a_delete_that_ran_out_of_time(sequence: Sequence) -> None:
@@ -555,7 +555,7 @@ def test_a_retry_of_a_create_at_another_version_than_the_pin_is_told_about_the_p
     assert retried.kind is Refusal.PINNED
 
 
-# Who brought a tenant into being
+# The owners of tenants
 
 
 def test_a_resource_does_not_become_the_creator_of_a_tenant_that_was_there_before() -> None:

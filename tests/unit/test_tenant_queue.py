@@ -80,7 +80,7 @@ class Asked(Orders):
         return settle(asked, since=self.since, lifecycle=self.tenant_queue_lifecycle)
 
     def now_asked(self) -> None:
-        """What came before is before."""
+        """Ignore the calls so far."""
         self.clock.advance(A_SECOND)
         self.since = self.clock.now()
 
@@ -517,7 +517,7 @@ class Claiming(Asked):
     def sent(
         self, asked: TenantQueueRequest | InvalidRequest, kind: Kind = Kind.CREATE, *, confirmed: bool = False
     ) -> Answer | AnsweredBefore | NotConfirmed:
-        """What comes of an event, whoever sent it."""
+        """The answer to an event, whoever sent it."""
         claim = claims(asked.kind if isinstance(asked, TenantQueueRequest) else kind)
         return self.answer_tenant_queue(claim, asked, confirmed=confirmed, since=self.since)
 
@@ -533,7 +533,7 @@ FORGERIES = {
     "unpin": replace(asks(Kind.UPDATE), unpin=True),
     "get the queue": CREATE,
 }
-"""What somebody might ask for in the name of the resource that owns the tenant."""
+"""Requests that somebody may forge in the name of the resource that owns the tenant."""
 
 
 @pytest.fixture

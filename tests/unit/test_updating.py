@@ -68,7 +68,7 @@ class Updating(OwnedTenant):
         super().__init__(replace(RUN, request=request), metadata=some_metadata(), **fakes)
 
     def draw_up(self, state: ChangeSetState, reason: str = "") -> None:
-        """What CloudFormation has to say about the changes, whatever they are."""
+        """Create the change set, and put it into this state."""
         (fake,) = self.stacks.all.values()
         self.review()
         ((change_set, (drawn_up, url)),) = fake.change_sets.items()
@@ -244,7 +244,7 @@ def test_what_somebody_else_did_to_the_stack_is_not_taken_for_an_update_to_where
     assert there.stacks.calls.count("execute_change_set") == 1
 
 
-# What would be lost
+# Losses
 
 INBOUND_BY_PHYSICAL_ID = Change("InboundQueue1A2B3C", QUEUE_TYPE, QUEUE.url, Effect.REPLACE)
 INBOUND_BY_LOGICAL_ID = Change("InboundQueue", QUEUE_TYPE, "", Effect.REPLACE)
@@ -749,7 +749,7 @@ def test_starting_again_while_an_update_is_being_undone_waits_for_it(world: Upda
     assert world.stacks.calls.count("roll_back") == 1
 
 
-# What cannot be updated
+# Stacks that cannot be updated
 
 
 def test_a_tenant_without_a_stack_is_not_given_one_by_an_update(world: Updating) -> None:

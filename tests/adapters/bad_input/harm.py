@@ -165,7 +165,7 @@ def undocumented(function: str, event: Any, differing: set[str]) -> set[str]:
     return {name for name in differing if not any(re.fullmatch(pattern, name) for pattern in allowed)}
 
 
-# What must never be, whatever the rule says
+# Effects that must never be, whatever the rule says
 
 
 def harm(before: Picture, after: Picture) -> Iterator[str]:
@@ -213,7 +213,7 @@ def _false_success(rollout: Rollout, after: Picture) -> Iterator[str]:
             yield f"{outcome.item.tenant} is said to have been moved by rollout {rollout.id}"
 
 
-# What is told
+# Answers
 
 _SECRETS = (TASK_TOKEN, ROLLOUT_TOKEN, PROOF, "a secret", "Signature=")
 _QUEUE = re.compile("(https?://[^ ]*/[0-9]{12}/|arn:[^ ]*:sqs:)[^ ]+")

@@ -1,4 +1,4 @@
-"""What a shell completes: commands, ids and versions."""
+"""The completions of a shell: commands, ids and versions."""
 
 from __future__ import annotations
 

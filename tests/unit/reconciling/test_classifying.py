@@ -394,7 +394,7 @@ Judged = list[tuple[Observation, Finding | None]]
 
 
 ELSEWHERE = {Kind.UNFINISHED, Kind.DRIFTED, Kind.UNLISTED, Kind.STALLED_ROLLOUT}
-"""What is not found by comparing one tenant's rows with its stack."""
+"""Findings that comparing one tenant's rows with its stack does not produce."""
 
 
 def test_the_cases_cover_every_kind_and_remedy_of_a_tenant(all_judged: Judged) -> None:

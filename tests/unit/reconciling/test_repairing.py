@@ -1,4 +1,4 @@
-"""What is done about a finding: what an operator would order, or a correction; refused as any order is."""
+"""The repair of a finding: an operator's order or a correction, which can be refused like any order."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def found(world: FleetWithStacks, observation: Observation) -> Finding:
 
 
 def repair(world: FleetWithStacks, expected: Remedy) -> Finding:
-    """What is found now is repaired, if it is what the story is about."""
+    """Classify the tenant now, check that the finding has this remedy, and repair it."""
     observation = look(world)
     finding = found(world, observation)
     assert finding.remedy is expected

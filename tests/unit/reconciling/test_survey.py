@@ -83,7 +83,7 @@ def test_deleted_tenants_without_a_stack_are_not_checked(world: FleetWithStacks)
     assert done.coverage.tenants == 0
 
 
-# What differs
+# Differences
 
 
 def everything_wrong(world: FleetWithStacks) -> dict[str, Kind]:
