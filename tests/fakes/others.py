@@ -131,11 +131,11 @@ class FakeExecutions:
         return was_waiting
 
     def end(self, execution: str) -> None:
-        """It succeeds, fails, times out or is aborted: from now on it does not run."""
+        """End the execution, in any way."""
         self.running.remove(execution)
 
     def cut_short(self, execution: str, how: str) -> None:
-        """It times out or is aborted, and one of its functions may be at work for as long as ``linger``."""
+        """Abort the execution, or let it time out. One of its functions may run on for as long as ``linger``."""
         self.end(execution)
         self.endings[execution] = how
         self._cut_short[execution] = self._clock.now()
