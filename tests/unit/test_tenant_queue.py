@@ -44,7 +44,7 @@ from tests.fakes import (
     an_audit,
     some_metadata,
 )
-from tests.unit.test_lifecycle import A_SECOND, ADA, BY_ADA, LABELS, UNPUBLISHED_VERSION
+from tests.unit.ordering import A_SECOND, ADA, BY_ADA, LABELS, UNPUBLISHED_VERSION
 
 RESOURCE = a_resource()
 OTHER_RESOURCE = a_resource("OtherQueue")

@@ -28,7 +28,7 @@ from tests.fakes import (
     some_metadata,
     stack_arn,
 )
-from tests.unit.test_lifecycle import ADA, BY_ADA, LABELS
+from tests.unit.ordering import ADA, BY_ADA, LABELS
 from tests.unit.test_tenant_queue import OTHER, RESOURCE, Asked, asks, why_not
 
 SOMEBODY_ELSE = a_resource(stack="another-team")
