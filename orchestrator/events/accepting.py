@@ -113,7 +113,7 @@ class Accepting:
 
     def _keep(self, settings: EventSettings, event: Event, packed: Packed) -> None:
         if not packed.is_inline:
-            # Before the row, so that a row never names an object that is not there.
+            # The object is written before the row, so that a row never names an object that is not there.
             event = _stored_in_s3(settings, event, packed)
             self._contents.put_once(event.content_key or "", packed.data)
         self._events.put(event, packed, type_index=settings.type_index)

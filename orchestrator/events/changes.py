@@ -21,7 +21,7 @@ from orchestrator.events.records import ApiKey, Change, ChangeKind, EventSetting
 BERTH = "berth"
 """The caller on record if Berth itself has disabled a connection."""
 KEPT_FOR = timedelta(days=400)
-"""Longer than a year, so that a yearly review sees every change."""
+"""How long changes are kept: longer than a year, so that a yearly review sees every change."""
 
 _MAX_FILTER = 1_000
 """How many characters of a filter are recorded."""

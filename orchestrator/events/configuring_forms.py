@@ -93,7 +93,7 @@ class ConfiguringForms:
         raise unsettled(life.tenant)
 
     def delete(self, life: TenantEpoch, form_id: str) -> Form | Refused:
-        """Refused while there are connections of its events."""
+        """Delete the form. That is refused while there are connections of its events."""
         # Imported here, because the function that takes webhooks and forms uses this module, too, and must start fast.
         from orchestrator.events.configuring_connections import refusal_to_delete
 

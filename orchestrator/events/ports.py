@@ -98,7 +98,7 @@ class ListedSettings(Protocol):
         ...
 
     def current_epochs(self, lives: Collection[TenantEpoch]) -> Set[TenantEpoch]:
-        """Those that the settings of their tenants name now, by consistent reads."""
+        """Those of the epochs that the settings of their tenants name now, by consistent reads."""
         ...
 
 

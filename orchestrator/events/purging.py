@@ -22,7 +22,7 @@ from orchestrator.events.ports import Configuration, ListedSettings, PurgeExecut
 from orchestrator.events.records import Deleted, EventSettings, Purge, TenantEpoch, UnreadableRow
 
 HEARTBEAT_IS_LOST_AFTER = timedelta(minutes=30)
-"""Longer than the wait between two looks, and a step, together."""
+"""A purge without a heartbeat for this long has lost its machine. A wait between two looks and a step take less."""
 STUCK_AFTER = timedelta(hours=6)
 
 _MAX_RECENT = 20

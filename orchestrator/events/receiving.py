@@ -182,7 +182,7 @@ class Receiving:
         self, form: Form, standing: Standing, submission: Submission, incoming: Incoming, hops: int
     ) -> SubmissionResult:
         if submission.is_trapped:
-            # Before the quota, so that robots do not use up what is there for people.
+            # The honeypot comes before the quota, so that robots do not use up what is there for people.
             return Trapped(standing.settings, new_event_id(self._clock.now(), 0, submission=True))
         over = self._form_quotas.take(form)
         if over is not None:

@@ -39,7 +39,7 @@ from orchestrator.events.records import UnreadableRow
 from orchestrator.events.remembering import Remembered
 
 LEASE = timedelta(seconds=90)
-"""Longer than a function may run, so that two never try the same delivery at the same time."""
+"""How long a try owns its delivery: longer than a function may run, so that two never try it at the same time."""
 GRACE = timedelta(minutes=2)
 """A delivery for which a message is on its way is looked at again so long after the message should have come."""
 LAST_TRY_BEFORE_EXPIRY = timedelta(hours=1)

@@ -64,7 +64,7 @@ class ShownDelivery:
 class EventDeliveries:
     event: Event
     deliveries: Sequence[ShownDelivery]
-    """By connection."""
+    """The deliveries, ordered by connection."""
     attempts: Sequence[Attempt]
     """The attempts to all connections, oldest first. If there are too many, the newest ones."""
     names: Mapping[str, str]

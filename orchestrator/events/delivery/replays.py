@@ -103,7 +103,7 @@ class Replays(Protocol):
         ...
 
     def running(self) -> Iterator[Replay | UnreadableRow]:
-        """Those of all tenants that the sweep has to move on. The list may be behind, the replays in it are not."""
+        """All tenants' replays that the sweep has to move on. The list may be behind, the replays in it are not."""
         ...
 
     def count_running(self, life: TenantEpoch) -> int:

@@ -53,7 +53,7 @@ class NextRound:
     transition: Transition = ()
     """Empty if there is nothing to change."""
     message: DeliveryMessage | None = None
-    """To be sent once the transition is made. If the message is lost, the row is due two minutes later."""
+    """The message to send once the transition is made. If it is lost, the row is due two minutes later."""
 
 
 def next_round(

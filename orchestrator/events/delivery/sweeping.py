@@ -364,7 +364,7 @@ class Sweeping:
         swept.unsent += len(unsent)
 
     def _those_parked(self, refs: Sequence[DeliveryRef]) -> Sequence[Delivery]:
-        """Those that are parked, in the order of the references."""
+        """The deliveries that are parked, in the order of the references."""
         found = self._table.deliveries_of(refs) if refs else {}
         parked = [found[ref] for ref in refs if ref in found]
         return [each for each in parked if each.state is DeliveryState.PARKED]
