@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.cli.commands import COMMANDS
 from stacks.common.function_code import function_names, module_of
 
 ROOT = Path(__file__).parents[2]
@@ -139,7 +140,7 @@ def test_a_package_imports_nothing_so_that_what_is_used_alone_is_loaded_alone(pa
 
 MAPS = [
     ROOT / "orchestrator" / package / "__init__.py"
-    for package in (*DOMAIN, "events/delivery", "client", "console", "local")
+    for package in (*DOMAIN, "events/delivery", "adapters", "adapters/dynamodb", "client", "console", "local")
 ]
 
 
@@ -149,6 +150,12 @@ def test_a_package_says_what_each_of_its_modules_is(package: Path) -> None:
     named = set(re.findall(rf":mod:`{name}\.(\w+)`", package.read_text(encoding="utf-8")))
     packages = {path.parent.name for path in package.parent.glob("*/__init__.py")}
     assert named == packages | {path.stem for path in package.parent.glob("[!_]*.py")}
+
+
+def test_the_command_line_says_what_each_module_is_that_has_no_command() -> None:
+    folder = ROOT / "orchestrator" / "cli"
+    named = set(re.findall(r":mod:`orchestrator\.cli\.(\w+)`", (folder / "__init__.py").read_text(encoding="utf-8")))
+    assert named == {path.stem for path in folder.glob("[!_]*.py")} - {each.module for each in COMMANDS.values()}
 
 
 def test_the_map_of_the_product_names_each_of_its_parts() -> None:
