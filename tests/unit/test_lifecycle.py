@@ -426,10 +426,10 @@ def test_the_same_request_with_the_same_options_or_none_returns_the_running_oper
 ) -> None:
     if operation is not Operation.CREATE:
         world.provision()
-    wishful = replace(BY_ADA, **specs)  # type: ignore[arg-type]
-    first = accepted(order(world, operation, wishful))
+    request = replace(BY_ADA, **specs)  # type: ignore[arg-type]
+    first = accepted(order(world, operation, request))
     world.begun(first)
-    assert order(world, operation, replace(wishful, by=BOB)) == first
+    assert order(world, operation, replace(request, by=BOB)) == first
     assert order(world, operation, BY_BOB) == first
     assert len(world.executions.started) == 1
 

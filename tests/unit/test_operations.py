@@ -261,8 +261,8 @@ def test_a_downgrade_is_refused_unless_the_request_allows_it(world: Operations) 
     down = a_run(operation=Operation.UPDATE, version=VERSION)
     assert "older" in told_why(world.begin(down))
     world.record_failure(down)
-    wished = replace(EXPLICIT, allow_downgrade=True)
-    assert world.begin(a_run(2, operation=Operation.UPDATE, version=VERSION, request=wished)) == Begun()
+    request = replace(EXPLICIT, allow_downgrade=True)
+    assert world.begin(a_run(2, operation=Operation.UPDATE, version=VERSION, request=request)) == Begun()
 
 
 def test_a_pin_that_was_set_while_the_update_waited_is_kept(world: Operations) -> None:

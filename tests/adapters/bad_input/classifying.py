@@ -1,6 +1,6 @@
 """The events that functions may accept, defined again without the parsers: by hand, and by docs/openapi.json.
 
-Only what was accepted is judged, so this may be slow where the parsers are not.
+Only accepted events are classified, so this may be slow where the parsers are not.
 """
 
 from __future__ import annotations

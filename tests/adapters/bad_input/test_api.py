@@ -167,8 +167,8 @@ def is_understood(event: Any) -> bool:
     """By getQueue, which platforms call with whatever else they like to say."""
     path, query = event.get("pathParameters"), event.get("queryStringParameters")
     tenant = path.get("tenantId") if isinstance(path, dict) else event.get("tenantId")
-    wished = "credentials" in event or (isinstance(query, dict) and "credentials" in query)
-    return is_tenant_id(tenant) and not wished
+    with_credentials = "credentials" in event or (isinstance(query, dict) and "credentials" in query)
+    return is_tenant_id(tenant) and not with_credentials
 
 
 def is_api_gateways(event: Any) -> bool:

@@ -383,10 +383,10 @@ def _fakes() -> dict[str, Any]:
 
 
 def plant_rollout(rollouts: InMemoryRollouts, manifests: InMemoryManifests, executions: FakeRolloutExecutions) -> None:
-    wished, item = StageSpec(None, 1, Share(0)), Item(ACME, NEXT_VERSION)
+    stage_spec, item = StageSpec(None, 1, Share(0)), Item(ACME, NEXT_VERSION)
     rollout = Rollout(
         ROLLOUT,
-        Spec(NEXT_VERSION, (wished,)),
+        Spec(NEXT_VERSION, (stage_spec,)),
         EXPLICIT.by,
         NOON,
         planned=(1,),
@@ -397,7 +397,7 @@ def plant_rollout(rollouts: InMemoryRollouts, manifests: InMemoryManifests, exec
     stage = Stage(
         ROLLOUT,
         1,
-        wished,
+        stage_spec,
         total=1,
         tolerated=0,
         manifest=manifests.write(ROLLOUT, [item]),

@@ -158,13 +158,13 @@ def of_every_rollout() -> Iterator[Asked]:
     yield Asked("listRollouts", query={"limit": 3})
     yield Asked("listRollouts", query={"limit": 3, "cursor": ROLLOUTS["dry"]})
     yield Asked("listRollouts", query={"limit": 0})
-    for spec in WISHES:
+    for spec in SPECS:
         yield Asked("startRollout", body=spec)
     for rollout in ROLLOUTS.values():
         yield Asked("startRollout", body={"undo": rollout})
 
 
-WISHES: Sequence[Mapping[str, object]] = [
+SPECS: Sequence[Mapping[str, object]] = [
     {},
     {"dryRun": True},
     {"dryRun": True, "sample": "1", "labels": {"plan": "gold"}},

@@ -238,11 +238,11 @@ class Api(World):
 
     def plant_rollout(self, rollout_id: str, state: RolloutState) -> None:
         ledger, item = self.rollout_table, Item(TenantId.parse(state.tenant), NEXT_VERSION)
-        wished = StageSpec(None, 1, Share(0), alarm=state.alarm)
+        stage_spec = StageSpec(None, 1, Share(0), alarm=state.alarm)
         over = not state.status.active
         rollout = Rollout(
             rollout_id,
-            Spec(NEXT_VERSION, (wished,), dry_run=state.dry_run),
+            Spec(NEXT_VERSION, (stage_spec,), dry_run=state.dry_run),
             EXPLICIT.by,
             NOON,
             planned=(1,),
@@ -260,7 +260,7 @@ class Api(World):
         stage = Stage(
             rollout_id,
             1,
-            wished,
+            stage_spec,
             total=1,
             tolerated=0,
             manifest=self.manifests.write(rollout_id, [item]),
