@@ -9,11 +9,7 @@ import pytest
 
 from orchestrator.common.errors import Conflict
 from orchestrator.releases.template_contract import KMS_KEY_PARAMETER
-from orchestrator.tenants.outcomes import (
-    Done,
-    Reviewing,
-    Started,
-)
+from orchestrator.tenants.outcomes import Done, Reviewing, Started
 from orchestrator.tenants.stack_ports import ChangeSetState
 from tests.fakes import (
     ACME,

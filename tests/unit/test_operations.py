@@ -11,10 +11,7 @@ import pytest
 from orchestrator.common.errors import LostOwnership, Throttled
 from orchestrator.tenants.deadlines import DEADLINE, overdue
 from orchestrator.tenants.decisions import Deleted, Failed, Wait
-from orchestrator.tenants.operations import (
-    CHECK_HOLDER_AFTER,
-    is_dead,
-)
+from orchestrator.tenants.operations import CHECK_HOLDER_AFTER, is_dead
 from orchestrator.tenants.outcomes import Begun, Busy, Done, GaveUp, Published, Removed
 from orchestrator.tenants.ready import Ready
 from orchestrator.tenants.records import Lock, Metadata, Operation, Request, Run, Status

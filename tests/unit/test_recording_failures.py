@@ -10,11 +10,7 @@ import pytest
 
 from orchestrator.common.errors import LostOwnership, Throttled
 from orchestrator.tenants.decisions import Failed
-from orchestrator.tenants.operations import (
-    CHECK_HOLDER_AFTER,
-    bounded,
-    first_failure,
-)
+from orchestrator.tenants.operations import CHECK_HOLDER_AFTER, bounded, first_failure
 from orchestrator.tenants.outcomes import Published, Removed
 from orchestrator.tenants.ready import Ready
 from orchestrator.tenants.records import THROTTLING, Lock, Operation, RootCause, Status

@@ -11,18 +11,7 @@ from orchestrator.tenants.messages import Messages
 from orchestrator.tenants.order_results import Accepted
 from orchestrator.tenants.provisioning import Provisioning
 from orchestrator.tenants.records import Operation, Request, Status, TenantState
-from tests.fakes import (
-    ACME,
-    EXPLICIT,
-    NEXT_VERSION,
-    NOON,
-    QUEUE,
-    VERSION,
-    Orders,
-    an_attempt,
-    an_audit,
-    some_metadata,
-)
+from tests.fakes import ACME, EXPLICIT, NEXT_VERSION, NOON, QUEUE, VERSION, Orders, an_attempt, an_audit, some_metadata
 from tests.unit.ordering import A_SECOND, ADA, BOB, BY_ADA, LABELS, accepted, refused
 
 

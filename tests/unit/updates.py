@@ -5,18 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from orchestrator.tenants.outcomes import (
-    Again,
-    GaveUp,
-)
+from orchestrator.tenants.outcomes import Again, GaveUp
 from orchestrator.tenants.records import Operation, Request
 from orchestrator.tenants.stack_ports import ChangeSetState
-from tests.fakes import (
-    NEXT_VERSION,
-    OwnedTenant,
-    a_run,
-    some_metadata,
-)
+from tests.fakes import NEXT_VERSION, OwnedTenant, a_run, some_metadata
 
 RUN = a_run(operation=Operation.UPDATE, version=NEXT_VERSION)
 

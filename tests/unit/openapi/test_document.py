@@ -11,10 +11,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from orchestrator.api import (
-    operator_answers,
-    rollout_answers,
-)
+from orchestrator.api import operator_answers, rollout_answers
 from orchestrator.api.reading import read
 from orchestrator.api.reconciliation_routes import CURSOR_PATTERN
 from orchestrator.api.rollout_models import MAX_CONCURRENCY
@@ -25,30 +22,16 @@ from orchestrator.common import validation
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.times import ID_PATTERN
 from orchestrator.reconciling.health import Verdict
-from orchestrator.reconciling.records import (
-    MAX_FINDINGS,
-    Kind,
-    ReconciliationStatus,
-    Remedy,
-)
+from orchestrator.reconciling.records import MAX_FINDINGS, Kind, ReconciliationStatus, Remedy
 from orchestrator.rollouts.documents import spec_document, spec_from
-from orchestrator.rollouts.records import (
-    Order,
-    Result,
-    RolloutStatus,
-    Skip,
-    StageStatus,
-)
+from orchestrator.rollouts.records import Order, Result, RolloutStatus, Skip, StageStatus
 from orchestrator.tenants import deadlines
 from orchestrator.tenants.credentials import Access
 from orchestrator.tenants.fleet import PAGE_SIZE
 from orchestrator.tenants.history import ChangeKind, UnreadableEntry
 from orchestrator.tenants.records import Operation, Status, TenantState
 from tests.documents import CONTROL_PLANE
-from tests.fakes import (
-    NOON,
-    VERSION,
-)
+from tests.fakes import NOON, VERSION
 from tests.openapi import DOCUMENT, load
 from tests.unit.openapi.world import NO_ROLLOUT, OPERATIONS, ROLLOUTS, InProcess, schema
 

@@ -21,14 +21,7 @@ from urllib3 import HTTPResponse
 from orchestrator.api.rollout_models import MAX_CONCURRENCY
 from orchestrator.common.callers import digest_of
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.reconciling.records import (
-    Coverage,
-    Finding,
-    Kind,
-    Reconciliation,
-    ReconciliationStatus,
-    Remedy,
-)
+from orchestrator.reconciling.records import Coverage, Finding, Kind, Reconciliation, ReconciliationStatus, Remedy
 from orchestrator.reconciling.records import Spec as SpecToReconcile
 from orchestrator.rollouts.counting import Count
 from orchestrator.rollouts.pacing import Pace

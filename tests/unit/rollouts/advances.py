@@ -3,16 +3,8 @@
 from __future__ import annotations
 
 from orchestrator.rollouts.gate import Admitted
-from orchestrator.rollouts.records import (
-    Share,
-    Spec,
-    Turn,
-)
-from tests.unit.rollouts.world import (
-    Fleet,
-    a_spec,
-    a_stage_spec,
-)
+from orchestrator.rollouts.records import Share, Spec, Turn
+from tests.unit.rollouts.world import Fleet, a_spec, a_stage_spec
 
 TEN_PERCENT = Share(10, percent=True)
 THREE_STAGES = a_spec(

@@ -5,18 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from orchestrator.rollouts.control import RolloutWithStages
-from orchestrator.rollouts.records import (
-    Rollout,
-    Share,
-    Spec,
-)
+from orchestrator.rollouts.records import Rollout, Share, Spec
 from orchestrator.tenants.admission import Refusal, Refused
-from tests.unit.rollouts.world import (
-    Fleet,
-    a_spec,
-    a_stage_spec,
-    tenant,
-)
+from tests.unit.rollouts.world import Fleet, a_spec, a_stage_spec, tenant
 
 
 def refused(response: object) -> Refusal:

@@ -9,36 +9,15 @@ from datetime import timedelta
 import pytest
 
 from orchestrator.common.errors import Conflict, Unsettled
-from orchestrator.rollouts.advancing import (
-    MAX_IDLE_ROUNDS,
-    Bake,
-    NotSucceeded,
-    RunStage,
-    Succeeded,
-)
+from orchestrator.rollouts.advancing import MAX_IDLE_ROUNDS, Bake, NotSucceeded, RunStage, Succeeded
 from orchestrator.rollouts.control import RolloutWithStages
 from orchestrator.rollouts.gate import AdmissionStopped, Settled
-from orchestrator.rollouts.records import (
-    Result,
-    RolloutStatus,
-    Share,
-    Skip,
-    StageStatus,
-    TenantOutcome,
-    Turn,
-)
+from orchestrator.rollouts.records import Result, RolloutStatus, Share, Skip, StageStatus, TenantOutcome, Turn
 from orchestrator.tenants.records import Operation, Request, RootCause, Status
 from tests.fakes import NEXT_VERSION, QUEUE_TABOO, VERSION, a_run, an_audit, execution_arn
 from tests.fakes.noting import Noting
 from tests.unit.rollouts.advances import THREE_STAGES, TWO_STAGES, admitted, first_turn, started
-from tests.unit.rollouts.world import (
-    A_SECOND,
-    THROTTLED_CAUSE,
-    Fleet,
-    a_spec,
-    a_stage_spec,
-    tenants,
-)
+from tests.unit.rollouts.world import A_SECOND, THROTTLED_CAUSE, Fleet, a_spec, a_stage_spec, tenants
 
 # Whole rollouts
 

@@ -11,14 +11,7 @@ from orchestrator.common.errors import Unsettled
 from orchestrator.rollouts.advancing import AwaitOperator, Bake, NotSucceeded, Succeeded
 from orchestrator.rollouts.control import RolloutWithStages
 from orchestrator.rollouts.gate import Admitted
-from orchestrator.rollouts.records import (
-    Item,
-    Order,
-    RolloutStatus,
-    Share,
-    StageStatus,
-    Turn,
-)
+from orchestrator.rollouts.records import Item, Order, RolloutStatus, Share, StageStatus, Turn
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.order_results import Unchanged
 from tests.fakes import NEXT_VERSION, execution_arn

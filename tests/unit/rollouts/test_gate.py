@@ -27,13 +27,7 @@ from tests.unit.rollouts.turns import (
     move_there,
     pin,
 )
-from tests.unit.rollouts.world import (
-    LAST_VERSION,
-    Fleet,
-    a_spec,
-    a_stage_spec,
-    tenant,
-)
+from tests.unit.rollouts.world import LAST_VERSION, Fleet, a_spec, a_stage_spec, tenant
 
 # Admission
 

@@ -15,12 +15,7 @@ from orchestrator.rollouts.records import Result, RolloutStatus, Skip
 from orchestrator.tenants.records import Operation, RootCause, Status
 from tests.fakes import NEXT_VERSION, NOON, QUEUE_TABOO, VERSION, an_audit
 from tests.unit.rollouts.turns import INITIAL_LIMIT, T1, Turns, begin_to_delete, delete, move_further, pin
-from tests.unit.rollouts.world import (
-    LAST_VERSION,
-    THROTTLED_CAUSE,
-    Fleet,
-    a_spec,
-)
+from tests.unit.rollouts.world import LAST_VERSION, THROTTLED_CAUSE, Fleet, a_spec
 
 FAULT = "States.TaskFailed: the function could not be called"
 

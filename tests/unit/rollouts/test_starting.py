@@ -14,29 +14,11 @@ from orchestrator.common.times import ID_PATTERN
 from orchestrator.rollouts.advancing import NotSucceeded, RunStage, Succeeded
 from orchestrator.rollouts.control import NothingToDo
 from orchestrator.rollouts.pacing import Pace
-from orchestrator.rollouts.records import (
-    Rollout,
-    RolloutStatus,
-    Share,
-    Skip,
-    Skipped,
-    Spec,
-    Stage,
-)
+from orchestrator.rollouts.records import Rollout, RolloutStatus, Share, Skip, Skipped, Spec, Stage
 from orchestrator.tenants.admission import Refusal, Refused
 from tests.fakes import NEXT_VERSION, VERSION, execution_arn
 from tests.unit.rollouts.ordering import naming, refused, underway
-from tests.unit.rollouts.world import (
-    ADA,
-    BOB,
-    LAST_VERSION,
-    Fleet,
-    a_rollout,
-    a_spec,
-    a_stage_spec,
-    tenant,
-    tenants,
-)
+from tests.unit.rollouts.world import ADA, BOB, LAST_VERSION, Fleet, a_rollout, a_spec, a_stage_spec, tenant, tenants
 
 TEN_PERCENT = Share(10, percent=True)
 

@@ -7,33 +7,14 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.rollouts.advancing import (
-    AwaitOperator,
-    Bake,
-    NotSucceeded,
-    RunStage,
-    Succeeded,
-)
+from orchestrator.rollouts.advancing import AwaitOperator, Bake, NotSucceeded, RunStage, Succeeded
 from orchestrator.rollouts.control import RolloutWithStages
 from orchestrator.rollouts.gate import AdmissionStopped, Settled
 from orchestrator.rollouts.pacing import CHECKS_PER_BAKE
-from orchestrator.rollouts.records import (
-    Result,
-    RolloutStatus,
-    Share,
-    StageSpec,
-    StageStatus,
-    Turn,
-)
+from orchestrator.rollouts.records import Result, RolloutStatus, Share, StageSpec, StageStatus, Turn
 from tests.fakes import NEXT_VERSION
 from tests.unit.rollouts.advances import THREE_STAGES, TWO_STAGES, admitted, started
-from tests.unit.rollouts.world import (
-    A_SECOND,
-    ADA,
-    Fleet,
-    a_spec,
-    a_stage_spec,
-)
+from tests.unit.rollouts.world import A_SECOND, ADA, Fleet, a_spec, a_stage_spec
 
 # Baking
 

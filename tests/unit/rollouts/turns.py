@@ -7,12 +7,7 @@ from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.records import Result, Spec, TenantOutcome, Turn
 from orchestrator.tenants.records import Operation, Status
 from tests.fakes import NEXT_VERSION, VERSION, an_audit
-from tests.unit.rollouts.world import (
-    LAST_VERSION,
-    Fleet,
-    tenant,
-    tenants,
-)
+from tests.unit.rollouts.world import LAST_VERSION, Fleet, tenant, tenants
 
 INITIAL_LIMIT = Pace.initial(50).at_once
 """The limit at the start of the rollout of :class:`Turns`."""
