@@ -267,7 +267,9 @@ def test_an_exception_has_its_stack_trace_and_its_causes(logs: Any, capsys: pyte
         logs.logger.exception("Step failed")
         given = error
     logs.logger.error("Step failed", exc_info=given)
-    for line in lines(capsys):
+    both = lines(capsys)
+    assert len(both) == 2
+    for line in both:
         assert (line["level"], line["exception_name"]) == ("ERROR", "RuntimeError")
         assert "KeyError: 'first'" in line["exception"]
         assert "in fail" in line["exception"]

@@ -323,9 +323,9 @@ def test_an_explicit_create_that_fails_leaves_the_tenant_failed_and_no_longer_de
     run = a_run(2)
     world.begin(run)
     world.record_failure(run)
-    response = world.decision()
-    assert isinstance(response, Failed)
-    assert response.audit.execution == run.execution
+    decision = world.decision()
+    assert isinstance(decision, Failed)
+    assert decision.audit.execution == run.execution
 
 
 def test_a_restored_tenant_may_be_created_again_by_anyone(world: Operations) -> None:

@@ -555,8 +555,8 @@ def test_the_task_token_is_in_no_document() -> None:
         order_response(ACME, busy),
         order_response(ACME, Accepted(detail.lock.run.attempt, detail.lock.run.execution)),
     ]
-    for response in documents:
-        sent = json.dumps(response.as_proxy_result()).lower()
+    for document in documents:
+        sent = json.dumps(document.as_proxy_result()).lower()
         assert TASK_TOKEN.lower() not in sent
         assert "token" not in sent
 

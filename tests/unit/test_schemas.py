@@ -351,8 +351,8 @@ def test_every_operation_is_understood(operation: Operation) -> None:
 )
 def test_what_was_asked_for_reaches_the_run_as_it_was_asked(request_: Request) -> None:
     run = replace(RUN, request=request_)
-    response = json.loads(json.dumps(machine_input(run.attempt, request_)))
-    assert schemas.parse_run({"execution": {**EXECUTION, "Input": response}}) == run
+    document = json.loads(json.dumps(machine_input(run.attempt, request_)))
+    assert schemas.parse_run({"execution": {**EXECUTION, "Input": document}}) == run
 
 
 def test_an_execution_that_another_one_started_is_a_run_as_any_other() -> None:

@@ -308,11 +308,11 @@ def test_new_labels_of_a_resource_do_not_bring_back_a_tenant_whose_delete_ends_w
     seen: list[str] = []
 
     def around(name: str, call: Callable[[], Any]) -> Any:
-        response = call()
+        result = call()
         seen.append(name)
         if name == "table.audits" and seen.count(name) == 1:
             sequence.finish(delete, None)
-        return response
+        return result
 
     assert isinstance(sequence.settle(asks(Kind.UPDATE, labels={}), around=around), NotProvided)
     assert isinstance(sequence.world.ask(), Deleted)
@@ -566,11 +566,11 @@ def test_a_resource_does_not_become_the_creator_of_a_tenant_that_was_there_befor
     seen: list[str] = []
 
     def around(name: str, call: Callable[[], Any]) -> Any:
-        response = call()
+        result = call()
         seen.append(name)
         if name == "table.metadata" and seen.count(name) == 2:
             sequence.fail(delete, "There are still messages.")
-        return response
+        return result
 
     assert sequence.settle(asks(Kind.CREATE), around=around) == Waiting()
     sequence.play(sequence.run_of(_latest(sequence)))

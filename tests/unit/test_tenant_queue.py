@@ -659,9 +659,9 @@ def test_an_unconfirmed_create_is_refused_whatever_the_status_of_its_stack(owned
 def test_an_old_description_does_not_refuse_a_request(owned: Claiming) -> None:
     class Slow(FakeResources):
         def resource(self, resource: StackResource) -> ResourceState | None:
-            response = super().resource(resource)
+            described = super().resource(resource)
             owned.clock.advance(CONSISTENT_WITHIN * 2)
-            return response
+            return described
 
     owned.stack_resources = Slow()
     assert owned.sent(UPDATE) == Waiting(confirmed=False)

@@ -269,8 +269,8 @@ def test_a_finding_has_its_subject_and_advice(name: str) -> None:
 def test_the_differences_are_named() -> None:
     finding = classified(looked(stack=replace(OTHER_STACK, queue=OTHER_QUEUE, version=NEXT_VERSION)))
     assert finding is not None
-    for response in (QUEUE.url, OTHER_QUEUE.url, STACK.stack_id, OTHER_STACK.stack_id, VERSION, NEXT_VERSION):
-        assert response in finding.detail
+    for value in (QUEUE.url, OTHER_QUEUE.url, STACK.stack_id, OTHER_STACK.stack_id, VERSION, NEXT_VERSION):
+        assert value in finding.detail
 
 
 def test_versions_with_the_same_content_do_not_differ() -> None:

@@ -424,8 +424,8 @@ def test_the_run_is_read_from_the_lock_not_from_the_report() -> None:
     world, run = world_with(Operation.DELETE, "DELETE_IN_PROGRESS")
     world.executions.end(run.execution)
     world.clock.advance(DEADLINE + A_MINUTE)
-    response = Run(replace(run.attempt, version=""), run.execution, world.clock.now(), run.request)
-    assert isinstance(world.settling.settle(response), Settled)
+    reported = Run(replace(run.attempt, version=""), run.execution, world.clock.now(), run.request)
+    assert isinstance(world.settling.settle(reported), Settled)
     assert {entry.version for entry in world.table.history(ACME)} == {NEXT_VERSION}
 
 
