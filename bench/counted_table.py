@@ -39,7 +39,7 @@ Row = Mapping[str, Any]
 
 @dataclass
 class Reads:
-    """What was read from the table since it was last asked."""
+    """The reads of the table since they were last taken."""
 
     requests: int = 0
     rows: int = 0

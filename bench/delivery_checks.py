@@ -11,7 +11,7 @@ from bench.measure import percentile
 
 RECEIVERS_PER_TENANT = 2
 _EVERY = 10
-"""Of so many receivers, one is dead and one is slow."""
+"""One of so many receivers is dead, and one is slow."""
 
 
 def kinds_of(receivers: int) -> list[Kind]:
@@ -49,7 +49,7 @@ class Published:
 
 @dataclass(frozen=True)
 class Checked:
-    """What became of the events of living receivers."""
+    """The results for the events of living receivers."""
 
     lost: Sequence[str]
     misdirected: Sequence[str]

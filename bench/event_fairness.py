@@ -1,4 +1,4 @@
-"""What a noisy tenant, and dead receivers, cost the others. Time is simulated.
+"""The delays that a noisy tenant, and dead receivers, cause for others. Time is simulated.
 
 Messages go through :mod:`bench.fair_queue`, and calls of the function are as Lambda makes them: up to ten messages
 each, as long as the slowest, and a limited number at once for each queue. Which queue a message is for, and when it is
@@ -42,7 +42,7 @@ KNOWN_AFTER_SECONDS = 60.0
 _STREAM_SECONDS = 0.25
 """Lambda looks at a stream four times per second."""
 _OVERHEAD_SECONDS = 0.02
-"""Of a try, before the request is sent."""
+"""The time that a try takes before the request is sent."""
 _ANSWERED_SECONDS = (0.05, 0.2)
 _DEADLINE_SECONDS = 15.0
 """A dead receiver hangs, which is the worst that it can do."""
@@ -51,7 +51,7 @@ _START = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Setting:
-    """What is simulated."""
+    """The simulated load, and the limits of the functions."""
 
     quiet_per_second: float
     noisy_per_second: float = 0.0

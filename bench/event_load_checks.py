@@ -12,7 +12,7 @@ from typing import Any
 
 BATCH = 25
 _LARGE_BYTES = 6 * 1024
-"""Of random characters, which cannot be compressed: such a payload is kept in S3."""
+"""The size of a payload of random characters, which cannot be compressed, so that it is kept in S3."""
 _BAD_EVERY = 20
 _SINGLE_EVERY = 10
 _TWICE_EVERY = 5
@@ -90,7 +90,7 @@ class Stored:
 
 @dataclass
 class Answers:
-    """What producers were told about each event."""
+    """The answers that producers got about each event."""
 
     accepted: defaultdict[tuple[int, str], set[str]] = field(default_factory=lambda: defaultdict(set))
     """The ids by tenant and name."""

@@ -81,7 +81,7 @@ class CountedQueues:
 
 @dataclass(frozen=True)
 class Surveyed:
-    """What one survey took, in all its functions."""
+    """The requests of one survey, in all its functions."""
 
     tenants: int
     stacks: int

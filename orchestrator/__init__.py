@@ -20,7 +20,7 @@ never import AWS's SDK.
 :mod:`orchestrator.composition`        builds every use case of the control plane from ports;
 :mod:`orchestrator.tenant_composition` has those of single tenants
 :mod:`orchestrator.event_ports`        everything that use cases of the event plane need from outside
-:mod:`orchestrator.event_composition`  builds every use case of the event plane from it
+:mod:`orchestrator.event_composition`  builds every use case of the event plane from these ports
 :mod:`orchestrator.client`             the Python client of the API, for platforms, tenants and the command line
 :mod:`orchestrator.cli`                ``berth``, the command line
 :mod:`orchestrator.console`            ``berth console``, pages for operators on their own machine

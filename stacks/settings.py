@@ -85,18 +85,18 @@ class Dependencies(Enum):
     """Where the functions find the packages that they import."""
 
     LAYER = "layer"
-    """In a Lambda layer, built beforehand by ``python -m stacks.build``."""
+    """The packages are in a Lambda layer, built beforehand by ``python -m stacks.build``."""
     HOST = "host"
-    """In the interpreter that runs them: the local emulator's own environment."""
+    """The packages are in the interpreter that runs the functions: the local emulator's own environment."""
 
 
 class Tracing(Enum):
     """Which calls of the functions X-Ray records. Executions of the machines are always recorded, by X-Ray's rules."""
 
     PASSIVE = "passthrough"
-    """Those of an execution, and of callers that ask for it. X-Ray costs more than all else of a call."""
+    """Calls of an execution, and of callers that ask for it, are recorded. X-Ray costs more than the rest of a call."""
     ACTIVE = "active"
-    """Lambda also chooses calls itself: one per second and function, and 5 % of the others. That rate is fixed."""
+    """Lambda also chooses calls to record: one per second and function, and 5 % of the others. That rate is fixed."""
 
 
 class DeploymentMode(Enum):

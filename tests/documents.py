@@ -29,7 +29,7 @@ class Document:
         return found
 
     def resolved(self, part: Json) -> Json:
-        """What a reference leads to, one step: enough for responses, headers and examples."""
+        """The part that a reference names. One step is enough for responses, headers and examples."""
         found: Any = self.json
         for step in part["$ref"].split("/")[1:] if "$ref" in part else []:
             found = found[step]

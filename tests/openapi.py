@@ -84,7 +84,7 @@ def load(document: dict[str, Any]) -> BaseSchema:
 
 
 def operations(document: dict[str, Any]) -> dict[str, Operation]:
-    """What can be asked for, by operationId."""
+    """The operations of the document, by operationId."""
     found: dict[str, Operation] = {}
     for result in load(document).get_all_operations():
         if isinstance(result, Err):
@@ -95,7 +95,7 @@ def operations(document: dict[str, Any]) -> dict[str, Operation]:
 
 @dataclass(frozen=True)
 class AtHand:
-    """What there is to ask about. Of the many ids that could be given, only these are."""
+    """The ids of things that exist. Requests use only these of the many ids that could be made up."""
 
     tenants: Sequence[str]
     rollouts: Sequence[str]
@@ -103,7 +103,7 @@ class AtHand:
     releases: Sequence[str] = ("9998.0.0",)
     """By default none that was ever published: withdrawing one would concern every tenant."""
     most_at_once: int = MAX_CONCURRENCY
-    """As many tenants as the control plane moves at once."""
+    """The maximum number of tenants that the control plane moves at once."""
     only_dry_runs: bool = False
     """Nothing is rolled out or reconciled but in dry runs; and rolled out only to the tenants at hand."""
 
@@ -201,7 +201,7 @@ def _keep_change_to(at_hand: AtHand, case: Case[Any]) -> None:
 
 
 def _keep_dry(case: Case[Any]) -> None:
-    """What would be refused is sent as it is."""
+    """Make a valid request for a rollout a dry run. Invalid requests are sent as they are."""
     body: Any = {} if case.body is NOT_SET else case.body
     try:
         read(START_RECONCILIATION, {"body": json.dumps(body)})

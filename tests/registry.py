@@ -1,4 +1,4 @@
-"""What CloudFormation needs to make, change and delete the resources of tenants' stacks, by its registry of types.
+"""The actions that CloudFormation needs for the resources of tenants' stacks, as in its registry of types.
 
 Written down, because the registry takes seconds to load; a test compares it (``tests/stacks/test_stack_role.py``).
 """

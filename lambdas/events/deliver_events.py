@@ -17,7 +17,7 @@ from orchestrator.events.delivery.delivering import Outcome
 from orchestrator.events.delivery.health import SLOW_MILLISECONDS
 
 AT_ONCE = 10
-"""As many as there are messages in a batch."""
+"""The number of messages in a batch."""
 COUNTED = {
     Outcome.DELIVERED: "Delivered",
     Outcome.RETRYING: "TriesFailed",

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 DEADLINE_SECONDS = 15.0
-"""From the lookup of the name to the end of the answer."""
+"""The deadline for everything, from the lookup of the name to the end of the answer."""
 MAX_HEAD_BYTES = 32 * 1024
 """The status line and the headers of an answer."""
 MAX_BODY_BYTES = 16 * 1024
@@ -313,7 +313,7 @@ class _Channel:
         return io.BufferedReader(self._reader)
 
     def close(self) -> None:
-        """Nothing: http.client closes early, while the answer is still read. :class:`_Connection` ends it."""
+        """Do nothing: http.client closes early, while the answer is still read. :class:`_Connection` ends it."""
 
 
 class _Reader(io.RawIOBase):
@@ -342,7 +342,7 @@ def _is_address(host: str) -> bool:
 
 
 def _headers(response: HTTPResponse) -> dict[str, str]:
-    """Of headers with the same name, the first one counts."""
+    """The headers by name in lower case. If a name occurs several times, the first header counts."""
     return {name.lower(): value for name, value in reversed(response.getheaders())}
 
 

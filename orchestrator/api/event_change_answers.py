@@ -9,7 +9,7 @@ from orchestrator.events.records import Change
 from orchestrator.events.resource_ids import IdPrefix
 
 OPERATOR = "operator"
-"""What a tenant sees of an operator, whose ARN names an account and a person."""
+"""The name of every operator for tenants: an operator's ARN would name an account and a person."""
 
 
 def changes_response(page: ChangePage, *, asked_by: str) -> Response:
@@ -18,7 +18,7 @@ def changes_response(page: ChangePage, *, asked_by: str) -> Response:
 
 
 def shown_caller(by: str, *, asked_by: str) -> str:
-    """Who has done something: operators see all of them by name."""
+    """The name under which the requester sees another caller. Operators see the real name of everybody."""
     return by if by == BERTH or _is_key(by) or not _is_key(asked_by) else OPERATOR
 
 

@@ -194,7 +194,7 @@ def _explained(message: str, model: type[Any], given: object, what: str) -> str:
         return f"{_where(steps, what)}: {missing[1]!r} is a required property"
     if (place and place[1]) or (steps and steps[-1] is ...):
         return _explained_entry(rule, model, given, steps, by_key=bool(place and place[1]))
-    return f"{_where(steps, what)}: {_judgement(rule, model, steps, _at(given, steps))}"
+    return f"{_where(steps, what)}: {_message_about(rule, model, steps, _at(given, steps))}"
 
 
 def _explained_entry(rule: str, model: type[Any], given: object, steps: list[Any], *, by_key: bool) -> str:
@@ -206,12 +206,12 @@ def _explained_entry(rule: str, model: type[Any], given: object, steps: list[Any
             msgspec.convert(_replaced(given, path, {name: value}), model)
         except msgspec.ValidationError:
             if by_key:
-                return f"{_where(path, '')}: {_judgement(rule, model, path, name)}"
-            return f"{_where([*path, _brief(name)], '')}: {_judgement(rule, model, path, value)}"
+                return f"{_where(path, '')}: {_message_about(rule, model, path, name)}"
+            return f"{_where([*path, _brief(name)], '')}: {_message_about(rule, model, path, value)}"
     return f"{_where(path, '')}: {rule[:_SHOWN_CHARACTERS]}"
 
 
-def _judgement(rule: str, model: type[Any], steps: list[Any], value: object) -> str:
+def _message_about(rule: str, model: type[Any], steps: list[Any], value: object) -> str:
     if _is_secret(model, steps):
         return "the value is not valid"
     if (pattern := _PATTERN.match(rule)) is not None:

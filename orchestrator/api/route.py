@@ -100,7 +100,7 @@ class Route(Generic[RequestT, AnswerT]):
     bodies: tuple[str, ...] = ()
     """The content types of a body that is taken as it comes, without a wire model."""
     warning: Callable[[RequestT], str | None] = _no_warning
-    """What an operator has to confirm before the command line sends this request, as a sentence. ``None``: nothing.
+    """Returns the sentence that an operator has to confirm before the command line sends the request, if there is one.
 
     A DELETE that is sent by its path is confirmed in any case.
     """

@@ -1,4 +1,4 @@
-"""The requests and answers of the operators' routes for tenants and releases."""
+"""The requests and answers of the operators' routes for tenants."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ from orchestrator.cli.api import Document
 from orchestrator.cli.event_next import connection_steps, warning_about
 from orchestrator.cli.event_types import checked_types
 from orchestrator.cli.events_api import ask_for, order, reason
-from orchestrator.cli.invocation import NOT_ASKED, Invocation, Json, Tenant
+from orchestrator.cli.invocation import Invocation, Json, Tenant, Yes
 from orchestrator.cli.next_step import lines
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.tenant_ids import TenantId
@@ -298,7 +298,7 @@ def delete(
     context: typer.Context,
     tenant: Tenant,
     connection_id: ConnectionId,
-    yes: Annotated[bool, typer.Option("--yes", help=f"Do not ask for confirmation. {NOT_ASKED}")] = False,
+    yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Delete a connection. Deliveries that are not finished fail.

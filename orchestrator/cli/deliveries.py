@@ -175,7 +175,7 @@ def resend(
 
 
 def results_of_resend(answered: Document, tried: Document) -> list[str]:
-    """What becomes of each delivery of an event that is sent again. ``tried`` is the answer of getAttempts."""
+    """The result for each delivery of an event that is sent again. ``tried`` is the answer of getAttempts."""
     known = {each["connection_id"]: each for each in tried["deliveries"]}
     return [
         f"To {_connection(known.get(each['connection_id'], each))}: the event {_RESULTS[each['result']]}."

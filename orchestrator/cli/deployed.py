@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from orchestrator.cli.api import Document
 
 _LONG_POLL_SECONDS = 5
-"""Shorter than the SDK's read timeout."""
+"""The duration of a long poll. It is shorter than the SDK's read timeout."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What can be done next with something of the event plane, and what a command warns of. The console draws the steps."""
+"""The next steps with something of the event plane, and the warnings of commands. The console draws the steps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WARNINGS: Mapping[str, str] = {
 
 
 def warning_about(kind: str, resource_id: str, tenant: str) -> str:
-    """What a command and the console say before they delete or revoke something."""
+    """The warning of a command and of the console before they delete or revoke something."""
     return _WARNINGS[kind].format(resource_id, tenant)
 
 

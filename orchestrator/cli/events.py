@@ -172,7 +172,7 @@ def _show_change(change: Document) -> None:
 
 
 def changed(change: Document) -> list[str]:
-    """What a change of the configuration has changed."""
+    """The values that a change of the configuration has changed, one per line."""
     before, after = change["before"], change["after"]
     lines = []
     for name in sorted({*before, *after}):

@@ -29,7 +29,7 @@ _FIRST_ERROR = 300
 def ask_for(
     here: Invocation, control_plane: ControlPlane, tenant: TenantId, route: Route[RequestT, Any], request: RequestT
 ) -> Document:
-    """What the route of tenants answers for this tenant."""
+    """The answer of the tenants' route for this tenant."""
     return ask(here, control_plane, for_operators(route), of_tenant(route, request, tenant))
 
 
@@ -66,7 +66,7 @@ def ask(
     *,
     key: str | None = None,
 ) -> Document:
-    """What the route answers: to the operator, or to the tenant that the API key belongs to."""
+    """The answer of the route: to the operator or, with ``key``, to the tenant that the API key belongs to."""
     api = control_plane.events_api(key)
     with here.retrying() as retrying:
         answer = retrying(

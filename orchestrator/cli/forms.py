@@ -27,7 +27,7 @@ from orchestrator.cli import render
 from orchestrator.cli.api import Document
 from orchestrator.cli.event_next import warning_about
 from orchestrator.cli.events_api import ask_for, order, with_url
-from orchestrator.cli.invocation import NOT_ASKED, Invocation, Json, Tenant
+from orchestrator.cli.invocation import Invocation, Json, Tenant, Yes
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.resource_ids import IdPrefix, parse_resource_id
 
@@ -183,7 +183,7 @@ def delete(
     context: typer.Context,
     tenant: Tenant,
     form_id: FormId,
-    yes: Annotated[bool, typer.Option("--yes", help=f"Do not ask for confirmation. {NOT_ASKED}")] = False,
+    yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Delete a form. Its URL cannot be brought back.

@@ -49,6 +49,7 @@ Reason = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 NOT_ASKED = "Required without a terminal, where nobody can be asked."
+Yes = Annotated[bool, typer.Option("--yes", help=f"Do not ask for confirmation. {NOT_ASKED}")]
 
 Choice = TypeVar("Choice", bound=StrEnum)
 

@@ -25,7 +25,7 @@ from orchestrator.cli.api import Document
 from orchestrator.cli.control_plane import ControlPlane
 from orchestrator.cli.event_next import warning_about
 from orchestrator.cli.events_api import ask_for
-from orchestrator.cli.invocation import NOT_ASKED, Invocation, Json, Tenant, one_of
+from orchestrator.cli.invocation import Invocation, Json, Tenant, Yes, one_of
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.configuring_keys import DEFAULT_OVERLAP, MAX_LIFETIME, MAX_OVERLAP
 from orchestrator.events.records import Scope
@@ -45,7 +45,6 @@ _DAY = 24 * _HOUR
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", epilog=_EXAMPLES)
 
 KeyId = Annotated[str, typer.Argument(metavar="KEY_ID", help="The key's id: see berth keys list.", show_default=False)]
-Yes = Annotated[bool, typer.Option("--yes", help=f"Do not ask for confirmation. {NOT_ASKED}")]
 
 
 @app.callback()

@@ -1,4 +1,4 @@
-"""What can be done next with a tenant or a rollout. The command line prints it, and the console draws it as buttons."""
+"""The next steps with a tenant or a rollout. The command line prints them, and the console draws them as buttons."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ _WAITING = {
     INBOX: "Acknowledge the events: berth inbox {tenant}, then berth inbox ack {tenant} EVENT_ID...",
     DELIVERIES: "Wait until the events are delivered, or resume what is paused: berth connections list {tenant}",
 }
-"""What to do about events, by the place where they wait."""
+"""Advice about unfinished events, by the place where they wait."""
 
 
 def _not_empty(answer: ApiAnswer, code: ExitCode) -> ApiProblem:

@@ -14,7 +14,7 @@ from orchestrator.api.release_routes import PROMOTE_RELEASE, REINSTATE_RELEASE, 
 from orchestrator.api.route import Route
 from orchestrator.cli import completing, render
 from orchestrator.cli.api import Document
-from orchestrator.cli.invocation import NOT_ASKED, Invocation, Json, Reason
+from orchestrator.cli.invocation import Invocation, Json, Reason, Yes
 from orchestrator.cli.problems import problem
 from orchestrator.cli.release_diff import diff
 from orchestrator.cli.release_publishing import check, publish
@@ -69,7 +69,7 @@ def withdraw(
     context: typer.Context,
     version: Version,
     reason: Reason = None,
-    yes: Annotated[bool, typer.Option("--yes", help=f"Do not ask for confirmation. {NOT_ASKED}")] = False,
+    yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Take a bad release out: no create, upgrade, retry or rollout chooses it any more.

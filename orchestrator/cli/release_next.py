@@ -1,4 +1,4 @@
-"""What can be done next with a release."""
+"""The next steps with a release."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ _EXAMPLES = """\
 FOLLOW_SECONDS = 5
 _START = "start"
 _EXIT_CODES = {"finished": ExitCode.OK, "cancelled": ExitCode.FAILED, "paused": ExitCode.ATTENTION}
-"""Of a replay that was followed until it stood still."""
+"""The exit code after a replay was followed until it stood still, by the replay's status."""
 
 
 class StartByDefault(TyperGroup):
@@ -269,7 +269,7 @@ def progress(replay: Document) -> str:
 
 
 def sends(replay: Document) -> str:
-    """What a replay sends."""
+    """The deliveries that a replay sends, in words."""
     if replay["only_failed"]:
         return "only what failed"
     return "everything, also what was delivered" if replay["include_delivered"] else "what failed or was never sent"

@@ -11,7 +11,7 @@ from orchestrator.api.fields import or_unset
 from orchestrator.api.rollout_requests import OrderRollout
 from orchestrator.api.rollout_routes import RETRY_ROLLOUT, START_ROLLOUT
 from orchestrator.cli import completing, render, rollout_spec
-from orchestrator.cli.invocation import NOT_ASKED, Invocation, Json, Reason
+from orchestrator.cli.invocation import NOT_ASKED, Invocation, Json, Reason, Yes
 from orchestrator.cli.rollout_adjusting import approve, change, promote
 from orchestrator.cli.rollout_finding import (
     RolloutToChange,
@@ -271,7 +271,7 @@ def abort(
     context: typer.Context,
     rollout: RolloutToChange = None,
     reason: Reason = None,
-    yes: Annotated[bool, typer.Option("--yes", help=f"Do not ask to confirm. {NOT_ASKED}")] = False,
+    yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """End a rollout for good, or close one that has halted.

@@ -133,7 +133,7 @@ def rollout_steps(rollout: Document, *, withdrawn: bool = False) -> list[NextSte
             (None if rollout["succeeded"] else "No tenant was moved.")
             or (None if over else "The rollout has not ended: abort it first.")
             or ("A dry run moves nothing." if rollout["dryRun"] else None),
-            # Whoever has undone a rollout does not want to hear how to undo it again, nor how to undo the undo.
+            # After an undo, neither another undo nor an undo of the undo is suggested.
             suggested=rollout["undo"] is None and not undone,
         ),
         NextStep(

@@ -136,7 +136,7 @@ class Selection:
 
 
 def unknown_tier(tier: str | None, releases: Document) -> str | None:
-    """What to say about a tier that does not exist. The tier of the pool has no releases."""
+    """The message about a tier that does not exist; ``None`` if it does. The tier of the pool has no releases."""
     tiers = {*releases["tiers"], POOLED}
     return None if tier is None or tier in tiers else f"There is no tier {tier}. Tiers: {listed(tiers)}."
 

@@ -24,7 +24,7 @@ from orchestrator.api.route import Route
 from orchestrator.cli import render
 from orchestrator.cli.event_next import warning_about
 from orchestrator.cli.events_api import ask_for, order, secret_from, with_url
-from orchestrator.cli.invocation import NOT_ASKED, Invocation, Json, Tenant, one_of
+from orchestrator.cli.invocation import Invocation, Json, Tenant, Yes, one_of
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.configuring_sources import GENERATING_PROVIDERS
 from orchestrator.events.records import Provider
@@ -198,7 +198,7 @@ def delete(
     context: typer.Context,
     tenant: Tenant,
     source_id: SourceId,
-    yes: Annotated[bool, typer.Option("--yes", help=f"Do not ask for confirmation. {NOT_ASKED}")] = False,
+    yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Delete a source. Its URL and its secret cannot be brought back.

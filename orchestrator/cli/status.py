@@ -85,7 +85,7 @@ def _survey(answer: ApiAnswer) -> Document | None:
 
 
 def _troubles(here: Invocation, control_plane: ControlPlane) -> list[Waiting]:
-    """What is to be said of connections. There may be no event plane, and other permissions are for it."""
+    """Lines about connections. There may be no event plane, and it needs permissions of its own."""
     try:
         return troubles_waiting(ask(here, control_plane, LIST_TROUBLES, NoParameters()))
     except ControlPlaneNotFound:

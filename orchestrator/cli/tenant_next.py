@@ -1,4 +1,4 @@
-"""What can be done next with a tenant."""
+"""The next steps with a tenant."""
 
 from __future__ import annotations
 

@@ -16,15 +16,12 @@
     ├── UnreadableRows          a tenant's rows cannot be read, because something other than Berth wrote them
     ├── QueueOutOfReach         Berth's functions have no permission for a queue with this name
     ├── Throttled               AWS throttled a call; try again later
+    │   └── Contended           another request was changing the same rows
     ├── Unsettled               the request could not be completed now; try again
     └── MissingSetting          a function was deployed without a setting that it needs
 
-Some packages define their own branches of the tree:
-
-- orchestrator/local: ``LocalError``
-- orchestrator/client: ``ApiError`` and what is below it
-- orchestrator/cli: ``ControlPlaneNotFound``, ``ApiProblem``, ``OperationFailed``, ``NotConfirmed``, ``NoRollout``
-- stacks: ``SettingInvalid``, ``ReleaseMissing``, ``ReleaseChanged``, ``ReleaseUnexpected``, ``ReleaseDiffers``
+Packages that only people use define their own branches of the tree: :mod:`orchestrator.client.errors`,
+:mod:`orchestrator.cli.errors`, :mod:`orchestrator.console.visit`, :mod:`orchestrator.local.errors`, and ``stacks``.
 
 Expected outcomes (busy, still working, not ready) are not exceptions: use cases return them as data.
 """

@@ -10,4 +10,4 @@ POOLED = "pooled"
 
 TIER_PATTERN = "^[a-z][a-z0-9-]{0,23}$"
 NOT_A_TIER = "is not the name of a tier: 1 to 24 lower case letters, digits and dashes, of which the first is a letter"
-"""What is said of a text that does not match."""
+"""The end of the message about a text that does not match."""

@@ -61,7 +61,7 @@ class Issued:
 
     title: str
     name: str
-    """What the secret is, such as: API key."""
+    """The kind of secret, such as: API key."""
     secret: str = field(repr=False)
     facts: Mapping[str, str]
     notes: Sequence[str]
@@ -81,7 +81,7 @@ class Action:
     title: str
     step: NextStep
     effect: str
-    """What the action will do, in whole sentences."""
+    """The effect of the action, in whole sentences."""
     send: Send
     back: str
     """The page of the thing."""
@@ -91,12 +91,12 @@ class Action:
     typed: str | None = None
     """The text that has to be typed, for an action that destroys something."""
     typed_is: str = ""
-    """What that text is, such as: the tenant's id."""
+    """The meaning of that text, such as: the tenant's id."""
 
     @property
     def shown(self) -> tuple[object, ...]:
-        """What a person confirms. An action that has become another one since, such as the approval of the next stage,
-        is not confirmed."""
+        """The part of the action that a person confirms. If the action has become another one since, such as the
+        approval of the next stage, it is not confirmed."""
         return self.title, self.effect, tuple(self.touches), self.typed
 
 
@@ -162,7 +162,7 @@ def checked(fields: Mapping[str, str], name: str) -> bool:
 
 
 def outcome(answer: Document) -> str:
-    """What the API answered to an order, as a sentence."""
+    """The API's answer to an order, as a sentence."""
     if "detail" in answer:
         return str(answer["detail"])
     if execution := answer.get("execution"):

@@ -64,7 +64,7 @@ def build(
     sessions: Sessions,
     *,
     port: int,
-    someone_knocks: Callable[[], None] = lambda: None,
+    on_missing_session: Callable[[], None] = lambda: None,
     ours: Callable[[Address, Address], bool] = is_ours,
 ) -> Guard:
     routes: list[Route | Mount] = [Mount("/static", StaticFiles(directory=FOLDER / "static"))]
@@ -82,7 +82,7 @@ def build(
         read_only=console.read_only,
         static={f"/static/{file.name}" for file in (FOLDER / "static").iterdir()},
         page=lambda status, reason: _refusal(console, status, reason),
-        someone_knocks=someone_knocks,
+        on_missing_session=on_missing_session,
         ours=ours,
     )
 

@@ -80,7 +80,7 @@ _GAP = 0.25
 def plotted(operations: Sequence[Took]) -> Plot:
     """One column per operation, as high as it took long. The longest one has the whole height."""
     longest = max((each.seconds for each in operations), default=0.0) or 1.0
-    # A few operations must not become walls.
+    # Columns have a maximum width, for drawings of a few operations.
     column = WIDTH / max(len(operations), 20)
     return Plot(
         [

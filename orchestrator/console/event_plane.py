@@ -1,4 +1,4 @@
-"""What the pages about events share: asking for one tenant, and actions whose request is nothing but an id."""
+"""Code that the pages about events share: requests for one tenant, and actions whose request has only an id."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def base_of(tenant: str) -> str:
 
 
 def ask(visit: Visit, route: AnyRoute, **fields: object) -> Document:
-    """What the route of tenants answers for the tenant of the page."""
+    """The answer of the tenants' route for the tenant of the page."""
     return ask_plane(visit, for_operators(route), tenantId=tenant_of(visit), **fields)
 
 
 def ask_plane(visit: Visit, route: AnyRoute, **fields: object) -> Document:
-    """What a route of operators answers. A control plane without an event plane has no pages about events."""
+    """The answer of an operators' route. A control plane without an event plane has no pages about events."""
     try:
         return visit.ask_events(route, **fields)
     except ControlPlaneNotFound as error:
@@ -60,7 +60,7 @@ class Thing:
 
     tenant: str
     kind: str
-    """What it is called, such as: connection."""
+    """The kind of thing, such as: connection."""
     parameter: str
     """The field of requests that has its id."""
     resource_id: str
@@ -80,7 +80,7 @@ class Order:
     """``{}`` is the thing's name."""
     effect: str
     outcome: str
-    """What is true of the thing once the order was sent."""
+    """The end of the sentence that begins with the thing, once the order was sent, such as: is paused."""
     destroys: bool = False
     back: str | None = None
     """The page to go to, if the thing's own page is gone with it."""

@@ -1,4 +1,4 @@
-"""What every request passes before any page sees it. All of the console's security is here.
+"""The guard, which every request passes before any page sees it. All of the console's security is here.
 
 The console acts with the operator's own AWS credentials, so a request must come from the operator's own browser, and
 from a page of the console in it. The guard refuses:
@@ -71,11 +71,11 @@ class Guard:
         read_only: bool,
         static: Set[str],
         page: RefusalPage,
-        someone_knocks: Callable[[], None] = lambda: None,
+        on_missing_session: Callable[[], None] = lambda: None,
         ours: Callable[[Address, Address], bool] = is_ours,
     ) -> None:
-        """``static`` are the paths of the files that need no session. ``someone_knocks`` is called when the console's
-        own user asks for a page without a session; pages that update themselves do not count."""
+        """``static`` are the paths of the files that need no session. ``on_missing_session`` is called when the
+        console's own user asks for a page without a session; pages that update themselves do not count."""
         self._app = app
         self._sessions = sessions
         self._port = port
@@ -83,7 +83,7 @@ class Guard:
         self._read_only = read_only
         self._static = static
         self._page = page
-        self._someone_knocks = someone_knocks
+        self._on_missing_session = on_missing_session
         self._ours = ours
 
     @property
@@ -128,7 +128,7 @@ class Guard:
         if session is None:
             # A page that is left open goes on to ask, perhaps all night, and nobody would use the addresses.
             if headers.is_of_a_person and self._ours(*_addresses(scope)):
-                self._someone_knocks()
+                self._on_missing_session()
             raise Refused(
                 401,
                 "There is no session, or it has ended because nobody used it. Open the address that berth console "
@@ -157,7 +157,7 @@ class Guard:
                 # A person has clicked on the address in the terminal again, and may go on.
                 await self._answer(scope, send, 303, b"", {"location": "/"})
                 return
-            self._someone_knocks()
+            self._on_missing_session()
             raise Refused(
                 401,
                 "The address was used already, or is older than a minute. berth console shows a new one in its "

@@ -1,4 +1,4 @@
-"""Payloads of events as pages show them: any bytes, and never more than a page can bear."""
+"""Payloads of events as pages show them: any bytes, up to a maximum that a page can show."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Payload:
     shown: str
     size: int
     unit: str
-    """What the size counts: characters, or bytes."""
+    """The unit of the size: characters, or bytes."""
     cut: bool
     """True if the payload goes on."""
 

@@ -58,8 +58,8 @@ class Server:
         self.port: int = self._socket.getsockname()[1]
         self.sessions = Sessions()
         self._say = say
-        self._knocking = threading.Lock()
-        app = build(console, self.sessions, port=self.port, someone_knocks=self._someone_knocks, ours=ours)
+        self._showing = threading.Lock()
+        app = build(console, self.sessions, port=self.port, on_missing_session=self._on_missing_session, ours=ours)
         settings = uvicorn.Config(
             app,
             log_level="warning",
@@ -87,9 +87,9 @@ class Server:
     def is_up(self) -> bool:
         return self._server.started
 
-    def _someone_knocks(self) -> None:
+    def _on_missing_session(self) -> None:
         """The operator's browser has no session: show a new address, but not a new one for every request."""
-        with self._knocking:
+        with self._showing:
             if not self.sessions.has_ticket():
                 self._say(f"A browser asked for a page without a session. Open it again: {self.address()}")
 

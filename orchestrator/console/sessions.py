@@ -1,4 +1,4 @@
-"""Who may use the console: tickets, sessions, and confirmations that can be sent once."""
+"""Access to the console: tickets, sessions, and confirmations that can be sent once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Session:
         return token
 
     def spend(self, token: str, path: str) -> object | None:
-        """What the form has shown; ``None`` if the token was spent already, or is for another form."""
+        """Use up the token, and return what its form has shown; ``None`` if it was used or is for another form."""
         of_path, shown = self.confirmations.pop(token, (None, None))
         return shown if of_path == path else None
 

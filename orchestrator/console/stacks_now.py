@@ -33,7 +33,7 @@ class StackLook:
     records: object
     """The tenant's records at that time. If they have changed since, the result is too old."""
     compared: Document | None
-    """What the API answered; ``None`` if it did not."""
+    """The API's answer; ``None`` if there was none."""
     why_not: str | None = None
 
 

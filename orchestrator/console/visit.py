@@ -71,7 +71,7 @@ class Place:
 
 @dataclass
 class Console:
-    """What all pages of one console share."""
+    """The parts that all pages of one console share."""
 
     control_plane: ControlPlane
     place: Place
@@ -186,7 +186,7 @@ class Visit:
 
 @dataclass
 class Mistake:
-    """What is wrong with what somebody has typed; ``None`` if nothing is."""
+    """The message about a value that somebody has typed; ``None`` if nothing is wrong with it."""
 
     text: str | None = None
 

@@ -19,6 +19,8 @@
 17. :mod:`orchestrator.events.access`     temporary credentials with which a tenant's own programs read its events
 18. :mod:`orchestrator.events.remembering` results of reads that a warm function remembers for some seconds
 
+:mod:`orchestrator.events.delivery` brings accepted events to the connections of their tenant.
+
 Webhooks and forms:
 
 - :mod:`orchestrator.events.incoming`    a request to a public address, byte for byte

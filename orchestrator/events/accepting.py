@@ -113,7 +113,7 @@ class Accepting:
 
     def _keep(self, settings: EventSettings, event: Event, packed: Packed) -> None:
         if not packed.is_inline:
-            # Before the row, so that a row never names an object that is not there.
+            # The object is written before the row, so that a row never names an object that is not there.
             event = _stored_in_s3(settings, event, packed)
             self._contents.put_once(event.content_key or "", packed.data)
         self._events.put(event, packed, type_index=settings.type_index)
@@ -147,7 +147,7 @@ def _stored_in_s3(settings: EventSettings, event: Event, packed: Packed) -> Even
 
 
 def _digest(new: NewEvent) -> str:
-    """What has to be the same in a repetition. A provider's delivery id alone names an event of a source.
+    """The digest that a repetition must have, too. It is empty if a provider's delivery id alone names the event.
 
     Providers change bytes of an event that they send again: Stripe counts the deliveries in it.
     """

@@ -21,7 +21,7 @@ def new_key(environment: str, random_text: Callable[[int], str] = secrets.token_
 
 
 def is_key(text: str) -> bool:
-    """True if the text has the form of a key. A text that has not is refused without a look-up."""
+    """True if the text has the form of a key. Any other text is refused without a look-up."""
     return _KEY.fullmatch(text) is not None
 
 

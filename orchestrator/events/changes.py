@@ -19,9 +19,9 @@ from orchestrator.events.ports import RecordedChanges
 from orchestrator.events.records import ApiKey, Change, ChangeKind, EventSettings, Form, Source, SourceStatus
 
 BERTH = "berth"
-"""Who has changed a connection that Berth itself disabled."""
+"""The caller on record if Berth itself has disabled a connection."""
 KEPT_FOR = timedelta(days=400)
-"""Longer than a year, so that a yearly review sees every change."""
+"""How long changes are kept: longer than a year, so that a yearly review sees every change."""
 
 _MAX_FILTER = 1_000
 """How many characters of a filter are recorded."""
@@ -174,13 +174,13 @@ def _connection(connection: Connection) -> Described:
 
 
 def _address(address: str) -> str:
-    """Of a URL the host only: its path may be all that keeps others from sending there."""
+    """A URL without its path, because knowing the path may be all that it takes to send there."""
     host = urlsplit(address).netloc
     return f"{host}, {_digest(address)}" if host else address
 
 
 def _digest(text: str) -> str:
-    """Tells that a text was changed, and not what it is."""
+    """A digest, which shows that a text was changed, but not the text."""
     return f"sha256 {hashlib.sha256(text.encode()).hexdigest()[:8]}" if text else ""
 
 
@@ -208,6 +208,6 @@ class ListingChanges:
         self._changes = changes
 
     def page(self, settings: EventSettings, *, cursor: str | None, limit: int) -> ChangePage:
-        """Newest first."""
+        """One page of the changes, newest first."""
         changes, cursor = self._changes.changes(settings.life, after=cursor, limit=limit)
         return ChangePage(changes, cursor)

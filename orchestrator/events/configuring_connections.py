@@ -120,8 +120,8 @@ class DestinationRules:
     def refusal_to_put_back(self, before: Connection, after: Connection) -> Refused | None:
         """Why this caller may not resume or pause a connection that Berth has disabled.
 
-        Mail is disabled because it came back for good or because its receiver complained. Whoever puts it back
-        confirms the address again, so the rule is that of choosing one.
+        A connection that sends mail is disabled because mail came back for good, or because a receiver complained.
+        Whoever puts the connection back confirms its address again, so the rule is that of choosing an address.
         """
         is_put_back = before.status is ConnectionStatus.DISABLED and after.status in _NOT_ENDED
         if self.by_operator or not is_put_back or before.destination.kind is not DestinationKind.EMAIL:
@@ -189,7 +189,7 @@ class ConfiguringConnections:
         return self._add(settings, issued)
 
     def subscribe(self, settings: EventSettings, url: str, event_type: str | None) -> IssuedSecret | Refused:
-        """A connection to a Zap. A second one with the same URL and type is the first one."""
+        """Connect a Zap. If a connection with the same URL and type exists, that one is returned."""
         new = NewConnection(
             name=f"Zapier: {event_type or 'all events'}"[:100],
             destination=Destination(DestinationKind.ZAPIER, url),
@@ -198,7 +198,7 @@ class ConfiguringConnections:
         return self._add(settings, self._made(settings, new), unless_there=True)
 
     def unsubscribe(self, life: TenantEpoch, connection_id: str) -> Connection | Refused | None:
-        """``None`` if there is no such subscription, so that nothing was left to do."""
+        """Delete the connection of a Zap; ``None`` if there is no such connection, so that there was nothing to do."""
         found = self.find(life, connection_id)
         if isinstance(found, Refused):
             return None
@@ -211,7 +211,7 @@ class ConfiguringConnections:
         return self.delete(life, connection_id)
 
     def change(self, life: TenantEpoch, connection_id: str, change: ConnectionChange) -> Connection | Refused:
-        """A change that changes nothing is done already."""
+        """Change the connection. Nothing is written if it is already as requested."""
 
         def changed(connection: Connection) -> Connection:
             after = change.of(connection)
@@ -238,8 +238,8 @@ class ConfiguringConnections:
     def resume(self, life: TenantEpoch, connection_id: str) -> Connection | Refused:
         """Parked deliveries go out, and the connection begins anew, as if no delivery had ever failed.
 
-        One that is active is looked after again, too: somebody may have mended its row, and forgotten its place in the
-        list by which the sweep finds parked deliveries.
+        An active connection is put into the sweep's list again, too: somebody may have mended the connection's row by
+        hand, and forgotten the list.
         """
 
         def resumed(connection: Connection) -> Connection:
@@ -426,7 +426,7 @@ def _limit_reached(there: Sequence[Connection], new: Connection) -> Refused | No
 
 
 def _begun_anew(connection: Connection) -> Connection:
-    """As if no delivery had ever failed: what the breaker has parked goes out, since somebody has mended something."""
+    """The connection as if no delivery had ever failed. Deliveries that the breaker has parked go out."""
     if connection.health.opened == 0:
         return replace(connection, health=Health())
     return replace(connection, health=Health(), draining=True, found_empty_at=None)

@@ -82,7 +82,7 @@ class ConfiguringForms:
         raise unsettled(tenant)
 
     def change(self, life: TenantEpoch, form_id: str, change: FormChange) -> Form | Refused:
-        """A change that changes nothing is done already."""
+        """Change the form. Nothing is written if it is already as requested."""
         for _ in range(ROUNDS):
             form = self.find(life, form_id)
             if isinstance(form, Refused):
@@ -93,7 +93,7 @@ class ConfiguringForms:
         raise unsettled(life.tenant)
 
     def delete(self, life: TenantEpoch, form_id: str) -> Form | Refused:
-        """Refused while there are connections of its events."""
+        """Delete the form. That is refused while there are connections of its events."""
         # Imported here, because the function that takes webhooks and forms uses this module, too, and must start fast.
         from orchestrator.events.configuring_connections import refusal_to_delete
 

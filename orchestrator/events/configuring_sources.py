@@ -106,7 +106,7 @@ class ConfiguringSources:
         raise unsettled(life.tenant)
 
     def delete(self, life: TenantEpoch, source_id: str) -> Source | Refused:
-        """Refused while there are connections of its events."""
+        """Delete the source. That is refused while there are connections of its events."""
         # Imported here, because the function that takes webhooks and forms uses this module, too, and must start fast.
         from orchestrator.events.configuring_connections import refusal_to_delete
 

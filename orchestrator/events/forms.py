@@ -174,7 +174,7 @@ def cors_headers(form: Form, origin: str | None) -> dict[str, str]:
     """The headers that let a page of the origin read an answer. Empty if the page may not send the form."""
     if not form.origins:
         return {"Access-Control-Allow-Origin": "*"}
-    # Also on a refusal, so that no cache gives the answer for one origin to another.
+    # This header is on refusals, too, so that no cache gives the answer for one origin to another.
     vary = {"Vary": "Origin"}
     return {"Access-Control-Allow-Origin": origin, **vary} if origin and origin in form.origins else vary
 

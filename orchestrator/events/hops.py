@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from orchestrator.common.errors import InvalidRequest
 
 HOPS_HEADER = "berth-hops"
-"""In lower case. A delivery of an event that came in without this header is its first hop, and carries a 1."""
+"""The header, in lower case. A delivery of an event that came in without it is the first hop, and carries a 1."""
 HOPS_METADATA = "hops"
 """The name in an event's metadata under which the hops are kept, so that its own deliveries go on counting."""
 MAX_HOPS = 4

@@ -33,7 +33,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """At most one of type, source and form is given: each is an index of its own."""
+    """The filters of a list. At most one of type, source and form is given: each is an index of its own."""
 
     kind: Kind = Kind.EVENTS
     since: datetime | None = None
@@ -65,7 +65,7 @@ class Filter:
         return not (self.event_type or self.source_id or self.form_id or self.is_by_status_index)
 
     def matches(self, event: Event) -> bool:
-        """By the status that is shown: an event that waits in the inbox is undelivered, whatever its deliveries do."""
+        """True if the event has the status that is shown: while it waits in the inbox, that is undelivered."""
         shown = EventStatus.RECEIVED if event.in_inbox else event.status
         return self.status is None or shown is self.status
 

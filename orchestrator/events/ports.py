@@ -1,4 +1,4 @@
-"""What the event plane needs from outside. Adapters implement these."""
+"""The interfaces that the event plane needs from outside. Adapters implement them."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class ListedSettings(Protocol):
         ...
 
     def current_epochs(self, lives: Collection[TenantEpoch]) -> Set[TenantEpoch]:
-        """Those that the settings of their tenants name now, by consistent reads."""
+        """Those of the epochs that the settings of their tenants name now, by consistent reads."""
         ...
 
 

@@ -22,7 +22,7 @@ from orchestrator.events.ports import Configuration, ListedSettings, PurgeExecut
 from orchestrator.events.records import Deleted, EventSettings, Purge, TenantEpoch, UnreadableRow
 
 HEARTBEAT_IS_LOST_AFTER = timedelta(minutes=30)
-"""Longer than the wait between two looks, and a step, together."""
+"""A purge without a heartbeat for this long has lost its machine. A wait between two looks and a step take less."""
 STUCK_AFTER = timedelta(hours=6)
 
 _MAX_RECENT = 20
@@ -200,7 +200,7 @@ class Purging:
         self._purges.fail(life, reason, self._clock.now())
 
     def _delete(self, life: TenantEpoch) -> tuple[Deleted, bool]:
-        """What was deleted, and whether everything was looked at and nothing is left."""
+        """The numbers of what was deleted, and ``True`` if everything was looked at and nothing is left."""
         # Keys, sources and forms come first: whoever holds one sooner sees that it is gone.
         rows, is_empty = self._exhaust(partial(self._remains.delete_configuration, life))
         for delete in (self._remains.delete_changes, self._remains.delete_replays):

@@ -37,7 +37,7 @@ class OverLimit:
 
 @dataclass(slots=True)
 class _Bucket:
-    """What a tenant may still send in this instance."""
+    """The rest of a tenant's rate and month in this instance."""
 
     tokens: float
     filled_at: float
@@ -61,7 +61,7 @@ class Quotas:
         )
         bucket.filled_at = now
         month = month_of(at)
-        # What is remembered may be the usage of a month that is over by now.
+        # The remembered usage may be that of a month that is over by now.
         used, submitted = (standing.used, standing.submitted) if standing.month == month else (0, 0)
         if bucket.on_record != (month, used, submitted):
             bucket.on_record, bucket.accepted, bucket.submitted = (month, used, submitted), 0, 0

@@ -56,7 +56,7 @@ class OriginNotAllowed:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What came of a request that reached the point where an event is accepted."""
+    """The outcome of accepting the event, for a request that nothing before had refused."""
 
     outcome: Outcome
     settings: EventSettings
@@ -182,7 +182,7 @@ class Receiving:
         self, form: Form, standing: Standing, submission: Submission, incoming: Incoming, hops: int
     ) -> SubmissionResult:
         if submission.is_trapped:
-            # Before the quota, so that robots do not use up what is there for people.
+            # The honeypot comes before the quota, so that robots do not use up what is there for people.
             return Trapped(standing.settings, new_event_id(self._clock.now(), 0, submission=True))
         over = self._form_quotas.take(form)
         if over is not None:

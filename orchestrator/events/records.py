@@ -63,7 +63,7 @@ class EventSettings:
 
 
 class Scope(StrEnum):
-    """What an API key may be used for. ``admin`` includes the others."""
+    """The scopes of API keys. ``admin`` includes the others."""
 
     READ = "read"
     WRITE = "write"
@@ -108,7 +108,7 @@ class SourceStatus(StrEnum):
 
 
 class Provider(StrEnum):
-    """Who sends the webhooks of a source. The provider decides how a signature is checked."""
+    """The senders of a source's webhooks. The provider decides how a signature is checked."""
 
     STRIPE = "stripe"
     GITHUB = "github"
@@ -262,7 +262,7 @@ class Used:
 
 
 class Added(StrEnum):
-    """What became of a number that was to be added to a counter."""
+    """The result of adding a number to a counter."""
 
     DONE = "done"
     REPEATED = "repeated"

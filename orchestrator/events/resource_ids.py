@@ -28,7 +28,7 @@ def new_resource_id(prefix: IdPrefix) -> str:
 
 
 def is_resource_id(prefix: IdPrefix, text: str) -> bool:
-    """True if the text has the form of such an id. A text that has not is refused without a look-up."""
+    """True if the text has the form of such an id. Any other text is refused without a look-up."""
     return re.fullmatch(id_pattern(prefix), text) is not None
 
 

@@ -70,7 +70,7 @@ class CountingUnfinished:
             if found or not more:
                 return found
             within = IdRange(before=ids[-1])
-        # There is more than anybody wants to read. It counts, because a delete must not lose what may be there.
+        # Too many events are listed to read all rows. One counts, because a delete must not lose what may be there.
         return 1
 
     def _is_unfinished(self, event: Event) -> bool:

@@ -1,19 +1,42 @@
 """Runs Berth on one machine: starts an emulator of AWS and deploys the CDK app onto it.
 
-    emulator          starts, finds and stops the emulator
-    server            the emulator's own process
-    guard             admits only requests that are signed with the home's key
-    cloudformation    adds what the emulator's CloudFormation leaves out of its responses
-    custom_resources  describes custom resources while they are in progress, as AWS does
-    waiting_states    fails states that wait with a task token when their function fails, as AWS does
-    function_processes  forks the processes of functions, so that they start quickly
-    fork_server       the process that forks them
-    streams           lets functions read the streams of tables after a restart
-    access_key        the key that requests are signed with
-    home              the directory that holds the emulator's state
-    deployment        deploys the CDK app with the CDK's own command line
-    console           progress for the user
-    demo              a demonstration of one minute
+The emulator:
+
+- :mod:`orchestrator.local.emulator`            starts, finds and stops the emulator
+- :mod:`orchestrator.local.home`                the directory that holds the emulator's state
+- :mod:`orchestrator.local.access_key`          the key that requests are signed with
+- :mod:`orchestrator.local.server`              the emulator's own process
+- :mod:`orchestrator.local.guard`               admits only requests that are signed with the home's key
+- :mod:`orchestrator.local.errors`              the errors of the local control plane
+
+Changes that make the emulator behave as AWS does:
+
+- :mod:`orchestrator.local.cloudformation`      adds what the emulator's CloudFormation leaves out of its responses
+- :mod:`orchestrator.local.custom_resources`    describes custom resources while they are in progress
+- :mod:`orchestrator.local.waiting_states`      fails states that wait with a task token when their function fails
+- :mod:`orchestrator.local.stage_variables`     adds the stage's variables to the events of HTTP APIs
+- :mod:`orchestrator.local.account_settings`    reports the quota of concurrent functions
+- :mod:`orchestrator.local.stack_events`        sends CloudFormation's events, for tests that count what AWS would do
+- :mod:`orchestrator.local.streams`             lets functions read the streams of tables after a restart
+- :mod:`orchestrator.local.function_processes`  forks the processes of functions, so that they start quickly
+- :mod:`orchestrator.local.fork_server`         the process that forks them
+
+Berth on it:
+
+- :mod:`orchestrator.local.deployment`          deploys the CDK app with the CDK's own command line
+- :mod:`orchestrator.local.adjusting`           adjusts settings after a deployment
+- :mod:`orchestrator.local.releases`            publishes a release as a deployment of that version would
+
+Demonstrations:
+
+- :mod:`orchestrator.local.steps`               progress for the user
+- :mod:`orchestrator.local.showing`             the actions of platforms and operators
+- :mod:`orchestrator.local.showing_events`      the actions of senders and receivers of events
+- :mod:`orchestrator.local.receiver`            a receiver of webhooks
+- :mod:`orchestrator.local.demo`                a demonstration of one minute
+- :mod:`orchestrator.local.tour`                a longer one with all features
+- :mod:`orchestrator.local.fleet`               a fleet with tenants in all states
+- :mod:`orchestrator.local.console`             the console, opened on such a fleet
 
 Nothing outside this package knows that there is an emulator. It differs from AWS in these ways:
 

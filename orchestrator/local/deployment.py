@@ -44,7 +44,7 @@ CONTEXT = {
     "berth:emptyForSeconds": "1",
     # No function of the event plane runs longer than a few seconds here.
     "berth:purgeSettleSeconds": "10",
-    # As for getQueue: each concurrent call is a process.
+    # Each concurrent call is a process, as for getQueue.
     "berth:ingestConcurrency": "4",
     "berth:receiveConcurrency": "2",
     "berth:tenantEventsConcurrency": "2",
@@ -90,7 +90,7 @@ def deploy(emulator: Emulator, progress: Progress, **context: str) -> dict[str, 
         planes = "the control plane and the event plane" if len(stacks) > 1 else "the control plane"
         progress(f"Deploying {planes}")
         options = ["--require-approval", "never"]
-        # Without a change set, which nobody would review here.
+        # No change set is created, because nobody would review it here.
         options += ["--method", "direct"]
         options += ["--outputs-file", str(_outputs_file(emulator, name))]
         _cdk(emulator, lock, CHECKOUT, "deploy", *stacks, *options, *_app_options(emulator, settings))

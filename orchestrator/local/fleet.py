@@ -79,7 +79,7 @@ class Fleet:
 
     @property
     def at_first(self) -> Sequence[str]:
-        """Those that are created at the first release."""
+        """The tenants that are created at the first release."""
         return (*self.update_failed, *self.deleted, *self.deleting, *self.upgraded, *self.ready)
 
 

@@ -93,7 +93,7 @@ def main(root: str, port: str, keep_state: str, *, wrapped: Wrapper = lambda emu
     config = Config()
     config.bind = [f"127.0.0.1:{port}"]
     config.loglevel = "WARNING"
-    # Longer than clients keep idle connections, so that no client sends on a connection that is being closed.
+    # The timeout is longer than clients keep idle connections, so that none sends on a connection that is being closed.
     config.keep_alive_timeout = 75
     app = guarded(keeping_state(wrapped(emulator), home, keep), int(port), issued_by_ministack())
     try:

@@ -29,7 +29,7 @@ _SUBSCRIBER = "billing"
 class EventShow(Show):
     """A demo with events."""
 
-    # Whoever sends events to a tenant
+    # A sender of events
 
     def post(self, path: str, body: bytes, *, expected: int, **headers: str) -> str:
         """Send this JSON to the Events API, as a program without AWS credentials does. The id of the event, if any."""
@@ -71,7 +71,7 @@ class EventShow(Show):
         response = URLLib3Session().send(request.prepare())
         return response.status_code, json.loads(response.content)
 
-    # Whoever receives them
+    # A receiver of events
 
     def receive_event(self, queue_url: str, event_id: str) -> None:
         for _ in range(_MAX_RECEIVES):

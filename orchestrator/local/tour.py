@@ -93,7 +93,7 @@ def _events_come_in(show: EventShow) -> str:
 
 
 def _events_go_out(show: EventShow, key: str) -> None:
-    """What is parked and what is replayed wait for the sweep, which runs every minute: both begin before the wait."""
+    """Parked deliveries and replays wait for the sweep, which runs every minute: both begin before the wait."""
     tenant = TENANT.value
 
     def send(event_type: str, payload: dict[str, object]) -> str:

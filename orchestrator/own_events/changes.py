@@ -79,7 +79,7 @@ def connection_disabled(
         "connection_id": connection.connection_id,
         "origin": connection.origin,
         "name": connection.name,
-        # Without its address: the URL of a hook may be a secret.
+        # The address is left out: the URL of a hook may be a secret.
         "destination": connection.destination.kind.value,
         "reason": _cut(connection.reason or ""),
     }

@@ -74,7 +74,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class KindSpec:
-    """What consumers can rely on."""
+    """The part of a kind of event that consumers can rely on."""
 
     description: str
     fields: Mapping[str, Field]

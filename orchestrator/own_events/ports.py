@@ -1,4 +1,4 @@
-"""What publishing needs from outside. Adapters implement these."""
+"""The interfaces that publishing needs from outside. Adapters implement them."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class TierOfPool:
-    """What is remembered about one tier of the pool, besides its stacks."""
+    """The remembered state of one tier of the pool, besides its stacks."""
 
     empty_since: datetime | None = None
     """Since when no stack of the tier is ready, though some are wanted."""
@@ -50,7 +50,7 @@ class TierOfPool:
 @dataclass(frozen=True, slots=True)
 class Pool:
     members: Mapping[str, Member] = field(default_factory=dict)
-    """By the ids of the stacks, also of those that a tenant has taken and that have not learned it yet."""
+    """The members by the ids of their stacks, also of those that a tenant has taken and that did not learn it yet."""
     tiers: Mapping[str, TierOfPool] = field(default_factory=dict)
     revision: int = 0
 

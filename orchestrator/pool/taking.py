@@ -104,8 +104,10 @@ def taken(warm: Metadata, run: Run) -> Transition:
 
 
 def _withdrawn(warm: Metadata, run: Run, of_the_stack: Mapping[str, object]) -> Transition:
-    """Only who has taken the stack is left of its record. The record may have been read a while ago, so everything
-    that the tenant gets of it must be as it was."""
+    """The stack's record keeps only the tenant that has taken the stack.
+
+    The record may have been read a while ago, so everything that the tenant gets of it must be as it was.
+    """
     unchanged = (still(name, value) for name, value in of_the_stack.items())
     still_free = all_of(*unchanged, Missing("withdrawn_by"), Missing("given_to"))
     given = {"given_to": run.tenant.value, "gone_stack_id": warm.stack_id}

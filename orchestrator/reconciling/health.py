@@ -34,7 +34,7 @@ _FEW_FUNCTIONS = 100
 _MAX_NAMED = 5
 """The maximum number of tenants that are named. All are counted."""
 EMPTY_TOO_LONG = timedelta(minutes=15)
-"""Longer than it takes to fill a pool."""
+"""How long a pool may be empty before that is a warning: longer than it takes to fill a pool."""
 _OTHER_STATES = {
     MemberState.COMING: "being created",
     MemberState.FAILED: "failed",
@@ -46,7 +46,7 @@ _UNHEALTHY = (TenantState.FAILED, TenantState.UPDATE_FAILED, TenantState.UNKNOWN
 
 
 class Verdict(StrEnum):
-    """From the best to the worst."""
+    """The verdicts of a check, from the best to the worst."""
 
     OK = "ok"
     UNKNOWN = "unknown"

@@ -189,7 +189,7 @@ class Reconciler:
             if now - audit.updated_at < CHECK_HOLDER_AFTER:
                 break  # The oldest come first.
             if now - audit.seen_alive_at < CHECK_HOLDER_AFTER:
-                continue  # A create that waits for its turn. After a storm there are thousands.
+                continue  # A create that waits for its turn. There may be thousands of them.
             progress.check_time()
             progress.coverage = replace(progress.coverage, operations=progress.coverage.operations + 1)
             self._settle(audit, progress)

@@ -52,7 +52,7 @@ class Superseded(Exception):
 
 
 class Mark(IntEnum):
-    """What a survey knows about a stack that it has listed."""
+    """The result of a survey for a stack that it has listed."""
 
     NOBODYS = 0
     """No tenant that was checked so far has the stack or its name."""

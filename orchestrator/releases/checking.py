@@ -75,12 +75,12 @@ _FORBIDDEN_SERVICES = {
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the template is checked against, besides the contract. ``None`` means unknown, and is not checked."""
+    """The facts that a template is checked against, besides the contract. ``None`` is unknown, and not checked."""
 
     version: str | None = None
     """The version under which the template is to be published."""
     permissions: Permissions | None = None
-    """What the service role of tenants' stacks may do."""
+    """The permissions of the service role of tenants' stacks."""
     earlier: Sequence[EarlierRelease] = field(default=())
     """The releases whose queues the template has to keep."""
     reserved: ReservedNames = field(default_factory=ReservedNames)

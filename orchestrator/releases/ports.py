@@ -47,7 +47,7 @@ class PublishedTemplates(Protocol):
 
 class StackPolicies(Protocol):
     def permissions(self) -> Permissions:
-        """What the managed policies allow that the operator has named for tenants' stacks. They are read each time."""
+        """The permissions in the managed policies that the operator has named for tenants' stacks, read each time."""
 
 
 class TemplateStore(Protocol):

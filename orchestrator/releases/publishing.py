@@ -98,7 +98,7 @@ class Publishing:
     choose: Callable[[str], Choice]
     """Returns the releases of a tier that may be chosen."""
     permissions: Callable[[], Permissions]
-    """What the service role of tenants' stacks may do."""
+    """Reads the permissions of the service role of tenants' stacks."""
     clock: Clock
     reserved: ReservedNames
     """The names of the control plane and its tenants."""

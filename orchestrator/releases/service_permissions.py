@@ -1,4 +1,4 @@
-"""What the service role of tenants' stacks may do, as far as a template can be checked for it.
+"""The permissions of the service role of tenants' stacks, as far as a template can be checked for them.
 
 The role may manage queues, and whatever the managed policies allow that the operator named at deployment. A check by
 the action that creates a resource finds the policy that was forgotten. It does not replace CloudFormation's own answer:
@@ -60,7 +60,7 @@ class Permissions:
 
     @classmethod
     def of_policies(cls, documents: Iterable[Mapping[str, Any]]) -> Permissions:
-        """What these policies allow on any resource. Their denials are left to IAM."""
+        """The actions that these policies allow on any resource. Their denials are left to IAM."""
         allowed: set[str] = set()
         for document in documents:
             for statement in entries(document.get("Statement", [])):

@@ -61,7 +61,7 @@ class Choice:
     current: str | None
     """The release that new tenants get; ``None`` if the tier has no release that was not withdrawn."""
     withdrawn: Mapping[str, Withdrawal] = field(default_factory=dict)
-    """Of all tiers."""
+    """The withdrawn releases of all tiers, by version."""
     candidate: str | None = None
     """The release that a rollout moves tenants to by default."""
     tier: str = STANDARD

@@ -1,4 +1,4 @@
-"""What the code expects of a tenant's template, in every release: parameters, logical ids, types, outputs and limits.
+"""The code's expectations of a tenant's template, in every release: parameters, logical ids, types, outputs, limits.
 
 ``stacks/tenant_stack.py`` makes Berth's own template from these names. Operators bring their own templates:
 :mod:`orchestrator.releases.checking` checks every one of them against this contract, on the command line, in the API

@@ -63,7 +63,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Reviews:
-    """What a dry run has found so far, so that whoever watches it need not read the outcomes of all tenants."""
+    """The counted results of a dry run so far, so that whoever watches it need not read the outcomes of all tenants."""
 
     results: Mapping[Result, int]
     changes: Mapping[str, int]
@@ -91,7 +91,7 @@ def move_of(outcome: TenantOutcome) -> list[tuple[str, str]]:
 
 
 def reviews_of(rollout: Rollout, stages: Iterable[Stage], ledger: RolloutLedger) -> Reviews:
-    """What the dry run has found so far. ``stages`` were read before, so the reviews are at least as new."""
+    """The counted results of the dry run so far. ``stages`` were read before, so the reviews are at least as new."""
     if not rollout.spec.dry_run:
         return Reviews({}, {})
     reviews = ledger.reviews(rollout.id)

@@ -1,7 +1,7 @@
 """The turns of creates: which creates may change stacks now, and how long the others wait.
 
 Creates are paced as the tenants of a rollout are (:mod:`orchestrator.rollouts.pacing`), by a limit of their own that
-reacts to the same throttles. So rollouts and creates share what CloudFormation bears, and neither starves the other.
+reacts to the same throttles. So rollouts and creates share CloudFormation's rate, and neither starves the other.
 These are pure functions on one record. :mod:`orchestrator.rollouts.create_gate` reads and writes it.
 """
 
@@ -21,7 +21,7 @@ MAX_CREATES_AT_ONCE = 50
 _USUAL_SECONDS = 20.0
 """How long a create is assumed to take until some were measured."""
 _USUAL_SECONDS_PER_TURN = 2 / 3
-"""The assumed time between two turns until CloudFormation has throttled for the first time. It is said to bear one or
+"""The assumed time between two turns until CloudFormation has throttled for the first time. It is said to allow one or
 two mutating calls per second. The limit is still growing then, and says nothing about the pace of a long line."""
 _WEIGHT_OF_LATEST = 0.1
 """The weight of the latest create in the average of their durations."""

@@ -37,7 +37,7 @@ MAX_LISTED = 100
 
 
 class ReleaseStatus(StrEnum):
-    """What an order has done to a release."""
+    """The effect of an order on a release."""
 
     PROMOTED = "PROMOTED"
     WITHDRAWN = "WITHDRAWN"
@@ -143,7 +143,7 @@ class Releasing:
         tenants: Sequence[str] = ()
         halting: Sequence[Rollout] = ()
         if order is ReleaseOrder.WITHDRAW:
-            # Also if the release was withdrawn before: that request may have died before it woke the rollouts.
+            # The same for a release that was withdrawn before: that request may have died before it woke the rollouts.
             halting = self._wake_rollouts(version)
             tenants = self._tenants_at(version)
         return ReleaseOrdered(

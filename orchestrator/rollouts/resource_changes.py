@@ -23,7 +23,7 @@ _TEXT = re.compile(rf"({'|'.join(_VERBS)}) (\w+) \(([\w:]+)\)")
 @dataclass(frozen=True, slots=True)
 class ResourceChange:
     effect: Effect
-    """As the change set says. It is never derived from a template."""
+    """The effect as the change set says it. It is never derived from a template."""
     resource: str
     resource_type: str
 

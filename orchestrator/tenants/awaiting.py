@@ -158,7 +158,7 @@ def inspect_started(
 
 
 def started_by(lock: Lock) -> Started | Clearing | Unchanged | None:
-    """What the run that holds the lock has last started."""
+    """The outcome of the latest start by the run that holds the lock."""
     if lock.started_stack is None:
         return None
     for kind in (Clearing, Unchanged):

@@ -396,8 +396,8 @@ def _metadata_once_failed(
 def _metadata_once_deleted(run: Run, before: Metadata | None) -> Transition:
     """Delete the metadata. If the next create was requested already, its labels, pin and request stay.
 
-    Who has taken a stack that was kept ready stays, too, until the stack has learned it. If a create is requested at
-    the same moment, the transition is not applied, and is computed again.
+    The record of a stack that was kept ready keeps the tenant that has taken the stack, until the stack has learned it.
+    If a create is requested at the same moment, the transition is not applied, and is computed again.
     """
     if before is None:
         return []

@@ -1,4 +1,4 @@
-"""What an operator's order asks for, and what becomes of it: accepted, changed, unchanged or refused."""
+"""The results of operators' orders: accepted, changed, unchanged or refused; and the steps towards them."""
 
 from __future__ import annotations
 

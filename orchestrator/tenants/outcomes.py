@@ -23,7 +23,7 @@ class Busy:
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """As many creates as CloudFormation bears have their turn. The execution waits for its own."""
+    """The maximum number of creates have their turn, or others come first. The execution waits for its own turn."""
 
     outcome = "queued"
 

@@ -102,7 +102,7 @@ class Executions(Protocol):
 
 
 class UnfinishedWork(Protocol):
-    """What a tenant has outside its queues that a delete would lose. Another stack may answer this, or none."""
+    """Unfinished work of tenants outside their queues, which a delete would lose. Another stack may answer, or none."""
 
     def unfinished(self, tenant: TenantId) -> Mapping[str, int]:
         """The number of unfinished things by the name of the place where they wait; at most a hundred are counted.

@@ -128,7 +128,7 @@ class Metadata:
     last_version: str | None = None
     """The version at which the tenant was served, if its queue has vanished since."""
     given_to: str | None = None
-    """Of a stack that was kept ready: the tenant that has taken it. The stack is that tenant's from then on."""
+    """The tenant that has taken the stack, if this is the record of a stack that was kept ready."""
     stack_changed_at: datetime | None = None
     """When CloudFormation last created or updated the stack, as the operation saw it that recorded ``deployed``. If the
     stack has another time now, somebody has changed it since."""

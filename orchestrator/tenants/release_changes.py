@@ -1,4 +1,4 @@
-"""What changes in tenants' stacks between two published releases, and whether a change set of that move is known.
+"""The changes of tenants' stacks between two published releases, and whether a change set of that move is known.
 
 The templates say which properties differ. Whether a queue is replaced is known only if a change set was reviewed.
 """

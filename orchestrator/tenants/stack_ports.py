@@ -1,4 +1,4 @@
-"""What the use cases need from CloudFormation. ``adapters/`` implements it for AWS, ``tests/fakes`` in memory."""
+"""The interface to CloudFormation. ``adapters/`` implements it for AWS, ``tests/fakes`` in memory."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class ChangeSetState(Enum):
 
 
 class Effect(StrEnum):
-    """What becomes of a resource, as a change set says."""
+    """The effect of a change on a resource, as a change set says."""
 
     ADD = "ADD"
     CHANGE = "CHANGE"

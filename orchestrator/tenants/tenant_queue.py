@@ -217,7 +217,7 @@ def _not_the_owner(tenant: TenantId, owner: Requester, differing: Sequence[str])
 
 
 def _shared(tenant: TenantId) -> str:
-    """Whoever may receive from a queue of the pool receives the messages of other tenants, too."""
+    """The refusal of a queue of the pool: whoever may receive from it receives the messages of other tenants, too."""
     return (
         f"Tenant {tenant} shares a queue with others, so this resource cannot have it. Ask an operator of Berth to "
         f"give the tenant a queue of its own: berth move {tenant} --tier TIER"

@@ -1,4 +1,4 @@
-"""The turns of creates: only so many creates change stacks at once as CloudFormation bears.
+"""The turns of creates: only as many creates change stacks at once as CloudFormation's rate allows.
 
 A create that has no turn waits in a line, without its tenant's lock: so a delete need not wait for it, and the create
 is refused once it has its turn. :mod:`orchestrator.rollouts.create_gate` gives the turns.
@@ -42,7 +42,7 @@ class Place:
 
 
 class Turns(Protocol):
-    """The turns of creates: only so many change stacks at once as CloudFormation bears."""
+    """Gives creates their turns, and manages the line of those that wait."""
 
     def admit(self, run: Run) -> Admission | None:
         """Give the create its turn, or return the turn that it has. ``None``: it has to wait."""

@@ -27,7 +27,7 @@ class Alarm:
     name: str
     metric: cloudwatch.Metric
     description: str
-    """What happened, and what the operator should do."""
+    """A sentence about what happened, and what the operator should do."""
     threshold: int = 1
     periods: int = 1
     is_heartbeat: bool = False

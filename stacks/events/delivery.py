@@ -451,7 +451,7 @@ class Delivery(Capability):
     def _allow_dispatching(self, role: iam.Role) -> None:
         """Let a role dispatch events, as ``orchestrator.events.delivery.dispatching`` does."""
         self._kit.table.allow(role, "Query", rows=CONNECTION_ROWS)
-        # In one transaction: a delivery is put only beside its event.
+        # Both are written in one transaction: a delivery is put only beside its event.
         self._events.allow(role, "GetItem", "PutItem", "UpdateItem", rows=[EVENT_ROWS, DELIVERY_ROWS])
         self._queues.allow_sending(role, self._queues.first, self._queues.later)
         # A filter may look at the content.

@@ -15,7 +15,7 @@ from orchestrator.adapters.dynamodb.event_keys import (
 )
 
 CONFIGURATION_ROWS = f"{EVENTS_PREFIX}*"
-"""In the tenants' table: the settings of tenants, the lists of their keys, sources and forms, and their usage."""
+"""Rows of the tenants' table: the settings of tenants, the lists of their keys, sources and forms, and their usage."""
 LIFE_ROWS = f"{EVENTS_PREFIX}*#*"
 """Of these, the rows of one life of a tenant: the lists and the usage. The settings have no epoch in their key."""
 KEY_ROWS = f"{KEY_HASH_PREFIX}*"
@@ -26,7 +26,7 @@ CONNECTION_ROWS = (SOURCE_ROWS, FORM_ROWS)
 """Connections are in the partition of the source or the form whose events they want."""
 
 EVENT_ROWS = f"{EVENT_PREFIX}*"
-"""In the table of events."""
+"""Rows of the table of events."""
 DELIVERY_ROWS = f"{DELIVERY_PREFIX}*"
 """The deliveries of an event, from the first failure on, and its attempts."""
 REPETITION_ROWS = f"{IDEMPOTENCY_PREFIX}*"
@@ -38,10 +38,10 @@ CHANGE_ROWS = f"{CHANGES_PREFIX}*"
 LIFE_ATTRIBUTES = ("CreatedAt", "WithdrawnBy")
 """The attributes of a tenant's row that say which creation of the tenant is alive (decision 39)."""
 QUEUE_ATTRIBUTES = (*LIFE_ATTRIBUTES, "InboundQueueUrl", "Tier")
-"""Also where the tenant's queue is, and whether the tenant shares it."""
+"""The same attributes, with those that say where the tenant's queue is, and whether the tenant shares it."""
 
 DUE_INDEX_ROWS = f"{DUE_PREFIX}*"
-"""In the index by status: deliveries by the time at which they are due."""
+"""Partitions of the index by status: deliveries by the time at which they are due."""
 REPLAY_INDEX_ROWS = LISTED_REPLAYS
 """Replays that are running."""
 PARKED_INDEX_ROWS = f"{PARKED_PREFIX}*"

@@ -150,7 +150,7 @@ class RolloutMachine(Capability):
         self._kit.table.allow_listing_rollouts(role)
         _allow_alarms(role, "DescribeAlarms")
         allow(role, ["states:SendTaskSuccess"], self.machine.state_machine_arn)
-        # To compare the releases of a plan, and to say whether the move was reviewed.
+        # The function compares the releases of a plan, and says whether the move was reviewed.
         allow(role, ["s3:GetObject"], published_templates(self._releases), wildcard_because=PUBLISHED_FOR_EVER)
         self._kit.table.allow(role, "GetItem", rows=REVIEW_ROWS)
 

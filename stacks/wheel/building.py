@@ -82,7 +82,7 @@ def check_tracked(root: Path, sources: Iterable[Path]) -> None:
 
 
 class BuildPy(build_py):  # type: ignore[misc]
-    """What setuptools runs instead of copying the packages of the checkout."""
+    """The build step that setuptools runs instead of copying the packages of the checkout."""
 
     def run(self) -> None:
         if self.editable_mode:

@@ -1,4 +1,4 @@
-"""What the fake and Step Functions agree on about executions.
+"""The contract of executions, which the fake and Step Functions both keep.
 
 What the stand-ins for AWS cannot show is left out for them, here and nowhere else:
 

@@ -36,8 +36,8 @@ def aws() -> Any:
 def test_the_limit_and_the_maximum_of_the_last_day_are_read(aws: Any, points: list[float], most: int) -> None:
     account, functions, metrics = aws
     functions.add_response("get_account_settings", {"AccountLimit": {"ConcurrentExecutions": 1000}})
-    response = [{"Timestamp": NOON, "Maximum": point, "Unit": "Count"} for point in points]
-    metrics.add_response("get_metric_statistics", {"Label": "it", "Datapoints": response}, ASKED)
+    datapoints = [{"Timestamp": NOON, "Maximum": point, "Unit": "Count"} for point in points]
+    metrics.add_response("get_metric_statistics", {"Label": "it", "Datapoints": datapoints}, ASKED)
     assert account.concurrency() == Concurrency(1000, most)
 
 

@@ -1,4 +1,4 @@
-"""What the fake and SQS agree on about queues."""
+"""The contract of queues, which the fake and SQS both keep."""
 
 from __future__ import annotations
 

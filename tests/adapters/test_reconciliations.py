@@ -80,28 +80,28 @@ def test_a_reconciliation_is_read_as_it_was_recorded(
 
 def test_every_kind_and_remedy_is_stored(reconciliations: ReconciliationLedger) -> None:
     findings = tuple(replace(FOUND, kind=kind, remedy=remedy) for kind in Kind for remedy in Remedy)
-    response = replace(ASKED, counts=dict.fromkeys(Kind, 1), findings=findings)
-    reconciliations.record_reconciliation(response)
-    assert reconciliations.reconciliation(ID) == response
+    recorded = replace(ASKED, counts=dict.fromkeys(Kind, 1), findings=findings)
+    reconciliations.record_reconciliation(recorded)
+    assert reconciliations.reconciliation(ID) == recorded
 
 
 @pytest.mark.parametrize("status", ReconciliationStatus)
 def test_every_status_is_stored(reconciliations: ReconciliationLedger, status: ReconciliationStatus) -> None:
-    response = replace(ASKED, status=status)
-    reconciliations.record_reconciliation(response)
-    assert reconciliations.reconciliation(ID) == response
+    recorded = replace(ASKED, status=status)
+    reconciliations.record_reconciliation(recorded)
+    assert reconciliations.reconciliation(ID) == recorded
 
 
 def test_a_record_with_the_same_id_is_replaced(reconciliations: ReconciliationLedger) -> None:
-    for response in (TOLD, ASKED):
-        reconciliations.record_reconciliation(response)
+    for each in (TOLD, ASKED):
+        reconciliations.record_reconciliation(each)
     assert reconciliations.reconciliation(ID) == ASKED
 
 
 def test_each_reconciliation_has_its_own_row(reconciliations: ReconciliationLedger) -> None:
     settling, survey = (replace(ASKED, id=name, reason=name) for name in (SETTLING, SURVEY))
-    for response in (settling, survey, ASKED):
-        reconciliations.record_reconciliation(response)
+    for each in (settling, survey, ASKED):
+        reconciliations.record_reconciliation(each)
     assert [reconciliations.reconciliation(each) for each in (SETTLING, SURVEY, ID)] == [settling, survey, ASKED]
 
 
@@ -155,8 +155,8 @@ class TestTheRow:
     ) -> None:
         text = letter * 5_000
         longest = replace(FOUND, subject="s" * 128, detail=text, advice=text, result=text)
-        response = replace(ASKED, counts={Kind.ORPHAN_STACK: 9_999}, findings=(longest,) * MAX_FINDINGS)
-        table.record_reconciliation(response)
+        recorded = replace(ASKED, counts={Kind.ORPHAN_STACK: 9_999}, findings=(longest,) * MAX_FINDINGS)
+        table.record_reconciliation(recorded)
         (row,) = dynamodb.scan(TableName=TABLE)["Items"]
         size = sum(len(name) + len(next(iter(value.values())).encode()) for name, value in row.items())
         assert size < 400_000
@@ -167,9 +167,9 @@ class TestTheRow:
 
     def test_findings_of_usual_length_are_all_kept(self, table: ReconciliationTable) -> None:
         usual = replace(FOUND, detail="d" * 400, advice="a" * 400, result="r" * 400)
-        response = replace(ASKED, findings=(usual,) * MAX_FINDINGS)
-        table.record_reconciliation(response)
-        assert table.reconciliation(ID) == response
+        recorded = replace(ASKED, findings=(usual,) * MAX_FINDINGS)
+        table.record_reconciliation(recorded)
+        assert table.reconciliation(ID) == recorded
 
     def test_reads_are_consistent(self, table: ReconciliationTable, dynamodb: DynamoDBClient) -> None:
         asked = []

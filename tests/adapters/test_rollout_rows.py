@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 AT = "2026-11-16T12:00:00.000Z"
 PLAN, STAGE = (f"ROLLOUT#{ONE}", "PLAN"), (f"ROLLOUT#{ONE}", "STAGE#01")
 TENANT = (f"ROLLOUT#{ONE}", "TENANT#a")
-WISH = {
+STAGE_SPEC = {
     "size": "1",
     "maxConcurrency": 1,
     "tolerated": "0",
@@ -66,7 +66,7 @@ def test_a_rollout_has_a_plan_a_row_for_each_stage_and_a_place_in_the_registry(
     assert written["ROLLOUTS", "REGISTRY"] == {"Active": {"SS": [ONE]}, "Revision": 1}
     spec = json.loads(written[PLAN].pop("Wish"))
     assert spec["version"] == "0.2.0"
-    assert spec["stages"][0] == WISH
+    assert spec["stages"][0] == STAGE_SPEC
     assert json.loads(written[PLAN].pop("Skipped")) == {"pinned": {"count": 2, "tenants": ["x"]}}
     assert written[PLAN] == {
         "ListingKey": "ROLLOUT",
@@ -83,7 +83,7 @@ def test_a_rollout_has_a_plan_a_row_for_each_stage_and_a_place_in_the_registry(
         "Execution": "arn:e",
         "TaskToken": "t",
     }
-    assert json.loads(written[STAGE].pop("Wish")) == WISH
+    assert json.loads(written[STAGE].pop("Wish")) == STAGE_SPEC
     pace = written[STAGE].pop("Pace")["M"]
     assert float(pace.pop("Limit")["N"]) == 8
     assert pace == {"Ceiling": {"N": "8"}, "FeelingForIt": {"BOOL": True}, "ThrottlesSeen": {"N": "0"}}

@@ -598,7 +598,7 @@ class TestCounts:
 
 
 class TestReviews:
-    """What a dry run has found is counted with each outcome."""
+    """The results of a dry run are counted with each outcome."""
 
     def test_results_and_changes_are_counted(self, ledger: RolloutLedger) -> None:
         registered(ledger, spec=TO_LOOK)

@@ -1,4 +1,4 @@
-"""What temporary credentials may do, and what not: asked of an emulator that enforces IAM's policies.
+"""The requests that temporary credentials allow and deny, on an emulator that enforces IAM's policies.
 
 It does not put session tags into policies, so the role here may do everything on both queues: what bounds a session
 is its own policy. What bounds the role is in tests/stacks/.

@@ -88,8 +88,8 @@ def test_no_stacks_are_kept_ready_unless_a_setting_says_how_many() -> None:
 
 
 def test_the_location_is_typed() -> None:
-    response = Settings({"BERTH_LOCATION": "aws:eu-west-1:123456789012"}).location
-    assert response == Location("aws", "eu-west-1", "123456789012")
+    location = Settings({"BERTH_LOCATION": "aws:eu-west-1:123456789012"}).location
+    assert location == Location("aws", "eu-west-1", "123456789012")
 
 
 def test_events_are_sent_to_public_addresses_that_are_not_our_own() -> None:

@@ -326,14 +326,14 @@ def test_a_refused_change_set_is_an_error_with_the_reason(
 
 
 def a_change(resource: str = "Queue", action: str = "Modify", **changes: Any) -> dict[str, Any]:
-    response = {
+    change = {
         "Action": action,
         "LogicalResourceId": resource,
         "PhysicalResourceId": QUEUE.url,
         "ResourceType": "AWS::SQS::Queue",
         **changes,
     }
-    return {"Type": "Resource", "ResourceChange": response}
+    return {"Type": "Resource", "ResourceChange": change}
 
 
 def drawn_up(
@@ -391,9 +391,9 @@ def test_every_status_of_a_change_set_has_a_state(
 
 def test_a_change_set_has_its_parameters(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
     cloudformation.add_response("describe_change_set", drawn_up(a_change(), Parameters=PARAMETERS))
-    response = present(stacks.find_change_set(STACK_ID, CHANGE_SET))
-    assert response.parameters == {"TenantId": "acme", "MetadataServiceToken": SERVICE_TOKEN}
-    assert response.extras == []
+    change_set = present(stacks.find_change_set(STACK_ID, CHANGE_SET))
+    assert change_set.parameters == {"TenantId": "acme", "MetadataServiceToken": SERVICE_TOKEN}
+    assert change_set.extras == []
 
 
 @pytest.mark.parametrize(
@@ -411,8 +411,8 @@ def test_other_options_of_a_change_set_are_listed(
     stacks: CloudFormationStacks, cloudformation: Stubber, more: dict[str, Any], extra: str
 ) -> None:
     cloudformation.add_response("describe_change_set", drawn_up(**more))
-    response = present(stacks.find_change_set(STACK_ID, CHANGE_SET))
-    assert response.extras == [extra]
+    change_set = present(stacks.find_change_set(STACK_ID, CHANGE_SET))
+    assert change_set.extras == [extra]
 
 
 ATTACHED = {
@@ -484,8 +484,8 @@ def test_a_change_that_may_replace_a_resource_removes_it(
 ) -> None:
     change = a_change(action=action, **({"Replacement": replacement} if replacement else {}))
     cloudformation.add_response("describe_change_set", drawn_up(change))
-    response = present(stacks.find_change_set(STACK_ID, CHANGES))
-    assert response.changes == [Change("Queue", "AWS::SQS::Queue", QUEUE.url, effect)]
+    change_set = present(stacks.find_change_set(STACK_ID, CHANGES))
+    assert change_set.changes == [Change("Queue", "AWS::SQS::Queue", QUEUE.url, effect)]
     assert effect.removes is removes
 
 
@@ -493,8 +493,8 @@ def test_an_added_resource_has_no_physical_id_yet(stacks: CloudFormationStacks, 
     change = a_change(action="Add")
     del change["ResourceChange"]["PhysicalResourceId"]
     cloudformation.add_response("describe_change_set", drawn_up(change))
-    response = present(stacks.find_change_set(STACK_ID, CHANGES))
-    assert [change.physical_id for change in response.changes] == [""]
+    change_set = present(stacks.find_change_set(STACK_ID, CHANGES))
+    assert [change.physical_id for change in change_set.changes] == [""]
 
 
 def test_all_pages_of_a_change_set_are_read(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
@@ -506,8 +506,8 @@ def test_all_pages_of_a_change_set_are_read(stacks: CloudFormationStacks, cloudf
             drawn_up(a_change(f"Queue{number}"), **({"NextToken": following} if following else {})),
             asked | ({"NextToken": token} if token else {}),
         )
-    response = present(stacks.find_change_set(STACK_ID, CHANGES))
-    assert [change.resource for change in response.changes] == ["Queue0", "Queue1", "Queue2"]
+    change_set = present(stacks.find_change_set(STACK_ID, CHANGES))
+    assert [change.resource for change in change_set.changes] == ["Queue0", "Queue1", "Queue2"]
 
 
 @pytest.mark.parametrize("code", ["ChangeSetNotFound", "ChangeSetNotFoundException"])
@@ -669,16 +669,16 @@ def test_every_call_may_be_throttled(
 
 @pytest.mark.parametrize("method", CALLS)
 def test_every_throttled_call_is_reported(cloudformation: Stubber, method: str) -> None:
-    response: list[str] = []
+    reported: list[str] = []
     stacks = CloudFormationStacks(
-        client("cloudformation"), names=NAMES, service_role=ROLE, on_throttled=lambda: response.append(method)
+        client("cloudformation"), names=NAMES, service_role=ROLE, on_throttled=lambda: reported.append(method)
     )
     cloudformation.add_client_error(method, "Throttling", "Rate exceeded", http_status_code=400)
     cloudformation.add_client_error(method, "AccessDenied", "not authorized")
     for error in (Throttled, ClientError):
         with pytest.raises(error):
             CALLS[method](stacks)
-    assert response == [method]
+    assert reported == [method]
 
 
 def test_later_pages_of_a_change_set_may_be_throttled(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:

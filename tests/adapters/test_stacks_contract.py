@@ -1,4 +1,4 @@
-"""What the fake and CloudFormation agree on about stacks: as much as a stack of one queue can show.
+"""The contract of stacks, which the fake and CloudFormation both keep, as far as a stack of one queue shows it.
 
 What the stand-ins for AWS cannot show is left out for them, here and nowhere else:
 

@@ -52,20 +52,20 @@ def test_a_token_that_cloudformation_refuses_is_reported_as_such(
 
 def test_a_tenants_stack_is_listed_with_all_details(survey: CloudFormationSurvey, cloudformation: Stubber) -> None:
     outputs = {"InboundQueueArn": QUEUE.arn, "InboundQueueUrl": QUEUE.url, "Version": VERSION}
-    response = described(
+    listed = described(
         NAMES.stack_of(ACME),
         StackId=stack_arn(),
         RoleARN=ROLE,
         Parameters=[{"ParameterKey": "TenantId", "ParameterValue": "acme"}],
         Outputs=[{"OutputKey": name, "OutputValue": value} for name, value in outputs.items()],
     )
-    cloudformation.add_response("describe_stacks", {"Stacks": [response]}, {})
+    cloudformation.add_response("describe_stacks", {"Stacks": [listed]}, {})
     told_of = {"TenantId": "acme"}
     stack = Stack(
         stack_arn(), "CREATE_COMPLETE", "", "acme", QUEUE, VERSION, ours=True, parameters=told_of, outputs=outputs
     )
     (found,) = survey.page(None).stacks
-    assert found == SurveyedStack(NAMES.stack_of(ACME), replace(stack, changed_at=response["CreationTime"]))
+    assert found == SurveyedStack(NAMES.stack_of(ACME), replace(stack, changed_at=listed["CreationTime"]))
 
 
 @pytest.mark.parametrize("kind", ["moto", "emulator"], indirect=True)

@@ -49,7 +49,7 @@ from tests.fakes import (
     take,
 )
 
-# What is written by operations is also shown on the emulator, in test_table_operations.py: it takes a while there.
+# The writes of operations are also tested on the emulator, where they take a while: in test_table_operations.py.
 pytestmark = pytest.mark.parametrize("kind", ["memory", "moto"], indirect=True)
 
 
@@ -80,7 +80,7 @@ class TestHistory:
             (a_run(operation=Operation.DELETE, request=by("dora")), Status.SUCCESS),
             (a_run(2, request=by("eve")), Status.FAILURE),
         ]
-        response = []
+        expected = []
         for minute, (run, outcome) in enumerate(lives):
             begun = replace(run, started_at=NOON + timedelta(minutes=minute))
             take(table, begun)
@@ -90,14 +90,14 @@ class TestHistory:
                 table.remove(begun, at=begun.started_at + SECOND)
             else:
                 publish(table, begun, at=begun.started_at + SECOND)
-            response += [
+            expected += [
                 (run.attempt.operation, run.attempt.version, run.attempt.number, status, run.request.by)
                 for status in (Status.STARTED, outcome)
             ]
             assert [
                 (entry.operation, entry.version, entry.attempt, entry.status, entry.requested_by)
                 for entry in table.history(ACME)
-            ] == response
+            ] == expected
 
     def test_entries_of_the_history_never_change(self, table: Table) -> None:
         """Every write of a run is repeated, later and with another cause: nothing that is there changes."""

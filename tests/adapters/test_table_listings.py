@@ -48,7 +48,7 @@ from tests.fakes import (
     take,
 )
 
-# What is written by operations is also shown on the emulator, in test_table_operations.py: it takes a while there.
+# The writes of operations are also tested on the emulator, where they take a while: in test_table_operations.py.
 pytestmark = pytest.mark.parametrize("kind", ["memory", "moto"], indirect=True)
 
 

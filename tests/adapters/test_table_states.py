@@ -221,9 +221,9 @@ legacies = st.fixed_dictionaries(
 
 # A story that fails is told as it is: looking for a shorter one would take minutes.
 @settings(max_examples=EXAMPLES, phases=[Phase.generate])
-@given(before=st.none() | legacies, response=st.lists(steps, max_size=15))
+@given(before=st.none() | legacies, taken=st.lists(steps, max_size=15))
 def test_both_tables_and_the_index_agree_after_every_write(
-    emulator: Emulator, before: dict[str, Any] | None, response: list[Step]
+    emulator: Emulator, before: dict[str, Any] | None, taken: list[Step]
 ) -> None:
     empty(emulator)
     dynamodb, memory = an_empty_table(client("dynamodb", emulator)), InMemoryTable()
@@ -233,7 +233,7 @@ def test_both_tables_and_the_index_agree_after_every_write(
             legacy.metadata(ACME)
         for operation, status, version in before["audits"] if before else ():
             legacy.audit(operation, status, version)
-    for step in response:
+    for step in taken:
         for story in stories:
             step(story)
         in_memory, in_dynamodb = (story.check() for story in stories)

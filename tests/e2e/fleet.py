@@ -11,8 +11,6 @@ from orchestrator.common.tenant_ids import TenantId
 from tests.e2e.deployed import Deployed, eventually
 from tests.e2e.operators import call, create, ended
 
-ONE_AFTER_THE_OTHER = [{"size": "rest", "maxConcurrency": 1, "tolerated": "0", "bakeSeconds": 0}]
-
 
 def a_fleet(berth: Deployed, name: str, size: int, version: str | None = None) -> list[TenantId]:
     """Create tenants with the fleet's name as a label, at the control plane's version or at the given one."""

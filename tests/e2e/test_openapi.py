@@ -1,6 +1,6 @@
 """The deployed API accepts and returns what docs/openapi.json says.
 
-These tests use values at the limits of the document. ``tests/unit/test_openapi.py`` sends generated values to the same
+These tests use values at the limits of the document. ``tests/unit/openapi/`` sends generated values to the same
 functions.
 """
 

@@ -23,7 +23,7 @@ def turns_of(berth: Deployed) -> CreateTurnTable:
 
 @contextmanager
 def at_most_at_once(berth: Deployed, creates: int) -> Iterator[None]:
-    """CloudFormation bears only so many creates at once."""
+    """CloudFormation allows only so many creates at once."""
     _set_pace(berth, Pace(float(creates), creates))
     yield
     _set_pace(berth, Pace.initial(MAX_CREATES_AT_ONCE))

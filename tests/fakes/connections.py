@@ -120,8 +120,8 @@ class InMemoryConnections:
 
 @dataclass
 class InMemoryConfiguration:
-    """Implements what configures the connections of one life of a tenant, of ``ConfigurationTable`` in
-    :mod:`orchestrator.events.ports`, and ``ConnectionsById`` of :mod:`orchestrator.events.delivery.ports`."""
+    """Implements ``ConnectionsById`` of :mod:`orchestrator.events.delivery.ports`, and the part of
+    ``ConfigurationTable`` of :mod:`orchestrator.events.ports` for the connections of one life of a tenant."""
 
     rows: InMemoryConnections
     current: EventSettings | None

@@ -32,7 +32,7 @@ VERSION = "0.1.0"
 NEXT_VERSION = "0.2.0"
 ACME = TenantId.parse("acme")
 NAMES = Names()
-"""Of the control plane that has no name of its own."""
+"""The names of the control plane that has no name of its own."""
 LOCATION = Location("aws", "eu-west-1", "000000000000")
 QUEUE = Queue("arn:aws:sqs:eu-west-1:000000000000:acme-inbound", "https://sqs.eu-west-1.amazonaws.com/0/acme-inbound")
 OTHER_QUEUE = Queue("arn:aws:sqs:eu-west-1:000000000000:other", "https://sqs.eu-west-1.amazonaws.com/0/other")
@@ -101,7 +101,7 @@ def a_release(
 
 
 def parameters_of(tenant: TenantId, release: Release | None = None) -> dict[str, str]:
-    """Of a release that takes what every release takes, unless another is given."""
+    """The parameters of the release, by default of one that declares only those that every release has."""
     token = "arn:aws:lambda:eu-west-1:000000000000:function:metadata"
     return stack_parameters(tenant, release or a_release(), service_token=token, kms_key=A_KEY)
 

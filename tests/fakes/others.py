@@ -43,7 +43,7 @@ class FakeExecutions:
         self._keeps_time = clock is not None
         self._cut_short: dict[str, datetime] = {}
         self.inputs: dict[str, dict[str, object]] = {}
-        """What every execution ever started was given."""
+        """The input of every execution that was ever started."""
         self.started: list[tuple[Attempt, Request]] = []
         self.running: set[str] = set()
         self.asked_about: list[str] = []
@@ -131,18 +131,18 @@ class FakeExecutions:
         return was_waiting
 
     def end(self, execution: str) -> None:
-        """It succeeds, fails, times out or is aborted: from now on it does not run."""
+        """End the execution, in any way."""
         self.running.remove(execution)
 
     def cut_short(self, execution: str, how: str) -> None:
-        """It times out or is aborted, and one of its functions may be at work for as long as ``linger``."""
+        """Abort the execution, or let it time out. One of its functions may run on for as long as ``linger``."""
         self.end(execution)
         self.endings[execution] = how
         self._cut_short[execution] = self._clock.now()
 
 
 class FakeUnfinishedWork:
-    """What tenants have outside their queues."""
+    """The unfinished work of tenants outside their queues."""
 
     def __init__(self) -> None:
         self.held: dict[TenantId, dict[str, int]] = {}
@@ -195,11 +195,11 @@ class FakeQueues:
         self.silent_for = silent_for
         self.asked: list[Queue] = []
         self.held: dict[str, Messages] = {}
-        """What is in which queue, by URL. Every other queue is empty."""
+        """The messages in each queue, by URL. All other queues are empty."""
         self.dead_letter_queues: dict[str, str] = {}
         self.gone: set[str] = set()
         self.out_of_reach: set[str] = set()
-        """What nobody may look at."""
+        """The queues that nobody has permission for."""
 
     def answers(self, queue: Queue) -> bool:
         self.asked.append(queue)

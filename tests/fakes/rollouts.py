@@ -1,4 +1,4 @@
-"""What rollouts need from the outside, in memory."""
+"""The ports of rollouts, in memory."""
 
 from __future__ import annotations
 

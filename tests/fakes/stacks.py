@@ -26,7 +26,7 @@ class FakeStack:
 
     stack: Stack
     client_token: str
-    """Of the request that is under way, or was the latest."""
+    """The client token of the request that is under way, or of the latest one."""
     template_url: str = ""
     events: list[ResourceEvent] = field(default_factory=list)
     change_sets: dict[str, tuple[ChangeSet, str]] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class FakeStack:
 
 
 class FakeStacks:
-    """CloudFormation. What was asked for is under way until :meth:`settle` is called."""
+    """CloudFormation. A requested change is under way until :meth:`settle` is called."""
 
     names = NAMES
 
@@ -56,9 +56,9 @@ class FakeStacks:
         """Reasons for which the next deletions fail."""
         self._drawn_up = 0
         self.digests: dict[str, str] = {}
-        """Of templates that are no release's, by URL."""
+        """The digests of templates that are no releases, by URL."""
         self.would_change: tuple[Change, ...] = ()
-        """What the next change sets are about, beside the version."""
+        """The changes in the next change sets, besides that of the version."""
         self.review_takes = 0
         """How often a change set is looked at before it is drawn up."""
         self.throttled_calls = 0
@@ -186,11 +186,11 @@ class FakeStacks:
         fake.change_sets.pop(self._id_of(fake, change_set) or "", None)
 
     def _id_of(self, fake: FakeStack, change_set: str) -> str | None:
-        """The id of what has that id or that name."""
+        """The id of the change set with that id or name."""
         return next((each for each in fake.change_sets if change_set in (each, each.split("/")[1])), None)
 
     def _refuse_while_at_work(self, stack_id: str) -> None:
-        """As CloudFormation does, for instance when somebody has just begun to delete the stack by hand."""
+        """Refuse the call as CloudFormation does, for example if somebody is deleting the stack by hand."""
         status = self.all[stack_id].stack.status
         if status == "DELETE_COMPLETE":
             raise Conflict("Stack does not exist")
@@ -212,7 +212,7 @@ class FakeStacks:
         return list(self.all[stack_id].events)
 
     def as_of_now(self) -> FakeStacks:
-        """What there is now, whatever becomes of it later: a list that lags says so."""
+        """A copy of the stacks as they are now, for a list that lags."""
         then = FakeStacks()
         then.all = {stack_id: replace(fake) for stack_id, fake in self.all.items()}
         return then
@@ -220,7 +220,7 @@ class FakeStacks:
     # Arranging
 
     def add_changes(self, stack_id: str, name: str, template_url: str, **drawn_up: Any) -> str:
-        """Somebody has changes drawn up. Their id."""
+        """Create a change set as somebody else would, and return its id."""
         self._drawn_up += 1
         change_set = f"arn:aws:cloudformation:eu-west-1:000000000000:changeSet/{name}/{self._drawn_up}"
         self.all[stack_id].change_sets[change_set] = (ChangeSet(change_set, stack_id, **drawn_up), template_url)
@@ -245,13 +245,13 @@ class FakeStacks:
         queue: Queue | None = QUEUE,
         ours: bool = True,
     ) -> Stack:
-        """A stack that was there before the story begins."""
+        """Add a stack that was there before the test begins."""
         return self.plant(
             Stack(self.stack_id(tenant), status, "", tenant.value, queue, version, ours=ours), template_url=template_url
         )
 
     def let_stand(self, tenant: TenantId, done: Done, parameters: Mapping[str, str] | None = None) -> None:
-        """Let there be the stack that an operation is said to have ended with."""
+        """Add the stack of an operation's result."""
         stack = Stack(done.stack_id, "CREATE_COMPLETE", "", tenant.value, done.queue, done.version, ours=True)
         self.plant(replace(stack, parameters=parameters or {}))
 
@@ -261,7 +261,7 @@ class FakeStacks:
         self._tell(stack_id, status, reason)
 
     def settle(self, *, queue: Queue = QUEUE, version: str = VERSION) -> None:
-        """Let everything that is under way come to its end. A new stack is at ``version``."""
+        """End everything that is under way. A new stack is at ``version``."""
         for stack in self.living:
             stack_id = stack.stack_id
             if stack.status == "DELETE_IN_PROGRESS":
@@ -323,7 +323,7 @@ class FakeStacks:
         return next(living, None)
 
     def _begin(self, stack_id: str, status: str, client_token: str) -> None:
-        """A role that is given once is used for all later operations on the stack."""
+        """Begin an operation. A role that was given once is used for all later operations on the stack."""
         self.all[stack_id].client_token = client_token
         changed = {} if status == "DELETE_IN_PROGRESS" else {"changed_at": self.now}
         self.change(stack_id, status, ours=True, **changed)
@@ -348,7 +348,7 @@ class FakeStacks:
 
 
 def version_of(template_url: str) -> str:
-    """As the examples' releases have it at the end of their template's URL."""
+    """The version at the end of a template's URL, as the examples' releases have it."""
     return template_url.rpartition("/")[2].removesuffix(".json")
 
 
@@ -357,5 +357,5 @@ def _name(stack_id: str) -> str:
 
 
 def _same(name: str, other: str) -> bool:
-    """Whoever compares names without regard to case takes two tenants for one: so does this, to be on the safe side."""
+    """Compare names without regard to case: code that relied on their case could take two tenants for one."""
     return name.casefold() == other.casefold()

@@ -146,7 +146,7 @@ class InMemoryTable(Ledger):
         return sorted(started, key=lambda audit: f"{timestamp(audit.updated_at)}#{audit.tenant}")
 
     def as_of_now(self) -> InMemoryTable:
-        """What is in it now, whatever is written later: an index that lags answers so."""
+        """A copy of the rows as they are now, for an index that lags."""
         then = InMemoryTable()
         then._releases = dict(self._releases)
         then._relistings = self._relistings  # They are read from the table, and do not lag.
@@ -205,7 +205,7 @@ class InMemoryTable(Ledger):
     def record_release(self, release: Release) -> Release:
         return self._releases.setdefault(release.version, release)
 
-    # What an adoption brings into the index
+    # Tenants that an adoption adds to the index
 
     def page(self, cursor: str | None, *, limit: int) -> UnlistedPage:
         ids = sorted(tenant.value for tenant, rows in self.tenants.items() if rows)
@@ -240,7 +240,7 @@ class InMemoryTable(Ledger):
     def adopt(self, seen: UnlistedTenant, adopted: Adopted, change: RecordedChange) -> bool:
         return self.unlisted(seen.tenant) == seen and self.apply(adoption_of(seen, adopted, change))
 
-    # Rows that today's code does not write
+    # Rows of earlier versions, and of tests
 
     def plant_metadata(self, metadata: Metadata, *, listed: bool = True) -> None:
         given = _fields_of(metadata)
@@ -281,7 +281,7 @@ class InMemoryTable(Ledger):
         self._of(key.tenant).pop(key, None)
 
     def _show(self, tenant: TenantId) -> None:
-        """Have the index say of planted rows what it would say had they been written."""
+        """List planted rows in the index as if they had been written."""
         records = self.records(tenant)
         state = state_of(records.metadata, records.audits)
         if state is TenantState.DELETED:
@@ -314,7 +314,7 @@ class InMemoryTable(Ledger):
         return row.record if row else None
 
     def _listed(self, state: TenantState) -> Iterator[ListedTenant]:
-        """From the metadata, or, if the tenant is deleted, from the audit of its delete."""
+        """The tenants in that state, from their metadata or, if they are deleted, from the audit of the delete."""
         for tenant, rows in self.tenants.items():
             for row in rows.values():
                 if row.fields.get("listed_state") is state:

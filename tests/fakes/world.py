@@ -88,7 +88,7 @@ class World(FakePorts, UseCases):
 
 
 class Operations(World):
-    """The steps in which an operation begins and ends. Its stack is as the end says, unless a test says otherwise."""
+    """The steps in which an operation begins and ends. The stack is that of the given result, unless a test differs."""
 
     def start(self, run: Run) -> Run:
         """Start the run's execution."""
@@ -115,13 +115,13 @@ class Operations(World):
         self.finish(a_run())
 
     def delete(self) -> None:
-        """A tenant that was created and deleted."""
+        """Create the tenant, and delete it."""
         self.create()
         self.begin(a_run(operation=Operation.DELETE))
         self.finish(a_run(operation=Operation.DELETE), None)
 
     def decision(self) -> Decision:
-        """What getQueue says about the tenant, from its rows alone."""
+        """getQueue's decision about the tenant, from its rows alone."""
         return decide(self.table.metadata(ACME), self.table.audits(ACME), VERSION)
 
 

@@ -66,8 +66,8 @@ def main() -> None:
         SeededRollout(seed).play()
     for seed in range(RUNS):
         SeededRun(seed).play()
-    response = sorted(seen.values(), key=lambda each: (each["state"], json.dumps(each["payload"], sort_keys=True)))
-    Path(sys.argv[1]).write_text(json.dumps(response, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    payloads = sorted(seen.values(), key=lambda each: (each["state"], json.dumps(each["payload"], sort_keys=True)))
+    Path(sys.argv[1]).write_text(json.dumps(payloads, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the release before has begun, this one ends."""
+"""This release ends the operations that the release before has begun."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def create_with_labels(env: Environment, tenant: TenantId, version: str) -> None
 
 
 def ask_and_create_with_labels(env: Environment, tenant: TenantId, version: str) -> None:
-    """At once, so that one is accepted before the other has begun."""
+    """Request both at once, so that one is accepted before the other has begun."""
     ask(env, tenant, version)
     create_with_labels(env, tenant, version)
 
@@ -61,7 +61,7 @@ def drain(env: Environment, tenant: TenantId, version: str) -> None:
 
 
 def create_and_delete(env: Environment, tenant: TenantId, version: str) -> None:
-    """At once, so that the delete is asked for before the create has begun."""
+    """Request both at once, so that the delete is requested before the create has begun."""
     create(env, tenant, version)
     delete(env, tenant, version)
 
@@ -71,7 +71,7 @@ def retry(env: Environment, tenant: TenantId, version: str) -> None:
 
 
 def all_at_once(env: Environment, tenant: TenantId, version: str) -> None:
-    """All are admitted before any has begun."""
+    """Send all requests at once, so that all are admitted before any operation has begun."""
     orders = [ask, create, upgrade, delete]
     env.rng.shuffle(orders)
     for order in orders:
@@ -89,7 +89,7 @@ def admitted_long_ago(env: Environment, tenant: TenantId, version: str) -> None:
 def abort(env: Environment, tenant: TenantId, _version: str) -> None:
     running = [run for run in env.runs.values() if run.tenant == tenant and run.running]
     if running:
-        # Preferably in the middle of a function.
+        # An execution in the middle of a function is preferred.
         at_work = [run for run in running if run.at_work]
         env.cut_short(env.rng.choice(at_work or running), env.rng.choice(("was aborted", "timed out")))
 
@@ -129,7 +129,7 @@ def receive(env: Environment, tenant: TenantId, _version: str) -> None:
 
 
 def delete_the_stack_by_hand(env: Environment, tenant: TenantId, _version: str) -> None:
-    """In CloudFormation's console, whoever is at the stack: now, or as soon as an operation is about to finish."""
+    """Delete it in CloudFormation's console, whatever is changing it: now, or when an operation is about to finish."""
     if env.rng.random() < 0.5:
         env.cloudformation.to_be_deleted.add(tenant)
         return
@@ -138,7 +138,7 @@ def delete_the_stack_by_hand(env: Environment, tenant: TenantId, _version: str) 
 
 
 def add_a_queue_by_hand(env: Environment, tenant: TenantId, _version: str) -> None:
-    """In CloudFormation's console. The queue is in use, and an update would remove it."""
+    """Add it in CloudFormation's console. The queue is in use, and an update would remove it."""
     for stack in env.checks.of[tenant].living:
         env.cloudformation.add_queue_by_hand(stack)
     send(env, tenant, "")
@@ -157,7 +157,7 @@ def team_creates(env: Environment, tenant: TenantId, version: str) -> None:
 
 
 def team_updates(env: Environment, tenant: TenantId, version: str) -> None:
-    """The labels, most of the time; or the resource becomes another tenant."""
+    """Change the labels, most of the time; otherwise the resource becomes another tenant."""
     changed = {"TenantId": tenant.value} if env.rng.random() < 0.3 else {}
     env.teams.update({"Labels": None, "Version": None, **_said(env), **changed}, version)
 
@@ -190,7 +190,7 @@ def forge_an_event(env: Environment, tenant: TenantId, _version: str) -> None:
 
 
 def draw_up_other_changes(env: Environment, tenant: TenantId, version: str) -> None:
-    """Now, and again and again: an update may have drawn up its own since."""
+    """Create change sets again and again, because an update may have created its own meanwhile."""
     for delay in (0.0, 2.0, 5.0, 9.0, 14.0, 20.0, 30.0):
         env.later(delay, lambda: env.adversary.create_change_set(tenant, version))
 

@@ -316,7 +316,7 @@ class Environment(World):
             self.plan(run)
 
     def _has_to_wait(self, run: TimedExecution) -> bool:
-        """True if no function is free, so that the state has to be tried again."""
+        """True if the state has to be tried again: no function is free, or somebody is about to delete the stack."""
         meddled = run.at == "Finish" and self.cloudformation.is_about_to_finish(run.tenant)
         return meddled or self.rng.random() < self.faults.no_function_free
 
@@ -415,7 +415,7 @@ class Environment(World):
             self._indexes = [*self._indexes[-2:], self.table.as_of_now()]
             self._seen_stacks = self.stacks.as_of_now()
 
-    # What actors and checks use
+    # Names for actors and checks
 
     def queue_of(self, tenant: TenantId) -> Queue:
         """The queue of a new stack, which is a new queue."""

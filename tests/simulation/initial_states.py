@@ -24,7 +24,7 @@ def nothing_there(_env: Environment, _tenant: TenantId) -> None:
 
 
 def served(env: Environment, tenant: TenantId) -> None:
-    """At any of the releases, and it may be known what the stack was made from."""
+    """A tenant that is served, at any of the releases. The stack's fingerprint may be recorded."""
     version = env.rng.choice(VERSIONS)
     release = env.table.release(version)
     assert release
@@ -59,7 +59,7 @@ def _is_reviewed(env: Environment, tenant: TenantId, origin: Release) -> None:
 
 
 def legacy(env: Environment, tenant: TenantId) -> None:
-    """From before stacks recorded their own queue, and with an outbound queue. It is in no list."""
+    """A tenant from before stacks recorded their own queue, with an outbound queue. No list has it."""
     _plant_legacy(env, tenant, NAMES.stack_of(tenant))
 
 

@@ -140,7 +140,7 @@ def _old_enough(holder: Lock, *, clock: FakeClock, **_: object) -> bool:
     return clock.now() - holder.run.started_at > operations.CHECK_HOLDER_AFTER
 
 
-# What is served
+# Serving
 
 
 @wrapping("record_queue", Table)
@@ -236,7 +236,7 @@ def _no_schedule(self: Environment) -> None:
     self.later(SETTLING_EVERY, self._on_schedule)
 
 
-# Whoever was deleted stays so
+# Deleted tenants stay deleted
 
 
 def _retry_whatever_was_deleted(self: Lifecycle, tenant: TenantId, by: str) -> OrderResult | None:

@@ -166,7 +166,6 @@ INBOUND_REPLACED = Change("InboundQueue", QUEUE_TYPE, a_queue(1).url, Effect.REP
 
 served = partial(assert_served, version=VERSION)
 served_at_the_next_version = partial(assert_served, version=NEXT_VERSION)
-served_as_legacy = partial(assert_served, version=LEGACY_VERSION)
 
 
 def served_without_an_outbound_queue(world: World) -> None:

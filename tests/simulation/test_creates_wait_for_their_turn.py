@@ -23,7 +23,7 @@ A_LONG_TIME = DEADLINE + timedelta(minutes=10)
 
 
 class Storm:
-    """Three creates at once, and CloudFormation bears one at a time. A fault strikes one of them."""
+    """Three creates at once, of which CloudFormation allows one at a time. A fault strikes one of them."""
 
     def __init__(self, struck: int, faults: FaultInjector) -> None:
         self.world = World()

@@ -20,7 +20,7 @@ OFTEN = {
     *("pause", "resume", "abort", "approve", "promote", "undo", "retry", "resumed after a halt", "withdrawn"),
     *("change concurrency", "change bake", "change tolerance"),
 }
-"""What happens in every tenth seed, at least."""
+"""Events that happen in every tenth seed, at least."""
 
 
 def play_all(seeds: range, favoured_actions: Sequence[str] = ()) -> Counter[str]:

@@ -66,7 +66,7 @@ class _Watched:
     def __getattr__(self, method: str) -> Any:
         call = getattr(self._port, method)
         if not callable(call) or method == "is_berths":
-            return call  # What a port knows by itself, such as names, asks nobody.
+            return call  # The port answers this by itself, such as names, without a call.
         return lambda *args, **named: self._around(f"{self._name}.{method}", lambda: call(*args, **named))
 
 

@@ -36,7 +36,7 @@ TOPIC = "arn:aws:sns:eu-west-1:123456789012:on-call"
 
 
 _assemblies: dict[frozenset[tuple[str, str]], Path] = {}
-"""What was synthesised before, by the settings."""
+"""The assemblies that were synthesised before, by their settings."""
 
 
 def _synthesised(directories: pytest.TempPathFactory, **settings: str) -> Path:

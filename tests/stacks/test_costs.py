@@ -16,7 +16,7 @@ Json = dict[str, Any]
 
 MONTH = timedelta(days=30)
 MAX_IDLE = 6.00
-"""What both stacks may cost together per month, in dollars, without tenants and events."""
+"""The maximum cost of both stacks together per month, in dollars, without tenants and events."""
 OF_EVENTS = " (event plane)"
 """The end of the name of a row about the event plane."""
 POLLS_AT_ONCE, POLL = 5, timedelta(seconds=20)

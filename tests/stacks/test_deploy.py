@@ -165,8 +165,8 @@ def test_the_reservations_of_the_previous_deployment_are_read(
     limit = {"ConcurrentExecutions": 1000, "UnreservedConcurrentExecutions": 950}
     stub.add_response("get_account_settings", {"AccountLimit": limit})
     for name, number in zip(outputs.values(), reserved, strict=True):
-        response = {} if number is None else {"ReservedConcurrentExecutions": number}
-        stub.add_response("get_function_concurrency", response, {"FunctionName": name})
+        reserved = {} if number is None else {"ReservedConcurrentExecutions": number}
+        stub.add_response("get_function_concurrency", reserved, {"FunctionName": name})
     assert ask_for_concurrency(functions, outputs) == account
 
 

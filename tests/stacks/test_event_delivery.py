@@ -182,7 +182,7 @@ def test_events_are_dispatched_again_every_night_before_the_stream_forgets_them(
     assert "DeadLetterConfig" in target
 
 
-# What is watched
+# Alarms
 
 
 def test_the_alarm_about_the_sweep_goes_off_without_data(event_plane: Json) -> None:

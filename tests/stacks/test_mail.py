@@ -12,7 +12,7 @@ from stacks.project import ROOT
 from tests.stacks.conftest import MAIL_FROM, functions_in
 from tests.stacks.policies import Grants, grants, listed, spelled, statements
 from tests.stacks.test_alarms import alarms_of
-from tests.stacks.test_event_plane import CHANGES_CONNECTIONS, FUNCTIONS
+from tests.stacks.test_event_permissions import CHANGES_CONNECTIONS, FUNCTIONS
 from tests.stacks.test_permissions import EVERY_FUNCTION
 
 Json = dict[str, Any]

@@ -1,4 +1,4 @@
-"""What is set on the emulator, because it does otherwise what the workflows say."""
+"""The settings that are adjusted on the emulator, where it differs from the workflows."""
 
 from __future__ import annotations
 

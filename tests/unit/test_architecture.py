@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.cli.commands import COMMANDS
 from stacks.common.function_code import function_names, module_of
 
 ROOT = Path(__file__).parents[2]
@@ -78,7 +79,7 @@ EDGES = {
     "console": {*DOMAIN, "client", "cli"},
     "local": {*DOMAIN, "adapters", "client", "cli", "console"},
 }
-"""What is around it: AWS, the composition root, the client, the command line, the console, the emulator."""
+"""The packages around the domain: AWS, the composition roots, client, command line, console, emulator."""
 DOMAIN_MODULES = modules(*(f"orchestrator/{capability}" for capability in DOMAIN))
 VALIDATION = ROOT / "orchestrator" / "common" / "validation.py"
 ADAPTERS = modules("orchestrator/adapters")
@@ -137,21 +138,29 @@ def test_a_package_imports_nothing_so_that_what_is_used_alone_is_loaded_alone(pa
     assert not imports(package)
 
 
-MAPS = [ROOT / "orchestrator" / capability / "__init__.py" for capability in (*DOMAIN, "client")]
+MAPS = [
+    ROOT / "orchestrator" / package / "__init__.py"
+    for package in (*DOMAIN, "events/delivery", "adapters", "adapters/dynamodb", "client", "console", "local")
+]
 
 
 @pytest.mark.parametrize("package", MAPS, ids=names(MAPS))
 def test_a_package_says_what_each_of_its_modules_is(package: Path) -> None:
-    response = set(re.findall(r":mod:`([\w.]+)`", package.read_text(encoding="utf-8")))
-    there = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in package.parent.glob("[!_]*.py")}
-    assert response == there
+    name = ".".join(package.parent.relative_to(ROOT).parts)
+    named = set(re.findall(rf":mod:`{name}\.(\w+)`", package.read_text(encoding="utf-8")))
+    packages = {path.parent.name for path in package.parent.glob("*/__init__.py")}
+    assert named == packages | {path.stem for path in package.parent.glob("[!_]*.py")}
+
+
+def test_the_command_line_says_what_each_module_is_that_has_no_command() -> None:
+    folder = ROOT / "orchestrator" / "cli"
+    named = set(re.findall(r":mod:`orchestrator\.cli\.(\w+)`", (folder / "__init__.py").read_text(encoding="utf-8")))
+    assert named == {path.stem for path in folder.glob("[!_]*.py")} - {each.module for each in COMMANDS.values()}
 
 
 def test_the_map_of_the_product_names_each_of_its_parts() -> None:
-    response = set(
-        re.findall(r":mod:`orchestrator\.(\w+)`", (ROOT / "orchestrator" / "__init__.py").read_text("utf-8"))
-    )
-    assert response == {*DOMAIN, *EDGES}
+    named = set(re.findall(r":mod:`orchestrator\.(\w+)`", (ROOT / "orchestrator" / "__init__.py").read_text("utf-8")))
+    assert named == {*DOMAIN, *EDGES}
 
 
 def test_the_tree_for_contributors_names_every_folder() -> None:
@@ -159,8 +168,8 @@ def test_the_tree_for_contributors_names_every_folder() -> None:
     tree = page.split("```")[1]
     for package in ("orchestrator", "lambdas", "stacks"):
         _, *lines = re.split(r"\n(?=\S)", tree.partition(f"\n{package}/")[2])[0].splitlines()
-        response = {word[:-1] for line in lines for word in takewhile(lambda word: word.endswith("/"), line.split())}
-        assert response == {path.parent.name for path in (ROOT / package).glob("*/__init__.py")}, package
+        named = {word[:-1] for line in lines for word in takewhile(lambda word: word.endswith("/"), line.split())}
+        assert named == {path.parent.name for path in (ROOT / package).glob("*/__init__.py")}, package
     levels = set(re.findall(r"^\| `tests/([\w/]+)/`", page, re.MULTILINE))
     folders = {path.parent.name for path in (ROOT / "tests").glob("*/__init__.py")}
     assert levels == (folders - {"fakes"}) | {"e2e/enforced"}
@@ -168,8 +177,8 @@ def test_the_tree_for_contributors_names_every_folder() -> None:
 
 def test_the_map_of_the_functions_names_each_of_them() -> None:
     folder = ROOT / "lambdas"
-    response = set(re.findall(r"\b(\w+/\w+)\b", (folder / "__init__.py").read_text(encoding="utf-8")))
-    assert response == {path.relative_to(folder).with_suffix("").as_posix() for path in folder.glob("*/[!_]*.py")}
+    named = set(re.findall(r"\b(\w+/\w+)\b", (folder / "__init__.py").read_text(encoding="utf-8")))
+    assert named == {path.relative_to(folder).with_suffix("").as_posix() for path in folder.glob("*/[!_]*.py")}
 
 
 @pytest.mark.parametrize("module", ADAPTERS, ids=names(ADAPTERS))

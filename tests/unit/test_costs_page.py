@@ -28,7 +28,7 @@ PRICED = {
     "SQS": "SQS request",
     "S3": "S3 request",
 }
-"""What a counted column is called among the prices. CloudFormation's is free."""
+"""The name of each counted column among the prices. CloudFormation is free."""
 PRICES = {name: float(row["USD per million"]) for name, row in table("Prices").items()}
 CALL_KB, ACCESS_KB = 0.5, 0.5
 """The log lines of a function call, and of a request in the API's access log."""
@@ -40,7 +40,7 @@ def counts(name: str) -> dict[str, float]:
 
 
 def per_million(counted: dict[str, float], *, requests: int) -> float:
-    """What a million of these cost, in dollars; ``requests`` are those to the API."""
+    """The cost of a million of these in dollars; ``requests`` are those to the API."""
     used = {PRICED[column]: number for column, number in counted.items() if column in PRICED}
     used["write unit"] = used.get("write unit", 0) * 2
     used["KB of logs"] = used.get("state transition", 0) * 2 + used["function call"] * CALL_KB

@@ -40,7 +40,7 @@ CREATING = an_audit(Status.STARTED)
 CREATED = an_audit(Status.SUCCESS)
 CREATE_FAILED = an_audit(Status.FAILURE, root_cause=QUEUE_TABOO)
 OLD_CREATES = [an_audit(status, version=None) for status in Status]
-"""Of a row from before keys had versions."""
+"""Creates in rows from before keys had versions."""
 
 
 REVIVED = replace(DELETED, revived_by="the execution of a create")

@@ -12,7 +12,7 @@ from bench.delivery_receivers import Arrival, Kind
 from bench.event_fairness import Setting, Simulation
 from bench.fair_queue import NOISY_IN_FLIGHT, QUIET_AFTER_SECONDS, RECENT_SECONDS, FairQueue
 
-# What is sent, and what was lost
+# Sent and lost events
 
 
 def test_a_tenth_of_the_receivers_is_dead_and_a_tenth_slow() -> None:

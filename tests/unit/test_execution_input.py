@@ -1,4 +1,4 @@
-"""What an execution is started with: what was asked for, and back again, through JSON and the machines' schemas."""
+"""The input of an execution: the request is the same after it went through JSON and the machines' schemas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a stack was made from: an update that would make it from the same has nothing to do."""
+"""Fingerprints: an update to the template and parameters that a stack was made from has nothing to do."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_who_waits_touches_nothing(world: Operations) -> None:
     assert world.metadata_of().deployed is not None
 
 
-# What goes wrong after that
+# Faults after that
 
 
 def test_an_update_that_dies_after_it_touched_the_stack_leaves_no_fingerprint_and_the_next_one_begins(

@@ -332,7 +332,9 @@ def test_tenants_are_listed_by_state_version_and_id() -> None:
 
 
 def test_failed_tenants_are_listed_with_their_root_cause_and_others_without() -> None:
-    for listed in list_tenants(FLEET).tenants:
+    tenants = list_tenants(FLEET).tenants
+    assert {listed.state in FAILED_STATES for listed in tenants} == {True, False}
+    for listed in tenants:
         assert listed.root_cause == (QUEUE_TABOO if listed.state in FAILED_STATES else None)
 
 

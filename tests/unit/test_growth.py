@@ -1,4 +1,4 @@
-"""What operators look at costs the same for a small fleet and for a large one: counted in requests and read units."""
+"""Operators' requests cost the same for a small fleet and for a large one, in requests and read units."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def test_the_fleet_is_counted_once(world: FleetWithStacks) -> None:
     assert len(counted) == 1
 
 
-# What runs by itself
+# Schedules
 
 
 @pytest.mark.parametrize(

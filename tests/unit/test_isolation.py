@@ -24,7 +24,7 @@ from tests.fakes import NAMES, NOON, VERSION
 
 SAFE = re.compile(r"[A-Za-z0-9-]{1,40}")
 MEANT = "#/:.*?${}[]<>|\\\"' \n\r\t\0%&,;@"
-"""What means something to one of those who are given derived names: keys, ARNs, policies, paths, names."""
+"""Characters with a meaning in a place where derived names are used: keys, ARNs, policies, paths, names."""
 NASTY = ["METADATA", "LOCK", "AUDIT", "HISTORY#", "TENANT_ID#", "..", "${aws:PrincipalTag/x}", "\u212a", "\u0661", "--"]
 ALIKE = "aAbB1-"
 
@@ -136,7 +136,7 @@ def test_whatever_is_given_is_refused_or_harmless(tenants: list[TenantId]) -> No
 
 
 def test_no_two_tenants_share_a_name(tenants: list[TenantId]) -> None:
-    """Nor have two names of different kinds that are used in one place: keys among keys, tokens among tokens."""
+    """The same holds for names of different kinds that are used in one place: keys among keys, tokens among tokens."""
     places: dict[str, list[str]] = {}
     for tenant in tenants:
         for name, derived in names_of(tenant).items():

@@ -271,8 +271,8 @@ def test_at_the_maximum_an_operator_is_refused_with_the_count_and_advice() -> No
     refused = ordered(world, tenant(2))
     assert isinstance(refused, Refused)
     assert refused.kind is Refusal.FLEET_FULL
-    for response in ("made-up-2", "there are 1 tenants", "maximum is 1", "berth:maxTenants", "berth doctor"):
-        assert response in refused.reason
+    for text in ("made-up-2", "there are 1 tenants", "maximum is 1", "berth:maxTenants", "berth doctor"):
+        assert text in refused.reason
     assert refused.details == {"tenants": 1, "maxTenants": 1}
     assert world.table.metadata(tenant(2)) is None
     assert len(world.executions.inputs) == 1

@@ -1,4 +1,4 @@
-"""What the functions log holds nothing with which somebody could do something: no task token, no signed address.
+"""The functions log nothing that a reader could use: no task token, no signed address.
 
 Nor does what they raise, which Lambda logs. That getQueue's credentials are not logged is tested with its handler.
 """
@@ -31,7 +31,7 @@ Load = Callable[[str], Any]
 
 @pytest.fixture
 def world() -> World:
-    """What the functions find in place of AWS."""
+    """The fakes that the functions use in place of AWS."""
     world = World()
     take(world.table, RUN)
     return world
@@ -105,7 +105,7 @@ EVENTS: dict[str, dict[str, Any]] = {
 
 
 def logged(call: Callable[[], object], capsys: pytest.CaptureFixture[str]) -> str:
-    """What is logged, with what is raised."""
+    """The log of the call, with the exception that it raises."""
     try:
         call()
         raised = ""
@@ -267,7 +267,9 @@ def test_an_exception_has_its_stack_trace_and_its_causes(logs: Any, capsys: pyte
         logs.logger.exception("Step failed")
         given = error
     logs.logger.error("Step failed", exc_info=given)
-    for line in lines(capsys):
+    both = lines(capsys)
+    assert len(both) == 2
+    for line in both:
         assert (line["level"], line["exception_name"]) == ("ERROR", "RuntimeError")
         assert "KeyError: 'first'" in line["exception"]
         assert "in fail" in line["exception"]

@@ -134,7 +134,7 @@ def test_the_longest_names_keep_within_the_limits_of_aws() -> None:
 
 
 def test_the_prefix_of_queues_stays_when_cloudformation_shortens_their_names() -> None:
-    """Of 80 characters, two hyphens, 13 random ones and the logical id are not the stack's name."""
+    """A queue's name has 80 characters: the stack's name, the logical id, 13 random characters and two hyphens."""
     assert len(LONGEST.tenant_prefix) < 80 - 2 - 13 - len("DeadLetterQueue")
     # Even if the stack's name and the logical id had half of the rest each.
     assert len(LONGEST.tenant_prefix) <= (80 - 2 - 13) // 2

@@ -1,4 +1,4 @@
-"""What operators are told: a status for every outcome, documents that stay as they are, and no secrets in them."""
+"""Answers to operators: a status for every outcome, documents that stay as they are, and no secrets in them."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def test_a_response_is_not_changed_by_the_next_one() -> None:
 
 
 def a_detail() -> TenantDetail:
-    """As much as there can be to tell: an update that runs, after one that failed."""
+    """A detail with all fields: an update that runs, after one that failed."""
     table = InMemoryTable()
     table.plant_metadata(
         some_metadata(pinned_version=NEXT_VERSION, labels={"team": "billing"}, resources={"FilesBucket": "files-1"})
@@ -555,8 +555,8 @@ def test_the_task_token_is_in_no_document() -> None:
         order_response(ACME, busy),
         order_response(ACME, Accepted(detail.lock.run.attempt, detail.lock.run.execution)),
     ]
-    for response in documents:
-        sent = json.dumps(response.as_proxy_result()).lower()
+    for document in documents:
+        sent = json.dumps(document.as_proxy_result()).lower()
         assert TASK_TOKEN.lower() not in sent
         assert "token" not in sent
 

@@ -91,7 +91,7 @@ def test_a_stack_of_our_role_is_ours_whatever_the_row_says(row: Metadata | None)
 
 
 @pytest.mark.parametrize(
-    ("status", "response"),
+    ("status", "advice"),
     [
         ("CREATE_COMPLETE", "hand it over"),
         ("UPDATE_ROLLBACK_COMPLETE", "hand it over"),
@@ -99,13 +99,13 @@ def test_a_stack_of_our_role_is_ours_whatever_the_row_says(row: Metadata | None)
         ("DELETE_FAILED", "The stack is DELETE_FAILED, so delete it by hand"),
     ],
 )
-def test_the_error_about_a_stack_with_another_role_has_advice(status: str, response: str) -> None:
+def test_the_error_about_a_stack_with_another_role_has_advice(status: str, advice: str) -> None:
     """A stack that does not stand cannot be updated, so it cannot be handed over, either."""
     world = Stepping()
     planted(world, status=status)
     with pytest.raises(StackNotOurs) as refused:
         own_stack(ACME, reader=world.table, stacks=world.stacks)
-    assert response in str(refused.value)
+    assert advice in str(refused.value)
     assert f"aws cloudformation delete-stack --stack-name {STACK}" in str(refused.value)
     assert "runbook" in str(refused.value)
 

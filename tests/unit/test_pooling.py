@@ -257,7 +257,7 @@ class TestDeleting:
     def test_the_record_goes_and_the_queue_stays(self, pooled: Orders) -> None:
         queue = pooled.metadata.queue
         assert queue is not None
-        pooled.queues.held[queue.url] = Messages(7, 0, 0)  # Of whichever tenant.
+        pooled.queues.held[queue.url] = Messages(7, 0, 0)  # They may be any tenant's messages.
         self.deleted(pooled)
         assert pooled.table.metadata(ACME) is None
         assert pooled.state() is TenantState.DELETED

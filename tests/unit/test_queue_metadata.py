@@ -1,4 +1,4 @@
-"""What a tenant's stack says about its own queue."""
+"""The queue that a tenant's stack reports."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ def test_notes_that_are_written_later_do_not_change_a_published_release(world: P
     assert world.publish(notes="- As it never was.") == first
 
 
-# What is in it, but for its version
+# The content of a template, without its version
 
 
 REAL = sorted((Path(__file__).parents[2] / "stacks" / "releases").glob("*.json"))

@@ -1,4 +1,4 @@
-"""What CloudFormation sends for custom resources: taken apart, or refused before anything is done."""
+"""CloudFormation's events for custom resources are parsed, or refused before anything is done."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def an_event(properties: object, kind: str = "Create", **more: object) -> dict[s
     }
 
 
-# What all of them share
+# Fields of all events
 
 
 @pytest.mark.parametrize("kind", list(Kind))
@@ -416,7 +416,7 @@ def test_an_event_that_is_too_large_for_the_machine_is_refused() -> None:
         parse_claim(an_event(TENANT_QUEUE, OldResourceProperties={"TenantId": "a" * 200_000}), HERE)
 
 
-# What an event claims, before CloudFormation is asked
+# The claim of an event, before CloudFormation is asked
 
 
 @pytest.mark.parametrize("kind", list(Kind))

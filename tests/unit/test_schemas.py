@@ -1,4 +1,4 @@
-"""What may come in at the edges: every field of every event, missing and wrong, and what it becomes."""
+"""The payloads of states: every field of every event, missing and wrong, and the value that is parsed from it."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ GOOD: dict[Parse, Event] = {
     schemas.parse_await_step: {"execution": EXECUTION, "taskToken": "AAAA"},
     schemas.parse_finish_step: {
         "execution": EXECUTION,
-        # What functions of 0.8.0 report: without the time of the stack's last change.
+        # Functions of 0.8.0 do not report the time of the stack's last change.
         "stack": {name: value for name, value in outcome_json(DONE).items() if name != "changedAt"},
     },
     parse_failure_step: {"execution": EXECUTION, "failure": {"outcome": "failed", "reason": "It broke."}},
@@ -351,8 +351,8 @@ def test_every_operation_is_understood(operation: Operation) -> None:
 )
 def test_what_was_asked_for_reaches_the_run_as_it_was_asked(request_: Request) -> None:
     run = replace(RUN, request=request_)
-    response = json.loads(json.dumps(machine_input(run.attempt, request_)))
-    assert schemas.parse_run({"execution": {**EXECUTION, "Input": response}}) == run
+    document = json.loads(json.dumps(machine_input(run.attempt, request_)))
+    assert schemas.parse_run({"execution": {**EXECUTION, "Input": document}}) == run
 
 
 def test_an_execution_that_another_one_started_is_a_run_as_any_other() -> None:
@@ -377,7 +377,7 @@ def test_a_start_time_in_another_zone_is_the_same_moment() -> None:
     assert schemas.parse_run(event).started_at == datetime(2026, 11, 16, 12, 0, 0, 500_000, tzinfo=UTC)
 
 
-# What a state tells is what the next is told. In between it is JSON.
+# The outcome of a state is the input of the next one. In between it is JSON.
 
 
 STARTS: list[Start] = [

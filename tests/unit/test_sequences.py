@@ -105,7 +105,7 @@ class Sequence:
         stack = self.inspect(run, started)
         self.finish(run, stack if isinstance(stack, Done) else None)
 
-    # What happens outside
+    # Events outside
 
     def delete_the_stack_by_hand(self) -> None:
         (stack,) = self.stacks.living
@@ -113,7 +113,7 @@ class Sequence:
         self.use_cases.forget_queue(ACME, stack_id=stack.stack_id)
         self.stacks.change(stack.stack_id, "DELETE_COMPLETE")
 
-    # What is seen
+    # Observations
 
     @property
     def metadata(self) -> Metadata:
@@ -274,7 +274,7 @@ def test_a_delete_that_takes_over_from_a_delete_keeps_the_tenant_withdrawn() -> 
     assert isinstance(sequence.world.ask(), BeingDeleted)
 
 
-# Who was deleted stays deleted
+# Deleted tenants stay deleted
 
 
 def a_delete_that_ran_out_of_time(sequence: Sequence) -> None:
@@ -308,11 +308,11 @@ def test_new_labels_of_a_resource_do_not_bring_back_a_tenant_whose_delete_ends_w
     seen: list[str] = []
 
     def around(name: str, call: Callable[[], Any]) -> Any:
-        response = call()
+        result = call()
         seen.append(name)
         if name == "table.audits" and seen.count(name) == 1:
             sequence.finish(delete, None)
-        return response
+        return result
 
     assert isinstance(sequence.settle(asks(Kind.UPDATE, labels={}), around=around), NotProvided)
     assert isinstance(sequence.world.ask(), Deleted)
@@ -555,7 +555,7 @@ def test_a_retry_of_a_create_at_another_version_than_the_pin_is_told_about_the_p
     assert retried.kind is Refusal.PINNED
 
 
-# Who brought a tenant into being
+# The owners of tenants
 
 
 def test_a_resource_does_not_become_the_creator_of_a_tenant_that_was_there_before() -> None:
@@ -566,11 +566,11 @@ def test_a_resource_does_not_become_the_creator_of_a_tenant_that_was_there_befor
     seen: list[str] = []
 
     def around(name: str, call: Callable[[], Any]) -> Any:
-        response = call()
+        result = call()
         seen.append(name)
         if name == "table.metadata" and seen.count(name) == 2:
             sequence.fail(delete, "There are still messages.")
-        return response
+        return result
 
     assert sequence.settle(asks(Kind.CREATE), around=around) == Waiting()
     sequence.play(sequence.run_of(_latest(sequence)))

@@ -44,7 +44,7 @@ from tests.fakes import (
     an_audit,
     some_metadata,
 )
-from tests.unit.test_lifecycle import A_SECOND, ADA, BY_ADA, LABELS, UNPUBLISHED_VERSION
+from tests.unit.ordering import A_SECOND, ADA, BY_ADA, LABELS, UNPUBLISHED_VERSION
 
 RESOURCE = a_resource()
 OTHER_RESOURCE = a_resource("OtherQueue")
@@ -80,7 +80,7 @@ class Asked(Orders):
         return settle(asked, since=self.since, lifecycle=self.tenant_queue_lifecycle)
 
     def now_asked(self) -> None:
-        """What came before is before."""
+        """Ignore the calls so far."""
         self.clock.advance(A_SECOND)
         self.since = self.clock.now()
 
@@ -517,7 +517,7 @@ class Claiming(Asked):
     def sent(
         self, asked: TenantQueueRequest | InvalidRequest, kind: Kind = Kind.CREATE, *, confirmed: bool = False
     ) -> Answer | AnsweredBefore | NotConfirmed:
-        """What comes of an event, whoever sent it."""
+        """The answer to an event, whoever sent it."""
         claim = claims(asked.kind if isinstance(asked, TenantQueueRequest) else kind)
         return self.answer_tenant_queue(claim, asked, confirmed=confirmed, since=self.since)
 
@@ -533,7 +533,7 @@ FORGERIES = {
     "unpin": replace(asks(Kind.UPDATE), unpin=True),
     "get the queue": CREATE,
 }
-"""What somebody might ask for in the name of the resource that owns the tenant."""
+"""Requests that somebody may forge in the name of the resource that owns the tenant."""
 
 
 @pytest.fixture
@@ -659,9 +659,9 @@ def test_an_unconfirmed_create_is_refused_whatever_the_status_of_its_stack(owned
 def test_an_old_description_does_not_refuse_a_request(owned: Claiming) -> None:
     class Slow(FakeResources):
         def resource(self, resource: StackResource) -> ResourceState | None:
-            response = super().resource(resource)
+            described = super().resource(resource)
             owned.clock.advance(CONSISTENT_WITHIN * 2)
-            return response
+            return described
 
     owned.stack_resources = Slow()
     assert owned.sent(UPDATE) == Waiting(confirmed=False)

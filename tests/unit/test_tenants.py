@@ -1,4 +1,4 @@
-"""Who a tenant is: the allow-list, and that no derived name is too long, ambiguous or another tenant's."""
+"""Tenant ids: the allow-list, and derived names, which are never too long, ambiguous or another tenant's."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from tests.fakes import (
     some_metadata,
     stack_arn,
 )
-from tests.unit.test_lifecycle import ADA, BY_ADA, LABELS
+from tests.unit.ordering import ADA, BY_ADA, LABELS
 from tests.unit.test_tenant_queue import OTHER, RESOURCE, Asked, asks, why_not
 
 SOMEBODY_ELSE = a_resource(stack="another-team")
@@ -449,7 +449,7 @@ def test_a_tenant_that_was_served_is_not_free_once_it_is_deleted(world: Asked) -
 
 
 def test_a_create_that_is_refused_once_it_has_begun_takes_nothing_over(world: Asked) -> None:
-    """What a failed delete has left is nobody else's to create, and stays whose it was."""
+    """The remains of a failed delete stay their owner's, and nobody else can create the tenant."""
     owned(world)
     world.settle(asks(Kind.DELETE, on_delete=OnDelete.DELETE))
     delete = world.begun(world.latest())

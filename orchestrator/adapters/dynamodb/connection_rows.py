@@ -113,7 +113,7 @@ def pointer_row(connection: Connection) -> Item:
 
 
 def _document(document: Mapping[str, Any] | None) -> Item | None:
-    """As JSON, because DynamoDB's own numbers are not those of JSON."""
+    """The document as JSON, because DynamoDB's own numbers are not those of JSON."""
     return s(json.dumps(document)) if document is not None else None
 
 

@@ -45,7 +45,7 @@ FAILED_PREFIX = "DEAD#"
 
 DUE_SHARDS = 16
 CONNECTION_SHARDS = 4
-"""Of the lists of a connection's parked and failed deliveries."""
+"""The number of shards of the lists of a connection's parked and failed deliveries."""
 
 
 def deliveries_pk(life: TenantEpoch, event_id: str) -> str:

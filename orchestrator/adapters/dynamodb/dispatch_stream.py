@@ -22,7 +22,7 @@ from orchestrator.events.delivery.records import DispatchedEvent
 @dataclass(frozen=True, slots=True)
 class NewEvents:
     events: Sequence[DispatchedEvent]
-    """As they were accepted. Contents in S3 are not among them."""
+    """The events as they were accepted, without contents that are in S3."""
     unreadable: Sequence[Mapping[str, str]]
     """The names of records that no event can be read from."""
 

@@ -7,9 +7,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.adapters.aws import throttling
 from orchestrator.adapters.dynamodb import event_keys
 from orchestrator.adapters.dynamodb.event_unreadable import read_row
+from orchestrator.adapters.dynamodb.reads import Reads
 from orchestrator.adapters.dynamodb.values import Item, n, s, text
 from orchestrator.events.changes import KEPT_FOR
 from orchestrator.events.event_ids import event_timestamp
@@ -23,26 +23,12 @@ class DynamoChanges:
     """Implements :class:`orchestrator.events.ports.RecordedChanges`."""
 
     def __init__(self, client: DynamoDBClient, events_table: str) -> None:
-        self._client = client
-        self._events_table = events_table
+        self._reads = Reads(client, events_table)
 
     def changes(self, life: TenantEpoch, *, after: str | None, limit: int) -> tuple[Sequence[Change], str | None]:
-        values = {":pk": s(event_keys.changes_pk(life))}
-        condition = "pk = :pk"
-        if after is not None:
-            condition, values = f"{condition} AND sk < :after", values | {":after": s(after)}
-        with throttling():
-            page = self._client.query(
-                TableName=self._events_table,
-                KeyConditionExpression=condition,
-                ExpressionAttributeValues=values,
-                ScanIndexForward=False,
-                ConsistentRead=True,
-                Limit=limit,
-            )
-        last = page.get("LastEvaluatedKey")
-        read = (read_row(row, lambda row: _change_from(life, row)) for row in page["Items"])
-        return [each for each in read if isinstance(each, Change)], last["sk"]["S"] if last else None
+        rows, cursor = self._reads.page_of_newest(event_keys.changes_pk(life), after=after, limit=limit)
+        read = (read_row(row, lambda row: _change_from(life, row)) for row in rows)
+        return [each for each in read if isinstance(each, Change)], cursor
 
 
 def change_row(change: Change) -> Item:

@@ -32,7 +32,7 @@ class DynamoTenants:
 
 
 def tenant_attributes(client: DynamoDBClient, table: str, tenant: TenantId, *names: str) -> Item:
-    """Nothing else of the row: the permissions of the functions name these attributes."""
+    """These attributes of the row, and no others: the permissions of the functions name them."""
     with throttling():
         response = client.get_item(
             TableName=table,

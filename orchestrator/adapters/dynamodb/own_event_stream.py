@@ -87,7 +87,7 @@ def _change_in(record: Mapping[str, Any]) -> OwnEvent | None:
     if new is None:
         return None
     pk, sk = stream["Keys"]["pk"]["S"], stream["Keys"]["sk"]["S"]
-    # Without the secrets of connections, which are the only binary values.
+    # The secrets of connections are left out: they are the only binary values.
     row: Item = {name: value for name, value in new.items() if "B" not in value} | keys.key(pk, sk)
     name, at = f"{pk} {sk}", datetime.fromtimestamp(float(stream["ApproximateCreationDateTime"]), UTC)
     if pk.startswith(keys.HISTORY_PREFIX):

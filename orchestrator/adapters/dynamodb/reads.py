@@ -80,6 +80,23 @@ class Reads:
             **({"Limit": limit} if limit else {}),
         )
 
+    def page_of_newest(self, pk: str, *, after: str | None, limit: int) -> tuple[list[Item], str | None]:
+        """One page of a partition from its end, or after that sort key, and the sort key to continue after."""
+        condition, values = "pk = :pk", {":pk": s(pk)}
+        if after is not None:
+            condition, values = f"{condition} AND sk < :after", values | {":after": s(after)}
+        with throttling():
+            page = self.client.query(
+                TableName=self.table,
+                KeyConditionExpression=condition,
+                ExpressionAttributeValues=values,
+                ScanIndexForward=False,
+                ConsistentRead=True,
+                Limit=limit,
+            )
+        last = page.get("LastEvaluatedKey")
+        return page["Items"], last["sk"]["S"] if last else None
+
     def listed(self, listing_key: str, **options: Any) -> Iterator[Item]:
         """All rows that the index lists under the key."""
         return self._query(

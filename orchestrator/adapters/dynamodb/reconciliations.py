@@ -209,7 +209,7 @@ def _row(reconciliation: Reconciliation) -> Item:
 
 
 def _spec_document(spec: Spec) -> dict[str, object]:
-    """Without ``only``, if it is not given: functions of the version before do not know it."""
+    """The spec. ``only`` is left out if it is not given, because functions of the version before do not know it."""
     return {name: value for name, value in asdict(spec).items() if name != "only" or value is not None}
 
 

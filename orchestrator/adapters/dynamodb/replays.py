@@ -34,21 +34,9 @@ class DynamoReplays:
         return replay_from(row) if row else None
 
     def of_tenant(self, life: TenantEpoch, *, after: str | None, limit: int) -> tuple[Sequence[Replay], str | None]:
-        condition, values = "pk = :pk", {":pk": s(delivery_keys.replays_pk(life))}
-        if after is not None:
-            condition, values = f"{condition} AND sk < :after", values | {":after": s(after)}
-        with throttling():
-            page = self._client.query(
-                TableName=self._table,
-                KeyConditionExpression=condition,
-                ExpressionAttributeValues=values,
-                ScanIndexForward=False,
-                ConsistentRead=True,
-                Limit=limit,
-            )
-        last = page.get("LastEvaluatedKey")
-        read = (read_row(row, replay_from) for row in page["Items"])
-        return [each for each in read if isinstance(each, Replay)], last["sk"]["S"] if last else None
+        rows, cursor = self._reads.page_of_newest(delivery_keys.replays_pk(life), after=after, limit=limit)
+        read = (read_row(row, replay_from) for row in rows)
+        return [each for each in read if isinstance(each, Replay)], cursor
 
     def running(self) -> Iterator[Replay | UnreadableRow]:
         keys: list[Any] = []

@@ -53,7 +53,7 @@ def _page(tenant: str, event_id: str) -> str:
 
 
 def _resend_to_all(visit: Visit) -> Action:
-    """To all connections to which the event failed."""
+    """Resend the event to all connections to which it failed."""
     tried = _attempts(visit)
     failed = [each for each in tried["deliveries"] if each["status"] == "failed"]
     return _resend(visit, tried, resend_step(tried), failed, None)

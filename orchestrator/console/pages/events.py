@@ -21,7 +21,7 @@ def events(visit: Visit) -> Response:
 
 
 def troubles(visit: Visit) -> list[tuple[Waiting, str]]:
-    """What the first page says of the connections, with the page that shows them. Nothing without an event plane."""
+    """The first page's lines about connections, each with the page that it leads to; none without an event plane."""
     try:
         listed = visit.ask_events(LIST_TROUBLES)
     except ControlPlaneNotFound:

@@ -1,4 +1,4 @@
-"""Who you are, where you act, and how pages look. What is chosen here is kept in a cookie of this browser."""
+"""The operator's identity, the control plane, and the look of pages. A cookie of the browser keeps the choices."""
 
 from __future__ import annotations
 

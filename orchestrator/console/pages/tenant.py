@@ -98,7 +98,7 @@ def _compared(tenant: Document, compared: Document) -> Compared:
 
 @dataclass(frozen=True, slots=True)
 class Surveyed:
-    """What the latest survey says about the tenant, if its stack cannot be asked for now."""
+    """The findings of the latest survey about the tenant, if its stack cannot be asked for now."""
 
     at: str
     finding: Document | None
@@ -116,7 +116,7 @@ def _surveyed(tenant_id: str, visit: Visit) -> Surveyed | None:
 
 
 def _steps(visit: Visit, tenant: Document) -> list[NextStep]:
-    """What can be done with the tenant. Releases are asked for only if a retry depends on them."""
+    """The next steps with the tenant. Releases are asked for only if a retry depends on them."""
     steps = tenant_steps(tenant)
     if not any(step.verb == "retry" and step.valid for step in steps):
         return steps
@@ -157,7 +157,7 @@ def _timeline(history: Sequence[Document]) -> list[dict[str, object]]:
 
 
 def _advice(tenant: Document) -> list[str]:
-    """What a person should do about the tenant's state."""
+    """Advice for a person about the tenant's state."""
     name = tenant["tenantId"]
     match TenantState(tenant["state"]):
         case TenantState.FAILED if tenant["audits"] and tenant["audits"][-1]["operation"] == "DELETE":

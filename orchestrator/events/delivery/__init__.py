@@ -15,6 +15,7 @@ From an event to its end:
  8. :mod:`orchestrator.events.delivery.messages`        messages that ask for a try
  9. :mod:`orchestrator.events.delivery.delivering`      one try, and how it is recorded
 10. :mod:`orchestrator.events.delivery.sweeping`        what is due, what is parked
+    :mod:`orchestrator.events.delivery.turns`           the turns that tenants take in a sweep
 11. :mod:`orchestrator.events.delivery.recovering`      messages that ended in the dead-letter queue
 12. :mod:`orchestrator.events.delivery.redispatching`   events that the stream has lost
 13. :mod:`orchestrator.events.delivery.transitions`     every change of an event's deliveries
@@ -24,6 +25,7 @@ From an event to its end:
 Looking and acting:
 
  -  :mod:`orchestrator.events.delivery.looking`         attempts of an event, failed and parked ones of a connection
+ -  :mod:`orchestrator.events.delivery.troubles`        connections whose deliveries fail or wait, for operators
  -  :mod:`orchestrator.events.delivery.rounds`          another round of tries, because somebody asks for it
  -  :mod:`orchestrator.events.delivery.resending`       resends one event
  -  :mod:`orchestrator.events.delivery.replays`         jobs that send the events of a time again

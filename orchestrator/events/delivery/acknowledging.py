@@ -31,9 +31,9 @@ class InboxRows(Protocol):
 
 
 def acknowledge(rows: InboxRows, life: TenantEpoch, event_id: str, at: datetime) -> bool:
-    """One write, unless the event has connections, too: then what they have done decides what is written.
+    """Acknowledge the event by one write, or by a transition if the event has connections, too.
 
-    ``False`` if there is no such event. To repeat it changes nothing.
+    ``False`` if there is no such event. Acknowledging it again changes nothing.
     """
     found = rows.acknowledge_at_once(life, event_id, at)
     for _ in range(_ROUNDS):

@@ -1,4 +1,4 @@
-"""What the end of a try means: delivered, to be tried again, or to be given up.
+"""The meaning of a try's end: delivered, to be tried again, or to be given up.
 
 | answer                                            | meaning                                               |
 |---------------------------------------------------|-------------------------------------------------------|

@@ -1,4 +1,4 @@
-"""What becomes of a connection whose mail comes back, or whose receiver complains about it.
+"""Disables a connection whose mail comes back, or whose receiver complains about it.
 
 SES takes a mail, and the delivery counts as delivered. Only later, sometimes after days, SES reports that the mail
 could not be delivered, or that its receiver called it spam. To go on sending would cost the whole account its standing
@@ -29,7 +29,7 @@ class ReportKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MailReport:
-    """What a mail server, or a receiver, said about a mail that was sent before."""
+    """The report of a mail server, or of a receiver, about a mail that was sent before."""
 
     kind: ReportKind
     life: TenantEpoch

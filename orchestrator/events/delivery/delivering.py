@@ -39,7 +39,7 @@ from orchestrator.events.records import UnreadableRow
 from orchestrator.events.remembering import Remembered
 
 LEASE = timedelta(seconds=90)
-"""Longer than a function may run, so that two never try the same delivery at the same time."""
+"""How long a try owns its delivery: longer than a function may run, so that two never try it at the same time."""
 GRACE = timedelta(minutes=2)
 """A delivery for which a message is on its way is looked at again so long after the message should have come."""
 LAST_TRY_BEFORE_EXPIRY = timedelta(hours=1)
@@ -54,7 +54,7 @@ _PAUSE_SECONDS = 0.05
 
 
 class Outcome(StrEnum):
-    """What became of a message."""
+    """The result of handling a message."""
 
     DELIVERED = "delivered"
     RETRYING = "retrying"
@@ -338,7 +338,7 @@ class Delivering:
             return replace(
                 after, state=DeliveryState.FAILED, due=None, reason=tried.answer.text, ended_at=self._clock.now()
             )
-        # For a wait that a message can have, one is sent. The row is due only if that message does not arrive.
+        # If a message can be delayed for so long, it is sent now. The row is due only if the message does not arrive.
         soon = due - self._clock.now() <= MAX_DELAY
         return replace(
             after,

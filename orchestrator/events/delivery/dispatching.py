@@ -38,7 +38,7 @@ _ROUNDS = 5
 
 @dataclass
 class Dispatched:
-    """What became of a batch."""
+    """The result of dispatching a batch."""
 
     sent: int = 0
     """Messages."""
@@ -225,7 +225,7 @@ def _filterable(event: Event, content: Content | None) -> Filterable:
 
 
 def _json(content: Content | None) -> object:
-    """The payload, read as a transform reads it: what the one takes for JSON is JSON for the other."""
+    """The payload as JSON, by the rules of transforms, so that filters and transforms agree on what is JSON."""
     try:
         return parse_json(content.body) if content else None
     except (ValueError, RecursionError):

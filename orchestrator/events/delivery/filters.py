@@ -24,12 +24,12 @@ MAX_CONDITIONS = 100
 MAX_CHOICES = 100
 _FIELDS = ("event_type", "headers", "payload")
 _MISSING = object()
-"""What a path leads to if the payload has no such key."""
+"""The value at a path that the payload does not have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filterable:
-    """What filters look at."""
+    """The parts of an event that filters look at."""
 
     event_type: str
     headers: Mapping[str, str]

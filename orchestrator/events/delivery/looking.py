@@ -29,10 +29,10 @@ from orchestrator.events.refusals import Refused
 
 MAX_PAGE_SIZE = 100
 MAX_ATTEMPTS = 500
-"""Of one event, that are shown: the newest."""
+"""The maximum number of attempts that are shown of one event: the newest ones."""
 _MAX_TEXT_BYTES = 300_000
-"""Of all answers of receivers that are shown of one event. Lambda answers with 6 MB at most, and a character of such a
-text may become 14 bytes there."""
+"""The size of all answers of receivers together that are shown of one event. Lambda answers with 6 MB at most, and a
+character of such a text may become 14 bytes there."""
 _MAX_ROUNDS = 5
 
 
@@ -64,9 +64,9 @@ class ShownDelivery:
 class EventDeliveries:
     event: Event
     deliveries: Sequence[ShownDelivery]
-    """By connection."""
+    """The deliveries, ordered by connection."""
     attempts: Sequence[Attempt]
-    """Of all connections, oldest first. If there are too many, the newest ones."""
+    """The attempts to all connections, oldest first. If there are too many, the newest ones."""
     names: Mapping[str, str]
     """The names of connections, by id. Those that were deleted may be missing."""
     omitted: int = 0
@@ -78,7 +78,7 @@ class DeliveryPage:
     deliveries: Sequence[ShownDelivery]
     cursor: str | None
     connection_name: str
-    """Of the connection that all of these belong to."""
+    """The name of the connection that all of these deliveries belong to."""
 
 
 class Looking:
@@ -130,7 +130,7 @@ class Looking:
                 refs = self._table.parked(connection_id, limit + 1, after=after)
                 return refs[:limit], refs[limit - 1].event_id if len(refs) > limit else None
             case _:
-                # They are nearly all there are, or are listed by their time, so a list would read those of everybody.
+                # No index lists these by connection, so such a list would read the deliveries of all connections.
                 raise InvalidRequest(
                     f"status: {state} deliveries are not listed by connection, only failed and parked ones. List the "
                     f"events with the status {state} instead. That list leaves out events that wait in the inbox. They "

@@ -25,7 +25,7 @@ class Mail:
     text: str = field(repr=False)
     headers: Mapping[str, str]
     tags: Mapping[str, str] = field(default_factory=dict)
-    """What the mail server says again when it reports that the mail came back. The receiver does not see the tags."""
+    """The mail server repeats the tags when it reports that the mail came back. The receiver does not see them."""
 
 
 def mail(outgoing: Outgoing, payload: Payload) -> Mail:
@@ -77,5 +77,5 @@ def _payload_text(payload: Payload) -> str:
 
 
 def _pretty(text: str) -> Iterator[str]:
-    """In parts, because a payload that is nested deeply grows many times by its indentation."""
+    """The payload with indentation, part by part: indentation makes a deeply nested payload many times longer."""
     return json.JSONEncoder(indent=2, ensure_ascii=False).iterencode(parse_json(text))

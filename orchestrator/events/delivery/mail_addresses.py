@@ -1,4 +1,4 @@
-"""Which texts are an address of mail."""
+"""Which texts are mail addresses."""
 
 from __future__ import annotations
 

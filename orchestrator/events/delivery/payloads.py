@@ -27,13 +27,13 @@ def payload_to_send(body: bytes, content_type: str, transform: Mapping[str, Any]
         return Payload(body, content_type)
     try:
         changed = transformed(transform, parse_json(body, parse_float=_finite))
-        # In ASCII, because a text in JSON may hold half a character, which has no other encoding. A payload that is
+        # ASCII text, because a text in JSON may hold half a character, which has no other encoding. A payload that is
         # wrapped is one level deeper than the one that was read, so it may be too deep to be written only here.
         return Payload(json.dumps(changed, separators=(",", ":")).encode(), _JSON)
     except (json.JSONDecodeError, UnicodeDecodeError):
         return Payload(body, content_type)
     except (ValueError, RecursionError):
-        # As it was accepted, the payload could hold what the transform has to remove.
+        # The original payload could hold what the transform has to remove.
         return Unsendable("The payload could not be transformed: it is nested too deeply, or a number is too long.")
 
 

@@ -1,4 +1,4 @@
-"""What deliveries need from outside. Adapters implement these."""
+"""The interfaces that deliveries need from outside. Adapters implement them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from orchestrator.events.records import TenantEpoch, UnreadableRow
 class Connections(Protocol):
     """Consistent reads of connections. Deleted ones are included: their row stays while deliveries are parked.
 
-    A row that cannot be read is there: its deliveries wait until somebody has mended it.
+    A connection whose row cannot be read is not missing: its deliveries wait until somebody has mended the row.
     """
 
     def of_origin(self, life: TenantEpoch, origin: str) -> Sequence[Connection | UnreadableRow]:
@@ -53,11 +53,11 @@ class ListedConnections(Protocol):
     """Connections of all tenants that are in an index, as they are now."""
 
     def disabled(self, limit: int) -> Iterable[Connection | UnreadableRow]:
-        """Those that are disabled, and that the sweep is done with."""
+        """Disabled connections that the sweep has nothing more to do for."""
         ...
 
     def cared_for(self, limit: int) -> Iterable[Connection | UnreadableRow]:
-        """Those that the sweep looks after."""
+        """Connections that the sweep looks after."""
         ...
 
 
@@ -68,8 +68,10 @@ class ConnectionsById(Protocol):
 
 
 class ConnectionChanges(Protocol):
-    """What deliveries change of a connection. Each write is conditional on what was read, and ``False`` if that has
-    changed meanwhile; then another delivery has said the same, or somebody has configured the connection anew.
+    """The changes that deliveries make to a connection. Each write is conditional on what was read.
+
+    A write returns ``False`` if that has changed meanwhile: another delivery has made the same change, or somebody has
+    configured the connection anew.
     """
 
     def set_health(self, connection: Connection, health: Health, *, draining: bool) -> bool: ...
@@ -160,12 +162,12 @@ class Sender(Protocol):
         ...
 
 
-# What sending needs. None of these raises for a failure of the receiver.
+# The interfaces that sending needs. None of them raises for a failure of the receiver.
 
 
 class Webhooks(Protocol):
     def post(self, request: WebhookRequest) -> Response | Failure:
-        """Send one request to an address that is allowed, within a deadline for everything. Nothing is followed."""
+        """Send one request to an address that is allowed, within a deadline for everything. No redirect is followed."""
         ...
 
 

@@ -70,7 +70,7 @@ class Health:
     slow_since: datetime | None = None
     """Set by a delivery that took long, or was answered with 429, 502 or 504; removed by a quick one minutes later."""
     open_until: datetime | None = None
-    """Until then the breaker is open: deliveries are parked without a try."""
+    """Until when the breaker is open: deliveries are parked without a try."""
     opened: int = 0
     """How often the breaker has opened since the last success."""
 
@@ -142,7 +142,7 @@ class DeliveryState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeliveryEntry:
-    """What an event's own row says of one delivery. An event that is delivered at the first try has nothing else."""
+    """One delivery in its event's own row. An event that is delivered at the first try has no other record of it."""
 
     state: DeliveryState
     tries: int
@@ -178,7 +178,7 @@ class Delivery:
     first_try: datetime
     """When the first try of this round began. A resend begins another round."""
     expires_at: datetime
-    """As of the event."""
+    """When the row may be deleted: the same time as for the event."""
     origin: str = API_ORIGIN
     tries_before: int = 0
     """Tries of earlier rounds."""
@@ -226,7 +226,7 @@ class DispatchedEvent:
     """The connections, and the inbox, that are not done with it. ``None`` if dispatch has written nothing: then the
     event has one connection and no inbox, or only the inbox, or was not dispatched yet."""
     entries: Mapping[str, DeliveryEntry] | None = None
-    """By connection. ``None`` if the row has no such map."""
+    """The entries by connection. ``None`` if the row has no such map."""
 
 
 # One try
@@ -275,7 +275,7 @@ class Answer:
     milliseconds: int
     code: int | None = None
     text: str = ""
-    """At most 1,000 characters of the answer, or why there was none. The tenant may read it."""
+    """The beginning of the answer, at most 1,000 characters, or why there was none. The tenant may read it."""
     retry_after: timedelta | None = None
     slows: bool = False
     """True for an answer by which a receiver says that it is overloaded: 429, 502, 504, or none in time."""

@@ -38,12 +38,12 @@ from orchestrator.events.resource_ids import IdPrefix, is_resource_id
 PAGE = 100
 """Deliveries: the number of events, times the number of connections."""
 PAGES = 50
-"""Of one tenant's replays, in one sweep: 5,000 deliveries per minute, so that replays leave room for new events."""
+"""The pages of one tenant's replays per sweep. These are 5,000 deliveries per minute, and leave room for new events."""
 
 
 @dataclass
 class Replayed:
-    """What was done for all replays."""
+    """The work of one sweep on all replays."""
 
     looked_at: int = 0
     sent: int = 0
@@ -55,7 +55,7 @@ class Replayed:
     left: bool = False
     """True if the time was up, or the table busy, before everything was done. The next sweep goes on."""
     errors: list[Exception] = field(default_factory=list)
-    """What went wrong with single replays. All others were moved on."""
+    """The errors of single replays. All others were moved on."""
 
 
 class _Decision(StrEnum):

@@ -25,9 +25,10 @@ from orchestrator.events.resource_ids import IdPrefix
 
 KEPT_FOR = timedelta(days=90)
 MAX_RUNNING = 5
-"""Of one tenant, at a time."""
+"""The maximum number of a tenant's replays that run at a time."""
 MAX_PER_DAY = 50
-"""Of one tenant, that begin within 24 hours: each may send everything again, and none is counted for the plan."""
+"""The maximum number of a tenant's replays that begin within 24 hours: each may send everything again, and the plan
+counts none of that."""
 _A_DAY = timedelta(days=1)
 _ROUNDS = 8
 
@@ -102,7 +103,7 @@ class Replays(Protocol):
         ...
 
     def running(self) -> Iterator[Replay | UnreadableRow]:
-        """Those of all tenants that the sweep has to move on. The list may be behind, the replays in it are not."""
+        """All tenants' replays that the sweep has to move on. The list may be behind, the replays in it are not."""
         ...
 
     def count_running(self, life: TenantEpoch) -> int:
@@ -138,12 +139,12 @@ class NewReplay:
 
 
 def new_replay_id(at: datetime) -> str:
-    """Like all ids of resources, and they sort by time: 48 bits are the milliseconds, and 48 are random."""
+    """An id with the form of all resource ids. These ids sort by time: 48 bits are the milliseconds, 48 are random."""
     return f"{_first_id_at(at)}{secrets.token_hex(6)}"
 
 
 def _first_id_at(at: datetime) -> str:
-    """What ids of that millisecond begin with."""
+    """The beginning of the ids of that millisecond."""
     return f"{IdPrefix.REPLAY}_{int(at.timestamp() * 1000):012x}"
 
 
@@ -219,7 +220,7 @@ class ManagingReplays:
         )
 
     def _origin(self, life: TenantEpoch, new: NewReplay) -> str | Refused:
-        """The origin whose events are sent. Another tenant's one has no connections here."""
+        """The origin whose events are sent. Another tenant's origin has no connections here."""
         if new.connection_id is not None:
             connection = self._connections.connection(life, new.connection_id)
             if connection is None or connection.status is ConnectionStatus.DELETED:
@@ -258,7 +259,7 @@ class ManagingReplays:
         return self._change(life, replay_id, ReplayStatus.RUNNING)
 
     def cancel(self, life: TenantEpoch, replay_id: str) -> Replay | Refused:
-        """Deliveries that the replay has asked for stay asked for."""
+        """Deliveries that the replay has already asked for are still made."""
         return self._change(life, replay_id, ReplayStatus.CANCELLED)
 
     def _change(self, life: TenantEpoch, replay_id: str, status: ReplayStatus) -> Replay | Refused:

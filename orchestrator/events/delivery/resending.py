@@ -38,7 +38,7 @@ class Resending:
     def resend(
         self, settings: EventSettings, event_id: str, connection_id: str | None = None
     ) -> Mapping[str, Round] | Refused:
-        """What becomes of the delivery to each connection. Without a connection: to all to which it failed."""
+        """Send the event again to the connection, by default to all to which it failed. Returns the result for each."""
         life = settings.life
         event = self._table.event(life, event_id)
         if event is None or not is_shown(event.event, settings, self._clock.now()):
@@ -103,7 +103,7 @@ class Resending:
                 return begun.result
             if self._table.apply(begun.transition):
                 if begun.message is not None:
-                    # A message that cannot be sent is made up for by the sweep: the row is due.
+                    # If the message cannot be sent, the sweep sends another one, because the row is due.
                     self._queue.send([begun.message])
                 return begun.result
             event = self._table.event(ref.life, ref.event_id) or event

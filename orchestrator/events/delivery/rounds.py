@@ -26,13 +26,14 @@ from orchestrator.events.delivery.transitions import Transition
 from orchestrator.events.statuses import EventStatus
 
 MAX_TRIES = 100
-"""Of one delivery, in all rounds. A round that has begun goes on to its end."""
+"""The maximum number of tries of one delivery, in all rounds. A round that has begun goes on to its end."""
 MAX_CONNECTIONS = 100
-"""That one event is sent to, with those that were made later. Its row has an entry for each."""
+"""The maximum number of connections that one event is sent to, with those that were made later. The event's row has an
+entry for each."""
 
 
 class Round(StrEnum):
-    """What becomes of a delivery that somebody asks for."""
+    """The result of asking for a delivery."""
 
     SENT = "sent"
     """A new round has begun."""
@@ -52,7 +53,7 @@ class NextRound:
     transition: Transition = ()
     """Empty if there is nothing to change."""
     message: DeliveryMessage | None = None
-    """To be sent once the transition is made. If the message is lost, the row is due two minutes later."""
+    """The message to send once the transition is made. If it is lost, the row is due two minutes later."""
 
 
 def next_round(

@@ -1,4 +1,4 @@
-"""The sweep: finds, every minute, what has to be done and has nobody who does it.
+"""The sweep: every minute, it finds work that no message and no function is about to do.
 
 1. Deliveries that are due: a message is sent for each. It may be lost, so the delivery is due again a while later.
 2. Events that could not be dispatched: they are dispatched again.
@@ -51,7 +51,7 @@ AHEAD = timedelta(seconds=60)
 SHARDS = 16
 PAGE = 100
 PAGES = 20
-"""Of what is parked for one connection, in one sweep."""
+"""The pages of parked deliveries of one connection that a sweep handles."""
 EMPTY_FOR = timedelta(minutes=2)
 """A park has to be found empty twice, so much apart: a delivery that was under way may have been parked in between."""
 LATEST_SWEEP = timedelta(hours=3)
@@ -64,7 +64,7 @@ _ROUNDS = 5
 
 @dataclass
 class Swept:
-    """What a sweep did."""
+    """The work of one sweep."""
 
     sent: int = 0
     unsent: int = 0
@@ -77,7 +77,7 @@ class Swept:
     left: bool = False
     """True if the time was up, or the table busy, before everything was done. The next sweep goes on."""
     errors: list[Exception] = field(default_factory=list)
-    """What went wrong with single deliveries and connections. All others had their turns."""
+    """The errors of single deliveries and connections. All others had their turns."""
 
     def note(self, error: Exception) -> None:
         if isinstance(error, Throttled):
@@ -184,7 +184,7 @@ class Sweeping:
             cursors[latest_first] = cursor
             yield
 
-    # What is due
+    # Deliveries that are due
 
     def _handle_due(self, deliveries: Sequence[Delivery], swept: Swept) -> None:
         now = self._clock.now()
@@ -263,16 +263,16 @@ class Sweeping:
             yield from self._drain(connection, swept)
 
     def _drain(self, connection: Connection, swept: Swept) -> Iterator[None]:
-        """Handle what is parked, oldest first. The park is empty once it was found so twice."""
+        """Handle parked deliveries, oldest first. A connection has none left once none was found twice."""
         now = self._clock.now()
         seen: set[DeliveryRef] = set()
         for _ in range(PAGES):
-            # The index may still show what is parked no longer.
+            # The index may still show deliveries that are no longer parked.
             refs = [ref for ref in self._table.parked(connection.connection_id, PAGE) if ref not in seen]
             if not refs:
                 break
             if not seen and connection.found_empty_at is not None:
-                # First of all: there may be no time for another turn.
+                # This comes first, because there may be no time for another turn.
                 self._changes.set_drained(connection, found_empty_at=None, draining=True)
             seen.update(refs)
             self._handle_parked(connection, self._those_parked(refs), swept)
@@ -301,7 +301,7 @@ class Sweeping:
         now = self._clock.now()
         oldest = self._table.parked(connection_id, 1)
         if not any(expires_soon(received_at(ref.event_id) + LONGEST_DELIVERY, now) for ref in oldest):
-            # So it is in nearly every sweep, and no row is read.
+            # Nothing is about to expire in nearly all sweeps, which then read no row.
             self._looks.note(connection_id, now)
             return oldest
         if (yield from self._fail_expiring(connection_id, reason, swept)):
@@ -309,7 +309,7 @@ class Sweeping:
         return self._table.parked(connection_id, 1)
 
     def _fail_expiring(self, connection_id: str, reason: str, swept: Swept) -> Generator[None, None, bool]:
-        """Fail what is about to expire. The list is in the order in which events came, so that is at its beginning.
+        """Fail deliveries that are about to expire. The list begins with them: it is in the order of the events.
 
         ``False`` if there may be more.
         """
@@ -347,7 +347,7 @@ class Sweeping:
         return False
 
     def _fail_those_expiring(self, refs: Sequence[DeliveryRef], reason: str, swept: Swept) -> Sequence[Delivery]:
-        """Returns those that do not expire yet."""
+        """Fail those of the deliveries that are about to expire, and return the others."""
         now, kept = self._clock.now(), []
         for delivery in self._those_parked(refs):
             if expires_soon(delivery.expires_at, now):
@@ -372,7 +372,7 @@ class Sweeping:
         swept.unsent += len(unsent)
 
     def _those_parked(self, refs: Sequence[DeliveryRef]) -> Sequence[Delivery]:
-        """Those that are parked, in the order of the references."""
+        """The deliveries that are parked, in the order of the references."""
         found = self._table.deliveries_of(refs) if refs else {}
         parked = [found[ref] for ref in refs if ref in found]
         return [each for each in parked if each.state is DeliveryState.PARKED]

@@ -30,7 +30,7 @@ class WebhookRequest:
 def webhook_request(
     outgoing: Outgoing, payload: Payload, signing_secrets: Sequence[str], *, version: str
 ) -> WebhookRequest:
-    """Without a secret, the request has no signature. ``version`` is Berth's."""
+    """The request, which has no signature without a secret. ``version`` is Berth's version."""
     event = outgoing.event
     headers = {
         "user-agent": f"Berth/{version}",

@@ -1,6 +1,6 @@
-"""What may be understood, said once more without the parsers: by hand, and by docs/openapi.json.
+"""The events that functions may accept, defined again without the parsers: by hand, and by docs/openapi.json.
 
-Only what was accepted is judged, so this may be slow where the parsers are not.
+Only accepted events are classified, so this may be slow where the parsers are not.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def is_version(value: object) -> bool:
 
 
 def is_id(value: object) -> bool:
-    """Of a rollout or a reconciliation: 20261116-120000-abcd."""
+    """True for the id of a rollout or a reconciliation: 20261116-120000-abcd."""
     parts = value.split("-") if isinstance(value, str) else []
     return [len(part) for part in parts] == [8, 6, 4] and (
         set(parts[0] + parts[1]) <= set(digits) and set(parts[2]) <= set(digits + "abcdef")
@@ -53,13 +53,13 @@ def is_id(value: object) -> bool:
 
 
 def is_resource_id(prefix: str, value: object) -> bool:
-    """Of an API key, a source or a form: key_ and 24 hexadecimal digits."""
+    """True for the id of an API key, a source or a form: a prefix such as key_, and 24 hexadecimal digits."""
     rest = value.removeprefix(f"{prefix}_") if isinstance(value, str) and value.startswith(f"{prefix}_") else ""
     return len(rest) == 24 and set(rest) <= set(digits + "abcdef")
 
 
 def is_text(value: object) -> bool:
-    """Of a reasonable length, and such that every service takes it."""
+    """True for a text of a reasonable length that every service accepts."""
     return isinstance(value, str) and 0 < len(value) <= 4_096 and _is_utf8(value)
 
 
@@ -82,7 +82,7 @@ def _is_utf8(text: str) -> bool:
 
 
 def at(event: object, *path: str) -> Any:
-    """What is there, or None."""
+    """The value at that path, or None."""
     for name in path:
         event = event.get(name) if isinstance(event, dict) else None
     return event
@@ -92,7 +92,7 @@ def at(event: object, *path: str) -> Any:
 
 
 def statuses(route: str) -> set[int]:
-    """What the document says is answered, without faults. A route that it does not know may answer as any may."""
+    """The statuses of the route in the document, without faults. A route that is not in it may have any of them."""
     operation = _operation(route)
     documented = {int(status) for status in operation["responses"]} if operation else {200, 202, 400, 404, 409}
     return {status for status in documented if status < 500}
@@ -177,7 +177,7 @@ def _fits(schema: Mapping[str, Any], value: object) -> bool:
 
 
 def is_run(event: object) -> bool:
-    """What a state of a tenant's machine sends."""
+    """True for the payload of a state of a tenant's machine."""
     given = at(event, "execution", "Input")
     return (
         is_text(at(event, "execution", "Id"))

@@ -327,16 +327,16 @@ class Fleet:
 
     def _plant_rollouts(self) -> None:
         plant_rollout(self.rollouts, self.manifests, self.rollout_executions)
-        wished, item = StageSpec(None, 1, Share(0), approval=True), Item(PINNED, NEXT_VERSION)
+        stage_spec, item = StageSpec(None, 1, Share(0), approval=True), Item(PINNED, NEXT_VERSION)
         rollout = Rollout(
-            *(AWAITING, Spec(NEXT_VERSION, (wished,)), EXPLICIT.by, A_WHILE_AGO),
+            *(AWAITING, Spec(NEXT_VERSION, (stage_spec,)), EXPLICIT.by, A_WHILE_AGO),
             planned=(1,),
             total=1,
             skipped={},
             status=RolloutStatus.RUNNING,
         )
         manifest = self.manifests.write(AWAITING, [item])
-        stage = Stage(AWAITING, 1, wished, 1, 0, manifest, Pace.initial(1), StageStatus.AWAITING_APPROVAL)
+        stage = Stage(AWAITING, 1, stage_spec, 1, 0, manifest, Pace.initial(1), StageStatus.AWAITING_APPROVAL)
         assert self.rollouts.register(rollout, [stage], revision=1)
         execution = self.rollout_executions.start_rollout(rollout)
         self.rollout_executions.waiting.add(ROLLOUT_TOKEN)

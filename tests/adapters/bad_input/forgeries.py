@@ -47,7 +47,7 @@ ATTACKER = "666666666666"
 """The attacker's own account."""
 
 
-# What is made up about stacks, queues and executions
+# Forged facts about stacks, queues and executions
 
 _LOOK_ALIKES: tuple[Callable[[str], str], ...] = (
     lambda arn: arn.replace(":000000000000:", f":{ATTACKER}:"),
@@ -145,7 +145,7 @@ def _genuine_input(run: Run) -> Event:
 
 
 def _execution(rng: Random) -> Event:
-    """What a machine says about itself in each of its states."""
+    """The fields by which a machine names its execution in the payload of each state."""
     tenant = rng.choice((*TENANTS, *OWNERS.holders))
     run = OWNERS.holders.get(tenant)
     if run is None or rng.random() < 0.5:
@@ -174,8 +174,8 @@ def _step(**more: Callable[[Random, TenantId], object]) -> Forge:
     def forge(rng: Random) -> Event:
         execution = _execution(rng)
         tenant = TenantId.parse(execution["Input"]["tenantId"])
-        response = {name: said(rng, tenant) for name, said in more.items()}
-        return {"execution": execution, **{name: each for name, each in response.items() if each is not None}}
+        results = {name: said(rng, tenant) for name, said in more.items()}
+        return {"execution": execution, **{name: each for name, each in results.items() if each is not None}}
 
     return forge
 
@@ -270,7 +270,7 @@ def _reconcile(rng: Random) -> Event:
 
 
 def _proofs(rng: Random) -> Event:
-    """What is not API Gateway's proof, in its place, or elsewhere."""
+    """A wrong proof in the place of API Gateway's, or elsewhere."""
     digest = digest_of(PROOF)
     guesses: tuple[object, ...] = (
         *("", "guessed", PROOF[:-1], f"{PROOF} ", PROOF.upper(), digest, digest_of(digest), f"sha256:{digest}"),
@@ -344,7 +344,7 @@ _ELSEWHERE = (
 
 
 def _asked(rng: Random, properties: Event, **more: object) -> Event:
-    """What CloudFormation would send. The answer goes to CloudFormation, or is to go elsewhere."""
+    """An event as CloudFormation would send it. Its response goes to CloudFormation, or elsewhere."""
     event = test_custom_resources.a_request(properties, rng.choice(("Create", "Update", "Delete")))
     event["RequestId"] = hashlib.sha256(str(rng.random()).encode()).hexdigest()[:36]
     event["ResponseURL"] = RESPONSE_URL if rng.random() < 0.7 else rng.choice(_ELSEWHERE)
@@ -354,8 +354,8 @@ def _asked(rng: Random, properties: Event, **more: object) -> Event:
 def _tenant_metadata(rng: Random) -> Event:
     tenant = rng.choice(TENANTS)
     queue, stack_id = _queue(rng, tenant), _stack_id(rng, tenant)
-    response = {"TenantId": tenant.value, "InboundQueueArn": queue.arn, "InboundQueueUrl": queue.url}
-    return _asked(rng, response, StackId=stack_id, PhysicalResourceId="tenant-metadata")
+    properties = {"TenantId": tenant.value, "InboundQueueArn": queue.arn, "InboundQueueUrl": queue.url}
+    return _asked(rng, properties, StackId=stack_id, PhysicalResourceId="tenant-metadata")
 
 
 _TEAMS = (BILLING, BILLING, AT_WORK, AT_WORK, NEIGHBOUR, StackResource(AT_WORK.stack, "Another"))

@@ -165,7 +165,7 @@ def undocumented(function: str, event: Any, differing: set[str]) -> set[str]:
     return {name for name in differing if not any(re.fullmatch(pattern, name) for pattern in allowed)}
 
 
-# What must never be, whatever the rule says
+# Effects that must never be, whatever the rule says
 
 
 def harm(before: Picture, after: Picture) -> Iterator[str]:
@@ -213,23 +213,23 @@ def _false_success(rollout: Rollout, after: Picture) -> Iterator[str]:
             yield f"{outcome.item.tenant} is said to have been moved by rollout {rollout.id}"
 
 
-# What is told
+# Answers
 
 _SECRETS = (TASK_TOKEN, ROLLOUT_TOKEN, PROOF, "a secret", "Signature=")
 _QUEUE = re.compile("(https?://[^ ]*/[0-9]{12}/|arn:[^ ]*:sqs:)[^ ]+")
 _ANSWERED = "cloudformation-custom-resource-response-euwest1.s3"
 
 
-def told_too_much(function: str, event: Any, response: list[str], answers: list[dict[str, Any]]) -> Iterator[str]:
+def told_too_much(function: str, event: Any, shown: list[str], answers: list[dict[str, Any]]) -> Iterator[str]:
     """Errors in the responses to the caller and to CloudFormation, and in the log."""
-    for text in response:
+    for text in shown:
         yield from (f"told {secret!r}" for secret in _SECRETS if secret in text)
     queues = [own_queue(tenant) for tenant in _tenants_of(event)]
     if function == "inspect_stack":
         # It looks at the stack that bears the tenant's name. Whose stack that is, is seen before anything is published.
         queues += [squatters_queue(tenant) for tenant in _tenants_of(event)]
     own = {text for queue in queues for text in (queue.arn, queue.url)}
-    for text in _texts([_parsed(each) for each in response[:1]] + [each["Data"] for each in answers]):
+    for text in _texts([_parsed(each) for each in shown[:1]] + [each["Data"] for each in answers]):
         # Only a whole value is an answer. A reason may quote what somebody has said.
         if _QUEUE.fullmatch(text) and text not in own:
             yield f"answered with {text}"

@@ -1,4 +1,4 @@
-"""What nobody should send: valid events with something wrong in them, and what was never an event.
+"""Bad inputs: valid events with something wrong in them, and values that are no events.
 
 Everything is made from one random generator, so a seed is as good as the input itself.
 """
@@ -185,7 +185,7 @@ def anything(rng: Random) -> Any:
     return rng.choice(_VALUES)(rng)
 
 
-# What is done to a valid event
+# Changes of a valid event
 
 
 def _drop(_rng: Random, holder: Any, key: Any) -> None:
@@ -233,7 +233,7 @@ _NASTY: dict[object, tuple[str, ...]] = {
     "stack-id": ("arn:aws:cloudformation:eu-west-1:000000000000:stack/", "berth-tenant-acme", "arn:/"),
     "startDate": ("0", "1e3"),
 }
-"""What each of these is known to be got wrong with."""
+"""The values that parsers of each of these are known to get wrong."""
 
 
 def _twisted(rng: Random, text: str) -> str:
@@ -276,7 +276,7 @@ def _double(rng: Random, holder: Any, key: Any) -> None:
     if isinstance(holder, dict):
         holder[_similar(rng, key)] = holder[key]
     else:
-        # What holds others is doubled only so often: they may be doubled, too.
+        # A list or an object is doubled less often, because the values in it may be doubled, too.
         plain = not any(isinstance(each, dict | list) for each in holder[:20])
         holder[:] = (holder * rng.choice((2, 3, 11, 600) if plain else (2, 3)))[:1_000]
 

@@ -113,7 +113,7 @@ ROUTES = (
 
 
 def a_request(route: str) -> dict[str, Any]:
-    """What API Gateway sends for a valid one."""
+    """The event of API Gateway for a valid request."""
     method, _, path = route.partition(" ")
     event: dict[str, Any] = {
         "version": "2.0",
@@ -167,8 +167,8 @@ def is_understood(event: Any) -> bool:
     """By getQueue, which platforms call with whatever else they like to say."""
     path, query = event.get("pathParameters"), event.get("queryStringParameters")
     tenant = path.get("tenantId") if isinstance(path, dict) else event.get("tenantId")
-    wished = "credentials" in event or (isinstance(query, dict) and "credentials" in query)
-    return is_tenant_id(tenant) and not wished
+    with_credentials = "credentials" in event or (isinstance(query, dict) and "credentials" in query)
+    return is_tenant_id(tenant) and not with_credentials
 
 
 def is_api_gateways(event: Any) -> bool:
@@ -200,7 +200,7 @@ def test_any_request_gets_a_documented_response(plane: ControlPlane, route: str)
         )
 
     answered = storm(route, plane, requests_like(route), meet)
-    # Neither is everything refused, nor everything accepted.
+    # Some inputs are refused, and some are accepted.
     assert INPUTS < 100 or (answered["400"] and len(answered) > 1), answered
 
 

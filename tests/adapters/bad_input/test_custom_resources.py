@@ -46,7 +46,7 @@ RESOURCES: dict[str, tuple[dict[str, Any], Callable[[object], bool]]] = {
     "api_proof": ({"Generation": "1"}, asks_for_proof),
 }
 OF_A_DEPLOYMENT = {"publish_release": "Release", "start_rollout": "Rollout", "api_proof": "ApiProof"}
-"""What the resources of the control plane's own stack are called, before what CloudFormation is doing to them."""
+"""The names of resources of the control plane's own stack, to which CloudFormation's request type is added."""
 
 
 def a_request(properties: dict[str, Any], kind: str) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def test_any_event_of_a_tenants_stack_gets_a_response(plane: ControlPlane, kind:
             assert answer["Reason"]
             assert not plane.effects, f"refused, but for {plane.effects}"
             return "refused"
-        # What was refused was never there, so its delete always succeeds.
+        # A resource that was refused was never created, so its delete always succeeds.
         assert tells_of_metadata(event) or (event["RequestType"] == "Delete" and not plane.effects)
         return "done"
 

@@ -56,7 +56,7 @@ def attacked() -> Iterator[ControlPlane]:
 
 
 _PICTURES: WeakKeyDictionary[Any, Picture] = WeakKeyDictionary()
-"""What was seen after the event before, if nothing was made anew since."""
+"""The state of each world after its latest event, if the world was not made anew since."""
 
 
 def meet(plane: ControlPlane, function: str, event: Any) -> str:
@@ -150,7 +150,7 @@ PROTECTIONS: dict[str, tuple[str, object, str, object]] = {
     "a row says what has ended": ("close_execution", Settling, "_begun", _believe_who_has_ended),
     "a rollout says where its tenants go": ("record_outcome", Gate, "_read", _believe_where_a_tenant_goes),
 }
-"""What protects from forged events: which function shows when it is gone, and how it is taken away."""
+"""The protections from forged events: the function that shows when each is gone, and how it is taken away."""
 
 
 @pytest.mark.parametrize("protection", PROTECTIONS)

@@ -67,7 +67,7 @@ def test_every_effect_is_detected(plane: ControlPlane) -> None:
     assert (status, plane.effects) == (202, ["start"])
 
 
-# What is logged
+# Logging
 
 
 def _with_secrets(value: Any) -> Any:

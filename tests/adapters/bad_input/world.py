@@ -190,7 +190,7 @@ class Watched:
 
 
 def _check_storable(name: str, *given: object) -> None:
-    """What is sent to AWS is sent as UTF-8."""
+    """Refuse texts that cannot be sent to AWS, which takes UTF-8."""
     text = json.dumps(given, default=lambda value: asdict(value) if is_dataclass(value) else str(value))  # type: ignore[call-overload]
     try:
         json.dumps(json.loads(text), ensure_ascii=False).encode()
@@ -244,7 +244,7 @@ class Resources:
 
 
 class AccountFunctions:
-    """Of which AWS does not say how many may run."""
+    """Functions of an account for which AWS returns no concurrency limit."""
 
     def concurrency(self) -> None:
         return None
@@ -271,7 +271,7 @@ class NobodyAnswers(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
 
 
 class LogSink(io.TextIOBase):
-    """What Lambda's standard output is: UTF-8."""
+    """A standard output like Lambda's, which is UTF-8."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -320,7 +320,7 @@ class ControlPlane:
         self.addresses.clear()
 
     def fake(self, name: str) -> Any:
-        """What the functions work on under that name, as it is now."""
+        """The fake that the functions use under that name now."""
         return self._watched[name].fake
 
     def load(self, name: str) -> Any:
@@ -383,10 +383,10 @@ def _fakes() -> dict[str, Any]:
 
 
 def plant_rollout(rollouts: InMemoryRollouts, manifests: InMemoryManifests, executions: FakeRolloutExecutions) -> None:
-    wished, item = StageSpec(None, 1, Share(0)), Item(ACME, NEXT_VERSION)
+    stage_spec, item = StageSpec(None, 1, Share(0)), Item(ACME, NEXT_VERSION)
     rollout = Rollout(
         ROLLOUT,
-        Spec(NEXT_VERSION, (wished,)),
+        Spec(NEXT_VERSION, (stage_spec,)),
         EXPLICIT.by,
         NOON,
         planned=(1,),
@@ -397,7 +397,7 @@ def plant_rollout(rollouts: InMemoryRollouts, manifests: InMemoryManifests, exec
     stage = Stage(
         ROLLOUT,
         1,
-        wished,
+        stage_spec,
         total=1,
         tolerated=0,
         manifest=manifests.write(ROLLOUT, [item]),

@@ -51,7 +51,7 @@ def http_event(
     headers: dict[str, str] | None = None,
     by: str | None = None,
 ) -> dict[str, Any]:
-    """What API Gateway sends: payload format 2.0, header names in lower case, no field that is empty."""
+    """An event of API Gateway: payload format 2.0, header names in lower case, no empty fields."""
     method, path = route.split(" ")
     for name, value in (ids or {}).items():
         path = path.replace(f"{{{name}}}", value)

@@ -52,7 +52,7 @@ ABUSE: Json = {
 
 
 def sent_mail(*, sent_at: datetime = NOON, **tags: str) -> Json:
-    """What SES repeats of the mail."""
+    """The part of the mail that SES repeats in its reports."""
     connection = a_connection(DestinationKind.EMAIL, ADDRESS, connection_id=CONNECTION_ID)
     own = mail(outgoing(connection=connection), Payload(b"{}", "application/json")).tags
     return {

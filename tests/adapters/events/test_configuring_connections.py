@@ -189,7 +189,7 @@ class TestCreating:
         assert isinstance(refused, Refused)
         assert "just deleted" in refused.reason
 
-    def test_the_limits(self) -> None:
+    def test_the_number_of_connections_per_origin_and_tenant_is_as_documented(self) -> None:
         assert (configuring_connections.MAX_PER_ORIGIN, configuring_connections.MAX_PER_TENANT) == (20, 100)
 
     def test_two_creates_at_a_time_cannot_pass_the_limit(self, lives: Lives, monkeypatch: pytest.MonkeyPatch) -> None:

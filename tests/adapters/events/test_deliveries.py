@@ -93,9 +93,9 @@ class World:
     """Messages that are on their way."""
     refuse_messages: bool = False
     answers: list[Answer] = field(default_factory=list)
-    """What receivers answer, one after the other; then they take everything."""
+    """The answers of receivers, one after the other. After the last one, they take everything."""
     meanwhile: Callable[[], None] = lambda: None
-    """What happens during a try."""
+    """Called during a try."""
     tried: list[Outgoing] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -133,7 +133,7 @@ class World:
         self.sent += messages
         return []
 
-    # What is done
+    # Actions
 
     def connect(self, *ids: str, **changes: object) -> None:
         for each in ids:
@@ -175,7 +175,7 @@ class World:
     def pass_time(self, by: timedelta) -> None:
         self.clock.advance(by)
 
-    # What is there
+    # Rows
 
     def now(self, event: Event) -> DispatchedEvent:
         return present(self.table.event(event.life, event.event_id))
@@ -234,7 +234,7 @@ def test_an_event_that_no_connection_wants_is_filtered(world: World) -> None:
         (b'\xef\xbb\xbf{"order": 1}', True),
         ('{"order": 1}'.encode("utf-16"), True),
         (b'{"order": 2}', False),
-        # What a transform does not take for JSON, a filter does not look into.
+        # A filter does not look into a payload that a transform does not take for JSON.
         (b'{"order": 1, "total": NaN}', False),
     ],
 )

@@ -224,7 +224,7 @@ class TestReplay:
             ("--origin", "api"),
         ],
     )
-    def test_bad_usage(self, commands: DeliveryCommands, options: tuple[str, ...]) -> None:
+    def test_invalid_options_are_bad_usage(self, commands: DeliveryCommands, options: tuple[str, ...]) -> None:
         assert commands.berth("replay", "acme", *options).exit_code == ExitCode.BAD_USAGE
 
 

@@ -128,7 +128,7 @@ def test_a_delay_is_in_whole_seconds_never_shorter_and_never_more_than_sqs_takes
     assert stubbed.send([message]) == []
 
 
-# What could not be sent
+# Messages that could not be sent
 
 
 def test_messages_that_sqs_reports_as_failed_are_returned(stubbed: SqsDeliveryQueues, sqs: Stubber) -> None:

@@ -91,7 +91,7 @@ def test_a_delivered_event_is_not_sent_to_another_connection_when_the_stream_rep
     assert deliveries.status(event_id) is EventStatus.DELIVERED
 
 
-# What is sent again before it was dispatched
+# Resends before the event was dispatched
 
 
 @pytest.mark.parametrize("answer", [BROKEN, UNWANTED])
@@ -169,7 +169,7 @@ def test_an_event_that_is_resent_before_it_was_dispatched_ends_with_its_connecti
     assert deliveries.status(event_id) is EventStatus.FAILED
 
 
-# What is parked and expires
+# Parked deliveries that expire
 
 
 def test_what_is_parked_fails_before_it_expires_whatever_plan_the_tenant_had_before(deliveries: DeliveryWorld) -> None:

@@ -124,7 +124,7 @@ class TestList:
         assert ids(commands.berth(*rest)) == newest_first[3:]
         assert "--all" in commands.berth("events", "list", "acme", "--limit", "3").stderr
 
-    def test_filters(self, commands: EventCommands) -> None:
+    def test_each_filter_selects_its_events(self, commands: EventCommands) -> None:
         order, paid = commands.send(), commands.send("order.paid")
         hook = commands.receive("{}")
         expected = {
@@ -157,7 +157,7 @@ class TestList:
         ],
         ids=" ".join,
     )
-    def test_bad_usage(self, commands: EventCommands, options: tuple[str, ...]) -> None:
+    def test_invalid_options_are_bad_usage(self, commands: EventCommands, options: tuple[str, ...]) -> None:
         assert commands.berth("events", "list", "acme", *options).exit_code == ExitCode.BAD_USAGE
 
     @pytest.mark.parametrize(

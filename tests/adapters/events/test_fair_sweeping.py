@@ -1,4 +1,4 @@
-"""What one tenant has left to do, or what is wrong with its rows, keeps the sweep from nobody else's deliveries."""
+"""A tenant with much work left, or with damaged rows, does not keep the sweep from other tenants' deliveries."""
 
 from __future__ import annotations
 

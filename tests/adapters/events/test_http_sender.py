@@ -236,7 +236,7 @@ class TestReceiversThatLie:
         with Receiver(sends(b"HTTP/1.1 500 No\r\nretry-after: 5")) as receiver:
             assert answered(post(receiver.url)).status == 500
 
-    def test_nobody_listens(self) -> None:
+    def test_a_port_on_which_nobody_listens_is_a_refused_connection(self) -> None:
         with Receiver() as receiver:
             pass
         assert post(receiver.url) == Failure(REFUSED)

@@ -370,7 +370,7 @@ def test_what_was_resent_is_no_longer_listed_as_failed(deliveries: DeliveryWorld
     assert _listed(deliveries, DeliveryState.FAILED, limit=10) == [[]]
 
 
-# What grows
+# Limits of growth
 
 
 def test_a_delivery_is_tried_only_so_often_in_all(deliveries: DeliveryWorld, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,8 +40,8 @@ EVIL = Queue("arn:aws:sqs:eu-west-1:666666666666:evil", "https://sqs.eu-west-1.a
 
 def done(queue: Queue = QUEUE, *, stack_id: str | None = None, version: str = NEXT_VERSION) -> dict[str, Any]:
     """A forged result of InspectStack."""
-    response = {"arn": queue.arn, "url": queue.url}
-    return {"outcome": "done", "stackId": stack_id or stack_arn(), "queue": response, "version": version}
+    shown = {"arn": queue.arn, "url": queue.url}
+    return {"outcome": "done", "stackId": stack_id or stack_arn(), "queue": shown, "version": version}
 
 
 def everything(functions: Functions) -> tuple[object, ...]:

@@ -342,10 +342,10 @@ def test_every_response_except_ready_is_logged_and_none_is_counted(
     functions.get_queue(ASKING)
     functions.serve()
     functions.get_queue(ASKING)
-    response = lines()
+    written = lines()
     # API Gateway counts answers at no charge. A metric for each status would cost something.
-    assert not [line for line in response if "_aws" in line]
-    logged = [(line.get("tenant_id"), line["status"]) for line in response]
+    assert not [line for line in written if "_aws" in line]
+    logged = [(line.get("tenant_id"), line["status"]) for line in written]
     assert logged == [(None, 400), ("acme", 202), *([("acme", 200)] if level == "DEBUG" else [])]
 
 

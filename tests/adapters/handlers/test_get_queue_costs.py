@@ -36,7 +36,7 @@ COUNT = [KEPT, *[QUERY] * len(LISTED_STATES), KEPT]
 NOTE = "dynamodb.UpdateItem"
 """The caller's creates of this minute. The first of a minute costs two."""
 FIRST = [GET, QUERY, STATE]
-"""Of a new tenant: its metadata and its audits, which are not there, and the release that it gets."""
+"""The requests for a new tenant: its metadata and its audits, which are missing, and the release that it gets."""
 POOL, BATCH, TAKE = GET, "dynamodb.BatchGetItem", "dynamodb.TransactWriteItems"
 """The list of the stacks that are kept ready, their records, and the transaction that gives one to the tenant."""
 START, DESCRIBE = "stepfunctions.StartExecution", "stepfunctions.DescribeExecution"

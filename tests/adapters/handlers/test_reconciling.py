@@ -185,10 +185,10 @@ class TestCloseExecution:
     def test_closed_runs_are_logged_and_counted(self, functions: Functions, dead: Run, lines: Lines) -> None:
         for _ in range(2):
             close(functions, message(dead))
-        response = lines()
-        assert [line["settlement"] for line in response if "settlement" in line] == ["settled", "nothing"]
-        assert [line["tenant_id"] for line in response if "settlement" in line] == ["acme", "acme"]
-        assert sum("OperationSettled" in line for line in response) == 1
+        logged = lines()
+        assert [line["settlement"] for line in logged if "settlement" in line] == ["settled", "nothing"]
+        assert [line["tenant_id"] for line in logged if "settlement" in line] == ["acme", "acme"]
+        assert sum("OperationSettled" in line for line in logged) == 1
 
 
 def reconcile(functions: Functions, reconciliation: str, context: Context | None = None) -> None:
@@ -357,12 +357,12 @@ class TestReconcile:
         orphan()
         functions.clock.advance(CHECK_HOLDER_AFTER)
         reconcile(functions, SURVEY)
-        response = lines()
-        assert [line["finding"].split(":")[0] for line in response if "finding" in line] == [
+        logged = lines()
+        assert [line["finding"].split(":")[0] for line in logged if "finding" in line] == [
             Kind.UNFINISHED,
             Kind.ORPHAN_STACK,
         ]
-        counted = {name: line[name] for line in response for name in COUNTED if name in line}
+        counted = {name: line[name] for line in logged for name in COUNTED if name in line}
         assert counted == {"Repairs": [1.0], "FindingsLeft": [1.0]}
 
     @pytest.mark.parametrize(("reconciliation", "expected"), [(SETTLING, {}), (SURVEY, {"FindingsLeft": [0.0]})])

@@ -144,8 +144,8 @@ class TestControl:
     def test_a_rollout_is_paused_resumed_and_aborted(self, functions: Functions) -> None:
         rollout = start(functions)
         advance(functions, rollout)
-        response = [functions.operate(route, rollout=rollout) for route in (PAUSE, RESUME, ABORT)]
-        assert [(status, body["status"]) for status, _, body in response] == [
+        responses = [functions.operate(route, rollout=rollout) for route in (PAUSE, RESUME, ABORT)]
+        assert [(status, body["status"]) for status, _, body in responses] == [
             (202, "PAUSED"),
             (202, "RUNNING"),
             (202, "ABORTING"),
@@ -313,8 +313,8 @@ class TestAtTheEndOfADeployment:
 def test_releases_are_shown_with_notes_and_tenants(functions: Functions) -> None:
     functions.table.record_release(replace(a_release("0.3.0"), notes="Faster."))
     _, _, body = functions.operate("GET /releases")
-    response = {each["version"]: (each["notes"], each["tenants"]["total"]) for each in body["releases"]}
-    assert response == {VERSION: (None, 2), NEXT_VERSION: (None, 0), "0.3.0": ("Faster.", 0)}
+    shown = {each["version"]: (each["notes"], each["tenants"]["total"]) for each in body["releases"]}
+    assert shown == {VERSION: (None, 2), NEXT_VERSION: (None, 0), "0.3.0": ("Faster.", 0)}
 
 
 def test_an_update_by_hand_and_a_rollout_wait_for_each_other(functions: Functions) -> None:

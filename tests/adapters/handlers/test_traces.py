@@ -33,8 +33,8 @@ def served(functions: Functions) -> Functions:
 def history(functions: Functions) -> list[dict[str, Any]]:
     status, _, body = functions.operate(SHOW)
     assert status == 200
-    response: list[dict[str, Any]] = body["history"]
-    return response
+    entries: list[dict[str, Any]] = body["history"]
+    return entries
 
 
 def described(functions: Functions) -> list[dict[str, Any]]:
@@ -194,8 +194,8 @@ class TestRollouts:
 
     def orders(self, functions: Functions, rollout: str) -> list[dict[str, Any]]:
         _, _, body = functions.operate("GET /rollouts/{rolloutId}", rollout=rollout)
-        response: list[dict[str, Any]] = body["history"]
-        return response
+        entries: list[dict[str, Any]] = body["history"]
+        return entries
 
     def order(self, functions: Functions, rollout: str, verb: str, **body: object) -> dict[str, Any]:
         functions.clock.advance(timedelta(seconds=1))
@@ -245,6 +245,6 @@ def test_an_emptied_row_of_history_is_altered_and_the_tenant_still_shown(served:
     before = history(served)
     emptied, *_ = [row for row in served.dynamodb.scan(TableName=TABLE)["Items"] if row["pk"]["S"] == "HISTORY#acme"]
     served.dynamodb.put_item(TableName=TABLE, Item={name: emptied[name] for name in ("pk", "sk")})
-    response = history(served)
-    assert len(response) == len(before)
-    assert [entry["altered"] for entry in response] == [True, *[False] * (len(before) - 1)]
+    entries = history(served)
+    assert len(entries) == len(before)
+    assert [entry["altered"] for entry in entries] == [True, *[False] * (len(before) - 1)]

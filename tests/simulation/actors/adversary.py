@@ -1,6 +1,6 @@
 """Somebody who may make stacks and change sets, and call functions, but may not pass Berth's role to CloudFormation.
 
-All of it bears the names that Berth would give: the stack of a tenant, the resource in that stack, its change sets.
+All of it has the names that Berth would give: the stack of a tenant, the resource in that stack, its change sets.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Adversary:
         self._env = env
 
     def plant_stack(self, tenant: TenantId, version: str) -> None:
-        """Make a stack that is the tenant's by all that it says, if there is none, and let it go after a while."""
+        """Make a stack with the tenant's name and parameters, if there is none, and delete it after a while."""
         env = self._env
         if env.stacks.find(NAMES.stack_of(tenant)) is not None:
             return
@@ -43,7 +43,7 @@ class Adversary:
         self._env.stacks.change(stack_id, "DELETE_COMPLETE")
 
     def forge_event(self, tenant: TenantId) -> None:
-        """Say that a stack of the tenant, any that there ever was, has another queue, or has none any more."""
+        """Send a forged event: a stack of the tenant, present or past, has another queue, or has none any more."""
         rng, env = self._env.rng, self._env
         stacks = [fake.stack for fake in env.stacks.all.values() if fake.stack not in env.neighbours]
         known = [stack.stack_id for stack in stacks if stack.tenant_id == tenant.value]
@@ -66,7 +66,7 @@ class Adversary:
         self._env.call(caller, lambda: function(use_cases), lambda _result, _error: None)
 
     def create_change_set(self, tenant: TenantId, version: str) -> None:
-        """Draw up changes under every name that can be guessed, and take the names of those that were drawn up."""
+        """Create change sets under every name that can be guessed, and under those of Berth's change sets."""
         stacks, checks = self._env.stacks, self._env.checks
         for stack in checks.of[tenant].living:
             fake = stacks.all[stack.stack_id]

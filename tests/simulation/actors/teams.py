@@ -161,7 +161,7 @@ class Teams:
     def _one_of(self, stacks: list[TeamStack]) -> TeamStack | None:
         return self.env.rng.choice(stacks) if stacks else None
 
-    # What CloudFormation shows
+    # CloudFormation's descriptions
 
     def resource(self, resource: StackResource) -> ResourceState | None:
         stack = self._named(resource.stack)

@@ -1,1 +1,1 @@
-"""What AWS does by itself: CloudFormation works on stacks, SQS counts messages, Step Functions runs executions."""
+"""The work of AWS itself: CloudFormation works on stacks, SQS counts messages, Step Functions runs executions."""

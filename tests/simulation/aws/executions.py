@@ -67,7 +67,7 @@ class FaultInjector:
                 raise self.kind
 
 
-# What functions do, by the names of their states
+# The work of functions, by the names of their states
 
 Event = dict[str, Any]
 Function = Callable[[Event, UseCases], Event]

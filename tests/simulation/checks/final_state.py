@@ -1,4 +1,4 @@
-"""What has to be true within bounded time after the last fault and the last request.
+"""The conditions that hold within bounded time after the last fault and the last request.
 
 The rule on ended executions and the scheduled reconciler alone have to achieve it.
 """
@@ -38,7 +38,7 @@ def check_operations_end(env: Environment) -> None:
 
 
 def check_repair(env: Environment) -> None:
-    """A survey finds what CloudFormation has done since nobody waited for it any more."""
+    """A survey finds the changes that CloudFormation has made since no operation waited for them any more."""
     while any(condition(stack.status) is StackCondition.WORKING for stack in env.stacks.living):
         env.pass_time(env.clock.now() + SETTLING_EVERY)
     env.reconcile(ADOPTION)
@@ -101,7 +101,7 @@ def _check_the_version(env: Environment, tenant: TenantId, version: str | None) 
 
 
 def _check_history(env: Environment) -> None:
-    """One end for each initial_state."""
+    """Every operation that began has exactly one end in its tenant's history."""
     for tenant in env.tenants:
         history: dict[str, list[Status]] = {}
         for entry in env.table.history(tenant):

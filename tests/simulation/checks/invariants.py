@@ -437,7 +437,7 @@ class Checks:
         return result
 
     def _accepted(self, caller: Caller, execution: str) -> None:
-        """That execution was started by somebody, or was running already."""
+        """The request was accepted: this execution was started for it, or was running already."""
         assert caller.role is not Role.FORGER, f"{caller} has started {execution} by a forged event"
         given, now = self._executions.inputs[execution], self.clock.now()
         asked = self.of[TenantId.parse(given["tenantId"])].requests

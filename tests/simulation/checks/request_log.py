@@ -16,17 +16,17 @@ LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Create:
-    """A create by way of which somebody asked for the tenant itself."""
+    """An explicit create: somebody requested the tenant itself."""
 
     asked_at: datetime
-    """Earlier than the start of its execution if whoever asked had to wait, or if it is a retry."""
+    """The time is earlier than the start of the execution if the caller had to wait, or for a retry."""
     accepted_at: datetime
-    """When its execution started. Others may ask for the same later."""
+    """The start of its execution. Others may send the same request later."""
 
 
 @dataclass(frozen=True)
 class Description:
-    """Labels and a pin that were accepted together with a create, and nothing else was said since."""
+    """Labels and a pin that were accepted together with a create, and not changed since."""
 
     labels: Mapping[str, str] | None
     pin: str | None
@@ -48,7 +48,7 @@ class RequestLog:
     first: Requester | None = None
     """The requester whose create began first since the tenant was last deleted, until one succeeds."""
     joined_at: datetime | None = None
-    """When somebody last asked for the tenant itself, and it joined the pool at once."""
+    """The time of the latest request for the tenant itself with which it joined the pool."""
     sayings: int = 0
     """How often somebody began to set labels or a pin."""
     saying: int = 0
@@ -75,7 +75,7 @@ class RequestLog:
 
     @property
     def latest(self) -> datetime | None:
-        """When somebody last asked for the tenant itself."""
+        """The time of the latest request for the tenant itself."""
         asked_at = [create.asked_at for create in self.creates.values()]
         return max([*asked_at, *([self.joined_at] if self.joined_at else [])], default=None)
 

@@ -20,7 +20,7 @@ def told_of(world: World, execution: str) -> list[Status]:
 
 
 def assert_the_promises_hold(world: World) -> None:
-    """One live stack at most, nothing half-done, one end for each initial_state, and metadata that is true."""
+    """One live stack at most, nothing half-done, one end for each operation that began, and metadata that is true."""
     assert world.table.lock(ACME) is None
     assert len(world.stacks.living) <= 1
 

@@ -1,4 +1,4 @@
-"""What goes wrong in a run, and how often."""
+"""The faults in a run, and how often each occurs."""
 
 from __future__ import annotations
 

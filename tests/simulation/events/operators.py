@@ -1,4 +1,4 @@
-"""What people ask of the event plane: to configure connections, to resend an event, and to replay many."""
+"""People's requests to the event plane: they configure connections, resend an event, and replay many."""
 
 from __future__ import annotations
 

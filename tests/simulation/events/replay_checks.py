@@ -105,7 +105,7 @@ class ReplayChecks:
         for replay in self.replays.all.values():
             assert replay.status is not ReplayStatus.RUNNING, f"{replay.replay_id} is running for ever: {replay}"
 
-    # What a replay has to ask for
+    # Deliveries that a replay has to ask for
 
     def _owed_by(self, replay: Replay) -> Iterator[_Owed]:
         first, before = first_id_at(replay.since), first_id_at(replay.until)

@@ -85,7 +85,7 @@ def outcomes_of(rollout: Rollout, fleet: Fleet) -> dict[TenantId, TenantOutcome]
 
 
 def check_that_it_is_over(rollout: Rollout, fleet: Fleet, by_hand: ByHand) -> None:
-    """At the moment when it is said how a rollout ended."""
+    """Check a rollout at the moment when its end is recorded."""
     if rollout.status not in (RolloutStatus.SUCCEEDED, RolloutStatus.FAILED):
         return
     outcomes = outcomes_of(rollout, fleet)
@@ -107,7 +107,7 @@ def check_that_it_is_over(rollout: Rollout, fleet: Fleet, by_hand: ByHand) -> No
 
 
 def check_counts(rollout: Rollout, fleet: Fleet) -> None:
-    """Once everything has come to its end."""
+    """Check the counters once everything has ended."""
     ledger = fleet.ledger
     for stage in ledger.stages(rollout.id):
         said = (stage.succeeded, stage.failed, stage.skipped)
@@ -119,11 +119,11 @@ def check_counts(rollout: Rollout, fleet: Fleet) -> None:
 
 
 def check_that_it_is_undone(undone: Rollout, undo: Rollout, fleet: Fleet, by_hand: ByHand) -> None:
-    """Once everything has come to its end: nobody is left where the undone rollout moved it, or that is reported."""
+    """Once everything has ended, no tenant is left where the undone rollout moved it, unless the undo reports it."""
     if undo.status not in (RolloutStatus.SUCCEEDED, RolloutStatus.FAILED):
         return
     returned = outcomes_of(undo, fleet)
-    # Whoever is looked at below is neither deleted nor back where it was: to say so would be no report.
+    # The tenants below are neither deleted nor back where they were, so saying that is no report.
     untrue = (Skip.CURRENT, Skip.DELETED)
     reported = {name for why, skipped in undo.skipped.items() if why not in untrue for name in skipped.tenants}
     for tenant, outcome in outcomes_of(undone, fleet).items():
@@ -133,7 +133,7 @@ def check_that_it_is_undone(undone: Rollout, undo: Rollout, fleet: Fleet, by_han
         if not moved or metadata is None or not metadata.published or metadata.version != bad:
             continue
         outcome_of_undo = returned.get(tenant)
-        # That it succeeded, or was there already, is no report.
+        # The undo reports nothing if it says that the tenant succeeded, or was there already.
         is_reported = outcome_of_undo is not None and (
             outcome_of_undo.result is Result.FAILED or outcome_of_undo.skip not in (None, Skip.CURRENT)
         )

@@ -158,7 +158,7 @@ class Turn(MachineExecution):
         super().__init__(fleet, name, given, around)
         self._start = start
         self.update: Execution | None = None
-        """That it waits for."""
+        """The update that the turn waits for."""
 
     @property
     def rollout_and_stage(self) -> tuple[str, int]:
@@ -241,7 +241,7 @@ class RolloutExecution(MachineExecution):
         self.fleet.rollout_executions.running.discard(self.name)
 
     def time_out(self) -> None:
-        """Nobody has said anything for a day."""
+        """The timeout of a day: no operator has given an order."""
         self.fleet.rollout_executions.waiting.discard(self._token)
         self._token = ""
         self._fault(asl.states(machine(self.part))[self.at], "States.Timeout", "")

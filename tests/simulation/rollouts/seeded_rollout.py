@@ -402,7 +402,7 @@ class SeededRollout:
             finally:
                 self._depth -= 1
 
-    # What operators do with rollouts
+    # Operators and rollouts
 
     def _ask(self, what: str, *more: object) -> bool:
         """Give an order, and return ``False`` if it was refused."""
@@ -506,7 +506,7 @@ class SeededRollout:
             if update not in self._in_a_call and self._rng.random() < 0.5:
                 update.abort()
 
-    # What operators do with tenants
+    # Operators and tenants
 
     def _do_by_hand(self, count: int) -> None:
         """Before anybody asks for a rollout: some of it is still going on then."""
@@ -554,7 +554,7 @@ class SeededRollout:
         if tenant not in self.fleet.tenants:
             self.fleet.tenants.append(tenant)
 
-    # What else happens
+    # Other events
 
     def _break_a_function(self) -> None:
         """Have a function die more often than it is retried."""
@@ -574,7 +574,7 @@ class SeededRollout:
     def _silence_the_alarm(self) -> None:
         self.fleet.alarms.recover(ALARM)
 
-    # Who starts what
+    # Executions
 
     def _take_up_what_was_started(self) -> None:
         for name in self.fleet.rollout_executions.started:
@@ -649,7 +649,7 @@ class SeededRollout:
             self._ask(self._rng.choice(["resume"] * 6 + ["abort"]))
         return True
 
-    # What is promised
+    # Promises
 
     def _when_over(self, rollout: Rollout) -> None:
         self.seen[rollout.status] += 1

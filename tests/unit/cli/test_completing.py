@@ -1,4 +1,4 @@
-"""What a shell completes: commands, ids and versions."""
+"""The completions of a shell: commands, ids and versions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def fleet(scene: Scene) -> Scene:
 
 @pytest.mark.parametrize("shell", ["bash", "fish"])
 @pytest.mark.parametrize("command", ["tenant", "upgrade", "retry", "delete", "label", "pin", "get-queue"])
-def test_tenants(fleet: Scene, command: str, shell: str) -> None:
+def test_commands_about_tenants_complete_tenant_ids(fleet: Scene, command: str, shell: str) -> None:
     assert completed(fleet, f"berth {command} a", shell) == ["acme", "apex"]
 
 
@@ -43,7 +43,7 @@ def test_tenants_in_zsh(fleet: Scene) -> None:
 @pytest.mark.parametrize(
     "command", ["upgrade acme --to", "pin acme", "create acme --version", "tenants --version", "releases"]
 )
-def test_versions(fleet: Scene, command: str) -> None:
+def test_commands_and_options_about_releases_complete_versions(fleet: Scene, command: str) -> None:
     assert completed(fleet, f"berth {command} 0") == ["0.2.0", "0.1.0"]
 
 
@@ -73,7 +73,7 @@ def test_versions_of_this_installation(scene: Scene, command: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["status", "watch", "pause", "abort", "start --undo"])
-def test_rollouts(fleet: Scene, command: str) -> None:
+def test_commands_about_rollouts_complete_rollout_ids(fleet: Scene, command: str) -> None:
     fleet.berth("rollout", "start", exits=ExitCode.OK)
     assert completed(fleet, f"berth rollout {command} 2") == [fleet.api.newest.id]
 
@@ -89,6 +89,6 @@ def test_without_a_control_plane_nothing_is_completed(scene: Scene) -> None:
     assert completed(scene, "berth tenant a") == []
 
 
-def test_commands(scene: Scene) -> None:
+def test_commands_are_completed_without_a_request(scene: Scene) -> None:
     assert completed(scene, "berth tena") == ["tenant", "tenants"]
     assert scene.connected_to == []

@@ -338,12 +338,12 @@ class TestAws:
         with pytest.raises(ControlPlaneNotFound, match=expected):
             find(Options(region="eu-west-1"), find_local=nothing).api()
 
-    def test_no_region(self, on_aws: FakeAws) -> None:
+    def test_without_a_region_nothing_is_asked(self, on_aws: FakeAws) -> None:
         with pytest.raises(NoRegionError):
             find(Options(), find_local=nothing).api()
         assert on_aws.asked == []
 
-    def test_no_credentials(self) -> None:
+    def test_without_credentials_the_sdk_error_is_raised(self) -> None:
         with pytest.raises(NoCredentialsError):
             find(Options(region="eu-west-1"), find_local=nothing).api()
 

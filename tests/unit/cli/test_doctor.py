@@ -39,7 +39,7 @@ def checks(scene: Scene) -> dict[str, tuple[str, str, str | None]]:
     return {check["name"]: (check["verdict"], check["detail"], check["advice"]) for check in shown["checks"]}
 
 
-def test_no_problems(scene: Scene) -> None:
+def test_a_healthy_control_plane_shows_every_check_as_ok(scene: Scene) -> None:
     result = scene.berth("doctor")
     assert (result.exit_code, result.stderr) == (ExitCode.OK, "")
     assert result.stdout.splitlines() == [

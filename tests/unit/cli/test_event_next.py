@@ -1,4 +1,4 @@
-"""What can be done next with something of the event plane: for the console's buttons and the command line's notes."""
+"""The next steps with things of the event plane, for the console's buttons and the command line's notes."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ BEING_DELETED = BeingDeleted(an_audit(Status.STARTED, Operation.DELETE))
 DELETED = Deleted(an_audit(Status.SUCCESS, Operation.DELETE))
 
 
-def test_ready(scene: Scene) -> None:
+def test_a_ready_queue_is_shown_with_its_values(scene: Scene) -> None:
     scene.queue_answers(READY)
     result = scene.berth("get-queue", "acme", exits=ExitCode.OK)
     assert result.stdout.splitlines() == [

@@ -1,4 +1,4 @@
-"""What commands print with --json is as docs/cli-output.json says."""
+"""The output of commands with --json matches docs/cli-output.json."""
 
 from __future__ import annotations
 

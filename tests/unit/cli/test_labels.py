@@ -57,7 +57,7 @@ def test_the_history_has_the_change_with_its_reason_and_an_unchanged_tenant_has_
     [[], ["plan"], ["-"], ["=x"], ["plan=a", "plan=b"], ["plan=a", "plan-"]],
     ids=" ".join,
 )
-def test_bad_usage(scene: Scene, arguments: list[str]) -> None:
+def test_invalid_labels_are_bad_usage_before_any_request(scene: Scene, arguments: list[str]) -> None:
     assert scene.berth("label", "acme", *arguments).exit_code == ExitCode.BAD_USAGE
     assert scene.connected_to == []
 

@@ -52,7 +52,9 @@ def refused(code: str, message: str = "Not today.") -> ClientError:
 @pytest.mark.parametrize(
     "command", [["get-queue", "acme"], ["create", "acme"], ["tenants"], ["reconcile"]], ids=" ".join
 )
-def test_errors(scene: Scene, command: list[str], trouble: Exception, code: ExitCode, line: str) -> None:
+def test_an_error_is_one_line_with_its_exit_code(
+    scene: Scene, command: list[str], trouble: Exception, code: ExitCode, line: str
+) -> None:
     scene.trouble = trouble
     result = scene.berth(*command)
     assert result.exit_code == code
@@ -67,7 +69,7 @@ def test_debug_shows_the_traceback(scene: Scene) -> None:
     assert "Traceback (most recent call last)" in result.stderr
 
 
-def test_an_interrupt(scene: Scene) -> None:
+def test_an_interrupt_has_its_own_exit_code(scene: Scene) -> None:
     scene.trouble = KeyboardInterrupt()
     assert scene.berth("tenants").exit_code == ExitCode.INTERRUPTED
 
@@ -100,7 +102,7 @@ def test_an_invalid_tenant_id_is_refused_before_any_request(scene: Scene, comman
     ],
     ids=" ".join,
 )
-def test_bad_usage(scene: Scene, arguments: list[str]) -> None:
+def test_invalid_arguments_are_bad_usage_before_any_request(scene: Scene, arguments: list[str]) -> None:
     assert scene.berth(*arguments).exit_code == ExitCode.BAD_USAGE
     assert scene.connected_to == []
 
@@ -147,7 +149,7 @@ def test_local_cannot_be_combined_with_options_for_aws(scene: Scene, other: list
     assert scene.connected_to == []
 
 
-def test_version(scene: Scene) -> None:
+def test_the_version_is_that_of_the_checkout(scene: Scene) -> None:
     result = scene.berth("--version")
     assert (result.exit_code, result.stdout) == (ExitCode.OK, f"berth {read_version()}\n")
 

@@ -113,7 +113,7 @@ class TestCreate:
         ],
         ids=" ".join,
     )
-    def test_bad_usage(self, scene: Scene, arguments: list[str]) -> None:
+    def test_invalid_options_are_bad_usage_before_any_request(self, scene: Scene, arguments: list[str]) -> None:
         assert scene.berth("create", "acme", *arguments).exit_code == ExitCode.BAD_USAGE
         assert scene.connected_to == []
 
@@ -405,6 +405,8 @@ class TestDelete:
         assert scene.berth("delete", "acme").exit_code == ExitCode.OK
 
     @pytest.mark.parametrize("arguments", [["--drain", "0"], ["--drain", "10", "--force"]], ids=" ".join)
-    def test_bad_usage(self, scene: Scene, arguments: list[str]) -> None:
+    def test_options_that_exclude_each_other_are_bad_usage_before_any_request(
+        self, scene: Scene, arguments: list[str]
+    ) -> None:
         assert scene.berth("delete", "acme", *arguments).exit_code == ExitCode.BAD_USAGE
         assert scene.connected_to == []

@@ -112,7 +112,7 @@ def test_a_request_that_destroys_nothing_is_sent_at_once(scene: Scene, path: str
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_bad_usage(scene: Scene, arguments: list[str], message: str) -> None:
+def test_an_invalid_request_is_explained_before_it_is_sent(scene: Scene, arguments: list[str], message: str) -> None:
     result = scene.berth("api", *arguments, exits=ExitCode.BAD_USAGE)
     assert result.stderr.startswith(f"Error: {message}")
     assert scene.connected_to == []

@@ -70,7 +70,7 @@ def test_the_request_has_the_options(scene: Scene, options: list[str], body: dic
     assert scene.api.sent[0] == body
 
 
-def test_no_differences(scene: Scene) -> None:
+def test_without_differences_one_line_says_what_was_checked(scene: Scene) -> None:
     comes_to(scene)
     result = scene.berth("reconcile", exits=ExitCode.OK)
     assert result.stdout == f"No differences: checked {LOOKED_AT_TOLD}.\n"
@@ -190,7 +190,7 @@ class TestDryRun:
         assert f"\nTo be done by hand\nglobex: {LOOK}\n" in result.stdout
         assert "Repair what" not in result.stderr
 
-    def test_no_differences(self, scene: Scene) -> None:
+    def test_without_differences_no_repair_is_suggested(self, scene: Scene) -> None:
         comes_to(scene)
         result = scene.berth("reconcile", "--dry-run")
         assert (result.exit_code, result.stdout.count("\n")) == (ExitCode.OK, 1)
@@ -238,7 +238,7 @@ class TestWithoutWaiting:
         assert result.stderr == (f"It runs in the control plane. See its result: berth reconcile --follow {name}\n")
         assert scene.api.asked == ["POST /reconciliations"]
 
-    def test_as_json(self, scene: Scene) -> None:
+    def test_json_shows_the_pending_reconciliation(self, scene: Scene) -> None:
         shown = json.loads(scene.berth("reconcile", "--no-wait", "--json").stdout)
         assert (shown["reconciliationId"], shown["status"]) == (scene.api.last_reconciliation.id, "PENDING")
 
@@ -293,7 +293,7 @@ class TestTrouble:
             "Interrupted. If the reconciliation was started, it continues in the control plane.\n"
         )
 
-    def test_the_timeout(self, scene: Scene) -> None:
+    def test_after_the_timeout_the_command_to_follow_it_is_shown(self, scene: Scene) -> None:
         result = scene.berth("reconcile", "--timeout", "5", "--json")
         assert (result.exit_code, scene.pauses) == (ExitCode.NOT_READY, [2, 2])
         assert json.loads(result.stdout)["status"] == "PENDING"
@@ -344,7 +344,7 @@ class TestTrouble:
         assert (result.exit_code, scene.pauses) == (ExitCode.OK, [2, 7, 2])
 
     @pytest.mark.parametrize("when", ["asked for", "looked at"])
-    def test_denied_credentials(self, scene: Scene, when: str) -> None:
+    def test_denied_credentials_are_reported_whenever_they_are_denied(self, scene: Scene, when: str) -> None:
         def revoke() -> None:
             scene.api.interjections = [ApiAnswer(403, {"message": "Forbidden"})]
 

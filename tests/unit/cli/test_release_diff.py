@@ -54,7 +54,7 @@ def test_changes_are_shown_property_by_property(scene: Scene) -> None:
 
 
 @pytest.mark.usefixtures("templates")
-def test_as_json(scene: Scene) -> None:
+def test_json_has_both_versions_and_every_change(scene: Scene) -> None:
     shown = json.loads(scene.berth("release", "diff", "0.9.0", "0.10.0", "--json").stdout)
     assert (shown["from"], shown["to"]) == ("0.9.0", "0.10.0")
     assert shown["changes"][3] == {

@@ -277,7 +277,7 @@ class TestOrders:
             underway.berth("rollout", "plan", "--no-wait")
         assert underway.berth("rollout", "pause").stdout.startswith(f"Rollout {older} is paused.")
 
-    def test_pause(self, underway: Scene) -> None:
+    def test_a_pause_says_what_is_still_running_and_how_to_resume(self, underway: Scene) -> None:
         name = underway.api.newest.id
         result = underway.berth("rollout", "pause", exits=ExitCode.OK)
         assert result.stdout == f"Rollout {name} is paused. 2 updates are still running and will be finished.\n"
@@ -289,7 +289,7 @@ class TestOrders:
         result = underway.berth("rollout", "pause", exits=ExitCode.OK)
         assert (result.stdout, result.stderr) == (f"Rollout {underway.api.newest.id} is already paused.\n", "")
 
-    def test_resume(self, underway: Scene) -> None:
+    def test_a_resume_says_how_to_watch(self, underway: Scene) -> None:
         name = underway.api.newest.id
         underway.berth("rollout", "pause")
         result = underway.berth("rollout", "resume", exits=ExitCode.OK)
@@ -297,7 +297,7 @@ class TestOrders:
         assert result.stderr.splitlines()[0] == f"Watch it: berth rollout watch {name}"
         assert underway.api.newest.status is RolloutStatus.RUNNING
 
-    def test_abort(self, underway: Scene) -> None:
+    def test_an_abort_says_what_is_still_running(self, underway: Scene) -> None:
         name = underway.api.newest.id
         result = underway.berth("rollout", "abort", "--yes", exits=ExitCode.OK)
         assert result.stdout == f"Rollout {name} is being aborted. 2 updates are still running and will be finished.\n"
@@ -335,7 +335,7 @@ class TestOrders:
         assert underway.berth("rollout", "abort", "--yes").exit_code == ExitCode.OK
         assert underway.api.newest.status is RolloutStatus.ABORTING
 
-    def test_approve(self, underway: Scene) -> None:
+    def test_an_approval_says_which_stage_starts(self, underway: Scene) -> None:
         name = underway.api.newest.id
         underway.api.is_now(current_stage=3)
         underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
@@ -587,14 +587,14 @@ class TestRetry:
         assert result.stderr.startswith(f"Watch it: berth rollout watch {second}\n")
         assert underway.pauses == []
 
-    def test_as_json(self, underway: Scene) -> None:
+    def test_json_names_the_rollout_that_is_retried(self, underway: Scene) -> None:
         underway.api.came_to(TENANTS[1], Result.FAILED, stage=2, cause=QUEUE_TABOO)
         underway.api.is_now(status=RolloutStatus.HALTED)
         first = underway.api.newest.id
         underway.api.clock.advance(timedelta(minutes=1))
         assert json.loads(underway.berth("rollout", "retry", "--json").stdout)["retry"] == first
 
-    def test_nothing_failed(self, underway: Scene) -> None:
+    def test_a_retry_without_failures_is_refused(self, underway: Scene) -> None:
         underway.api.is_now(status=RolloutStatus.SUCCEEDED)
         assert underway.berth("rollout", "retry").exit_code == ExitCode.REFUSED
 

@@ -65,7 +65,7 @@ class TestStart:
         fleet.environment |= TERMINAL
         assert "planning the rollout, 0 s" in fleet.berth("rollout", "start", exits=ExitCode.OK).stderr
 
-    def test_as_json(self, fleet: Scene) -> None:
+    def test_json_has_the_id_and_the_planned_stages(self, fleet: Scene) -> None:
         result = fleet.berth("rollout", "start", "--json")
         output = json.loads(result.stdout)
         assert (output["rolloutId"], output["planned"]) == (fleet.api.newest.id, [1, 2, 8])
@@ -236,7 +236,7 @@ class TestList:
         assert len(result.stdout.splitlines()) == 4  # The second rollout has two lines.
         assert result.stderr == "There may be more. List more: --limit 10\n"
 
-    def test_as_json(self, three: Scene) -> None:
+    def test_json_lists_the_rollouts_with_a_cursor(self, three: Scene) -> None:
         output = json.loads(three.berth("rollout", "list", "--json").stdout)
         assert [each["status"] for each in output["rollouts"]] == ["PENDING", "HALTED", "SUCCEEDED"]
         assert output["cursor"] is None

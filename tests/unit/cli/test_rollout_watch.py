@@ -391,11 +391,11 @@ class TestStartAndWatch:
         result = fleet.berth("rollout", "start", "--watch", "--json")
         assert json.loads(result.stdout)["status"] == "SUCCEEDED"
 
-    def test_a_failure(self, fleet: Scene) -> None:
+    def test_a_rollout_that_halts_while_it_is_watched_is_a_failure(self, fleet: Scene) -> None:
         fleet.meanwhile = [ends(fleet, RolloutStatus.HALTED)]
         assert fleet.berth("rollout", "start", "--watch").exit_code == ExitCode.FAILED
 
-    def test_a_retry(self, fleet: Scene) -> None:
+    def test_a_retry_watches_the_rollout_that_it_starts(self, fleet: Scene) -> None:
         fleet.berth("rollout", "start")
         done(fleet, 0, result=Result.FAILED)()
         ends(fleet, RolloutStatus.FAILED)()
@@ -537,7 +537,7 @@ class TestPlan:
         assert "     2 would fail\n" in result.stdout
         assert "Would fail (causes of 1 of 2 tenants)\n     1 berth-tenant-…" in result.stdout
 
-    def test_as_json(self, fleet: Scene) -> None:
+    def test_json_counts_the_results_of_the_sample(self, fleet: Scene) -> None:
         fleet.meanwhile = [self.found(fleet, lost=REPLACED)]
         result = fleet.berth("rollout", "plan", "--json", exits=ExitCode.FAILED)
         assert json.loads(result.stdout)["changes"]["tenants"] == {"FAILED": 2, "SUCCEEDED": 2, "UNCHANGED": 1}
@@ -560,7 +560,7 @@ class TestPlan:
         assert (again.exit_code, again.stdout) == (ExitCode.OK, shown)
         assert fleet.berth("rollout", "watch").stdout == shown
 
-    def test_an_interrupt(self, fleet: Scene) -> None:
+    def test_an_interrupt_says_where_the_plan_can_be_seen(self, fleet: Scene) -> None:
         fleet.trouble_asleep = KeyboardInterrupt()
         result = fleet.berth("rollout", "plan", exits=ExitCode.INTERRUPTED)
         assert result.stderr.endswith(f"See: berth rollout status {fleet.api.newest.id}\n")

@@ -18,7 +18,7 @@ from tests.unit.cli.conftest import Scene
 from tests.unit.cli.fake_api import ADA, ScriptedEventsApi
 
 
-def test_one_screen(scene: Scene) -> None:
+def test_one_screen_shows_the_place_the_fleet_and_what_waits(scene: Scene) -> None:
     scene.has()
     scene.has(TenantId("bob"), version="0.2.0")
     scene.api.upgrade(TenantId("bob"), "0.2.0")
@@ -94,13 +94,13 @@ def test_only_open_rollouts_are_asked_for(scene: Scene) -> None:
     assert [each for each in scene.api.asked if "rollouts" in each] == ["GET /rollouts?open=true"]
 
 
-def test_nothing_waits(scene: Scene) -> None:
+def test_an_empty_control_plane_says_that_nothing_waits(scene: Scene) -> None:
     result = scene.berth("status", exits=ExitCode.OK)
     assert "fleet:      no tenants yet\n" in result.stdout
     assert result.stdout.endswith("Nothing waits for you. Check the health: berth doctor\n")
 
 
-def test_as_json(scene: Scene) -> None:
+def test_json_has_the_same_facts(scene: Scene) -> None:
     scene.has(version="0.2.0")
     shown = json.loads(scene.berth("status", "--json", exits=ExitCode.OK).stdout)
     assert shown["controlPlane"]["place"] == "Berth in eu-west-1, account 111122223333"

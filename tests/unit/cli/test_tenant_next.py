@@ -1,4 +1,4 @@
-"""What can be done with a tenant: for the console's buttons."""
+"""The next steps with a tenant, for the console's buttons."""
 
 from __future__ import annotations
 

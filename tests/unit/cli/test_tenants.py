@@ -34,7 +34,7 @@ def listed(text: str) -> list[str]:
     return [tenant["tenantId"] for tenant in json.loads(text)["tenants"]]
 
 
-def test_all_tenants(scene: Scene) -> None:
+def test_all_tenants_are_listed_with_state_and_version(scene: Scene) -> None:
     scene.has()
     failed(scene)
     result = scene.berth("tenants", exits=ExitCode.OK)
@@ -50,7 +50,7 @@ def test_all_tenants(scene: Scene) -> None:
     assert result.stderr == "Retry what is FAILED: berth retry TENANT, or all: berth retry --state FAILED\n"
 
 
-def test_as_json(scene: Scene) -> None:
+def test_json_has_every_field_of_each_tenant(scene: Scene) -> None:
     scene.has()
     result = scene.berth("tenants", "--json")
     assert json.loads(result.stdout) == {
@@ -85,7 +85,7 @@ def test_as_json(scene: Scene) -> None:
     ],
     ids=" ".join,
 )
-def test_filtered(scene: Scene, filters: list[str], expected: list[str]) -> None:
+def test_filters_select_tenants(scene: Scene, filters: list[str], expected: list[str]) -> None:
     scene.has()
     failed(scene)
     scene.has(TenantId("carol"), version="0.2.0")
@@ -243,7 +243,7 @@ def test_an_invalid_cursor(scene: Scene) -> None:
     ],
     ids=" ".join,
 )
-def test_bad_usage(scene: Scene, arguments: list[str]) -> None:
+def test_invalid_options_are_bad_usage_before_any_request(scene: Scene, arguments: list[str]) -> None:
     assert scene.berth("tenants", *arguments).exit_code == ExitCode.BAD_USAGE
     assert scene.connected_to == []
 

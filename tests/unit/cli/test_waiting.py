@@ -35,14 +35,14 @@ def test_a_create_is_watched_until_the_queue_is_ready_also_before_it_is_recorded
     assert scene.pauses == [2, 2, 2, 2]
 
 
-def test_an_upgrade(scene: Scene) -> None:
+def test_an_upgrade_waits_until_the_tenant_is_ready(scene: Scene) -> None:
     scene.has()
     scene.meanwhile = [scene.api.begin, scene.api.succeed]
     result = scene.berth("upgrade", "acme", "--wait", exits=ExitCode.OK)
     assert "state:      READY\nversion:    0.2.0\n" in result.stdout
 
 
-def test_a_retry(scene: Scene) -> None:
+def test_a_retry_waits_for_its_own_attempt(scene: Scene) -> None:
     scene.berth("create", "acme")
     scene.api.begin()
     scene.api.fail()
@@ -51,7 +51,7 @@ def test_a_retry(scene: Scene) -> None:
     assert scene.berth("retry", "acme", "--wait").exit_code == ExitCode.OK
 
 
-def test_a_delete(scene: Scene) -> None:
+def test_a_delete_waits_until_the_tenant_is_deleted(scene: Scene) -> None:
     scene.has()
     scene.meanwhile = [scene.api.begin, scene.api.succeed]
     result = scene.berth("delete", "acme", "--wait", exits=ExitCode.OK)

@@ -61,7 +61,7 @@ def test_the_table_of_plans(plan: Plan) -> None:
     assert re.search(rf"^  {plan} +{retention} +{month} events per month +{second} per second$", HELP, re.M)
 
 
-def test_limits() -> None:
+def test_the_page_has_the_limits_of_the_code() -> None:
     assert f"at most {MAX_KEYS} keys" in PAGE
     assert MAX_SOURCES == MAX_FORMS
     assert f"at most {MAX_SOURCES} of each" in PAGE

@@ -27,7 +27,7 @@ from tests.simulation.world import watched
 
 GOLD = "2.0.0"
 LOOK = ["table.metadata", "table.audits", "release_states.state"]
-"""What every first call reads: whether the tenant is new, and which release is current."""
+"""The reads of every first call: whether the tenant is new, and which release is current."""
 SHARED = Queue("arn:aws:sqs:eu-west-1:000000000000:shared-0", "https://sqs.eu-west-1.amazonaws.com/0/shared-0")
 
 
@@ -107,7 +107,7 @@ def test_stacks_that_are_gone_are_not_read_by_every_call_until_the_list_is_renew
     assert isinstance(process.ask(TenantId("umbrella")), Ready)
 
 
-# What the tenant gets
+# The queue that the tenant gets
 
 
 def test_a_stack_that_has_changed_since_it_was_seen_is_given_as_it_is_recorded_now() -> None:

@@ -1,1 +1,1 @@
-"""What is recorded against what is true, over fakes."""
+"""Reconciling: the records compared with the actual state, over fakes."""

@@ -115,7 +115,7 @@ def advice(finding: Finding) -> str:
     return finding.advice
 
 
-# What comes of it
+# Results
 
 
 def test_a_tenant_is_listed_with_its_stack_whatever_the_name_of_the_stack(world: FleetWithStacks) -> None:
@@ -202,8 +202,8 @@ def test_the_doctor_reports_unlisted_tenants_until_they_are_adopted(world: Fleet
     old_tenant(world)
     world.clock.advance(A_MINUTE)
     world.reconcile(spec)
-    response = told_by_doctor(world)
-    assert (response.verdict, response.detail.split(",")[0]) == (Verdict.WARNING, "1 from before Berth not listed")
+    check = told_by_doctor(world)
+    assert (check.verdict, check.detail.split(",")[0]) == (Verdict.WARNING, "1 from before Berth not listed")
     world.clock.advance(A_MINUTE)
     world.reconcile(ADOPT)
     assert told_by_doctor(world).verdict is Verdict.OK
@@ -389,10 +389,10 @@ def test_two_tenants_do_not_get_the_same_stack(world: FleetWithStacks, dry_run: 
     world.stacks.plant(replace(next(iter(world.stacks.living)), queue=old_queue("acme")))
     world.stacks.resources[next(iter(world.stacks.all))] = old_queue("acme")
     done = world.reconcile(replace(ADOPT, dry_run=dry_run))
-    response = {finding.subject: finding for finding in done.findings}
-    assert response["acme"].remedy is Remedy.ADOPT
-    assert "belongs to tenant acme" in response["globex"].detail
-    assert "delete the other tenant's rows" in advice(response["globex"])
+    found = {finding.subject: finding for finding in done.findings}
+    assert found["acme"].remedy is Remedy.ADOPT
+    assert "belongs to tenant acme" in found["globex"].detail
+    assert "delete the other tenant's rows" in advice(found["globex"])
 
 
 def test_two_tenants_do_not_get_the_same_stack_in_two_adoptions(world: FleetWithStacks) -> None:
@@ -496,10 +496,10 @@ def test_a_tenant_whose_row_names_a_stack_without_its_queue_is_not_adopted(
     bobs = old_tenant(world, "bob")
     old_rows(world, "acme", queue=queue, stack_id=bobs.stack_id)
     done = world.reconcile(ADOPT)
-    response = {finding.subject: finding for finding in done.findings}
-    assert response["bob"].repaired
-    assert f"its row names stack {bobs.stack_id}, which does not have its queue" in response["acme"].detail
-    assert "StackId" in advice(response["acme"])
+    found = {finding.subject: finding for finding in done.findings}
+    assert found["bob"].repaired
+    assert f"its row names stack {bobs.stack_id}, which does not have its queue" in found["acme"].detail
+    assert "StackId" in advice(found["acme"])
     assert states(world) == {"bob": TenantState.READY}
 
 
@@ -537,9 +537,9 @@ def test_a_stack_is_not_adopted_if_another_tenant_is_served_from_one_of_its_queu
     stack = old_tenant(world)
     world.stacks.other_queues[stack.stack_id] = {logical_id: old_queue(other)}
     done = world.reconcile(ADOPT)
-    response = {finding.subject: finding for finding in done.findings}
-    assert not response["acme"].repaired
-    assert f"{logical_id} ({old_queue(other).name})" in response["acme"].detail
+    found = {finding.subject: finding for finding in done.findings}
+    assert not found["acme"].repaired
+    assert f"{logical_id} ({old_queue(other).name})" in found["acme"].detail
     assert world.metadata_of(ACME).stack_id is None
 
 
@@ -593,7 +593,7 @@ def test_a_stack_out_of_reach_is_not_adopted_and_the_advice_names_the_setting(wo
     assert "queues" not in world.stacks.calls
 
 
-# Who is not disturbed
+# Tenants that an adoption leaves alone
 
 
 def test_a_tenant_with_a_running_operation_of_berth_is_not_adopted(world: FleetWithStacks) -> None:
@@ -698,11 +698,11 @@ def test_unreadable_rows_are_reported_and_the_other_tenants_are_adopted(world: F
     old_rows(world, "long", version="é" * 51)
     old_tenant(world, "zeta")
     done = world.reconcile(ADOPT)
-    response = {finding.subject: finding for finding in done.findings}
+    found = {finding.subject: finding for finding in done.findings}
     assert done.status is ReconciliationStatus.DONE
-    assert response["zeta"].repaired
+    assert found["zeta"].repaired
     for odd in ("-no id-", "unreadable", "unwritable", "long"):
-        assert "in the table" in advice(response[odd])
+        assert "in the table" in advice(found[odd])
 
 
 def test_an_unknown_cursor_is_reported(world: FleetWithStacks) -> None:
@@ -726,17 +726,17 @@ def many(world: FleetWithStacks, count: int) -> list[str]:
 
 def test_an_adoption_stops_at_the_maximum_number_of_findings_and_the_next_continues(world: FleetWithStacks) -> None:
     names = many(world, 450)
-    response: list[str] = []
+    subjects: list[str] = []
     cursor: str | None = None
     parts: list[Reconciliation] = []
     while not parts or cursor:
         part = world.reconcile(replace(ADOPT, cursor=cursor))
         assert part.total == len(part.findings) <= MAX_FINDINGS
-        response += [finding.subject for finding in part.findings]
+        subjects += [finding.subject for finding in part.findings]
         assert (part.cursor is None) is (part.status is ReconciliationStatus.DONE)
         cursor = part.cursor
         parts.append(part)
-    assert (response, len(parts)) == (names, 3)
+    assert (subjects, len(parts)) == (names, 3)
     assert sum(part.coverage.rows for part in parts) == 450
 
 
@@ -755,8 +755,8 @@ def test_when_the_time_runs_out_the_next_adoption_continues_without_repeating_or
     first = world.reconcile(ADOPT, has_time=lambda: next(looks) < allowed)
     second = world.reconcile(replace(ADOPT, cursor=first.cursor))
     assert second.status is ReconciliationStatus.DONE
-    response = [finding.subject for part in (first, second) for finding in part.findings]
-    assert sorted(response) == names
+    subjects = [finding.subject for part in (first, second) for finding in part.findings]
+    assert sorted(subjects) == names
     assert set(states(world)) == set(names)
 
 
@@ -778,7 +778,7 @@ def test_the_table_is_scanned_slowly(world: FleetWithStacks) -> None:
     assert pauses == [50 / READ_UNITS_PER_SECOND]
 
 
-# What surveys say of those who are not adopted
+# Surveys of tenants that are not adopted
 
 
 def test_a_survey_reports_unlisted_tenants(world: FleetWithStacks) -> None:

@@ -244,20 +244,20 @@ CASES: dict[str, tuple[Observation, tuple[Kind, Remedy] | None]] = {
 }
 
 
-def judged(case: Observation) -> Finding | None:
+def classified(case: Observation) -> Finding | None:
     return classify(case, RELEASES)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_tenant_is_classified(name: str) -> None:
     case, expected = CASES[name]
-    finding = judged(case)
+    finding = classified(case)
     assert (finding and (finding.kind, finding.remedy)) == expected
 
 
 @pytest.mark.parametrize("name", [name for name, (_, expected) in CASES.items() if expected])
 def test_a_finding_has_its_subject_and_advice(name: str) -> None:
-    finding = judged(CASES[name][0])
+    finding = classified(CASES[name][0])
     assert finding is not None
     assert finding.detail
     assert finding.subject == (NAMES.stack_of(ACME) if finding.kind is Kind.FOREIGN_STACK else ACME.value)
@@ -267,10 +267,10 @@ def test_a_finding_has_its_subject_and_advice(name: str) -> None:
 
 
 def test_the_differences_are_named() -> None:
-    finding = judged(looked(stack=replace(OTHER_STACK, queue=OTHER_QUEUE, version=NEXT_VERSION)))
+    finding = classified(looked(stack=replace(OTHER_STACK, queue=OTHER_QUEUE, version=NEXT_VERSION)))
     assert finding is not None
-    for response in (QUEUE.url, OTHER_QUEUE.url, STACK.stack_id, OTHER_STACK.stack_id, VERSION, NEXT_VERSION):
-        assert response in finding.detail
+    for value in (QUEUE.url, OTHER_QUEUE.url, STACK.stack_id, OTHER_STACK.stack_id, VERSION, NEXT_VERSION):
+        assert value in finding.detail
 
 
 def test_versions_with_the_same_content_do_not_differ() -> None:
@@ -386,55 +386,55 @@ def everything(count: int, seed: int = 20261116) -> list[Observation]:
 
 
 @pytest.fixture(scope="module")
-def all_judged() -> list[tuple[Observation, Finding | None]]:
-    return [(case, judged(case)) for case in everything(8_000)]
+def all_classified() -> list[tuple[Observation, Finding | None]]:
+    return [(case, classified(case)) for case in everything(8_000)]
 
 
-Judged = list[tuple[Observation, Finding | None]]
+Classified = list[tuple[Observation, Finding | None]]
 
 
 ELSEWHERE = {Kind.UNFINISHED, Kind.DRIFTED, Kind.UNLISTED, Kind.STALLED_ROLLOUT}
-"""What is not found by comparing one tenant's rows with its stack."""
+"""Findings that comparing one tenant's rows with its stack does not produce."""
 
 
-def test_the_cases_cover_every_kind_and_remedy_of_a_tenant(all_judged: Judged) -> None:
-    found = [finding for _, finding in all_judged if finding]
+def test_the_cases_cover_every_kind_and_remedy_of_a_tenant(all_classified: Classified) -> None:
+    found = [finding for _, finding in all_classified if finding]
     assert {finding.kind for finding in found} == set(Kind) - ELSEWHERE
     assert {finding.remedy for finding in found} == set(Remedy) - {Remedy.SETTLE, Remedy.ADOPT}
 
 
-def test_a_tenant_that_is_being_changed_has_no_finding(all_judged: Judged) -> None:
+def test_a_tenant_that_is_being_changed_has_no_finding(all_classified: Classified) -> None:
     busy = [
         finding
-        for case, finding in all_judged
+        for case, finding in all_classified
         if case.lock or (case.stack and condition(case.stack.status) is StackCondition.WORKING)
     ]
     assert len(busy) > 500
     assert not any(busy)
 
 
-def test_only_a_deleted_tenant_that_is_not_served_is_deleted(all_judged: Judged) -> None:
-    for case, finding in all_judged:
+def test_only_a_deleted_tenant_that_is_not_served_is_deleted(all_classified: Classified) -> None:
+    for case, finding in all_classified:
         if finding and finding.remedy is Remedy.DELETE:
             assert not (case.metadata and case.metadata.published)
             assert any(audit.operation is Operation.DELETE and audit.status is Status.SUCCESS for audit in case.audits)
 
 
-def test_a_deleted_tenant_is_not_restored(all_judged: Judged) -> None:
-    for case, finding in all_judged:
+def test_a_deleted_tenant_is_not_restored(all_classified: Classified) -> None:
+    for case, finding in all_classified:
         if finding and finding.remedy is Remedy.CREATE:
             assert not is_delete_in_effect(case.audits)
 
 
-def test_a_queue_that_exists_is_not_forgotten(all_judged: Judged) -> None:
-    for case, finding in all_judged:
+def test_a_queue_that_exists_is_not_forgotten(all_classified: Classified) -> None:
+    for case, finding in all_classified:
         if finding and finding.remedy is Remedy.RECREATE:
             assert case.queue_is_gone
             assert case.live_stack is None
 
 
-def test_metadata_is_corrected_only_from_a_healthy_stack_with_complete_outputs(all_judged: Judged) -> None:
-    for case, finding in all_judged:
+def test_metadata_is_corrected_only_from_a_healthy_stack_with_complete_outputs(all_classified: Classified) -> None:
+    for case, finding in all_classified:
         if finding and finding.remedy is Remedy.CORRECT:
             assert case.stack is not None
             assert condition(case.stack.status) in STANDS
@@ -453,10 +453,10 @@ def is_its_own(case: Observation) -> bool:
     return metadata.version is not None and metadata.stack_id == stack.stack_id
 
 
-def test_a_foreign_stack_is_never_changed(all_judged: Judged) -> None:
+def test_a_foreign_stack_is_never_changed(all_classified: Classified) -> None:
     foreign = [
         finding
-        for case, finding in all_judged
+        for case, finding in all_classified
         if finding and case.live_stack and not (is_its_own(case) and case.stack_is_ours)
     ]
     assert foreign

@@ -38,7 +38,7 @@ def world() -> FleetWithStacks:
     return FleetWithStacks()
 
 
-# What died
+# Operations that died
 
 
 def test_dead_operations_are_settled(world: FleetWithStacks) -> None:
@@ -132,7 +132,7 @@ def test_the_rows_are_read_before_an_operation_of_the_index_is_settled(world: Fl
     assert world.rows() == before
 
 
-# What hangs
+# Operations that hang
 
 
 def test_an_operation_past_its_deadline_that_cannot_be_settled_is_stuck(world: FleetWithStacks) -> None:
@@ -261,7 +261,7 @@ def test_when_aws_throttles_the_findings_so_far_are_recorded(world: FleetWithSta
     assert kinds(done) == [(Kind.METADATA_DIFFERS, "acme")]
 
 
-# What is recorded
+# The record of a reconciliation
 
 
 def test_a_reconciliation_is_recorded_as_running_and_then_with_its_result(world: FleetWithStacks) -> None:

@@ -1,4 +1,4 @@
-"""What is done about a finding: what an operator would order, or a correction; refused as any order is."""
+"""The repair of a finding: an operator's order or a correction, which can be refused like any order."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def found(world: FleetWithStacks, observation: Observation) -> Finding:
 
 
 def repair(world: FleetWithStacks, expected: Remedy) -> Finding:
-    """What is found now is repaired, if it is what the story is about."""
+    """Classify the tenant now, check that the finding has this remedy, and repair it."""
     observation = look(world)
     finding = found(world, observation)
     assert finding.remedy is expected
@@ -60,8 +60,8 @@ def test_a_tenant_that_was_deleted_since_the_observation_is_not_restored(world: 
     observation = look(world)
     world.table.plant_audit(an_audit(Status.SUCCESS, Operation.DELETE, at=LONG_AGO + A_MINUTE))
     refused = world.repairing.repair(found(world, observation), observation, ADA)
-    assert not (refused.repaired)
-    assert not (refused.ordered)
+    assert not refused.repaired
+    assert not refused.ordered
     assert "was deleted" in refused.result
     assert not world.executions.started
 
@@ -84,8 +84,8 @@ def test_a_tenant_at_an_unknown_version_is_upgraded(world: FleetWithStacks) -> N
 def test_the_reason_of_a_refused_repair_is_reported(world: FleetWithStacks) -> None:
     world.add(ACME.value, version="9.9.9")
     refused = repair(world, Remedy.UPGRADE)
-    assert not (refused.repaired)
-    assert not (refused.ordered)
+    assert not refused.repaired
+    assert not refused.ordered
     assert "is older" in refused.result
     assert not world.executions.started
 
@@ -93,17 +93,17 @@ def test_the_reason_of_a_refused_repair_is_reported(world: FleetWithStacks) -> N
 def test_a_pinned_tenant_stays_at_its_pin(world: FleetWithStacks) -> None:
     world.add(ACME.value, version="0.1.9", pinned_version="0.1.9")
     refused = repair(world, Remedy.UPGRADE)
-    assert not (refused.repaired)
-    assert not (refused.ordered)
+    assert not refused.repaired
+    assert not refused.ordered
     assert "never published" in refused.result
 
 
 def test_a_repair_that_changes_nothing_is_reported(world: FleetWithStacks) -> None:
     world.add(ACME.value)
-    response = world.repairing.repair(a_finding(remedy=Remedy.CREATE), look(world), ADA)
-    assert not (response.repaired)
-    assert not (response.ordered)
-    assert "exists" in response.result
+    finding = world.repairing.repair(a_finding(remedy=Remedy.CREATE), look(world), ADA)
+    assert not finding.repaired
+    assert not finding.ordered
+    assert "exists" in finding.result
 
 
 def test_a_tenant_with_a_running_operation_is_not_repaired(world: FleetWithStacks) -> None:
@@ -111,10 +111,10 @@ def test_a_tenant_with_a_running_operation_is_not_repaired(world: FleetWithStack
     world.delete(ACME)
     observation = look(world)
     world.begin(a_run(version=NEXT_VERSION))
-    response = world.repairing.repair(found(world, observation), observation, ADA)
-    assert not (response.repaired)
-    assert not (response.ordered)
-    assert "is busy" in response.result
+    finding = world.repairing.repair(found(world, observation), observation, ADA)
+    assert not finding.repaired
+    assert not finding.ordered
+    assert "is busy" in finding.result
     assert len(world.executions.started) == 1
 
 
@@ -128,10 +128,10 @@ class Spent(FakeExecutions):
 def test_a_repair_that_cannot_be_started_does_not_raise(world: FleetWithStacks) -> None:
     world.executions = Spent()
     world.table.plant_audit(an_audit(Status.SUCCESS, at=LONG_AGO))
-    response = repair(world, Remedy.CREATE)
-    assert not (response.repaired)
-    assert not (response.ordered)
-    assert "attempts in a row had already ended" in response.result
+    finding = repair(world, Remedy.CREATE)
+    assert not finding.repaired
+    assert not finding.ordered
+    assert "attempts in a row had already ended" in finding.result
 
 
 # Making a queue anew that is gone
@@ -183,10 +183,10 @@ def test_a_delete_that_is_requested_during_the_repair_wins(
         return forgotten
 
     monkeypatch.setattr(world.table, "forget_queue", and_somebody_deletes)
-    response = world.repairing.repair(found(world, observation), observation, ADA)
-    assert not (response.repaired)
-    assert not (response.ordered)
-    assert "was deleted" in response.result
+    finding = world.repairing.repair(found(world, observation), observation, ADA)
+    assert not finding.repaired
+    assert not finding.ordered
+    assert "was deleted" in finding.result
     assert not world.executions.started
 
 
@@ -195,8 +195,8 @@ def test_a_tenant_that_was_updated_since_it_was_looked_at_is_not_created_again(w
     observation = look(world)
     updated = replace(world.metadata_of(ACME), version=NEXT_VERSION)
     world.table.plant_metadata(updated)
-    response = world.repairing.repair(found(world, observation), observation, ADA)
-    assert not response.ordered
+    finding = world.repairing.repair(found(world, observation), observation, ADA)
+    assert not finding.ordered
     assert world.metadata_of(ACME) == updated
     assert not world.executions.started
 
@@ -215,10 +215,10 @@ def test_a_queue_that_belongs_to_another_stack_now_is_not_forgotten(
     observation = without_stack(world)
     changed = replace(world.metadata_of(ACME), stack_id=stack_id)
     world.table.plant_metadata(changed)
-    response = world.repairing.repair(found(world, observation), observation, ADA)
-    assert not (response.repaired)
-    assert not (response.ordered)
-    assert "changed meanwhile" in response.result
+    finding = world.repairing.repair(found(world, observation), observation, ADA)
+    assert not finding.repaired
+    assert not finding.ordered
+    assert "changed meanwhile" in finding.result
     assert world.metadata_of(ACME) == changed
     assert not world.executions.started
 
@@ -265,10 +265,10 @@ def test_metadata_that_has_changed_meanwhile_is_not_corrected(world: FleetWithSt
     observation = differing(world)
     MEANWHILE[meanwhile](world)
     before = world.rows()
-    response = world.repairing.repair(found(world, observation), observation, ADA)
-    assert not (response.repaired)
-    assert not (response.ordered)
-    assert "changed meanwhile" in response.result
+    finding = world.repairing.repair(found(world, observation), observation, ADA)
+    assert not finding.repaired
+    assert not finding.ordered
+    assert "changed meanwhile" in finding.result
     assert world.rows() == before
 
 
@@ -276,9 +276,9 @@ def test_metadata_that_has_changed_meanwhile_is_not_corrected(world: FleetWithSt
 def test_nothing_is_corrected_without_metadata_or_without_a_stack(world: FleetWithStacks, missing: str) -> None:
     without: dict[str, Any] = {missing: None}
     observation = replace(differing(world), **without)
-    response = world.repairing.repair(a_finding(Kind.METADATA_DIFFERS, Remedy.CORRECT), observation, ADA)
-    assert not (response.repaired)
-    assert not (response.ordered)
+    finding = world.repairing.repair(a_finding(Kind.METADATA_DIFFERS, Remedy.CORRECT), observation, ADA)
+    assert not finding.repaired
+    assert not finding.ordered
 
 
 # Nothing lost, nothing done

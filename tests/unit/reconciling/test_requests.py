@@ -1,4 +1,4 @@
-"""What asks for a reconciliation and what tells of an execution's end: every field, and that all else is refused."""
+"""The events that request a reconciliation or report an execution's end: each field is checked, others are refused."""
 
 from __future__ import annotations
 

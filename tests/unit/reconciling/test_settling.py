@@ -55,7 +55,7 @@ def conditions(status: str | None) -> StackCondition | None:
     return next((meant for meant, statuses in SORTED.items() if status in statuses), None)
 
 
-# What is true, by what CloudFormation says of the stack
+# The actual state, as CloudFormation describes the stack
 
 FAILURE, SUCCESS = Status.FAILURE, Status.SUCCESS
 TRUTHS: dict[Operation, dict[StackCondition | None, Status | None]] = {
@@ -177,7 +177,7 @@ def test_a_delete_has_not_succeeded_if_the_tenants_stack_is_unknown() -> None:
     assert world.metadata_of(ACME).published, "it is served as before"
 
 
-# What is written
+# The records afterwards
 
 
 def test_a_create_that_succeeded_is_published() -> None:
@@ -263,7 +263,7 @@ def test_if_the_stack_failed_its_first_failure_is_the_root_cause() -> None:
     assert settlement == Settled(Status.FAILURE, str(cause))
 
 
-# Of whom nobody knows whether they may be served
+# Tenants that may have to stay unserved
 
 
 @pytest.mark.parametrize("how_the_delete_ended", list(Status))
@@ -424,8 +424,8 @@ def test_the_run_is_read_from_the_lock_not_from_the_report() -> None:
     world, run = world_with(Operation.DELETE, "DELETE_IN_PROGRESS")
     world.executions.end(run.execution)
     world.clock.advance(DEADLINE + A_MINUTE)
-    response = Run(replace(run.attempt, version=""), run.execution, world.clock.now(), run.request)
-    assert isinstance(world.settling.settle(response), Settled)
+    reported = Run(replace(run.attempt, version=""), run.execution, world.clock.now(), run.request)
+    assert isinstance(world.settling.settle(reported), Settled)
     assert {entry.version for entry in world.table.history(ACME)} == {NEXT_VERSION}
 
 
@@ -453,7 +453,7 @@ def test_a_dry_run_has_the_same_result_and_writes_nothing(operation: Operation, 
 @pytest.mark.parametrize("late", [False, True], ids=["in time", "past the deadline"])
 @pytest.mark.parametrize("operation", list(Operation))
 def test_throttling_never_decides_how_an_operation_ended(operation: Operation, late: bool, call: int) -> None:
-    """What could not be looked at is looked at again, however late it is: the truth does not go away."""
+    """A stack that could not be described is described again later, however late it is."""
     world, run = world_with(operation, "DELETE_COMPLETE" if operation is Operation.DELETE else "UPDATE_COMPLETE")
     world.executions.end(run.execution)
     world.clock.advance(DEADLINE + A_MINUTE if late else A_MINUTE)
@@ -473,7 +473,7 @@ def test_throttling_is_raised() -> None:
     assert world.audit(ACME).status is Status.STARTED
 
 
-# What is published
+# Publishing
 
 
 def test_the_fingerprint_is_recorded_if_it_is_known() -> None:

@@ -83,7 +83,7 @@ def test_deleted_tenants_without_a_stack_are_not_checked(world: FleetWithStacks)
     assert done.coverage.tenants == 0
 
 
-# What differs
+# Differences
 
 
 def everything_wrong(world: FleetWithStacks) -> dict[str, Kind]:
@@ -262,10 +262,10 @@ def test_few_drift_detections_run_at_once_with_pauses_in_between(world: FleetWit
         return start(stack_id)
 
     def looked(detection: str) -> object:
-        response = drift(detection)
-        if response.done:
+        drifted = drift(detection)
+        if drifted.done:
             under_way.remove(detection)
-        return response
+        return drifted
 
     def paused(seconds: float) -> None:
         nonlocal pauses

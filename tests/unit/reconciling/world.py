@@ -63,7 +63,7 @@ def asked_for(spec: Spec | None = None, **more: Any) -> Reconciliation:
 
 
 def kinds(reconciliation: Reconciliation) -> list[tuple[Kind, str]]:
-    """What was found, of whom."""
+    """The kind and the subject of each finding."""
     return [(finding.kind, finding.subject) for finding in reconciliation.findings]
 
 
@@ -190,12 +190,12 @@ class FleetWithStacks(World):
 
     def rows(self) -> object:
         """All that the table holds, to compare it with later."""
-        # Who was only asked about has no rows.
+        # A tenant that was only read has no rows.
         tenants = {who: rows for who, rows in self.table.tenants.items() if rows}
         return copy.deepcopy((tenants, self.table.histories, self.table.releases()))
 
     def ordered(self) -> list[tuple[Operation, str, str]]:
-        """What was started, for whom, at which version."""
+        """The operation, tenant and version of each execution that was started."""
         return [(attempt.operation, attempt.tenant.value, attempt.version) for attempt, _ in self.executions.started]
 
     def reconcile(self, spec: Spec | None = None, **more: Any) -> Reconciliation:

@@ -34,7 +34,7 @@ class Storm(Operations):
         return self.begin(run, can_wait=True)
 
     def fill(self) -> list[Run]:
-        """As many creates as have their turn at once."""
+        """Start the maximum number of creates that have their turn at once."""
         runs = [self.run_of(number) for number in range(AT_ONCE)]
         assert [self.ask(run) for run in runs] == [Begun()] * AT_ONCE
         return runs

@@ -1,4 +1,4 @@
-"""What an answer means for a delivery."""
+"""The meaning of answers for a delivery."""
 
 from __future__ import annotations
 

@@ -215,7 +215,7 @@ def test_nothing_is_sent_to_a_connection_of_somebody_else(
 
 
 def shown(event: Event) -> dict[str, Any]:
-    """What GET /events/{eventId} answers."""
+    """The answer of GET /events/{eventId}."""
     body: dict[str, Any] = json.loads(str(event_response(ACME, event.event_id, event).as_proxy_result()["body"]))
     return body
 

@@ -1,0 +1,1 @@
+"""The control plane's OpenAPI document, compared with its functions in process."""
