@@ -14,12 +14,17 @@ from orchestrator.tenants.state import is_delete_in_effect
 def next_attempt(
     tenant: TenantId, operation: Operation, version: str, audits: Sequence[Audit], first_free: int
 ) -> Attempt:
-    same = [
+    taken = [
         audit.attempt
         for audit in audits
         if audit.operation is operation and (operation is Operation.DELETE or audit.version == version)
     ]
-    return Attempt(tenant, operation, version, max([first_free, *(number + 1 for number in same)]))
+    number = 1 + max(taken, default=0)
+    if operation is Operation.CREATE and is_delete_in_effect(audits):
+        # getQueue may have started the create with this number before the tenant was deleted. It has recorded nothing
+        # yet, and will be refused.
+        number += 1
+    return Attempt(tenant, operation, version, max(first_free, number))
 
 
 def first_creates(tenant: TenantId, versions: Iterable[str | None]) -> list[Attempt]:

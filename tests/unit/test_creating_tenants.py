@@ -276,7 +276,7 @@ def test_a_tenant_that_was_deleted_comes_back_without_what_was_said_about_it(wor
 
 
 def test_a_tenant_deleted_and_created_any_number_of_times_comes_back_every_time(ready: Orders) -> None:
-    for number in (1, 2, 3):
+    for number in (2, 4, 6):  # getQueue may have started those in between before the delete.
         ready.succeeded(ready.begun(ready.lifecycle.delete(ACME, BY_ADA)))
         assert ready.state() is TenantState.DELETED
         ordered = accepted(ready.lifecycle.create(ACME, BY_ADA))

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.common.errors import StackHasGone
+from orchestrator.common.errors import LostOwnership, StackHasGone
 from orchestrator.composition import UseCases
 from orchestrator.reconciling.settling import NothingToSettle
 from orchestrator.releases.published import fingerprint
@@ -664,6 +664,24 @@ def test_a_resource_with_a_version_is_not_told_of_the_failure_of_a_create_at_ano
     assert sequence.settle(asked, since=since) == Waiting()
     sequence.play(own)
     assert isinstance(sequence.settle(asked, since=since), Provided)
+
+
+def test_a_create_after_a_delete_is_not_taken_for_one_that_get_queue_had_started_before_it() -> None:
+    """The first function of getQueue's create is throttled. It begins last, and is refused."""
+    sequence = Sequence()
+    assert isinstance(sequence.world.ask(), Provisioning)
+    late = sequence.run_of(_latest(sequence))
+    sequence.clock.advance(A_SECOND)
+    delete = sequence.run_of(sequence.world.lifecycle().delete(ACME, OPERATOR))
+    sequence.play(delete)
+    sequence.clock.advance(A_SECOND)
+    create = sequence.run_of(sequence.world.lifecycle().create(ACME, OPERATOR))
+    assert create.execution != late.execution
+    sequence.play(create)
+    assert isinstance(sequence.world.ask(), Ready)
+    with pytest.raises(LostOwnership):
+        sequence.begin(late)
+    assert isinstance(sequence.world.ask(), Ready)
 
 
 # CloudFormation is asked for one thing with one token
