@@ -82,6 +82,11 @@ def test_the_help_of_a_flag_has_no_type(scene: Scene, command: str) -> None:
     assert "BOOLEAN" not in shown
 
 
+@pytest.mark.parametrize("command", ["create", "delete", "label", "api", "release diff", "inbox ack"])
+def test_the_help_of_an_argument_has_no_type(scene: Scene, command: str) -> None:
+    assert "str>" not in plain(scene.berth(*command.split(), "--help", exits=ExitCode.OK).stdout)
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
