@@ -98,9 +98,11 @@ class GlobalOptionsAnywhere(TyperGroup):
         for option in (*command.params, command.get_help_option(ctx)):
             if isinstance(option, TyperOption) and option.is_flag:
                 option.metavar = ""  # Otherwise the help shows <bool>, and people look for the value to type.
-            elif not isinstance(option, TyperOption) and option.required:
-                # Otherwise the usage shows {TENANT}, and people type the braces.
-                option.get_usage_pieces = _usage_of(option)
+            elif not isinstance(option, TyperOption):
+                option.display_type_rich = _no_type
+                if option.required:
+                    # Otherwise the usage shows {TENANT}, and people type the braces.
+                    option.get_usage_pieces = _usage_of(option)
         ctx.meta[_PARAMETERS] = command.params
         ctx.meta[_AS_JSON] = _asks_for_json(rest)
         return super().parse_args(ctx, global_options + rest)
@@ -114,7 +116,11 @@ class GlobalOptionsAnywhere(TyperGroup):
             return super().invoke(ctx)
 
 
-# Any: the type of an argument is private to typer.
+# Any: the types of contexts and arguments are private to typer.
+def _no_type(**_named: Any) -> None:
+    """Arguments are texts, which the help would call <str>, or <list[str]>, beside their names."""
+
+
 def _usage_of(argument: Any) -> Callable[[Any], list[str]]:
     name = str(argument.metavar or argument.name).removesuffix("...") + ("" if argument.nargs == 1 else "...")
     return lambda _context: [name]

@@ -11,9 +11,9 @@ _WHOLE = frozenset({"State", "Version", "Tier", "Pin"})
 """Headings of columns with short words, which stay whole like ids and times."""
 _MIN_TEXT = 9
 """The minimum width of a column with text that may be broken into lines."""
-_PROSE = frozenset({"Notes"})
+_PROSE = frozenset({"Destination", "Notes", "Origins"})
 _MIN_PROSE = 24
-"""The minimum width of a column with sentences. In a narrower one, a line has a word or two."""
+"""The minimum width of a column with sentences or URLs. In a narrower one, a line has a word or two."""
 
 
 class Columns(Table):

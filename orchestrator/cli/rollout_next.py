@@ -71,7 +71,7 @@ def next_steps(rollout: Document, *, bake_ended: bool = False, withdrawn: bool =
     ]
     before, after = steps[: _undo_at(steps)], steps[_undo_at(steps) :]
     remaining = _move_remaining(rollout) if rollout["status"] == RolloutStatus.ABORTED and not withdrawn else []
-    return [*lines(before), *remaining, *lines(after)]
+    return [*lines(before), *remaining, *lines(after), *_take_out(rollout, withdrawn=withdrawn)]
 
 
 def _undo_at(steps: Sequence[NextStep]) -> int:
@@ -157,6 +157,13 @@ def rollout_steps(rollout: Document, *, withdrawn: bool = False) -> list[NextSte
             suggested=bool(rollout["bakedUntil"]) and not waits and not paused,
         ),
     ]
+
+
+def _take_out(rollout: Document, *, withdrawn: bool) -> list[str]:
+    """The advice for a release that a rollout has halted on. An undo moves tenants to releases that they had."""
+    if rollout["status"] != RolloutStatus.HALTED or withdrawn or rollout["undo"] or rollout["version"] is None:
+        return []
+    return [f"If the release is at fault, take it out: berth release withdraw {rollout['version']}"]
 
 
 def depends_on_withdrawal(rollout: Document) -> bool:

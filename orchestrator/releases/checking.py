@@ -289,7 +289,7 @@ def _metadata_resource(resources: Mapping[str, Any], version: str | None) -> Ite
             place,
             f"There is no resource {contract.METADATA_RESOURCE} of type {contract.METADATA_TYPE}. It keeps the "
             "tenant's record true to the stack, also on a rollback.",
-            "Copy it from docs/templates.md.",
+            "Copy it from the example: docs/templates/queue-bucket-table.json.",
         )
         return
     yield from _metadata_of_every_stack(place, resource)

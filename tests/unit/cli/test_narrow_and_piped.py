@@ -68,11 +68,23 @@ def test_in_a_pipe_a_connection_with_an_address_is_one_line(scene: Scene) -> Non
     assert [row.split(" api ")[1].strip() for row in rows] == ["webhook https://shop.example.com/hooks/berth"]
 
 
+def test_on_a_narrow_terminal_the_address_of_a_connection_is_not_broken_into_pieces(scene: Scene) -> None:
+    scene.environment |= TERMINAL | {"COLUMNS": "60"}
+    scene.events = ScriptedEventsApi()
+    lines = plain(scene.berth("connections", "list", "acme", exits=ExitCode.OK).stdout).splitlines()
+    assert "  Destination: webhook https://shop.example.com/hooks/berth" in [line.rstrip() for line in lines]
+
+
 @pytest.mark.parametrize("command", ["rollout start", "rollout retry", "tenants", "connections create", "create"])
 def test_the_help_of_a_flag_has_no_type(scene: Scene, command: str) -> None:
     shown = plain(scene.berth(*command.split(), "--help", exits=ExitCode.OK).stdout)
     assert "<bool>" not in shown
     assert "BOOLEAN" not in shown
+
+
+@pytest.mark.parametrize("command", ["create", "delete", "label", "api", "release diff", "inbox ack"])
+def test_the_help_of_an_argument_has_no_type(scene: Scene, command: str) -> None:
+    assert "str>" not in plain(scene.berth(*command.split(), "--help", exits=ExitCode.OK).stdout)
 
 
 @pytest.mark.parametrize(

@@ -184,7 +184,8 @@ class TestTheEnd:
         ends(underway, status)()
         undo = f"Move the tenants back: berth rollout start --undo {underway.api.newest.id}"
         close = f"Close it: berth rollout abort {underway.api.newest.id}"
-        last = [undo, close] if status is RolloutStatus.HALTED else [undo]
+        take_out = "If the release is at fault, take it out: berth release withdraw 0.2.0"
+        last = [undo, close, take_out] if status is RolloutStatus.HALTED else [undo]
         assert underway.berth("rollout", "watch").stderr.splitlines()[-len(last) :] == last
 
     def test_the_command_to_retry_is_shown_after_failures(self, underway: Scene, status: RolloutStatus) -> None:
