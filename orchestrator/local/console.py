@@ -6,8 +6,8 @@ import shlex
 
 from rich.console import Console as Terminal
 
-from orchestrator.api.connection_models import CreateConnection
-from orchestrator.api.connection_routes import CREATE_CONNECTION
+from orchestrator.api.connection_models import CreateConnection, OfConnection
+from orchestrator.api.connection_routes import CREATE_CONNECTION, PAUSE_CONNECTION
 from orchestrator.api.event_configuration_models import ChangeSettings, CreateKey
 from orchestrator.api.event_configuration_routes import CREATE_KEY, PUT_SETTINGS
 from orchestrator.api.event_routes import SEND_EVENT, SendEvent
@@ -30,7 +30,8 @@ from orchestrator.local.steps import Steps
 HOME = DEFAULT_HOME / "console"
 """A home of its own, so that the demo can be seen while the console is open."""
 EVENTS = 3
-RETRIES = [1, 3600]
+RETRIES = [1, 310, 3600]
+"""The second retry is the first one after five minutes of failures, so the breaker opens, and the connection fails."""
 
 
 def main(terminal: Terminal, *, size: int = SIZE, port: int = 0, browser: bool = True) -> None:
@@ -59,7 +60,7 @@ def main(terminal: Terminal, *, size: int = SIZE, port: int = 0, browser: bool =
 
 
 def _send_events(control_plane: Deployment, tenant: TenantId, receiver: Receiver) -> None:
-    """Events of one tenant, whose receiver answers with errors: the first retry comes at once, the next in an hour."""
+    """Events of one tenant, whose receiver answers with errors, and for one of its connections wait."""
     operator = control_plane.events_api()
     operator.call(PUT_SETTINGS, ChangeSettings(tenant_id=tenant.value, plan=Plan.FREE))
     webhook = CreateConnection(
@@ -67,6 +68,9 @@ def _send_events(control_plane: Deployment, tenant: TenantId, receiver: Receiver
     )
     connection = operator.call(for_operators(CREATE_CONNECTION), of_tenant(CREATE_CONNECTION, webhook, tenant))
     receiver.secret = connection.secret or ""
+    queue = of_tenant(CREATE_CONNECTION, CreateConnection(name="Own queue"), tenant)
+    paused = OfConnection(connection_id=operator.call(for_operators(CREATE_CONNECTION), queue).connection_id)
+    operator.call(for_operators(PAUSE_CONNECTION), of_tenant(PAUSE_CONNECTION, paused, tenant))
     key = CreateKey(name="Checkout", scopes=[Scope.WRITE])
     made = operator.call(for_operators(CREATE_KEY), of_tenant(CREATE_KEY, key, tenant))
     sender = control_plane.events_api(made.key)

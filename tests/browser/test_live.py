@@ -188,6 +188,7 @@ def test_expired_credentials_have_a_page_with_the_command_that_renews_them(page:
     console.api.away = EXPIRED
     page.goto(console.url("/tenants/acme"))
     expect(page.get_by_text("aws sso login --profile prod")).to_be_visible()
+    expect(page.get_by_text("after these were renewed, start it again")).to_be_visible()
 
 
 def test_a_local_control_plane_that_is_gone_has_a_page_with_the_command_that_starts_it(browser: Browser) -> None:
