@@ -211,7 +211,7 @@ class _Connection(HTTPConnection):
 
 
 class _Stream(Protocol):
-    """What is sent to a receiver and comes from it. Every operation ends with the deadline."""
+    """The bytes to a receiver and from it. Every operation ends with the deadline."""
 
     def sendall(self, data: bytes) -> None: ...
 
@@ -297,7 +297,7 @@ class _Encrypted:
 
 
 class _Channel:
-    """What http.client takes for a socket."""
+    """An object that http.client uses like a socket."""
 
     def __init__(self, stream: _Stream, limit: int) -> None:
         self._stream = stream

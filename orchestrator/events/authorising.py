@@ -1,4 +1,4 @@
-"""Who may do what: the grant of an API key, a source or a form.
+"""Authorises requests: the grant of an API key, a source or a form.
 
 All reads behind a grant are consistent, and each of them is remembered for at most 10 seconds. So a revoked key, and
 every key of a deleted tenant, stops within that time.

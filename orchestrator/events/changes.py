@@ -1,4 +1,4 @@
-"""Who changed a tenant's configuration, when and how. A change is recorded with the write that makes it.
+"""The record of changes of a tenant's configuration: who, when and how. The write that makes a change records it.
 
 No secret is recorded: neither an API key nor its digest, nor the secret of a source or a connection.
 """

@@ -23,7 +23,7 @@ from orchestrator.events.resource_ids import IdPrefix, is_resource_id
 
 TESTS_AT_ONCE = 20
 TESTS_PER_SECOND = 1 / 60
-"""Of one tenant, for each running function. The month's quota does not limit tests, and each may send a mail."""
+"""The rate of one tenant per running function. The month's quota does not limit tests, and each may send a mail."""
 
 
 @dataclass(frozen=True, slots=True)

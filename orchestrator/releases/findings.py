@@ -34,7 +34,7 @@ class Finding:
     """The place in the template, such as Resources.Bucket.Properties.BucketName; empty for the template as a whole."""
     problem: str
     advice: str
-    """What to do about it."""
+    """The steps that remove the finding."""
 
     def __post_init__(self) -> None:
         for name in ("place", "problem", "advice"):

@@ -17,7 +17,8 @@ from orchestrator.adapters.dynamodb.event_keys import (
 CONFIGURATION_ROWS = f"{EVENTS_PREFIX}*"
 """Rows of the tenants' table: the settings of tenants, the lists of their keys, sources and forms, and their usage."""
 LIFE_ROWS = f"{EVENTS_PREFIX}*#*"
-"""Of these, the rows of one life of a tenant: the lists and the usage. The settings have no epoch in their key."""
+"""Those of these rows that belong to one life of a tenant: the lists and the usage. Settings have no epoch in their
+key."""
 KEY_ROWS = f"{KEY_HASH_PREFIX}*"
 SOURCE_ROWS = f"{SOURCE_PREFIX}*"
 FORM_ROWS = f"{FORM_PREFIX}*"

@@ -155,7 +155,7 @@ class Sweeping:
         connections = [each for each in listed if not isinstance(each, UnreadableRow)]
         swept.unreadable += len(listed) - len(connections)
         turns.extend(self._care_for(each, swept) for each in rounds_of(connections, self._random_below))
-        # What is parked for a damaged connection waits until somebody has mended it, and not longer than its event.
+        # Deliveries to a damaged connection wait until somebody has mended it, and not longer than their event is kept.
         damaged = [each for each in listed if isinstance(each, UnreadableConnection)]
         turns.extend(
             self._look_at_parked(each.connection_id, EXPIRED_UNREADABLE, swept)
