@@ -2,13 +2,18 @@
 
 It measures twice. The emulator's stacks are done almost at once, so little but Berth's own steps is measured. On AWS a
 stack takes ten seconds or more. So the second measurement has stacks with a resource whose function sleeps.
+
+On AWS, CloudFormation sends an event when a stack is done. The emulator sends none, so a thread of the benchmark does.
+There is no event plane, whose functions would take processors from the rollout here, and do not on AWS.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,6 +27,7 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import parse_timestamp
 from orchestrator.local.home import polls
 from orchestrator.local.releases import Template, bumped, publish, released_template
+from orchestrator.local.stack_events import StackEvents
 from orchestrator.releases.records import Release
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.records import Attempt, Operation, Request
@@ -30,6 +36,7 @@ TENANTS = 40
 AT_ONCE = 8
 STACK_SECONDS = 8
 
+_EVENTS_EVERY = 0.2
 _LONGEST_SECONDS = 600
 _RETRIED = frozenset({429, 500, 502, 503})
 _ENDED = frozenset({"SUCCEEDED", "FAILED", "HALTED", "ABORTED"})
@@ -48,12 +55,18 @@ def handler(event, _context):
 
 
 def rollout_emulator() -> list[Result]:
-    with deployed() as control_plane, watched(control_plane.emulator) as memory:
-        return [*_measure(_Fleet(control_plane)), memory.result("rollout")]
+    with (
+        deployed(events="false", stackEvents="true", awaitStackSeconds="60") as control_plane,
+        watched(control_plane.emulator) as memory,
+    ):
+        fleet = _Fleet(control_plane)
+        with fleet.stack_events():
+            fleet.create()
+            results = _measure(fleet)
+        return [*results, memory.result("rollout")]
 
 
 def _measure(fleet: _Fleet) -> list[Result]:
-    fleet.create()
     quick, slow = fleet.quick_template, fleet.slow_template
     fleet.roll_out(fleet.publish("90.0.0", quick(60)))  # A warm-up, which starts the functions.
     rolled_out = fleet.roll_out(fleet.publish("91.0.0", quick(61)))
@@ -63,7 +76,7 @@ def _measure(fleet: _Fleet) -> list[Result]:
     takes = f"stacks that take {STACK_SECONDS} s"
     return [
         Result(
-            f"rollout / bare UpdateStack, {AT_ONCE} at once, {takes}", round(slowly / bare_slowly, 2), "x", "<= 1.5"
+            f"rollout / bare UpdateStack, {AT_ONCE} at once, {takes}", round(slowly / bare_slowly, 2), "x", "<= 1.17"
         ),
         Result(f"rollout, {AT_ONCE} at once, {takes}", _per_minute(slowly), "tenants per minute", ""),
         Result(f"bare UpdateStack, {AT_ONCE} at once, {takes}", _per_minute(bare_slowly), "tenants per minute", ""),
@@ -97,6 +110,30 @@ class _Fleet:
 
         with ThreadPoolExecutor(AT_ONCE) as pool:
             list(pool.map(create, self._tenants))
+
+    @contextmanager
+    def stack_events(self) -> Iterator[None]:
+        """Send events about the stacks that operations wait for, about as soon as CloudFormation does."""
+        clients = {service: self.on.client(service) for service in ("dynamodb", "cloudformation", "lambda")}
+        pages = clients["lambda"].get_paginator("list_functions").paginate()
+        functions = {
+            each["Handler"].split(".")[-2]: each["FunctionName"] for page in pages for each in page["Functions"]
+        }
+        events = StackEvents(clients.__getitem__, self.on.outputs["TableName"], functions["stack_event"])
+        over = threading.Event()
+
+        def send() -> None:
+            while not over.wait(_EVENTS_EVERY):
+                for tenant in self._tenants:
+                    events.send(tenant)
+
+        with ThreadPoolExecutor(1) as pool:
+            sending = pool.submit(send)
+            try:
+                yield
+            finally:
+                over.set()
+            sending.result()
 
     def publish(self, version: str, template: Template) -> Release:
         return publish(self.on.emulator, self.on.outputs, version, bumped(template, version))
