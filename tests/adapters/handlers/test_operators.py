@@ -110,7 +110,7 @@ class TestCreate:
         functions.serve()
         functions.remove(a_run(operation=Operation.DELETE))
         status, _, body = functions.operate(CREATE)
-        assert (status, body["attempt"]) == (202, 2)
+        assert (status, body["attempt"]) == (202, 3)
         assert input_of(body["execution"])["request"]["explicit"] is True
 
 
