@@ -117,14 +117,16 @@ class FleetMaker:
             tenant = self._api.call(GET_TENANT, GetTenant(tenant_id=name))
             self._send(tenant.queue_url or "", "Nobody has received this yet.")
             self._api.call(DELETE_TENANT, DeleteTenant(tenant_id=name, drain_seconds=HELD_SECONDS))
-        first = self._api.call(LIST_RELEASES, EmptyRequest()).deployed
-        self._api.call(PIN_TENANT, PinTenant(tenant_id=fleet.ready[-1], version=first))
         self._await(
             dict.fromkeys(fleet.upgraded, TenantState.READY)
             | dict.fromkeys(fleet.update_failed, TenantState.UPDATE_FAILED)
             | dict.fromkeys(fleet.deleted, TenantState.DELETED)
             | dict.fromkeys(fleet.deleting, TenantState.DELETING)
         )
+        # The rollout would move tenants whose update has failed, too, and they are there to be looked at.
+        first = self._api.call(LIST_RELEASES, EmptyRequest()).deployed
+        pinned = (*fleet.update_failed, fleet.ready[-1])
+        self._order(PIN_TENANT, [PinTenant(tenant_id=name, version=first) for name in pinned])
         self._say("Starting a rollout")
         stages = [StageSpec(size="1", bake_seconds=HELD_SECONDS), StageSpec(size="rest", tolerated="1")]
         rollout = self._api.call(START_ROLLOUT, StartRollout(version=better, stages=stages))

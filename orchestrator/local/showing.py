@@ -94,8 +94,11 @@ class Show:
             yield cls(console, emulator, outputs)
         finally:
             with Steps.on(console) as steps:
-                steps("Stopping the emulator")
-                emulator.stop()
+                try:
+                    steps("Stopping the emulator")
+                finally:
+                    # A terminal that was closed takes no line any more.
+                    emulator.stop()
 
     def chapter(self, title: str) -> None:
         self.console.print(f"\n[bold]{title}[/]")

@@ -55,3 +55,4 @@ def test_there_are_tenants_in_all_states_that_last_and_a_rollout_under_way() -> 
     assert api.newest.status is RolloutStatus.PENDING
     skipped = {name for each in api.newest.skipped.values() for name in each.tenants}
     assert skipped >= {fleet.ready[-1], *fleet.failed, *fleet.upgraded}, "pinned, without a queue, and moved already"
+    assert skipped >= set(fleet.update_failed), "A rollout that moved them would mend them."

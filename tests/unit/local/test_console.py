@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from io import StringIO
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from rich.console import Console
@@ -39,6 +41,53 @@ def test_a_second_one_in_the_same_home_is_refused_and_touches_nothing(tmp_path: 
     finally:
         os.close(lock)
     assert [each.name for each in tmp_path.iterdir()] == [LOCK]
+
+
+class ClosedTerminal(StringIO):
+    """A terminal that is closed meanwhile."""
+
+    is_closed = False
+
+    def write(self, text: str) -> int:
+        if self.is_closed:
+            raise OSError(errno.EIO, "Input/output error")
+        return super().write(text)
+
+
+class FakeEmulator:
+    """In place of an emulator, which takes seconds to start."""
+
+    did: ClassVar[list[str]] = []
+
+    def __init__(self, **_settings: object) -> None:
+        self.did.clear()
+
+    @staticmethod
+    def running(_home: Path) -> None:
+        """None was left over."""
+
+    def start(self) -> None:
+        self.did.append("start")
+
+    def stop(self) -> None:
+        self.did.append("stop")
+
+
+def test_the_emulator_is_stopped_although_the_terminal_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = ClosedTerminal()
+
+    def show() -> None:
+        with Show.on(Console(file=terminal), tmp_path):
+            terminal.is_closed = True
+
+    monkeypatch.setattr("orchestrator.local.showing.Emulator", FakeEmulator)
+    monkeypatch.setattr("orchestrator.local.showing.deploy", lambda *_: {})
+    monkeypatch.setattr(Show, "__init__", lambda *_: None)
+    with pytest.raises(OSError, match="Input/output error"):
+        show()
+    assert FakeEmulator.did == ["start", "stop"]
 
 
 def test_a_step_says_how_far_it_is_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
