@@ -1,7 +1,8 @@
-"""`berth status`: one screen about the control plane, the fleet, and what waits for an operator."""
+"""`berth status`: one screen about the control plane, the fleet, what waits for an operator, and what is under way."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from importlib import metadata
 from typing import TYPE_CHECKING
@@ -21,7 +22,14 @@ from orchestrator.cli.errors import ApiProblem, ControlPlaneNotFound, explain, s
 from orchestrator.cli.events_api import ask
 from orchestrator.cli.invocation import Invocation, Json
 from orchestrator.cli.problems import problem
-from orchestrator.cli.waiting import Waiting, findings_waiting, fleet_of, troubles_waiting, waiting_for_someone
+from orchestrator.cli.waiting import (
+    Waiting,
+    findings_waiting,
+    fleet_of,
+    rollouts_under_way,
+    troubles_waiting,
+    waiting_for_someone,
+)
 
 if TYPE_CHECKING:
     from orchestrator.cli.control_plane import ControlPlane
@@ -31,7 +39,7 @@ _FOUND, _NOT_FOUND = 200, 404
 
 
 def status(context: typer.Context, as_json: Json = False) -> None:
-    """Show one screen: where, who, versions, the fleet, and what waits for you.
+    """Show one screen: where, who, versions, the fleet, what waits for you, and rollouts that are under way.
 
     To check the health of the control plane, see berth doctor.
     """
@@ -63,11 +71,11 @@ def status(context: typer.Context, as_json: Json = False) -> None:
             *findings_waiting(survey),
             *_troubles(here, control_plane),
         ]
-        waiting = [{"what": each.what, "command": each.command} for each in found]
         if as_json:
+            waiting = [{"what": each.what, "command": each.command} for each in found]
             render.show_json({**document, "waiting": waiting})
         else:
-            _show(document, waiting)
+            _show(document, found, rollouts_under_way(rollouts))
 
 
 def _found(answer: ApiAnswer) -> Document:
@@ -97,7 +105,7 @@ def _troubles(here: Invocation, control_plane: ControlPlane) -> list[Waiting]:
     return [Waiting(f"the event plane cannot be asked: {reason}", "berth doctor")]
 
 
-def _show(document: Document, waiting: list[dict[str, str]]) -> None:
+def _show(document: Document, waiting: Sequence[Waiting], under_way: Sequence[Waiting]) -> None:
     fleet, versions = document["fleet"], document["versions"]
     states = ", ".join(f"{number} {state}" for state, number in fleet["byState"].items())
     at = ", ".join(f"{number} at {version or 'no version'}" for version, number in fleet["byVersion"].items())
@@ -114,5 +122,5 @@ def _show(document: Document, waiting: list[dict[str, str]]) -> None:
     render.show_line()
     if not waiting:
         render.show_line("Nothing waits for you. Check the health: berth doctor")
-    for each in waiting:
-        render.show_line(f"{each['what'][:1].upper()}{each['what'][1:]}: {each['command']}")
+    for each in [*waiting, *under_way]:
+        render.show_line(f"{each.what[:1].upper()}{each.what[1:]}: {each.command}")

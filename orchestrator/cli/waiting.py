@@ -1,4 +1,4 @@
-"""The fleet at a glance, and what waits for someone: for `berth status` and the console's first page."""
+"""The fleet, what waits for someone, and what is under way: for `berth status` and the first page of the console."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from orchestrator.common.versions import is_older
 from orchestrator.rollouts.records import RolloutStatus
 from orchestrator.tenants.records import TenantState
 
+_GOING_ON = frozenset({RolloutStatus.PENDING, RolloutStatus.RUNNING, RolloutStatus.ABORTING})
 FAILED_STATES = (TenantState.FAILED, TenantState.UPDATE_FAILED, TenantState.UNKNOWN)
 
 
@@ -58,20 +59,27 @@ def waiting_for_someone(fleet: Document, rollouts: Sequence[Document], releases:
         for state in FAILED_STATES
         if (number := fleet["byState"].get(state))
     ]
-    waiting += [
-        Waiting(
-            f"rollout {rollout['rolloutId']} is {doing(rollout).plain}",
-            f"berth rollout status {rollout['rolloutId']}",
-            rollout=rollout["rolloutId"],
-        )
-        for rollout in rollouts
-    ]
+    waiting += [_of_rollout(rollout) for rollout in rollouts if not _goes_on(rollout)]
     withdrawn = {each["version"] for each in releases["releases"] if each.get("withdrawn")}
     for version, number in fleet["byVersion"].items():
         if version in withdrawn:
             what = f"{render.counted(number, 'tenant is', 'tenants are')} at {version}, which was withdrawn"
             waiting.append(Waiting(what, f"berth releases {version}"))
     return [*waiting, *_tenants_behind(fleet, rollouts, releases, withdrawn)]
+
+
+def rollouts_under_way(rollouts: Sequence[Document]) -> list[Waiting]:
+    """The open rollouts that go on by themselves, so that nobody has to do anything."""
+    return [_of_rollout(rollout) for rollout in rollouts if _goes_on(rollout)]
+
+
+def _goes_on(rollout: Document) -> bool:
+    return rollout["status"] in _GOING_ON and rollout["awaitingStage"] is None
+
+
+def _of_rollout(rollout: Document) -> Waiting:
+    name = rollout["rolloutId"]
+    return Waiting(f"rollout {name} is {doing(rollout).plain}", f"berth rollout status {name}", rollout=name)
 
 
 def _tenants_behind(

@@ -55,10 +55,14 @@ class TestOverview:
         tiers = visitor.get_by_role("table", name="Tenants by tier")
         expect(tiers.get_by_role("img", name="standard: 18 READY")).to_be_visible()
 
-    def test_open_rollouts_and_findings_wait_too(self, visitor: Page, still: Running) -> None:
+    def test_findings_wait_too_and_a_rollout_that_goes_on_by_itself_does_not(
+        self, visitor: Page, still: Running
+    ) -> None:
         visitor.goto(still.url("/"))
         waits = visitor.get_by_role("region", name="Waits for someone")
-        expect(waits.get_by_role("link", name=f"Rollout {still.rollout} is RUNNING")).to_be_visible()
+        expect(waits.get_by_text(still.rollout)).to_have_count(0)
+        under_way = visitor.get_by_role("region", name="Under way")
+        expect(under_way.get_by_role("link", name=f"Rollout {still.rollout} is RUNNING")).to_be_visible()
         waits.get_by_role("link", name="2 differences between the records and AWS").click()
         expect(visitor).to_have_url(still.url("/health"))
 

@@ -14,7 +14,7 @@ from orchestrator.api.reconciliation_routes import LIST_RECONCILIATIONS
 from orchestrator.api.release_routes import LIST_RELEASES
 from orchestrator.api.rollout_routes import LIST_ROLLOUTS
 from orchestrator.cli.api import Document
-from orchestrator.cli.waiting import Waiting, findings_waiting, fleet_of, waiting_for_someone
+from orchestrator.cli.waiting import Waiting, findings_waiting, fleet_of, rollouts_under_way, waiting_for_someone
 from orchestrator.common.times import parse_timestamp
 from orchestrator.console.drawing import Plot, Took, bar, bars, plotted
 from orchestrator.console.page import page
@@ -48,6 +48,7 @@ def overview(visit: Visit) -> Response:
     return visit.show(
         "overview.html",
         waiting=[*waiting, *troubles(visit)],
+        under_way=[(each, _link(each)) for each in rollouts_under_way(rollouts)],
         operations=operations[:SHOWN],
         plot=plot(operations),
         fleet=fleet,

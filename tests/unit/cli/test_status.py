@@ -65,6 +65,20 @@ def test_a_rollout_waits_instead_of_the_tenants_that_it_moves(scene: Scene) -> N
         )
 
 
+def test_a_rollout_that_goes_on_by_itself_waits_for_nobody_and_is_shown(scene: Scene) -> None:
+    scene.has()
+    scene.berth("rollout", "start", exits=ExitCode.OK)
+    name = scene.api.newest.id
+    for status in (RolloutStatus.PENDING, RolloutStatus.ABORTING):
+        scene.api.is_now(status=status)
+        assert scene.berth("status").stdout.splitlines()[-2:] == [
+            "Nothing waits for you. Check the health: berth doctor",
+            f"Rollout {name} is {status}: berth rollout status {name}",
+        ]
+        shown = json.loads(scene.berth("status", "--json").stdout)
+        assert (shown["waiting"], [each["rolloutId"] for each in shown["rollouts"]]) == ([], [name])
+
+
 def test_a_halted_rollout_waits_also_if_a_later_one_has_ended(scene: Scene) -> None:
     scene.has()
     scene.has(TenantId("bob"), version="0.1.0")
