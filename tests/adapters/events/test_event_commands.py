@@ -170,8 +170,8 @@ class TestList:
                 ("--since", "2026-11-16T12:00:00Z", "--until", "2026-11-16"),
                 "--since is not before --until, so no event can be found.",
             ),
-            (("--source", "GitHub"), "source_id: 'GitHub' is not valid. An example: src_0123456789abcdef01234567"),
-            (("--form", "x"), "form_id: 'x' is not valid. An example: form_0123456789abcdef01234567"),
+            (("--source", "GitHub"), "--source: 'GitHub' is not valid. An example: src_0123456789abcdef01234567"),
+            (("--form", "x"), "--form: 'x' is not valid. An example: form_0123456789abcdef01234567"),
         ],
     )
     def test_bad_values_are_answered_with_good_ones(
