@@ -20,6 +20,7 @@ Changes that make the emulator behave as AWS does:
 - :mod:`orchestrator.local.streams`             lets functions read the streams of tables after a restart
 - :mod:`orchestrator.local.function_processes`  forks the processes of functions, so that they start quickly
 - :mod:`orchestrator.local.fork_server`         the process that forks them
+- :mod:`orchestrator.local.function_code`       unpacks their code once for all of them
 
 Berth on it:
 

@@ -19,6 +19,7 @@ from hypercorn.typing import ASGIFramework, ASGIReceiveCallable, ASGISendCallabl
 from orchestrator.local.account_settings import report_the_quota_of_aws
 from orchestrator.local.cloudformation import complete as complete_cloudformation
 from orchestrator.local.custom_resources import describe_custom_resources
+from orchestrator.local.function_code import unpack_code_once
 from orchestrator.local.function_processes import fork_function_processes
 from orchestrator.local.guard import guarded, issued_by_ministack
 from orchestrator.local.home import Home, Record
@@ -88,6 +89,7 @@ def main(root: str, port: str, keep_state: str, *, wrapped: Wrapper = lambda emu
     complete_cloudformation()
     fail_with_their_functions()
     fork_function_processes()
+    unpack_code_once()
     begin_streams_anew()
     report_the_quota_of_aws()
     config = Config()
