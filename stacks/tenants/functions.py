@@ -114,7 +114,7 @@ class TenantFunctions:
             environment=dict([self._empty_for]),
         )
         self._kit.table.allow(check_messages.role, "GetItem", rows=TENANT_ROWS)
-        allow_looking_at_tenant_stacks(check_messages.role)
+        allow_looking_at_tenant_stacks(check_messages.role, "ListStackResources")
         allow_on_tenant_queues(check_messages.role, "GetQueueAttributes", "GetQueueUrl")
         allow_asking_for_unfinished_work(check_messages.role)
         return check_messages
@@ -140,6 +140,7 @@ class TenantFunctions:
             "DescribeStackEvents",
             "DescribeChangeSet",
             "GetTemplate",
+            "ListStackResources",
             "ExecuteChangeSet",
             "DeleteChangeSet",
         )
