@@ -242,4 +242,6 @@ def function_with_the_stack_role(
     # For an update without a change set, the function reads the template itself.
     allow(function.role, ["s3:GetObject"], published_templates(releases), wildcard_because=PUBLISHED_FOR_EVER)
     kit.encryption.allow_objects(function.role, writing=False)
+    # A deployment stores Berth's own releases again with another key, but not those of operators.
+    kit.encryption.allow_reading_objects_with_former_keys(function.role)
     return function
