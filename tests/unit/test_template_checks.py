@@ -297,6 +297,36 @@ def test_a_resource_needs_a_policy_that_lets_the_service_role_create_it() -> Non
     assert "berth:stackPolicyArns" in finding.advice
 
 
+PASSED_ROLE = "arn:aws:iam::111122223333:role/tenants"
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "properties", "place"),
+    [
+        ("AWS::Lambda::Function", {"Role": PASSED_ROLE}, "Role"),
+        ("AWS::StepFunctions::StateMachine", {"RoleArn": PASSED_ROLE}, "RoleArn"),
+        ("AWS::S3::Bucket", {"ReplicationConfiguration": {"Role": PASSED_ROLE}}, "ReplicationConfiguration.Role"),
+        ("AWS::SNS::Subscription", {"SubscriptionRoleArn": PASSED_ROLE}, "SubscriptionRoleArn"),
+        ("AWS::Events::Rule", {"Targets": [{"Arn": "a", "RoleArn": PASSED_ROLE}]}, "Targets[0].RoleArn"),
+        ("AWS::RDS::DBInstance", {"MonitoringRoleArn": {"Ref": "TenantId"}}, "MonitoringRoleArn"),
+        ("AWS::RDS::DBInstance", {"Role": "Role"}, "Role"),
+    ],
+)
+def test_a_resource_that_passes_a_role_is_refused_because_the_service_role_may_pass_none(
+    resource_type: str, properties: Template, place: str
+) -> None:
+    found = found_in(with_resource(resource_type, **properties), permissions=Permissions(frozenset({"*"})))
+    (finding,) = (each for each in found if each.rule is Rule.TYPES)
+    assert finding.place == f"Resources.More.Properties.{place}"
+    assert "iam:PassRole" in finding.problem
+
+
+def test_a_tag_or_a_text_that_is_named_like_a_role_passes_none() -> None:
+    tags = [{"Key": "Role", "Value": "RoleArn"}]
+    template = with_resource("AWS::SNS::Topic", Tags=tags, DisplayName="Role", RoleOfTopic="orders")
+    assert Rule.TYPES not in rules_of(template, permissions=Permissions(frozenset({"*"})))
+
+
 @pytest.mark.parametrize(
     ("statement", "allowed"),
     [
