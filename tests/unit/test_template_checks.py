@@ -23,6 +23,7 @@ from orchestrator.releases.service_permissions import Permissions
 from orchestrator.releases.template_names import ReservedNames
 from orchestrator.releases.template_queues import EarlierRelease
 from orchestrator.releases.template_values import text_of
+from orchestrator.tenants import credentials
 from tests.fakes.templates import example_template
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -177,6 +178,14 @@ BROKEN: dict[str, tuple[Rule, Callable[[Template], object]]] = {
     "no queue": (Rule.QUEUES, lambda it: it["Resources"].pop("InboundQueue")),
     "a queue for some": (Rule.QUEUES, lambda it: it["Resources"]["InboundQueue"].update(Condition="HasKey")),
     "a FIFO queue": (Rule.QUEUES, lambda it: it["Resources"]["InboundQueue"]["Properties"].update(FifoQueue=True)),
+    "a queue that temporary credentials do not reach": (
+        Rule.QUEUES,
+        lambda it: it["Resources"]["InboundQueue"]["Properties"].pop("Tags"),
+    ),
+    "a queue with the tag of another tenant": (
+        Rule.QUEUES,
+        lambda it: it["Resources"]["InboundQueue"]["Properties"]["Tags"][0].update(Value="globex"),
+    ),
     "dead letters to a queue outside of the stack": (
         Rule.QUEUES,
         lambda it: it["Resources"]["InboundQueue"]["Properties"]["RedrivePolicy"].update(
@@ -295,6 +304,10 @@ def test_a_resource_needs_a_policy_that_lets_the_service_role_create_it() -> Non
     assert (finding.rule, finding.place) == (Rule.TYPES, "Resources.Files")
     assert "s3:CreateBucket" in finding.problem
     assert "berth:stackPolicyArns" in finding.advice
+
+
+def test_the_tag_of_the_tenants_queue_is_that_of_sessions_for_it() -> None:
+    assert contract.TENANT_TAG == credentials.TENANT_TAG
 
 
 PASSED_ROLE = "arn:aws:iam::111122223333:role/tenants"
