@@ -182,7 +182,7 @@ class TenantStack(Stack):
         )
         self.inbound_queue, self.dead_letter_queue = inbound_queue, dead_letter_queue
         for queue in (inbound_queue, dead_letter_queue):
-            Tags.of(queue).add("berth:tenant-id", tenant_id.value_as_string)
+            Tags.of(queue).add(contract.TENANT_TAG, tenant_id.value_as_string)
             Tags.of(queue).add("berth:version", version)
 
         CustomResource(

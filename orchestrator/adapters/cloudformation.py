@@ -5,7 +5,7 @@ CloudFormation uses one error code for different errors. Only this module tells 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -42,8 +42,12 @@ if TYPE_CHECKING:
         DescribeChangeSetOutputTypeDef,
         ParameterTypeDef,
         StackEventTypeDef,
+        StackResourceSummaryTypeDef,
+        StackResourceTypeDef,
         StackTypeDef,
     )
+
+    _Resource = StackResourceTypeDef | StackResourceSummaryTypeDef
 
 
 _ALREADY_EXISTS = frozenset({"AlreadyExistsException", "TokenAlreadyExistsException"})
@@ -96,24 +100,36 @@ class CloudFormationStacks:
         return described_stack(stacks[0], service_role=self._service_role) if stacks else None
 
     def queue(self, stack_id: str) -> Queue | None:
-        return self._queues(stack_id, excluded_status="DELETE_", LogicalResourceId=INBOUND_QUEUE).get(INBOUND_QUEUE)
+        def named() -> Iterable[_Resource]:
+            return self._client.describe_stack_resources(StackName=stack_id, LogicalResourceId=INBOUND_QUEUE)[
+                "StackResources"
+            ]
+
+        return self._queues(stack_id, named, excluded_status="DELETE_").get(INBOUND_QUEUE)
 
     def queues(self, stack_id: str) -> Mapping[str, Queue]:
-        return self._queues(stack_id, excluded_status="DELETE_COMPLETE")
+        def all_of_them() -> Iterable[_Resource]:
+            # DescribeStackResources would return only the first 100.
+            for page in self._client.get_paginator("list_stack_resources").paginate(StackName=stack_id):
+                yield from page["StackResourceSummaries"]
 
-    def _queues(self, stack_id: str, *, excluded_status: str, **only: str) -> dict[str, Queue]:
+        return self._queues(stack_id, all_of_them, excluded_status="DELETE_COMPLETE")
+
+    def _queues(
+        self, stack_id: str, resources: Callable[[], Iterable[_Resource]], *, excluded_status: str
+    ) -> dict[str, Queue]:
         """The stack's queues by logical id, without those whose status begins with ``excluded_status``."""
         stack = StackArn.parse(stack_id)
         try:
             with self._throttling():
-                resources = self._client.describe_stack_resources(StackName=stack_id, **only)["StackResources"]
+                listed = list(resources())
         except ClientError as error:
             if _does_not_exist(error):
                 return {}
             raise
         found = {
             resource["LogicalResourceId"]: self.names.queue_in(stack, resource.get("PhysicalResourceId", ""))
-            for resource in resources
+            for resource in listed
             if resource["ResourceType"] == QUEUE_TYPE and not resource["ResourceStatus"].startswith(excluded_status)
         }
         return {name: queue for name, queue in found.items() if queue is not None}

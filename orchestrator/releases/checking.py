@@ -34,6 +34,8 @@ MAX_FINDINGS = 100
 _RETURN_LISTS = frozenset({"Fn::Cidr", "Fn::GetAZs", "Fn::Split"})
 
 _TYPE = re.compile(r"AWS::([A-Za-z0-9]+)::([A-Za-z0-9]+)")
+_PASSED_ROLE = re.compile(r"(?:[A-Z][A-Za-z0-9]*)?Role(?:Arn|ARN)?")
+"""The names of properties by which a resource hands a role over to a service."""
 _OUTPUT_NAME = re.compile(r"[A-Za-z0-9]{1,255}")
 _ASSET = re.compile(r"cdk-[a-z0-9]+-(?:assets|container-assets)-")
 _RESOURCE_FIELDS = frozenset(
@@ -266,6 +268,22 @@ def _types(resources: Mapping[str, Any], permissions: Permissions | None) -> Ite
                 f"The service role of tenants' stacks may not create {kind}: no policy allows "
                 f"{needed_action(str(kind))}.",
                 "Deploy Berth with a managed policy that allows it: -c berth:stackPolicyArns=arn:...",
+            )
+        else:
+            yield from _passed_roles(f"{place}.Properties", mapping(each).get("Properties"))
+
+
+def _passed_roles(place: str, properties: object) -> Iterator[Finding]:
+    """CloudFormation passes a role with the permissions of the service role, and the boundary denies that to it."""
+    names = (inner for inner, name in values(properties, place) if isinstance(name, str) and inner.endswith(f".{name}"))
+    for inner in dict.fromkeys(names):
+        if _PASSED_ROLE.fullmatch(inner.rpartition(".")[2]):
+            yield Finding(
+                Rule.TYPES,
+                inner,
+                "The service role of tenants' stacks may never pass a role to a service (iam:PassRole), whatever its "
+                "policies allow.",
+                "Remove it. Create what needs a role, such as a function, outside of the tenant's stack.",
             )
 
 

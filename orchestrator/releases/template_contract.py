@@ -43,6 +43,9 @@ OUTBOUND_QUEUE = "OutboundQueue"
 
 QUEUE_TYPE = "AWS::SQS::Queue"
 
+TENANT_TAG = "berth:tenant-id"
+"""The tag of the tenant's queue, with the tenant's id. Temporary credentials work only for a queue that has it."""
+
 METADATA_RESOURCE = "TenantMetadata"
 """The resource that records the stack's queue in the tenant's metadata."""
 

@@ -11,6 +11,8 @@ from orchestrator.releases import template_contract as contract
 from orchestrator.releases.findings import Finding, Rule
 from orchestrator.releases.template_values import entries, mapping, reference
 
+_TENANT_TAG = {"Key": contract.TENANT_TAG, "Value": {"Ref": contract.TENANT_PARAMETER}}
+
 
 @dataclass(frozen=True, slots=True)
 class EarlierRelease:
@@ -51,6 +53,13 @@ def queue_findings(template: Mapping[str, Any]) -> Iterator[Finding]:
                 f"{place}.Properties.FifoQueue",
                 "Platforms and the event plane send to a standard queue.",
                 "Remove FifoQueue here. Another queue of the template may have it.",
+            )
+        if _TENANT_TAG not in entries(mapping(inbound.get("Properties")).get("Tags")):
+            yield Finding(
+                Rule.QUEUES,
+                f"{place}.Properties.Tags",
+                f"The tag {contract.TENANT_TAG} is missing. Temporary credentials work only for a queue that has it.",
+                f"Add it: {json.dumps(_TENANT_TAG)}.",
             )
     for name, queue in queues.items():
         properties = mapping(queue.get("Properties"))

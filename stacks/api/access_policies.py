@@ -15,7 +15,7 @@ from stacks.api.declared_api import STAGE
 from stacks.api.gateway import Api
 from stacks.common.capability import Capability, Output
 from stacks.common.functions import BerthFunction
-from stacks.common.permissions import acknowledge_wildcard, statement
+from stacks.common.permissions import acknowledge_wildcard, allow_finding_its_stack, statement
 
 _PARAMETER = re.compile(r"\{\w+\}")
 
@@ -56,7 +56,7 @@ class AccessPolicies(Capability):
             Audience.RECEIVER,
         )
         # The command line finds the API in the outputs of the control plane's stack.
-        self.operator.add_statements(statement(["cloudformation:DescribeStacks"], [Stack.of(self).stack_id]))
+        allow_finding_its_stack(self.operator)
         # For the principal that deploys a stack with a Custom::TenantQueue, or for the stack's service role: in both
         # cases the condition key aws:CalledVia names CloudFormation. The policy does not allow a direct call of the
         # function.

@@ -202,7 +202,7 @@ class Api(Capability):
         rollouts.allow_operating(operators.role)
         reconciliation.allow_asking(operators.role)
         allow_asking_for_unfinished_work(operators.role)
-        allow_looking_at_tenant_stacks(operators.role)
+        allow_looking_at_tenant_stacks(operators.role, "ListStackResources")
         _allow_diagnosing(operators.role, kit, dead_letters)
         return operators
 

@@ -34,6 +34,7 @@ OPERATIONS: Mapping[str, tuple[str, ...]] = {
         "DetectStackDrift",
         "ExecuteChangeSet",
         "GetTemplate",
+        "ListStackResources",
         "RollbackStack",
         "UpdateStack",
     ),

@@ -37,11 +37,11 @@ class Encryption(Construct):
         self._former_key_arns = [arn for arn in dict.fromkeys(former_key_arns) if arn != key_arn]
         self.key = kms.Key.from_key_arn(self, "Key", key_arn) if key_arn else None
         self._allowed: set[tuple[str, str, str]] = set()
-        """The permissions granted so far: path of the role, service (with the former key, if it is for one), action."""
+        """The permissions granted so far: path of the role, service (and whether it is for former keys), action."""
         self._policies: dict[str, iam.Policy] = {}
         """The policy that lets each role use the key, by the path of the role."""
-        self._former_policies: dict[tuple[str, str], iam.Policy] = {}
-        """The policy that lets each role use a former key, by the path of the role and the key's ARN."""
+        self._former_policies: dict[str, iam.Policy] = {}
+        """The policy that lets each role use the former keys, by the path of the role."""
         self._encrypted: list[CfnResource] = []
 
     @property
@@ -102,17 +102,21 @@ class Encryption(Construct):
         self._allow_former(role, "s3", _READING_OBJECTS)
 
     def _allow_former(self, role: iam.Role, service: str, actions: Sequence[str]) -> None:
-        for arn in self._former_key_arns:
-            new = self._not_allowed_yet(role, f"{service} {arn}", actions)
-            if new:
-                self._former_policy_of(role, arn).add_statements(statement(new, [arn], _via(service)))
+        new = self._not_allowed_yet(role, f"{service} with former keys", actions)
+        if new and self._former_key_arns:
+            permission = statement(new, self._former_key_arns, _via(service))
+            self._former_policy_of(role).add_statements(permission)
 
-    def _former_policy_of(self, role: iam.Role, arn: str) -> iam.Policy:
-        """A new policy. CloudFormation removes the policy that an earlier deployment made for this key, at the end."""
-        name = role.node.path, arn
-        if name not in self._former_policies:
-            self._former_policies[name] = iam.Policy(role, f"Former{_id_of(arn)}", roles=[role])
-        return self._former_policies[name]
+    def _former_policy_of(self, role: iam.Role) -> iam.Policy:
+        """A new policy. CloudFormation removes the policy that an earlier deployment made for other keys, at the end.
+
+        It has all former keys in each statement, because IAM limits the length of a role's policies.
+        """
+        path = role.node.path
+        if path not in self._former_policies:
+            policy = iam.Policy(role, f"Former{_id_of(','.join(self._former_key_arns))}", roles=[role])
+            self._former_policies[path] = policy
+        return self._former_policies[path]
 
     def _allow(self, role: iam.Role, service: str, actions: Sequence[str]) -> None:
         """Let a role use the key through the service, but not directly. Repeated calls add nothing."""
@@ -147,8 +151,8 @@ def _via(service: str) -> dict[str, dict[str, str]]:
     return {"StringEquals": {"kms:ViaService": f"{service}.{Aws.REGION}.{Aws.URL_SUFFIX}"}}
 
 
-def _id_of(key_arn: str) -> str:
-    return f"Key{hashlib.sha256(key_arn.encode()).hexdigest()[:8]}"
+def _id_of(key_arns: str) -> str:
+    return f"Key{hashlib.sha256(key_arns.encode()).hexdigest()[:8]}"
 
 
 def _depend_on(policy: iam.Policy, encrypted: CfnResource) -> None:

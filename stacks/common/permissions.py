@@ -68,6 +68,17 @@ def allow_consuming_stream(role: iam.Role, stream_arn: str) -> None:
     allow(role, ["dynamodb:ListStreams"], "*", wildcard_because=_NO_STREAM_IS_NAMED)
 
 
+def allow_finding_its_stack(policy: iam.ManagedPolicy) -> None:
+    """Let holders of a policy describe the policy's own stack by its name, as the command line does.
+
+    AWS then has `*` in place of the stack's id, also if the stack exists.
+    """
+    stack = Stack.of(policy)
+    resource = stack.format_arn(service="cloudformation", resource="stack", resource_name=f"{stack.stack_name}/*")
+    policy.add_statements(statement(["cloudformation:DescribeStacks"], [resource]))
+    acknowledge_wildcard(policy, resource, _ONE_STACK_AT_A_TIME)
+
+
 def allow_looking_at_tenant_stacks(role: iam.Role, *operations: str) -> None:
     """Let a role see tenants' stacks and their resources, and use the further ``operations``."""
     allow_on_tenant_stacks(role, "DescribeStacks", "DescribeStackResources", *operations)
@@ -112,6 +123,7 @@ def tenant_queue_arns(scope: Construct) -> list[str]:
 
 
 _NO_STREAM_IS_NAMED = "Lambda lists the streams of all tables to find the table's stream: the action takes no resource."
+_ONE_STACK_AT_A_TIME = "The wildcard is for the id of the stack. There is one stack of a name at a time."
 _TENANT_STACKS_ARE_MANY = "There are many tenants' stacks, created at run time; their names share a prefix."
 TENANT_QUEUES_ARE_MANY = (
     "CloudFormation names a tenant's queues after its stack, so their names share the stacks' prefix."

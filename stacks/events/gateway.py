@@ -25,7 +25,7 @@ from stacks.common.capability import Capability, Output
 from stacks.common.dead_letters import DeadLetters
 from stacks.common.functions import BerthFunction, FunctionKit
 from stacks.common.graphs import graph
-from stacks.common.permissions import allow, names_of, statement
+from stacks.common.permissions import allow, allow_finding_its_stack, names_of
 from stacks.common.table import TENANT_ROWS
 from stacks.events.contents import Contents
 from stacks.events.delivery import Delivery
@@ -107,7 +107,7 @@ class EventsApi(Capability):
             routes=for_receivers,
         )
         # The command line finds the API in the outputs of the stack.
-        self.operator_policy.add_statements(statement(["cloudformation:DescribeStacks"], [Stack.of(self).stack_id]))
+        allow_finding_its_stack(self.operator_policy)
 
     @property
     def functions(self) -> Sequence[BerthFunction]:

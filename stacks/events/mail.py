@@ -23,6 +23,10 @@ from stacks.events.connections import allow_changing_connections
 from stacks.events.table import EventsTable
 
 _SECONDS = 30
+_RECIPIENTS_TOO = (
+    "While an account is in the sandbox of SES, SES asks for the permission on the recipient's identity, too. The "
+    "condition allows mail from one address only."
+)
 
 
 class Mail(Capability):
@@ -82,15 +86,20 @@ class Mail(Capability):
 
     def allow_sending(self, role: iam.Role) -> None:
         """Let a role send mail from the address only. The address itself, or its domain, is the verified identity."""
-        arns = [
-            Stack.of(self).format_arn(service="ses", resource=resource, resource_name=name)
-            for resource, name in (
-                ("identity", self._sender),
-                ("identity", self._sender.rpartition("@")[2]),
-                ("configuration-set", self._configuration_set.configuration_set_name),
-            )
-        ]
-        allow(role, ["ses:SendEmail"], *arns, conditions={"StringEquals": {"ses:FromAddress": self._sender}})
+        stack, from_the_address = Stack.of(self), {"StringEquals": {"ses:FromAddress": self._sender}}
+        allow(
+            role,
+            ["ses:SendEmail"],
+            stack.format_arn(service="ses", resource="identity", resource_name="*"),
+            conditions=from_the_address,
+            wildcard_because=_RECIPIENTS_TOO,
+        )
+        configuration_set = stack.format_arn(
+            service="ses",
+            resource="configuration-set",
+            resource_name=self._configuration_set.configuration_set_name,
+        )
+        allow(role, ["ses:SendEmail"], configuration_set, conditions=from_the_address)
 
     def _make_process_bounces(self, kit: FunctionKit, events: EventsTable) -> BerthFunction:
         """Disables connections whose mail came back for good."""

@@ -298,6 +298,7 @@ class Reconciliation(Capability):
             "*",
             wildcard_because=_ALL_STACKS,
         )
-        # For drift detection, CloudFormation reads the resources with the permissions of the caller.
-        allow_on_tenant_stacks(role, "DetectStackDrift", "DetectStackResourceDrift")
+        # An adoption, and a comparison, may look for a tenant's queue among all queues of its stack. To detect drift,
+        # CloudFormation reads the resources with the permissions of the caller.
+        allow_on_tenant_stacks(role, "ListStackResources", "DetectStackDrift", "DetectStackResourceDrift")
         allow_on_tenant_queues(role, "GetQueueAttributes", "ListQueueTags")

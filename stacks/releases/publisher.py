@@ -112,10 +112,19 @@ class ReleasePublisher(Capability):
         return (Output("ReleaseBucketName", self.bucket.bucket_name),)
 
     def allow_publishing(self, role: iam.Role) -> None:
-        """Let a role publish operators' own templates. It cannot change a release that is recorded."""
+        """Let a role publish operators' own templates, and compare releases. It cannot change a release that is
+        recorded.
+        """
         self._table.allow(role, "PutItem", rows=RELEASE_ROWS)
-        allow(role, ["s3:PutObject"], published_templates(self.bucket), wildcard_because=PUBLISHED_FOR_EVER)
+        # One statement, because the policy of the operators' function is almost as long as a policy may be.
+        allow(
+            role,
+            ["s3:GetObject", "s3:PutObject"],
+            published_templates(self.bucket),
+            wildcard_because=PUBLISHED_FOR_EVER,
+        )
         self._encryption.allow_objects(role, writing=True)
+        self._encryption.allow_reading_objects_with_former_keys(role)
 
     def publish_before(self, function: BerthFunction) -> None:
         """Deploy the function only after every release is published, and one of them is recorded as current."""

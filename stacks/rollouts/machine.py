@@ -32,7 +32,7 @@ from stacks.common.table import (
     ROLLOUT_ROWS,
     TENANT_ROWS,
 )
-from stacks.releases.publisher import MAP_RESULTS, PUBLISHED_FOR_EVER, published_templates
+from stacks.releases.publisher import MAP_RESULTS
 from stacks.settings import Settings
 from stacks.tenants.functions import function_with_the_stack_role
 from stacks.tenants.machines import EXECUTIONS_ARE_MANY, TenantMachines, executions_of, machine
@@ -150,8 +150,7 @@ class RolloutMachine(Capability):
         self._kit.table.allow_listing_rollouts(role)
         _allow_alarms(role, "DescribeAlarms")
         allow(role, ["states:SendTaskSuccess"], self.machine.state_machine_arn)
-        # The function compares the releases of a plan, and says whether the move was reviewed.
-        allow(role, ["s3:GetObject"], published_templates(self._releases), wildcard_because=PUBLISHED_FOR_EVER)
+        # The function says whether the move of a plan was reviewed.
         self._kit.table.allow(role, "GetItem", rows=REVIEW_ROWS)
 
     def allow_watching(self, role: iam.Role) -> None:

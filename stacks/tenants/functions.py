@@ -114,7 +114,7 @@ class TenantFunctions:
             environment=dict([self._empty_for]),
         )
         self._kit.table.allow(check_messages.role, "GetItem", rows=TENANT_ROWS)
-        allow_looking_at_tenant_stacks(check_messages.role)
+        allow_looking_at_tenant_stacks(check_messages.role, "ListStackResources")
         allow_on_tenant_queues(check_messages.role, "GetQueueAttributes", "GetQueueUrl")
         allow_asking_for_unfinished_work(check_messages.role)
         return check_messages
@@ -140,6 +140,7 @@ class TenantFunctions:
             "DescribeStackEvents",
             "DescribeChangeSet",
             "GetTemplate",
+            "ListStackResources",
             "ExecuteChangeSet",
             "DeleteChangeSet",
         )
@@ -241,4 +242,6 @@ def function_with_the_stack_role(
     # For an update without a change set, the function reads the template itself.
     allow(function.role, ["s3:GetObject"], published_templates(releases), wildcard_because=PUBLISHED_FOR_EVER)
     kit.encryption.allow_objects(function.role, writing=False)
+    # A deployment stores Berth's own releases again with another key, but not those of operators.
+    kit.encryption.allow_reading_objects_with_former_keys(function.role)
     return function

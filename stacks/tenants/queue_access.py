@@ -1,8 +1,8 @@
 """Temporary credentials for tenants' queues, if they are switched on.
 
 getQueue assumes the role of this module with a session tag that names the tenant, and returns the credentials of the
-session. The credentials work only for queues with the same tag. The session's source identity names the caller, and
-CloudTrail shows it with every use of the credentials.
+session. The credentials work only for queues with the same tag, or that were kept ready for a new tenant. The session's
+source identity names the caller, and CloudTrail shows it with every use of the credentials.
 """
 
 from __future__ import annotations
@@ -11,10 +11,16 @@ from aws_cdk import Duration
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from orchestrator.common.tenant_ids import WARM_PREFIX
 from orchestrator.tenants.credentials import ACTIONS, TENANT_TAG, Access
 from stacks.common.encryption import Encryption
 from stacks.common.functions import BerthFunction
 from stacks.common.permissions import allow, allow_on_tenant_queues
+
+_THE_SESSIONS_TENANT = f"${{aws:PrincipalTag/{TENANT_TAG}}}"
+_KEPT_READY = f"{WARM_PREFIX}*"
+"""A tenant that takes a stack that was kept ready has its queue before the queue has the tenant's tag. Then only the
+policy of the session, which names the one queue, keeps the session from the queues of other such stacks."""
 
 
 class QueueAccess(Construct):
@@ -49,9 +55,7 @@ class QueueAccess(Construct):
         allow_on_tenant_queues(
             role,
             *actions,
-            conditions={
-                "StringEquals": {f"aws:ResourceTag/{TENANT_TAG}": f"${{aws:PrincipalTag/{TENANT_TAG}}}"},
-            },
+            conditions={"StringLike": {f"aws:ResourceTag/{TENANT_TAG}": [_THE_SESSIONS_TENANT, _KEPT_READY]}},
         )
 
         encryption.allow_queues(role, Access.SEND, Access.RECEIVE)

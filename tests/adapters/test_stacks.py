@@ -188,12 +188,33 @@ def test_the_queues_of_a_stack_are_listed_until_they_are_deleted(
         listed(LogicalResourceId="Other", PhysicalResourceId=f"{OWN_QUEUE}-3", ResourceStatus="DELETE_IN_PROGRESS"),
         listed(LogicalResourceId="Topic", ResourceType="AWS::SNS::Topic"),
     ]
-    answer = {"StackResources": [each["StackResources"][0] for each in resources]}
-    cloudformation.add_response("describe_stack_resources", answer, {"StackName": STACK_ID})
+    cloudformation.add_response("list_stack_resources", _summaries(*resources), {"StackName": STACK_ID})
     assert {name: queue.url for name, queue in stacks.queues(STACK_ID).items()} == {
         "DeadLetterQueue": f"{OWN_QUEUE}-2",
         "Other": f"{OWN_QUEUE}-3",
     }
+
+
+def test_the_queues_of_a_stack_are_listed_from_all_pages(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
+    other = listed(LogicalResourceId="Orders", PhysicalResourceId=f"{OWN_QUEUE}-2")
+    cloudformation.add_response(
+        "list_stack_resources", _summaries(listed()) | {"NextToken": "more"}, {"StackName": STACK_ID}
+    )
+    cloudformation.add_response("list_stack_resources", _summaries(other), {"StackName": STACK_ID, "NextToken": "more"})
+    assert list(stacks.queues(STACK_ID)) == ["InboundQueue", "Orders"]
+
+
+def test_a_stack_that_does_not_exist_has_no_queues(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
+    message = f"Stack with id {STACK_ID} does not exist"
+    cloudformation.add_client_error("list_stack_resources", "ValidationError", message)
+    assert stacks.queues(STACK_ID) == {}
+
+
+def _summaries(*resources: dict[str, Any]) -> dict[str, Any]:
+    """The same resources as ListStackResources returns them."""
+    found = [dict(each["StackResources"][0]) for each in resources]
+    summaries = [each | {"LastUpdatedTimestamp": each.pop("Timestamp")} for each in found]
+    return {"StackResourceSummaries": [{k: v for k, v in each.items() if k != "StackId"} for each in summaries]}
 
 
 @pytest.mark.parametrize(("code", "error"), [("Throttling", Throttled), ("AccessDenied", ClientError)])

@@ -43,6 +43,7 @@ WITHOUT_RESOURCES: Mapping[str, frozenset[str]] = {
 
 MANY: Mapping[str, str] = {
     "tenant stacks": "tenants are created at run time, and their stacks share a prefix",
+    "Berth's own stacks, by their names": "the command line does not know their ids",
     "all stacks": "any team's stack may ask for a tenant's queue",
     "tenant queues": "CloudFormation names queues after their stacks",
     "published templates": "each version has its own object",

@@ -310,6 +310,8 @@ def names(
         f"{table}/index/Listing": "the index",
         f"arn:<AWS::Partition>:cloudformation:{here}:stack/{NAMES.tenant_prefix}*/*": "tenant stacks",
         f"arn:<AWS::Partition>:cloudformation:{here}:stack/*/*": "all stacks",
+        f"arn:<AWS::Partition>:cloudformation:{here}:stack/Berth/*": "Berth's own stacks, by their names",
+        f"arn:<AWS::Partition>:cloudformation:{here}:stack/BerthEvents/*": "Berth's own stacks, by their names",
         f"arn:<AWS::Partition>:sqs:{here}:{NAMES.tenant_prefix}*": "tenant queues",
         f"arn:<AWS::Partition>:apigateway:<AWS::Region>::/apis/<{the_only('AWS::ApiGatewayV2::Api')}>/stages/*": (
             "the API's stage"

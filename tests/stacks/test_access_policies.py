@@ -109,17 +109,16 @@ def test_the_deployment_attaches_the_policies_to_nobody(control_plane: Json, out
     assert not {"Roles", "Users", "Groups"} & set(_policy(control_plane, output))
 
 
-def test_an_operator_may_describe_only_the_control_planes_stack(control_plane: Json) -> None:
+def test_an_operator_may_describe_only_the_control_planes_stack_by_its_name(control_plane: Json) -> None:
+    """AWS evaluates a request that names a stack with `*` in place of the stack's id."""
     (look_up,) = (
         statement
         for statement in _policy(control_plane, "OperatorPolicyArn")["PolicyDocument"]["Statement"]
         if statement["Action"] != "execute-api:Invoke"
     )
-    assert look_up == {
-        "Effect": "Allow",
-        "Action": "cloudformation:DescribeStacks",
-        "Resource": {"Ref": "AWS::StackId"},
-    }
+    assert (look_up["Effect"], look_up["Action"]) == ("Allow", "cloudformation:DescribeStacks")
+    here = "arn:<AWS::Partition>:cloudformation:<AWS::Region>:<AWS::AccountId>"
+    assert spelled(look_up["Resource"]) == f"{here}:stack/Berth/*"
 
 
 def test_a_team_may_invoke_one_function_only_through_cloudformation(

@@ -302,7 +302,11 @@ def test_a_receiver_may_get_credentials_for_events_and_nothing_else(event_plane:
 def test_an_operator_may_call_every_route_for_operators_and_receivers_and_find_the_api(event_plane: Json) -> None:
     routes, stack = policies_for(event_plane)["Operator"]
     assert allows_routes_for(routes, Audience.OPERATOR, Audience.RECEIVER)
-    assert (stack["Action"], spelled(stack["Resource"])) == ("cloudformation:DescribeStacks", "<AWS::StackId>")
+    here = "arn:<AWS::Partition>:cloudformation:<AWS::Region>:<AWS::AccountId>"
+    assert (stack["Action"], spelled(stack["Resource"])) == (
+        "cloudformation:DescribeStacks",
+        f"{here}:stack/BerthEvents/*",
+    )
 
 
 # The functions

@@ -130,6 +130,22 @@ def test_the_variables_of_a_function_have_at_most_4096_bytes(template: Json) -> 
         assert len(json.dumps(variables, separators=(",", ":")).encode()) <= 4_096, name
 
 
+def test_the_policy_of_a_function_has_at_most_20480_characters(template: Json) -> None:
+    """Lambda adds a statement for every permission to call the function."""
+    around = '"Sid":"","Effect":"Allow","Condition":{"ArnLike":{}}'
+    longest_sid = 100
+    lengths: Counter[str] = Counter()
+    for _, permission in resources(template, "AWS::Lambda::Permission"):
+        lengths[json.dumps(permission["FunctionName"])] += length(template, permission) + len(around) + longest_sid
+    assert lengths
+    assert {function: found for function, found in lengths.items() if found > 20_480} == {}
+
+
+def test_an_event_pattern_has_at_most_4096_characters(template: Json) -> None:
+    for name, rule in resources(template, "AWS::Events::Rule"):
+        assert length(template, rule.get("EventPattern", {})) <= 4_096, name
+
+
 def test_a_function_has_at_most_5_layers_and_an_http_api_at_most_300_routes(template: Json) -> None:
     for name, function in resources(template, "AWS::Lambda::Function"):
         assert len(listed(function.get("Layers", []))) <= 5, name

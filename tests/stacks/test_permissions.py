@@ -130,6 +130,7 @@ LIMITS_CREATES: Grants = {
 }
 
 READS_STACKS = {"cloudformation:DescribeStacks", "cloudformation:DescribeStackResources"}
+READS_ALL_QUEUES_OF_STACKS = READS_STACKS | {"cloudformation:ListStackResources"}
 
 NOTES_THROTTLES: Grants = {PACE_TABLE_ROWS: {"dynamodb:UpdateItem"}}
 
@@ -210,7 +211,7 @@ FUNCTIONS: dict[str, Grants] = {
         "the function reconcile": {"lambda:InvokeFunction"},
         UNFINISHED_ROWS: {"dynamodb:Query"},
         **{f"dead letters: {holds}": {"sqs:GetQueueAttributes"} for holds in DEAD_LETTERS},
-        "tenant stacks": READS_STACKS,
+        "tenant stacks": READS_ALL_QUEUES_OF_STACKS,
     },
     "close_execution": {
         **CLOSES_OPERATIONS,
@@ -237,7 +238,7 @@ FUNCTIONS: dict[str, Grants] = {
         f"the index, rows {LISTED_TENANTS}": {"dynamodb:Query"},
         UNFINISHED_ROWS: {"dynamodb:Query"},
         "the table, all rows, only pk, sk, ListingKey, Version, StackId, Attempt": {"dynamodb:Scan"},
-        "tenant stacks": READS_STACKS
+        "tenant stacks": READS_ALL_QUEUES_OF_STACKS
         | {
             "cloudformation:DescribeStackEvents",
             "cloudformation:DetectStackDrift",
@@ -283,7 +284,7 @@ FUNCTIONS: dict[str, Grants] = {
         **ASKS_FOR_UNFINISHED_WORK,
         TENANT_TABLE_ROWS: {"dynamodb:GetItem"},
         **NOTES_THROTTLES,
-        "tenant stacks": READS_STACKS,
+        "tenant stacks": READS_ALL_QUEUES_OF_STACKS,
         **READS_MESSAGES,
     },
     "start_stack": {
@@ -298,7 +299,7 @@ FUNCTIONS: dict[str, Grants] = {
             "cloudformation:CreateChangeSet",
             "cloudformation:ContinueUpdateRollback",
         },
-        "tenant stacks": READS_STACKS
+        "tenant stacks": READS_ALL_QUEUES_OF_STACKS
         | {
             "cloudformation:DescribeStackEvents",
             "cloudformation:DescribeChangeSet",

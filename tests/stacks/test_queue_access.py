@@ -34,12 +34,13 @@ def test_only_get_queue_may_assume_the_role_and_only_with_a_tenant_tag_and_a_sou
     assert trusts(with_everything["Resources"][role]) == expected
 
 
-def test_a_session_may_only_send_and_receive_on_queues_with_its_own_tag(
+def test_a_session_may_only_send_and_receive_on_queues_with_its_own_tag_or_that_were_kept_ready(
     with_everything: Json, role: str, names: dict[str, str]
 ) -> None:
-    same_tag = {"StringEquals": {f"aws:ResourceTag/{TENANT_TAG}": "${aws:PrincipalTag/berth:tenant-id}"}}
+    """A tenant has the queue of a stack that was kept ready some minutes before the queue has the tenant's tag."""
+    tags = {"StringLike": {f"aws:ResourceTag/{TENANT_TAG}": ["${aws:PrincipalTag/berth:tenant-id}", "berth-warm-*"]}}
     assert grants(with_everything, role, names) == {
-        f"tenant queues, if {same_tag}": {action for actions in ACTIONS.values() for action in actions}
+        f"tenant queues, if {tags}": {action for actions in ACTIONS.values() for action in actions}
     }
 
 

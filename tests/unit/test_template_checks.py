@@ -23,6 +23,7 @@ from orchestrator.releases.service_permissions import Permissions
 from orchestrator.releases.template_names import ReservedNames
 from orchestrator.releases.template_queues import EarlierRelease
 from orchestrator.releases.template_values import text_of
+from orchestrator.tenants import credentials
 from tests.fakes.templates import example_template
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -177,6 +178,14 @@ BROKEN: dict[str, tuple[Rule, Callable[[Template], object]]] = {
     "no queue": (Rule.QUEUES, lambda it: it["Resources"].pop("InboundQueue")),
     "a queue for some": (Rule.QUEUES, lambda it: it["Resources"]["InboundQueue"].update(Condition="HasKey")),
     "a FIFO queue": (Rule.QUEUES, lambda it: it["Resources"]["InboundQueue"]["Properties"].update(FifoQueue=True)),
+    "a queue that temporary credentials do not reach": (
+        Rule.QUEUES,
+        lambda it: it["Resources"]["InboundQueue"]["Properties"].pop("Tags"),
+    ),
+    "a queue with the tag of another tenant": (
+        Rule.QUEUES,
+        lambda it: it["Resources"]["InboundQueue"]["Properties"]["Tags"][0].update(Value="globex"),
+    ),
     "dead letters to a queue outside of the stack": (
         Rule.QUEUES,
         lambda it: it["Resources"]["InboundQueue"]["Properties"]["RedrivePolicy"].update(
@@ -295,6 +304,40 @@ def test_a_resource_needs_a_policy_that_lets_the_service_role_create_it() -> Non
     assert (finding.rule, finding.place) == (Rule.TYPES, "Resources.Files")
     assert "s3:CreateBucket" in finding.problem
     assert "berth:stackPolicyArns" in finding.advice
+
+
+def test_the_tag_of_the_tenants_queue_is_that_of_sessions_for_it() -> None:
+    assert contract.TENANT_TAG == credentials.TENANT_TAG
+
+
+PASSED_ROLE = "arn:aws:iam::111122223333:role/tenants"
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "properties", "place"),
+    [
+        ("AWS::Lambda::Function", {"Role": PASSED_ROLE}, "Role"),
+        ("AWS::StepFunctions::StateMachine", {"RoleArn": PASSED_ROLE}, "RoleArn"),
+        ("AWS::S3::Bucket", {"ReplicationConfiguration": {"Role": PASSED_ROLE}}, "ReplicationConfiguration.Role"),
+        ("AWS::SNS::Subscription", {"SubscriptionRoleArn": PASSED_ROLE}, "SubscriptionRoleArn"),
+        ("AWS::Events::Rule", {"Targets": [{"Arn": "a", "RoleArn": PASSED_ROLE}]}, "Targets[0].RoleArn"),
+        ("AWS::RDS::DBInstance", {"MonitoringRoleArn": {"Ref": "TenantId"}}, "MonitoringRoleArn"),
+        ("AWS::RDS::DBInstance", {"Role": "Role"}, "Role"),
+    ],
+)
+def test_a_resource_that_passes_a_role_is_refused_because_the_service_role_may_pass_none(
+    resource_type: str, properties: Template, place: str
+) -> None:
+    found = found_in(with_resource(resource_type, **properties), permissions=Permissions(frozenset({"*"})))
+    (finding,) = (each for each in found if each.rule is Rule.TYPES)
+    assert finding.place == f"Resources.More.Properties.{place}"
+    assert "iam:PassRole" in finding.problem
+
+
+def test_a_tag_or_a_text_that_is_named_like_a_role_passes_none() -> None:
+    tags = [{"Key": "Role", "Value": "RoleArn"}]
+    template = with_resource("AWS::SNS::Topic", Tags=tags, DisplayName="Role", RoleOfTopic="orders")
+    assert Rule.TYPES not in rules_of(template, permissions=Permissions(frozenset({"*"})))
 
 
 @pytest.mark.parametrize(

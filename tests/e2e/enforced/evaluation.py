@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from ministack.core import iam_actions, iam_evaluator
-from ministack.services import cloudformation, dynamodb
+from ministack.services import dynamodb
 
 from orchestrator.local.emulator import ACCOUNT, REGION
 from tests.e2e.enforced.decisions import Decision, DecisionLog
@@ -184,7 +184,7 @@ def _add_source_identities(log: DecisionLog) -> None:
 
 
 def _add_resources(tokens: Tokens) -> None:
-    """Find the machine of a task token, the table of a PartiQL statement, and the id of a stack given by its name."""
+    """Find the machine of a task token, and the table of a PartiQL statement."""
     original = iam_actions.extract_resource_arn
 
     def resource(service: str, *request: Any) -> Any:
@@ -196,9 +196,6 @@ def _add_resources(tokens: Tokens) -> None:
             *_, body, _, _, _ = request
             statement = iam_actions._safe_json_field(body, "Statement")
             return _table_of(statement) if statement else found
-        if service == "cloudformation" and found.endswith("/*"):
-            stack = cloudformation._stacks.get(found.split("/")[1])
-            return stack["StackId"] if stack else found
         return found
 
     iam_actions.extract_resource_arn = resource

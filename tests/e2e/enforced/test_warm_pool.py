@@ -29,7 +29,8 @@ ASKED, ORDERED = TenantId("asked-for"), TenantId("ordered")
 @pytest.fixture(scope="module")
 def kept_ready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Enforced]:
     home = tmp_path_factory.mktemp("kept-ready")
-    with running(home, lambda _: {"warmPool": f"standard={SIZE}", "events": "false"}) as enforced:
+    settings = {"warmPool": f"standard={SIZE}", "credentialsSeconds": "900", "events": "false"}
+    with running(home, lambda _: settings) as enforced:
         yield enforced
         assert enforced.denials() == []
 
@@ -57,11 +58,13 @@ def test_new_tenants_have_their_queues_at_once_and_the_pool_is_refilled(kept_rea
 
     answer = platform.ask(ASKED)
     assert answer.status == 200, answer.body
-    sqs, url = root.client("sqs"), answer.body["queueUrl"]
-    sqs.send_message(QueueUrl=url, MessageBody="the first")
-    (message,) = sqs.receive_message(QueueUrl=url, WaitTimeSeconds=1)["Messages"]
+    url = answer.body["queueUrl"]
+    # The queue's tag still names the stack that was kept ready.
+    kept_ready.with_credentials(ASKED, "send").send_message(QueueUrl=url, MessageBody="the first")
+    receiver = kept_ready.with_credentials(ASKED, "receive")
+    (message,) = receiver.receive_message(QueueUrl=url, WaitTimeSeconds=1)["Messages"]
     assert message["Body"] == "the first"
-    sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+    receiver.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
 
     ordered = call(operator, "PUT", f"/tenants/{ORDERED}", body={"labels": {"plan": "best"}})
     assert (ordered.status, ordered.body["status"]) == (200, "CHANGED"), ordered.body
