@@ -154,7 +154,7 @@ class Dispatching:
             self._again(event, UNREADABLE, done)
             return []
         try:
-            older = [each for each in readable if _was_there(each, event)]
+            older = [each for each in readable if was_there(each, event)]
             wanted = [each.connection_id for each in self._wanted_by(event, older)]
         except Exception as error:  # noqa: BLE001 - whatever is wrong with this event holds up no other
             self._again(event, f"{type(error).__name__}: {error}", done)
@@ -209,7 +209,7 @@ class Dispatching:
         done.later.append(reason)
 
 
-def _was_there(connection: Connection, event: Event) -> bool:
+def was_there(connection: Connection, event: Event) -> bool:
     """Connections are for the events that come after them. Clocks differ a little."""
     return connection.created_at <= event.received_at + CLOCKS_DIFFER_BY
 

@@ -157,6 +157,27 @@ def test_all_shards_and_pages_are_looked_at(deliveries: DeliveryWorld, monkeypat
     assert _now(deliveries, replay).status is ReplayStatus.FINISHED
 
 
+def test_a_new_connection_gets_what_waits_for_an_older_one_that_is_paused(deliveries: DeliveryWorld) -> None:
+    deliveries.connect(FIRST, status=ConnectionStatus.PAUSED)
+    event_id = deliveries.send()
+    deliveries.wait(HOUR)
+    deliveries.connect(SECOND, created_at=deliveries.clock.now())
+    replay = _start(deliveries, connection_id=SECOND)
+    _move(deliveries)
+    deliveries.deliver()
+    assert _tries(deliveries, [event_id], SECOND) == [1]
+    assert _numbers(_now(deliveries, replay)) == (1, 1, 0)
+    # The event is still to go to the older connection, and is not sent twice to the new one.
+    deliveries.connect(FIRST, draining=True)
+    deliveries.sweep()
+    deliveries.deliver()
+    _start(deliveries, connection_id=SECOND)
+    _move(deliveries)
+    deliveries.deliver()
+    assert (_tries(deliveries, [event_id]), _tries(deliveries, [event_id], SECOND)) == ([1], [1])
+    assert deliveries.status(event_id) is EventStatus.DELIVERED
+
+
 def test_a_delivery_that_waits_for_a_retry_is_tried_now(deliveries: DeliveryWorld) -> None:
     deliveries.connect()
     deliveries.receivers.answers[FIRST] = BROKEN
