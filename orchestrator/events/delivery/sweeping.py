@@ -382,11 +382,11 @@ class Sweeping:
         now = self._clock.now()
         for _ in range(_ROUNDS):
             event = self._table.event(delivery.ref.life, delivery.ref.event_id)
-            is_done = event is None or (
-                not delivery.resend and transitions.is_finished(event, delivery.ref.connection_id)
-            )
-            if event is None or is_done:
+            if event is None:
                 self._table.apply(transitions.removed(delivery))
+                return False
+            if not delivery.resend and transitions.is_finished(event, delivery.ref.connection_id):
+                self._table.apply(transitions.put_away(event, delivery))
                 return False
             if self._table.apply(
                 transitions.ended_untried(event, delivery, failed_untried(delivery, reason, now), now)

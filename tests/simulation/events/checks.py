@@ -115,6 +115,10 @@ class Checks:
         for row in self.table.rows:
             if isinstance(row, DeliveryKey):
                 self._check_delivery(row)
+            if isinstance(row, AttemptKey):
+                assert DeliveryKey(row.ref) in self.table.rows, (
+                    f"{row.ref} has attempts that the next try knows nothing of"
+                )
 
     def _check_purged(self) -> None:
         """Nothing is left of a life that has ended."""
