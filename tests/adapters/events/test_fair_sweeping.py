@@ -377,6 +377,29 @@ def test_a_replay_with_which_something_is_wrong_stops_no_other(
     assert replay.status is ReplayStatus.FINISHED
 
 
+def test_a_replay_goes_past_events_that_cannot_be_read(
+    deliveries: DeliveryWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replaying, "PAGE", 1)
+    reported: list[object] = []
+    deliveries.table = DynamoDeliveries(deliveries.dynamodb, EVENTS_TABLE, report=reported.append)
+    first, damaged, last = (deliveries.send() for _ in range(3))
+    _damage(deliveries, dict(_event_key(deliveries, damaged)), "status")
+    deliveries.connect(FIRST)
+    deliveries.wait(A_MINUTE)
+    started = deliveries.managing.start(
+        event_settings(), NewReplay(NOON - A_MINUTE, connection_id=FIRST, include_delivered=True), "key"
+    )
+    assert isinstance(started, Replay)
+    assert deliveries.replaying().move_on(lambda: True).errors == []
+    deliveries.deliver()
+    assert [deliveries.receivers.count(each) for each in (first, damaged, last)] == [1, 0, 1]
+    replay = deliveries.managing.find(ACME_LIFE, started.replay_id)
+    assert isinstance(replay, Replay)
+    assert (replay.status, replay.looked_at) == (ReplayStatus.FINISHED, 2)
+    assert len(reported) == 1
+
+
 def test_the_first_record_of_each_tenant_comes_before_anybodys_second() -> None:
     acme = [connection(connection_id=f"conn_{number:024}") for number in range(3)]
     globex = connection(connection_id="conn_" + "9" * 24, life=GLOBEX_LIFE)
