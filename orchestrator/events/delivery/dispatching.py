@@ -108,7 +108,10 @@ class Dispatching:
             ref = DeliveryRef(event.life, event.event_id, connection_id)
             connection = by_id.get(connection_id)
             row = Delivery(ref, DeliveryState.RETRYING, 0, now, event.expires_at, origin_of(event))
-            if connection is not None and health.parks(connection, now):
+            if with_rows and self._table.delivery(ref) is not None:
+                # Most of these are parked, and the nightly run finds them again. To write and be refused costs more.
+                there.append(ref)
+            elif connection is not None and health.parks(connection, now):
                 to_park.append(replace(row, state=DeliveryState.PARKED))
             elif not with_rows:
                 # A connection that is gone or damaged meanwhile was noted before. Its delivery fails, and says why, or

@@ -432,7 +432,12 @@ class Environment:
                 self.later(10 * MINUTE, self.redispatch)
 
         redispatching = self._make_redispatching()
-        self.call(lambda: redispatching.nightly(self.has_time), over, lives=THE_NIGHTLY_RUN_LIVES)
+
+        def run() -> None:
+            for error in redispatching.nightly(self.has_time).errors:
+                raise error
+
+        self.call(run, over, lives=THE_NIGHTLY_RUN_LIVES)
 
     def end_faults(self) -> None:
         """Only the limits of partitions stay: they are no fault."""
