@@ -65,7 +65,7 @@ class Checks:
             self.in_inbox.add((event.life, event.event_id))
 
     def ended(self, connection_id: str) -> None:
-        """The connection was deleted or disabled: it may miss events that were accepted before."""
+        """The connection was deleted or disabled, or has another filter: it may miss events that came before."""
         for wanted in self.wanted.values():
             wanted.discard(connection_id)
         self.replays.ended.add(connection_id)
