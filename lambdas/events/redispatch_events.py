@@ -1,6 +1,6 @@
 """Dispatches events that were never dispatched: every night, and after Lambda has given up a batch of the stream."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from lambdas.event_deliveries import report_unreadable
@@ -23,7 +23,11 @@ def handler(event: object, context: "LambdaContext") -> dict[str, Any] | None:
 
     messages = list(received(event))
     if not messages:
-        _report(use_cases.redispatching.nightly(has_time))
+        done = use_cases.redispatching.nightly(has_time)
+        _report(done)
+        if done.errors:
+            # Lambda repeats the run, and in the end an operator has to know.
+            raise done.errors[0]
         return None
     failed = []
     for message in messages:
@@ -35,13 +39,15 @@ def handler(event: object, context: "LambdaContext") -> dict[str, Any] | None:
             else use_cases.redispatching.nightly(has_time)
         )
         _report(done)
-        if not done.complete:
+        if done.errors or not done.complete:
             failed.append(message.message_id)
     return {"batchItemFailures": [{"itemIdentifier": each} for each in failed]}
 
 
 def _report(done: Redispatched) -> None:
-    logger.info("Dispatched again", extra=asdict(done))
+    logger.info("Dispatched again", extra={**asdict(replace(done, errors=[])), "errors": len(done.errors)})
+    for error in done.errors:
+        logger.error("Events of a tenant could not be dispatched again", exc_info=error)
     if not done.complete:
         count("RedispatchesCutShort")
     report_unreadable()

@@ -25,11 +25,11 @@ def handler(_event: object, context: "LambdaContext") -> None:
 
     try:
         swept = use_cases.sweeping.sweep(has_time)
+        logger.info("Swept", extra={**asdict(replace(swept, errors=[])), "errors": len(swept.errors)})
+        # Replays come last: everything else is waited for, and goes first.
+        replayed = use_cases.replaying.move_on(has_time)
     finally:
         report_unreadable()
-    logger.info("Swept", extra={**asdict(replace(swept, errors=[])), "errors": len(swept.errors)})
-    # Replays come last: everything else is waited for, and goes first.
-    replayed = use_cases.replaying.move_on(has_time)
     if replayed != Replayed():
         logger.info("Replayed", extra={**asdict(replace(replayed, errors=[])), "errors": len(replayed.errors)})
     if replayed.unreadable:

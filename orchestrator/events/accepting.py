@@ -38,6 +38,8 @@ class NewEvent:
     metadata: Mapping[str, str] = field(default_factory=dict)
     repetition_key: str | None = None
     """Events of one source with the same key are one event: an Idempotency-Key, or a provider's delivery id."""
+    named_by_key: bool = False
+    """True if the repetition key alone names the event. A repetition may have other bytes then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +149,10 @@ def _stored_in_s3(settings: EventSettings, event: Event, packed: Packed) -> Even
 
 
 def _digest(new: NewEvent) -> str:
-    """The digest that a repetition must have, too. It is empty if a provider's delivery id alone names the event.
+    """The digest that a repetition must have, too. It is empty if the key alone names the event.
 
     Providers change bytes of an event that they send again: Stripe counts the deliveries in it.
     """
-    if new.source_id is not None:
+    if new.source_id is not None or new.named_by_key:
         return ""
     return hashlib.sha256(b"\0".join([new.event_type.encode(), new.content.body])).hexdigest()

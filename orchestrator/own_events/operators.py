@@ -71,4 +71,5 @@ class OperatorsTenant:
 
     def _new(self, event: OwnEvent) -> NewEvent:
         body = json.dumps(event.detail(self._control_plane), sort_keys=True).encode()
-        return NewEvent(event.kind.value, Content(body), repetition_key=f"berth-{event.id}")
+        # The next version of Berth may add fields to an event that this one could not write.
+        return NewEvent(event.kind.value, Content(body), repetition_key=f"berth-{event.id}", named_by_key=True)

@@ -99,7 +99,7 @@ class InMemoryDeliveries:
 
     def accepted(
         self, life: TenantEpoch, shard: int, within: IdRange, limit: int, *, submissions: bool
-    ) -> tuple[Sequence[DispatchedEvent], bool]:
+    ) -> tuple[Sequence[DispatchedEvent], str | None]:
         ids = sorted(
             key.event_id
             for key in self.events
@@ -111,7 +111,7 @@ class InMemoryDeliveries:
             if (each > within.after if within.after else each >= (within.first or "")) and each < (within.before or "~")
         ]
         there = [event for each in in_range if (event := self.event(life, each)) is not None]
-        return there[:limit], len(there) > limit
+        return there[:limit], there[limit - 1].event.event_id if len(there) > limit else None
 
     def parked(self, connection_id: str, limit: int, *, after: str | None = None) -> Sequence[DeliveryRef]:
         parked = [each.ref for each in self._of(connection_id, DeliveryState.PARKED)]

@@ -38,13 +38,17 @@ def test_the_promises_hold_and_everything_that_may_happen_does() -> None:
         "stream lost a batch",
         "index lagged",
         "row damaged",
+        "inbox switched",
         "partition was busy",
         "read gave up on a busy partition",
         "write gave up on a busy partition",
         "event refused by a busy partition",
     }
     requests = {
-        *(f"connection {done}" for done in ("created", "paused", "resumed", "rotated", "moved", "deleted")),
+        *(
+            f"connection {done}"
+            for done in ("created", "paused", "resumed", "rotated", "moved", "filtered anew", "deleted")
+        ),
         *(f"replay {done}" for done in ("started", "paused", "resumed", "cancelled")),
     }
     replays = {f"replay is {status}" for status in ReplayStatus}

@@ -125,11 +125,11 @@ class DynamoDeliveries:
 
     def accepted(
         self, life: TenantEpoch, shard: int, within: IdRange, limit: int, *, submissions: bool
-    ) -> tuple[Sequence[DispatchedEvent], bool]:
+    ) -> tuple[Sequence[DispatchedEvent], str | None]:
         first, last = event_keys.by_time(within, submissions=submissions)
         if first > last:
             # DynamoDB refuses such a range.
-            return [], False
+            return [], None
         with throttling():
             found = self._client.query(
                 TableName=self._table,
@@ -142,7 +142,9 @@ class DynamoDeliveries:
                 ConsistentRead=True,
                 Limit=limit,
             )
-        return [dispatched_from(row) for row in found["Items"]], bool(found["Items"]) and "LastEvaluatedKey" in found
+        rows = found["Items"]
+        after = event_keys.event_id_of(rows[-1]["sk"]["S"]) if rows and "LastEvaluatedKey" in found else None
+        return self._readable(rows, dispatched_from), after
 
     def parked(self, connection_id: str, limit: int, *, after: str | None = None) -> Sequence[DeliveryRef]:
         rows = self._merged(delivery_keys.parked_pk, connection_id, limit, after=after)

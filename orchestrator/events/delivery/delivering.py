@@ -181,7 +181,7 @@ class Delivering:
         if delivery is None or delivery.state is not DeliveryState.RETRYING or delivery.tries != message.tries:
             return Outcome.STALE
         if transitions.is_left_over(event, delivery):
-            self._table.apply(transitions.removed(delivery))
+            self._table.apply(transitions.put_away(event, delivery))
             return Outcome.FINISHED
         now = self._clock.now()
         if delivery.leased_until is not None and now < delivery.leased_until:

@@ -108,7 +108,10 @@ class Dispatching:
             ref = DeliveryRef(event.life, event.event_id, connection_id)
             connection = by_id.get(connection_id)
             row = Delivery(ref, DeliveryState.RETRYING, 0, now, event.expires_at, origin_of(event))
-            if connection is not None and health.parks(connection, now):
+            if with_rows and self._table.delivery(ref) is not None:
+                # Most of these are parked, and the nightly run finds them again. To write and be refused costs more.
+                there.append(ref)
+            elif connection is not None and health.parks(connection, now):
                 to_park.append(replace(row, state=DeliveryState.PARKED))
             elif not with_rows:
                 # A connection that is gone or damaged meanwhile was noted before. Its delivery fails, and says why, or
@@ -154,7 +157,7 @@ class Dispatching:
             self._again(event, UNREADABLE, done)
             return []
         try:
-            older = [each for each in readable if _was_there(each, event)]
+            older = [each for each in readable if was_there(each, event)]
             wanted = [each.connection_id for each in self._wanted_by(event, older)]
         except Exception as error:  # noqa: BLE001 - whatever is wrong with this event holds up no other
             self._again(event, f"{type(error).__name__}: {error}", done)
@@ -209,7 +212,7 @@ class Dispatching:
         done.later.append(reason)
 
 
-def _was_there(connection: Connection, event: Event) -> bool:
+def was_there(connection: Connection, event: Event) -> bool:
     """Connections are for the events that come after them. Clocks differ a little."""
     return connection.created_at <= event.received_at + CLOCKS_DIFFER_BY
 

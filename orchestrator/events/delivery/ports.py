@@ -124,8 +124,8 @@ class DeliveryTable(Protocol):
 
     def accepted(
         self, life: TenantEpoch, shard: int, within: IdRange, limit: int, *, submissions: bool
-    ) -> tuple[Sequence[DispatchedEvent], bool]:
-        """Events of a shard, oldest first, by a consistent read. ``True`` if there may be more after them."""
+    ) -> tuple[Sequence[DispatchedEvent], str | None]:
+        """Events of a shard, oldest first, by a consistent read, and the id after which the next page begins."""
         ...
 
     def parked(self, connection_id: str, limit: int, *, after: str | None = None) -> Sequence[DeliveryRef]:

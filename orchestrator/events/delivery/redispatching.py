@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from orchestrator.common.times import Clock
@@ -36,6 +36,8 @@ class Redispatched:
     """Events that have to be dispatched again."""
     unreadable: int = 0
     complete: bool = True
+    errors: list[Exception] = field(default_factory=list)
+    """The errors of single tenants. All others had their turns."""
 
 
 class Redispatching:
@@ -69,13 +71,23 @@ class Redispatching:
         first = self._random_below(len(tenants)) if tenants else 0
         within = IdRange(first=first_id_at(begin), before=first_id_at(end))
         for settings in tenants[first:] + tenants[:first]:
-            for page in self._pages(settings, within):
-                for start in range(0, max(len(page), 1), AT_ONCE):
-                    if not has_time():
-                        done.complete = False
-                        return done
-                    self._dispatch(page[start : start + AT_ONCE], done)
+            try:
+                self._dispatch_all(settings, within, has_time, done)
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with one tenant's events holds up no other
+                done.errors.append(error)
+            if not done.complete:
+                break
         return done
+
+    def _dispatch_all(
+        self, settings: EventSettings, within: IdRange, has_time: Callable[[], bool], done: Redispatched
+    ) -> None:
+        for page in self._pages(settings, within):
+            for start in range(0, max(len(page), 1), AT_ONCE):
+                if not has_time():
+                    done.complete = False
+                    return
+                self._dispatch(page[start : start + AT_ONCE], done)
 
     def _pages(self, settings: EventSettings, within: IdRange) -> Iterator[Sequence[DispatchedEvent]]:
         for shard in range(settings.shards):

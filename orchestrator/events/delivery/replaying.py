@@ -141,7 +141,7 @@ class Replaying:
         within = replace(begin, before=first_id_at(replay.until))
         submissions = is_resource_id(IdPrefix.FORM, replay.origin)
         limit = max(PAGE // len(connections), 1)
-        events, more = self._table.accepted(replay.life, replay.shard, within, limit, submissions=submissions)
+        events, cursor = self._table.accepted(replay.life, replay.shard, within, limit, submissions=submissions)
         mine = [each for each in events if origin_of(each.event) == replay.origin]
         sent, skipped = self._replay(replay, mine, connections, done)
         after = replace(
@@ -149,8 +149,8 @@ class Replaying:
             looked_at=replay.looked_at + len(mine),
             sent=replay.sent + sent,
             skipped=replay.skipped + skipped,
-            after=events[-1].event.event_id if more else None,
-            shard=replay.shard if more else replay.shard + 1,
+            after=cursor,
+            shard=replay.shard + 1 if cursor is None else replay.shard,
             revision=replay.revision + 1,
         )
         if after.shard >= replay.shards:

@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from orchestrator.events.delivery import health, transitions
 from orchestrator.events.delivery.delivering import GRACE
+from orchestrator.events.delivery.dispatching import was_there
 from orchestrator.events.delivery.messages import DeliveryMessage
 from orchestrator.events.delivery.records import (
     Connection,
@@ -65,7 +66,7 @@ def next_round(
     # nothing.
     is_over = delivery is not None and transitions.is_left_over(event, delivery)
     match delivery:
-        case None if is_on_its_way(event, connection.connection_id, now):
+        case None if is_on_its_way(event, connection, now):
             return NextRound(Round.TRYING)
         case Delivery(leased_until=datetime() as until) if now < until:
             return NextRound(Round.TRYING)
@@ -85,10 +86,13 @@ def next_round(
     return _sent(delivery, after, Round.SENT)
 
 
-def is_on_its_way(event: DispatchedEvent, connection_id: str, now: datetime) -> bool:
+def is_on_its_way(event: DispatchedEvent, connection: Connection, now: datetime) -> bool:
     """True if a delivery that has no row waits for its first try, or may do so."""
     if event.entries is not None:
-        return connection_id in (event.pending or ())
+        return connection.connection_id in (event.pending or ())
+    if not was_there(connection, event.event):
+        # Dispatch leaves out what is younger than the event, which may wait for an older connection that is paused.
+        return False
     # Dispatch writes nothing for an event with one connection, nor for one that only the inbox has.
     is_young = now - event.event.received_at < SETTLES_IN
     return event.event.status is EventStatus.RECEIVED and (is_young or not event.event.in_inbox)

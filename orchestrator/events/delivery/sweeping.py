@@ -256,9 +256,9 @@ class Sweeping:
             yield from self._drain(connection, swept)
         elif connection.status is ConnectionStatus.PAUSED or connection.health.open_until is not None:
             oldest = yield from self._look_at_parked(connection.connection_id, EXPIRED, swept)
-            if not health.parks(connection, now):
+            if oldest and not health.parks(connection, now):
                 # The breaker has been open for long enough: one delivery shows whether the receiver works again.
-                self._unpark(self._those_parked(oldest), swept)
+                self._unpark(self._those_parked(oldest) or self._first_parked(connection.connection_id), swept)
         elif connection.draining:
             yield from self._drain(connection, swept)
 
@@ -291,8 +291,7 @@ class Sweeping:
         if not health.has_ended(connection):
             self._unpark(deliveries, swept)
             return
-        for delivery in deliveries:
-            swept.failed += self.fail(delivery, health.why_ended(connection))
+        self._fail_each(deliveries, health.why_ended(connection), swept)
 
     def _look_at_parked(
         self, connection_id: str, reason: str, swept: Swept
@@ -348,20 +347,16 @@ class Sweeping:
 
     def _fail_those_expiring(self, refs: Sequence[DeliveryRef], reason: str, swept: Swept) -> Sequence[Delivery]:
         """Fail those of the deliveries that are about to expire, and return the others."""
-        now, kept = self._clock.now(), []
-        for delivery in self._those_parked(refs):
-            if expires_soon(delivery.expires_at, now):
-                swept.failed += self.fail(delivery, reason)
-            else:
-                kept.append(delivery)
-        return kept
+        parked, now = self._those_parked(refs), self._clock.now()
+        self._fail_each([each for each in parked if expires_soon(each.expires_at, now)], reason, swept)
+        return [each for each in parked if not expires_soon(each.expires_at, now)]
 
     def _unpark(self, parked: Sequence[Delivery], swept: Swept) -> None:
         now = self._clock.now()
         moved: list[DeliveryMessage] = []
+        self._fail_each([each for each in parked if expires_soon(each.expires_at, now)], EXPIRED, swept)
         for delivery in parked:
             if expires_soon(delivery.expires_at, now):
-                swept.failed += self.fail(delivery, EXPIRED)
                 continue
             # The row is due first, and the message sent then: a message that is lost is found by the row.
             due = replace(delivery, state=DeliveryState.RETRYING, due=now + GRACE, sent=1)
@@ -377,16 +372,30 @@ class Sweeping:
         parked = [found[ref] for ref in refs if ref in found]
         return [each for each in parked if each.state is DeliveryState.PARKED]
 
+    def _first_parked(self, connection_id: str) -> Sequence[Delivery]:
+        """The oldest delivery that can be read: the rows of older ones may be damaged."""
+        return self._those_parked(self._table.parked(connection_id, PAGE))[:1]
+
+    def _fail_each(self, deliveries: Sequence[Delivery], reason: str, swept: Swept) -> None:
+        """End deliveries without another try. Whatever is wrong with the event of one holds up no other."""
+        for delivery in deliveries:
+            try:
+                swept.failed += self.fail(delivery, reason)
+            except Throttled:
+                raise
+            except Exception as error:  # noqa: BLE001 - an operator has to mend the row of this event
+                swept.note(error)
+
     def fail(self, delivery: Delivery, reason: str) -> bool:
         """End a delivery without another try."""
         now = self._clock.now()
         for _ in range(_ROUNDS):
             event = self._table.event(delivery.ref.life, delivery.ref.event_id)
-            is_done = event is None or (
-                not delivery.resend and transitions.is_finished(event, delivery.ref.connection_id)
-            )
-            if event is None or is_done:
+            if event is None:
                 self._table.apply(transitions.removed(delivery))
+                return False
+            if not delivery.resend and transitions.is_finished(event, delivery.ref.connection_id):
+                self._table.apply(transitions.put_away(event, delivery))
                 return False
             if self._table.apply(
                 transitions.ended_untried(event, delivery, failed_untried(delivery, reason, now), now)

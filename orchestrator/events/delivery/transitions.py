@@ -216,6 +216,24 @@ def removed(delivery: Delivery) -> Transition:
     return [Delete(DeliveryKey(delivery.ref), Equals("revision", delivery.revision))]
 
 
+def put_away(event: DispatchedEvent, delivery: Delivery) -> Transition:
+    """End a row that is left over. If it was tried, it stays: without it, the next try would have a number again that
+    an attempt on record has."""
+    entry = entry_of(event, delivery.ref.connection_id)
+    if entry is None or delivery.tries == 0:
+        return removed(delivery)
+    ended = replace(
+        delivery,
+        state=entry.state,
+        due=None,
+        leased_until=None,
+        code=entry.code,
+        reason=entry.reason,
+        ended_at=entry.at,
+    )
+    return [_put(delivery, ended)]
+
+
 def _put(before: Delivery | None, after: Delivery) -> DeliveryWrite:
     key = DeliveryKey(after.ref)
     if before is None:

@@ -11,6 +11,8 @@ import pytest
 
 from orchestrator.adapters.dynamodb.event_purges import DynamoRemains
 from orchestrator.adapters.event_contents import S3Contents
+from orchestrator.common.errors import Throttled
+from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.delivery import sweeping
 from orchestrator.events.delivery.delivering import EXPIRED, Outcome
 from orchestrator.events.delivery.records import (
@@ -31,6 +33,7 @@ from orchestrator.events.statuses import EventStatus
 from tests.adapters.conftest import TABLE
 from tests.adapters.events.delivery_world import BROKEN, FIRST, SECOND, TAKEN, UNWANTED, DeliveryWorld
 from tests.adapters.events.lives import BUCKET, EVENTS_TABLE
+from tests.adapters.events.noting import noted_requests
 from tests.fakes import NOON
 from tests.fakes.events import ACME_LIFE, event_settings
 from tests.present import present
@@ -240,6 +243,40 @@ def test_a_night_run_reads_connections_anew_for_every_hundred_events(deliveries:
     deliveries.connections.of_origin = read_and_resume  # type: ignore[method-assign]
     deliveries.redispatch()
     assert len(deliveries.messages.waiting) == 1
+
+
+def test_a_night_run_writes_nothing_for_what_is_parked_already(deliveries: DeliveryWorld) -> None:
+    """Writes that are refused are charged, too: a busy partition would have none left for what was lost."""
+    deliveries.connect(FIRST, status=ConnectionStatus.PAUSED)
+    parked = deliveries.send()
+    deliveries.wait(timedelta(hours=1))
+    with noted_requests(deliveries.dynamodb) as requests:
+        deliveries.redispatch()
+    assert {name for name, _ in requests} == {"Query", "GetItem"}
+    assert deliveries.delivery(parked).state is DeliveryState.PARKED
+
+
+def test_a_tenant_whose_events_cannot_be_dispatched_at_night_holds_up_no_other(
+    deliveries: DeliveryWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deliveries.connect()
+    lost = deliveries.accept()
+    deliveries.wait(timedelta(hours=1))
+    busy = event_settings(life=TenantEpoch(TenantId.parse("globex"), "e" * 20))
+    monkeypatch.setattr(deliveries, "listed_settings", lambda: [busy, event_settings()])
+    deliveries.redispatching._random_below = lambda _number: 0
+    untried = deliveries.table.untried
+
+    def throttled(life: TenantEpoch, *args: Any, **options: Any) -> Any:
+        if life == busy.life:
+            raise Throttled("Rate exceeded")
+        return untried(life, *args, **options)
+
+    monkeypatch.setattr(deliveries.table, "untried", throttled)
+    done = deliveries.redispatch()
+    assert (len(done.errors), done.complete) == (1, True)
+    deliveries.deliver()
+    assert deliveries.receivers.count(lost) == 1
 
 
 def play_to_the_end(world: DeliveryWorld) -> None:

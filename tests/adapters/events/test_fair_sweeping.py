@@ -278,6 +278,47 @@ def _damage(world: DeliveryWorld, key: Any, attribute: str) -> None:
     )
 
 
+def _with_a_damaged_event(world: DeliveryWorld, *, events: int) -> list[str]:
+    """Parked deliveries, of which the event of the oldest cannot be read. Returns the events of the others."""
+    damaged, *others = _parked(world, FIRST, events)
+    _damage(world, dict(_event_key(world, damaged)), "status")
+    return others
+
+
+def test_an_event_that_cannot_be_read_holds_up_no_other_of_a_connection_that_was_deleted(
+    deliveries: DeliveryWorld,
+) -> None:
+    others = _with_a_damaged_event(deliveries, events=3)
+    deliveries.connect(FIRST, status=ConnectionStatus.DELETED, draining=True)
+    assert len(deliveries.sweep().errors) == 1
+    assert _states(deliveries, others, FIRST) == [DeliveryState.FAILED] * 2
+
+
+@pytest.mark.parametrize("status", [ConnectionStatus.PAUSED, ConnectionStatus.ACTIVE])
+def test_an_event_that_expires_and_cannot_be_read_holds_up_no_other(
+    deliveries: DeliveryWorld, status: ConnectionStatus
+) -> None:
+    others = _with_a_damaged_event(deliveries, events=3)
+    expires_at = deliveries.event(others[0]).expires_at
+    deliveries.wait(expires_at - deliveries.clock.now() - timedelta(minutes=30))
+    deliveries.connect(FIRST, status=status, draining=status is ConnectionStatus.ACTIVE)
+    assert len(deliveries.sweep().errors) == 1
+    assert _states(deliveries, others, FIRST) == [DeliveryState.FAILED] * 2
+
+
+def test_a_parked_row_that_cannot_be_read_does_not_keep_a_breaker_open(deliveries: DeliveryWorld) -> None:
+    reported: list[object] = []
+    deliveries.table = DynamoDeliveries(deliveries.dynamodb, EVENTS_TABLE, report=reported.append)
+    deliveries.sweeping._table = deliveries.table
+    deliveries.connect(FIRST, health=Health(NOON, None, NOON + timedelta(minutes=10), 1))
+    damaged, good = (deliveries.send() for _ in range(2))
+    _damage(deliveries, delivery_keys.delivery_key(DeliveryRef(ACME_LIFE, damaged, FIRST)), "state")
+    deliveries.wait(timedelta(minutes=11))
+    assert deliveries.sweep().unparked == 1
+    assert [each.ref.event_id for each in deliveries.messages.take()] == [good]
+    assert reported
+
+
 def test_the_replays_of_one_tenant_share_its_turns(deliveries: DeliveryWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many replays a tenant has, every other tenant has as many pages."""
     monkeypatch.setattr(replaying, "PAGE", 1)
@@ -334,6 +375,29 @@ def test_a_replay_with_which_something_is_wrong_stops_no_other(
     replay = deliveries.managing.find(ACME_LIFE, good.replay_id)
     assert isinstance(replay, Replay)
     assert replay.status is ReplayStatus.FINISHED
+
+
+def test_a_replay_goes_past_events_that_cannot_be_read(
+    deliveries: DeliveryWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replaying, "PAGE", 1)
+    reported: list[object] = []
+    deliveries.table = DynamoDeliveries(deliveries.dynamodb, EVENTS_TABLE, report=reported.append)
+    first, damaged, last = (deliveries.send() for _ in range(3))
+    _damage(deliveries, dict(_event_key(deliveries, damaged)), "status")
+    deliveries.connect(FIRST)
+    deliveries.wait(A_MINUTE)
+    started = deliveries.managing.start(
+        event_settings(), NewReplay(NOON - A_MINUTE, connection_id=FIRST, include_delivered=True), "key"
+    )
+    assert isinstance(started, Replay)
+    assert deliveries.replaying().move_on(lambda: True).errors == []
+    deliveries.deliver()
+    assert [deliveries.receivers.count(each) for each in (first, damaged, last)] == [1, 0, 1]
+    replay = deliveries.managing.find(ACME_LIFE, started.replay_id)
+    assert isinstance(replay, Replay)
+    assert (replay.status, replay.looked_at) == (ReplayStatus.FINISHED, 2)
+    assert len(reported) == 1
 
 
 def test_the_first_record_of_each_tenant_comes_before_anybodys_second() -> None:

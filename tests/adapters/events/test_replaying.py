@@ -11,6 +11,7 @@ import pytest
 from orchestrator.adapters.dynamodb.replays import DynamoReplays
 from orchestrator.common.errors import InvalidRequest, Throttled
 from orchestrator.events.delivery import replaying, replays, rounds
+from orchestrator.events.delivery.delivering import Outcome
 from orchestrator.events.delivery.records import API_ORIGIN, ConnectionStatus, DeliveryState
 from orchestrator.events.delivery.replaying import Replayed
 from orchestrator.events.delivery.replays import MAX_RUNNING, NewReplay, Replay, ReplayStatus, new_replay_id
@@ -157,6 +158,27 @@ def test_all_shards_and_pages_are_looked_at(deliveries: DeliveryWorld, monkeypat
     assert _now(deliveries, replay).status is ReplayStatus.FINISHED
 
 
+def test_a_new_connection_gets_what_waits_for_an_older_one_that_is_paused(deliveries: DeliveryWorld) -> None:
+    deliveries.connect(FIRST, status=ConnectionStatus.PAUSED)
+    event_id = deliveries.send()
+    deliveries.wait(HOUR)
+    deliveries.connect(SECOND, created_at=deliveries.clock.now())
+    replay = _start(deliveries, connection_id=SECOND)
+    _move(deliveries)
+    deliveries.deliver()
+    assert _tries(deliveries, [event_id], SECOND) == [1]
+    assert _numbers(_now(deliveries, replay)) == (1, 1, 0)
+    # The event is still to go to the older connection, and is not sent twice to the new one.
+    deliveries.connect(FIRST, draining=True)
+    deliveries.sweep()
+    deliveries.deliver()
+    _start(deliveries, connection_id=SECOND)
+    _move(deliveries)
+    deliveries.deliver()
+    assert (_tries(deliveries, [event_id]), _tries(deliveries, [event_id], SECOND)) == ([1], [1])
+    assert deliveries.status(event_id) is EventStatus.DELIVERED
+
+
 def test_a_delivery_that_waits_for_a_retry_is_tried_now(deliveries: DeliveryWorld) -> None:
     deliveries.connect()
     deliveries.receivers.answers[FIRST] = BROKEN
@@ -225,6 +247,33 @@ def test_what_the_first_try_has_delivered_since_the_replay_looked_is_not_sent_ag
     deliveries.deliver()
     assert _tries(deliveries, [event_id]) == [1]
     assert deliveries.status(event_id) is EventStatus.DELIVERED
+
+
+def test_tries_that_came_before_an_event_was_dispatched_keep_their_numbers(deliveries: DeliveryWorld) -> None:
+    """The event was acknowledged, and a resend of it has failed twice, before it was dispatched. Then the first try was
+    quicker than what a replay has asked for."""
+    deliveries.connect()
+    event_id = deliveries.accept(inbox=True)
+    deliveries.inbox.acknowledge(SETTINGS, [event_id])
+    deliveries.resending.resend(SETTINGS, event_id, FIRST)
+    for answer in (BROKEN, UNWANTED):
+        deliveries.receivers.answers[FIRST] = answer
+        deliveries.deliver()
+        deliveries.wait(timedelta(seconds=10))
+    deliveries.receivers.answers[FIRST] = TAKEN
+    _start(deliveries)
+    deliveries.messages.loses = True
+    _move(deliveries)
+    deliveries.messages.loses = False
+    deliveries.wait(timedelta(minutes=1))
+    deliveries.dispatch(event_id)
+    assert deliveries.deliver() == [Outcome.DELIVERED]
+    deliveries.wait(timedelta(minutes=2))
+    deliveries.sweep()
+    assert deliveries.deliver() == [Outcome.FINISHED]
+    deliveries.resending.resend(SETTINGS, event_id, FIRST)
+    assert deliveries.deliver() == [Outcome.DELIVERED]
+    assert [each.number for each in deliveries.table.attempts(ACME_LIFE, event_id)] == [1, 2, 3]
 
 
 # More than one sweep

@@ -166,6 +166,16 @@ def test_a_first_try_that_is_on_its_way_is_not_doubled(deliveries: DeliveryWorld
     assert deliveries.receivers.count(event_id) == 1
 
 
+def test_an_event_that_waits_for_another_connection_is_sent_to_a_younger_one(deliveries: DeliveryWorld) -> None:
+    deliveries.connect(FIRST, status=ConnectionStatus.PAUSED)
+    event_id = deliveries.send()
+    deliveries.wait(timedelta(hours=1))
+    deliveries.connect(SECOND, created_at=deliveries.clock.now())
+    assert _resend(deliveries, event_id, SECOND) == {SECOND: Round.SENT}
+    assert deliveries.deliver() == [Outcome.DELIVERED]
+    assert deliveries.status(event_id) is EventStatus.RECEIVED
+
+
 def test_a_message_that_is_lost_is_made_up_for_by_the_sweep(deliveries: DeliveryWorld) -> None:
     deliveries.connect()
     event_id = _failed(deliveries)

@@ -65,7 +65,7 @@ class Checks:
             self.in_inbox.add((event.life, event.event_id))
 
     def ended(self, connection_id: str) -> None:
-        """The connection was deleted or disabled: it may miss events that were accepted before."""
+        """The connection was deleted or disabled, or has another filter: it may miss events that came before."""
         for wanted in self.wanted.values():
             wanted.discard(connection_id)
         self.replays.ended.add(connection_id)
@@ -115,6 +115,10 @@ class Checks:
         for row in self.table.rows:
             if isinstance(row, DeliveryKey):
                 self._check_delivery(row)
+            if isinstance(row, AttemptKey):
+                assert DeliveryKey(row.ref) in self.table.rows, (
+                    f"{row.ref} has attempts that the next try knows nothing of"
+                )
 
     def _check_purged(self) -> None:
         """Nothing is left of a life that has ended."""

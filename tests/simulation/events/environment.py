@@ -95,10 +95,11 @@ class Call:
 @dataclass
 class WatchedConnections(InMemoryConnections):
     ended: Callable[[str], None] = field(default=lambda _connection_id: None, compare=False)
-    """Called with each connection that is deleted or disabled."""
+    """Called with each connection that is deleted or disabled, or has another filter from now on."""
 
     def put(self, connection: Connection) -> Connection:
-        if health.has_ended(connection):
+        before = self.all.get(connection.connection_id, connection)
+        if health.has_ended(connection) or before.filter != connection.filter:
             self.ended(connection.connection_id)
         return super().put(connection)
 
@@ -432,7 +433,12 @@ class Environment:
                 self.later(10 * MINUTE, self.redispatch)
 
         redispatching = self._make_redispatching()
-        self.call(lambda: redispatching.nightly(self.has_time), over, lives=THE_NIGHTLY_RUN_LIVES)
+
+        def run() -> None:
+            for error in redispatching.nightly(self.has_time).errors:
+                raise error
+
+        self.call(run, over, lives=THE_NIGHTLY_RUN_LIVES)
 
     def end_faults(self) -> None:
         """Only the limits of partitions stay: they are no fault."""

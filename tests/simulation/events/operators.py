@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -52,6 +52,11 @@ class Operators:
         """Somebody has mended the receiver, and it has another address now."""
         change = ConnectionChange(address=address)
         self._configure("connection moved", connection, lambda configuring, *where: configuring.change(*where, change))
+
+    def filter(self, connection: Connection, wanted: Mapping[str, Any]) -> None:
+        change = ConnectionChange(filter=wanted)
+        what = "connection filtered anew"
+        self._configure(what, connection, lambda configuring, *where: configuring.change(*where, change))
 
     def _configure(
         self, what: str, connection: Connection, change: Callable[[ConfiguringConnections, TenantEpoch, str], object]

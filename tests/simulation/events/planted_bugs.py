@@ -11,7 +11,15 @@ from orchestrator.common.errors import Throttled
 from orchestrator.common.writes import RowExists, Update
 from orchestrator.events import purging
 from orchestrator.events.configuring_connections import ConfiguringConnections
-from orchestrator.events.delivery import acknowledging, delivering, dispatching, health, redispatching, transitions
+from orchestrator.events.delivery import (
+    acknowledging,
+    delivering,
+    dispatching,
+    health,
+    redispatching,
+    rounds,
+    transitions,
+)
 from orchestrator.events.delivery.delivering import Delivering
 from orchestrator.events.delivery.dispatching import Dispatched, Dispatching
 from orchestrator.events.delivery.records import Delivery
@@ -186,7 +194,10 @@ BUGS: dict[str, PlantedBug] = {
         "is not done|nobody wanted it",
     ),
     "a connection gets what came before it was created": PlantedBug(
-        replacing("_was_there", always(True), dispatching), "came before its connection"
+        replacing("was_there", always(True), dispatching), "came before its connection"
+    ),
+    "a new connection misses what waits for an older one": PlantedBug(
+        replacing("was_there", always(True), rounds), "has finished without"
     ),
     "a resend that is over keeps an event from its first failure": PlantedBug(
         replacing("_was_resent_before", always(False), delivering), "is not done|still to go to", LOST_BATCHES

@@ -132,8 +132,10 @@ class ReplayChecks:
             return replay.include_delivered
         if states:
             return True
-        # Nothing was ever sent. The event is not on its way if everybody who was to have it is noted.
-        is_noted = event.entries is not None or event.event.status is EventStatus.FILTERED
+        # Nothing was ever sent. The event is not on its way if everybody who was to have it is noted, or if it came
+        # before its connection, and then dispatch never sends it there.
+        is_younger = connection.created_at > event.event.received_at + CLOCKS_DIFFER_BY
+        is_noted = event.entries is not None or event.event.status is EventStatus.FILTERED or is_younger
         is_pending = connection.connection_id in (event.pending or ())
         return is_noted and not is_pending and not replay.only_failed and self.matches(connection, event.event)
 

@@ -105,6 +105,11 @@ class SeededEvents:
         if damages.random() < 0.2:
             for _ in range(3):
                 env.later(lasts * damages.random(), lambda: self._damage(damages))
+        configures = random.Random(f"configuration of {self.seed}")
+        if configures.random() < 0.3:
+            for _ in range(4):
+                env.later(lasts * configures.random(), lambda: self._change_filter(configures))
+            env.later(lasts * configures.random(), self._switch_inbox)
         while env.clock.now() < end:
             env.later(timedelta(), env.sweep)
             step = MINUTE if lasts < timedelta(hours=3) else timedelta(minutes=30)
@@ -236,6 +241,16 @@ class SeededEvents:
                 self._operators.rotate(connection)
             else:
                 self._operators.move(connection, f"https://receiver.example/{self._rng.randrange(3)}")
+
+    def _change_filter(self, rng: random.Random) -> None:
+        there = list(self.env.connections.all.values())
+        if there:
+            self._operators.filter(rng.choice(there), rng.choice(({}, *({"event_type": each} for each in TYPES))))
+
+    def _switch_inbox(self) -> None:
+        """The tenant's next events go to the inbox if the last ones did not."""
+        self._inbox = not self._inbox
+        self.env.seen["inbox switched"] += 1
 
     def _damage(self, rng: random.Random) -> None:
         """Somebody other than Berth writes the row of a connection, and later mends it."""

@@ -105,7 +105,7 @@ class SimulatedTable:
 
     def accepted(
         self, life: TenantEpoch, shard: int, within: IdRange, limit: int, *, submissions: bool
-    ) -> tuple[Sequence[DispatchedEvent], bool]:
+    ) -> tuple[Sequence[DispatchedEvent], str | None]:
         self._requests.make(Use.READ, partitions.of_read("accepted", (life, shard)))
         return self._rows.accepted(life, shard, within, min(limit, PAGE), submissions=submissions)
 

@@ -9,6 +9,7 @@ from datetime import datetime
 
 import pytest
 
+from orchestrator.common.errors import Throttled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.accepting import Accepting
 from orchestrator.events.content import MAX_BODY_BYTES, Packed
@@ -96,6 +97,21 @@ def test_an_event_is_on_the_bus_and_among_the_events_of_the_operators_tenant(wor
 def test_a_repetition_is_the_same_event_of_the_operators_tenant(world: World) -> None:
     for _ in range(3):
         world.publishing.publish([EVENT])
+    assert world.received() == ["tenant.provisioned"]
+
+
+def test_an_event_that_could_not_be_written_is_written_by_the_next_version_which_knows_more_of_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(*_args: object, **_options: object) -> None:
+        raise Throttled("Rate exceeded")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.events, "put", busy)
+        with pytest.raises(Throttled):
+            world.publishing.publish([EVENT])
+    newer = replace(EVENT, data={**EVENT.data, "tier": "standard"})
+    assert world.publishing.publish([newer]) == Published()
     assert world.received() == ["tenant.provisioned"]
 
 
