@@ -125,19 +125,35 @@ class Failure:
     advice: Sequence[str] = ()
 
 
-def explain(error: Exception) -> Failure:
+def explain(error: Exception, further_advice: Sequence[str] = ()) -> Failure:
     code, line = _classify(error)
     line = " ".join(line.split())
+    advice: Sequence[str] = further_advice
+    more: Mapping[str, object] = {}
     match error:
         case ApiProblem():
-            return Failure(code, line, error_document(code, line, error.advice, **(error.body or {})), error.advice)
+            advice, more = [*error.advice, *further_advice], error.body or {}
         case OperationFailed():
-            document = error_document(code, line, error.advice, record=dict(error.record))
-            return Failure(code, line, document, error.advice)
+            advice, more = [*error.advice, *further_advice], {"record": dict(error.record)}
         case SeveralRollouts():
-            return Failure(code, line, error_document(code, line, error.advice), error.advice)
+            advice = [*error.advice, *further_advice]
         case _:
-            return Failure(code, line, error_document(code, line))
+            pass
+    return Failure(code, line, error_document(code, line, advice, **more), advice)
+
+
+def may_come_of_another_version(error: Exception) -> bool:
+    """True if the error may mean that the control plane and this command line have different versions.
+
+    Then there is no such route, or the request or the answer has fields that the other side does not know.
+    """
+    match error:
+        case ApiProblem(body=None, code=ExitCode.NO_CONTROL_PLANE):
+            return True
+        case ApiProblem(body=body):
+            return body is not None and str(body.get("type", "")).endswith(":invalid-request")
+        case _:
+            return isinstance(error, LookupError | TypeError | ValueError) and not isinstance(error, BerthError)
 
 
 def error_document(code: ExitCode, line: str, advice: Sequence[str] = (), **more: object) -> dict[str, object]:

@@ -22,7 +22,7 @@ from orchestrator.cli.errors import ControlPlaneNotFound, ExitCode, explain
 from orchestrator.cli.events_api import ask
 from orchestrator.cli.invocation import Invocation
 from orchestrator.cli.problems import problem
-from orchestrator.cli.version import own_version
+from orchestrator.cli.version import advice_about
 from orchestrator.common.errors import BerthError
 from orchestrator.reconciling.health import Check, Verdict
 from orchestrator.tenants.stack_status import StackCondition, condition
@@ -179,7 +179,6 @@ class Examination:
 
 
 def _classify(name: str, stack: DeployedStack) -> Check:
-    ours = own_version()
     advice = []
     match condition(stack.status):
         case StackCondition.DONE:
@@ -188,8 +187,8 @@ def _classify(name: str, stack: DeployedStack) -> Check:
             advice.append("A deployment is in progress: wait until it has ended.")
         case _:
             advice.append("Its last deployment failed: see the stack's events. Fix the cause, then deploy it again.")
-    if stack.version != ours:
-        advice.append(f"This command line has version {ours}: install the other version, or deploy this one.")
+    if other_version := advice_about(stack.version):
+        advice.append(other_version)
     return Check(
         name,
         Verdict.WARNING if advice else Verdict.OK,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -15,13 +15,14 @@ import typer
 
 from orchestrator.cli import completing, render
 from orchestrator.cli.api import Api
-from orchestrator.cli.control_plane import ControlPlane, Options, find
-from orchestrator.cli.errors import ExitCode, NotConfirmed, explain
+from orchestrator.cli.control_plane import ControlPlane, DeployedStack, Options, find
+from orchestrator.cli.errors import ExitCode, NotConfirmed, explain, may_come_of_another_version, sdk_errors
 from orchestrator.cli.interrupts import came_of_an_interrupt
 from orchestrator.cli.option_names import Parameter, in_words_of_options
 from orchestrator.cli.progress import Progress
+from orchestrator.cli.version import advice_about
 from orchestrator.client.retrying import BUSY_RETRY_SECONDS, Retrying
-from orchestrator.common.errors import InvalidRequest
+from orchestrator.common.errors import BerthError, InvalidRequest
 from orchestrator.common.input_limits import REASON_MAX_LENGTH
 
 MAX_SECONDS = 7 * 24 * 3600
@@ -129,7 +130,7 @@ class Invocation:
                 raise KeyboardInterrupt from error
             if self.debug:
                 render.show_traceback(error)
-            failure = explain(error)
+            failure = explain(error, self._advice_about_versions() if may_come_of_another_version(error) else ())
             if as_json:
                 render.show_json(failure.document)
             is_about_input = failure.code is ExitCode.BAD_USAGE
@@ -137,3 +138,17 @@ class Invocation:
             for line in failure.advice:
                 render.note(line)
             raise typer.Exit(failure.code) from error
+
+    def _advice_about_versions(self) -> Sequence[str]:
+        """Advice if the control plane that the command has asked, or its event plane, has another version."""
+        # The error that is reported is the one that counts: also without an event plane, or without an answer.
+        with suppress(BerthError, *sdk_errors()):
+            for stack in self._stacks():
+                if other_version := advice_about(stack.version):
+                    return (f"The stack {stack.name} has version {stack.version or 'unknown'}. {other_version}",)
+        return ()
+
+    def _stacks(self) -> Iterator[DeployedStack]:
+        for control_plane in self.found:
+            yield control_plane.stack
+            yield control_plane.events_stack

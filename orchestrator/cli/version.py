@@ -13,3 +13,11 @@ The metadata of an editable installation has the version of the day when it was 
 
 def own_version() -> str:
     return FILE.read_text(encoding="utf-8").strip()
+
+
+def advice_about(deployed: str | None) -> str | None:
+    """The advice if the version that is deployed is not that of this command line."""
+    ours = own_version()
+    if deployed == ours:
+        return None
+    return f"This command line has version {ours}: install the other version, or deploy this one."

@@ -1,4 +1,4 @@
-"""The resources of the released control plane: the type of each logical id.
+"""The resources of the released control plane and event plane: the type of each logical id.
 
 Run ``python -m tests.stacks.released REVISION`` after a release, to rewrite ``released.json``.
 """
@@ -12,13 +12,17 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from stacks.project import ROOT
 
+Json = dict[str, Any]
+
 RELEASED = Path(__file__).parent / "released.json"
+CONTROL_PLANE, EVENT_PLANE = "Berth", "BerthEvents"
+STACKS = (CONTROL_PLANE, EVENT_PLANE)
 
 KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 EVERYTHING: Mapping[str, str] = {"kmsKeyArn": KEY, "credentialsSeconds": "1800", "rolloutOnPublish": "true"}
@@ -26,15 +30,23 @@ EVERYTHING: Mapping[str, str] = {"kmsKeyArn": KEY, "credentialsSeconds": "1800",
 
 
 class Released(TypedDict):
+    """One stack of the release."""
+
     defaults: dict[str, str]
     """The resources with the default settings."""
     added: dict[str, str]
     """The further resources that the settings ``EVERYTHING`` add."""
+    left_out: list[str]
+    """The resources that those settings leave out."""
+    exports: list[str]
+    """The names of the exports, which other stacks import."""
+    imports: list[str]
+    """The names of the exports that the stack imports."""
 
 
-def released() -> Released:
-    found: Released = json.loads(RELEASED.read_text(encoding="utf-8"))
-    return found
+def released(stack: str) -> Released:
+    found: dict[str, Released] = json.loads(RELEASED.read_text(encoding="utf-8"))
+    return found[stack]
 
 
 def main() -> None:
@@ -43,12 +55,47 @@ def main() -> None:
         archive = subprocess.run(["git", "archive", revision], cwd=ROOT, capture_output=True, check=True).stdout
         with tarfile.open(fileobj=io.BytesIO(archive)) as sources:
             sources.extractall(folder, filter="data")
-        defaults = _resources(folder, {})
-        added = {name: kind for name, kind in _resources(folder, EVERYTHING).items() if name not in defaults}
-    RELEASED.write_text(json.dumps({"defaults": defaults, "added": added}, indent=1) + "\n", encoding="utf-8")
+        by_default, with_everything = _templates(folder, {}), _templates(folder, EVERYTHING)
+    found = {stack: _released(by_default[stack], with_everything[stack]) for stack in STACKS}
+    RELEASED.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
-def _resources(sources: str, settings: Mapping[str, str]) -> dict[str, str]:
+def _released(by_default: Json, with_everything: Json) -> Released:
+    defaults, everything = _resources(by_default), _resources(with_everything)
+    return Released(
+        defaults=defaults,
+        added={name: kind for name, kind in everything.items() if name not in defaults},
+        left_out=[name for name in defaults if name not in everything],
+        exports=exports_of(with_everything),
+        imports=imports_of(with_everything),
+    )
+
+
+def exports_of(template: Json) -> list[str]:
+    return sorted(output["Export"]["Name"] for output in template["Outputs"].values() if "Export" in output)
+
+
+def imports_of(template: Json) -> list[str]:
+    return sorted(set(_imported(template["Resources"])))
+
+
+def _imported(value: Any) -> Iterator[str]:
+    match value:
+        case {"Fn::ImportValue": name}:
+            yield name
+        case dict():
+            for each in value.values():
+                yield from _imported(each)
+        case list():
+            for each in value:
+                yield from _imported(each)
+
+
+def _resources(template: Json) -> dict[str, str]:
+    return {name: resource["Type"] for name, resource in sorted(template["Resources"].items())}
+
+
+def _templates(sources: str, settings: Mapping[str, str]) -> dict[str, Json]:
     """Synthesise with the sources of that revision, in the way the CDK's command line does."""
     context = {"berth:dependencies": "host", **{f"berth:{name}": value for name, value in settings.items()}}
     with tempfile.TemporaryDirectory() as assembly:
@@ -59,8 +106,12 @@ def _resources(sources: str, settings: Mapping[str, str]) -> dict[str, str]:
             "JSII_NODE": str(Path(sys.executable).parent / "node"),
         }
         subprocess.run([sys.executable, "-m", "stacks.app"], cwd=sources, env=environment, check=True)
-        template = json.loads((Path(assembly) / "Berth.template.json").read_text(encoding="utf-8"))
-    return {name: resource["Type"] for name, resource in sorted(template["Resources"].items())}
+        return {stack: _template(Path(assembly) / f"{stack}.template.json") for stack in STACKS}
+
+
+def _template(file: Path) -> Json:
+    template: Json = json.loads(file.read_text(encoding="utf-8"))
+    return template
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.stacks.released import released
+from tests.stacks.released import CONTROL_PLANE, EVENT_PLANE, exports_of, imports_of, released
 
 Json = dict[str, Any]
 
@@ -24,16 +24,14 @@ MAY_GO = {"AWS::CloudWatch::Alarm", "AWS::CloudWatch::Dashboard"}
 """The types of resources that store nothing. docs/runbook.md says which alarm covers what."""
 
 
-@pytest.fixture(scope="module")
-def expected() -> dict[str, str]:
-    """Every resource of the released control plane with the default settings."""
-    return released()["defaults"]
-
-
-@pytest.fixture(scope="module")
-def expected_with_key(expected: dict[str, str]) -> dict[str, str]:
-    """Every resource of the released control plane with everything switched on."""
-    return expected | released()["added"]
+BY_DEFAULT = pytest.mark.parametrize(
+    ("stack", "template"), [(CONTROL_PLANE, "control_plane"), (EVENT_PLANE, "event_plane")]
+)
+"""Both stacks with the default settings."""
+WITH_EVERYTHING = pytest.mark.parametrize(
+    ("stack", "template"), [(CONTROL_PLANE, "with_key"), (EVENT_PLANE, "events_with_key")]
+)
+"""Both stacks with everything switched on."""
 
 
 def differences(template: Json, expected: dict[str, str]) -> dict[str, tuple[str, str | None]]:
@@ -46,28 +44,54 @@ def differences(template: Json, expected: dict[str, str]) -> dict[str, tuple[str
     }
 
 
-def test_every_released_resource_keeps_its_logical_id_and_type(control_plane: Json, expected: dict[str, str]) -> None:
-    assert differences(control_plane, expected) == {}
-
-
-def test_every_released_resource_that_settings_add_keeps_its_logical_id_and_type(
-    with_key: Json, expected_with_key: dict[str, str]
+@BY_DEFAULT
+def test_every_released_resource_keeps_its_logical_id_and_type(
+    stack: str, template: str, request: pytest.FixtureRequest
 ) -> None:
-    assert differences(with_key, expected_with_key) == {}
+    assert differences(request.getfixturevalue(template), released(stack)["defaults"]) == {}
+
+
+@WITH_EVERYTHING
+def test_every_released_resource_that_settings_add_keeps_its_logical_id_and_type(
+    stack: str, template: str, request: pytest.FixtureRequest
+) -> None:
+    then = released(stack)
+    expected = {name: kind for name, kind in then["defaults"].items() if name not in then["left_out"]} | then["added"]
+    assert differences(request.getfixturevalue(template), expected) == {}
 
 
 def test_listed_as_deleted_are_only_released_resources_that_no_longer_exist(
-    with_key: Json, expected_with_key: dict[str, str]
+    with_key: Json, events_with_key: Json
 ) -> None:
-    assert expected_with_key.keys() >= DELETED.keys()
-    assert not with_key["Resources"].keys() & DELETED.keys()
+    then = [released(stack) for stack in (CONTROL_PLANE, EVENT_PLANE)]
+    assert {name for each in then for name in each["defaults"] | each["added"]} >= DELETED.keys()
+    assert not (with_key["Resources"] | events_with_key["Resources"]).keys() & DELETED.keys()
 
 
-def test_a_changed_id_and_a_changed_type_are_detected(control_plane: Json, expected: dict[str, str]) -> None:
+@WITH_EVERYTHING
+def test_every_released_export_is_still_exported(stack: str, template: str, request: pytest.FixtureRequest) -> None:
+    """CloudFormation refuses to delete an export that another stack imports: an event plane of then, another team's."""
+    assert set(exports_of(request.getfixturevalue(template))) >= set(released(stack)["exports"])
+
+
+def test_the_released_event_plane_finds_what_it_imports_in_this_control_plane(with_key: Json) -> None:
+    """The control plane is deployed first, and goes back last."""
+    imported = released(EVENT_PLANE)["imports"]
+    assert imported
+    assert set(imported) <= set(exports_of(with_key))
+
+
+def test_the_event_plane_imports_what_the_control_plane_exports(with_key: Json, events_with_key: Json) -> None:
+    imported = imports_of(events_with_key)
+    assert imported
+    assert set(imported) <= set(exports_of(with_key))
+
+
+def test_a_changed_id_and_a_changed_type_are_detected(control_plane: Json) -> None:
     resources = dict(control_plane["Resources"])
     resources["TenantsTableMoved"] = resources.pop("TenantsTable97BAC775")
     resources["QueueApiF10A4C7B"] = {"Type": "AWS::ApiGateway::RestApi"}
-    assert differences({"Resources": resources}, expected) == {
+    assert differences({"Resources": resources}, released(CONTROL_PLANE)["defaults"]) == {
         "TenantsTable97BAC775": ("AWS::DynamoDB::Table", None),
         "QueueApiF10A4C7B": ("AWS::ApiGatewayV2::Api", "AWS::ApiGateway::RestApi"),
     }
