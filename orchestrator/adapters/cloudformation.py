@@ -113,10 +113,15 @@ class CloudFormationStacks:
             for page in self._client.get_paginator("list_stack_resources").paginate(StackName=stack_id):
                 yield from page["StackResourceSummaries"]
 
-        return self._queues(stack_id, all_of_them, excluded_status="DELETE_COMPLETE")
+        return self._queues(stack_id, all_of_them, excluded_status="DELETE_COMPLETE", fifo=True)
 
     def _queues(
-        self, stack_id: str, resources: Callable[[], Iterable[_Resource]], *, excluded_status: str
+        self,
+        stack_id: str,
+        resources: Callable[[], Iterable[_Resource]],
+        *,
+        excluded_status: str,
+        fifo: bool = False,
     ) -> dict[str, Queue]:
         """The stack's queues by logical id, without those whose status begins with ``excluded_status``."""
         stack = StackArn.parse(stack_id)
@@ -128,7 +133,7 @@ class CloudFormationStacks:
                 return {}
             raise
         found = {
-            resource["LogicalResourceId"]: self.names.queue_in(stack, resource.get("PhysicalResourceId", ""))
+            resource["LogicalResourceId"]: self.names.queue_in(stack, resource.get("PhysicalResourceId", ""), fifo=fifo)
             for resource in listed
             if resource["ResourceType"] == QUEUE_TYPE and not resource["ResourceStatus"].startswith(excluded_status)
         }

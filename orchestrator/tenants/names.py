@@ -29,7 +29,11 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*", re.ASCII)
 _LEGACY_PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9-]{2,63}", re.ASCII)
 _TENANT = "tenant"
 _EVENTS = "Events"
-_QUEUE_URL = re.compile(r"https?://[A-Za-z0-9.:-]{1,255}/(?P<account>\d{12})/(?P<name>[A-Za-z0-9_-]{1,80})", re.ASCII)
+_FIFO = ".fifo"
+"""The end of the name of every FIFO queue."""
+_QUEUE_URL = re.compile(
+    r"https?://[A-Za-z0-9.:-]{1,255}/(?P<account>\d{12})/(?P<name>[A-Za-z0-9_-]{1,80}(?:\.fifo)?)", re.ASCII
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,14 +193,17 @@ class Names:
         """True if this ServiceToken is this control plane's function for tenants' metadata."""
         return service_token.rpartition(":")[2] == self.tenant_metadata_function
 
-    def queue_in(self, stack: StackArn, url: str) -> Queue | None:
-        """The tenant's queue that CloudFormation lists in the stack with this URL, and its ARN.
+    def queue_in(self, stack: StackArn, url: str, *, fifo: bool = False) -> Queue | None:
+        """The tenant's queue that CloudFormation lists in the stack with this URL, and its ARN. ``fifo``: also a FIFO
+        queue, which no tenant is served from.
 
         ``None`` if the queue cannot be a tenant's: CloudFormation names a tenant's queues after its stack, in the same
         account. The service role and the session policies allow only queues with such names.
         """
         match = _QUEUE_URL.fullmatch(url)
         if match is None or match["account"] != stack.account or not self.reaches(match["name"]):
+            return None
+        if match["name"].endswith(_FIFO) and not fifo:
             return None
         return Queue(f"arn:{stack.partition}:sqs:{stack.region}:{stack.account}:{match['name']}", url)
 

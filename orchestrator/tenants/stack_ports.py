@@ -132,7 +132,8 @@ class Stacks(Protocol):
     def queues(self, stack_id: str) -> Mapping[str, Queue]:
         """All queues among the stack's resources, by logical id.
 
-        They include queues that are being deleted, or that could not be deleted.
+        They include FIFO queues, from which no tenant is served, and queues that are being deleted, or that could not
+        be deleted.
         """
 
     def create(self, tenant: TenantId, *, release: Release, client_token: str) -> str | None:

@@ -204,6 +204,17 @@ def test_the_queues_of_a_stack_are_listed_from_all_pages(stacks: CloudFormationS
     assert list(stacks.queues(STACK_ID)) == ["InboundQueue", "Orders"]
 
 
+def test_the_queues_of_a_stack_include_fifo_queues_but_no_tenant_is_served_from_one(
+    stacks: CloudFormationStacks, cloudformation: Stubber
+) -> None:
+    """A template of an operator may have FIFO queues besides the inbound queue, and they may hold messages."""
+    orders = listed(LogicalResourceId="Orders", PhysicalResourceId=f"{OWN_QUEUE}-2.fifo")
+    cloudformation.add_response("list_stack_resources", _summaries(orders))
+    assert [queue.url for queue in stacks.queues(STACK_ID).values()] == [f"{OWN_QUEUE}-2.fifo"]
+    cloudformation.add_response("describe_stack_resources", listed(PhysicalResourceId=f"{OWN_QUEUE}.fifo"))
+    assert stacks.queue(STACK_ID) is None
+
+
 def test_a_stack_that_does_not_exist_has_no_queues(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
     message = f"Stack with id {STACK_ID} does not exist"
     cloudformation.add_client_error("list_stack_resources", "ValidationError", message)
