@@ -216,7 +216,7 @@ def test_a_purge_finds_what_a_resend_has_left_after_a_delivery_that_was_never_tr
         deliveries.dynamodb, table=TABLE, events_table=EVENTS_TABLE, contents=S3Contents(_no_objects, BUCKET)
     )
     for shard in range(MAX_SHARDS):
-        delete_events(remains, ACME_LIFE, shard)
+        delete_events(remains, ACME_LIFE, shard, lambda _rows: None)
     assert deliveries.table.deliveries(ACME_LIFE, event_id) == []
     assert deliveries.table.attempts(ACME_LIFE, event_id) == []
 
