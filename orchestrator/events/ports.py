@@ -155,8 +155,15 @@ class Purges(Protocol):
         """Note that a purge is being worked on. It is no longer recorded as failed."""
         ...
 
+    def note_events(self, life: TenantEpoch, rows: Sequence[str]) -> None:
+        """Note the events that are about to be deleted, in place of those that were noted before."""
+        ...
+
     def record_step(self, life: TenantEpoch, deleted: Deleted, clean_since: datetime | None, at: datetime) -> None:
-        """Add to the numbers on record. ``clean_since`` is ``None`` if something may be left."""
+        """Add to the numbers on record, and forget which events were deleted last.
+
+        ``clean_since`` is ``None`` if something may be left.
+        """
         ...
 
     def finish(self, purge: Purge, at: datetime) -> bool:

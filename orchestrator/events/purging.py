@@ -19,7 +19,7 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import Clock
 from orchestrator.events.event_ids import MAX_SHARDS
 from orchestrator.events.ports import Configuration, ListedSettings, PurgeExecutions, Purges, Remains, Tenants
-from orchestrator.events.records import Deleted, EventSettings, Purge, TenantEpoch, UnreadableRow
+from orchestrator.events.records import Deleted, EventSettings, Purge, RemainingEvent, TenantEpoch, UnreadableRow
 
 HEARTBEAT_IS_LOST_AFTER = timedelta(minutes=30)
 """A purge without a heartbeat for this long has lost its machine. A wait between two looks and a step take less."""
@@ -183,6 +183,8 @@ class Purging:
         if purge.finished_at:
             return Purged()
         self._purges.begin_step(life, self._clock.now())
+        for row in purge.last_events:
+            self._remains.delete_deliveries(life, RemainingEvent(row, may_have_deliveries=True))
         deleted, is_empty = self._delete(life)
         now = self._clock.now()
         if not is_empty:
@@ -210,7 +212,8 @@ class Purging:
         events = objects = 0
         for shard in range(MAX_SHARDS):
             if is_empty:
-                number, is_empty = self._exhaust(partial(delete_events, self._remains, life, shard))
+                note = partial(self._purges.note_events, life)
+                number, is_empty = self._exhaust(partial(delete_events, self._remains, life, shard, note))
                 events += number
         if is_empty:
             objects, is_empty = self._exhaust(partial(self._remains.delete_contents, life))
@@ -225,8 +228,9 @@ class Purging:
         return total, True
 
 
-def delete_events(remains: Remains, life: TenantEpoch, shard: int) -> int:
-    """Delete some events of a shard, and everything that only they lead to."""
+def delete_events(remains: Remains, life: TenantEpoch, shard: int, note: Callable[[Sequence[str]], None]) -> int:
+    """Delete some events of a shard, and everything that only they lead to. ``note`` keeps the events of a step that
+    dies."""
     events = remains.events(life, shard)
     if not events:
         return 0
@@ -235,6 +239,8 @@ def delete_events(remains: Remains, life: TenantEpoch, shard: int) -> int:
     # under way may have written a row in between. Without its event it cannot.
     for each in with_deliveries:
         remains.delete_deliveries(life, each)
+    if with_deliveries:
+        note([each.row for each in with_deliveries])
     deleted = remains.delete_events(life, shard, events)
     for each in with_deliveries:
         remains.delete_deliveries(life, each)

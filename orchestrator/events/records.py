@@ -309,6 +309,8 @@ class Purge:
     deleted: Deleted = Deleted()
     clean_since: datetime | None = None
     """The first of the looks that found nothing, since the last one that found something."""
+    last_events: tuple[str, ...] = ()
+    """The events that a step was deleting when it died: only this leads to deliveries that they have left."""
     failed_at: datetime | None = None
     failure: str | None = None
     finished_at: datetime | None = None

@@ -64,6 +64,9 @@ class DynamoPurges(DynamoEpochEnds):
     def begin_step(self, life: TenantEpoch, at: datetime) -> None:
         self._update(life, "SET heartbeat_at = :at REMOVE failed_at, failure", {":at": time(at)})
 
+    def note_events(self, life: TenantEpoch, rows: Sequence[str]) -> None:
+        self._update(life, "SET last_events = :rows", {":rows": {"L": [s(row) for row in rows]}})
+
     def record_step(self, life: TenantEpoch, deleted: Deleted, clean_since: datetime | None, at: datetime) -> None:
         values = {
             ":at": time(at),
@@ -73,9 +76,9 @@ class DynamoPurges(DynamoEpochEnds):
         }
         add = "ADD deleted_events :events, deleted_objects :objects, deleted_rows :rows"
         if clean_since is None:
-            self._update(life, f"{add} SET heartbeat_at = :at REMOVE clean_since", values)
+            self._update(life, f"{add} SET heartbeat_at = :at REMOVE clean_since, last_events", values)
         else:
-            clean = f"{add} SET heartbeat_at = :at, clean_since = :clean"
+            clean = f"{add} SET heartbeat_at = :at, clean_since = :clean REMOVE last_events"
             self._update(life, clean, values | {":clean": time(clean_since)})
 
     def finish(self, purge: Purge, at: datetime) -> bool:
@@ -122,6 +125,7 @@ def _purge_from(row: Mapping[str, Any]) -> Purge:
             rows=number(row, "deleted_rows", 0),
         ),
         clean_since=moment(row, "clean_since"),
+        last_events=tuple(each["S"] for each in row.get("last_events", {"L": []})["L"]),
         failed_at=moment(row, "failed_at"),
         failure=text(row, "failure"),
         finished_at=moment(row, "finished_at"),

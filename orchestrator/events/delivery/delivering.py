@@ -291,15 +291,7 @@ class Delivering:
             )
         if not _was_resent_before(event, delivery):
             return delivery
-        return replace(
-            delivery,
-            state=DeliveryState.RETRYING,
-            tries_before=delivery.tries,
-            lost=0,
-            resend=False,
-            replay_id="",
-            ended_at=None,
-        )
+        return transitions.first_round_after(delivery)
 
     def _read_again(self, ref: DeliveryRef) -> tuple[DispatchedEvent, Delivery | None] | Outcome:
         event = self._table.event(ref.life, ref.event_id)

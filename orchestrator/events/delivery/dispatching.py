@@ -108,9 +108,12 @@ class Dispatching:
             ref = DeliveryRef(event.life, event.event_id, connection_id)
             connection = by_id.get(connection_id)
             row = Delivery(ref, DeliveryState.RETRYING, 0, now, event.expires_at, origin_of(event))
-            if with_rows and self._table.delivery(ref) is not None:
-                # Most of these are parked, and the nightly run finds them again. To write and be refused costs more.
-                there.append(ref)
+            # Most rows are parked, and the nightly run finds them again. To write and be refused costs more.
+            if with_rows and (known := self._table.delivery(ref)) is not None:
+                if known.state in transitions.FINISHED:
+                    due = replace(transitions.first_round_after(known), due=now + GRACE, sent=1)
+                    if self._table.apply(transitions.changed(known, due)):
+                        messages.append(DeliveryMessage(ref, known.tries, claims=True, quick=False))
             elif connection is not None and health.parks(connection, now):
                 to_park.append(replace(row, state=DeliveryState.PARKED))
             elif not with_rows:

@@ -196,6 +196,19 @@ def undispatchable(event: DispatchedEvent, before: Delivery, after: Delivery) ->
 # The row of a delivery alone
 
 
+def first_round_after(resend: Delivery) -> Delivery:
+    """The round that an event waits for, in the row of a resend that was over before the event was dispatched."""
+    return replace(
+        resend,
+        state=DeliveryState.RETRYING,
+        tries_before=resend.tries,
+        lost=0,
+        resend=False,
+        replay_id="",
+        ended_at=None,
+    )
+
+
 def changed(before: Delivery | None, after: Delivery) -> Transition:
     """Write the row of a delivery, if it is still as it was read.
 

@@ -216,7 +216,7 @@ def test_a_purge_finds_what_a_resend_has_left_after_a_delivery_that_was_never_tr
         deliveries.dynamodb, table=TABLE, events_table=EVENTS_TABLE, contents=S3Contents(_no_objects, BUCKET)
     )
     for shard in range(MAX_SHARDS):
-        delete_events(remains, ACME_LIFE, shard)
+        delete_events(remains, ACME_LIFE, shard, lambda _rows: None)
     assert deliveries.table.deliveries(ACME_LIFE, event_id) == []
     assert deliveries.table.attempts(ACME_LIFE, event_id) == []
 
@@ -243,6 +243,24 @@ def test_a_night_run_reads_connections_anew_for_every_hundred_events(deliveries:
     deliveries.connections.of_origin = read_and_resume  # type: ignore[method-assign]
     deliveries.redispatch()
     assert len(deliveries.messages.waiting) == 1
+
+
+def test_an_event_that_was_resent_before_it_was_dispatched_at_night_is_tried_though_its_message_is_lost(
+    deliveries: DeliveryWorld,
+) -> None:
+    deliveries.connect()
+    event_id = deliveries.accept(inbox=True)
+    deliveries.inbox.acknowledge(SETTINGS, [event_id])
+    assert deliveries.resending.resend(SETTINGS, event_id, FIRST) == {FIRST: Round.SENT}
+    deliveries.deliver()
+    deliveries.wait(timedelta(hours=1))
+    deliveries.redispatch()
+    deliveries.messages.take()
+    deliveries.wait(timedelta(minutes=5))
+    deliveries.sweep()
+    assert deliveries.deliver() == [Outcome.DELIVERED]
+    assert deliveries.status(event_id) is EventStatus.DELIVERED
+    assert present(deliveries.table.event(ACME_LIFE, event_id)).pending is None
 
 
 def test_a_night_run_writes_nothing_for_what_is_parked_already(deliveries: DeliveryWorld) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from orchestrator.adapters.dynamodb import event_keys
 from orchestrator.adapters.dynamodb.deliveries import DynamoDeliveries
+from orchestrator.adapters.dynamodb.event_purges import DynamoRemains
 from orchestrator.adapters.stepfunctions import StepFunctionsPurges
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.tenant_ids import TenantId
@@ -207,6 +208,29 @@ class TestPurging:
         lives.finding.find()
         lives.purge(settings.life)
         assert lives.traces(settings.life.epoch) == []
+
+    def test_a_delivery_that_is_written_before_a_step_dies_is_deleted_although_its_event_is_gone(
+        self, lives: Lives, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings = lives.settings()
+        now, deliveries = lives.clock.now(), DynamoDeliveries(lives.dynamodb, EVENTS_TABLE)
+        late = DeliveryRef(settings.life, lives.accept(Standing(settings, 0, "2026-11"), SMALL), "conn_1")
+        lives.delete()
+        lives.finding.find()
+        delete_events = DynamoRemains.delete_events
+
+        def written_late(remains: DynamoRemains, *which: Any) -> int:
+            assert deliveries.apply(transitions.changed(None, Delivery(late, DeliveryState.PARKED, 0, now, now)))
+            delete_events(remains, *which)
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(DynamoRemains, "delete_events", written_late)
+            with pytest.raises(KeyboardInterrupt):
+                lives.step(settings.life)
+        lives.purge(settings.life)
+        assert lives.traces(settings.life.epoch) == []
+        assert present(lives.purges.purge(settings.life)).last_events == ()
 
     def test_a_purge_is_finished_only_when_nothing_was_found_for_a_quarter_of_an_hour(self, lives: Lives) -> None:
         settings = ended(lives)

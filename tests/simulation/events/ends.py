@@ -129,13 +129,16 @@ class InMemoryPurges:
     def begin_step(self, life: TenantEpoch, at: datetime) -> None:
         self._update(life, lambda purge: replace(purge, heartbeat_at=at, failed_at=None, failure=None))
 
+    def note_events(self, life: TenantEpoch, rows: Sequence[str]) -> None:
+        self._update(life, lambda purge: replace(purge, last_events=tuple(rows)))
+
     def record_step(self, life: TenantEpoch, deleted: Deleted, clean_since: datetime | None, at: datetime) -> None:
         def recorded(purge: Purge) -> Purge:
             before = purge.deleted
             total = Deleted(
                 before.events + deleted.events, before.objects + deleted.objects, before.rows + deleted.rows
             )
-            return replace(purge, heartbeat_at=at, clean_since=clean_since, deleted=total)
+            return replace(purge, heartbeat_at=at, clean_since=clean_since, deleted=total, last_events=())
 
         self._update(life, recorded)
 

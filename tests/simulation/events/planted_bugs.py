@@ -136,7 +136,7 @@ def _forget_an_acknowledgement_that_meets_another_write(
     return True
 
 
-def _delete_events_before_their_deliveries(remains: Remains, life: TenantEpoch, shard: int) -> int:
+def _delete_events_before_their_deliveries(remains: Remains, life: TenantEpoch, shard: int, _note: object) -> int:
     events = remains.events(life, shard)
     deleted = remains.delete_events(life, shard, events)
     for each in events:
