@@ -55,15 +55,32 @@ class InMemory:
 
 class OnAws:
     def __init__(self, account: Account) -> None:
+        self._s3, self._cloudformation = account.client("s3"), account.client("cloudformation")
+        self._report_resources_of_deleted_stacks_as_deleted()
         self.stacks: Stacks = CloudFormationStacks(
-            account.client("cloudformation"),
+            self._cloudformation,
             names=NAMES,
             service_role=f"arn:aws:iam::{account.number}:role/tenant-stacks",
             parameters=partial(stack_parameters, service_token="arn:aws:lambda:eu-west-1:0:function:metadata"),
         )
-        self._s3, self._cloudformation = account.client("s3"), account.client("cloudformation")
         self.templates: dict[str, dict[str, Any]] = {}
         self._s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
+
+    def _report_resources_of_deleted_stacks_as_deleted(self) -> None:
+        """moto lists every resource as created, whatever has become of its stack."""
+        events, operation = self._cloudformation.meta.events, "cloudformation.ListStackResources"
+
+        def remember(params: dict[str, Any], context: dict[str, Any], **_: object) -> None:
+            context["stack"] = params["StackName"]
+
+        def correct(parsed: dict[str, Any], context: dict[str, Any], **_: object) -> None:
+            (stack,) = self._cloudformation.describe_stacks(StackName=context["stack"])["Stacks"]
+            if stack["StackStatus"] == "DELETE_COMPLETE":
+                for each in parsed["StackResourceSummaries"]:
+                    each["ResourceStatus"] = stack["StackStatus"]
+
+        events.register(f"provide-client-params.{operation}", remember)
+        events.register(f"after-call.{operation}", correct)
 
     def release(self, version: str) -> Release:
         """It differs from version to version by how long its queue keeps messages."""
