@@ -13,7 +13,6 @@ from orchestrator.events import purging
 from orchestrator.events.configuring_connections import ConfiguringConnections
 from orchestrator.events.delivery import (
     acknowledging,
-    delivering,
     dispatching,
     health,
     redispatching,
@@ -200,7 +199,7 @@ BUGS: dict[str, PlantedBug] = {
         replacing("was_there", always(True), rounds), "has finished without"
     ),
     "a resend that is over keeps an event from its first failure": PlantedBug(
-        replacing("_was_resent_before", always(False), delivering), "is not done|still to go to", LOST_BATCHES
+        replacing("first_round_after", lambda resend: resend, transitions), "is not done|still to go to", LOST_BATCHES
     ),
     "a finished delivery is tried again": PlantedBug(
         _a_finished_delivery_is_tried_again, "sent again after a success", UNSENT_MESSAGES
