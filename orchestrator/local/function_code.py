@@ -25,14 +25,13 @@ def unpack_code_once() -> None:
 
 
 class SharedCode(zipfile.ZipFile):
-    """An archive whose folder is a link to where the same content was unpacked before."""
+    """An archive whose files and folders are links to where the same content was unpacked before."""
 
     def extractall(self, path: str | os.PathLike[str] | None = None, *_: Any, **__: Any) -> None:
         if path is None or self.filename is None:
             raise ValueError("The emulator unpacks the code of a function from a file into a folder.")
-        folder = Path(path)
-        folder.rmdir()
-        folder.symlink_to(self._unpacked(Path(self.filename)), target_is_directory=True)
+        for each in self._unpacked(Path(self.filename)).iterdir():
+            (Path(path) / each.name).symlink_to(each)
 
     def _unpacked(self, archive: Path) -> Path:
         shared = Path(tempfile.gettempdir()) / f"code-{hashlib.sha256(archive.read_bytes()).hexdigest()}"

@@ -34,7 +34,12 @@ def unpacked(tmp_path: Path, process: str, **files: str) -> Path:
 def test_processes_with_the_same_code_share_it_so_that_it_is_compiled_once(tmp_path: Path) -> None:
     first, second = (unpacked(tmp_path, name, handler="1") for name in ("first", "second"))
     assert (first / "handler.py").read_text() == (second / "handler.py").read_text() == "1"
-    assert first.resolve() == second.resolve()
+    assert (first / "handler.py").resolve() == (second / "handler.py").resolve()
+
+
+def test_each_process_works_in_a_folder_of_its_own(tmp_path: Path) -> None:
+    first, second = (unpacked(tmp_path, name, handler="1") for name in ("first", "second"))
+    assert (first.resolve(), second.resolve()) == (tmp_path / "first" / "code", tmp_path / "second" / "code")
 
 
 def test_other_code_has_a_folder_of_its_own(tmp_path: Path) -> None:
