@@ -92,9 +92,8 @@ soak: install ## Play 10,000 fresh seeds of the simulation on all cores (SOAK_AR
 bench: install ## Measure speed, as ratios in one run; writes bench/results.json
 	@$(BIN)/python -m bench
 
-openapi: install ## Write docs/openapi.json, docs/openapi-events.json and docs/own-events.json from their declarations
+openapi: install ## Write docs/openapi.json and docs/openapi-events.json from their declarations
 	@$(BIN)/python -m orchestrator.api.openapi
-	@$(BIN)/python -m orchestrator.own_events.schemas
 
 wheel: install ## Build dist/berth-VERSION-py3-none-any.whl, which operators and other teams install
 	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .

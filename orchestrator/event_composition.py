@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from orchestrator.events.unfinished import CountingUnfinished
     from orchestrator.events.usage import Billing, Counting, ReportingUsage
     from orchestrator.events.zapier_samples import SamplingEvents
-    from orchestrator.own_events.operators import OperatorsTenant
-    from orchestrator.own_events.publishing import Publishing
 
 
 class EventUseCases:
@@ -374,33 +372,6 @@ class EventUseCases:
         from orchestrator.events.usage import ReportingUsage
 
         return ReportingUsage(usage=self.ports.usage, billed=self.ports.billed_usage, clock=self.ports.clock)
-
-    # Berth's own events
-
-    @cached_property
-    def publishing(self) -> Publishing:
-        from orchestrator.own_events.publishing import Publishing
-
-        return Publishing(bus=self.ports.bus, operators=self._operators_tenant)
-
-    @property
-    def _operators_tenant(self) -> OperatorsTenant | None:
-        ports = self.ports
-        tenant = ports.settings.operators_tenant
-        if tenant is None:
-            return None
-        from orchestrator.events.accepting import Accepting
-        from orchestrator.own_events.operators import NoQuotas, OperatorsTenant
-
-        return OperatorsTenant(
-            tenant,
-            control_plane=ports.settings.control_plane,
-            configuration=ports.configuration,
-            tenants=ports.tenants,
-            accepting=Accepting(
-                events=ports.event_writes, contents=ports.contents, quotas=NoQuotas(), clock=ports.clock
-            ),
-        )
 
     # The end of a tenant
 

@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import timedelta
 
-    from orchestrator.common.tenant_ids import TenantId
     from orchestrator.common.times import Clock
     from orchestrator.events.access import EventAccess
     from orchestrator.events.delivery.addresses import AddressRules
@@ -68,9 +67,6 @@ class EventSettings(Protocol):
 
     @property
     def control_plane(self) -> str: ...
-
-    @property
-    def operators_tenant(self) -> TenantId | None: ...
 
     @property
     def address_rules(self) -> AddressRules: ...

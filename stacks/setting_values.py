@@ -10,8 +10,7 @@ from typing import TypeVar
 from constructs import Node
 
 from orchestrator.api.rollout_models import MAX_CONCURRENCY
-from orchestrator.common.errors import BerthError, InvalidTenantId
-from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.errors import BerthError
 from orchestrator.common.tiers import POOLED, TIER_PATTERN
 from orchestrator.events.api_keys import ENVIRONMENT_PATTERN
 
@@ -134,16 +133,6 @@ def events_environment(context: Node, key: str, default: str) -> str:
     if not isinstance(value, str) or not re.fullmatch(ENVIRONMENT_PATTERN, value):
         raise SettingInvalid(f"{key} is {value!r}; it must be 1 to 16 lower-case letters, such as live or test.")
     return value
-
-
-def tenant(context: Node, key: str) -> TenantId | None:
-    value = context.try_get_context(key)
-    if value is None or value == "":
-        return None
-    try:
-        return TenantId.parse(value)
-    except InvalidTenantId as invalid:
-        raise SettingInvalid(f"{key}: {invalid}") from None
 
 
 def tier(context: Node, key: str, default: str) -> str:

@@ -12,7 +12,6 @@ from pathlib import Path
 from constructs import Node
 
 from orchestrator.common.errors import InvalidName
-from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.tiers import POOLED, STANDARD
 from orchestrator.releases.states import PromotionMode
 from orchestrator.tenants.names import DEFAULT_NAME, Names
@@ -56,7 +55,6 @@ KNOWN = frozenset(
         "berth:loopbackDestinations",
         "berth:maxTenants",
         "berth:name",
-        "berth:operatorsTenant",
         POOLED_QUEUES,
         "berth:promotion",
         "berth:purgeSettleSeconds",
@@ -185,10 +183,6 @@ class Settings:
     loopback_destinations: bool = False
     """Whether webhooks may be sent to receivers on the machine of the emulator, without TLS."""
 
-    operators_tenant: TenantId | None = None
-    """The operators' own tenant, which receives Berth's own events like any other events. Without it, they are only on
-    the bus."""
-
     stack_role_source: bool = False
     """Whether the tenants' service role requires CloudFormation to send the stack for which it assumes the role."""
     stack_policy_arns: tuple[str, ...] = ()
@@ -233,7 +227,6 @@ class Settings:
             ingest_concurrency=values.concurrency(context, "berth:ingestConcurrency"),
             receive_concurrency=values.concurrency(context, "berth:receiveConcurrency"),
             tenant_events_concurrency=values.concurrency(context, "berth:tenantEventsConcurrency"),
-            operators_tenant=values.tenant(context, "berth:operatorsTenant"),
             deliver_concurrency=values.deliver_concurrency(context, "berth:deliverConcurrency"),
             events_mail_from=values.mail_address(context, "berth:eventsMailFrom"),
             loopback_destinations=values.flag(context, "berth:loopbackDestinations", default=cls.loopback_destinations),

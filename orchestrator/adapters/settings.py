@@ -16,7 +16,6 @@ from orchestrator.common.errors import MissingSetting
 
 if TYPE_CHECKING:
     from orchestrator.common.stack_arns import Location, StackArn
-    from orchestrator.common.tenant_ids import TenantId
     from orchestrator.events.delivery.addresses import AddressRules
     from orchestrator.releases.states import PromotionMode
     from orchestrator.tenants.names import Names
@@ -262,14 +261,6 @@ class Settings:
     def publish_events_function(self) -> str:
         """The function that publishes Berth's own events."""
         return self._required("BERTH_PUBLISH_EVENTS_FUNCTION")
-
-    @property
-    def operators_tenant(self) -> TenantId | None:
-        """The operators' own tenant, which receives Berth's own events."""
-        from orchestrator.common.tenant_ids import TenantId
-
-        tenant = self.environment.get("BERTH_OPERATORS_TENANT")
-        return TenantId.parse(tenant) if tenant else None
 
     @property
     def first_queue(self) -> str:

@@ -38,8 +38,6 @@ class NewEvent:
     metadata: Mapping[str, str] = field(default_factory=dict)
     repetition_key: str | None = None
     """Events of one source with the same key are one event: an Idempotency-Key, or a provider's delivery id."""
-    named_by_key: bool = False
-    """True if the repetition key alone names the event. A repetition may have other bytes then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +151,6 @@ def _digest(new: NewEvent) -> str:
 
     Providers change bytes of an event that they send again: Stripe counts the deliveries in it.
     """
-    if new.source_id is not None or new.named_by_key:
+    if new.source_id is not None:
         return ""
     return hashlib.sha256(b"\0".join([new.event_type.encode(), new.content.body])).hexdigest()

@@ -42,7 +42,7 @@ class OwnEvent:
     """The tenant that the event is about. Rollouts are about many tenants."""
 
     def detail(self, control_plane: str) -> dict[str, object]:
-        """The event as consumers get it, on the bus and in the operators' own tenant."""
+        """The event as consumers get it on the bus."""
         return {
             "id": self.id,
             "kind": self.kind.value,

@@ -11,10 +11,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_lambda_event_sources as event_sources
 from constructs import Construct
 
-from orchestrator.adapters.dynamodb.event_keys import EVENT_PREFIX, EVENTS_PREFIX, IDEMPOTENCY_PREFIX
-from orchestrator.adapters.dynamodb.keys import TENANT_PREFIX
 from orchestrator.adapters.dynamodb.own_event_stream import TENANTS_FILTERS
-from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.credentials import Access
 from stacks.common.alarms import PERIOD, Alarm
 from stacks.common.capability import Capability, Output
@@ -22,10 +19,6 @@ from stacks.common.dead_letters import DeadLetters, dead_letter_queue
 from stacks.common.functions import BerthFunction, FunctionKit
 from stacks.common.graphs import graph
 from stacks.common.permissions import allow, names_of
-from stacks.events.contents import Contents
-from stacks.events.rows import LIFE_ATTRIBUTES
-from stacks.events.table import EventsTable
-from stacks.settings import Settings
 
 _SECONDS = 30
 _LATE_MILLISECONDS = 300_000
@@ -42,12 +35,8 @@ class OwnEvents(Capability):
         construct_id: str,
         *,
         kit: FunctionKit,
-        events: EventsTable,
-        contents: Contents,
-        settings: Settings,
     ) -> None:
         super().__init__(scope, construct_id)
-        self._operators_tenant = settings.operators_tenant
         self._bus = buses.EventBus(
             self,
             "Bus",
@@ -72,8 +61,6 @@ class OwnEvents(Capability):
         kit.table.allow_consuming_stream(role)
         kit.encryption.allow_queues(role, Access.SEND)
         allow(role, ["events:PutEvents"], self._bus.event_bus_arn)
-        if settings.operators_tenant is not None:
-            self._deliver_to(settings.operators_tenant, kit, events, contents)
         lambda_.EventSourceMapping(
             self,
             "Stream",
@@ -112,23 +99,15 @@ class OwnEvents(Capability):
 
     @property
     def alarms(self) -> Sequence[Alarm]:
-        late = Alarm(
-            "OwnEventsLate",
-            self._age(),
-            "The function publish_events is more than 5 minutes behind the stream of tenants, so Berth's own events "
-            "come late. Records are kept for 24 hours. Look at the function's errors and throttles.",
-            threshold=_LATE_MILLISECONDS,
+        return (
+            Alarm(
+                "OwnEventsLate",
+                self._age(),
+                "The function publish_events is more than 5 minutes behind the stream of tenants, so Berth's own "
+                "events come late. Records are kept for 24 hours. Look at the function's errors and throttles.",
+                threshold=_LATE_MILLISECONDS,
+            ),
         )
-        if self._operators_tenant is None:
-            return (late,)
-        missing = Alarm(
-            "OperatorsTenantMissing",
-            self.publish_events.counted("OperatorsTenantMissing", statistic="Sum", period=PERIOD),
-            f"Berth's own events were published on the bus only: the tenant {self._operators_tenant}, which is the "
-            "setting berth:operatorsTenant, does not exist, is being deleted or has no event settings. Create it, then "
-            f"`berth events settings {self._operators_tenant} --plan PLAN`.",
-        )
-        return (late, missing)
 
     @property
     def widgets(self) -> Sequence[cloudwatch.IWidget]:
@@ -136,17 +115,3 @@ class OwnEvents(Capability):
 
     def _age(self, label: str | None = None) -> cloudwatch.Metric:
         return self.publish_events.function.metric("IteratorAge", period=PERIOD, statistic="Maximum", label=label)
-
-    def _deliver_to(self, tenant: TenantId, kit: FunctionKit, events: EventsTable, contents: Contents) -> None:
-        """Let the function accept events, as ``orchestrator.events.accepting`` does, for this tenant only."""
-        role = self.publish_events.role
-        kit.table.allow(role, "GetItem", rows=f"{EVENTS_PREFIX}{tenant}")
-        kit.table.allow_attributes(role, *LIFE_ATTRIBUTES, rows=f"{TENANT_PREFIX}{tenant}")
-        events.allow(role, "PutItem", rows=[f"{prefix}{tenant}#*" for prefix in (EVENT_PREFIX, IDEMPOTENCY_PREFIX)])
-        contents.allow(role, "PutObject")
-        for name, value in {
-            "BERTH_OPERATORS_TENANT": tenant.value,
-            "BERTH_EVENTS_TABLE": events.name,
-            **contents.environment,
-        }.items():
-            self.publish_events.function.add_environment(name, value)

@@ -46,7 +46,7 @@ class EventsStack(Stack):
         table = EventsTable(self, "Events", encryption=encryption)
         contents = Contents(self, "Contents", encryption=encryption)
         secrets = SecretsKey(self, "Secrets", settings=settings)
-        own_events = OwnEvents(self, "OwnEvents", kit=kit, events=table, contents=contents, settings=settings)
+        own_events = OwnEvents(self, "OwnEvents", kit=kit)
         usage = Usage(self, "Usage", kit=kit, events=table, publish_events=own_events.publish_events)
         sender = settings.events_mail_from
         mail = Mail(self, "Mail", kit=kit, events=table, sender=sender) if sender is not None else None

@@ -9,7 +9,6 @@ import pytest
 from orchestrator.adapters.settings import Settings
 from orchestrator.common.errors import InvalidName, MissingSetting
 from orchestrator.common.stack_arns import Location, StackArn
-from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.delivery.addresses import AddressRules
 from orchestrator.releases.states import PromotionMode
 from orchestrator.tenants.names import Names
@@ -29,11 +28,11 @@ del VARIABLES["promotion"]
 del VARIABLES["default_tier"]
 del VARIABLES["warm_pool"]
 OPTIONAL = {"kms_key", "api_proof_digest", "queue_access_role", "event_access_role", "response_url_prefix", "mail_from"}
-OPTIONAL |= {"operators_tenant", "mail_configuration_set", "source_bucket"}
+OPTIONAL |= {"mail_configuration_set", "source_bucket"}
 NUMBERS = {"credentials_seconds", "rollout_concurrency", "max_tenants", "creates_per_minute"}
 FLAGS = {"create_on_get_queue", "stack_events"}
 DOCUMENTS = {"dead_letter_queues"}
-TYPED = {"location", "names", "stack_id", "operators_tenant", "pooled_queues"}
+TYPED = {"location", "names", "stack_id", "pooled_queues"}
 LISTS = {"former_kms_keys", "stack_policies"}
 TEXTS = sorted(VARIABLES.keys() - NUMBERS - FLAGS - SPANS - DOCUMENTS - TYPED - LISTS)
 REQUIRED = sorted(VARIABLES.keys() - OPTIONAL - LISTS - {"pooled_queues"})
@@ -127,10 +126,6 @@ def test_shared_queues_are_typed_and_may_be_missing() -> None:
     given = {"BERTH_LOCATION": "aws:eu-west-1:123456789012", "BERTH_POOLED_QUEUES": url}
     assert Settings(given).pooled_queues == [Queue("arn:aws:sqs:eu-west-1:123456789012:Berth-Pooled1", url)]
     assert Settings({}).pooled_queues == Settings({"BERTH_POOLED_QUEUES": ""}).pooled_queues == ()
-
-
-def test_the_operators_tenant_is_typed() -> None:
-    assert Settings({"BERTH_OPERATORS_TENANT": "operators"}).operators_tenant == TenantId.parse("operators")
 
 
 @pytest.mark.parametrize("environment", [{}, None], ids=["unset", "empty"])

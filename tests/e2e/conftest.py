@@ -6,13 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.deployment import deploy
 from orchestrator.local.emulator import Emulator, free_port
 from tests.e2e.deployed import Deployed
 from tests.e2e.own_templates import make_policy
-
-OPERATORS_TENANT = TenantId("operators")
 
 
 @pytest.fixture(scope="session")
@@ -28,7 +25,7 @@ def shared_emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulat
 @pytest.fixture(scope="session")
 def shared_settings(shared_emulator: Emulator) -> dict[str, str]:
     """The settings of the deployment that most modules share. A test that deploys again needs the same."""
-    return {"operatorsTenant": OPERATORS_TENANT.value, "stackPolicyArns": make_policy(shared_emulator)}
+    return {"stackPolicyArns": make_policy(shared_emulator)}
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Berth's own events: a change reaches other systems through the bus, and the connections of the operators' tenant."""
+"""Berth's own events: a change reaches other systems through the bus."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from orchestrator.adapters.aws import SystemClock
 from orchestrator.adapters.dynamodb.connections import DynamoConnectionChanges, DynamoConnections
@@ -16,66 +17,46 @@ from orchestrator.events.changes import BERTH, Recorder
 from orchestrator.events.delivery.records import API_ORIGIN, Delivery, DeliveryRef, DeliveryState
 from orchestrator.events.event_ids import new_event_id
 from orchestrator.events.records import TenantEpoch
-from tests.e2e.conftest import OPERATORS_TENANT
+from orchestrator.own_events.kinds import Kind, schema_of
 from tests.e2e.deployed import Deployed, eventually
 from tests.e2e.events_api import EventsApi
 from tests.e2e.operators import delete, ended
 from tests.fakes import NOON
 from tests.present import present
 
-TENANT = TenantId("announced")
+TENANT, CONNECTED = TenantId("announced"), TenantId("connected")
 
 
-class Inbox:
-    """A queue, and the events that were received from it."""
+class Subscriber:
+    """A system that reacts to the events: a rule on the bus, with a queue as its target."""
 
-    def __init__(self, berth: Deployed, url: str) -> None:
+    def __init__(self, berth: Deployed) -> None:
         self._sqs = berth.client("sqs")
-        self._url = url
-        self.details: list[dict[str, Any]] = []
+        self._url = self._sqs.create_queue(QueueName="subscriber")["QueueUrl"]
+        self._events: list[dict[str, Any]] = []
+        events, bus = berth.client("events"), berth.names.own_events_bus
+        described = self._sqs.get_queue_attributes(QueueUrl=self._url, AttributeNames=["QueueArn"])["Attributes"]
+        tenants = [TENANT.value, CONNECTED.value]
+        pattern = {"source": ["berth"], "detail": {"data": {"tenant_id": tenants}}}
+        events.put_rule(Name="subscriber", EventBusName=bus, EventPattern=json.dumps(pattern))
+        events.put_targets(Rule="subscriber", EventBusName=bus, Targets=[{"Id": "queue", "Arn": described["QueueArn"]}])
 
-    def receive(self, field: str, kind: str, tenant: TenantId) -> dict[str, Any]:
-        """The event of this kind about this tenant. ``field`` of a message has the event."""
+    def next(self, kind: Kind, tenant: TenantId = TENANT) -> dict[str, Any]:
+        """The data of the event of this kind about this tenant, which must be as its schema says."""
 
         def look() -> dict[str, Any] | None:
             found = self._sqs.receive_message(QueueUrl=self._url, MaxNumberOfMessages=10).get("Messages", [])
             for message in found:
                 self._sqs.delete_message(QueueUrl=self._url, ReceiptHandle=message["ReceiptHandle"])
-                self.details.append(json.loads(message["Body"])[field])
-            about = [each for each in self.details if each["data"].get("tenant_id") == tenant.value]
-            return next((each for each in about if each["kind"] == kind), None)
+                self._events.append(json.loads(message["Body"]))
+            about = [each for each in self._events if each["detail"]["data"].get("tenant_id") == tenant.value]
+            return next((each for each in about if each["detail-type"] == kind), None)
 
-        return eventually(look, what=f"{kind} about {tenant}")
-
-
-class Subscriber(Inbox):
-    """A system that reacts to the events: a rule on the bus, with a queue as its target."""
-
-    def __init__(self, berth: Deployed) -> None:
-        url = berth.client("sqs").create_queue(QueueName="subscriber")["QueueUrl"]
-        super().__init__(berth, url)
-        events, bus = berth.client("events"), berth.names.own_events_bus
-        described = self._sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]
-        tenants = [TENANT.value, OPERATORS_TENANT.value]
-        pattern = {"source": ["berth"], "detail": {"data": {"tenant_id": tenants}}}
-        events.put_rule(Name="subscriber", EventBusName=bus, EventPattern=json.dumps(pattern))
-        events.put_targets(Rule="subscriber", EventBusName=bus, Targets=[{"Id": "queue", "Arn": described["QueueArn"]}])
-
-    def next(self, kind: str, tenant: TenantId = TENANT) -> dict[str, Any]:
-        return self.receive("detail", kind, tenant)
-
-
-class Operators(Inbox):
-    """The operators' own tenant, with a connection to its queue."""
-
-    def __init__(self, berth: Deployed) -> None:
-        super().__init__(berth, berth.settled(OPERATORS_TENANT).body["queueUrl"])
-        self.api = EventsApi(berth, OPERATORS_TENANT)
-        self.api.operate("PUT", "/settings", {"plan": "free", "inbox": False})
-        self.connection: str = self.api.operate("POST", "/connections", {"name": "on call"})["connection_id"]
-
-    def next(self, kind: str, tenant: TenantId = TENANT) -> dict[str, Any]:
-        return self.receive("payload", kind, tenant)
+        event: dict[str, Any] = eventually(look, what=f"{kind} about {tenant}")
+        detail: dict[str, Any] = event["detail"]
+        Draft202012Validator(schema_of(kind)).validate(detail)
+        assert (event["source"], detail["kind"], detail["control_plane"]) == ("berth", kind, "Berth")
+        return detail
 
 
 @pytest.fixture(scope="module")
@@ -83,28 +64,15 @@ def subscriber(berth: Deployed) -> Subscriber:
     return Subscriber(berth)
 
 
-@pytest.fixture(scope="module")
-def operators(berth: Deployed) -> Operators:
-    return Operators(berth)
-
-
-def test_a_tenants_life_is_published_and_delivered_to_the_operators_connection(
-    berth: Deployed, subscriber: Subscriber, operators: Operators
-) -> None:
+def test_the_create_and_the_delete_of_a_tenant_are_published(berth: Deployed, subscriber: Subscriber) -> None:
     assert berth.settled(TENANT).status == 200
-    provisioned = subscriber.next("tenant.provisioned")
-    assert provisioned["control_plane"] == "Berth"
+    provisioned = subscriber.next(Kind.TENANT_PROVISIONED)
     assert provisioned["data"]["version"] == berth.outputs["Version"]
     assert ended(berth, delete(berth, TENANT)) == "SUCCEEDED"
-    deleted = subscriber.next("tenant.deleted")
-    assert deleted["id"] != provisioned["id"]
-    assert operators.next("tenant.deleted") == deleted
-    assert operators.next("tenant.provisioned") == provisioned
+    assert subscriber.next(Kind.TENANT_DELETED)["id"] != provisioned["id"]
 
 
-def test_a_delivery_that_failed_for_good_is_published(
-    berth: Deployed, subscriber: Subscriber, operators: Operators
-) -> None:
+def test_a_delivery_that_failed_for_good_is_published(berth: Deployed, subscriber: Subscriber) -> None:
     delivery = Delivery(
         DeliveryRef(TenantEpoch(TENANT, "e1"), new_event_id(NOON, 0), "conn_1"),
         DeliveryState.FAILED,
@@ -113,26 +81,24 @@ def test_a_delivery_that_failed_for_good_is_published(
         expires_at=NOON,
         ended_at=NOON,
     )
-    table = operators.api.outputs["EventsTableName"]
+    table = EventsApi(berth, TENANT).outputs["EventsTableName"]
     berth.client("dynamodb").put_item(TableName=table, Item=delivery_row(delivery))
-    assert subscriber.next("delivery.exhausted")["data"]["tries"] == 8
-    assert operators.next("delivery.exhausted")["data"]["event_id"] == delivery.ref.event_id
+    data = subscriber.next(Kind.DELIVERY_EXHAUSTED)["data"]
+    assert (data["event_id"], data["tries"]) == (delivery.ref.event_id, 8)
 
 
-def test_a_connection_that_is_disabled_is_published(
-    berth: Deployed, subscriber: Subscriber, operators: Operators
-) -> None:
-    """This test is the last one: it disables the connection."""
+def test_a_connection_that_is_disabled_is_published(berth: Deployed, subscriber: Subscriber) -> None:
+    assert berth.settled(CONNECTED).status == 200
+    api = EventsApi(berth, CONNECTED)
+    api.operate("PUT", "/settings", {"plan": "free", "inbox": False})
+    connection_id: str = api.operate("POST", "/connections", {"name": "on call"})["connection_id"]
     dynamodb, table = berth.client("dynamodb"), berth.outputs["TableName"]
     connections = DynamoConnections(dynamodb, table, report=pytest.fail)
-    life = present(DynamoConfiguration(dynamodb, table).settings(OPERATORS_TENANT)).life
-    connection = present(connections.connection(life, API_ORIGIN, operators.connection))
+    life = present(DynamoConfiguration(dynamodb, table).settings(CONNECTED)).life
+    connection = present(connections.connection(life, API_ORIGIN, connection_id))
     changes = DynamoConnectionChanges(
-        dynamodb,
-        table,
-        events_table=operators.api.outputs["EventsTableName"],
-        recorder=Recorder(BERTH, SystemClock()),
+        dynamodb, table, events_table=api.outputs["EventsTableName"], recorder=Recorder(BERTH, SystemClock())
     )
     assert changes.disable(connection, "410 Gone", SystemClock().now())
-    disabled = subscriber.next("connection.disabled", OPERATORS_TENANT)
-    assert (disabled["data"]["connection_id"], disabled["data"]["reason"]) == (operators.connection, "410 Gone")
+    data = subscriber.next(Kind.CONNECTION_DISABLED, CONNECTED)["data"]
+    assert (data["connection_id"], data["reason"]) == (connection_id, "410 Gone")

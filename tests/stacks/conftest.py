@@ -129,8 +129,6 @@ with_key = _variant(**EVERYTHING)
 """Everything is switched on, and the customer's key is used."""
 events_with_everything = _variant("BerthEvents", **SWITCHED_ON)
 """The event plane with credentials switched on."""
-events_with_operators_tenant = _variant("BerthEvents", operatorsTenant="operators")
-"""The event plane with a tenant of the operators' own."""
 MAIL_FROM = "events@example.com"
 events_with_mail = _variant("BerthEvents", eventsMailFrom=MAIL_FROM)
 """The event plane with an address that mail comes from."""

@@ -169,7 +169,6 @@ WITHOUT_ALARM = {
     "OperationFailed": "the execution fails, and its machine has an alarm",
     "OperationSettled": "repaired; the execution's end has set off ExecutionsDied, CreateFailed, ... or FunctionErrors",
     "Repairs": "repaired",
-    "OperatorsTenantMissing": "has an alarm if berth:operatorsTenant is set",
 }
 """The metrics of functions that no alarm watches, each with the reason."""
 

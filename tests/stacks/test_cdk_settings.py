@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from aws_cdk import App
 
-from orchestrator.common.tenant_ids import TenantId
 from stacks.project import ROOT
 from stacks.setting_values import SettingInvalid
 from stacks.settings import KNOWN, Dependencies, DeploymentMode, Settings, Tracing
@@ -178,17 +177,6 @@ def test_the_concurrency_of_rollouts_may_be_1_to_1000(tmp_path: Path, at_once: o
 def test_rollouts_on_publish_are_off_unless_switched_on(tmp_path: Path, value: object, expected: bool) -> None:
     context = {} if value is None else {"berth:rolloutOnPublish": value}
     assert settings(context, tmp_path).rollout_on_publish is expected
-
-
-@pytest.mark.parametrize(("value", "expected"), [("operators", TenantId("operators")), ("", None)])
-def test_the_operators_own_tenant_is_a_tenant_or_none(tmp_path: Path, value: str, expected: TenantId | None) -> None:
-    assert settings({"berth:operatorsTenant": value}, tmp_path).operators_tenant == expected
-
-
-@pytest.mark.parametrize("value", ["not/an/id", "a#b", "*", 5, ["operators"]])
-def test_the_operators_own_tenant_must_have_a_valid_id(tmp_path: Path, value: object) -> None:
-    with pytest.raises(SettingInvalid, match="berth:operatorsTenant: "):
-        settings({"berth:operatorsTenant": value}, tmp_path)
 
 
 def test_a_misspelt_setting_stops_the_deployment(tmp_path: Path) -> None:

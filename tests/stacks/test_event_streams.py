@@ -5,23 +5,17 @@ from __future__ import annotations
 import json
 from collections import Counter
 from datetime import timedelta
-from fnmatch import fnmatchcase
 
 import pytest
 
-from orchestrator.adapters.dynamodb import event_keys
-from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.authorising import REMEMBERED_SECONDS
 from orchestrator.events.purging import HEARTBEAT_IS_LOST_AFTER
-from orchestrator.events.records import TenantEpoch
 from orchestrator.tenants.names import Names
 from stacks.settings import Settings
 from stacks.tenants.machines import definition
 from tests.stacks.allowed_wildcards import WITHOUT_RESOURCES
-from tests.stacks.conftest import functions_in
-from tests.stacks.event_plane import Json, of_events, of_tenants, properties, the_only, variables_of
+from tests.stacks.event_plane import Json, properties, the_only, variables_of
 from tests.stacks.policies import grants, spelled
-from tests.stacks.test_alarms import alarms_of
 
 # The streams
 
@@ -113,34 +107,6 @@ def test_the_bus_has_the_name_of_the_control_plane(event_plane: Json) -> None:
     _, bus = the_only(event_plane, "AWS::Events::EventBus")
     assert bus["Properties"]["Name"] == Names().own_events_bus == "Berth"
     assert "Policy" not in bus["Properties"], "no other account may publish"
-
-
-def test_the_operators_own_tenant_is_the_only_one_whose_events_the_publisher_may_write(
-    events_with_operators_tenant: Json, event_names: dict[str, str]
-) -> None:
-    functions = functions_in(events_with_operators_tenant)
-    function = events_with_operators_tenant["Resources"][functions["publish_events"]]["Properties"]
-    assert function["Environment"]["Variables"]["BERTH_OPERATORS_TENANT"] == "operators"
-    added = grants(events_with_operators_tenant, function["Role"]["Fn::GetAtt"][0], event_names)
-    assert {label: actions for label, actions in added.items() if "table" in label or label == "contents"} == {
-        of_tenants("EVENTS#operators"): {"dynamodb:GetItem"},
-        "the tenants' table, rows TENANT_ID#operators, only pk, sk, CreatedAt, WithdrawnBy": {"dynamodb:GetItem"},
-        of_events("TENANT_ID#operators#*", "IDEM#operators#*"): {"dynamodb:PutItem"},
-        "contents": {"s3:PutObject"},
-    }
-    life = TenantEpoch(TenantId.parse("operators"), "e1")
-    assert event_keys.settings_key(life.tenant)["pk"]["S"] == "EVENTS#operators"
-    assert fnmatchcase(event_keys.shard_pk(life, 0), "TENANT_ID#operators#*")
-    assert fnmatchcase(event_keys.idempotency_key(life, "api", "k")["pk"]["S"], "IDEM#operators#*")
-
-
-def test_there_is_an_alarm_for_an_operators_tenant_that_accepts_no_events(
-    event_plane: Json, events_with_operators_tenant: Json
-) -> None:
-    added = set(alarms_of(events_with_operators_tenant)) - set(alarms_of(event_plane))
-    assert added == {"OperatorsTenantMissing"}
-    description = alarms_of(events_with_operators_tenant)["OperatorsTenantMissing"]["AlarmDescription"]
-    assert "`berth events settings operators --plan PLAN`" in description
 
 
 # The end of a tenant

@@ -33,7 +33,6 @@ LARGEST = {
     "pooledQueues": "20",
     "warmPool": "standard=50,gold=50",
     "eventsMailFrom": "events@example.com",
-    "operatorsTenant": "operators",
 }
 PSEUDO_PARAMETERS = {
     "AWS::Partition": "aws-us-gov",

@@ -357,25 +357,6 @@ class TestTheFunction:
         with pytest.raises(ClientError):
             self.call(streamed({**ENTRY, "At": {"S": "x"}}))
 
-    def test_the_operators_own_tenant_receives_it_once(
-        self, event_functions: EventFunctions, bridge: FakeEventBridge, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("BERTH_OPERATORS_TENANT", "operators")
-        key = event_functions.key(tenant="operators")
-        for _ in range(2):
-            self.call(streamed(ENTRY))
-        assert len(bridge.requests) == 2
-        (event,) = event_functions.ask("GET /inbox", key).body["events"]
-        assert (event["event_type"], event["payload"]["data"]["tenant_id"]) == ("tenant.provisioned", "acme")
-
-    def test_without_the_operators_tenant_the_event_is_on_the_bus_and_a_metric_says_so(
-        self, bridge: FakeEventBridge, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        monkeypatch.setenv("BERTH_OPERATORS_TENANT", "operators")
-        self.call(streamed(ENTRY))
-        assert len(bridge.requests) == 1
-        assert '"OperatorsTenantMissing"' in capsys.readouterr().out
-
 
 class FakeLambda:
     def __init__(self) -> None:

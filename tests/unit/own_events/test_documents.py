@@ -1,4 +1,4 @@
-"""docs/own-events.md and docs/own-events.json say what is published."""
+"""docs/own-events.md and the schemas say what is published."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from orchestrator.own_events import schemas
 from orchestrator.own_events.kinds import KINDS, Kind, schema_of
-from orchestrator.own_events.schemas import DOCUMENT, written
 
 PAGE = (Path(__file__).parents[3] / "docs" / "own-events.md").read_text(encoding="utf-8")
 
 
-def test_the_document_is_up_to_date_with_the_declared_kinds() -> None:
-    assert DOCUMENT.read_text(encoding="utf-8") == written(), "run `make openapi`"
+def test_the_command_of_the_page_prints_the_schema_of_every_kind(capsys: pytest.CaptureFixture[str]) -> None:
+    assert f"`python -m {schemas.__name__}`" in PAGE
+    schemas.main()
+    assert json.loads(capsys.readouterr().out) == {kind.value: schema_of(kind) for kind in Kind}
 
 
 @pytest.mark.parametrize("kind", Kind)
