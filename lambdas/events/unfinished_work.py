@@ -1,4 +1,4 @@
-"""Says how many events of a tenant are unfinished. The control plane asks before it deletes a tenant (decision 41)."""
+"""Says how many events of a tenant are unfinished. The control plane asks before it deletes a tenant."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Asks the function that knows a tenant's unfinished work, if there is one (decision 41)."""
+"""Asks the function that knows a tenant's unfinished work, if there is one."""
 
 from __future__ import annotations
 

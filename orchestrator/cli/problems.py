@@ -119,7 +119,7 @@ def _not_empty(answer: ApiAnswer, code: ExitCode) -> ApiProblem:
     for place in places:
         number = messages[place]["visible"]
         counts.append(f"  {place}: {'at least ' if number >= MAX_COUNTED else ''}{number}")
-        # --drain waits for queues only (decision 41).
+        # --drain waits for queues only.
         advice.append(_WAITING[place].format(tenant=tenant))
     kinds = " and ".join(kind for kind, held in (("messages", queues), ("events", places)) if held)
     advice.append(f"Or delete them with the tenant: berth delete {tenant} --force")

@@ -1,4 +1,4 @@
-"""Events of a tenant that somebody still has to act on. A delete of the tenant would lose them (decision 41)."""
+"""Events of a tenant that somebody still has to act on. A delete of the tenant would lose them."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def allow_on_tenant_stacks(
 
 
 def allow_asking_for_unfinished_work(role: iam.Role) -> None:
-    """Let a role ask the function that knows tenants' unfinished work. There may be no such function (decision 41)."""
+    """Let a role ask the function that knows tenants' unfinished work. There may be no such function."""
     function = Stack.of(role).format_arn(
         service="lambda",
         resource="function",

@@ -1,6 +1,6 @@
 """Deliver events to the connections of their tenants: dispatch from the stream, two queues, the sweep, recovery.
 
-Rows are the truth and messages are hints (decision 50). So every way in which a message or a record can be lost ends in
+Rows are the truth and messages are hints. So every way in which a message or a record can be lost ends in
 a function that finds the delivery again, and only what that function cannot do is left for an operator.
 """
 

@@ -37,7 +37,7 @@ CHANGE_ROWS = f"{CHANGES_PREFIX}*"
 """The record of changes of tenants' configuration."""
 
 LIFE_ATTRIBUTES = ("CreatedAt", "WithdrawnBy")
-"""The attributes of a tenant's row that say which creation of the tenant is alive (decision 39)."""
+"""The attributes of a tenant's row that say which creation of the tenant is alive."""
 QUEUE_ATTRIBUTES = (*LIFE_ATTRIBUTES, "InboundQueueUrl", "Tier")
 """The same attributes, with those that say where the tenant's queue is, and whether the tenant shares it."""
 

@@ -1,4 +1,4 @@
-"""Tells the control plane, before it deletes a tenant, whether the tenant has unfinished events (decision 41)."""
+"""Tells the control plane, before it deletes a tenant, whether the tenant has unfinished events."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class DynamoTenants:
-    """Implements :class:`orchestrator.events.ports.Tenants` by one consistent read of two attributes (decision 39)."""
+    """Implements :class:`orchestrator.events.ports.Tenants` by one consistent read of two attributes."""
 
     def __init__(self, client: DynamoDBClient, table: str) -> None:
         self._client = client
