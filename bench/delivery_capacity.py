@@ -29,20 +29,20 @@ from orchestrator.events.delivery.dispatching import Dispatching
 from orchestrator.events.delivery.messages import DeliveryMessage
 from orchestrator.events.delivery.records import (
     API_ORIGIN,
-    Answer,
     Connection,
     ConnectionStatus,
     Destination,
     DestinationKind,
     Outgoing,
+    TryResult,
     Verdict,
 )
 from orchestrator.events.records import EventSettings, TenantEpoch, UnreadableRow
 
 DELIVERIES = 100
 """The number of events of each path."""
-_TAKEN = Answer(Verdict.DELIVERED, 12, 200, "thanks")
-_BROKEN = Answer(Verdict.RETRY, 34, 500, "out of order")
+_TAKEN = TryResult(Verdict.DELIVERED, 12, 200, "thanks")
+_BROKEN = TryResult(Verdict.RETRY, 34, 500, "out of order")
 _BETWEEN_TRIES = timedelta(seconds=30)
 """Shorter than the time after which the breaker of a connection opens: then nothing is tried."""
 
@@ -55,7 +55,7 @@ class DeliveryPath:
     requests: int
     write_units: int
     read_units: int
-    answers: Sequence[Answer] = (_TAKEN,)
+    answers: Sequence[TryResult] = (_TAKEN,)
     """One for each try."""
     counts_from: int = 0
     """The tries before this one are made, and not counted. 0: everything is counted, from the dispatch on."""
@@ -121,9 +121,9 @@ class _Messages:
 class _Receiver:
     """Implements ``Sender``."""
 
-    answer: Answer = _TAKEN
+    answer: TryResult = _TAKEN
 
-    def send(self, _outgoing: Outgoing) -> Answer:
+    def send(self, _outgoing: Outgoing) -> TryResult:
         return self.answer
 
 
@@ -197,7 +197,7 @@ class Deliveries:
             self._clock.ahead += _BETWEEN_TRIES
         return units
 
-    def _check(self, outcomes: Sequence[Outcome], answer: Answer) -> None:
+    def _check(self, outcomes: Sequence[Outcome], answer: TryResult) -> None:
         path = self._path
         outcome = Outcome.DELIVERED if answer.verdict is Verdict.DELIVERED else Outcome.RETRYING
         expected = [] if path.wants or path.paused else [outcome] * path.connections

@@ -20,7 +20,7 @@ from bench.fair_queue import FairQueue, Taken
 from bench.measure import Result, percentile
 from orchestrator.events.delivery import health as rules
 from orchestrator.events.delivery.messages import MAX_DELAY
-from orchestrator.events.delivery.records import Answer, Health, Verdict
+from orchestrator.events.delivery.records import Health, TryResult, Verdict
 from orchestrator.events.delivery.retries import RetrySchedule
 
 TENANTS = 50
@@ -214,8 +214,8 @@ def _time(seconds: float) -> datetime:
     return _START + timedelta(seconds=seconds)
 
 
-def _answer(verdict: Verdict, seconds: float) -> Answer:
-    return Answer(verdict, int(seconds * 1000), slows=verdict is Verdict.RETRY)
+def _answer(verdict: Verdict, seconds: float) -> TryResult:
+    return TryResult(verdict, int(seconds * 1000), slows=verdict is Verdict.RETRY)
 
 
 def events_fairness() -> list[Result]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from orchestrator.events.delivery.bounces import ProcessingBounces
     from orchestrator.events.delivery.delivering import Delivering
     from orchestrator.events.delivery.dispatching import Dispatching
-    from orchestrator.events.delivery.looking import Looking
+    from orchestrator.events.delivery.history import DeliveryHistory
     from orchestrator.events.delivery.recovering import Recovering
     from orchestrator.events.delivery.redispatching import Redispatching
     from orchestrator.events.delivery.replaying import Replaying
@@ -294,14 +294,14 @@ class EventUseCases:
             clock=ports.clock,
         )
 
-    # Looking at deliveries, and asking for others
+    # Showing deliveries, and requesting others
 
     @property
-    def looking(self) -> Looking:
-        from orchestrator.events.delivery.looking import Looking
+    def delivery_history(self) -> DeliveryHistory:
+        from orchestrator.events.delivery.history import DeliveryHistory
 
         ports = self.ports
-        return Looking(
+        return DeliveryHistory(
             table=ports.deliveries,
             connections=ports.connections_by_id,
             origins=ports.connections,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from lambdas import event_changes, event_configuration, event_connections, event_looking, event_reads, event_usage
+from lambdas import event_changes, event_configuration, event_connections, event_history, event_reads, event_usage
 from lambdas.event_runtime import use_cases
 from lambdas.event_serving import Answer, Answered, Event, Served, read_json, respond
 from orchestrator.api.connection_answers import troubles_response
@@ -25,7 +25,7 @@ SERVED: Sequence[Served] = (
     *event_connections.SERVED,
     *event_changes.SERVED,
     *event_reads.SERVED,
-    *event_looking.SERVED,
+    *event_history.SERVED,
     *event_usage.SERVED,
 )
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from lambdas import event_changes, event_configuration, event_connections, event_looking, event_reads, event_usage
+from lambdas import event_changes, event_configuration, event_connections, event_history, event_reads, event_usage
 from lambdas.event_runtime import use_cases
 from lambdas.event_serving import Answer, Answered, Event, Served, read_json, respond
 from orchestrator.api.event_answers import denied_response, over_limit_response
@@ -16,7 +16,7 @@ SERVED: Sequence[Served] = (
     *event_connections.SERVED,
     *event_changes.SERVED,
     *event_reads.SERVED,
-    *event_looking.SERVED,
+    *event_history.SERVED,
     *event_usage.SERVED,
 )
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.events.delivery.addresses import AddressRules, Target
-from orchestrator.events.delivery.answers import Failure, Response
+from orchestrator.events.delivery.answers import Failure, ReceiverResponse
 from orchestrator.events.delivery.webhook_request import WebhookRequest
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class HttpWebhooks:
         self._seconds = seconds
         self._monotonic = monotonic
 
-    def post(self, request: WebhookRequest) -> Response | Failure:
+    def post(self, request: WebhookRequest) -> ReceiverResponse | Failure:
         deadline = _Deadline(self._seconds, self._monotonic)
         try:
             target = self._rules.parse(request.url)
@@ -131,7 +131,7 @@ class HttpWebhooks:
             return None
         return address
 
-    def _exchange(self, request: WebhookRequest, target: Target, address: str, deadline: _Deadline) -> Response:
+    def _exchange(self, request: WebhookRequest, target: Target, address: str, deadline: _Deadline) -> ReceiverResponse:
         connection = _Connection(target, address, deadline, self._tls)
         try:
             connection.connect()
@@ -145,7 +145,7 @@ class HttpWebhooks:
                 )
             response = connection.getresponse()
             body = connection.read_body(response)
-            return Response(response.status, _headers(response), body)
+            return ReceiverResponse(response.status, _headers(response), body)
         finally:
             connection.end()
 

@@ -38,7 +38,7 @@ class LiveStack(Wire, frozen=True, kw_only=True):
     queue_arn: QueueArn | None
     resources: Resources
     changed_at: Annotated[
-        Moment | None, Meta(description="When the stack was last created or updated, whoever requested it.")
+        Moment | None, Meta(description="When the stack was last created or updated, by Berth or anyone else.")
     ]
 
 

@@ -8,10 +8,10 @@ from datetime import datetime
 from orchestrator.api.event_change_answers import shown_caller
 from orchestrator.api.event_configuration_answers import refusal_response
 from orchestrator.api.responses import Response, json_response
-from orchestrator.events.delivery.looking import DeliveryPage, EventDeliveries, ShownDelivery
+from orchestrator.events.delivery.history import DeliveryPage, EventDeliveries, ShownDelivery
 from orchestrator.events.delivery.records import Attempt
 from orchestrator.events.delivery.replays import Replay
-from orchestrator.events.delivery.rounds import Round
+from orchestrator.events.delivery.rounds import ResendResult
 from orchestrator.events.documents import event_fields
 from orchestrator.events.event_ids import event_timestamp
 from orchestrator.events.records import TenantEpoch
@@ -42,7 +42,7 @@ def deliveries_response(page: DeliveryPage | Refused) -> Response:
     return json_response(200, {"deliveries": deliveries, "cursor": page.cursor})
 
 
-def resent_response(life: TenantEpoch, event_id: str, results: Mapping[str, Round] | Refused) -> Response:
+def resent_response(life: TenantEpoch, event_id: str, results: Mapping[str, ResendResult] | Refused) -> Response:
     if isinstance(results, Refused):
         return refusal_response(results)
     return json_response(

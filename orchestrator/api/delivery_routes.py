@@ -27,8 +27,8 @@ from orchestrator.api.problems import Problem
 from orchestrator.api.reading import shown
 from orchestrator.api.route import Answer, AnyRoute, Audience, Rate, Route
 from orchestrator.common.errors import InvalidRequest
-from orchestrator.events.delivery import looking, replays, rounds
-from orchestrator.events.delivery.looking import MAX_PAGE_SIZE
+from orchestrator.events.delivery import history, replays, rounds
+from orchestrator.events.delivery.history import MAX_PAGE_SIZE
 from orchestrator.events.delivery.records import DeliveryState
 from orchestrator.events.records import Scope
 from orchestrator.events.resource_ids import IdPrefix, id_pattern
@@ -36,7 +36,7 @@ from orchestrator.events.resource_ids import IdPrefix, id_pattern
 _PAGE_SIZE = 50
 
 DeliveryStatus = Annotated[
-    looking.ShownState,
+    history.ShownState,
     Meta(
         title="DeliveryStatus",
         description="waiting: the first try is on its way. retrying: it failed, and is tried again. parked: it waits "
@@ -44,7 +44,7 @@ DeliveryStatus = Annotated[
     ),
 ]
 ResendResult = Annotated[
-    rounds.Round,
+    rounds.ResendResult,
     Meta(
         title="ResendResult",
         description="sent: a new round of tries has begun. due: the delivery waited for a retry, and is tried now. "
@@ -192,7 +192,7 @@ class Attempts(EventWire, frozen=True, kw_only=True):
     status: Annotated[str, Meta(description="The status of the event.")]
     deliveries: Annotated[list[Delivery], Meta(description="One for each connection that wants the event.")]
     attempts: Annotated[
-        list[DeliveryAttempt], Meta(max_length=looking.MAX_ATTEMPTS, description="Of all connections, oldest first.")
+        list[DeliveryAttempt], Meta(max_length=history.MAX_ATTEMPTS, description="Of all connections, oldest first.")
     ]
     attempts_omitted: Annotated[
         int, Meta(ge=0, description="The number of older attempts that are left out, because there are too many.")

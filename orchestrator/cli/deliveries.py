@@ -24,9 +24,9 @@ from orchestrator.cli.event_reads import PAGE_SIZE, EventIdArgument
 from orchestrator.cli.events_api import ask_for
 from orchestrator.cli.invocation import Invocation, Json, Tenant
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.events.delivery.looking import MAX_PAGE_SIZE
+from orchestrator.events.delivery.history import MAX_PAGE_SIZE
 from orchestrator.events.delivery.records import DeliveryState
-from orchestrator.events.delivery.rounds import Round
+from orchestrator.events.delivery.rounds import ResendResult
 from orchestrator.events.event_ids import parse_event_id
 from orchestrator.events.resource_ids import IdPrefix, parse_resource_id
 from orchestrator.events.statuses import EventStatus
@@ -53,11 +53,11 @@ RESEND_EXAMPLES = """\
       Many events at once: see berth replay --help
 """
 _RESULTS: Mapping[str, str] = {
-    Round.SENT: "is being sent",
-    Round.DUE: "waited for a retry, and is tried now",
-    Round.TRYING: "is being tried at this moment",
-    Round.PARKED: "goes out when the connection is resumed, or its breaker closes",
-    Round.EXHAUSTED: "is not sent again, because it was sent too often. Send its payload as a new event",
+    ResendResult.SENT: "is being sent",
+    ResendResult.DUE: "waited for a retry, and is tried now",
+    ResendResult.TRYING: "is being tried at this moment",
+    ResendResult.PARKED: "goes out when the connection is resumed, or its breaker closes",
+    ResendResult.EXHAUSTED: "is not sent again, because it was sent too often. Send its payload as a new event",
 }
 
 

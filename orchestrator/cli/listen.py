@@ -151,7 +151,7 @@ def _request(event: Document, to: str, body: bytes, secret: str, at: datetime) -
         EVENT_ID_HEADER: event["event_id"],
         EVENT_TYPE_HEADER: event["event_type"],
     }
-    # The type and the content type come from whoever sent the event.
+    # The sender of the event chose its type and its content type.
     return WebhookRequest(to, {name: _printable(value) for name, value in headers.items()}, body)
 
 

@@ -89,7 +89,7 @@ def show_json_line(document: Mapping[str, object]) -> None:
 
 
 def write_bytes(data: bytes) -> None:
-    """Write these bytes as they are. Whoever calls this makes sure that no terminal interprets them."""
+    """Write these bytes as they are. The caller makes sure that no terminal interprets them."""
     stream = typer.get_binary_stream("stdout")
     stream.write(data)
     stream.flush()

@@ -31,7 +31,7 @@ from orchestrator.cli.interrupts import noting_an_interrupt
 from orchestrator.cli.invocation import NOT_ASKED, Invocation, Json, Tenant
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.events.delivery.looking import MAX_PAGE_SIZE
+from orchestrator.events.delivery.history import MAX_PAGE_SIZE
 from orchestrator.events.resource_ids import IdPrefix, parse_resource_id
 
 _EXAMPLES = """\

@@ -157,7 +157,7 @@ def create(
         else:
             render.note("Enter the URL at the sender.")
         if provider is Provider.NONE:
-            render.note("No signature is checked: whoever knows the URL can send events.")
+            render.note("No signature is checked: anyone who knows the URL can send events.")
 
 
 @app.command(name="list")

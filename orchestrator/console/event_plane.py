@@ -55,12 +55,12 @@ def texts_in(text: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Thing:
+class Subject:
     """Something of a tenant that an action is about."""
 
     tenant: str
     kind: str
-    """The kind of thing, such as: connection."""
+    """The kind of subject, such as: connection."""
     parameter: str
     """The field of requests that has its id."""
     resource_id: str
@@ -77,27 +77,27 @@ class Order:
 
     route: AnyRoute
     title: str
-    """``{}`` is the thing's name."""
+    """``{}`` is the subject's name."""
     effect: str
     outcome: str
-    """The end of the sentence that begins with the thing, once the order was sent, such as: is paused."""
+    """The end of the sentence that begins with the subject, once the order was sent, such as: is paused."""
     destroys: bool = False
     back: str | None = None
-    """The page to go to, if the thing's own page is gone with it."""
+    """The page to go to, if the subject's own page is gone with it."""
 
-    def action(self, thing: Thing, step: NextStep) -> Action:
+    def action(self, subject: Subject, step: NextStep) -> Action:
         def send(visit: Visit, _fields: Mapping[str, str]) -> Done:
-            ask(visit, self.route, **{thing.parameter: thing.resource_id})
-            return Done(f"The {thing} {self.outcome}.", self.back or thing.page)
+            ask(visit, self.route, **{subject.parameter: subject.resource_id})
+            return Done(f"The {subject} {self.outcome}.", self.back or subject.page)
 
         return Action(
-            self.title.format(thing.name),
+            self.title.format(subject.name),
             step,
-            self.effect.format(thing),
+            self.effect.format(subject),
             send,
-            thing.page,
-            [str(thing)],
+            subject.page,
+            [str(subject)],
             fields=(),
-            typed=thing.resource_id if self.destroys else None,
-            typed_is=f"the {thing.kind}'s id",
+            typed=subject.resource_id if self.destroys else None,
+            typed_is=f"the {subject.kind}'s id",
         )

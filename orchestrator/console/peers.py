@@ -25,8 +25,8 @@ _ROOT = 0
 def owner_of_socket(peer: Address, here: Address) -> int | None:
     """The user id of the socket that is bound to ``peer`` and connected to ``here``. ``None`` if there is none.
 
-    Whoever connects from 127.0.0.2 chooses the port freely, also that of a connection of the operator's browser. So
-    only 127.0.0.1 itself has an owner, where no two sockets can have the same ports.
+    A client that connects from 127.0.0.2 chooses its port freely, also that of a connection of the operator's browser.
+    So only 127.0.0.1 itself has an owner, where no two sockets can have the same ports.
     """
     if peer[0] != _HERE:
         return None

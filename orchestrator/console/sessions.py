@@ -28,7 +28,7 @@ class Session:
     """The path that each open confirmation is for, and what it has shown, by its token."""
 
     def confirmation(self, path: str, shown: object) -> str:
-        """A token for one form, which has shown this. Whoever sends the form spends it."""
+        """A token for one form, which has shown this. Sending the form uses it up."""
         token = secrets.token_urlsafe(18)
         while len(self.confirmations) >= _MAX_CONFIRMATIONS:
             # Another thread may have forgotten the same one.

@@ -39,7 +39,7 @@ Configuration:
 - :mod:`orchestrator.events.configuring_forms`    forms
 - :mod:`orchestrator.events.configuring_connections`  connections: where events are delivered to
 - :mod:`orchestrator.events.sending_tests`        an event that tests one connection
-- :mod:`orchestrator.events.zapier_samples`       samples of payloads, for whoever makes a Zap
+- :mod:`orchestrator.events.zapier_samples`       samples of payloads, for people who make a Zap
 - :mod:`orchestrator.events.changes`              who changed the configuration, when and how
 - :mod:`orchestrator.events.resource_ids`         the ids of keys, sources, forms and connections
 - :mod:`orchestrator.events.refusals`             why a request is refused

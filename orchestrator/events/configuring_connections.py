@@ -121,7 +121,7 @@ class DestinationRules:
         """Why this caller may not resume or pause a connection that Berth has disabled.
 
         A connection that sends mail is disabled because mail came back for good, or because a receiver complained.
-        Whoever puts the connection back confirms its address again, so the rule is that of choosing an address.
+        Restoring a connection confirms its address again, so the rule is that of choosing an address.
         """
         is_put_back = before.status is ConnectionStatus.DISABLED and after.status in _NOT_ENDED
         if self.by_operator or not is_put_back or before.destination.kind is not DestinationKind.EMAIL:
@@ -339,7 +339,7 @@ class ConfiguringConnections:
     ) -> IssuedSecret | Refused:
         life, tenant, connection = settings.life, settings.life.tenant, issued.connection
         for _ in range(ROUNDS):
-            # Read before everything else: whoever adds a connection or deletes its source after this read makes the
+            # Read before everything else: adding a connection or deleting its source after this read makes the
             # write fail.
             current = self._table.settings(tenant)
             if current is None or current.life != life:

@@ -66,7 +66,7 @@ class ConfiguringForms:
             )
         )
         for _ in range(ROUNDS):
-            # Read before the forms: whoever adds one after this read makes the write fail.
+            # Read before the forms: adding one after this read makes the write fail.
             current = self._table.settings(tenant)
             if current is None or current.life != life:
                 raise unsettled(tenant)
@@ -101,7 +101,7 @@ class ConfiguringForms:
         if isinstance(form, Refused):
             return form
         for _ in range(ROUNDS):
-            # Read before the connections: whoever adds one after this read makes the write fail.
+            # Read before the connections: adding one after this read makes the write fail.
             settings = self._table.settings(life.tenant)
             if settings is None or settings.life != life:
                 raise unsettled(life.tenant)

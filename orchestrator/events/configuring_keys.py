@@ -97,7 +97,7 @@ class ConfiguringKeys:
         """Write what ``decide`` makes of the tenant's keys, and decide again if they have changed meanwhile."""
         tenant = settings.life.tenant
         for _ in range(ROUNDS):
-            # Read before the keys: whoever adds a key after this read makes the write fail.
+            # Read before the keys: adding a key after this read makes the write fail.
             current = self._table.settings(tenant)
             if current is None or current.life != settings.life:
                 raise unsettled(tenant)

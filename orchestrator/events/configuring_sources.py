@@ -79,7 +79,7 @@ class ConfiguringSources:
             encrypted = self._secrets().encrypt(text.encode(), life, secret_context(source.source_id))
             source = replace(source, secret=encrypted)
         for _ in range(ROUNDS):
-            # Read before the sources: whoever adds one after this read makes the write fail.
+            # Read before the sources: adding one after this read makes the write fail.
             current = self._table.settings(tenant)
             if current is None or current.life != life:
                 raise unsettled(tenant)
@@ -114,7 +114,7 @@ class ConfiguringSources:
         if isinstance(source, Refused):
             return source
         for _ in range(ROUNDS):
-            # Read before the connections: whoever adds one after this read makes the write fail.
+            # Read before the connections: adding one after this read makes the write fail.
             settings = self._table.settings(life.tenant)
             if settings is None or settings.life != life:
                 raise unsettled(life.tenant)

@@ -203,7 +203,7 @@ class Purging:
 
     def _delete(self, life: TenantEpoch) -> tuple[Deleted, bool]:
         """The numbers of what was deleted, and ``True`` if everything was looked at and nothing is left."""
-        # Keys, sources and forms come first: whoever holds one sooner sees that it is gone.
+        # Keys, sources and forms come first: their holders see sooner that they are gone.
         rows, is_empty = self._exhaust(partial(self._remains.delete_configuration, life))
         for delete in (self._remains.delete_changes, self._remains.delete_replays):
             if is_empty:

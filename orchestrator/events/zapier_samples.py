@@ -1,4 +1,4 @@
-"""Samples for Zapier: payloads of events, so that whoever makes a Zap sees the fields that it will get."""
+"""Samples for Zapier: payloads of events, so that people who make a Zap see the fields that it will get."""
 
 from __future__ import annotations
 

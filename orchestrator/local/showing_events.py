@@ -1,4 +1,4 @@
-"""The demo's actions of whoever sends events to a tenant, and of whoever receives them."""
+"""The demo's actions of a tenant's senders and receivers of events."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Publishing an operator's own template as a release, without a deployment of Berth.
 
 The template is stored under its digest before the release is recorded, so a request that dies in between leaves only
-an object that nobody uses. The release is recorded once: whoever publishes the same template again changes nothing, and
-whoever publishes another one under the same version is refused. In the tier ``standard``, publishing makes no release
+an object that nobody uses. The release is recorded once: publishing the same template again changes nothing, and
+another template under the same version is refused. In the tier ``standard``, publishing makes no release
 current; other tiers get their releases no other way: see :mod:`orchestrator.releases.states`.
 """
 

@@ -1,8 +1,8 @@
 """Policies in a template: they may open the template's own resources, to the same account, and nothing else.
 
 CloudFormation applies a policy to whatever resource its template names, with the permissions of the service role, which
-reach every tenant's queues. So a policy must name a resource of its own template, and whoever it admits must belong to
-the account that the stack is in. A statement that denies something may name anybody.
+reach every tenant's queues. So a policy must name a resource of its own template, and admit only principals of the
+stack's account. A statement that denies something may name anybody.
 """
 
 from __future__ import annotations

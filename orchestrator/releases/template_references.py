@@ -1,6 +1,6 @@
 """References in a template: nothing that CloudFormation would fetch from elsewhere, and nothing that is not there.
 
-A dynamic reference, ``{{resolve:secretsmanager:...}}``, is fetched with the permissions of whoever deploys the stack,
+A dynamic reference, ``{{resolve:secretsmanager:...}}``, is fetched with the permissions of the stack's deployer,
 and the value would be in the stack. CloudFormation finds it in the text that it has put together from functions. So no
 text may have two braces in a row, and none may end with one, to which another function could add the second.
 """

@@ -63,7 +63,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Reviews:
-    """The counted results of a dry run so far, so that whoever watches it need not read the outcomes of all tenants."""
+    """The counted results of a dry run so far, so that watching it need not read the outcomes of all tenants."""
 
     results: Mapping[Result, int]
     changes: Mapping[str, int]

@@ -1,6 +1,6 @@
 """The gate of creates: gives a create its turn, or a place in the line.
 
-A create holds its turn from its first step to its last. Whoever gives a turn back wakes those who are next, so an
+A create holds its turn from its first step to its last. Giving a turn back wakes the creates that are next, so an
 execution that waits enters no states. Nothing that crashes can block the line: a turn that was given to an execution
 that is no longer there is given back by the next caller or by the reconciler, and everybody who finds room wakes the
 next.

@@ -1,7 +1,7 @@
 """The operators' orders about releases: promote one, withdraw one, reinstate one that was withdrawn.
 
 Each order is one conditional write of the releases' state, together with its entry in the history. Nothing else has to
-happen for it to take effect: whoever chooses a release reads that state, and so do rollouts, before each tenant and
+happen for it to take effect: choosing a release reads that state, and so do rollouts, before each tenant and
 before each step. Waking the rollouts that wait only makes them halt sooner.
 """
 

@@ -41,7 +41,7 @@ class GetQueue:
         if tenant.is_warm:
             from orchestrator.tenants import decisions
 
-            return decisions.Unknown(), True  # A stack that is kept ready is no tenant's, whoever asks for it.
+            return decisions.Unknown(), True  # A stack that is kept ready belongs to no tenant.
         metadata = self.reader.metadata(tenant)
         found = ready(metadata)
         if found is not None and found.former is not None and found.former.until <= self.clock.now():

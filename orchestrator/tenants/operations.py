@@ -98,7 +98,7 @@ def begin(
     attempt = run.attempt
     release = None if attempt.operation is Operation.DELETE else releases.release(attempt.version)
     target = fingerprint(release, parameters(run.tenant, release)) if release else None
-    # Whoever requested the operation has checked this, but the release may have been withdrawn since.
+    # The order has checked this, but the release may have been withdrawn since.
     withdrawal = withdrawal_of(attempt.version) if release else None
     usable = None if withdrawal else release
     holder = ledger.begin(run, at=clock.now(), release=usable, target=target)

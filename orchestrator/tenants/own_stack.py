@@ -131,8 +131,8 @@ def advice_about(stack: Stack) -> str:
             "it over: see Handing a stack over in the runbook."
         )
     return (
-        f"The stack is {stack.status}, so delete it by hand, whoever made it: {delete}. If that fails, see Handing a "
-        "stack over in the runbook. Then retry the operation."
+        f"The stack is {stack.status}, so delete it by hand, even if Berth did not make it: {delete}. If that fails, "
+        "see Handing a stack over in the runbook. Then retry the operation."
     )
 
 

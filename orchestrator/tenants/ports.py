@@ -250,8 +250,8 @@ class QueueMetadata(Protocol):
     def forget_queue(self, tenant: TenantId, *, stack_id: str, seen: Metadata | None = None) -> bool:
         """Remove the queue that the stack recorded, and never publish that stack again.
 
-        ``False`` if the metadata names another stack, or if ``seen`` is given and is not the metadata any more. Whoever
-        knows that the stack is being deleted gives none, because the queue goes whatever else has changed.
+        ``False`` if the metadata names another stack, or if ``seen`` is given and is not the metadata any more. A
+        delete of the stack gives none, because the queue goes whatever else has changed.
         """
 
 

@@ -1,4 +1,4 @@
-"""A tenant's stack reports its queue through a custom resource, whoever changes the stack, and also on rollbacks.
+"""A tenant's stack reports its queue through a custom resource, on every change of the stack, also on rollbacks.
 
 The queue is recorded at once, and served only after an operation has published a version.
 """

@@ -73,7 +73,7 @@ def known_move(
 ) -> Move | None:
     """The move that the stack makes; ``None`` unless the stack is as Berth has left and recorded it.
 
-    Whoever changes a stack through CloudFormation changes the time of its last change. A change to a queue itself is
+    Every change through CloudFormation changes the time of the stack's last change. A change to a queue itself is
     seen by no change set either.
     """
     if condition(stack.status) is not StackCondition.DONE or not stack.ours or stack.attached:

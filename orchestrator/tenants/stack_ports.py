@@ -40,7 +40,7 @@ class Stack:
     parameters: Mapping[str, str] = field(default_factory=dict, hash=False)
     """The values of all the parameters of the stack's template."""
     changed_at: datetime | None = None
-    """When CloudFormation last created or updated the stack, whoever requested it."""
+    """When CloudFormation last created or updated the stack, by Berth or anyone else."""
     outputs: Mapping[str, str] = field(default_factory=dict, hash=False)
     """All outputs of the stack, by name."""
 
@@ -150,7 +150,7 @@ class Stacks(Protocol):
     def create_change_set(self, tenant: TenantId, stack_id: str, *, release: Release, name: str) -> str | None:
         """Create a change set with this name that updates the stack to the release, and return its id.
 
-        ``None`` if the stack already has a change set of that name, whoever created it, or if there is no such stack:
+        ``None`` if the stack already has a change set of that name, from any requester, or if there is no such stack:
         somebody may have deleted it since it was described.
         """
 

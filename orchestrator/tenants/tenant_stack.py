@@ -1,7 +1,7 @@
 """The steps on a tenant's stack: review its changes, start it, inspect it. :mod:`orchestrator.tenants.awaiting` waits.
 
-Starting takes one step towards the requested stack. Inspecting reports the actual stack, whoever changed it. So a
-repeated, lost or late step only costs time. The steps of each operation are in
+Starting takes one step towards the requested stack. Inspecting reports the actual stack, with changes that others made.
+So a repeated, lost or late step only costs time. The steps of each operation are in
 :mod:`orchestrator.tenants.creating`, :mod:`orchestrator.tenants.updating` and :mod:`orchestrator.tenants.deleting`.
 """
 

@@ -72,7 +72,7 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Announce:
-    """Record for a day that the tenant's place in the index changes. Whoever lists the fleet meanwhile reads that."""
+    """Record for a day that the tenant's place in the index changes. Lists of the fleet read that meanwhile."""
 
     relisting: Relisting
 

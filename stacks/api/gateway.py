@@ -21,7 +21,7 @@ from stacks.common.limits import limit_creates, limit_tenants
 from stacks.common.permissions import (
     allow,
     allow_asking_for_unfinished_work,
-    allow_looking_at_tenant_stacks,
+    allow_reading_tenant_stacks,
     names_of,
 )
 from stacks.common.table import HISTORY_ROWS, POOL_ROWS, TENANT_ROWS
@@ -202,7 +202,7 @@ class Api(Capability):
         rollouts.allow_operating(operators.role)
         reconciliation.allow_asking(operators.role)
         allow_asking_for_unfinished_work(operators.role)
-        allow_looking_at_tenant_stacks(operators.role, "ListStackResources")
+        allow_reading_tenant_stacks(operators.role, "ListStackResources")
         _allow_diagnosing(operators.role, kit, dead_letters)
         return operators
 

@@ -79,7 +79,7 @@ def allow_finding_its_stack(policy: iam.ManagedPolicy) -> None:
     acknowledge_wildcard(policy, resource, _ONE_STACK_AT_A_TIME)
 
 
-def allow_looking_at_tenant_stacks(role: iam.Role, *operations: str) -> None:
+def allow_reading_tenant_stacks(role: iam.Role, *operations: str) -> None:
     """Let a role see tenants' stacks and their resources, and use the further ``operations``."""
     allow_on_tenant_stacks(role, "DescribeStacks", "DescribeStackResources", *operations)
 

@@ -38,7 +38,7 @@ from stacks.common.permissions import allow, allow_consuming_stream
 TENANT_ROWS = f"{TENANT_PREFIX}*"
 HISTORY_ROWS = f"{HISTORY_PREFIX}*"
 RELISTING_ROWS = RELISTINGS
-"""The changes of tenants' places in the index, for whoever lists the fleet meanwhile."""
+"""The changes of tenants' places in the index, read by lists of the fleet meanwhile."""
 RELEASE_ROWS = RELEASES
 RELEASE_STATE_ROWS = RELEASE_STATE
 """Which release is current, and which were withdrawn."""

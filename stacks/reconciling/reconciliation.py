@@ -29,9 +29,9 @@ from stacks.common.graphs import graph
 from stacks.common.limits import limit_tenants
 from stacks.common.permissions import (
     allow,
-    allow_looking_at_tenant_stacks,
     allow_on_tenant_queues,
     allow_on_tenant_stacks,
+    allow_reading_tenant_stacks,
 )
 from stacks.common.table import POOL_ROWS, RECONCILIATION_ROWS, RELEASE_ROWS, RELISTING_ROWS, TENANT_ROWS
 from stacks.rollouts.machine import RolloutMachine
@@ -282,7 +282,7 @@ class Reconciliation(Capability):
         table.allow_noting_throttles(role)
         table.allow_turns(role)
         self._machines.allow_waking_creates(role)
-        allow_looking_at_tenant_stacks(role, "DescribeStackEvents")
+        allow_reading_tenant_stacks(role, "DescribeStackEvents")
         allow_on_tenant_queues(role, "GetQueueAttributes")
 
     def _allow_surveying(self, role: iam.Role) -> None:

@@ -19,8 +19,8 @@ from stacks.common.graphs import executions_graph
 from stacks.common.permissions import (
     acknowledge_wildcard,
     allow,
-    allow_looking_at_tenant_stacks,
     allow_on_tenant_queues,
+    allow_reading_tenant_stacks,
     statement,
 )
 from stacks.common.table import (
@@ -181,7 +181,7 @@ class RolloutMachine(Capability):
             table.allow_promoting_releases(function.role)
         else:
             table.allow(function.role, "GetItem", rows=RELEASE_STATE_ROWS)
-        self._allow_looking_at_tenants(function)
+        self._allow_reading_tenants(function)
         self._allow_lists(function.role)
         _allow_alarms(function.role, "DescribeAlarms", "DescribeAlarmHistory")
         return function
@@ -202,13 +202,13 @@ class RolloutMachine(Capability):
             function.role, "GetItem", "PutItem", "UpdateItem", "ConditionCheckItem", rows=ROLLOUT_ROWS
         )
         self._kit.table.allow(function.role, "GetItem", rows=RELEASE_STATE_ROWS)
-        self._allow_looking_at_tenants(function)
+        self._allow_reading_tenants(function)
         return function
 
     def _record(self) -> BerthFunction:
         function = BerthFunction(self, "RecordOutcome", kit=self._kit, name="record_outcome")
         self._kit.table.allow(function.role, "GetItem", "PutItem", "UpdateItem", rows=ROLLOUT_ROWS)
-        self._allow_looking_at_tenants(function)
+        self._allow_reading_tenants(function)
         return function
 
     def _review(self, stack_role: TenantStackRole) -> BerthFunction:
@@ -226,11 +226,11 @@ class RolloutMachine(Capability):
         table.allow(function.role, "GetItem", "PutItem", "UpdateItem", rows=ROLLOUT_ROWS)
         table.allow_noting_throttles(function.role)
         # The function creates change sets and deletes them. It may not execute them.
-        allow_looking_at_tenant_stacks(function.role, "DescribeChangeSet", "GetTemplate", "DeleteChangeSet")
+        allow_reading_tenant_stacks(function.role, "DescribeChangeSet", "GetTemplate", "DeleteChangeSet")
         allow_on_tenant_queues(function.role, "GetQueueAttributes")
         return function
 
-    def _allow_looking_at_tenants(self, function: BerthFunction) -> None:
+    def _allow_reading_tenants(self, function: BerthFunction) -> None:
         """Let a function read the rows of tenants, and how much CloudFormation throttles."""
         self._kit.table.allow(function.role, "GetItem", "Query", rows=TENANT_ROWS)
         self._kit.table.allow(function.role, "GetItem", rows=PACE_ROWS)

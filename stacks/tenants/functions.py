@@ -11,9 +11,9 @@ from stacks.common.functions import BerthFunction, FunctionKit
 from stacks.common.permissions import (
     allow,
     allow_asking_for_unfinished_work,
-    allow_looking_at_tenant_stacks,
     allow_on_tenant_queues,
     allow_on_tenant_stacks,
+    allow_reading_tenant_stacks,
 )
 from stacks.common.table import (
     CREATE_TURN_ROWS,
@@ -87,7 +87,7 @@ class TenantFunctions:
         table.allow(begin.role, "GetItem", rows=RELEASE_STATE_ROWS)
         table.allow_turns(begin.role)
         # The next operation after a delete that died undoes the delete, if the delete had not touched the stack.
-        allow_looking_at_tenant_stacks(begin.role)
+        allow_reading_tenant_stacks(begin.role)
         return begin
 
     def _await_admission(self) -> BerthFunction:
@@ -101,7 +101,7 @@ class TenantFunctions:
 
     def _review_changes(self) -> BerthFunction:
         review_changes = self._function_with_the_stack_role("ReviewChanges", "review_changes", "CreateChangeSet")
-        allow_looking_at_tenant_stacks(review_changes.role)
+        allow_reading_tenant_stacks(review_changes.role)
         self._kit.table.allow(review_changes.role, "UpdateItem", rows=TENANT_ROWS)
         return review_changes
 
@@ -114,7 +114,7 @@ class TenantFunctions:
             environment=dict([self._empty_for]),
         )
         self._kit.table.allow(check_messages.role, "GetItem", rows=TENANT_ROWS)
-        allow_looking_at_tenant_stacks(check_messages.role, "ListStackResources")
+        allow_reading_tenant_stacks(check_messages.role, "ListStackResources")
         allow_on_tenant_queues(check_messages.role, "GetQueueAttributes", "GetQueueUrl")
         allow_asking_for_unfinished_work(check_messages.role)
         return check_messages
@@ -135,7 +135,7 @@ class TenantFunctions:
         self._kit.table.allow(start_stack.role, "UpdateItem", rows=TENANT_ROWS)
         self._kit.table.allow(start_stack.role, "GetItem", "PutItem", rows=REVIEW_ROWS)
         # These need no condition on the role: a change set is executed with the role that it was created with.
-        allow_looking_at_tenant_stacks(
+        allow_reading_tenant_stacks(
             start_stack.role,
             "DescribeStackEvents",
             "DescribeChangeSet",
@@ -159,7 +159,7 @@ class TenantFunctions:
         inspect_stack = BerthFunction(self._scope, "InspectStack", kit=self._kit, name="inspect_stack")
         # The stack that was started is kept with the lock.
         self._kit.table.allow(inspect_stack.role, "GetItem", rows=TENANT_ROWS)
-        allow_looking_at_tenant_stacks(inspect_stack.role, "DescribeStackEvents")
+        allow_reading_tenant_stacks(inspect_stack.role, "DescribeStackEvents")
         allow_on_tenant_queues(inspect_stack.role, "GetQueueAttributes")
         return inspect_stack
 
@@ -173,7 +173,7 @@ class TenantFunctions:
         table.allow(finish.role, "GetItem", rows=RELEASE_ROWS)
         table.allow_turns(finish.role)
         # A queue that the stack has not recorded is looked up in the stack before it is published.
-        allow_looking_at_tenant_stacks(finish.role)
+        allow_reading_tenant_stacks(finish.role)
         return finish
 
     def _record_failure(self) -> BerthFunction:
@@ -186,7 +186,7 @@ class TenantFunctions:
         )
         table.allow_appending(record_failure.role, along_with=[TENANT_ROWS, RELISTING_ROWS])
         table.allow_turns(record_failure.role)
-        allow_looking_at_tenant_stacks(record_failure.role, "DescribeStackEvents")
+        allow_reading_tenant_stacks(record_failure.role, "DescribeStackEvents")
         return record_failure
 
     def _function_with_the_stack_role(self, construct_id: str, name: str, *operations: str) -> BerthFunction:

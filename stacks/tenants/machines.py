@@ -178,7 +178,7 @@ class TenantMachines(Capability):
             statement(["states:SendTaskHeartbeat"], [self.create.state_machine_arn]),
             "SeesWaitingCreates",
         )
-        # Whoever gives the turn of a create back wakes the next.
+        # Giving the turn of a create back wakes the next.
         for function in (functions.begin, functions.await_admission, functions.finish, functions.record_failure):
             self._attach(
                 function, statement(["states:SendTaskSuccess"], [self.create.state_machine_arn]), "WakesCreates"

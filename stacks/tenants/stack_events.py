@@ -15,8 +15,8 @@ from stacks.common.functions import BerthFunction, FunctionKit
 from stacks.common.permissions import (
     acknowledge,
     allow,
-    allow_looking_at_tenant_stacks,
     allow_on_tenant_queues,
+    allow_reading_tenant_stacks,
     names_of,
 )
 from stacks.common.table import TENANT_ROWS
@@ -40,7 +40,7 @@ class StackEvents(Capability):
         kit.table.allow(self._stack_event.role, "GetItem", rows=TENANT_ROWS)
         kit.table.allow_noting_throttles(self._stack_event.role)
         # The operation is resumed with what became of its stack.
-        allow_looking_at_tenant_stacks(self._stack_event.role, "DescribeStackEvents")
+        allow_reading_tenant_stacks(self._stack_event.role, "DescribeStackEvents")
         allow_on_tenant_queues(self._stack_event.role, "GetQueueAttributes")
         allow(self._stack_event.role, ["states:SendTaskSuccess"], *machines.arns)
 

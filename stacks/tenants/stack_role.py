@@ -15,8 +15,8 @@ from stacks.common.permissions import (
     acknowledge,
     acknowledge_wildcard,
     allow,
-    allow_looking_at_tenant_stacks,
     allow_on_tenant_queues,
+    allow_reading_tenant_stacks,
     names_of,
     statement,
     tenant_queue_arns,
@@ -58,7 +58,7 @@ class TenantStackRole(Capability):
         kit.table.allow(self.tenant_metadata.role, "GetItem", "UpdateItem", rows=TENANT_ROWS)
         kit.table.allow_appending(self.tenant_metadata.role)
         kit.table.allow_noting_throttles(self.tenant_metadata.role)
-        allow_looking_at_tenant_stacks(self.tenant_metadata.role)
+        allow_reading_tenant_stacks(self.tenant_metadata.role)
 
         cloudformation = iam.ServicePrincipal(
             "cloudformation.amazonaws.com", conditions=self._only_for_tenants() if settings.stack_role_source else None

@@ -1,7 +1,7 @@
 """Builds the wheel: ``[tool.berth.wheel]`` in pyproject.toml says which folders it has, and under which names.
 
 In the checkout, modules import each other as ``orchestrator...`` and ``stacks...``. Those names would collide with the
-folders of whoever installs Berth, so in the wheel the same modules are below ``berth``, and import each other there.
+folders of a project that installs Berth, so in the wheel the same modules are below ``berth``.
 An editable installation, which the checkout has, keeps the names of the checkout.
 
 Setuptools loads this file by itself, before Berth is installed. So it imports nothing of Berth.

@@ -409,7 +409,7 @@ class TestWithAnApiKey:
         assert made.key not in repr(made)
 
     @pytest.mark.parametrize("around", ["{}\n", "key: {}\nname: Shop", "{}\x00", "{}€"])
-    def test_what_is_not_a_key_is_refused_and_not_quoted(self, server: Server, around: str) -> None:
+    def test_text_that_is_not_a_key_is_refused_and_not_quoted(self, server: Server, around: str) -> None:
         with pytest.raises(InvalidRequest) as refused:
             Client.with_key(server.url, around.format(self.KEY)).call(LIST_KEYS, NoParameters())
         assert self.KEY not in str(refused.value)

@@ -116,7 +116,7 @@ def test_a_kept_count_keeps_the_creates_that_started_during_the_count(kept: Tena
     assert kept.start(1) == TenantCount(2, 7, NOON)
 
 
-def test_of_two_counts_at_once_the_first_is_kept(kept: TenantCounts) -> None:
+def test_the_first_of_two_simultaneous_counts_is_kept(kept: TenantCounts) -> None:
     seen = kept.start(1)
     kept.keep(7, NOON, seen=seen)
     kept.keep(8, NEXT, seen=seen)

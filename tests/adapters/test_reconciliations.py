@@ -280,7 +280,7 @@ class TestCheckpoints:
         assert ledger.unfinished_surveys() == {ID}
         assert ledger.reconciliation(ID) is None
 
-    def test_of_two_functions_that_continue_a_survey_one_is_refused(self, ledger: ReconciliationLedger) -> None:
+    def test_only_one_of_two_functions_continues_a_survey(self, ledger: ReconciliationLedger) -> None:
         ledger.save_checkpoint(a_checkpoint())
         assert ledger.save_checkpoint(a_checkpoint(revision=1, claimed_until=NOON + A_DAY))
         assert not ledger.save_checkpoint(a_checkpoint(revision=1))
@@ -288,7 +288,7 @@ class TestCheckpoints:
         assert saved is not None
         assert (saved.revision, saved.claimed_until) == (2, NOON + A_DAY)
 
-    def test_of_two_functions_that_began_the_same_survey_one_is_refused(self, ledger: ReconciliationLedger) -> None:
+    def test_only_one_of_two_functions_begins_a_survey(self, ledger: ReconciliationLedger) -> None:
         assert ledger.save_checkpoint(a_checkpoint())
         other = a_checkpoint(position=replace(A_POSITION, list_id="list-2"))
         assert not ledger.save_checkpoint(other)

@@ -63,7 +63,7 @@ def test_the_history_has_the_newest_change_first(states: ReleaseStates) -> None:
 
 
 @pytest.mark.parametrize("earlier", [0, 1])
-def test_of_two_changes_of_the_same_state_one_is_refused(states: ReleaseStates, earlier: int) -> None:
+def test_one_of_two_changes_of_the_same_state_is_refused(states: ReleaseStates, earlier: int) -> None:
     for _ in range(earlier):
         assert states.change(states.state(), RecordedReleaseChange(VERSION, NOON, ReleaseOrder.REINSTATE, ADA))
     seen = states.state()

@@ -274,7 +274,7 @@ class TestListings:
             for each in table.tenants_in(state, limit=9)
         ]
 
-    def test_whatever_changes_a_tenants_place_in_the_index_is_recorded(self, table: Table) -> None:
+    def test_every_change_of_a_tenants_place_in_the_index_is_recorded(self, table: Table) -> None:
         other = TenantId.parse("other")
         take(table, RUN)
         take(table, a_run(tenant=other))

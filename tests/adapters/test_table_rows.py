@@ -108,7 +108,7 @@ def test_begin_writes_lock_audit_history_and_state(table: WholeTable, dynamodb: 
     }
 
 
-def test_what_others_write_among_the_changes_of_the_index_hides_no_change(
+def test_foreign_rows_among_the_changes_of_the_index_hide_no_change(
     table: WholeTable, dynamodb: DynamoDBClient
 ) -> None:
     take(table, RUN)

@@ -21,7 +21,7 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.event_composition import EventUseCases
 from orchestrator.events.delivery.delivering import Delivering
 from orchestrator.events.delivery.dispatching import Dispatching
-from orchestrator.events.delivery.records import Answer, Connection, Verdict
+from orchestrator.events.delivery.records import Connection, TryResult, Verdict
 from orchestrator.events.records import TenantEpoch
 from tests.adapters.conftest import REGION, an_empty_table, client
 from tests.adapters.events.delivery_world import FakeMessages, ScriptedReceivers
@@ -34,9 +34,9 @@ from tests.browser.fleet import FleetApi
 from tests.fakes.events import Watch
 from tests.present import present
 
-TAKEN = Answer(Verdict.DELIVERED, 48, 200, "thanks")
-BROKEN = Answer(Verdict.RETRY, 1_204, 503, "<html><body>upstream is down</body></html>\nrequest 8c1f")
-UNWANTED = Answer(Verdict.GIVE_UP, 61, 400, '{"error": "unknown field: currency"}')
+TAKEN = TryResult(Verdict.DELIVERED, 48, 200, "thanks")
+BROKEN = TryResult(Verdict.RETRY, 1_204, 503, "<html><body>upstream is down</body></html>\nrequest 8c1f")
+UNWANTED = TryResult(Verdict.GIVE_UP, 61, 400, '{"error": "unknown field: currency"}')
 HALF_A_PAIR = b'{"note": "half \\ud800 of a pair"}'
 BYTES = bytes(range(256)) * 20
 

@@ -107,9 +107,7 @@ class TestConnections:
         page.evaluate("window.dispatchEvent(new Event('pagehide'))")
         assert secret not in page.content()
 
-    def test_what_cannot_be_made_is_explained_and_the_form_keeps_what_was_typed(
-        self, page: Page, here: Running
-    ) -> None:
+    def test_a_refused_form_explains_why_and_keeps_the_typed_text(self, page: Page, here: Running) -> None:
         page.goto(here.url(f"{ACME}/connections/do/create"))
         page.get_by_label("Name", exact=True).fill("Wrong")
         page.get_by_label("Destination").select_option("webhook")

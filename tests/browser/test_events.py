@@ -97,9 +97,7 @@ class TestConnections:
         visitor.goto(here.url(f"{ACME}/connections/{fleet.crm}"))
         expect(how).to_contain_text('"total": {"$gte": 100}')
 
-    def test_what_cannot_be_done_is_greyed_with_the_reason(
-        self, visitor: Page, here: Running, fleet: EventFleet
-    ) -> None:
+    def test_invalid_actions_are_greyed_with_the_reason(self, visitor: Page, here: Running, fleet: EventFleet) -> None:
         visitor.goto(here.url(f"{ACME}/connections/{fleet.legacy}"))
         pause = visitor.get_by_text("Pause it", exact=True)
         assert pause.get_attribute("aria-disabled") == "true"

@@ -71,7 +71,7 @@ def test_a_ticket_works_once(console: Running) -> None:
     assert (again.status, "set-cookie" in again.headers) == (401, False)
 
 
-def test_who_has_a_session_may_use_the_address_in_the_terminal_again(console: Running, ada: Caller) -> None:
+def test_the_printed_address_works_again_for_a_browser_with_a_session(console: Running, ada: Caller) -> None:
     answer = ada.get("/enter?ticket=used")
     assert (answer.status, answer.headers["location"], "set-cookie" in answer.headers) == (303, "/", False)
     of_another_site = {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Dest": "image"}
@@ -175,7 +175,7 @@ class TestPagesOfOtherSites:
 
     @pytest.mark.parametrize("site", ["same-site", "cross-site"])
     @pytest.mark.parametrize("what", ["image", "empty", "script", "iframe"])
-    def test_what_another_site_embeds_is_refused(self, ada: Caller, site: str, what: str) -> None:
+    def test_embedding_by_another_site_is_refused(self, ada: Caller, site: str, what: str) -> None:
         answer = ada.ask("GET", RETRY, {"Sec-Fetch-Site": site, "Sec-Fetch-Dest": what})
         assert (answer.status, "duff" in answer.body) == (403, False)
 
@@ -238,7 +238,7 @@ class TestForms:
         answer = ada.post("/tenants/krusty/do/retry", ada.hidden(RETRY))
         assert (answer.status, "sent already" in answer.body) == (409, True)
 
-    def test_what_has_become_another_action_since_it_was_shown_is_not_confirmed(self) -> None:
+    def test_an_action_that_changed_since_it_was_shown_is_not_confirmed(self) -> None:
         """A person who confirms the approval of stage 2 has not approved stage 3."""
         api = a_fleet()
         path = f"/rollouts/{under_way(api)}/do/approve"
@@ -265,7 +265,9 @@ class TestForms:
     def test_no_other_method_is_taken(self, ada: Caller, method: str) -> None:
         assert ada.ask(method, RETRY).status == 405
 
-    def test_what_destroys_has_to_be_typed_and_the_server_compares_it(self, console: Running, ada: Caller) -> None:
+    def test_the_server_compares_the_typed_confirmation_of_a_destructive_action(
+        self, console: Running, ada: Caller
+    ) -> None:
         path = "/tenants/acme/do/delete"
         before = len(console.api.executions.started)
         for typed in ("", "ACME", "acm"):

@@ -124,7 +124,7 @@ def test_a_page_says_that_it_may_be_old_while_the_api_is_away(browser: Browser) 
         expect(banner).to_be_hidden()
 
 
-def test_what_keeps_a_page_from_its_newest_state_is_said_on_it(page: Page, console: Running) -> None:
+def test_a_page_that_cannot_refresh_says_why(page: Page, console: Running) -> None:
     page.goto(console.url("/tenants/acme"))
     banner = page.locator("#old")
     for answer, reason in (

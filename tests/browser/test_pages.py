@@ -206,7 +206,7 @@ class TestTenant:
         expect(page.get_by_role("region", name="Facts")).to_contain_text("gold")
         expect(resources).to_contain_text("AGREES")
 
-    def test_what_cannot_be_done_is_greyed_with_the_reason(self, visitor: Page, still: Running) -> None:
+    def test_invalid_actions_are_greyed_with_the_reason(self, visitor: Page, still: Running) -> None:
         visitor.goto(still.url("/tenants/acme"))
         retry = visitor.get_by_text("Retry it", exact=True)
         assert retry.get_attribute("aria-disabled") == "true"

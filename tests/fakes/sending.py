@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.events.delivery.answers import Failure, Response
+from orchestrator.events.delivery.answers import Failure, ReceiverResponse
 from orchestrator.events.delivery.mail import Mail
 from orchestrator.events.delivery.ports import Webhooks
 from orchestrator.events.delivery.queue_addresses import QueueAddresses
@@ -34,7 +34,7 @@ from tests.fakes.others import FakeClock
 EVENT_ID = new_event_id(NOON, 3, random_bits=lambda _bits: 0)
 CONNECTION_ID = "con_1"
 QUEUE_URL = "https://sqs.eu-west-1.amazonaws.com/0/acme-inbound"
-TAKEN = Response(200, {}, b"")
+TAKEN = ReceiverResponse(200, {}, b"")
 
 
 def an_event(body: bytes = b'{"total": 120}', **changes: Any) -> Event:
@@ -71,13 +71,13 @@ def encrypted(secret: str, life: TenantEpoch = ACME_LIFE, connection_id: str = C
 class FakeWebhooks:
     """Implements :class:`orchestrator.events.delivery.ports.Webhooks`, and keeps the requests."""
 
-    answer: Response | Failure = TAKEN
+    answer: ReceiverResponse | Failure = TAKEN
     requests: list[WebhookRequest] = field(default_factory=list)
     watch: Watch | None = None
     seconds: float = 0.0
     """How long an answer takes."""
 
-    def post(self, request: WebhookRequest) -> Response | Failure:
+    def post(self, request: WebhookRequest) -> ReceiverResponse | Failure:
         self.requests.append(request)
         if self.watch is not None:
             self.watch.seconds += self.seconds

@@ -73,7 +73,7 @@ CALLS = 120
 @pytest.mark.parametrize("struck", [0, 1], ids=["the first", "one that waits"])
 @pytest.mark.parametrize("moment", Moment)
 @pytest.mark.parametrize("kind", [Crash, Killed])
-def test_whatever_strikes_a_create_the_others_have_their_turn(
+def test_other_creates_get_their_turn_after_any_fault_in_one(
     struck: int, moment: Moment, kind: type[Exception]
 ) -> None:
     for call in range(1, CALLS):

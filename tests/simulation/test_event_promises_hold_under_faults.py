@@ -11,7 +11,7 @@ import pytest
 
 from orchestrator.events.delivery.delivering import Outcome
 from orchestrator.events.delivery.replays import ReplayStatus
-from orchestrator.events.delivery.rounds import Round
+from orchestrator.events.delivery.rounds import ResendResult
 from tests.simulation.events.faults import Faults
 from tests.simulation.events.planted_bugs import BUGS, SEEDS, PlantedBug
 from tests.simulation.events.seeded_events import SeededEvents, play_seed
@@ -55,7 +55,7 @@ def test_the_promises_hold_and_everything_that_may_happen_does() -> None:
     ends = {"acknowledged an event", "acknowledgement repeated", "purge repeated", "purge finished"}
     asked = {f"replay asked for what is {state}" for state in ("new", "failed", "delivered")}
     # Nobody asks often enough for the limit.
-    resends = {f"resend {result}" for result in Round if result is not Round.EXHAUSTED}
+    resends = {f"resend {result}" for result in ResendResult if result is not ResendResult.EXHAUSTED}
     assert {*outcomes, *faults, *resends, *requests, *replays, *ends, *asked} <= set(play_all(SEEDS))
 
 

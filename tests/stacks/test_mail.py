@@ -120,7 +120,7 @@ def test_deliverers_send_with_the_configuration_set_and_other_functions_have_the
     assert variables["BERTH_MAIL_CONFIGURATION_SET"] == {"Ref": set_id}
 
 
-def test_nobody_may_change_what_ses_reports(events_with_mail: Json) -> None:
+def test_no_role_may_change_the_reports_of_ses(events_with_mail: Json) -> None:
     actions = {action for _, each in statements(events_with_mail) for action in listed(each["Action"])}
     assert {action for action in actions if action.startswith("ses:")} == {"ses:SendEmail"}
 

@@ -74,7 +74,7 @@ def test_the_queues_have_the_ids_of_berths_own_release(tmp_path: Path) -> None:
     ],
     ids=["name", "custom resource", "export", "public"],
 )
-def test_what_does_not_keep_the_contract_fails_when_it_is_synthesised(tmp_path: Path, add: Add, rule: str) -> None:
+def test_a_template_that_breaks_the_contract_fails_at_synthesis(tmp_path: Path, add: Add, rule: str) -> None:
     with pytest.raises(RuntimeError, match="ValidationFailed"):
         synthesised(tmp_path, add)
     assert rule in (tmp_path / "validation-report.json").read_text()

@@ -23,7 +23,7 @@ def test_a_map_has_a_fixed_number_of_children_at_once() -> None:
     assert "MaxConcurrencyPath" not in json.dumps(rollout)
 
 
-def test_that_is_as_many_as_a_rollout_may_move_at_once() -> None:
+def test_the_local_ceiling_is_the_concurrency_of_rollouts() -> None:
     assert int(CONTEXT["berth:rolloutConcurrency"]) == TURNS_AT_ONCE
 
 

@@ -140,7 +140,7 @@ def test_the_table_has_a_row_for_every_situation() -> None:
 
 
 @pytest.mark.parametrize(("records", "asked", "expected"), CELLS)
-def test_what_may_run(records: Records, asked: Asked, expected: Refusal | None) -> None:
+def test_which_operations_may_run_in_which_state(records: Records, asked: Asked, expected: Refusal | None) -> None:
     refused = ask(records, asked)
     assert (refused.kind if refused else None) == expected
 

@@ -121,7 +121,7 @@ def test_without_a_queue_no_credentials_are_told(given: Answer) -> None:
     assert answer(ACME, given, CREDENTIALS) == answer(ACME, given)
 
 
-def test_who_has_to_wait_is_told_for_how_long_in_header_and_body() -> None:
+def test_a_202_says_how_long_to_wait_in_header_and_body() -> None:
     response = answer(ACME, Provisioning("an execution"))
     assert response.headers == {"Content-Type": "application/json", "Retry-After": str(RETRY_AFTER_SECONDS)}
     assert response.body == {
@@ -165,7 +165,7 @@ def test_a_platform_is_not_told_how_many_tenants_there_are() -> None:
 
 
 @pytest.mark.parametrize("given", [Unknown(), NotProvisioned()])
-def test_where_asking_creates_nothing_the_caller_is_told_who_does(given: Unknown | NotProvisioned) -> None:
+def test_a_caller_that_may_not_create_is_told_who_may(given: Unknown | NotProvisioned) -> None:
     assert "Ask an operator to create it: berth create acme" in str(answer(ACME, given).body["detail"])
 
 
@@ -208,7 +208,7 @@ def test_the_answer_for_a_deleted_tenant_says_how_to_use_it_again() -> None:
     assert "create it explicitly" in str(answer(ACME, ANSWERS[Deleted][0]).body["detail"])
 
 
-def test_where_credentials_are_not_enabled_the_answer_names_the_setting() -> None:
+def test_disabled_credentials_name_the_setting() -> None:
     assert "berth:credentialsSeconds" in str(no_credentials().body["detail"])
 
 
@@ -224,7 +224,7 @@ def test_more_may_be_told_of_a_problem() -> None:
     }
 
 
-def test_what_was_found_is_json() -> None:
+def test_the_answer_is_json() -> None:
     assert json_response(200, {"a": 1}) == Response(200, {"Content-Type": "application/json"}, {"a": 1})
 
 

@@ -122,7 +122,7 @@ SHARED_BY_STACKS = modules("stacks/common")
 
 
 @pytest.mark.parametrize("module", SHARED_BY_STACKS, ids=names(SHARED_BY_STACKS))
-def test_what_all_constructs_share_knows_no_capability(module: Path) -> None:
+def test_shared_constructs_import_no_capability(module: Path) -> None:
     """A capability says of itself what is watched and shown, so that a new one changes nothing here."""
     shared = ("stacks.common", "stacks.project", "stacks.settings")
     assert not [name for name in imports(module) if is_in(name, "stacks") and not is_in(name, *shared)]

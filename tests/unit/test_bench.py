@@ -276,7 +276,7 @@ def test_a_part_that_does_not_exist_is_refused(tmp_path: Path, capsys: pytest.Ca
     assert "there is no part laod: choose from load" in capsys.readouterr().err
 
 
-def test_what_there_may_be_none_of_fails_the_run_and_is_named(
+def test_a_count_that_must_be_zero_fails_the_run_and_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "results.json"

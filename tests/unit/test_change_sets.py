@@ -202,7 +202,7 @@ def test_a_change_set_with_a_former_key_is_created_again(key: str) -> None:
     assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
 
 
-def test_what_somebody_has_attached_to_the_stack_itself_is_no_reason_not_to_update_it(world: Updating) -> None:
+def test_topics_and_alarms_attached_to_a_stack_do_not_prevent_its_update(world: Updating) -> None:
     stack_id, attached = world.plant(), frozenset({"arn:aws:sns:eu-west-1:0:ops", "an alarm"})
     world.stacks.change(stack_id, "CREATE_COMPLETE", attached=attached)
     world.review()

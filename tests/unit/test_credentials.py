@@ -108,7 +108,7 @@ def test_a_session_may_do_exactly_what_it_is_for(access: Access) -> None:
 
 
 @pytest.mark.parametrize("access", list(Access))
-def test_where_queues_have_a_key_a_session_may_use_that_key_as_sqs_needs_it(access: Access) -> None:
+def test_a_session_may_use_the_key_of_an_encrypted_queue_as_sqs_needs_it(access: Access) -> None:
     former = A_KEY.replace("1234abcd", "12341234")
     policy = session_policy(QUEUE, access, kms_keys=[A_KEY, former])
     assert {action for action in SQS_ACTIONS + OTHER_ACTIONS if allows(policy, action, QUEUE.arn)} == MAY[access]

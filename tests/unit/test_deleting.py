@@ -499,7 +499,7 @@ def test_a_deletion_that_is_blocked_three_times_is_reported_with_what_blocks_it(
     assert not metadata.published, "What is half deleted is not served again"
 
 
-def test_what_blocked_an_earlier_deletion_does_not_count_for_this_one(world: Deleting) -> None:
+def test_failures_of_an_earlier_deletion_do_not_count_for_this_one(world: Deleting) -> None:
     stack_id = world.plant()
     world.stacks.delete_failures.extend(["in use"] * 5)
     failure(world.drive())

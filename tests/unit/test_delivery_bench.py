@@ -109,7 +109,7 @@ def test_a_group_that_takes_much_of_the_processing_time_waits_until_that_is_not_
     assert received(queue, now=later) == [4, 5]
 
 
-def test_of_several_noisy_groups_the_one_with_the_fewest_messages_in_flight_comes_first() -> None:
+def test_the_noisy_group_with_the_fewest_messages_in_flight_comes_first() -> None:
     queue = sent(*["a"] * (NOISY_IN_FLIGHT + 9), *["b"] * (NOISY_IN_FLIGHT + 1))
     queue.noisy |= {"a", "b"}
     taken = queue.receive(2 * NOISY_IN_FLIGHT, 0.0)

@@ -68,7 +68,7 @@ ATTEMPTS = st.builds(
 )
 
 
-def test_what_an_execution_is_given() -> None:
+def test_the_input_of_an_execution() -> None:
     assert machine_input(an_attempt(3, operation=Operation.DELETE), EVERYTHING) == {
         "tenantId": "acme",
         "operation": "DELETE",
@@ -97,7 +97,7 @@ def test_what_an_execution_is_given() -> None:
     }
 
 
-def test_what_was_not_asked_for_is_not_mentioned() -> None:
+def test_options_that_were_not_requested_are_left_out() -> None:
     assert request_document(Request()) == {}
     assert request_document(Request(by="ada")) == {"by": "ada"}
 
@@ -162,7 +162,7 @@ def test_the_input_does_not_change_with_the_labels_that_it_was_made_from() -> No
 
 
 @pytest.mark.parametrize("given_", [None, [], "text", {}, {"tenantId": "acme"}, {"event": {}}], ids=json.dumps)
-def test_what_is_no_machines_input_is_no_attempts(given_: object) -> None:
+def test_input_of_another_machine_is_no_attempt(given_: object) -> None:
     assert not is_input_of(given_, an_attempt(), Request())
 
 

@@ -180,7 +180,7 @@ def test_a_refused_update_leaves_no_fingerprint(world: Operations, run: Run) -> 
     assert world.metadata_of().deployed is None
 
 
-def test_who_waits_touches_nothing(world: Operations) -> None:
+def test_a_waiting_operation_touches_nothing(world: Operations) -> None:
     world.begin(a_run(operation=Operation.DELETE))
     assert isinstance(world.begin(UPDATE), Busy)
     assert world.metadata_of().deployed is not None

@@ -60,7 +60,7 @@ def test_a_control_plane_that_is_well_is_told_so(world: FleetWithStacks) -> None
     ]
 
 
-def test_whatever_is_not_well_comes_with_what_to_do(world: FleetWithStacks) -> None:
+def test_every_problem_names_a_remedy(world: FleetWithStacks) -> None:
     world.begin(a_run(tenant=tenant("stuck")))
     world.clock.advance(STUCK_AFTER + SURVEY_EVERY * 3 + A_SECOND)
     world.table.plant_audit(an_audit(Status.FAILURE, tenant=tenant("failed")))
@@ -147,7 +147,7 @@ def test_the_fleet_is_counted_once(world: FleetWithStacks) -> None:
 @pytest.mark.parametrize(
     ("name", "check", "every"), [(SETTLING, "reconciler", SETTLING_EVERY), (SURVEY, "survey", SURVEY_EVERY)]
 )
-def test_what_runs_by_itself_is_missed_when_it_has_not(
+def test_a_scheduled_run_that_is_missing_is_reported(
     world: FleetWithStacks, name: str, check: str, every: timedelta
 ) -> None:
     assert checks(world)[check].verdict is Verdict.UNKNOWN
@@ -158,14 +158,14 @@ def test_what_runs_by_itself_is_missed_when_it_has_not(
     assert checks(world)[check].verdict is Verdict.PROBLEM
 
 
-def test_what_it_found_and_did_not_repair_is_told(world: FleetWithStacks) -> None:
+def test_unrepaired_findings_are_reported(world: FleetWithStacks) -> None:
     ran(world, SURVEY, counts={Kind.ORPHAN_STACK: 2, Kind.DRIFTED: 1}, repaired=1)
     found = checks(world)["survey"]
     assert found.verdict is Verdict.WARNING
     assert "2 orphan-stack, 1 stack-drifted" in found.detail
 
 
-def test_what_it_repaired_is_no_reason_to_worry(world: FleetWithStacks) -> None:
+def test_repaired_findings_are_not_a_problem(world: FleetWithStacks) -> None:
     ran(world, SETTLING, counts={Kind.UNFINISHED: 2}, repaired=2)
     assert checks(world)["reconciler"].verdict is Verdict.OK
 
@@ -181,7 +181,7 @@ def test_tenants_from_before_berth_are_told_with_the_command_that_adopts_them(wo
     assert "berth adopt" in found.advice
 
 
-def test_where_nobody_has_looked_for_them_that_is_said(world: FleetWithStacks) -> None:
+def test_findings_that_were_never_searched_for_are_reported_as_unknown(world: FleetWithStacks) -> None:
     for _ in range(2):
         found = checks(world)["adoption"]
         assert found.verdict is Verdict.UNKNOWN
@@ -226,7 +226,7 @@ def test_how_often_it_runs_is_told_before_it_has(world: FleetWithStacks) -> None
 # Dead letters
 
 
-def test_what_could_not_be_delivered_is_a_problem(world: FleetWithStacks) -> None:
+def test_dead_letters_are_a_problem(world: FleetWithStacks) -> None:
     world.queues.held[QUEUES["schedules"]] = Messages(2, 1, 0)
     found = checks(world)["dead letters"]
     assert (found.verdict, found.detail) == (Verdict.PROBLEM, "schedules: 3 undelivered")
@@ -287,7 +287,7 @@ def test_stacks_are_few_enough_or_not(world: FleetWithStacks, used: int, limit: 
     assert found.detail.startswith(f"{used} of at most {limit} ")
 
 
-def test_what_aws_does_not_say_or_nobody_has_counted_is_unknown(world: FleetWithStacks) -> None:
+def test_numbers_that_were_not_counted_are_unknown(world: FleetWithStacks) -> None:
     assert checks(world)["stacks"] == Check("stacks", Verdict.UNKNOWN, "the stacks have not been counted yet")
     ran(world, SURVEY)
     assert checks(world)["stacks"] == Check("stacks", Verdict.UNKNOWN, "the stacks have not been counted yet")
@@ -381,7 +381,7 @@ def test_a_pool_whose_stacks_cannot_be_created_is_a_warning_with_the_reason(worl
     assert "berth tenants --prefix berth-warm-" in check.advice
 
 
-def test_what_is_left_of_a_pool_that_was_switched_off_is_shown(world: FleetWithStacks) -> None:
+def test_stacks_left_by_a_pool_that_was_switched_off_are_shown(world: FleetWithStacks) -> None:
     keep(world, Member(NOON, state=MemberState.LEAVING), standard=TierOfPool())
     assert pool_checks(world) == [Check("warm pool", Verdict.OK, "standard: 0 ready, none wanted, 1 being deleted")]
 

@@ -127,7 +127,7 @@ def tenants() -> list[TenantId]:
     return list(dict.fromkeys(tenant for tenant in made if tenant))
 
 
-def test_whatever_is_given_is_refused_or_harmless(tenants: list[TenantId]) -> None:
+def test_every_id_is_refused_or_harmless(tenants: list[TenantId]) -> None:
     refused = sum(parsed(text) is None for text in texts(10_000))
     assert 2_000 < refused < 8_000
     for tenant in tenants:
@@ -148,7 +148,7 @@ def test_no_two_tenants_share_a_name(tenants: list[TenantId]) -> None:
         assert len({name.lower() for name in places[place]}) == len(places[place]), place
 
 
-def test_what_is_found_by_how_it_begins_is_found_for_one_tenant_only(tenants: list[TenantId]) -> None:
+def test_rows_found_by_prefix_belong_to_one_tenant(tenants: list[TenantId]) -> None:
     """Queries say how sort keys begin, policies how names do. All of these end where the next part begins."""
     begins: dict[str, Callable[[TenantId], str]] = {
         "stack's ARN": lambda tenant: f"stack/{NAMES.stack_of(tenant)}/",

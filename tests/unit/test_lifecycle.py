@@ -198,7 +198,7 @@ def test_a_tenant_that_was_deleted_is_not_deleted_again(ready: Orders) -> None:
 
 
 @pytest.mark.parametrize("history", ["failed to be created", "vanished"])
-def test_what_is_left_of_a_tenant_can_be_deleted(world: Orders, history: str) -> None:
+def test_the_remains_of_a_tenant_can_be_deleted(world: Orders, history: str) -> None:
     if history == "vanished":
         world.provision()
         world.table.forget_queue(ACME, stack_id=stack_arn())

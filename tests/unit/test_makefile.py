@@ -74,7 +74,7 @@ def checkout(tmp_path: Path) -> Checkout:
     return checkout
 
 
-def test_what_is_installed_is_not_installed_again(checkout: Checkout) -> None:
+def test_an_installed_environment_is_not_installed_again(checkout: Checkout) -> None:
     for _ in range(2):
         assert checkout.install().returncode == 0
         assert (checkout.is_installed, checkout.runs) == (True, 4)

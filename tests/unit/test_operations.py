@@ -143,7 +143,7 @@ def test_a_busy_tenant_is_waited_for(world: Operations) -> None:
     assert world.table.lock(ACME) == Lock(holder, None)
 
 
-def test_who_waits_is_neither_refused_nor_withdraws_the_queue_before_its_turn(world: Operations) -> None:
+def test_a_waiting_delete_is_neither_refused_nor_withdraws_the_queue_before_its_turn(world: Operations) -> None:
     world.create()
     holder = a_run(operation=Operation.UPDATE, version=NEXT_VERSION)
     world.begin(holder)
@@ -197,7 +197,7 @@ def test_a_dead_updates_lock_is_taken_over_by_the_next_update(world: Operations)
     assert world.metadata_of().published
 
 
-def test_who_loses_the_race_for_a_dead_holders_lock_waits_for_the_winner(world: Operations) -> None:
+def test_the_loser_of_a_race_for_a_dead_holders_lock_waits_for_the_winner(world: Operations) -> None:
     dead, winner, loser = a_run(1), a_run(operation=Operation.UPDATE), a_run(version=NEXT_VERSION)
 
     class Raced(InMemoryTable):

@@ -83,7 +83,7 @@ def test_another_template_under_the_same_version_is_refused(world: World) -> Non
     assert world.table.release("2.1.0") == first.release
 
 
-def test_of_two_that_publish_at_the_same_moment_one_is_refused() -> None:
+def test_one_of_two_simultaneous_publications_is_refused() -> None:
     class Raced(FakeTemplates):
         """Another request records the version while this one stores its template."""
 
@@ -160,14 +160,14 @@ ORDERS = [
 ]
 
 
-def test_of_two_that_publish_the_same_template_one_is_new_in_every_order_of_their_calls() -> None:
+def test_two_publications_of_one_template_make_one_release_in_every_order_of_their_calls() -> None:
     for order in ORDERS:
         _, found = outcomes(order, {"a": proposal(), "b": proposal()})
         assert sorted(published(each).is_new for each in found.values()) == [False, True], order
         assert published(found["a"]).release == published(found["b"]).release, order
 
 
-def test_of_two_templates_under_one_version_one_wins_in_every_order_of_their_calls() -> None:
+def test_one_of_two_templates_under_one_version_wins_in_every_order_of_their_calls() -> None:
     other = queue_template()
     other["Resources"]["InboundQueue"]["Properties"]["VisibilityTimeout"] = 60
     proposals = {"a": proposal(), "b": proposal(template=other)}

@@ -225,7 +225,7 @@ def test_the_rollback_of_a_replaced_queue_records_the_former_queue(world: Tellin
     assert metadata.queue == QUEUE
 
 
-def test_what_cloudformation_said_before_another_event_does_not_take_its_place(world: Telling) -> None:
+def test_an_older_event_of_cloudformation_does_not_replace_a_newer_one(world: Telling) -> None:
     world.publish()
     world.plant("UPDATE_IN_PROGRESS")
 
@@ -355,7 +355,7 @@ def test_the_rollback_of_the_update_that_added_the_custom_resource_keeps_the_que
     assert world.table.metadata(ACME) == published
 
 
-def test_what_people_said_about_the_tenant_outlives_its_queue(world: Telling) -> None:
+def test_labels_and_pins_outlive_the_queue(world: Telling) -> None:
     published = world.publish(labels={"tier": "gold"}, pinned_version=VERSION)
     world.forget()
     assert world.table.metadata(ACME) == replace(
@@ -456,7 +456,7 @@ def test_a_repeated_event_does_not_overwrite_that_a_later_stack_was_deleted(worl
     assert world.table.metadata(ACME) == found
 
 
-def test_what_is_not_there_need_not_be_forgotten(world: Telling) -> None:
+def test_forgetting_an_absent_queue_changes_nothing(world: Telling) -> None:
     assert not world.forget()
 
 

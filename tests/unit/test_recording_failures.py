@@ -216,7 +216,7 @@ def test_a_long_reason_is_cut_and_an_empty_one_is_said_to_be_empty() -> None:
 
 
 @pytest.mark.parametrize("reason", ["Rate exceeded", "x" * 5_000])
-def test_who_was_throttled_is_recorded_as_such(world: Operations, reason: str) -> None:
+def test_a_throttled_operation_is_recorded_as_throttled(world: Operations, reason: str) -> None:
     run = a_run()
     world.begin(run)
     world.record_failure(run, RootCause(NAMES.stack_of(ACME), THROTTLING, reason))
@@ -282,7 +282,7 @@ def test_a_cancelled_resource_is_not_the_cause_even_if_it_is_listed_first() -> N
     assert first_failure(newest_first(*events)) == THE_CAUSE
 
 
-def test_of_two_failures_the_earlier_is_the_cause() -> None:
+def test_the_earlier_of_two_failures_is_the_cause() -> None:
     events = (
         stack("CREATE_IN_PROGRESS"),
         resource("InboundQueue", "CREATE_FAILED", THE_CAUSE.reason),
@@ -292,7 +292,7 @@ def test_of_two_failures_the_earlier_is_the_cause() -> None:
     assert first_failure(newest_first(*events)) == THE_CAUSE
 
 
-def test_what_fails_while_undoing_is_not_the_cause() -> None:
+def test_a_failure_during_the_rollback_is_not_the_cause() -> None:
     events = (
         *FAILED_CREATE[:-2],
         resource("DeadLetterQueue", "DELETE_FAILED", "Queue is in use"),

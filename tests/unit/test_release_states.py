@@ -140,7 +140,7 @@ class TestWithdrawing:
         assert (again.status, again.withdrawal) == (ReleaseStatus.UNCHANGED, first.withdrawal)
         assert world.release_states.history == history
 
-    def test_who_when_and_why_are_on_record(self, world: World) -> None:
+    def test_a_change_of_state_records_its_requester_time_and_reason(self, world: World) -> None:
         done(world.releasing.withdraw(THIRD, ADA, reason="queues lose messages"))
         done(world.releasing.reinstate(THIRD, BOB, reason="they do not"))
         at = world.clock.now()

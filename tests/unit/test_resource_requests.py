@@ -72,7 +72,7 @@ def an_event(properties: object, kind: str = "Create", **more: object) -> dict[s
 
 @pytest.mark.parametrize("kind", list(Kind))
 @pytest.mark.parametrize(("parse", "properties"), PARSERS)
-def test_what_cloudformation_adds_is_no_offence(parse: Any, properties: dict[str, str], kind: Kind) -> None:
+def test_properties_added_by_cloudformation_are_accepted(parse: Any, properties: dict[str, str], kind: Kind) -> None:
     """The service token is among the properties; a physical id comes with all but the first event."""
     event = an_event({**properties, "ServiceToken": "arn"}, kind, PhysicalResourceId="acme", OldResourceProperties={})
     assert parse(event)
@@ -99,14 +99,14 @@ def test_other_kinds_of_request_are_refused(parse: Any, properties: dict[str, st
 
 @pytest.mark.parametrize("event", [None, [], "event", 1, {}])
 @pytest.mark.parametrize(("parse", "_properties"), PARSERS)
-def test_what_is_no_event_is_refused(parse: Any, _properties: object, event: object) -> None:
+def test_input_that_is_no_event_is_refused(parse: Any, _properties: object, event: object) -> None:
     with pytest.raises(InvalidRequest):
         parse(event)
 
 
 @pytest.mark.parametrize("properties", [None, [], "TenantId", {}])
 @pytest.mark.parametrize(("parse", "_properties"), PARSERS)
-def test_what_are_no_properties_is_refused(parse: Any, _properties: object, properties: object) -> None:
+def test_unknown_properties_are_refused(parse: Any, _properties: object, properties: object) -> None:
     with pytest.raises(InvalidRequest, match="ResourceProperties"):
         parse(an_event(properties))
 
@@ -339,7 +339,7 @@ PROPERTIES = st.sampled_from(["TenantId", "Version", "Labels", "OnDelete", "Dige
 
 @pytest.mark.parametrize(("parse", "properties"), PARSERS)
 @given(changes=st.dictionaries(PROPERTIES, JSON), before=JSON)
-def test_whatever_is_sent_is_understood_or_refused_and_nothing_else(
+def test_every_input_is_either_understood_or_refused(
     parse: Any, properties: dict[str, str], changes: dict[str, Any], before: object
 ) -> None:
     event = an_event({**properties, **changes}, "Update", OldResourceProperties=before)
@@ -462,7 +462,7 @@ def test_an_event_that_claims_nothing_is_refused(missing: str) -> None:
         parse_claim(event, HERE)
 
 
-def test_whoever_asks_for_a_tenant_has_a_name_that_the_machines_take() -> None:
+def test_every_requester_has_a_name_that_the_machines_accept() -> None:
     stack = f"arn:aws-iso-b:cloudformation:us-isob-east-1:000000000000:stack/{'s' * 128}/{'a' * 36}"
     longest = an_event(TENANT_QUEUE, StackId=stack, LogicalResourceId="l" * 255)
     assert len(parse_tenant_queue_request(longest).request.by) <= 2_048

@@ -238,7 +238,7 @@ def test_a_field_of_the_wrong_type_is_refused_by_its_place(parse: Parse, path: P
 
 @pytest.mark.parametrize("event", [None, [], "acme", 7, True], ids=repr)
 @pytest.mark.parametrize("parse", GOOD, ids=lambda parse: parse.__name__)
-def test_what_is_no_object_is_refused(parse: Parse, event: object) -> None:
+def test_input_that_is_no_object_is_refused(parse: Parse, event: object) -> None:
     with pytest.raises(InvalidRequest, match="the event"):
         parse(event)
 
@@ -349,7 +349,7 @@ def test_every_operation_is_understood(operation: Operation) -> None:
     ],
     ids=["nothing", "explicit", "labels and pin", "no labels", "downgrade", "replacement", "delete"],
 )
-def test_what_was_asked_for_reaches_the_run_as_it_was_asked(request_: Request) -> None:
+def test_the_request_reaches_the_run_unchanged(request_: Request) -> None:
     run = replace(RUN, request=request_)
     document = json.loads(json.dumps(machine_input(run.attempt, request_)))
     assert schemas.parse_run({"execution": {**EXECUTION, "Input": document}}) == run
@@ -422,7 +422,7 @@ def test_every_outcome_is_tried() -> None:
 
 
 @pytest.mark.parametrize("started", STARTS, ids=lambda started: started.outcome)
-def test_what_starting_said_is_what_inspecting_and_awaiting_are_told(started: Start) -> None:
+def test_the_result_of_starting_reaches_inspecting_and_awaiting_unchanged(started: Start) -> None:
     step = schemas.parse_stack_step({"execution": EXECUTION, "stack": response(started)})
     assert step == schemas.StackStep(RUN, started)
     waiting = schemas.parse_await_step({"execution": EXECUTION, "stack": response(started), "taskToken": "AAAA"})
@@ -455,7 +455,7 @@ def test_a_step_that_was_throttled_says_so_as_starting_does() -> None:
     ],
     ids=str,
 )
-def test_what_starting_never_says_is_refused(stack: Event) -> None:
+def test_impossible_results_of_starting_are_refused(stack: Event) -> None:
     for parse in (schemas.parse_stack_step, schemas.parse_await_step):
         with pytest.raises(InvalidRequest, match="stack"):
             parse({"execution": EXECUTION, "stack": stack, "taskToken": "AAAA"})
@@ -556,13 +556,13 @@ def test_a_cause_that_holds_half_a_character_is_told_without_it_because_no_table
 
 
 @pytest.mark.parametrize("parse", list(GOOD))
-def test_what_holds_half_a_character_is_refused_because_no_service_would_take_it(parse: Any) -> None:
+def test_text_with_a_lone_surrogate_is_refused(parse: Any) -> None:
     with pytest.raises(InvalidRequest, match="surrogate"):
         parse({**GOOD[parse], "more": ["\ud83d"]})
 
 
 @pytest.mark.parametrize("parse", list(GOOD))
-def test_what_is_nested_too_deeply_is_refused_before_anybody_shows_it(parse: Any) -> None:
+def test_deep_nesting_is_refused_before_it_is_shown(parse: Any) -> None:
     nested: object = None
     for _ in range(950):
         nested = [nested]
@@ -570,7 +570,7 @@ def test_what_is_nested_too_deeply_is_refused_before_anybody_shows_it(parse: Any
         parse({**GOOD[parse], "more": nested})
 
 
-def test_who_gave_up_because_it_was_throttled_is_told_from_who_failed() -> None:
+def test_a_throttled_operation_differs_from_a_failed_one() -> None:
     step = failure(response(GaveUp("Rate exceeded", throttled=True)))
     assert step == schemas.FailureStep(RUN, RootCause(NAMES.stack_of(ACME), THROTTLING, "Rate exceeded"), None)
     assert step.failure.is_throttling

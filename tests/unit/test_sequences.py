@@ -241,7 +241,7 @@ def a_delete_that_drains_with_an_update_waiting() -> tuple[Sequence, Run, Run]:
     return sequence, delete, update
 
 
-def test_who_takes_over_from_a_delete_that_died_before_it_touched_the_stack_gives_the_tenant_back() -> None:
+def test_taking_over_from_a_delete_that_died_before_it_touched_the_stack_restores_the_tenant() -> None:
     sequence, delete, update = a_delete_that_drains_with_an_update_waiting()
     assert sequence.begin(update) == Begun()
     assert isinstance(sequence.world.ask(), Ready)
@@ -259,7 +259,7 @@ def test_an_update_that_takes_over_from_a_delete_and_fails_leaves_no_fingerprint
     assert sequence.begin(sequence.start(repair)) == Begun()
 
 
-def test_who_takes_over_from_a_delete_whose_stack_is_going_does_not_serve_it() -> None:
+def test_taking_over_from_a_delete_whose_stack_is_going_does_not_serve_the_tenant() -> None:
     sequence, _, update = a_delete_that_drains_with_an_update_waiting()
     (stack,) = sequence.stacks.living
     sequence.stacks.change(stack.stack_id, "DELETE_IN_PROGRESS")

@@ -270,7 +270,7 @@ BROKEN: dict[str, tuple[Rule, Callable[[Template], object]]] = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_breaks_a_rule_is_found_with_advice(name: str) -> None:
+def test_every_broken_rule_is_found_with_advice(name: str) -> None:
     rule, change = BROKEN[name]
     found = found_in(example(change), version="2.1.0", permissions=S3_AND_DYNAMODB)
     assert rule in {each.rule for each in found}

@@ -390,7 +390,7 @@ def test_a_tenant_from_before_requests_were_recorded_stays(world: Asked) -> None
     assert not world.executions.started
 
 
-def test_what_is_left_of_a_creation_that_failed_is_deleted_on_request(world: Asked) -> None:
+def test_the_remains_of_a_failed_creation_are_deleted_on_request(world: Asked) -> None:
     world.settle(CREATE)
     world.failed(world.begun(world.latest()))
     world.now_asked()

@@ -516,7 +516,7 @@ def test_remains_that_cannot_be_deleted_are_given_up(world: Stepping) -> None:
         ("ROLLBACK_COMPLETE", Clearing),
     ],
 )
-def test_what_is_unsettled_at_the_deadline_is_given_up(
+def test_an_operation_that_is_unsettled_at_its_deadline_is_given_up(
     world: Stepping, status: str, kind: type[Started | Clearing]
 ) -> None:
     stack_id = world.plant(status)

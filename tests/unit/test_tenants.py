@@ -95,7 +95,7 @@ def test_an_empty_id_is_refused_and_called_empty() -> None:
     ("value", "called"),
     [(None, "null"), (True, "a boolean"), (7, "a number"), (0.5, "a number"), (["acme"], "a list"), ({}, "an object")],
 )
-def test_what_is_not_a_string_is_refused_in_the_words_of_json(value: object, called: str) -> None:
+def test_a_value_that_is_not_a_string_is_refused_with_its_json_type(value: object, called: str) -> None:
     with pytest.raises(InvalidTenantId, match=f"not {called}"):
         TenantId.parse(value)
 

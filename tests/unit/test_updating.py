@@ -192,7 +192,7 @@ def test_an_update_to_where_the_tenant_is_that_cloudformation_shows_late_is_not_
     assert there.inspect(started) == Done(stack_id, QUEUE, NEXT_VERSION)
 
 
-def test_what_somebody_else_did_to_the_stack_is_not_taken_for_an_update_to_where_the_tenant_is(there: Updating) -> None:
+def test_a_foreign_change_of_the_stack_is_not_taken_for_an_update_to_the_present_release(there: Updating) -> None:
     stack_id = there.plant("UPDATE_IN_PROGRESS", version=NEXT_VERSION)
     started = there.start()
     assert there.inspect(started) == Working()
@@ -291,7 +291,7 @@ def test_a_table_or_a_bucket_is_not_taken_away_unless_the_request_allows_it(
 
 @pytest.mark.parametrize("gone", [False, True])
 @pytest.mark.parametrize("change", [OUTBOUND, DEAD_LETTERS, HARMLESS, MODIFIED])
-def test_what_loses_no_messages_is_changed(world: Updating, change: Change, gone: bool) -> None:
+def test_changes_that_lose_no_messages_are_made(world: Updating, change: Change, gone: bool) -> None:
     stack_id = world.plant()
     world.stacks.would_change = (change,)
     world.queues.held[QUEUE.url] = Messages(1, 1, 1)
@@ -375,7 +375,7 @@ def test_a_failed_update_stays_failed_however_often_it_is_inspected(world: Updat
     assert world.stacks.calls.count("execute_change_set") == 1
 
 
-def test_what_an_earlier_failed_update_left_is_no_failure_of_this_one(world: Updating) -> None:
+def test_remains_of_an_earlier_failed_update_do_not_fail_this_one(world: Updating) -> None:
     stack_id = world.plant("UPDATE_ROLLBACK_COMPLETE")
     assert "has not begun" in why(world.inspect(Started(stack_id)))
     assert world.drive() == Done(stack_id, QUEUE, NEXT_VERSION)
@@ -417,7 +417,7 @@ def test_a_rolled_back_stack_is_not_at_the_target_version_whatever_its_outputs(w
 @pytest.mark.parametrize(
     ("status", "healed_by"), [("UPDATE_FAILED", "roll_back"), ("UPDATE_ROLLBACK_FAILED", "continue_rollback")]
 )
-def test_what_an_earlier_update_left_half_way_is_undone_and_then_updated(
+def test_a_half_finished_earlier_update_is_rolled_back_before_this_one(
     world: Updating, status: str, healed_by: str
 ) -> None:
     stack_id = world.plant(status)
@@ -652,7 +652,7 @@ def test_a_throttled_inspection_is_neither_done_nor_failed(world: Updating) -> N
 
 
 @pytest.mark.parametrize("outcome", ["changes never drawn up", "never at the target"])
-def test_what_is_unsettled_at_the_deadline_is_given_up(world: Updating, outcome: str) -> None:
+def test_an_operation_that_is_unsettled_at_its_deadline_is_given_up(world: Updating, outcome: str) -> None:
     stack_id = world.plant("UPDATE_ROLLBACK_COMPLETE")
     started: Start = Reviewing() if outcome == "changes never drawn up" else Started(stack_id)
     world.clock.advance(DEADLINE)
@@ -668,7 +668,7 @@ def an_event(at: timedelta, token: str) -> ResourceEvent:
     return ResourceEvent(NOON + at, "acme", "AWS::CloudFormation::Stack", "UPDATE_IN_PROGRESS", "", True, False, token)
 
 
-def test_what_happened_before_the_run_is_neither_counted_nor_read_to_its_end() -> None:
+def test_events_before_the_run_are_neither_counted_nor_read_to_their_end() -> None:
     read: list[str] = []
 
     def newest_first() -> Iterator[ResourceEvent]:

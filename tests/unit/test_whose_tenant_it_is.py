@@ -106,9 +106,7 @@ def test_a_resource_that_names_no_version_any_more_does_not_unpin_a_tenant_of_an
 @pytest.mark.parametrize(
     "says", [{}, {"labels": LABELS}, {"pin": VERSION}, {"labels": LABELS, "pin": VERSION}], ids=["", "l", "p", "lp"]
 )
-def test_whoever_says_nothing_or_what_is_so_already_gets_the_queue(
-    world: Asked, kind: Kind, says: dict[str, object]
-) -> None:
+def test_a_requester_that_changes_nothing_gets_the_queue(world: Asked, kind: Kind, says: dict[str, object]) -> None:
     before = owned(world)
     assert world.settle(asks(kind, by=SOMEBODY_ELSE, **says)) == Provided(QUEUE)  # type: ignore[arg-type]
     assert world.metadata == before
@@ -289,7 +287,7 @@ def test_an_operator_brings_back_what_anybody_has_deleted(world: Asked) -> None:
     assert (world.state(), world.metadata.created_by) == (TenantState.READY, ADA)
 
 
-def test_what_is_deleted_before_the_create_begins_is_not_brought_back_by_it(world: Asked) -> None:
+def test_a_create_does_not_restore_a_tenant_deleted_before_it_began(world: Asked) -> None:
     assert world.settle(asks(Kind.CREATE)) == Waiting()
     create = world.run_of(world.latest())
     world.table.plant_audit(an_audit(Status.SUCCESS, Operation.DELETE, request=BY_ADA))
@@ -353,7 +351,7 @@ def test_a_tenant_whose_create_failed_is_not_described_by_another(world: Asked, 
 
 
 @pytest.mark.parametrize("first", [RESOURCE, ADA], ids=["resource", "operator"])
-def test_whoever_has_it_created_after_all_does_not_take_it_over(world: Asked, first: Requester) -> None:
+def test_a_retry_by_another_requester_does_not_take_the_tenant_over(world: Asked, first: Requester) -> None:
     failed_for(world, first)
     assert world.settle(asks(Kind.CREATE, by=SOMEBODY_ELSE)) == Waiting()
     world.succeeded(world.begun(world.latest()))
@@ -375,7 +373,7 @@ def test_nor_does_whoever_fails_with_it_once_more(world: Asked) -> None:
 
 
 @pytest.mark.parametrize("by", [RESOURCE, REDEPLOYED], ids=["same", "again"])
-def test_whoever_asked_first_tries_again_and_describes_it(world: Asked, by: Requester) -> None:
+def test_the_first_requester_may_retry_and_describe_the_tenant(world: Asked, by: Requester) -> None:
     """A stack whose creation failed has to be deleted, and the next of its name has another id."""
     failed_for(world)
     again = asks(Kind.CREATE, by=by, labels={"team": "again"}, pin=NEXT_VERSION, on_delete=OnDelete.DELETE)
@@ -401,7 +399,7 @@ def test_a_create_that_nobody_asked_for_by_name_takes_nothing_over(world: Asked)
     assert world.metadata.created_by == RESOURCE
 
 
-def test_what_has_failed_before_owners_were_recorded_is_whoevers_create_it_was(world: Asked) -> None:
+def test_a_failed_create_without_a_recorded_owner_belongs_to_its_requester(world: Asked) -> None:
     """Version 0.6.0 recorded the owner when the create succeeded."""
     world.table.plant_metadata(replace(failed_for(world), created_by=None))
     assert "operator" in why_not(world.settle(asks(Kind.CREATE, by=SOMEBODY_ELSE, labels={"team": "another"})))
@@ -471,7 +469,7 @@ def half_deleted(world: Asked) -> None:
     world.now_asked()
 
 
-def test_whoever_creates_a_half_deleted_tenant_again_owns_it_also_if_that_create_fails(world: Asked) -> None:
+def test_creating_a_half_deleted_tenant_again_makes_its_requester_the_owner_also_if_that_fails(world: Asked) -> None:
     half_deleted(world)
     create = world.begun(world.lifecycle.create(ACME, BY_ADA))
     assert world.metadata.created_by == ADA

@@ -29,7 +29,7 @@ from orchestrator.cli.next_step import NextStep
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.console.actions import Action, Done, Field, Issued
 from orchestrator.console.actions import routes as action_routes
-from orchestrator.console.event_plane import Order, Thing, ask, base_of, step_for, tenant_of, texts_in
+from orchestrator.console.event_plane import Order, Subject, ask, base_of, step_for, tenant_of, texts_in
 from orchestrator.console.page import page
 from orchestrator.console.view import address
 from orchestrator.console.visit import Console, Visit, number
@@ -93,9 +93,9 @@ def _page(tenant: str, connection_id: str) -> str:
     return f"{base_of(tenant)}/connections/{connection_id}"
 
 
-def _thing(found: Document) -> Thing:
+def _subject(found: Document) -> Subject:
     tenant, connection_id = found["tenant_id"], found["connection_id"]
-    return Thing(tenant, "connection", "connectionId", connection_id, found["name"], _page(tenant, connection_id))
+    return Subject(tenant, "connection", "connectionId", connection_id, found["name"], _page(tenant, connection_id))
 
 
 # Creating and changing
@@ -129,7 +129,7 @@ def _create(visit: Visit) -> Action:
         )
         if made["secret"]:
             return _issued(made, f"The connection {made['name']} of {tenant} is made")
-        return Done(f"The {_thing(made)} delivers.", _thing(made).page)
+        return Done(f"The {_subject(made)} delivers.", _subject(made).page)
 
     return Action(
         f"Make a connection of {tenant}",
@@ -185,31 +185,31 @@ def _how(wanted: str, transform: str, retry: str) -> tuple[Field, ...]:
 
 
 def _update(_visit: Visit, found: Document, step: NextStep) -> Action:
-    thing = _thing(found)
+    subject = _subject(found)
 
     def send(visit: Visit, fields: Mapping[str, str]) -> Done:
         # An empty filter or transform takes the one away that is there.
         ask(
             visit,
             UPDATE_CONNECTION,
-            connectionId=thing.resource_id,
+            connectionId=subject.resource_id,
             name=fields.get("name", ""),
             address=fields.get("address") or None,
             filter=_document("The filter", fields.get("filter", "")) or {},
             transform=_document("The transform", fields.get("transform", "")) or {},
             retry_seconds=_seconds(fields.get("retry", "")) or _USUAL,
         )
-        return Done(f"The {thing} is changed.", thing.page)
+        return Done(f"The {subject} is changed.", subject.page)
 
     retry = found["retry_seconds"]
     addresses = [Field("address", "Address", value=found["address"], longest=MAX_URL)] if found["address"] else []
     return Action(
-        f"Change {thing.name}",
+        f"Change {subject.name}",
         step,
-        f"The change of {thing} takes effect within 10 seconds, also for deliveries that wait for another try.",
+        f"The change of {subject} takes effect within 10 seconds, also for deliveries that wait for another try.",
         send,
-        thing.page,
-        [str(thing)],
+        subject.page,
+        [str(subject)],
         (
             Field("name", "Name", value=found["name"], required=True, longest=100),
             *addresses,
@@ -258,54 +258,54 @@ def _issued(made: Document, title: str) -> Issued:
 
 
 def _rotate(_visit: Visit, found: Document, step: NextStep) -> Action:
-    thing, hours = _thing(found), int(ROTATION_OVERLAP.total_seconds()) // 3600
+    subject, hours = _subject(found), int(ROTATION_OVERLAP.total_seconds()) // 3600
 
     def send(visit: Visit, _fields: Mapping[str, str]) -> Issued:
-        made = ask(visit, ROTATE_CONNECTION, connectionId=thing.resource_id)
-        return _issued(made, f"{thing.name} has a new secret")
+        made = ask(visit, ROTATE_CONNECTION, connectionId=subject.resource_id)
+        return _issued(made, f"{subject.name} has a new secret")
 
     return Action(
-        f"Replace the secret of {thing.name}",
+        f"Replace the secret of {subject.name}",
         step,
-        f"The {thing} gets a new signing secret, which is shown once. For {hours} hours deliveries carry the "
+        f"The {subject} gets a new signing secret, which is shown once. For {hours} hours deliveries carry the "
         "signatures of both secrets. A secret that was replaced before ends at once.",
         send,
-        thing.page,
-        [str(thing)],
+        subject.page,
+        [str(subject)],
         fields=(),
     )
 
 
 def _test(_visit: Visit, found: Document, step: NextStep) -> Action:
-    thing = _thing(found)
+    subject = _subject(found)
 
     def send(visit: Visit, _fields: Mapping[str, str]) -> Done:
-        sent = ask(visit, TEST_CONNECTION, connectionId=thing.resource_id)
+        sent = ask(visit, TEST_CONNECTION, connectionId=subject.resource_id)
         return Done(
-            f"Test event {sent['event_id']} is sent to {thing.name} alone.",
-            f"{base_of(thing.tenant)}/events/{sent['event_id']}",
+            f"Test event {sent['event_id']} is sent to {subject.name} alone.",
+            f"{base_of(subject.tenant)}/events/{sent['event_id']}",
         )
 
     return Action(
-        f"Send a test event to {thing.name}",
+        f"Send a test event to {subject.name}",
         step,
-        f"An event of type berth.test goes to {thing} alone, whatever its filter says.",
+        f"An event of type berth.test goes to {subject} alone, whatever its filter says.",
         send,
-        thing.page,
-        [str(thing)],
+        subject.page,
+        [str(subject)],
         fields=(),
     )
 
 
 def _order(order: Order) -> Callable[[Visit, Document, NextStep], Action]:
-    return lambda _visit, found, step: order.action(_thing(found), step)
+    return lambda _visit, found, step: order.action(_subject(found), step)
 
 
 def _delete(_visit: Visit, found: Document, step: NextStep) -> Action:
-    thing = _thing(found)
-    effect = f"{warning_about('connection', thing.resource_id, thing.tenant)} Its secret cannot be brought back."
-    back = f"{base_of(thing.tenant)}/connections"
-    return Order(DELETE_CONNECTION, "Delete {}", effect, "is deleted", destroys=True, back=back).action(thing, step)
+    subject = _subject(found)
+    effect = f"{warning_about('connection', subject.resource_id, subject.tenant)} Its secret cannot be brought back."
+    back = f"{base_of(subject.tenant)}/connections"
+    return Order(DELETE_CONNECTION, "Delete {}", effect, "is deleted", destroys=True, back=back).action(subject, step)
 
 
 ACTIONS: Mapping[str, Callable[[Visit, Document, NextStep], Action]] = {

@@ -15,7 +15,7 @@ from orchestrator.cli.next_step import NextStep
 from orchestrator.cli.render import moment
 from orchestrator.console.actions import Action, Field, Issued, checked
 from orchestrator.console.actions import routes as action_routes
-from orchestrator.console.event_plane import Order, Thing, ask, base_of, step_for, tenant_of
+from orchestrator.console.event_plane import Order, Subject, ask, base_of, step_for, tenant_of
 from orchestrator.console.page import page
 from orchestrator.console.visit import Console, NotThere, Visit, number
 from orchestrator.events.configuring_keys import DEFAULT_OVERLAP, MAX_LIFETIME, MAX_OVERLAP
@@ -65,7 +65,7 @@ def _create(visit: Visit) -> Action:
     return Action(
         f"Make an API key of {tenant}",
         _create_step(tenant),
-        f"Whoever has the key can use the events of tenant {tenant}. It is shown once: Berth keeps only its digest.",
+        f"Anyone with the key can use the events of tenant {tenant}. It is shown once: Berth keeps only its digest.",
         send,
         _page(tenant),
         [f"the events of tenant {tenant}"],
@@ -108,34 +108,34 @@ def _find(visit: Visit) -> Document:
 
 
 def _rotate(found: Document, step: NextStep) -> Action:
-    thing, usual = _thing(found), int(DEFAULT_OVERLAP.total_seconds()) // _HOUR
+    subject, usual = _subject(found), int(DEFAULT_OVERLAP.total_seconds()) // _HOUR
     most = int(MAX_OVERLAP.total_seconds()) // _HOUR
 
     def send(visit: Visit, fields: Mapping[str, str]) -> Issued:
         hours = number(fields.get("overlap", ""), least=0, most=most, name="The old key works for")
-        made = ask(visit, ROTATE_KEY, keyId=thing.resource_id, overlap_seconds=hours * _HOUR)
-        return _issued(visit, made, f"The API key {made['name']} of {thing.tenant} is replaced")
+        made = ask(visit, ROTATE_KEY, keyId=subject.resource_id, overlap_seconds=hours * _HOUR)
+        return _issued(visit, made, f"The API key {made['name']} of {subject.tenant} is replaced")
 
     return Action(
-        f"Replace the API key {thing.name}",
+        f"Replace the API key {subject.name}",
         step,
-        f"The {thing} is replaced by a new one with the same name, scopes and lifetime, which is shown once.",
+        f"The {subject} is replaced by a new one with the same name, scopes and lifetime, which is shown once.",
         send,
-        thing.page,
-        [str(thing)],
+        subject.page,
+        [str(subject)],
         (Field("overlap", "The old key works for, in hours", "number", value=str(usual), hint=f"At most {most}."),),
     )
 
 
 def _revoke(found: Document, step: NextStep) -> Action:
-    thing = _thing(found)
-    effect = f"{warning_about('key', thing.resource_id, thing.tenant)} It takes up to 10 seconds."
-    return Order(REVOKE_KEY, "Revoke the API key {}", effect, "is revoked", destroys=True).action(thing, step)
+    subject = _subject(found)
+    effect = f"{warning_about('key', subject.resource_id, subject.tenant)} It takes up to 10 seconds."
+    return Order(REVOKE_KEY, "Revoke the API key {}", effect, "is revoked", destroys=True).action(subject, step)
 
 
-def _thing(found: Document) -> Thing:
+def _subject(found: Document) -> Subject:
     tenant = found["tenant_id"]
-    return Thing(tenant, "API key", "keyId", found["key_id"], found["name"], _page(tenant))
+    return Subject(tenant, "API key", "keyId", found["key_id"], found["name"], _page(tenant))
 
 
 ACTIONS: Mapping[str, Callable[[Document, NextStep], Action]] = {"rotate": _rotate, "revoke": _revoke}

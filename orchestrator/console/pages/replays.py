@@ -28,11 +28,11 @@ from orchestrator.cli.replay import progress, sends
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.console.actions import Action, Done
 from orchestrator.console.actions import routes as action_routes
-from orchestrator.console.event_plane import Order, Thing, ask, base_of, step_for, tenant_of
+from orchestrator.console.event_plane import Order, Subject, ask, base_of, step_for, tenant_of
 from orchestrator.console.page import page
 from orchestrator.console.view import address, command_of
 from orchestrator.console.visit import Console, Mistake, NotThere, Visit
-from orchestrator.events.delivery.looking import MAX_PAGE_SIZE
+from orchestrator.events.delivery.history import MAX_PAGE_SIZE
 from orchestrator.events.event_ids import event_timestamp, received_at
 from orchestrator.events.listing import Kind
 from orchestrator.events.resource_ids import IdPrefix
@@ -224,8 +224,8 @@ def _plan(visit: Visit) -> Action:
     verb, found = visit.name("verb"), _find(visit)
     step = step_for(verb, replay_steps(found))
     tenant, replay_id = found["tenant_id"], found["replay_id"]
-    thing = Thing(tenant, "replay", "replayId", replay_id, sends(found), _page(tenant, replay_id))
-    return ORDERS[verb].action(thing, step)
+    subject = Subject(tenant, "replay", "replayId", replay_id, sends(found), _page(tenant, replay_id))
+    return ORDERS[verb].action(subject, step)
 
 
 def routes(console: Console) -> list[Route]:

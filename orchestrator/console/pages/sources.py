@@ -28,7 +28,7 @@ from orchestrator.cli.events_api import with_url
 from orchestrator.cli.next_step import NextStep
 from orchestrator.console.actions import Action, Done, Field, Issued
 from orchestrator.console.actions import routes as action_routes
-from orchestrator.console.event_plane import Order, Thing, ask, base_of, step_for, tenant_of, texts_in
+from orchestrator.console.event_plane import Order, Subject, ask, base_of, step_for, tenant_of, texts_in
 from orchestrator.console.page import page
 from orchestrator.console.visit import Console, Visit
 from orchestrator.events.records import Provider
@@ -129,9 +129,9 @@ def _create_source(visit: Visit) -> Action:
     )
 
 
-def _source(found: Document) -> Thing:
+def _source(found: Document) -> Subject:
     tenant = found["tenant_id"]
-    return Thing(tenant, "source", "sourceId", found["source_id"], found["name"], _page(tenant))
+    return Subject(tenant, "source", "sourceId", found["source_id"], found["name"], _page(tenant))
 
 
 # Forms
@@ -177,17 +177,17 @@ def _create_form(visit: Visit) -> Action:
     )
 
 
-def _form(found: Document) -> Thing:
+def _form(found: Document) -> Subject:
     tenant = found["tenant_id"]
-    return Thing(tenant, "form", "formId", found["form_id"], found["name"], _page(tenant))
+    return Subject(tenant, "form", "formId", found["form_id"], found["name"], _page(tenant))
 
 
 # Pausing, resuming, deleting
 
 
-def _action(thing: Thing, steps: Sequence[NextStep], verb: str, orders: Mapping[str, Order]) -> Action:
+def _action(subject: Subject, steps: Sequence[NextStep], verb: str, orders: Mapping[str, Order]) -> Action:
     step = step_for(verb, steps)
-    return orders[verb].action(thing, step)
+    return orders[verb].action(subject, step)
 
 
 def _plan_source(visit: Visit) -> Action:

@@ -24,7 +24,7 @@ From an event to its end:
 
 Looking and acting:
 
- -  :mod:`orchestrator.events.delivery.looking`         attempts of an event, failed and parked ones of a connection
+ -  :mod:`orchestrator.events.delivery.history`         attempts of an event, failed and parked ones of a connection
  -  :mod:`orchestrator.events.delivery.troubles`        connections whose deliveries fail or wait, for operators
  -  :mod:`orchestrator.events.delivery.rounds`          another round of tries, because somebody asks for it
  -  :mod:`orchestrator.events.delivery.resending`       resends one event

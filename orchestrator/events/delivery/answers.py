@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
-from orchestrator.events.delivery.records import Answer, Verdict
+from orchestrator.events.delivery.records import TryResult, Verdict
 from orchestrator.events.delivery.retries import LONGEST_RETRY_AFTER
 
 MAX_TEXT = 1_000
@@ -33,7 +33,7 @@ _MAX_LOCATION = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class ReceiverResponse:
     """An answer over HTTP."""
 
     status: int
@@ -65,25 +65,25 @@ class Unsendable:
     text: str
 
 
-Result = Response | Taken | Failure | Unsendable
+Result = ReceiverResponse | Taken | Failure | Unsendable
 
 
-def answer_of(result: Result, *, milliseconds: int, at: datetime) -> Answer:
+def try_result_of(result: Result, *, milliseconds: int, at: datetime) -> TryResult:
     """``at`` is when the answer came."""
     match result:
         case Taken():
-            return Answer(Verdict.DELIVERED, milliseconds)
+            return TryResult(Verdict.DELIVERED, milliseconds)
         case Failure(text, slows):
-            return Answer(Verdict.RETRY, milliseconds, text=printable(text), slows=slows)
+            return TryResult(Verdict.RETRY, milliseconds, text=printable(text), slows=slows)
         case Unsendable(text):
-            return Answer(Verdict.GIVE_UP, milliseconds, text=printable(text))
-        case Response():
-            return _answer_of_response(result, milliseconds, at)
+            return TryResult(Verdict.GIVE_UP, milliseconds, text=printable(text))
+        case ReceiverResponse():
+            return _try_result_of_response(result, milliseconds, at)
 
 
-def _answer_of_response(response: Response, milliseconds: int, at: datetime) -> Answer:
+def _try_result_of_response(response: ReceiverResponse, milliseconds: int, at: datetime) -> TryResult:
     verdict = _verdict(response)
-    return Answer(
+    return TryResult(
         verdict,
         milliseconds,
         code=response.status,
@@ -93,7 +93,7 @@ def _answer_of_response(response: Response, milliseconds: int, at: datetime) -> 
     )
 
 
-def _verdict(response: Response) -> Verdict:
+def _verdict(response: ReceiverResponse) -> Verdict:
     if 200 <= response.status < 300:
         return Verdict.DELIVERED
     if response.status == _GONE:
@@ -103,7 +103,7 @@ def _verdict(response: Response) -> Verdict:
     return Verdict.RETRY
 
 
-def _text(response: Response) -> str:
+def _text(response: ReceiverResponse) -> str:
     if 300 <= response.status < 400:
         location = printable(response.headers.get("location", ""), _MAX_LOCATION)
         return f"The receiver redirects{f' to {location}' if location else ''}. Redirects are not followed."

@@ -22,7 +22,6 @@ from orchestrator.events.delivery.ports import (
     Sender,
 )
 from orchestrator.events.delivery.records import (
-    Answer,
     Attempt,
     Connection,
     Delivery,
@@ -31,6 +30,7 @@ from orchestrator.events.delivery.records import (
     DeliveryState,
     DispatchedEvent,
     Outgoing,
+    TryResult,
     Verdict,
     origin_of,
 )
@@ -154,7 +154,7 @@ class Delivering:
                 each.connection = slow
             self._remembered.forget((connection.life, connection.connection_id))
 
-    def _send(self, outgoing: Outgoing) -> tuple[Answer, Connection]:
+    def _send(self, outgoing: Outgoing) -> tuple[TryResult, Connection]:
         """Send, and return the connection with the health that was noted meanwhile."""
         trying = _UnderWay(outgoing.connection)
         self._under_way.add(trying)
@@ -180,8 +180,8 @@ class Delivering:
         """The delivery, leased; or why there is nothing to try."""
         if delivery is None or delivery.state is not DeliveryState.RETRYING or delivery.tries != message.tries:
             return Outcome.STALE
-        if transitions.is_left_over(event, delivery):
-            self._table.apply(transitions.put_away(event, delivery))
+        if transitions.is_stale_row(event, delivery):
+            self._table.apply(transitions.close_stale_row(event, delivery))
             return Outcome.FINISHED
         now = self._clock.now()
         if delivery.leased_until is not None and now < delivery.leased_until:
@@ -370,7 +370,7 @@ class Delivering:
 
     # The connection
 
-    def _note_health(self, connection: Connection, answer: Answer) -> None:
+    def _note_health(self, connection: Connection, answer: TryResult) -> None:
         now = self._clock.now()
         match answer.verdict:
             case Verdict.GIVE_UP if answer.code is None:
@@ -409,7 +409,7 @@ class _Try:
     ref: DeliveryRef
     connection: Connection
     at: datetime
-    answer: Answer
+    answer: TryResult
 
     def entry(self) -> DeliveryEntry:
         return DeliveryEntry(DeliveryState.DELIVERED, 1, self.at, self.answer.code, self.answer.milliseconds)

@@ -168,7 +168,7 @@ class Dispatching:
         # An event that is delivered, and that nobody was to have, was acknowledged in the inbox.
         in_inbox = event.in_inbox or event.status is EventStatus.DELIVERED
         for _ in range(_ROUNDS):
-            transition = transitions.wanted_by(dispatched, wanted, in_inbox=in_inbox)
+            transition = transitions.note_recipients(dispatched, wanted, in_inbox=in_inbox)
             if not transition:
                 return wanted
             if self._table.apply(transition):

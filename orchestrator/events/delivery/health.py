@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from orchestrator.events.delivery.records import Answer, Connection, ConnectionStatus, Health
+from orchestrator.events.delivery.records import Connection, ConnectionStatus, Health, TryResult
 
 SLOW_MILLISECONDS = 2_000
 """A delivery that takes longer moves its connection to the queue for slow ones, even before it has ended."""
@@ -31,14 +31,14 @@ def while_slow(health: Health, at: datetime) -> Health:
     return replace(health, slow_since=health.slow_since or at)
 
 
-def after_success(health: Health, answer: Answer, at: datetime) -> Health:
+def after_success(health: Health, answer: TryResult, at: datetime) -> Health:
     since = health.slow_since
     if answer.milliseconds > SLOW_MILLISECONDS:
         return Health(slow_since=since or at)
     return Health(slow_since=since if since is not None and at - since < SLOW_FOR else None)
 
 
-def after_failure(health: Health, answer: Answer, at: datetime) -> Health:
+def after_failure(health: Health, answer: TryResult, at: datetime) -> Health:
     failing_since = health.failing_since or at
     is_slow = answer.slows or answer.milliseconds > SLOW_MILLISECONDS
     failed = replace(
@@ -78,7 +78,7 @@ def why_ended(connection: Connection | None) -> str:
     return f"The connection is disabled: {connection.reason or 'an operator has disabled it.'}"
 
 
-def why_to_disable(health: Health, answer: Answer, at: datetime) -> str | None:
+def why_to_disable(health: Health, answer: TryResult, at: datetime) -> str | None:
     """Why a connection is to be disabled after this failure. ``None`` if it is not."""
     if health.failing_since is None or at - health.failing_since < DISABLED_AFTER:
         return None

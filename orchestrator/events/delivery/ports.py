@@ -7,12 +7,11 @@ from datetime import datetime
 from typing import Protocol
 
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.events.delivery.answers import Failure, Response
+from orchestrator.events.delivery.answers import Failure, ReceiverResponse
 from orchestrator.events.delivery.mail import Mail
 from orchestrator.events.delivery.messages import DeliveryMessage
 from orchestrator.events.delivery.queue_message import QueueMessage
 from orchestrator.events.delivery.records import (
-    Answer,
     Attempt,
     Connection,
     Delivery,
@@ -21,6 +20,7 @@ from orchestrator.events.delivery.records import (
     Health,
     Outgoing,
     ServedQueue,
+    TryResult,
 )
 from orchestrator.events.delivery.webhook_request import WebhookRequest
 from orchestrator.events.delivery.writes import DeliveryWrite
@@ -157,7 +157,7 @@ class MessageQueue(Protocol):
 
 
 class Sender(Protocol):
-    def send(self, outgoing: Outgoing) -> Answer:
+    def send(self, outgoing: Outgoing) -> TryResult:
         """Try once. A receiver's failure is an answer. Only a failure of our own is raised."""
         ...
 
@@ -166,7 +166,7 @@ class Sender(Protocol):
 
 
 class Webhooks(Protocol):
-    def post(self, request: WebhookRequest) -> Response | Failure:
+    def post(self, request: WebhookRequest) -> ReceiverResponse | Failure:
         """Send one request to an address that is allowed, within a deadline for everything. No redirect is followed."""
         ...
 

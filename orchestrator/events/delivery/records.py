@@ -268,7 +268,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class TryResult:
     """How a try ended."""
 
     verdict: Verdict

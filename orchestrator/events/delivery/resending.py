@@ -18,7 +18,7 @@ from orchestrator.events.delivery.records import (
     DispatchedEvent,
     origin_of,
 )
-from orchestrator.events.delivery.rounds import Round, next_round
+from orchestrator.events.delivery.rounds import ResendResult, next_round
 from orchestrator.events.listing import is_shown
 from orchestrator.events.records import EventSettings, TenantEpoch
 from orchestrator.events.refusals import EventRefusal, Refused
@@ -37,7 +37,7 @@ class Resending:
 
     def resend(
         self, settings: EventSettings, event_id: str, connection_id: str | None = None
-    ) -> Mapping[str, Round] | Refused:
+    ) -> Mapping[str, ResendResult] | Refused:
         """Send the event again to the connection, by default to all to which it failed. Returns the result for each."""
         life = settings.life
         event = self._table.event(life, event_id)
@@ -95,7 +95,7 @@ class Resending:
         )
         return Refused(EventRefusal.NOTHING_TO_RESEND, life.tenant, f"Event {event_id} of tenant {life.tenant}: {why}")
 
-    def _begin(self, event: DispatchedEvent, connection: Connection) -> Round:
+    def _begin(self, event: DispatchedEvent, connection: Connection) -> ResendResult:
         ref = DeliveryRef(event.event.life, event.event.event_id, connection.connection_id)
         for _ in range(_ROUNDS):
             begun = next_round(event, self._table.delivery(ref), connection, self._clock.now())

@@ -1,7 +1,7 @@
 """Another round of tries, because somebody asks for it: for one event, or by a replay for many.
 
 A delivery that waits for a try is made due now, instead of a second round beside the first one. The rules are here, and
-change nothing: whoever uses them applies the transition, and then sends the message.
+change nothing: the caller applies the transition, and then sends the message.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MAX_CONNECTIONS = 100
 entry for each."""
 
 
-class Round(StrEnum):
+class ResendResult(StrEnum):
     """The result of asking for a delivery."""
 
     SENT = "sent"
@@ -50,7 +50,7 @@ class Round(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NextRound:
-    result: Round
+    result: ResendResult
     transition: Transition = ()
     """Empty if there is nothing to change."""
     message: DeliveryMessage | None = None
@@ -64,26 +64,26 @@ def next_round(
     parks = health.parks(connection, now)
     # An event that the stream has repeated may leave a row that waits, though the delivery is over. Its try would send
     # nothing.
-    is_over = delivery is not None and transitions.is_left_over(event, delivery)
+    is_over = delivery is not None and transitions.is_stale_row(event, delivery)
     match delivery:
         case None if is_on_its_way(event, connection, now):
-            return NextRound(Round.TRYING)
+            return NextRound(ResendResult.TRYING)
         case Delivery(leased_until=datetime() as until) if now < until:
-            return NextRound(Round.TRYING)
+            return NextRound(ResendResult.TRYING)
         case Delivery(state=DeliveryState.RETRYING) if not is_over:
-            return _sent(delivery, replace(delivery, due=now + GRACE, sent=1), Round.DUE)
+            return _sent(delivery, replace(delivery, due=now + GRACE, sent=1), ResendResult.DUE)
         case Delivery(state=DeliveryState.PARKED) if not is_over:
             if parks:
-                return NextRound(Round.PARKED)
+                return NextRound(ResendResult.PARKED)
             due = replace(delivery, state=DeliveryState.RETRYING, due=now + GRACE, sent=1)
-            return _sent(delivery, due, Round.DUE)
+            return _sent(delivery, due, ResendResult.DUE)
     after = _new_round(event, delivery, connection, now, replay_id)
     if is_exhausted(event, after):
-        return NextRound(Round.EXHAUSTED)
+        return NextRound(ResendResult.EXHAUSTED)
     if parks:
         parked = replace(after, state=DeliveryState.PARKED, due=None, sent=0)
-        return NextRound(Round.PARKED, transitions.changed(delivery, parked))
-    return _sent(delivery, after, Round.SENT)
+        return NextRound(ResendResult.PARKED, transitions.changed(delivery, parked))
+    return _sent(delivery, after, ResendResult.SENT)
 
 
 def is_on_its_way(event: DispatchedEvent, connection: Connection, now: datetime) -> bool:
@@ -126,6 +126,6 @@ def _new_round(
     )
 
 
-def _sent(before: Delivery | None, after: Delivery, result: Round) -> NextRound:
+def _sent(before: Delivery | None, after: Delivery, result: ResendResult) -> NextRound:
     message = DeliveryMessage(after.ref, after.tries, claims=True, quick=False)
     return NextRound(result, transitions.changed(before, after), message)

@@ -8,14 +8,14 @@ from datetime import timedelta
 
 from orchestrator.common.errors import Conflict
 from orchestrator.events.content import Packed, unpack
-from orchestrator.events.delivery.answers import Failure, Result, Taken, Unsendable, answer_of
+from orchestrator.events.delivery.answers import Failure, Result, Taken, Unsendable, try_result_of
 from orchestrator.events.delivery.mail import mail
 from orchestrator.events.delivery.mail_addresses import is_mail_address
 from orchestrator.events.delivery.payloads import Payload, payload_to_send
 from orchestrator.events.delivery.ports import Mails, QueueMessages, Webhooks
 from orchestrator.events.delivery.queue_addresses import QueueAddresses
 from orchestrator.events.delivery.queue_message import queue_message
-from orchestrator.events.delivery.records import Answer, Connection, DestinationKind, Outgoing
+from orchestrator.events.delivery.records import Connection, DestinationKind, Outgoing, TryResult
 from orchestrator.events.delivery.signing import secret_context
 from orchestrator.events.delivery.webhook_request import webhook_request
 from orchestrator.events.ports import Contents, Secrets
@@ -49,11 +49,11 @@ class Sending:
         self._monotonic = monotonic
         self._version = version
 
-    def send(self, outgoing: Outgoing) -> Answer:
+    def send(self, outgoing: Outgoing) -> TryResult:
         began = self._monotonic()
         result = self._result(outgoing)
         took = timedelta(seconds=self._monotonic() - began)
-        return answer_of(result, milliseconds=took // timedelta(milliseconds=1), at=outgoing.at + took)
+        return try_result_of(result, milliseconds=took // timedelta(milliseconds=1), at=outgoing.at + took)
 
     def _result(self, outgoing: Outgoing) -> Result:
         event, connection = outgoing.event, outgoing.connection

@@ -395,7 +395,7 @@ class Sweeping:
                 self._table.apply(transitions.removed(delivery))
                 return False
             if not delivery.resend and transitions.is_finished(event, delivery.ref.connection_id):
-                self._table.apply(transitions.put_away(event, delivery))
+                self._table.apply(transitions.close_stale_row(event, delivery))
                 return False
             if self._table.apply(
                 transitions.ended_untried(event, delivery, failed_untried(delivery, reason, now), now)

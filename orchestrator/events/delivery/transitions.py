@@ -6,7 +6,7 @@ Each is computed from rows as they were read, and is made only if what it depend
   connections, and the inbox, that are not done with the event.
 - ``deliveries`` has an entry for every connection that has tried. A delivery is finished once its entry says that it
   was delivered or has failed.
-- Whoever finishes the last delivery sets the status of the event with the same write.
+- The write that finishes the last delivery also sets the status of the event.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def is_finished(event: DispatchedEvent, connection_id: str) -> bool:
     return entry is not None and entry.state in FINISHED
 
 
-def is_left_over(event: DispatchedEvent, delivery: Delivery) -> bool:
+def is_stale_row(event: DispatchedEvent, delivery: Delivery) -> bool:
     """True if there is nothing to try, because the delivery has come to its end without this row.
 
     A round that somebody has asked for goes on. But if a replay began it before the event was dispatched, and the first
@@ -92,7 +92,7 @@ def final_status(entries: Mapping[str, DeliveryEntry]) -> EventStatus:
 # Dispatching
 
 
-def wanted_by(event: DispatchedEvent, connections: Sequence[str], *, in_inbox: bool) -> Transition:
+def note_recipients(event: DispatchedEvent, connections: Sequence[str], *, in_inbox: bool) -> Transition:
     """Note which connections are to have the event. Empty if there is nothing to note.
 
     ``in_inbox`` says whether the event was put into the inbox; it may have been acknowledged since.
@@ -229,7 +229,7 @@ def removed(delivery: Delivery) -> Transition:
     return [Delete(DeliveryKey(delivery.ref), Equals("revision", delivery.revision))]
 
 
-def put_away(event: DispatchedEvent, delivery: Delivery) -> Transition:
+def close_stale_row(event: DispatchedEvent, delivery: Delivery) -> Transition:
     """End a row that is left over. If it was tried, it stays: without it, the next try would have a number again that
     an attempt on record has."""
     entry = entry_of(event, delivery.ref.connection_id)
@@ -280,7 +280,7 @@ def _settled(event: DispatchedEvent, connection_id: str, entry: DeliveryEntry) -
         return _update(event, sets, all_of(*conditions), clears=clears, takes=takes)
     conditions += _unfinished(event, connection_id, takes)
     if finishes and not takes and event.pending is not None:
-        # A resend. Whoever finishes the event sets the status by the entries, so this entry has to come before that.
+        # A resend. The write that finishes the event sets the status by the entries, so this entry comes first.
         conditions.append(still("pending", event.pending))
     if not finishes:
         sets["status"] = EventStatus.RETRYING

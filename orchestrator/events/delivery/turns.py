@@ -1,4 +1,4 @@
-"""Tenants take turns: whoever has much to do holds up nobody who has little."""
+"""Tenants take turns, so a busy tenant does not delay the others."""
 
 from __future__ import annotations
 

@@ -256,7 +256,7 @@ def acknowledged(_status: int, body: dict[str, Any]) -> int:
 
 
 @pytest.mark.parametrize(("route", "make"), [(SINGLE, a_single), (BATCH, a_batch)], ids=["single", "batch"])
-def test_whatever_a_producer_sends_is_accepted_or_refused(keyed: Plane, route: str, make: Any) -> None:
+def test_every_request_of_a_producer_is_accepted_or_refused(keyed: Plane, route: str, make: Any) -> None:
     plane: Any = keyed
     answered = storm(f"ingest {route}", plane, make, lambda event: met(keyed, "ingest", event, accepted))
     # Some inputs are refused, and some are accepted.
@@ -264,7 +264,7 @@ def test_whatever_a_producer_sends_is_accepted_or_refused(keyed: Plane, route: s
 
 
 @pytest.mark.parametrize("route", READS)
-def test_whatever_a_consumer_asks_is_answered_or_refused(keyed: Plane, route: str) -> None:
+def test_every_request_of_a_consumer_is_answered_or_refused(keyed: Plane, route: str) -> None:
     plane: Any = keyed
     answered = storm(
         f"reading {route}", plane, a_read_of(route), lambda event: met(keyed, "tenant_events", event, acknowledged)

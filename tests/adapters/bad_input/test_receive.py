@@ -293,7 +293,7 @@ NOTHING: set[str] = set()
     ],
     ids=["hook", "form", "options"],
 )
-def test_whatever_anybody_sends_is_answered_or_refused(
+def test_every_public_request_is_answered_or_refused(
     public: Plane, route: str, make: Any, success: dict[int, tuple[set[str], ...]], common: set[str]
 ) -> None:
     plane: Any = public

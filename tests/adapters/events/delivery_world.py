@@ -20,9 +20,9 @@ from orchestrator.events.accepting import Accepted, Accepting, NewEvent
 from orchestrator.events.changes import Recorder
 from orchestrator.events.delivery.delivering import Delivering, Outcome
 from orchestrator.events.delivery.dispatching import Dispatching
-from orchestrator.events.delivery.looking import Looking
+from orchestrator.events.delivery.history import DeliveryHistory
 from orchestrator.events.delivery.messages import DeliveryMessage
-from orchestrator.events.delivery.records import Answer, Connection, Delivery, DeliveryRef, Outgoing, Verdict
+from orchestrator.events.delivery.records import Connection, Delivery, DeliveryRef, Outgoing, TryResult, Verdict
 from orchestrator.events.delivery.redispatching import Redispatched, Redispatching
 from orchestrator.events.delivery.replaying import Replaying
 from orchestrator.events.delivery.replays import ManagingReplays
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_s3 import S3Client
 
-TAKEN = Answer(Verdict.DELIVERED, 12, 200, "thanks")
-BROKEN = Answer(Verdict.RETRY, 34, 500, "out of order")
-UNWANTED = Answer(Verdict.GIVE_UP, 5, 400, "never send this again")
+TAKEN = TryResult(Verdict.DELIVERED, 12, 200, "thanks")
+BROKEN = TryResult(Verdict.RETRY, 34, 500, "out of order")
+UNWANTED = TryResult(Verdict.GIVE_UP, 5, 400, "never send this again")
 FIRST, SECOND = (f"conn_{digit * 24}" for digit in "12")
 
 
@@ -72,11 +72,11 @@ class FakeMessages:
 class ScriptedReceivers:
     """Implements :class:`orchestrator.events.delivery.ports.Sender`: each connection answers as a test says."""
 
-    answers: dict[str, Answer] = field(default_factory=dict)
+    answers: dict[str, TryResult] = field(default_factory=dict)
     tried: list[tuple[str, str]] = field(default_factory=list)
     """The event and the connection of each try."""
 
-    def send(self, outgoing: Outgoing) -> Answer:
+    def send(self, outgoing: Outgoing) -> TryResult:
         connection_id = outgoing.connection.connection_id
         self.tried.append((outgoing.event.event_id, connection_id))
         return self.answers.get(connection_id, TAKEN)
@@ -148,7 +148,7 @@ class DeliveryWorld:
         self.managing = ManagingReplays(
             replays=self.replays, connections=by_id, origins=self.connections, clock=self.clock
         )
-        self.looking = Looking(table=self.table, connections=by_id, origins=self.connections, clock=self.clock)
+        self.history = DeliveryHistory(table=self.table, connections=by_id, origins=self.connections, clock=self.clock)
 
     def replaying(self) -> Replaying:
         return Replaying(

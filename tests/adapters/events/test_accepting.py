@@ -72,7 +72,7 @@ def test_an_accepted_event_is_kept_as_it_came(world: World) -> None:
     assert len(world.rows()) == 1
 
 
-def test_what_the_keys_say_is_not_stored_again(world: World) -> None:
+def test_attributes_that_keys_contain_are_not_stored_twice(world: World) -> None:
     world.accept()
     (row,) = world.rows()
     assert set(row) == {"pk", "sk", "status", "ttl", "payload", "GSI1PK", "GSI1SK", "GSI2PK", "GSI2SK"}

@@ -18,7 +18,7 @@ from orchestrator.adapters.dynamodb.connections import DynamoConnections
 from orchestrator.adapters.dynamodb.deliveries import DynamoDeliveries
 from orchestrator.events.accepting import NewEvent
 from orchestrator.events.api_keys import digest_of
-from orchestrator.events.delivery.looking import Looking
+from orchestrator.events.delivery.history import DeliveryHistory
 from orchestrator.events.listing import Filter, Kind
 from orchestrator.events.records import Content, EventSettings
 from orchestrator.events.statuses import EventStatus
@@ -48,7 +48,7 @@ class World:
     event_id: str
     submission_id: str
     connections: DynamoConnections
-    looking: Looking
+    history: DeliveryHistory
 
     def list(self, wanted: Filter) -> object:
         page = self.events.listing.page(EVENTS, wanted, cursor=None, limit=100)
@@ -71,13 +71,13 @@ def world(events_table: DynamoDBClient, bucket: S3Client) -> World:
     key = configuring.key(settings).text
     connections = DynamoConnections(events_table, TABLE, report=lambda row: pytest.fail(row.row))
     assert configuring.table.add_connection(connection(life=settings.life), present(configuring.table.settings(ACME)))
-    looking = Looking(
+    history = DeliveryHistory(
         table=DynamoDeliveries(events_table, EVENTS_TABLE),
         connections=configuring.table,
         origins=connections,
         clock=events.clock,
     )
-    return World(events, configuring, settings, key, source, form, event_id, submission, connections, looking)
+    return World(events, configuring, settings, key, source, form, event_id, submission, connections, history)
 
 
 Pattern = tuple[Callable[[World], object], list[str]]
@@ -112,7 +112,7 @@ PATTERNS: dict[str, Pattern] = {
         ["Query", "BatchGetItem"],
     ),
     "attempts of an event": (
-        lambda world: world.looking.attempts(EVENTS, world.event_id),
+        lambda world: world.history.attempts(EVENTS, world.event_id),
         ["GetItem", "Query", "Query", "Query"],
     ),
 }

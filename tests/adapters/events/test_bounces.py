@@ -168,7 +168,7 @@ NOT_REPORTS: dict[str, object] = {
 
 
 @pytest.mark.parametrize("event", NOT_REPORTS.values(), ids=NOT_REPORTS)
-def test_what_is_no_report_about_a_mail_of_berth_is_refused(event: object) -> None:
+def test_messages_that_are_no_report_about_a_mail_of_berth_are_refused(event: object) -> None:
     with pytest.raises(BerthError):
         read_report(event)
 
@@ -235,7 +235,7 @@ def test_the_function_disables_the_connection_and_everybody_sees_why(mailing: Ma
     ]
 
 
-def test_what_is_temporary_or_comes_again_writes_nothing(mailing: Mailing) -> None:
+def test_temporary_and_repeated_reports_write_nothing(mailing: Mailing) -> None:
     before = mailing.functions.rows
     mailing.report(bounced(tags=mailing.tags, bounceType="Transient", bounceSubType="General"))
     mailing.report(complained(tags=mailing.tags, complaintFeedbackType="not-spam"))

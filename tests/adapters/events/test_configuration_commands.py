@@ -276,7 +276,7 @@ class TestSources:
 
     def test_a_source_that_checks_nothing_comes_with_a_warning(self, commands: Commands) -> None:
         result = commands.berth("sources", "create", "acme", "--name", "Test", "--provider", "none")
-        assert "whoever knows the URL can send events" in result.stderr
+        assert "anyone who knows the URL can send events" in result.stderr
         assert "secret" not in result.stdout
 
     def test_a_source_is_paused_resumed_and_deleted(self, commands: Commands) -> None:

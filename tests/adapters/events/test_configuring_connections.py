@@ -138,7 +138,7 @@ class TestCreating:
             ({"destination": Destination(DestinationKind.EMAIL, "a@b.example\nBcc: c@d.example")}, "address of mail"),
         ],
     )
-    def test_what_cannot_work_is_refused_and_nothing_is_written(
+    def test_a_connection_that_cannot_work_is_refused_and_nothing_is_written(
         self, lives: Lives, new: dict[str, Any], message: str
     ) -> None:
         settings = lives.settings()
@@ -438,7 +438,7 @@ class TestRotating:
         decrypted = FakeSecrets().decrypt(present(after.secret), settings.life, context)
         assert decrypted.decode() == rotated.secret
 
-    def test_what_is_not_signed_has_no_secret_to_rotate(self, lives: Lives) -> None:
+    def test_a_connection_without_signatures_has_no_secret_to_rotate(self, lives: Lives) -> None:
         settings = lives.settings()
         rotated = lives.connections.rotate(settings.life, lives.connection(settings).connection_id)
         assert kind_of(rotated) is EventRefusal.NOT_SIGNED

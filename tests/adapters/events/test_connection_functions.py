@@ -215,7 +215,7 @@ def test_a_source_with_connections_is_deleted_after_them(event_functions: EventF
         ("POST /zapier/hooks", {"hookUrl": "https://shop.example/"}, "zapier"),
     ],
 )
-def test_what_is_wrong_with_a_request_is_said_and_nothing_is_written(
+def test_a_wrong_request_is_refused_with_the_reason_and_nothing_is_written(
     event_functions: EventFunctions, route: str, body: dict[str, Any], complaint: str
 ) -> None:
     key = event_functions.key("admin")

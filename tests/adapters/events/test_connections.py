@@ -257,7 +257,7 @@ def test_a_bounded_number_of_connections_is_read_for_troubles(world: World, monk
     assert ListingTroubles(connections=world.connections).list() == Troubles([], more=False)
 
 
-def test_what_the_index_says_is_checked_against_the_row(world: World) -> None:
+def test_entries_of_the_index_are_checked_against_their_rows(world: World) -> None:
     record = world.put()
     listed = {"ListingKey": {"S": event_keys.LISTED_CARE}, "ListingSort": {"S": "late"}}
     world.dynamodb.put_item(TableName=TABLE, Item={**key_of(record), **connection_row(record), **listed})

@@ -22,7 +22,6 @@ from orchestrator.events.delivery.ports import DeliveryTable
 from orchestrator.events.delivery.records import (
     DISPATCH,
     INBOX,
-    Answer,
     ConnectionStatus,
     Delivery,
     DeliveryRef,
@@ -30,6 +29,7 @@ from orchestrator.events.delivery.records import (
     DispatchedEvent,
     Health,
     Outgoing,
+    TryResult,
     Verdict,
 )
 from orchestrator.events.delivery.recovering import INTERNAL, Recovered, Recovering
@@ -49,8 +49,8 @@ from tests.present import present
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-DELIVERED = Answer(Verdict.DELIVERED, 20, 200)
-REFUSED = Answer(Verdict.RETRY, 20, 500, "no")
+DELIVERED = TryResult(Verdict.DELIVERED, 20, 200)
+REFUSED = TryResult(Verdict.RETRY, 20, 500, "no")
 FIRST, SECOND = "conn_" + "1" * 24, "conn_" + "2" * 24
 Result = TypeVar("Result")
 A_MINUTE = timedelta(minutes=1)
@@ -92,7 +92,7 @@ class World:
     sent: list[DeliveryMessage] = field(default_factory=list)
     """Messages that are on their way."""
     refuse_messages: bool = False
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[TryResult] = field(default_factory=list)
     """The answers of receivers, one after the other. After the last one, they take everything."""
     meanwhile: Callable[[], None] = lambda: None
     """Called during a try."""
@@ -195,7 +195,7 @@ class World:
 class Receivers:
     world: World
 
-    def send(self, outgoing: Outgoing) -> Answer:
+    def send(self, outgoing: Outgoing) -> TryResult:
         self.world.tried.append(outgoing)
         self.world.meanwhile()
         return self.world.answers.pop(0) if self.world.answers else DELIVERED
@@ -250,7 +250,7 @@ def test_an_event_in_the_inbox_that_no_connection_wants_stays_there(world: World
     assert world.status(event) is EventStatus.RECEIVED
 
 
-def test_what_was_noted_first_stays_whatever_is_configured_later(world: World) -> None:
+def test_recipients_that_were_noted_first_stay_after_later_changes(world: World) -> None:
     world.connect(FIRST, SECOND)
     event = world.accept_and_dispatch()
     world.connect("conn_" + "3" * 24)
@@ -446,7 +446,7 @@ def test_a_delivery_fails_for_good_after_its_last_try(world: World) -> None:
 def test_an_event_has_failed_if_one_of_its_connections_has(world: World) -> None:
     world.connect(FIRST, SECOND)
     event = world.accept_and_dispatch()
-    world.answers = [Answer(Verdict.GIVE_UP, 20, 400, "not this one")]
+    world.answers = [TryResult(Verdict.GIVE_UP, 20, 400, "not this one")]
     assert sorted(world.deliver_all()) == [Outcome.DELIVERED, Outcome.FAILED]
     assert world.status(event) is EventStatus.FAILED
     assert world.connections.all[FIRST].status is ConnectionStatus.ACTIVE
@@ -583,7 +583,7 @@ def test_a_delivery_that_arrives_at_a_paused_connection_is_parked(world: World) 
     assert not world.tried
 
 
-def test_what_is_parked_for_a_deleted_connection_fails_and_the_row_of_the_connection_goes(world: World) -> None:
+def test_deliveries_parked_for_a_deleted_connection_fail_and_its_row_goes(world: World) -> None:
     world.connect(FIRST, status=ConnectionStatus.PAUSED)
     event = world.accept_and_dispatch()
     world.connections.delete(FIRST)
@@ -596,7 +596,7 @@ def test_what_is_parked_for_a_deleted_connection_fails_and_the_row_of_the_connec
     assert FIRST not in world.connections.all
 
 
-def test_what_is_parked_for_too_long_fails_before_the_event_expires(world: World) -> None:
+def test_a_delivery_parked_for_too_long_fails_before_its_event_expires(world: World) -> None:
     world.connect(FIRST, status=ConnectionStatus.PAUSED)
     event = world.accept_and_dispatch()
     world.pass_time(timedelta(days=7, hours=22))
@@ -643,7 +643,7 @@ def test_a_receiver_that_does_not_want_an_event_works_and_gets_what_is_parked(wo
     world.sent.clear()
     world.pass_time(A_MINUTE)
     world.sweep()
-    world.answers = [Answer(Verdict.GIVE_UP, 20, 400, "not this one")] * 4
+    world.answers = [TryResult(Verdict.GIVE_UP, 20, 400, "not this one")] * 4
     world.deliver_all()
     assert world.connections.all[FIRST].health == Health()
     assert world.sweep().unparked == 2
@@ -654,7 +654,7 @@ def test_a_receiver_that_does_not_want_an_event_works_and_gets_what_is_parked(wo
 def test_an_event_that_cannot_be_sent_says_nothing_about_the_receiver(world: World) -> None:
     failing = Health(failing_since=world.clock.now())
     world.connect(FIRST, health=failing)
-    world.answers = [Answer(Verdict.GIVE_UP, 0, text="The content of the event has expired.")]
+    world.answers = [TryResult(Verdict.GIVE_UP, 0, text="The content of the event has expired.")]
     world.accept_and_dispatch()
     assert world.deliver_all() == [Outcome.FAILED]
     assert world.connections.all[FIRST].health == failing
@@ -663,7 +663,7 @@ def test_an_event_that_cannot_be_sent_says_nothing_about_the_receiver(world: Wor
 def test_a_receiver_that_is_gone_disables_its_connection(world: World) -> None:
     world.connect(FIRST)
     event = world.accept_and_dispatch()
-    world.answers = [Answer(Verdict.GONE, 20, 410, "gone")]
+    world.answers = [TryResult(Verdict.GONE, 20, 410, "gone")]
     assert world.deliver_all() == [Outcome.FAILED]
     there = world.connections.all[FIRST]
     assert (there.status, there.reason) == (ConnectionStatus.DISABLED, "The receiver answered 410: it is gone.")
@@ -707,7 +707,7 @@ def test_a_dead_letter_of_a_delivery_that_has_ended_changes_nothing(world: World
     assert Recovering(table=world.table, clock=world.clock).recover(message) is Recovered.NOTHING_TO_DO
 
 
-def test_what_the_stream_has_lost_is_found_at_night(world: World) -> None:
+def test_the_nightly_run_finds_events_that_the_stream_lost(world: World) -> None:
     world.connect(FIRST)
     event = world.accept()
     world.pass_time(timedelta(hours=1))
@@ -719,7 +719,7 @@ def test_what_the_stream_has_lost_is_found_at_night(world: World) -> None:
     assert world.table.untried(event.life, 0, within, submissions=False, after=None) == ([], None)
 
 
-def test_what_is_found_at_night_is_tried_even_if_its_message_is_lost_again(world: World) -> None:
+def test_an_event_found_by_the_nightly_run_is_tried_even_if_its_message_is_lost_again(world: World) -> None:
     world.connect(FIRST)
     world.accept()
     world.pass_time(timedelta(hours=1))
@@ -768,7 +768,7 @@ def test_the_lists_of_what_is_due_are_in_the_order_of_time(world: World) -> None
 
 
 @pytest.mark.parametrize("latest_first", [False, True])
-def test_what_is_due_is_listed_page_by_page_from_either_end(
+def test_due_deliveries_are_listed_page_by_page_from_either_end(
     world: World, monkeypatch: pytest.MonkeyPatch, latest_first: bool
 ) -> None:
     monkeypatch.setattr(delivery_keys, "due_shard", lambda _ref: 0)

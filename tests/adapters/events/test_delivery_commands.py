@@ -116,7 +116,9 @@ class TestAttempts:
         (attempt,) = document["attempts"]
         assert (attempt["number"], attempt["connection_name"]) == (1, "orders")
 
-    def test_what_a_queue_took_has_no_status_and_is_not_called_unanswered(self, commands: DeliveryCommands) -> None:
+    def test_a_delivery_to_a_queue_has_no_status_code_and_is_not_called_unanswered(
+        self, commands: DeliveryCommands
+    ) -> None:
         world, event_id = commands.world, commands.world.send()
         event = present(world.table.event(world.life, event_id))
         taken = DeliveryEntry(DeliveryState.DELIVERED, 1, world.functions.clock.now(), milliseconds=84)
@@ -207,7 +209,7 @@ class TestReplay:
         (replay,) = commands.json("replay", "list", "acme")["replays"]
         assert replay["status"] == "running"
 
-    def test_what_was_delivered_is_sent_again_only_after_a_question(self, commands: DeliveryCommands) -> None:
+    def test_a_delivered_event_is_resent_only_after_confirmation(self, commands: DeliveryCommands) -> None:
         commands.scene.typed = "no\n"
         everything = ("replay", "acme", "--origin", "api", "--since", "2026-11-16T11:00:00Z", "--include-delivered")
         assert commands.berth(*everything).exit_code == ExitCode.REFUSED

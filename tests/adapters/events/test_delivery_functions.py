@@ -20,12 +20,12 @@ from orchestrator.events.delivery import transitions
 from orchestrator.events.delivery.messages import DeliveryMessage
 from orchestrator.events.delivery.records import (
     API_ORIGIN,
-    Answer,
     Attempt,
     Connection,
     Delivery,
     DeliveryRef,
     DeliveryState,
+    TryResult,
     Verdict,
 )
 from orchestrator.events.event_ids import event_timestamp
@@ -82,7 +82,7 @@ class Scene:
         event_id, now = self.send(), self.functions.clock.now()
         event = present(self.table.event(self.life, event_id))
         if dispatched:
-            assert self.table.apply(transitions.wanted_by(event, [self.connection], in_inbox=True))
+            assert self.table.apply(transitions.note_recipients(event, [self.connection], in_inbox=True))
             event = present(self.table.event(self.life, event_id))
         ref = DeliveryRef(self.life, event_id, self.connection)
         expires_at = event.event.expires_at
@@ -97,7 +97,7 @@ class Scene:
         """An event that no connection wants."""
         event_id = self.send()
         event = present(self.table.event(self.life, event_id))
-        assert self.table.apply(transitions.wanted_by(event, [], in_inbox=False))
+        assert self.table.apply(transitions.note_recipients(event, [], in_inbox=False))
         return event_id
 
     def ask(self, route: str, **more: Any) -> Any:
@@ -277,10 +277,10 @@ def test_a_receiver_that_hangs_is_noted_before_its_try_has_ended(scene: Scene, m
     started, noted = threading.Event(), threading.Event()
 
     class Hanging:
-        def send(self, _outgoing: object) -> Answer:
+        def send(self, _outgoing: object) -> TryResult:
             started.set()
             assert noted.wait(_PATIENCE)
-            return Answer(Verdict.DELIVERED, 4_000, 200, "")
+            return TryResult(Verdict.DELIVERED, 4_000, 200, "")
 
     note_slow, real_wait = deliver_events.delivering.note_slow, deliver_events.wait
 

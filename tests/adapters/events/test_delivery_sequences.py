@@ -16,15 +16,15 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.delivery import sweeping
 from orchestrator.events.delivery.delivering import EXPIRED, Outcome
 from orchestrator.events.delivery.records import (
-    Answer,
     Connection,
     ConnectionStatus,
     DeliveryState,
     DispatchedEvent,
     Health,
+    TryResult,
 )
 from orchestrator.events.delivery.redispatching import AT_ONCE
-from orchestrator.events.delivery.rounds import Round
+from orchestrator.events.delivery.rounds import ResendResult
 from orchestrator.events.event_ids import MAX_SHARDS
 from orchestrator.events.plans import Plan
 from orchestrator.events.purging import delete_events
@@ -98,12 +98,14 @@ def test_a_delivered_event_is_not_sent_to_another_connection_when_the_stream_rep
 
 
 @pytest.mark.parametrize("answer", [BROKEN, UNWANTED])
-def test_an_event_that_is_resent_before_it_was_dispatched_still_ends(deliveries: DeliveryWorld, answer: Answer) -> None:
+def test_an_event_that_is_resent_before_it_was_dispatched_still_ends(
+    deliveries: DeliveryWorld, answer: TryResult
+) -> None:
     deliveries.connect()
     event_id = deliveries.accept(inbox=True)
     deliveries.inbox.acknowledge(SETTINGS, [event_id])
     deliveries.receivers.answers[FIRST] = answer
-    assert deliveries.resending.resend(SETTINGS, event_id, FIRST) == {FIRST: Round.SENT}
+    assert deliveries.resending.resend(SETTINGS, event_id, FIRST) == {FIRST: ResendResult.SENT}
     deliveries.dispatch(event_id)
     play_to_the_end(deliveries)
     assert deliveries.status(event_id) is EventStatus.FAILED
@@ -112,7 +114,7 @@ def test_an_event_that_is_resent_before_it_was_dispatched_still_ends(deliveries:
 
 @pytest.mark.parametrize("answer", [TAKEN, UNWANTED])
 def test_an_event_whose_resend_was_over_before_it_was_dispatched_still_ends(
-    deliveries: DeliveryWorld, answer: Answer
+    deliveries: DeliveryWorld, answer: TryResult
 ) -> None:
     deliveries.connect()
     event_id = deliveries.accept(inbox=True)
@@ -175,7 +177,9 @@ def test_an_event_that_is_resent_before_it_was_dispatched_ends_with_its_connecti
 # Parked deliveries that expire
 
 
-def test_what_is_parked_fails_before_it_expires_whatever_plan_the_tenant_had_before(deliveries: DeliveryWorld) -> None:
+def test_a_parked_delivery_fails_before_its_event_expires_also_after_a_change_of_plan(
+    deliveries: DeliveryWorld,
+) -> None:
     deliveries.connect(status=ConnectionStatus.PAUSED)
     older = deliveries.send(plan=Plan.TEAM)
     deliveries.wait(A_DAY)
@@ -251,7 +255,7 @@ def test_an_event_that_was_resent_before_it_was_dispatched_at_night_is_tried_tho
     deliveries.connect()
     event_id = deliveries.accept(inbox=True)
     deliveries.inbox.acknowledge(SETTINGS, [event_id])
-    assert deliveries.resending.resend(SETTINGS, event_id, FIRST) == {FIRST: Round.SENT}
+    assert deliveries.resending.resend(SETTINGS, event_id, FIRST) == {FIRST: ResendResult.SENT}
     deliveries.deliver()
     deliveries.wait(timedelta(hours=1))
     deliveries.redispatch()

@@ -148,7 +148,7 @@ def test_the_tenants_own_rows_are_read(account: Account, name: str) -> None:
 
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize("name", READS)
-def test_nobody_elses_rows_are_read(account: Account, name: str, other: str) -> None:
+def test_rows_of_other_tenants_are_never_read(account: Account, name: str, other: str) -> None:
     assert is_refused(READS[name], account.holder, OTHERS[other])
 
 

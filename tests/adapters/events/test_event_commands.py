@@ -258,7 +258,7 @@ class TestTail:
         result = commands.until_interrupted("events", "tail", "acme", meanwhile=come_in)
         assert [line.split()[2] for line in result.stdout.splitlines()] == sent
 
-    def test_of_one_type(self, commands: EventCommands) -> None:
+    def test_events_of_one_type_are_listed(self, commands: EventCommands) -> None:
         commands.send()
         wanted = commands.send("order.paid")
         result = commands.until_interrupted("events", "tail", "acme", "--type", "order.paid", "--json")
@@ -364,7 +364,7 @@ class TestSend:
         assert commands.berth("events", "send", "--type", "a").exit_code == ExitCode.NO_CONTROL_PLANE
 
     @pytest.mark.parametrize("around", ["key: {}\nname: Shop", "{} {}", "{}x", "{}\x1b[2J", "{}é"])
-    def test_what_is_not_a_key_alone_is_neither_sent_nor_shown(
+    def test_a_key_with_other_text_is_neither_sent_nor_shown(
         self, commands: EventCommands, tmp_path: Path, around: str
     ) -> None:
         text, file = around.format(commands.key, commands.key), tmp_path / "key"

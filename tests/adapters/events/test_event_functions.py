@@ -386,7 +386,7 @@ def test_a_tenant_that_asks_too_often_is_refused_and_others_are_not(
     assert event_functions.operate("GET /events").status == 200
 
 
-def test_what_aws_says_about_a_throttled_table_is_for_the_log_and_for_operators(
+def test_the_message_of_a_throttled_table_reaches_only_the_log_and_operators(
     event_functions: EventFunctions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = event_functions.key()

@@ -184,7 +184,7 @@ def _in_one_shard(monkeypatch: pytest.MonkeyPatch, page: int) -> None:
     monkeypatch.setattr(sweeping, "PAGE", page)
 
 
-def test_what_has_become_due_goes_out_beside_many_that_were_due_before(
+def test_newly_due_deliveries_go_out_beside_many_older_ones(
     deliveries: DeliveryWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A receiver can ask for the same time in all of its answers, so that very many deliveries are due at once."""

@@ -32,8 +32,8 @@ from orchestrator.adapters.http_sender import (
     resolve,
 )
 from orchestrator.events.delivery.addresses import AddressRules
-from orchestrator.events.delivery.answers import MAX_TEXT, Failure, Response, answer_of
-from orchestrator.events.delivery.records import Answer, Verdict
+from orchestrator.events.delivery.answers import MAX_TEXT, Failure, ReceiverResponse, try_result_of
+from orchestrator.events.delivery.records import TryResult, Verdict
 from orchestrator.events.delivery.signing import new_signing_secret
 from orchestrator.events.delivery.webhook_request import WebhookRequest
 from tests.fakes import NOON
@@ -97,12 +97,14 @@ def sender(**given: Any) -> HttpWebhooks:
     return HttpWebhooks(given.pop("rules", LOCAL), resolve=given.pop("resolve", no_names), **given)
 
 
-def post(url: str, body: bytes = b"{}", headers: dict[str, str] | None = None, **given: Any) -> Response | Failure:
+def post(
+    url: str, body: bytes = b"{}", headers: dict[str, str] | None = None, **given: Any
+) -> ReceiverResponse | Failure:
     return sender(**given).post(WebhookRequest(url, headers or {"content-type": "application/json"}, body))
 
 
-def answered(result: Response | Failure) -> Response:
-    assert isinstance(result, Response), result
+def answered(result: ReceiverResponse | Failure) -> ReceiverResponse:
+    assert isinstance(result, ReceiverResponse), result
     return result
 
 
@@ -111,7 +113,7 @@ class TestExchanges:
         body = bytes(range(256)) * 900
         with Receiver(answers(202, b"thanks", x_more="1")) as receiver:
             result = post(receiver.url_of(LOOPBACK, "/a%20b?c=d"), body, {"content-type": "image/png", "x-a": "1"})
-        assert result == Response(202, {"x-more": "1", "content-length": "6"}, b"thanks")
+        assert result == ReceiverResponse(202, {"x-more": "1", "content-length": "6"}, b"thanks")
         assert receiver.requests == [
             Received(
                 "POST",
@@ -153,11 +155,11 @@ class TestExchanges:
         assert receiver.connections == 2
         assert "cookie" not in receiver.requests[1].headers
 
-    def test_what_is_compressed_stays_so(self) -> None:
+    def test_a_compressed_response_stays_compressed(self) -> None:
         with Receiver(answers(500, b"\x1f\x8b bomb", content_encoding="gzip")) as receiver:
             assert answered(post(receiver.url)).body == b"\x1f\x8b bomb"
 
-    def test_of_headers_with_the_same_name_the_first_counts(self) -> None:
+    def test_the_first_of_several_headers_with_one_name_counts(self) -> None:
         twice = b"HTTP/1.1 503 Busy\r\nRetry-After: 1\r\nretry-after: 2\r\ncontent-length: 0\r\n\r\n"
         with Receiver(sends(twice)) as receiver:
             assert answered(post(receiver.url)).headers["retry-after"] == "1"
@@ -287,14 +289,14 @@ def garbled(rng: random.Random) -> bytes:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_a_receiver_says_is_an_answer(seed: int) -> None:
+def test_every_response_of_a_receiver_has_a_result(seed: int) -> None:
     rng = random.Random(seed)
     script = [garbled(rng) for _ in range(100)]
     webhooks = sender()
     with Receiver(*map(sends, script)) as receiver:
         for said in script:
             result = webhooks.post(WebhookRequest(receiver.url, {}, b"{}"))
-            answer = answer_of(result, milliseconds=1, at=NOON)
+            answer = try_result_of(result, milliseconds=1, at=NOON)
             assert answer.text.isprintable(), said
             assert len(answer.text) <= MAX_TEXT, said
 
@@ -594,7 +596,7 @@ def test_a_receiver_verifies_the_signature_with_the_library_of_standard_webhooks
     with Receiver(answers(500, b"not yet"), answers(204), tls=authority.serving(tmp_path, NAME)) as receiver:
         connection = a_connection(address=receiver.url_of(NAME), secret=encrypted(secret))
         tries = [world.sending.send(outgoing(connection=connection, at=datetime.now(UTC))) for _ in range(2)]
-    assert tries == [Answer(Verdict.RETRY, 0, code=500, text="not yet"), Answer(Verdict.DELIVERED, 0, code=204)]
+    assert tries == [TryResult(Verdict.RETRY, 0, code=500, text="not yet"), TryResult(Verdict.DELIVERED, 0, code=204)]
     for request in receiver.requests:
         assert Webhook(secret).verify(request.body, request.headers) == {"total": 120}
     assert len({request.headers["webhook-id"] for request in receiver.requests}) == 1

@@ -225,7 +225,7 @@ def test_a_row_that_does_not_match_the_digest_in_its_key_is_not_published() -> N
 
 
 @pytest.mark.parametrize("event", [None, {}, {"Records": None}, {"Records": "x"}, {"Records": [None, 1, {}, "x"]}])
-def test_whatever_is_handed_over_is_answered(event: object) -> None:
+def test_every_record_handed_over_is_answered(event: object) -> None:
     assert read_changes(event).events == []
 
 

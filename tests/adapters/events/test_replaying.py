@@ -68,7 +68,7 @@ def mixed(deliveries: DeliveryWorld) -> tuple[DeliveryWorld, list[str]]:
     return deliveries, events
 
 
-def test_what_failed_is_sent_again_and_what_was_delivered_is_not(mixed: tuple[DeliveryWorld, list[str]]) -> None:
+def test_a_replay_resends_failed_deliveries_only(mixed: tuple[DeliveryWorld, list[str]]) -> None:
     world, events = mixed
     replay = _start(world)
     assert _move(world).ended == 1
@@ -80,7 +80,7 @@ def test_what_failed_is_sent_again_and_what_was_delivered_is_not(mixed: tuple[De
     assert _numbers(replay) == (3, 1, 2)
 
 
-def test_what_was_delivered_is_sent_again_if_asked(mixed: tuple[DeliveryWorld, list[str]]) -> None:
+def test_a_replay_resends_delivered_events_on_request(mixed: tuple[DeliveryWorld, list[str]]) -> None:
     world, events = mixed
     replay = _start(world, include_delivered=True)
     _move(world)
@@ -210,7 +210,7 @@ def test_deliveries_to_a_paused_connection_are_parked(mixed: tuple[DeliveryWorld
     assert world.delivery(events[1]).state is DeliveryState.PARKED
 
 
-def test_what_was_delivered_is_sent_again_also_if_the_stream_has_repeated_it_during_a_pause(
+def test_a_replay_resends_a_delivered_event_that_the_stream_repeated_during_a_pause(
     deliveries: DeliveryWorld,
 ) -> None:
     deliveries.connect()
@@ -230,7 +230,7 @@ def test_what_was_delivered_is_sent_again_also_if_the_stream_has_repeated_it_dur
     assert (delivery.state, delivery.tries) == (DeliveryState.DELIVERED, 2)
 
 
-def test_what_the_first_try_has_delivered_since_the_replay_looked_is_not_sent_again(deliveries: DeliveryWorld) -> None:
+def test_a_replay_does_not_resend_an_event_that_its_first_try_delivered_meanwhile(deliveries: DeliveryWorld) -> None:
     """The event was acknowledged before it was dispatched, which is late."""
     deliveries.connect()
     event_id = deliveries.accept(inbox=True)

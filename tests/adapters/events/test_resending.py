@@ -11,10 +11,10 @@ import pytest
 from orchestrator.api.delivery_answers import attempts_response
 from orchestrator.events.delivery import rounds
 from orchestrator.events.delivery.delivering import GRACE, Outcome
-from orchestrator.events.delivery.looking import MAX_ATTEMPTS, EventDeliveries, ShownState
+from orchestrator.events.delivery.history import MAX_ATTEMPTS, EventDeliveries, ShownState
 from orchestrator.events.delivery.messages import DeliveryMessage
 from orchestrator.events.delivery.records import ConnectionStatus, DeliveryRef, DeliveryState
-from orchestrator.events.delivery.rounds import Round
+from orchestrator.events.delivery.rounds import ResendResult
 from orchestrator.events.plans import Plan
 from orchestrator.events.records import TenantEpoch
 from orchestrator.events.refusals import EventRefusal, Refused
@@ -28,7 +28,7 @@ SUCCESSOR = TenantEpoch(ACME_LIFE.tenant, "77aa0123")
 SOURCE = "src_" + "1" * 24
 
 
-def _resend(world: DeliveryWorld, event_id: str, connection_id: str | None = None) -> dict[str, Round]:
+def _resend(world: DeliveryWorld, event_id: str, connection_id: str | None = None) -> dict[str, ResendResult]:
     result = world.resending.resend(SETTINGS, event_id, connection_id)
     assert not isinstance(result, Refused), result
     return dict(result)
@@ -49,7 +49,7 @@ def _failed(world: DeliveryWorld) -> str:
 
 def _numbers(world: DeliveryWorld, event_id: str) -> list[tuple[int, bool, bool]]:
     """The number of each attempt, whether it delivered the event, and whether somebody has asked for it."""
-    shown = world.looking.attempts(SETTINGS, event_id)
+    shown = world.history.attempts(SETTINGS, event_id)
     assert not isinstance(shown, Refused)
     return [(each.number, each.delivered, each.resend) for each in shown.attempts]
 
@@ -58,7 +58,7 @@ def test_a_resend_turns_failed_into_delivered(deliveries: DeliveryWorld) -> None
     deliveries.connect()
     event_id = _failed(deliveries)
     deliveries.receivers.answers[FIRST] = TAKEN
-    assert _resend(deliveries, event_id) == {FIRST: Round.SENT}
+    assert _resend(deliveries, event_id) == {FIRST: ResendResult.SENT}
     assert deliveries.messages.waiting == [
         DeliveryMessage(DeliveryRef(ACME_LIFE, event_id, FIRST), tries=1, claims=True, quick=False)
     ]
@@ -87,12 +87,12 @@ def test_the_failure_of_a_resend_leaves_a_delivered_event_delivered(deliveries: 
     before = deliveries.table.event(ACME_LIFE, event_id)
     deliveries.receivers.answers[FIRST] = UNWANTED
     deliveries.wait(timedelta(minutes=1))
-    assert _resend(deliveries, event_id, FIRST) == {FIRST: Round.SENT}
+    assert _resend(deliveries, event_id, FIRST) == {FIRST: ResendResult.SENT}
     assert deliveries.deliver() == [Outcome.FAILED]
     assert deliveries.table.event(ACME_LIFE, event_id) == before
     assert _numbers(deliveries, event_id) == [(1, True, False), (2, False, True)]
     # The round that failed can be asked for again, without a name.
-    assert _resend(deliveries, event_id) == {FIRST: Round.SENT}
+    assert _resend(deliveries, event_id) == {FIRST: ResendResult.SENT}
 
 
 def test_a_second_success_changes_nothing_of_the_event(deliveries: DeliveryWorld) -> None:
@@ -111,7 +111,7 @@ def test_without_a_connection_only_those_that_failed_have_it_again(deliveries: D
     deliveries.connect()
     deliveries.connect(SECOND)
     event_id = _failed(deliveries)
-    assert _resend(deliveries, event_id) == {FIRST: Round.SENT}
+    assert _resend(deliveries, event_id) == {FIRST: ResendResult.SENT}
     deliveries.receivers.answers[FIRST] = TAKEN
     deliveries.deliver()
     assert (deliveries.receivers.count(event_id), deliveries.receivers.count(event_id, SECOND)) == (2, 1)
@@ -129,7 +129,7 @@ def test_a_success_by_resend_does_not_hide_another_failure(deliveries: DeliveryW
     deliveries.deliver()
     assert deliveries.status(event_id) is EventStatus.FAILED
     deliveries.receivers.answers[SECOND] = TAKEN
-    assert _resend(deliveries, event_id) == {SECOND: Round.SENT}
+    assert _resend(deliveries, event_id) == {SECOND: ResendResult.SENT}
     deliveries.deliver()
     assert deliveries.status(event_id) is EventStatus.DELIVERED
 
@@ -140,7 +140,7 @@ def test_a_delivery_that_waits_for_a_retry_is_tried_now_and_not_twice(deliveries
     event_id = deliveries.send()
     deliveries.messages.take()
     deliveries.receivers.answers[FIRST] = TAKEN
-    assert _resend(deliveries, event_id, FIRST) == {FIRST: Round.DUE}
+    assert _resend(deliveries, event_id, FIRST) == {FIRST: ResendResult.DUE}
     assert deliveries.deliver() == [Outcome.DELIVERED]
     row = deliveries.delivery(event_id)
     assert (row.resend, row.tries, row.tries_before) == (False, 2, 0)
@@ -152,7 +152,11 @@ def test_two_resends_at_once_are_one_round(deliveries: DeliveryWorld) -> None:
     deliveries.connect()
     event_id = _failed(deliveries)
     deliveries.receivers.answers[FIRST] = TAKEN
-    assert [_resend(deliveries, event_id, FIRST)[FIRST] for _ in range(3)] == [Round.SENT, Round.DUE, Round.DUE]
+    assert [_resend(deliveries, event_id, FIRST)[FIRST] for _ in range(3)] == [
+        ResendResult.SENT,
+        ResendResult.DUE,
+        ResendResult.DUE,
+    ]
     assert deliveries.deliver() == [Outcome.DELIVERED, Outcome.STALE, Outcome.STALE]
     assert deliveries.receivers.count(event_id) == 2
 
@@ -161,7 +165,7 @@ def test_a_first_try_that_is_on_its_way_is_not_doubled(deliveries: DeliveryWorld
     deliveries.connect()
     event_id = deliveries.accept()
     deliveries.dispatch(event_id)
-    assert _resend(deliveries, event_id, FIRST) == {FIRST: Round.TRYING}
+    assert _resend(deliveries, event_id, FIRST) == {FIRST: ResendResult.TRYING}
     deliveries.deliver()
     assert deliveries.receivers.count(event_id) == 1
 
@@ -171,7 +175,7 @@ def test_an_event_that_waits_for_another_connection_is_sent_to_a_younger_one(del
     event_id = deliveries.send()
     deliveries.wait(timedelta(hours=1))
     deliveries.connect(SECOND, created_at=deliveries.clock.now())
-    assert _resend(deliveries, event_id, SECOND) == {SECOND: Round.SENT}
+    assert _resend(deliveries, event_id, SECOND) == {SECOND: ResendResult.SENT}
     assert deliveries.deliver() == [Outcome.DELIVERED]
     assert deliveries.status(event_id) is EventStatus.RECEIVED
 
@@ -192,8 +196,8 @@ def test_a_resend_to_a_paused_connection_goes_out_when_it_is_resumed(deliveries:
     deliveries.connect()
     event_id = _failed(deliveries)
     deliveries.connect(status=ConnectionStatus.PAUSED)
-    assert _resend(deliveries, event_id, FIRST) == {FIRST: Round.PARKED}
-    assert _resend(deliveries, event_id, FIRST) == {FIRST: Round.PARKED}
+    assert _resend(deliveries, event_id, FIRST) == {FIRST: ResendResult.PARKED}
+    assert _resend(deliveries, event_id, FIRST) == {FIRST: ResendResult.PARKED}
     assert deliveries.messages.waiting == []
     deliveries.receivers.answers[FIRST] = TAKEN
     deliveries.connect(draining=True)
@@ -216,7 +220,7 @@ def test_a_connection_that_was_made_later_can_have_an_older_event(deliveries: De
     deliveries.connect()
     event_id = deliveries.send()
     deliveries.connect(SECOND)
-    assert _resend(deliveries, event_id, SECOND) == {SECOND: Round.SENT}
+    assert _resend(deliveries, event_id, SECOND) == {SECOND: ResendResult.SENT}
     deliveries.deliver()
     assert deliveries.receivers.count(event_id, SECOND) == 1
     assert deliveries.status(event_id) is EventStatus.DELIVERED
@@ -237,7 +241,7 @@ def test_an_event_that_was_acknowledged_is_still_dispatched_after_a_resend(deliv
     deliveries.connect(SECOND)
     event_id = deliveries.accept(inbox=True)
     deliveries.inbox.acknowledge(SETTINGS, [event_id])
-    assert _resend(deliveries, event_id, FIRST) == {FIRST: Round.SENT}
+    assert _resend(deliveries, event_id, FIRST) == {FIRST: ResendResult.SENT}
     deliveries.deliver()
     deliveries.dispatch(event_id)
     deliveries.deliver()
@@ -249,7 +253,7 @@ def test_an_event_that_only_the_inbox_has_can_be_sent_to_a_connection(deliveries
     event_id = deliveries.send(inbox=True)
     deliveries.wait(timedelta(hours=1))
     deliveries.connect()
-    assert _resend(deliveries, event_id, FIRST) == {FIRST: Round.SENT}
+    assert _resend(deliveries, event_id, FIRST) == {FIRST: ResendResult.SENT}
     deliveries.deliver()
     assert deliveries.receivers.count(event_id) == 1
     assert deliveries.waits_in_inbox() == [event_id]
@@ -265,7 +269,7 @@ def test_an_unknown_event_is_refused(deliveries: DeliveryWorld) -> None:
     result = deliveries.resending.resend(stranger, event_id, FIRST)
     assert isinstance(result, Refused)
     assert result.kind is EventRefusal.UNKNOWN_EVENT
-    shown = deliveries.looking.attempts(stranger, event_id)
+    shown = deliveries.history.attempts(stranger, event_id)
     assert isinstance(shown, Refused)
     assert shown.kind is EventRefusal.UNKNOWN_EVENT
 
@@ -309,7 +313,7 @@ def test_attempts_are_oldest_first_with_their_answers(deliveries: DeliveryWorld)
     deliveries.wait(timedelta(seconds=6))
     deliveries.receivers.answers[FIRST] = TAKEN
     deliveries.deliver()
-    shown = deliveries.looking.attempts(SETTINGS, event_id)
+    shown = deliveries.history.attempts(SETTINGS, event_id)
     assert not isinstance(shown, Refused)
     assert [(each.ref.connection_id, each.number, each.code, each.milliseconds) for each in shown.attempts] == [
         (FIRST, 1, 500, 34),
@@ -328,7 +332,7 @@ def test_a_delivery_that_nobody_has_tried_is_shown_as_waiting(deliveries: Delive
     deliveries.connect(SECOND)
     event_id = deliveries.accept()
     deliveries.dispatch(event_id)
-    shown = deliveries.looking.attempts(SETTINGS, event_id)
+    shown = deliveries.history.attempts(SETTINGS, event_id)
     assert not isinstance(shown, Refused)
     assert [each.state for each in shown.deliveries] == [ShownState.WAITING] * 2
 
@@ -337,7 +341,7 @@ def _listed(world: DeliveryWorld, state: DeliveryState, *, limit: int) -> list[l
     """The pages of a list."""
     pages, cursor = [], None
     while True:
-        page = world.looking.deliveries(SETTINGS, FIRST, state, cursor=cursor, limit=limit)
+        page = world.history.deliveries(SETTINGS, FIRST, state, cursor=cursor, limit=limit)
         assert not isinstance(page, Refused)
         pages.append([each.ref.event_id for each in page.deliveries])
         cursor = page.cursor
@@ -361,18 +365,18 @@ def test_parked_deliveries_are_listed_oldest_first_in_pages(deliveries: Delivery
 def test_a_list_that_would_read_those_of_everybody_is_refused(deliveries: DeliveryWorld, state: DeliveryState) -> None:
     deliveries.connect()
     with pytest.raises(Exception, match="only failed and parked ones"):
-        deliveries.looking.deliveries(SETTINGS, FIRST, state, cursor=None, limit=10)
+        deliveries.history.deliveries(SETTINGS, FIRST, state, cursor=None, limit=10)
 
 
 def test_another_tenants_connection_is_unknown(deliveries: DeliveryWorld) -> None:
     deliveries.connect()
     stranger = event_settings(life=SUCCESSOR)
-    page = deliveries.looking.deliveries(stranger, FIRST, DeliveryState.FAILED, cursor=None, limit=10)
+    page = deliveries.history.deliveries(stranger, FIRST, DeliveryState.FAILED, cursor=None, limit=10)
     assert isinstance(page, Refused)
     assert page.kind is EventRefusal.NO_SUCH_CONNECTION
 
 
-def test_what_was_resent_is_no_longer_listed_as_failed(deliveries: DeliveryWorld) -> None:
+def test_a_resent_delivery_is_no_longer_listed_as_failed(deliveries: DeliveryWorld) -> None:
     deliveries.connect()
     event_id = _failed(deliveries)
     assert _listed(deliveries, DeliveryState.FAILED, limit=10) == [[event_id]]
@@ -389,9 +393,9 @@ def test_a_delivery_is_tried_only_so_often_in_all(deliveries: DeliveryWorld, mon
     deliveries.connect()
     event_id = _failed(deliveries)
     for _ in range(2):
-        assert _resend(deliveries, event_id) == {FIRST: Round.SENT}
+        assert _resend(deliveries, event_id) == {FIRST: ResendResult.SENT}
         deliveries.deliver()
-    assert _resend(deliveries, event_id) == {FIRST: Round.EXHAUSTED}
+    assert _resend(deliveries, event_id) == {FIRST: ResendResult.EXHAUSTED}
     assert deliveries.deliver() == []
     assert deliveries.receivers.count(event_id) == 3
 
@@ -404,8 +408,8 @@ def test_an_event_is_sent_only_to_so_many_connections(
     deliveries.connect()
     event_id = deliveries.send()
     deliveries.connect(SECOND)
-    assert _resend(deliveries, event_id, SECOND) == {SECOND: Round.EXHAUSTED}
-    assert _resend(deliveries, event_id, FIRST) == {FIRST: Round.SENT}
+    assert _resend(deliveries, event_id, SECOND) == {SECOND: ResendResult.EXHAUSTED}
+    assert _resend(deliveries, event_id, FIRST) == {FIRST: ResendResult.SENT}
 
 
 def test_the_attempts_of_an_event_fit_into_an_answer_of_lambda(
@@ -420,7 +424,7 @@ def test_the_attempts_of_an_event_fit_into_an_answer_of_lambda(
     rows = {each.ref: each for each in deliveries.table.attempts(ACME_LIFE, event_id)}
     many = [replace(each, number=number) for number in range(1, 90) for each in rows.values()]
     monkeypatch.setattr(deliveries.table, "attempts", lambda *_: many)
-    shown = deliveries.looking.attempts(SETTINGS, event_id)
+    shown = deliveries.history.attempts(SETTINGS, event_id)
     assert isinstance(shown, EventDeliveries)
     assert (len(shown.attempts), shown.omitted) == (MAX_ATTEMPTS, len(many) - MAX_ATTEMPTS)
     assert shown.attempts[-1].text

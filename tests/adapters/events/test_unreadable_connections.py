@@ -101,7 +101,7 @@ def test_a_new_event_waits_until_it_is_known_who_wants_it(deliveries: DeliveryWo
     assert _swept_and_delivered(deliveries) == [Outcome.DELIVERED] * 2
 
 
-def test_what_was_noted_before_goes_out_to_the_others(deliveries: DeliveryWorld) -> None:
+def test_recipients_noted_before_still_get_the_event(deliveries: DeliveryWorld) -> None:
     record = deliveries.connect()
     deliveries.connect(SECOND)
     event_id = deliveries.accept()
@@ -184,7 +184,7 @@ def _forget_place(world: DeliveryWorld, record: Connection) -> None:
     world.dynamodb.put_item(TableName=TABLE, Item={**key_of(record), **row})
 
 
-def test_what_is_parked_stays_so_while_the_row_is_damaged_and_the_sweep_says_so(
+def test_parked_deliveries_stay_while_their_connection_cannot_be_read_and_the_sweep_reports_it(
     deliveries: DeliveryWorld, parked: str
 ) -> None:
     swept = deliveries.sweep()
@@ -202,7 +202,7 @@ def test_what_is_parked_stays_so_while_the_row_is_damaged_and_the_sweep_says_so(
     ],
     ids=["resumed", "closed breaker", "disabled", "deleted"],
 )
-def test_what_is_parked_goes_on_once_the_row_is_mended(
+def test_parked_deliveries_continue_once_their_connection_can_be_read(
     deliveries: DeliveryWorld, parked: str, mended: dict[str, Any]
 ) -> None:
     deliveries.sweep()
@@ -213,7 +213,7 @@ def test_what_is_parked_goes_on_once_the_row_is_mended(
     assert deliveries.status(parked) is (EventStatus.FAILED if ends else EventStatus.DELIVERED)
 
 
-def test_what_is_parked_waits_on_if_the_mended_connection_is_paused(deliveries: DeliveryWorld, parked: str) -> None:
+def test_parked_deliveries_wait_if_the_repaired_connection_is_paused(deliveries: DeliveryWorld, parked: str) -> None:
     record = deliveries.connect(status=ConnectionStatus.PAUSED)
     deliveries.sweep()
     assert deliveries.delivery(parked).state is DeliveryState.PARKED

@@ -16,11 +16,11 @@ from orchestrator.events.delivery.delivering import Delivering
 from orchestrator.events.delivery.dispatching import Dispatching
 from orchestrator.events.delivery.messages import DeliveryMessage
 from orchestrator.events.delivery.records import (
-    Answer,
     Connection,
     DeliveryRef,
     DispatchedEvent,
     Outgoing,
+    TryResult,
     UnreadableConnection,
 )
 from orchestrator.events.delivery.recovering import Recovering
@@ -402,7 +402,7 @@ class Environment:
         outcome = instance.deliver(message)
         self.seen[f"outcome {outcome}"] += 1
 
-    def _try(self, outgoing: Outgoing) -> Answer:
+    def _try(self, outgoing: Outgoing) -> TryResult:
         self.checks.sent(outgoing, self._at_work.may_not_send if self._at_work else None)
         return self.receivers.send(outgoing)
 

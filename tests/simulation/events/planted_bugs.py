@@ -157,7 +157,7 @@ BUGS: dict[str, PlantedBug] = {
         _an_acknowledged_event_is_delivered_to_all, "is not done|is .* with|for ever"
     ),
     "dispatch does not note who is to have an event": PlantedBug(
-        replacing("wanted_by", always([]), transitions), "is (received|not done)|is .* with"
+        replacing("note_recipients", always([]), transitions), "is (received|not done)|is .* with"
     ),
     "a failed delivery has no due time": PlantedBug(
         _a_failed_delivery_has_no_due_time, "is not done|for ever|still to go to"

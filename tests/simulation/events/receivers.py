@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import Enum, auto
 
-from orchestrator.events.delivery.records import Answer, Outgoing, Verdict
+from orchestrator.events.delivery.records import Outgoing, TryResult, Verdict
 
 
 class Behaviour(Enum):
@@ -24,12 +24,12 @@ class Behaviour(Enum):
 
 
 _TEXTS = {
-    Behaviour.FAILS: Answer(Verdict.RETRY, 20, 500, "no"),
-    Behaviour.LIES: Answer(Verdict.RETRY, 20, 500, "no"),
-    Behaviour.HANGS: Answer(Verdict.RETRY, 15_000, None, "There was no answer within 15 seconds.", slows=True),
-    Behaviour.OVERLOADED: Answer(Verdict.RETRY, 20, 429, "later", timedelta(seconds=90), slows=True),
-    Behaviour.ABORTS: Answer(Verdict.GIVE_UP, 20, 400, "not this one"),
-    Behaviour.GONE: Answer(Verdict.GONE, 20, 410, "gone"),
+    Behaviour.FAILS: TryResult(Verdict.RETRY, 20, 500, "no"),
+    Behaviour.LIES: TryResult(Verdict.RETRY, 20, 500, "no"),
+    Behaviour.HANGS: TryResult(Verdict.RETRY, 15_000, None, "There was no answer within 15 seconds.", slows=True),
+    Behaviour.OVERLOADED: TryResult(Verdict.RETRY, 20, 429, "later", timedelta(seconds=90), slows=True),
+    Behaviour.ABORTS: TryResult(Verdict.GIVE_UP, 20, 400, "not this one"),
+    Behaviour.GONE: TryResult(Verdict.GONE, 20, 410, "gone"),
 }
 
 
@@ -42,7 +42,7 @@ class Receivers:
     received: Counter[tuple[str, str]] = field(default_factory=Counter)
     """How often each (event, connection) was taken."""
 
-    def send(self, outgoing: Outgoing) -> Answer:
+    def send(self, outgoing: Outgoing) -> TryResult:
         connection_id = outgoing.connection.connection_id
         behaviour = self.behaviours.get(connection_id, Behaviour.WORKS)
         if behaviour is Behaviour.WORKS and self.rng.random() < self.failing:
@@ -50,5 +50,5 @@ class Receivers:
         if behaviour in (Behaviour.WORKS, Behaviour.SLOW, Behaviour.LIES):
             self.received[outgoing.event.event_id, connection_id] += 1
         if behaviour in (Behaviour.WORKS, Behaviour.SLOW):
-            return Answer(Verdict.DELIVERED, 5_000 if behaviour is Behaviour.SLOW else 20, 200)
+            return TryResult(Verdict.DELIVERED, 5_000 if behaviour is Behaviour.SLOW else 20, 200)
         return _TEXTS[behaviour]

@@ -24,7 +24,7 @@ def valid(steps: list[NextStep]) -> list[str]:
         ("disabled", ["resume", "update", "rotate", "delete"]),
     ],
 )
-def test_what_can_be_done_with_a_connection_depends_on_its_status(status: str, possible: list[str]) -> None:
+def test_the_next_steps_of_a_connection_depend_on_its_status(status: str, possible: list[str]) -> None:
     assert valid(connection_steps({**CONNECTION, "status": status})) == possible
 
 

@@ -255,7 +255,7 @@ class TestCredentials:
         assert result.stderr.startswith("Error: Tenant acme has no queue yet. To provision it")
         assert scene.api.asked == ["POST /tenants/acme/queue/credentials/receive"]
 
-    def test_that_are_switched_off(self, scene: Scene) -> None:
+    def test_credentials_that_are_switched_off_name_the_setting(self, scene: Scene) -> None:
         scene.queue_answers(no_credentials())
         result = scene.berth("get-queue", "acme", "--credentials", "receive", exits=ExitCode.REFUSED)
         assert result.stderr.startswith("Error: This control plane does not issue credentials")

@@ -52,7 +52,7 @@ def test_a_history_keeps_its_times_whole_at_any_width(scene: Scene, width: str) 
     assert "2026-11-16 12:00:20" in shown
 
 
-def test_what_is_piped_is_not_wrapped(scene: Scene) -> None:
+def test_piped_output_is_not_wrapped(scene: Scene) -> None:
     scene.has()
     reason = "because " * 30
     scene.berth("pin", "acme", "0.1.0", "--reason", reason.strip(), exits=ExitCode.OK)

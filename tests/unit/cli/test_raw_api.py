@@ -67,7 +67,9 @@ CONNECTION = "conn_" + "1" * 24
         ),
     ],
 )
-def test_what_a_command_asks_about_is_confirmed(scene: Scene, path: str, body: dict[str, object], warning: str) -> None:
+def test_api_requests_that_commands_would_confirm_are_confirmed(
+    scene: Scene, path: str, body: dict[str, object], warning: str
+) -> None:
     given = ("api", "POST", path, "--body", json.dumps(body))
     result = scene.berth(*given, exits=ExitCode.BAD_USAGE)
     assert f"This sends POST {path}. {warning}" in result.stderr

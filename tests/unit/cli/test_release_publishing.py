@@ -97,7 +97,7 @@ def test_the_folder_of_the_cdk_is_read(scene: Scene, tmp_path: Path) -> None:
     scene.berth("release", "check", str(folder), exits=ExitCode.OK)
 
 
-def test_of_several_stacks_one_has_to_be_named(scene: Scene, tmp_path: Path) -> None:
+def test_several_stacks_in_a_template_folder_need_a_name(scene: Scene, tmp_path: Path) -> None:
     folder = an_assembly(tmp_path, Tenant=queue_template(), Other={"Resources": {}})
     refused = scene.berth("release", "check", str(folder), exits=ExitCode.BAD_USAGE)
     assert "--template-stack. It has: Other, Tenant." in refused.stderr
@@ -132,7 +132,7 @@ def test_a_template_that_is_nested_too_deeply_is_refused_as_such(scene: Scene, t
         assert "template.json: the value is nested too deeply" in result.stderr
 
 
-def test_what_cannot_be_read_is_refused(scene: Scene, tmp_path: Path) -> None:
+def test_an_unreadable_template_is_refused(scene: Scene, tmp_path: Path) -> None:
     missing = scene.berth("release", "check", str(tmp_path / "none.json"), exits=ExitCode.BAD_USAGE)
     assert "cannot be read: No such file or directory." in missing.stderr
     folder = scene.berth("release", "check", str(tmp_path), exits=ExitCode.BAD_USAGE)

@@ -61,7 +61,7 @@ class TestTheSameOptions:
         assert fleet.berth(*advised(fleet, "Start it"), "--yes").exit_code == ExitCode.OK
         assert fleet.api.newest.spec == replace(planned, dry_run=False, sample=None)
 
-    def test_what_is_left_after_an_abort_is_asked_for_in_the_same_way(self, fleet: Scene, arguments: list[str]) -> None:
+    def test_starting_the_rest_after_an_abort_asks_in_the_same_way(self, fleet: Scene, arguments: list[str]) -> None:
         if "--allow-downgrade" in arguments:
             fleet.has(TenantId.parse("newer"), version="0.2.0")
         fleet.berth("rollout", "start", *arguments)
@@ -121,7 +121,7 @@ def test_a_dry_run_of_those_that_would_have_failed_leads_back_to_the_whole(fleet
     assert advised(fleet, "See how to move all") == ["rollout", "status", original]
 
 
-def test_what_was_in_a_file_is_left_there(fleet: Scene, tmp_path: Path) -> None:
+def test_selections_from_a_file_stay_in_the_file(fleet: Scene, tmp_path: Path) -> None:
     listed, stages = tmp_path / "tenants", tmp_path / "stages"
     listed.write_text("\n".join(tenant.value for tenant in TENANTS))
     stages.write_text(json.dumps([{"size": "1", "tolerated": "1"}, {"size": "rest"}]))

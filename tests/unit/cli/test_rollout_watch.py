@@ -529,9 +529,7 @@ class TestPlan:
         assert f"2 {lost}" in red
         assert not any("changes" in line for line in red)
 
-    def test_of_many_failures_a_plan_says_how_many_have_these_causes(
-        self, fleet: Scene, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_plan_counts_the_failures_per_cause(self, fleet: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(rollout_models, "MAX_FAILURES", 1)
         fleet.meanwhile = [self.found(fleet, lost=REPLACED)]
         result = fleet.berth("rollout", "plan", "--all", exits=ExitCode.FAILED)

@@ -45,7 +45,7 @@ class TestForOperators:
         assert made in EVENT_ROUTES
 
     @pytest.mark.parametrize("route", TENANT_ROUTES, ids=lambda route: route.name)
-    def test_what_a_client_sends_is_what_the_function_reads(self, route: AnyRoute) -> None:
+    def test_the_function_reads_requests_as_the_client_sends_them(self, route: AnyRoute) -> None:
         for body in EVENT_PLANE.request_examples(route) or [{}]:
             asked = read(route, {"pathParameters": IDS, **({"body": json.dumps(body)} if route.has_body else {})})
             sent = request_of(for_operators(route), of_tenant(route, asked, ACME))

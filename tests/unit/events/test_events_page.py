@@ -26,7 +26,7 @@ from orchestrator.events.delivery.health import (
     LONGEST_OPEN,
     SLOW_MILLISECONDS,
 )
-from orchestrator.events.delivery.looking import ShownState
+from orchestrator.events.delivery.history import ShownState
 from orchestrator.events.delivery.mail import MAX_PAYLOAD_BYTES
 from orchestrator.events.delivery.payloads import Payload
 from orchestrator.events.delivery.queue_message import MAX_MESSAGE_BYTES
@@ -130,7 +130,7 @@ def test_secrets_that_are_made() -> None:
     assert set(re.findall("`([a-z-]+)`", named)) == set(GENERATING_PROVIDERS)
 
 
-def test_what_a_receiver_gets() -> None:
+def test_the_page_shows_the_request_that_a_receiver_gets() -> None:
     section = " ".join(PAGE.partition("## What a receiver gets")[2].partition("\n## ")[0].split())
     kilobyte = 1_024
     assert f"none within {DEADLINE_SECONDS:g} seconds" in section
@@ -144,7 +144,7 @@ def test_what_a_receiver_gets() -> None:
         assert f"`{name}`" in section
 
 
-def test_what_replays_do_in_numbers() -> None:
+def test_the_page_states_the_limits_of_replays() -> None:
     section = PAGE.partition("## Looking at deliveries")[2].partition("\n## ")[0]
     assert f"up to {replaying.PAGE * replaying.PAGES:,} deliveries per minute" in section
     assert f"{replays.MAX_RUNNING} replays of a tenant run at a time" in section

@@ -139,7 +139,7 @@ def test_a_form_that_cannot_be_read_is_refused_with_the_reason(body: bytes, cont
         read(body, content_type)
 
 
-def test_as_many_fields_as_are_allowed_are_read_in_either_format() -> None:
+def test_the_maximum_number_of_fields_is_read_in_either_format() -> None:
     values = [str(number) for number in range(MAX_FIELDS)]
     assert fields(urlencode([("a", value) for value in values]).encode(), URL_ENCODED) == {"a": values}
     assert fields(parts(*[part("a", value) for value in values]), MULTIPART) == {"a": values}
@@ -157,14 +157,14 @@ values = st.text(st.characters(codec="utf-8", exclude_characters="\r"), max_size
 
 
 @given(st.dictionaries(names, values, min_size=1, max_size=5))
-def test_whatever_a_page_sends_comes_back_in_either_format(sent: dict[str, str]) -> None:
+def test_every_form_survives_a_round_trip_in_either_format(sent: dict[str, str]) -> None:
     form = replace(FORM, honeypot=None)
     assert fields(urlencode(sent).encode(), URL_ENCODED, form) == sent
     assert fields(parts(*[part(name, value) for name, value in sent.items()]), MULTIPART, form) == sent
 
 
 @given(st.dictionaries(st.text("abcxyz", min_size=1, max_size=9), st.text("abc \n-\u20ac", max_size=30), min_size=1))
-def test_what_another_implementation_writes_is_read(sent: dict[str, str]) -> None:
+def test_forms_written_by_another_implementation_are_read(sent: dict[str, str]) -> None:
     body, content_type = encode_multipart_formdata(sent)
     assert fields(body, content_type, replace(FORM, honeypot=None)) == sent
 
@@ -219,7 +219,7 @@ def test_json_that_is_no_object_of_fields_is_refused(body: bytes) -> None:
         (b'{"name": "Ada", "website": "x"}', "application/json"),
     ],
 )
-def test_who_fills_in_the_honeypot_is_trapped(body: bytes, content_type: str) -> None:
+def test_a_filled_honeypot_traps_the_sender(body: bytes, content_type: str) -> None:
     submission = read(body, content_type)
     assert isinstance(submission, Submission)
     assert submission.is_trapped
@@ -234,7 +234,7 @@ def test_who_fills_in_the_honeypot_is_trapped(body: bytes, content_type: str) ->
         (b'{"name": "Ada", "website": null}', "application/json"),
     ],
 )
-def test_who_leaves_it_empty_is_not(body: bytes, content_type: str) -> None:
+def test_an_empty_honeypot_traps_nobody(body: bytes, content_type: str) -> None:
     submission = read(body, content_type)
     assert isinstance(submission, Submission)
     assert not submission.is_trapped

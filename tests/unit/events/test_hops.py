@@ -22,7 +22,7 @@ def test_the_fifth_hop_is_refused(hops: int) -> None:
     assert hops_of({"berth-hops": str(hops)}) == TooManyHops(hops, limit=4)
 
 
-def test_of_several_headers_the_most_hops_count() -> None:
+def test_the_highest_of_several_hop_counts_is_used() -> None:
     assert hops_of({"berth-hops": "1, 3,2"}) == 3
     assert isinstance(hops_of({"berth-hops": "1,5"}), TooManyHops)
 

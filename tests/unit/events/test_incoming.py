@@ -53,7 +53,7 @@ def test_headers_that_do_not_fit_are_left_out_and_the_others_kept() -> None:
 
 
 @given(st.dictionaries(st.text(max_size=30), st.text(st.characters(), max_size=300), max_size=80))
-def test_whatever_is_kept_is_within_the_limits_and_can_be_stored(headers: dict[str, str]) -> None:
+def test_kept_requests_are_within_the_limits_and_can_be_stored(headers: dict[str, str]) -> None:
     kept = kept_headers(headers)
     assert len(kept) <= MAX_HEADERS
     assert sum(len(name.encode()) + len(value.encode()) for name, value in kept.items()) <= MAX_HEADER_BYTES

@@ -81,12 +81,12 @@ def test_the_month_closes_when_its_events_are_used(quotas: Quotas) -> None:
     assert refused.retry_after_seconds == (datetime(2026, 12, 1, tzinfo=UTC) - AT).total_seconds()
 
 
-def test_what_was_accepted_since_the_last_read_counts(quotas: Quotas) -> None:
+def test_events_accepted_since_the_last_read_count(quotas: Quotas) -> None:
     almost = standing(used=FREE.events_per_month - 2)
     assert [accept(quotas, almost) for _ in range(3)] == [True, True, False]
 
 
-def test_what_was_not_accepted_does_not_count(quotas: Quotas) -> None:
+def test_refused_events_do_not_count(quotas: Quotas) -> None:
     almost = standing(used=FREE.events_per_month - 1)
     assert [quotas.take(almost, AT) for _ in range(3)] == [None, None, None]
     assert [accept(quotas, almost) for _ in range(2)] == [True, False]
@@ -115,14 +115,14 @@ def test_a_new_month_begins_at_once_though_the_usage_of_the_last_one_is_remember
     assert quotas.take(full, DECEMBER) is None
 
 
-def test_what_was_accepted_in_the_last_month_does_not_count_in_a_new_one(quotas: Quotas) -> None:
+def test_events_of_last_month_do_not_count_in_a_new_one(quotas: Quotas) -> None:
     almost = standing(used=FREE.events_per_month - 1, at=JUST_BEFORE_DECEMBER)
     assert [accept(quotas, almost, JUST_BEFORE_DECEMBER) for _ in range(2)] == [True, False]
     assert accept(quotas, almost, DECEMBER)
     assert accept(quotas, standing(used=0, at=DECEMBER), DECEMBER)
 
 
-def test_whoever_waits_as_long_as_told_comes_back_in_the_new_month(quotas: Quotas) -> None:
+def test_the_announced_wait_ends_in_the_new_month(quotas: Quotas) -> None:
     at = DECEMBER - timedelta(milliseconds=1500)
     refused = quotas.take(standing(used=FREE.events_per_month, at=at), at)
     assert isinstance(refused, OverLimit)

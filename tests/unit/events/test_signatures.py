@@ -190,7 +190,7 @@ for_each_vector = pytest.mark.parametrize("vector", VECTORS.values(), ids=VECTOR
 
 
 @for_each_vector
-def test_what_the_provider_signed_is_verified(vector: Vector) -> None:
+def test_a_request_signed_by_its_provider_is_verified(vector: Vector) -> None:
     assert vector.verify() is None
 
 
@@ -307,7 +307,7 @@ def test_stripe_may_send_several_signatures_while_a_secret_is_rotated() -> None:
     assert STRIPE.with_header("stripe-signature", header).verify() is None
 
 
-def test_of_two_times_stripes_signature_has_none() -> None:
+def test_a_stripe_signature_with_two_times_has_none() -> None:
     header = STRIPE.headers["stripe-signature"]
     refused = STRIPE.with_header("stripe-signature", f"t=1533204620,{header}").verify()
     assert refused is not None

@@ -53,7 +53,7 @@ def test_requests_made_from_the_document_are_answered_as_it_says(
     assert seen.total() >= 10
 
 
-def test_where_only_dry_runs_may_be_started_nothing_else_is(gateway: InProcess, session: requests.Session) -> None:
+def test_permission_for_dry_runs_alone_starts_nothing_else(gateway: InProcess, session: requests.Session) -> None:
     """As the end-to-end tests ask: on the deployed API other tests have tenants, too."""
     worlds: list[Api] = []
 

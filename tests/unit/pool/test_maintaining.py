@@ -33,7 +33,7 @@ def orders(world: PoolWorld, operation: Operation) -> list[TenantId]:
     return [attempt.tenant for attempt, _ in world.executions.started if attempt.operation is operation]
 
 
-def test_as_many_stacks_are_created_as_are_wanted() -> None:
+def test_the_configured_number_of_stacks_is_created() -> None:
     world = PoolWorld(warm_pool=3)
     assert world.use_cases().maintaining.maintain() == Maintained(requested=3)
     created = orders(world, Operation.CREATE)
@@ -65,7 +65,7 @@ def test_a_pool_without_a_ready_stack_starts_a_create_as_before() -> None:
     assert isinstance(world.get_queue(GLOBEX), Provisioning)
 
 
-def test_nobody_can_ask_for_a_stack_that_is_kept_ready() -> None:
+def test_get_queue_does_not_answer_for_a_stack_that_is_kept_ready() -> None:
     world = PoolWorld().fill()
     (warm,) = map(TenantId, world.pool.pool().members)
     assert world.get_queue(warm) == Unknown()
@@ -374,7 +374,7 @@ def test_two_that_maintain_the_pool_at_once_request_no_stack_twice() -> None:
     ],
     ids=["create", "upgrade", "move", "label", "pin", "unpin"],
 )
-def test_nobody_changes_a_stack_that_is_kept_ready(order: Callable[[Lifecycle, TenantId], object]) -> None:
+def test_orders_for_a_stack_that_is_kept_ready_are_refused(order: Callable[[Lifecycle, TenantId], object]) -> None:
     world = PoolWorld().fill()
     (warm,) = map(TenantId, world.pool.pool().members)
     before = world.table.metadata(warm)

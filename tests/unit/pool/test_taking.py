@@ -73,7 +73,7 @@ def test_the_first_call_of_a_process_reads_the_pool_and_the_next_ones_only_take_
     assert isinstance(process.ask(HOOLI), Provisioning)
 
 
-def test_what_a_process_has_seen_is_read_again_after_a_while() -> None:
+def test_a_process_reads_the_list_of_ready_stacks_again_after_a_while() -> None:
     world = PoolWorld(warm_pool=3).fill()
     process = Process(world)
     process.ask(ACME)
@@ -82,7 +82,7 @@ def test_what_a_process_has_seen_is_read_again_after_a_while() -> None:
     assert process.calls == [*LOOK, "warm_stacks.pool", "table.metadata_of", "table.apply"]
 
 
-def test_what_others_have_taken_is_tried_twice_and_then_the_pool_is_read() -> None:
+def test_the_list_of_ready_stacks_is_read_after_two_lost_races() -> None:
     world = PoolWorld(warm_pool=5).fill()
     process = Process(world)
     process.ask(ACME)

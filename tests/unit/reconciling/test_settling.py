@@ -360,7 +360,7 @@ def test_a_settled_operation_is_not_settled_again(operation: Operation, stack: s
 
 
 @pytest.mark.parametrize(("operation", "stack"), [*product(Operation, [None, "CREATE_COMPLETE", "DELETE_FAILED"])])
-def test_of_two_simultaneous_settlements_one_is_recorded(operation: Operation, stack: str | None) -> None:
+def test_one_of_two_simultaneous_settlements_is_recorded(operation: Operation, stack: str | None) -> None:
     """Each of the two has looked before the other has written."""
     world, run = world_with(operation, stack)
     world.executions.end(run.execution)

@@ -230,7 +230,7 @@ class TestPromoting:
         assert fleet.drive(fleet.start(a_spec(version=VERSION, allow_downgrade=True))) == Succeeded()
         assert fleet.choose_release().current == VERSION
 
-    def test_where_deployments_make_releases_current_a_rollout_does_not(self) -> None:
+    def test_a_rollout_does_not_make_a_release_current_if_deployments_do(self) -> None:
         fleet = Fleet(2)
         assert fleet.drive(fleet.start(a_spec(version=LAST_VERSION))) == Succeeded()
         assert fleet.choose_release().current == NEXT_VERSION

@@ -10,25 +10,25 @@ import pytest
 from orchestrator.events.delivery.answers import (
     MAX_TEXT,
     Failure,
-    Response,
+    ReceiverResponse,
     Taken,
     Unsendable,
-    answer_of,
     retry_after,
+    try_result_of,
 )
-from orchestrator.events.delivery.records import Answer, Verdict
+from orchestrator.events.delivery.records import TryResult, Verdict
 from orchestrator.events.delivery.retries import LONGEST_RETRY_AFTER
 from tests.fakes import NOON
 
 
-def answered(status: int, body: bytes = b"", **headers: str) -> Answer:
+def answered(status: int, body: bytes = b"", **headers: str) -> TryResult:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return answer_of(Response(status, named, body), milliseconds=7, at=NOON)
+    return try_result_of(ReceiverResponse(status, named, body), milliseconds=7, at=NOON)
 
 
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
 def test_2xx_is_delivered(status: int) -> None:
-    assert answered(status, b"ok") == Answer(Verdict.DELIVERED, 7, code=status, text="ok")
+    assert answered(status, b"ok") == TryResult(Verdict.DELIVERED, 7, code=status, text="ok")
 
 
 @pytest.mark.parametrize(
@@ -70,17 +70,17 @@ def test_a_redirect_says_where_to_and_that_it_is_not_followed() -> None:
 
 
 def test_no_answer_is_tried_again() -> None:
-    answer = answer_of(Failure("No answer in time.", slows=True), milliseconds=15_000, at=NOON)
-    assert answer == Answer(Verdict.RETRY, 15_000, text="No answer in time.", slows=True)
+    answer = try_result_of(Failure("No answer in time.", slows=True), milliseconds=15_000, at=NOON)
+    assert answer == TryResult(Verdict.RETRY, 15_000, text="No answer in time.", slows=True)
 
 
-def test_what_can_never_be_sent_is_given_up() -> None:
-    answer = answer_of(Unsendable("The content has expired."), milliseconds=1, at=NOON)
-    assert answer == Answer(Verdict.GIVE_UP, 1, text="The content has expired.")
+def test_an_event_that_can_never_be_sent_is_given_up() -> None:
+    answer = try_result_of(Unsendable("The content has expired."), milliseconds=1, at=NOON)
+    assert answer == TryResult(Verdict.GIVE_UP, 1, text="The content has expired.")
 
 
-def test_what_a_queue_or_a_mail_server_took_is_delivered() -> None:
-    assert answer_of(Taken(), milliseconds=3, at=NOON) == Answer(Verdict.DELIVERED, 3)
+def test_an_event_accepted_by_a_queue_or_a_mail_server_is_delivered() -> None:
+    assert try_result_of(Taken(), milliseconds=3, at=NOON) == TryResult(Verdict.DELIVERED, 3)
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,6 @@ INVALID: dict[str, tuple[object, str]] = {
 
 
 @pytest.mark.parametrize(("document", "why"), INVALID.values(), ids=INVALID)
-def test_what_is_not_a_filter_is_refused_with_the_place(document: object, why: str) -> None:
+def test_an_invalid_filter_is_refused_with_the_place(document: object, why: str) -> None:
     with pytest.raises(InvalidRequest, match=why):
         check_filter(document)

@@ -16,13 +16,13 @@ from orchestrator.api.event_read_answers import event_response
 from orchestrator.common.errors import Conflict
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.content import pack
-from orchestrator.events.delivery.answers import Failure, Response, Unsendable
+from orchestrator.events.delivery.answers import Failure, ReceiverResponse, Unsendable
 from orchestrator.events.delivery.mail import MAX_PAYLOAD_BYTES
 from orchestrator.events.delivery.mail_addresses import is_mail_address
 from orchestrator.events.delivery.payloads import payload_to_send
 from orchestrator.events.delivery.queue_addresses import REMEMBERED_SECONDS
 from orchestrator.events.delivery.queue_message import MAX_MESSAGE_BYTES
-from orchestrator.events.delivery.records import Answer, DestinationKind, ServedQueue, Verdict
+from orchestrator.events.delivery.records import DestinationKind, ServedQueue, TryResult, Verdict
 from orchestrator.events.delivery.signing import new_signing_secret, signature_headers
 from orchestrator.events.documents import json_text
 from orchestrator.events.records import Content, Event, TenantEpoch
@@ -55,7 +55,7 @@ class TestWebhooks:
     def test_the_bytes_are_sent_as_they_were_accepted(self, world: SendingWorld, kind: DestinationKind) -> None:
         body = b' {"total":  1.10, "total": 2}\n'
         event = an_event(body, content_type="application/vnd.shop+json; charset=utf-8")
-        assert world.sending.send(outgoing(event, a_connection(kind))) == Answer(Verdict.DELIVERED, 0, code=200)
+        assert world.sending.send(outgoing(event, a_connection(kind))) == TryResult(Verdict.DELIVERED, 0, code=200)
         (request,) = world.webhooks.requests
         assert (request.url, request.body) == ("https://example.com/hook", body)
         assert request.headers == {
@@ -110,18 +110,18 @@ class TestWebhooks:
 
     def test_the_time_that_a_try_takes_is_told(self, world: SendingWorld) -> None:
         world.webhooks.seconds = 2.5
-        world.webhooks.answer = Response(503, {"retry-after": "Mon, 16 Nov 2026 12:00:10 GMT"}, b"busy")
-        assert world.sending.send(outgoing()) == Answer(
+        world.webhooks.answer = ReceiverResponse(503, {"retry-after": "Mon, 16 Nov 2026 12:00:10 GMT"}, b"busy")
+        assert world.sending.send(outgoing()) == TryResult(
             Verdict.RETRY, 2_500, code=503, text="busy", retry_after=timedelta(seconds=7.5)
         )
 
     def test_no_answer_is_an_answer(self, world: SendingWorld) -> None:
         world.webhooks.answer = Failure("No answer in time.", slows=True)
-        assert world.sending.send(outgoing()) == Answer(Verdict.RETRY, 0, text="No answer in time.", slows=True)
+        assert world.sending.send(outgoing()) == TryResult(Verdict.RETRY, 0, text="No answer in time.", slows=True)
 
 
 class TestTransforms:
-    def send(self, world: SendingWorld, body: bytes, content_type: str = "text/plain") -> Answer:
+    def send(self, world: SendingWorld, body: bytes, content_type: str = "text/plain") -> TryResult:
         event = an_event(body, content_type=content_type)
         return world.sending.send(outgoing(event, a_connection(transform=TRANSFORM)))
 
@@ -196,7 +196,7 @@ class TestContents:
     ) -> None:
         event = replace(self.in_s3(world, Content(b"{}")), content_key="gone")
         answer = world.sending.send(outgoing(event, a_connection(kind)))
-        assert answer == Answer(Verdict.GIVE_UP, 0, text="The content of the event has expired.")
+        assert answer == TryResult(Verdict.GIVE_UP, 0, text="The content of the event has expired.")
         assert [*world.webhooks.requests, *world.queue_messages.sent, *world.mails.sent] == []
 
 
@@ -289,7 +289,7 @@ class TestQueues:
     def test_a_queue_that_failed_is_looked_up_again(self, world: SendingWorld) -> None:
         world.queue_messages.failure = Failure("The queue does not exist.")
         answer = world.sending.send(outgoing(connection=a_connection(DestinationKind.QUEUE)))
-        assert answer == Answer(Verdict.RETRY, 0, text="The queue does not exist.")
+        assert answer == TryResult(Verdict.RETRY, 0, text="The queue does not exist.")
         world.queue_messages.failure = None
         world.tenant_queues.queues[ACME] = ServedQueue(INCARNATION, "https://another")
         self.send(world, an_event())
@@ -298,7 +298,7 @@ class TestQueues:
     def test_a_tenant_without_a_queue_is_tried_again(self, world: SendingWorld) -> None:
         world.tenant_queues.queues.clear()
         answer = world.sending.send(outgoing(connection=a_connection(DestinationKind.QUEUE)))
-        assert answer == Answer(Verdict.RETRY, 0, text="Tenant acme has no queue now.")
+        assert answer == TryResult(Verdict.RETRY, 0, text="Tenant acme has no queue now.")
         world.tenant_queues.queues[ACME] = ServedQueue(INCARNATION, QUEUE_URL)
         self.send(world, an_event())
 
@@ -313,11 +313,11 @@ class TestQueues:
 
 
 class TestMails:
-    def send(self, world: SendingWorld, event: Event, address: str = "ada@example.com", **changes: Any) -> Answer:
+    def send(self, world: SendingWorld, event: Event, address: str = "ada@example.com", **changes: Any) -> TryResult:
         return world.sending.send(outgoing(event, a_connection(DestinationKind.EMAIL, address, **changes)))
 
     def test_a_mail_shows_the_event(self, world: SendingWorld) -> None:
-        assert self.send(world, an_event('{"name": "Ä", "items": [1]}'.encode())) == Answer(Verdict.DELIVERED, 0)
+        assert self.send(world, an_event('{"name": "Ä", "items": [1]}'.encode())) == TryResult(Verdict.DELIVERED, 0)
         (mail,) = world.mails.sent
         assert (mail.to, mail.subject) == ("ada@example.com", "order.created (acme)")
         assert mail.headers == {"webhook-id": DELIVERY_ID, "Auto-Submitted": "auto-generated"}
@@ -362,7 +362,7 @@ class TestMails:
 
     def test_a_mail_that_is_refused_is_tried_again(self, world: SendingWorld) -> None:
         world.mails.failure = Failure("SES refused the mail.")
-        assert self.send(world, an_event()) == Answer(Verdict.RETRY, 0, text="SES refused the mail.")
+        assert self.send(world, an_event()) == TryResult(Verdict.RETRY, 0, text="SES refused the mail.")
 
     @pytest.mark.parametrize(
         "address",

@@ -64,6 +64,6 @@ INVALID: dict[str, tuple[object, str]] = {
 
 
 @pytest.mark.parametrize(("document", "why"), INVALID.values(), ids=INVALID)
-def test_what_is_not_a_transform_is_refused(document: object, why: str) -> None:
+def test_an_invalid_transform_is_refused(document: object, why: str) -> None:
     with pytest.raises(InvalidRequest, match=why):
         check_transform(document)

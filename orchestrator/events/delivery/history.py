@@ -81,7 +81,7 @@ class DeliveryPage:
     """The name of the connection that all of these deliveries belong to."""
 
 
-class Looking:
+class DeliveryHistory:
     def __init__(
         self, *, table: DeliveryTable, connections: ConnectionsById, origins: Connections, clock: Clock
     ) -> None:

@@ -24,12 +24,12 @@ from orchestrator.events.refusals import Refused
 
 
 def _attempts(request: routes.OfAttempts, settings: EventSettings) -> Response:
-    return attempts_response(use_cases.looking.attempts(settings, parse_event_id(request.event_id)))
+    return attempts_response(use_cases.delivery_history.attempts(settings, parse_event_id(request.event_id)))
 
 
 def _deliveries(request: routes.ListDeliveries, settings: EventSettings) -> Response:
     return deliveries_response(
-        use_cases.looking.deliveries(
+        use_cases.delivery_history.deliveries(
             settings,
             request.connection_id,
             request.state,
