@@ -46,7 +46,7 @@ _EXAMPLES = """\
       Events that are sent to the API go to the tenant's own queue
   berth connections create acme --name Shop \\
       --webhook https://shop.example.com/hooks --type order.created
-  berth connections create acme --name CRM --origin SOURCE_ID \\
+  berth connections create acme --name CRM --from SOURCE_ID \\
       --webhook https://crm.example.com/in --filter-file filter.json
   berth connections test acme CONNECTION_ID
   berth connections pause acme CONNECTION_ID
@@ -117,6 +117,7 @@ def create(
     origin: Annotated[
         str,
         typer.Option(
+            "--from",
             metavar="ID",
             help="The source or form whose events are delivered, or api for those that are sent to the API.",
             rich_help_panel=_WHAT,

@@ -33,10 +33,10 @@ from orchestrator.events.resource_ids import IdPrefix, parse_resource_id
 
 _EXAMPLES = """\
 [bold]Examples[/]
-  berth forms create acme --name Contact --origin https://www.example.com
-  berth forms create acme --name Contact --origin https://www.example.com \\
+  berth forms create acme --name Contact --allow-origin https://www.example.com
+  berth forms create acme --name Contact --allow-origin https://www.example.com \\
       --redirect https://www.example.com/thanks --honeypot website
-  berth forms update acme FORM_ID --origin https://shop.example.com
+  berth forms update acme FORM_ID --allow-origin https://shop.example.com
   berth forms pause acme FORM_ID
 """
 
@@ -49,7 +49,7 @@ Name = Annotated[str, typer.Option(metavar="TEXT", help="A display name.", show_
 Origins = Annotated[
     list[str] | None,
     typer.Option(
-        "--origin",
+        "--allow-origin",
         metavar="URL",
         help="Scheme and host of a site whose pages may send the form; may be repeated. Any page may send a new form "
         "without it.",
@@ -102,7 +102,9 @@ def create(
         _show(form, as_json=as_json)
         render.note("Use the URL as the form's action, with method post.")
         if not form["origins"]:
-            render.note(f"Any page may send this form: berth forms update {tenant_id} {form['form_id']} --origin URL")
+            render.note(
+                f"Any page may send this form: berth forms update {tenant_id} {form['form_id']} --allow-origin URL"
+            )
 
 
 @app.command(name="list")
@@ -143,12 +145,12 @@ def update(
 ) -> None:
     """Change a form. The given origins replace the present ones."""
     for option, value, negation in (
-        ("--origin", origin, any_origin),
+        ("--allow-origin", origin, any_origin),
         ("--redirect", redirect, no_redirect),
         ("--honeypot", honeypot, no_honeypot),
     ):
         if value and negation:
-            opposite = "--any-origin" if option == "--origin" else option.replace("--", "--no-")
+            opposite = "--any-origin" if option == "--allow-origin" else option.replace("--", "--no-")
             raise typer.BadParameter(f"cannot be combined with {opposite}.", param_hint=f"'{option}'")
     here: Invocation = context.obj
     with here.reporting_errors(as_json=as_json):

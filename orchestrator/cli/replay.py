@@ -40,7 +40,7 @@ _EXAMPLES = """\
       What the connection has missed in the last two hours
   berth replay acme --connection CONNECTION_ID --since 7d --only-failed
       What has failed in the last week
-  berth replay acme --origin SOURCE_ID \\
+  berth replay acme --from SOURCE_ID \\
       --since 2026-11-17T08:00:00Z --until 2026-11-17T09:00:00Z
       To all connections of a source
   berth replay acme --connection CONNECTION_ID --since 1h --include-delivered
@@ -94,6 +94,7 @@ def start(
     origin: Annotated[
         str | None,
         typer.Option(
+            "--from",
             metavar="ORIGIN",
             help="Send to all connections of this origin: api, a source's id or a form's id.",
             show_default=False,
@@ -123,7 +124,7 @@ def start(
     with here.reporting_errors(as_json=as_json):
         tenant_id, now = TenantId.parse(tenant), here.world.now()
         if (connection is None) == (origin is None):
-            raise InvalidRequest("Use either --connection or --origin.")
+            raise InvalidRequest("Use either --connection or --from.")
         request = StartReplay(
             connection_id=or_unset(parse_resource_id(IdPrefix.CONNECTION, connection) if connection else None),
             origin=or_unset(origin),

@@ -91,7 +91,7 @@ def test_sources_and_forms_by_command(berthed: Commands, tmp_path: Path) -> None
     assert berthed.api.send("GET", path)[0] == 200
     assert berthed("sources", "pause", str(TENANT), source["source_id"])["status"] == "paused"
     assert berthed("sources", "delete", "--yes", str(TENANT), source["source_id"])["source_id"] == source["source_id"]
-    form = berthed("forms", "create", str(TENANT), "--name", "Contact", "--origin", "https://www.example.com")
+    form = berthed("forms", "create", str(TENANT), "--name", "Contact", "--allow-origin", "https://www.example.com")
     changed = berthed("forms", "update", str(TENANT), form["form_id"], "--any-origin", "--honeypot", "website")
     assert (changed["origins"], changed["honeypot"]) == ([], "website")
     berthed("forms", "delete", "--yes", str(TENANT), form["form_id"])

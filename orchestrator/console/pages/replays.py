@@ -161,7 +161,7 @@ def _failed(visit: Visit, connection_id: str, since: datetime, until: datetime) 
 
 
 def _command(tenant: str, to: str | None, since: str | None, until: str | None, what: str) -> str:
-    option = "--connection" if (to or f"{IdPrefix.CONNECTION}_").startswith(f"{IdPrefix.CONNECTION}_") else "--origin"
+    option = "--connection" if (to or f"{IdPrefix.CONNECTION}_").startswith(f"{IdPrefix.CONNECTION}_") else "--from"
     options: list[tuple[str, str | None]] = [(option, to or "CONNECTION_ID"), ("--since", since or "2h")]
     options += [("--until", until)] if until else []
     options += {FAILED: [("--only-failed", None)], ALL: [("--include-delivered", None)]}.get(what, [])

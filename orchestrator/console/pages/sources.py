@@ -138,7 +138,7 @@ def _source(found: Document) -> Subject:
 
 
 def _create_form_step(tenant: str) -> NextStep:
-    return NextStep("create", "Make a form", f"berth forms create {tenant} --name TEXT --origin URL")
+    return NextStep("create", "Make a form", f"berth forms create {tenant} --name TEXT --allow-origin URL")
 
 
 def _create_form(visit: Visit) -> Action:

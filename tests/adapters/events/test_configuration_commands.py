@@ -294,7 +294,7 @@ class TestSources:
 
 
 class TestForms:
-    ORIGIN = ("--origin", "https://www.example.com")
+    ORIGIN = ("--allow-origin", "https://www.example.com")
 
     def test_a_form_has_an_url(self, commands: Commands) -> None:
         options = ("--redirect", "https://www.example.com/thanks", "--honeypot", "website", "--per-minute", "5")
@@ -312,10 +312,10 @@ class TestForms:
         assert listed["url"] == created["url"]
 
     def test_an_origin_that_is_none_is_answered_with_an_example(self, commands: Commands) -> None:
-        result = commands.berth("forms", "create", "acme", "--name", "Contact", "--origin", "www.example.com")
+        result = commands.berth("forms", "create", "acme", "--name", "Contact", "--allow-origin", "www.example.com")
         assert result.exit_code == ExitCode.BAD_USAGE
         assert result.stderr == (
-            "Error: --origin: 'www.example.com' is not valid. An example: https://www.example.com\n"
+            "Error: --allow-origin: 'www.example.com' is not valid. An example: https://www.example.com\n"
         )
 
     def test_a_form_without_origins_comes_with_a_warning(self, commands: Commands) -> None:
@@ -325,7 +325,7 @@ class TestForms:
     def test_a_form_is_changed(self, commands: Commands) -> None:
         created = commands.json("forms", "create", "acme", "--name", "Contact", *self.ORIGIN, "--honeypot", "website")
         changed = commands.json(
-            "forms", "update", "acme", created["form_id"], "--origin", "https://a.example", "--no-honeypot"
+            "forms", "update", "acme", created["form_id"], "--allow-origin", "https://a.example", "--no-honeypot"
         )
         assert (changed["origins"], changed["honeypot"], changed["name"]) == (["https://a.example"], None, "Contact")
         assert commands.json("forms", "update", "acme", created["form_id"], "--any-origin")["origins"] == []
@@ -374,10 +374,10 @@ def test_the_help_has_examples(commands: Commands, group: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ("forms create acme --name A --origin here", "--origin: 'here' is not valid."),
+        ("forms create acme --name A --allow-origin here", "--allow-origin: 'here' is not valid."),
         ("forms create acme --name A --redirect here", "--redirect: 'here' is not valid."),
         (
-            "forms create acme --name A --origin https://a.example --redirect https://b.example/x",
+            "forms create acme --name A --allow-origin https://a.example --redirect https://b.example/x",
             "--redirect: the page is not at one of the form's origins.",
         ),
         ("sources create acme --name A --provider hmac", "--provider: the provider 'hmac' needs 'header'"),

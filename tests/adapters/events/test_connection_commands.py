@@ -94,7 +94,7 @@ def test_only_one_destination_can_be_chosen(commands: Commands) -> None:
         ),
         (("--zapier", URL), "--zapier: "),
         (("--email", "ada@example.com"), "berth:eventsMailFrom"),
-        (("--origin", "elsewhere"), "'elsewhere' is not valid. Examples: api, src_"),
+        (("--from", "elsewhere"), "'elsewhere' is not valid. Examples: api, src_"),
     ],
 )
 def test_a_destination_that_is_not_allowed(commands: Commands, options: tuple[str, ...], expected: str) -> None:
@@ -199,7 +199,7 @@ def test_a_connection_that_there_is_not(commands: Commands) -> None:
 
 def test_a_source_with_connections_is_not_deleted_and_the_answer_says_which(commands: Commands) -> None:
     source = commands.json("sources", "create", "acme", "--name", "GitHub", "--provider", "github")["source_id"]
-    created = commands.json("connections", "create", "acme", "--name", "Queue", "--origin", source)
+    created = commands.json("connections", "create", "acme", "--name", "Queue", "--from", source)
     result = commands.berth("sources", "delete", "acme", source, "--yes")
     assert result.exit_code == ExitCode.REFUSED
     assert created["connection_id"] in result.stderr

@@ -190,7 +190,7 @@ class TestReplay:
 
     def test_replays_are_listed_shown_paused_resumed_and_cancelled(self, commands: DeliveryCommands) -> None:
         assert commands.berth("replay", "list", "acme").stdout == "Tenant acme has no replays.\n"
-        started = commands.json("replay", "acme", "--origin", "api", "--since", "2026-11-16T11:00:00Z", "--only-failed")
+        started = commands.json("replay", "acme", "--from", "api", "--since", "2026-11-16T11:00:00Z", "--only-failed")
         replay_id = started["replay_id"]
         assert replay_id in commands.berth("replay", "list", "acme").stdout
         shown = commands.berth("replay", "show", "acme", replay_id)
@@ -203,7 +203,7 @@ class TestReplay:
         assert commands.berth("replay", "show", "acme", "rpl_" + "0" * 24).exit_code == ExitCode.GONE
 
     def test_ctrl_c_ends_watching_and_not_the_replay(self, commands: DeliveryCommands) -> None:
-        started = ("replay", "acme", "--origin", "api", "--since", "2026-11-16T11:00:00Z", "--follow")
+        started = ("replay", "acme", "--from", "api", "--since", "2026-11-16T11:00:00Z", "--follow")
         result = commands.until_interrupted(*started, meanwhile=[])
         assert "The replay goes on." in result.stderr
         (replay,) = commands.json("replay", "list", "acme")["replays"]
@@ -211,7 +211,7 @@ class TestReplay:
 
     def test_a_delivered_event_is_resent_only_after_confirmation(self, commands: DeliveryCommands) -> None:
         commands.scene.typed = "no\n"
-        everything = ("replay", "acme", "--origin", "api", "--since", "2026-11-16T11:00:00Z", "--include-delivered")
+        everything = ("replay", "acme", "--from", "api", "--since", "2026-11-16T11:00:00Z", "--include-delivered")
         assert commands.berth(*everything).exit_code == ExitCode.REFUSED
         assert commands.functions.operate("GET /replays").body["replays"] == []
         assert commands.berth(*everything, "--yes").exit_code == ExitCode.OK
@@ -220,10 +220,10 @@ class TestReplay:
         "options",
         [
             ("--since", "1h"),
-            ("--since", "1h", "--origin", "api", "--connection", UNKNOWN),
-            ("--since", "yesterday", "--origin", "api"),
+            ("--since", "1h", "--from", "api", "--connection", UNKNOWN),
+            ("--since", "yesterday", "--from", "api"),
             ("--since", "1h", "--connection", "42"),
-            ("--origin", "api"),
+            ("--from", "api"),
         ],
     )
     def test_invalid_options_are_bad_usage(self, commands: DeliveryCommands, options: tuple[str, ...]) -> None:
