@@ -113,7 +113,7 @@ def _unpin(request: tenant_models.UnpinTenant, by: str) -> Response:
 def _tenants(request: tenant_models.ListTenants, _by: str) -> Response:
     page = list_tenants(
         use_cases.ports.fleet,
-        state=request.wanted_state,
+        state=or_default(request.state),
         version=or_default(request.version),
         labels=request.labels,
         pinned=or_default(request.pinned),

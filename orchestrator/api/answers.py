@@ -25,7 +25,6 @@ def answer(tenant: TenantId, given: Answer, credentials: Credentials | None = No
         {
             "tenantId": tenant.value,
             "state": "READY",
-            "status": "READY",
             "queueUrl": given.queue.url,
             "queueArn": given.queue.arn,
             "version": given.version,

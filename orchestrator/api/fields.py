@@ -57,17 +57,6 @@ def as_documented(pattern: str) -> str:
     return pattern.removesuffix(r"\Z") + "$" if pattern.endswith(r"\Z") else pattern
 
 
-def former_name_of(name: str) -> Meta:
-    """The description of a field that was renamed.
-
-    Clients of 0.8.0 refuse answers without the former name, so control planes send it until nobody uses those clients.
-    """
-    return Meta(
-        description=f"The former name of {name}. This field will be removed in 0.10.0.",
-        extra_json_schema={"deprecated": True},
-    )
-
-
 def keys_of(title: str) -> Meta:
     """An object whose keys are of the type with this title. msgspec checks keys, but its schemas do not say so."""
     return Meta(extra_json_schema={"propertyNames": {"$ref": f"#/components/schemas/{title}"}})
@@ -272,7 +261,6 @@ class ProblemMembers(Wire, frozen=True, kw_only=True):
 
     tenant_id: TenantIdText | UnsetType = UNSET
     tenant_state: TenantState | UnsetType = UNSET
-    tenant_status: TenantState | UnsetType = UNSET
     operation: Operation | UnsetType = UNSET
     version: OperationVersion | UnsetType = UNSET
     attempt: Attempt | UnsetType = UNSET

@@ -26,7 +26,6 @@ def order_response(tenant: TenantId, ordered: OrderResult) -> Response:
                 {
                     "tenantId": tenant.value,
                     "state": STATE_DURING[attempt.operation].value,
-                    "status": STATE_DURING[attempt.operation].value,
                     "operation": attempt.operation.value,
                     "version": attempt.release,
                     "attempt": attempt.number,

@@ -81,16 +81,16 @@ PROVISIONING_FAILED = Problem(
     424,
     "Provisioning failed",
     "The tenant has no queue, because its create or delete failed. rootCause says why.",
-    required=("tenantId", "tenantState", "tenantStatus", "operation", "version", "attempt", "execution", "rootCause"),
-    values={"tenantState": ("FAILED",), "tenantStatus": ("FAILED",), "operation": ("CREATE", "DELETE")},
+    required=("tenantId", "tenantState", "operation", "version", "attempt", "execution", "rootCause"),
+    values={"tenantState": ("FAILED",), "operation": ("CREATE", "DELETE")},
 )
 TENANT_BEING_DELETED = Problem(
     "tenant-being-deleted",
     409,
     "The tenant is being deleted",
     "The tenant is being deleted. Its queue can no longer be used.",
-    required=("tenantId", "tenantState", "tenantStatus", "execution"),
-    values={"tenantState": ("DELETING",), "tenantStatus": ("DELETING",)},
+    required=("tenantId", "tenantState", "execution"),
+    values={"tenantState": ("DELETING",)},
 )
 TENANT_DELETED = Problem(
     "tenant-deleted",
@@ -98,8 +98,8 @@ TENANT_DELETED = Problem(
     "The tenant was deleted",
     "The tenant was deleted. Only an explicit create brings it back.",
     required=("tenantId",),
-    optional=("tenantState", "tenantStatus", "execution"),
-    values={"tenantState": ("DELETED",), "tenantStatus": ("DELETED",)},
+    optional=("tenantState", "execution"),
+    values={"tenantState": ("DELETED",)},
 )
 UNKNOWN_TENANT = Problem(
     "unknown-tenant",

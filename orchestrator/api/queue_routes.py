@@ -22,7 +22,6 @@ from orchestrator.api.fields import (
     TenantIdText,
     WaitSeconds,
     Wire,
-    former_name_of,
 )
 from orchestrator.api.problems import (
     CREDENTIALS_NOT_ENABLED,
@@ -67,7 +66,6 @@ class Queue(Wire, frozen=True, kw_only=True):
 
     tenant_id: TenantIdText
     state: Literal["READY"]
-    status: Annotated[Literal["READY"], former_name_of("state")] | UnsetType = UNSET
     queue_url: QueueUrl
     queue_arn: QueueArn
     version: Annotated[
@@ -103,7 +101,6 @@ class Provisioning(Wire, frozen=True, kw_only=True):
 
     tenant_id: TenantIdText
     state: Literal["PROVISIONING"]
-    status: Annotated[Literal["PROVISIONING"], former_name_of("state")] | UnsetType = UNSET
     execution: Execution
     retry_after_seconds: RetryAfterSeconds
     wait_seconds: WaitSeconds | UnsetType = UNSET

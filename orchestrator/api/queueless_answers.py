@@ -50,7 +50,6 @@ def queueless_answer(tenant: TenantId, given: Queueless) -> Response:
                 + (f": {cause}" if cause else ". No root cause was recorded."),
                 tenantId=tenant.value,
                 tenantState="FAILED",
-                tenantStatus="FAILED",
                 operation=audit.operation.value,
                 version=release_of(audit.operation, audit.version),
                 attempt=audit.attempt,
@@ -63,7 +62,6 @@ def queueless_answer(tenant: TenantId, given: Queueless) -> Response:
                 f"Tenant {tenant} is being deleted. Its queue can no longer be used.",
                 tenantId=tenant.value,
                 tenantState="DELETING",
-                tenantStatus="DELETING",
                 execution=audit.execution,
             )
         case Deleted(audit):
@@ -72,7 +70,6 @@ def queueless_answer(tenant: TenantId, given: Queueless) -> Response:
                 f"Tenant {tenant} was deleted. To use it again, create it explicitly.",
                 tenantId=tenant.value,
                 tenantState="DELETED",
-                tenantStatus="DELETED",
                 execution=audit.execution,
             )
         case NotProvisioned() | Unknown() | NoRelease() | FleetFull() | TooManyCreates():
@@ -86,7 +83,6 @@ def _provisioning(tenant: TenantId, given: Provisioning) -> Response:
     body: dict[str, object] = {
         "tenantId": tenant.value,
         "state": "PROVISIONING",
-        "status": "PROVISIONING",
         "execution": given.execution,
         "retryAfterSeconds": seconds,
     }

@@ -93,7 +93,7 @@ def rollout_document(rollout: Rollout, stages: Sequence[Stage]) -> dict[str, obj
         "execution": rollout.execution,
         "selected": sum(rollout.planned),
         "planned": list(rollout.planned),
-        **_spec(spec_document(rollout.spec)),
+        "spec": spec_document(rollout.spec),
         "skipped": _skipped_document(rollout.skipped),
         "repairs": _repairs_document(rollout.repairs),
         "stages": [_stage(stage) for stage in stages],
@@ -123,11 +123,6 @@ def _without_the_tenant(text: str, tenant: TenantId) -> str:
     for name in (tenant.slug, tenant.value):
         text = re.sub(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", "…", text)
     return _HASH.sub("…", _UUID.sub("…", text))
-
-
-def _spec(document: Mapping[str, object]) -> dict[str, object]:
-    """The document under its name and under the former one, until 0.10.0."""
-    return {"spec": document, "wish": document}
 
 
 def _summary(rollout: Rollout, stages: Sequence[Stage]) -> dict[str, object]:
@@ -161,7 +156,7 @@ def _stage(stage: Stage) -> dict[str, object]:
     return {
         "number": stage.number,
         "status": stage.status.value,
-        **_spec(stage_document(stage.spec)),
+        "spec": stage_document(stage.spec),
         "total": stage.total,
         "tolerated": stage.tolerated + stage.forgiven,
         "succeeded": stage.succeeded,

@@ -26,7 +26,6 @@ from orchestrator.api.fields import (
     Tier,
     Version,
     Wire,
-    former_name_of,
     keys_of,
     whole,
 )
@@ -199,7 +198,6 @@ class Stage(Wire, frozen=True, kw_only=True):
     number: PositiveCount
     status: StageStatus
     spec: FullStageSpec
-    wish: Annotated[FullStageSpec, former_name_of("spec")] | UnsetType = UNSET
     total: PositiveCount
     tolerated: Annotated[
         Count, Meta(description="The number of tenants that may fail, including the failures that a resume accepted.")
@@ -252,7 +250,6 @@ class RolloutProgress(RolloutInBrief, frozen=True, kw_only=True):
         Meta(min_length=1, max_length=MAX_STAGES, description="The number of selected tenants in each stage."),
     ]
     spec: RolloutSpec
-    wish: Annotated[RolloutSpec, former_name_of("spec")] | UnsetType = UNSET
     skipped: Annotated[Skipped, Meta(description="The tenants that were skipped when the rollout was requested.")]
     repairs: RepairedTenants | None
     stages: Annotated[list[Stage], Meta(min_length=1, max_length=MAX_STAGES)]

@@ -36,7 +36,6 @@ from orchestrator.api.fields import (
     Version,
     Wire,
     WireRequest,
-    former_name_of,
     keys_of,
     or_default,
     whole,
@@ -192,7 +191,6 @@ class GetTenant(TenantIdRequest, frozen=True, kw_only=True):
 
 class ListTenants(WireRequest, frozen=True, kw_only=True):
     state: TenantState | UnsetType = UNSET
-    status: Annotated[TenantState, former_name_of("state")] | UnsetType = UNSET
     version: Version | UnsetType = UNSET
     label: (
         Annotated[
@@ -242,11 +240,6 @@ class ListTenants(WireRequest, frozen=True, kw_only=True):
         pairs = [each.partition("=") for each in given.split(",")] if given else []
         return {name: value for name, _, value in pairs}
 
-    @property
-    def wanted_state(self) -> records.TenantState | None:
-        wanted: records.TenantState | None = or_default(self.state, or_default(self.status))
-        return wanted
-
 
 # Answers
 
@@ -256,7 +249,6 @@ class Accepted(Wire, frozen=True, kw_only=True):
 
     tenant_id: TenantIdText
     state: Literal["PROVISIONING", "UPDATING", "DELETING"]
-    status: Annotated[Literal["PROVISIONING", "UPDATING", "DELETING"], former_name_of("state")] | UnsetType = UNSET
     operation: Operation
     version: OperationVersion
     attempt: Attempt

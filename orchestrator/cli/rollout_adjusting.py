@@ -20,7 +20,6 @@ from orchestrator.cli.errors import NothingToApprove
 from orchestrator.cli.invocation import Invocation, Json, Reason
 from orchestrator.cli.rollout_finding import RolloutToChange, details, named_or_only
 from orchestrator.cli.rollout_next import stage_to_approve, stage_to_promote
-from orchestrator.cli.rollout_options import spec_of
 from orchestrator.cli.rollout_ordering import show_ordered
 from orchestrator.cli.rollout_spec import rollout_id, tolerated_share
 from orchestrator.cli.rollout_view import doing
@@ -165,7 +164,7 @@ def _promoted_message(rollout: Document, number: int) -> str:
         return f"{ended} The rollout continues when it is resumed."
     if stage["status"] != StageStatus.BAKING:
         return f"{ended} It starts now."
-    seconds = check_interval(spec_of(stage)["bakeSeconds"])
+    seconds = check_interval(stage["spec"]["bakeSeconds"])
     return f"{ended} The rollout continues within {render.duration(seconds)}."
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from orchestrator.cli.api import Document
 from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.next_step import NextStep, lines
-from orchestrator.cli.rollout_options import options_of, spec_of
+from orchestrator.cli.rollout_options import options_of
 from orchestrator.rollouts.records import Order, RolloutStatus, StageStatus
 
 
@@ -181,10 +181,10 @@ def _after_dry_run(rollout: Document, *, withdrawn: bool) -> list[str]:
     if rollout["status"] == RolloutStatus.SUCCEEDED and withdrawn:
         return [f"Release {rollout['version']} was withdrawn. Plan a rollout to another one: berth rollout plan"]
     if rollout["status"] == RolloutStatus.SUCCEEDED:
-        return [f"Start it with the same options: berth rollout start{options_of(spec_of(rollout))}"]
+        return [f"Start it with the same options: berth rollout start{options_of(rollout['spec'])}"]
     if rollout["failed"]:
         return ["Check a tenant that would fail: berth tenant TENANT. Then plan again, before berth rollout start."]
-    return [f"It did not check all tenants. Plan again: berth rollout plan{options_of(spec_of(rollout))}"]
+    return [f"It did not check all tenants. Plan again: berth rollout plan{options_of(rollout['spec'])}"]
 
 
 def _move_remaining(rollout: Document) -> list[str]:
@@ -194,7 +194,7 @@ def _move_remaining(rollout: Document) -> list[str]:
     if rollout["retry"]:
         return [f"Retry the remaining tenants: berth rollout retry {rollout['retry']}"]
     what = "Move the remaining tenants back" if rollout["undo"] else "Move the remaining tenants"
-    return [f"{what}: berth rollout start{options_of(spec_of(rollout))}"]
+    return [f"{what}: berth rollout start{options_of(rollout['spec'])}"]
 
 
 def _is_undone(rollout: Document) -> bool:

@@ -13,12 +13,6 @@ MAX_TENANTS = 10
 """The maximum number of tenants that a suggested command names. More tenants have to come from a file."""
 
 
-def spec_of(document: Document) -> Document:
-    """The spec of a rollout or of a stage. A control plane of 0.7.0 answers with its former name only."""
-    spec: Document = document["spec"] if "spec" in document else document["wish"]
-    return spec
-
-
 def options_of(spec: Document) -> str:
     """The options as text. It begins with a blank, unless there are no options."""
     tenants = spec.get("tenants", [])

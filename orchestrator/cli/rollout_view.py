@@ -11,7 +11,6 @@ from orchestrator.cli import render
 from orchestrator.cli.api import Document
 from orchestrator.cli.release_changes import show_moves
 from orchestrator.cli.rollout_next import awaiting_approval, is_over, next_steps
-from orchestrator.cli.rollout_options import spec_of
 from orchestrator.common.times import parse_timestamp
 from orchestrator.releases.template_contract import DATA_TYPES, QUEUE_TYPE
 from orchestrator.rollouts.documents import share_of
@@ -50,7 +49,7 @@ _AWAITING = Text("AWAITING APPROVAL", render.state(StageStatus.AWAITING_APPROVAL
 def target(rollout: Document) -> str:
     if rollout["version"] is None:
         return "each tenant's earlier release"
-    tier = spec_of(rollout).get("tier") if "spec" in rollout else None
+    tier = rollout["spec"].get("tier") if "spec" in rollout else None
     return f"{rollout['version']} of the tier {tier}" if tier else str(rollout["version"])
 
 
@@ -295,7 +294,7 @@ def _stages(rollout: Document) -> Table:
 def _show_planned(rollout: Document) -> None:
     # The spec may have more stages than were planned: the last ones, if there were not enough tenants.
     render.show_line("\nStages", "bold")
-    for number, (size, spec) in enumerate(zip(rollout["planned"], spec_of(rollout)["stages"], strict=False), 1):
+    for number, (size, spec) in enumerate(zip(rollout["planned"], rollout["spec"]["stages"], strict=False), 1):
         is_last = number == len(rollout["planned"])
         render.show_line(f"{number:>6}: {', '.join(_planned(size, spec, is_last=is_last))}")
 

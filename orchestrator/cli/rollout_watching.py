@@ -22,7 +22,6 @@ from orchestrator.cli.invocation import World
 from orchestrator.cli.problems import problem
 from orchestrator.cli.progress import REMIND_SECONDS
 from orchestrator.cli.rollout_next import awaiting_approval, awaits_an_operator, is_over
-from orchestrator.cli.rollout_options import spec_of
 from orchestrator.cli.rollout_view import running_of_limit, settled, stage_status, target
 from orchestrator.client.retrying import Retrying
 from orchestrator.common.times import parse_timestamp
@@ -81,7 +80,7 @@ class Pace:
         if after == before:
             return None
         remaining = rollout["total"] - sum(map(settled, rollout["stages"]))
-        bakes = sum(spec_of(stage)["bakeSeconds"] for stage in rollout["stages"][rollout["currentStage"] - 1 :])
+        bakes = sum(stage["spec"]["bakeSeconds"] for stage in rollout["stages"][rollout["currentStage"] - 1 :])
         return float(remaining * (now - began) / (after - before) + bakes)
 
 

@@ -209,8 +209,8 @@ REQUESTS: list[tuple[AnyRoute, Wire, str, dict[str, object] | None]] = [
     ),
     (
         tenants.LIST_TENANTS,
-        tenant_models.ListTenants(status=TenantState.UPDATE_FAILED, version="0.1.0", cursor="a-b_c", limit=5),
-        "/tenants?status=UPDATE_FAILED&version=0.1.0&cursor=a-b_c&limit=5",
+        tenant_models.ListTenants(state=TenantState.UPDATE_FAILED, version="0.1.0", cursor="a-b_c", limit=5),
+        "/tenants?state=UPDATE_FAILED&version=0.1.0&cursor=a-b_c&limit=5",
         None,
     ),
     (releases.LIST_RELEASES, EmptyRequest(), "/releases", None),
@@ -366,8 +366,8 @@ def test_renewed_credentials_are_used(server: Server) -> None:
 
 def test_an_answer_has_status_body_and_retry_after(server: Server) -> None:
     server.status, server.headers = 202, {"Retry-After": "2"}
-    server.body = json.dumps({"status": "PROVISIONING"}).encode()
-    assert client(server).send_request(queues.GET_QUEUE, ACME) == ApiAnswer(202, {"status": "PROVISIONING"}, 2.0)
+    server.body = json.dumps({"state": "PROVISIONING"}).encode()
+    assert client(server).send_request(queues.GET_QUEUE, ACME) == ApiAnswer(202, {"state": "PROVISIONING"}, 2.0)
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>Bad gateway</html>", b"[1]", b"\xff"])

@@ -64,7 +64,7 @@ def test_a_rollout_has_a_plan_a_row_for_each_stage_and_a_place_in_the_registry(
     written = rows(dynamodb)
     assert sorted(written) == sorted([PLAN, STAGE, (f"ROLLOUT#{ONE}", "STAGE#10"), ("ROLLOUTS", "REGISTRY")])
     assert written["ROLLOUTS", "REGISTRY"] == {"Active": {"SS": [ONE]}, "Revision": 1}
-    spec = json.loads(written[PLAN].pop("Wish"))
+    spec = json.loads(written[PLAN].pop("Spec"))
     assert spec["version"] == "0.2.0"
     assert spec["stages"][0] == STAGE_SPEC
     assert json.loads(written[PLAN].pop("Skipped")) == {"pinned": {"count": 2, "tenants": ["x"]}}
@@ -83,7 +83,7 @@ def test_a_rollout_has_a_plan_a_row_for_each_stage_and_a_place_in_the_registry(
         "Execution": "arn:e",
         "TaskToken": "t",
     }
-    assert json.loads(written[STAGE].pop("Wish")) == STAGE_SPEC
+    assert json.loads(written[STAGE].pop("Spec")) == STAGE_SPEC
     pace = written[STAGE].pop("Pace")["M"]
     assert float(pace.pop("Limit")["N"]) == 8
     assert pace == {"Ceiling": {"N": "8"}, "FeelingForIt": {"BOOL": True}, "ThrottlesSeen": {"N": "0"}}

@@ -18,12 +18,12 @@ def test_a_new_tenant_has_to_wait_and_then_gets_a_queue_that_works(berth: Deploy
     first = berth.ask(tenant)
     assert first.status == 202
     assert first.retry_after is not None
-    assert first.body["status"] == "PROVISIONING"
+    assert first.body["state"] == "PROVISIONING"
     assert str(first.body["execution"]).startswith("arn:aws:states:")
 
     ready = berth.settled(tenant)
     assert ready.status == 200
-    assert ready.body.keys() == {"tenantId", "queueUrl", "queueArn", "version", "state", "status", "resources"}
+    assert ready.body.keys() == {"tenantId", "queueUrl", "queueArn", "version", "state", "resources"}
     assert ready.body["tenantId"] == "newcomer"
     assert ready.body["version"] == berth.outputs["Version"]
 

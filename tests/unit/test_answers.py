@@ -83,7 +83,6 @@ def test_a_ready_queue_is_told_by_url_and_arn_and_version() -> None:
     assert response.body == {
         "tenantId": "acme",
         "state": "READY",
-        "status": "READY",
         "queueUrl": QUEUE.url,
         "queueArn": QUEUE.arn,
         "version": VERSION,
@@ -127,7 +126,6 @@ def test_a_202_says_how_long_to_wait_in_header_and_body() -> None:
     assert response.body == {
         "tenantId": "acme",
         "state": "PROVISIONING",
-        "status": "PROVISIONING",
         "execution": "an execution",
         "retryAfterSeconds": RETRY_AFTER_SECONDS,
     }
@@ -179,7 +177,7 @@ def test_a_failure_tells_the_resource_that_failed_and_cloudformations_reason() -
     assert body["rootCause"] == {"resource": "InboundQueue", "type": "AWS::SQS::Queue", "reason": QUEUE_TABOO.reason}
     assert QUEUE_TABOO.reason in str(body["detail"])
     assert "create failed" in str(body["detail"])
-    assert body["tenantState"] == body["tenantStatus"] == "FAILED"
+    assert body["tenantState"] == "FAILED"
     assert (body["operation"], body["version"], body["attempt"]) == ("CREATE", VERSION, 3)
     assert body["execution"] == FAILURE.execution
 
@@ -200,7 +198,7 @@ def test_a_failed_delete_is_told_as_a_delete() -> None:
 @pytest.mark.parametrize(("kind", "status"), [(BeingDeleted, "DELETING"), (Deleted, "DELETED")])
 def test_a_deleted_tenants_state_and_execution_are_told(kind: type, status: str) -> None:
     body = answer(ACME, ANSWERS[kind][0]).body
-    assert body["tenantState"] == body["tenantStatus"] == status
+    assert body["tenantState"] == status
     assert body["execution"] == DELETE.execution
 
 

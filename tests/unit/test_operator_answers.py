@@ -84,7 +84,6 @@ def test_a_started_operation_is_accepted_with_location_and_retry_after(operation
     assert as_sent(response) == {
         "tenantId": "acme",
         "state": state,
-        "status": state,
         "operation": operation.value,
         "version": None if operation is Operation.DELETE else VERSION,
         "attempt": 3,

@@ -459,18 +459,9 @@ def test_the_caller_of_a_direct_invocation_is_unknown() -> None:
 
 def test_a_list_has_no_filter_and_the_default_page_size_unless_the_query_has_them() -> None:
     assert read(tenants.LIST_TENANTS, {}) == ListTenants() == ListTenants(limit=PAGE_SIZE)
-    query = {"status": "READY", "version": "0.1.0", "cursor": "a cursor", "limit": "7"}
-    expected = ListTenants(status=TenantState.READY, version="0.1.0", cursor="a cursor", limit=7)
+    query = {"state": "READY", "version": "0.1.0", "cursor": "a cursor", "limit": "7"}
+    expected = ListTenants(state=TenantState.READY, version="0.1.0", cursor="a cursor", limit=7)
     assert read(tenants.LIST_TENANTS, an_event(query=query)) == expected
-
-
-def test_a_list_takes_the_former_name_of_the_state_as_well() -> None:
-    def wanted(**query: str) -> TenantState | None:
-        return read(tenants.LIST_TENANTS, an_event(query=query)).wanted_state
-
-    assert wanted(status="FAILED") is TenantState.FAILED
-    assert wanted(state="READY") is wanted(state="READY", status="FAILED") is TenantState.READY
-    assert wanted() is None
 
 
 # Any event

@@ -190,7 +190,7 @@ def _row(reconciliation: Reconciliation) -> Item:
         "StartedAt": time(reconciliation.started_at),
         "UpdatedAt": time(reconciliation.updated_at),
         # Stored as JSON, because they are always read as a whole.
-        "Wish": s(json.dumps(_spec_document(reconciliation.spec))),
+        "Spec": s(json.dumps(_spec_document(reconciliation.spec))),
         "Came": s(
             json.dumps(
                 {
@@ -218,7 +218,7 @@ def _reconciliation_from(item: Mapping[str, Any]) -> Reconciliation:
     return Reconciliation(
         id=item["sk"]["S"],
         by=item["RequestedBy"]["S"],
-        spec=Spec(**json.loads(item["Wish"]["S"])),
+        spec=Spec(**json.loads(item["Spec"]["S"])),
         status=ReconciliationStatus(item["Status"]["S"]),
         started_at=parse_timestamp(item["StartedAt"]["S"]),
         updated_at=parse_timestamp(item["UpdatedAt"]["S"]),

@@ -47,7 +47,7 @@ def plan_row(rollout: Rollout) -> Item:
         **keys.plan_key(rollout.id),
         **listing(keys.listed_rollout(rollout.id)),
         # Stored as JSON, because the spec and the skipped tenants are always read as a whole.
-        "Wish": s(json.dumps(spec_document(rollout.spec), sort_keys=True)),
+        "Spec": s(json.dumps(spec_document(rollout.spec), sort_keys=True)),
         "Skipped": s(json.dumps(_skipped_document(rollout.skipped))),
         "RequestedBy": s(rollout.by),
         "CreatedAt": time(rollout.created_at),
@@ -72,7 +72,7 @@ def plan_row(rollout: Rollout) -> Item:
 def rollout_from(item: Mapping[str, Any]) -> Rollout:
     return Rollout(
         id=keys.rollout_of(item["pk"]["S"]),
-        spec=_spec_from(json.loads(item["Wish"]["S"])),
+        spec=_spec_from(json.loads(item["Spec"]["S"])),
         by=item["RequestedBy"]["S"],
         created_at=parse_timestamp(item["CreatedAt"]["S"]),
         planned=tuple(int(count["N"]) for count in item["Planned"]["L"]),
@@ -132,7 +132,7 @@ def _order_from(item: Mapping[str, Any]) -> RecordedOrder:
 def stage_row(stage: Stage) -> Item:
     return {
         **keys.stage_key(stage.rollout, stage.number),
-        "Wish": s(json.dumps(stage_document(stage.spec), sort_keys=True)),
+        "Spec": s(json.dumps(stage_document(stage.spec), sort_keys=True)),
         "Total": n(stage.total),
         "Tolerated": n(stage.tolerated),
         "Manifest": s(stage.manifest),
@@ -162,7 +162,7 @@ def stage_from(item: Mapping[str, Any]) -> Stage:
     return Stage(
         rollout=keys.rollout_of(item["pk"]["S"]),
         number=keys.stage_of(item["sk"]["S"]),
-        spec=_stage_spec_from(json.loads(item["Wish"]["S"])),
+        spec=_stage_spec_from(json.loads(item["Spec"]["S"])),
         total=int(item["Total"]["N"]),
         tolerated=int(item["Tolerated"]["N"]),
         manifest=item["Manifest"]["S"],

@@ -32,7 +32,7 @@ from orchestrator.cli.rollout_next import (
     stage_to_approve,
     stage_to_promote,
 )
-from orchestrator.cli.rollout_options import options_of, spec_of
+from orchestrator.cli.rollout_options import options_of
 from orchestrator.cli.rollout_spec import tolerated_share
 from orchestrator.cli.rollout_view import doing, is_plan, kind, settled, skip_reason, stage_status, target
 from orchestrator.common.times import parse_timestamp
@@ -101,7 +101,7 @@ def _time_left(rollout: Document, now: datetime) -> str | None:
 
 def _filters(rollout: Document) -> list[str]:
     """The tenants that the rollout is about, in words."""
-    spec = spec_of(rollout)
+    spec = rollout["spec"]
     words = [f"label {name}={value}" for name, value in spec.get("labels", {}).items()]
     words += [f"tier {spec['tier']}"] if spec.get("tier") else []
     words += [f"a share of {spec['share']}"] if spec.get("share") else []
@@ -127,7 +127,7 @@ def _steps(visit: Visit, rollout: Document) -> list[NextStep]:
         refusal = "The dry run did not check all tenants. Plan again."
     elif withdrawn:
         refusal = "The release was withdrawn."
-    start = NextStep("start", "Start it", f"berth rollout start{options_of(spec_of(rollout))}", refusal)
+    start = NextStep("start", "Start it", f"berth rollout start{options_of(rollout['spec'])}", refusal)
     return [start, *([] if is_over(rollout) else [step for step in rollout_steps(rollout) if step.verb == "abort"])]
 
 
@@ -140,7 +140,7 @@ def _is_withdrawn(visit: Visit, rollout: Document) -> bool:
 
 
 def _start(visit: Visit, rollout: Document, step: NextStep) -> Action:
-    spec = {name: value for name, value in spec_of(rollout).items() if name not in ("dryRun", "sample", "retry")}
+    spec = {name: value for name, value in rollout["spec"].items() if name not in ("dryRun", "sample", "retry")}
     number = rollout["selected"]
     loses = (
         "\nThis may replace or remove queues and other resources, with the data in them."
@@ -170,7 +170,7 @@ def _start(visit: Visit, rollout: Document, step: NextStep) -> Action:
 
 def _names(visit: Visit, rollout: Document) -> Sequence[str]:
     """The tenants that the rollout moves, if they are few and the list agrees with the plan's own number."""
-    spec = spec_of(rollout)
+    spec = rollout["spec"]
     if rollout["selected"] > MAX_NAMED or spec.get("undo") or spec.get("share"):
         return ()
     if spec.get("tenants"):

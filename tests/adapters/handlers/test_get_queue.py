@@ -47,7 +47,6 @@ def test_a_ready_tenant_costs_exactly_one_request(functions: Functions) -> None:
     assert body == {
         "tenantId": "acme",
         "state": "READY",
-        "status": "READY",
         "queueUrl": QUEUE.url,
         "queueArn": QUEUE.arn,
         "version": VERSION,
@@ -120,10 +119,10 @@ def test_a_tenant_during_and_after_its_delete_is_not_created_by_get_queue(
     functions.serve()
     take(functions.table, DELETE)
     status, _, body = functions.get_queue(ASKING)
-    assert (status, body["tenantStatus"]) == (409, "DELETING")
+    assert (status, body["tenantState"]) == (409, "DELETING")
     functions.table.remove(DELETE, at=DELETE.started_at)
     status, _, body = functions.get_queue(ASKING)
-    assert (status, body["tenantStatus"]) == (410, "DELETED")
+    assert (status, body["tenantState"]) == (410, "DELETED")
     assert functions.all_executions == []
 
 
@@ -283,7 +282,7 @@ class TestCredentials:
     def test_a_provisioning_tenant_gets_no_credentials(self, functions: Functions) -> None:
         take(functions.table, a_run(tenant=TenantId.parse("another")))
         status, _, body = functions.get_queue(over_http("another", credentials="send"))
-        assert (status, body["status"]) == (202, "PROVISIONING")
+        assert (status, body["state"]) == (202, "PROVISIONING")
         assert "credentials" not in body
         assert "sts.AssumeRole" not in functions.requests
 

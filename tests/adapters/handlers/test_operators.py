@@ -70,7 +70,6 @@ class TestCreate:
         assert body == {
             "tenantId": "acme",
             "state": "PROVISIONING",
-            "status": "PROVISIONING",
             "operation": "CREATE",
             "version": VERSION,
             "attempt": 1,
@@ -121,7 +120,7 @@ class TestUpgrade:
 
     def test_a_tenant_is_moved_to_the_given_release(self, functions: Functions) -> None:
         status, _, body = functions.operate(UPGRADE, body={"version": NEXT_VERSION, "allowReplacement": True})
-        assert (status, body["status"], body["operation"]) == (202, "UPDATING", "UPDATE")
+        assert (status, body["state"], body["operation"]) == (202, "UPDATING", "UPDATE")
         assert functions.executions(Operation.UPDATE) == [UPDATE.attempt.name]
         assert input_of(body["execution"])["request"] == {
             "by": ADA,
@@ -172,7 +171,7 @@ class TestDelete:
     def test_a_tenant_with_an_empty_queue_is_deleted(self, functions: Functions, queue: Queue) -> None:
         functions.serve(queue=queue)
         status, _, body = functions.operate(DELETE)
-        assert (status, body["status"]) == (202, "DELETING")
+        assert (status, body["state"]) == (202, "DELETING")
         assert functions.executions(Operation.DELETE) == [an_attempt(operation=Operation.DELETE).name]
         assert input_of(body["execution"])["request"] == {"by": ADA}
 
@@ -243,7 +242,7 @@ class TestList:
         assert self.listed(functions) == ([*(f"ready-{number}" for number in range(5)), "failed"], None)
 
     def test_the_list_can_be_filtered_by_state_and_version(self, functions: Functions) -> None:
-        assert self.listed(functions, status="FAILED") == (["failed"], None)
+        assert self.listed(functions, state="FAILED") == (["failed"], None)
         assert self.listed(functions, status="DELETED") == (["gone"], None)
         assert self.listed(functions, version=NEXT_VERSION) == (["ready-4"], None)
 
@@ -256,7 +255,7 @@ class TestList:
         assert pages == [["ready-0", "ready-1"], ["ready-2", "ready-3"], ["ready-4", "failed"]]
 
     def test_a_failed_tenant_is_listed_with_its_root_cause(self, functions: Functions) -> None:
-        _, _, body = functions.operate(LIST, query={"status": "FAILED"})
+        _, _, body = functions.operate(LIST, query={"state": "FAILED"})
         (tenant,) = body["tenants"]
         assert tenant["rootCause"]["reason"] == QUEUE_TABOO.reason
 
@@ -323,7 +322,7 @@ class TestWhatIsRefused:
     def test_a_cursor_that_the_list_with_these_filters_did_not_return(
         self, functions: Functions, position: str
     ) -> None:
-        self.refused(functions, operator_event(LIST, query={"cursor": cursor(position), "status": "FAILED"}))
+        self.refused(functions, operator_event(LIST, query={"cursor": cursor(position), "state": "FAILED"}))
         self.refused(functions, operator_event(LIST, query={"cursor": position}))
 
 

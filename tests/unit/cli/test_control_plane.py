@@ -84,7 +84,7 @@ def aws() -> Iterator[FakeAws]:
 
         def do_GET(self) -> None:
             fake.asked.append(f"GET {self.headers['Host']}{self.path}")
-            self._reply(200, json.dumps({"status": "READY", "tenants": [], "cursor": None, "checks": []}))
+            self._reply(200, json.dumps({"state": "READY", "tenants": [], "cursor": None, "checks": []}))
 
         def _reply(self, status: int, body: str) -> None:
             self.send_response(status)

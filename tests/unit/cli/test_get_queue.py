@@ -57,7 +57,6 @@ def test_ready_as_json_is_the_apis_response(scene: Scene) -> None:
     assert json.loads(result.stdout) == {
         "tenantId": "acme",
         "state": "READY",
-        "status": "READY",
         "queueUrl": QUEUE.url,
         "queueArn": QUEUE.arn,
         "version": VERSION,
@@ -77,7 +76,7 @@ def test_provisioning_is_shown_with_its_execution_and_not_waited_for(scene: Scen
 def test_provisioning_as_json(scene: Scene) -> None:
     scene.queue_answers(PROVISIONING)
     result = scene.berth("get-queue", "acme", "--json", exits=ExitCode.NOT_READY)
-    assert json.loads(result.stdout)["status"] == "PROVISIONING"
+    assert json.loads(result.stdout)["state"] == "PROVISIONING"
 
 
 def test_waiting_polls_as_often_as_the_api_asks_and_shows_once_what_it_waits_for(scene: Scene) -> None:
@@ -91,7 +90,7 @@ def test_waiting_polls_as_often_as_the_api_asks_and_shows_once_what_it_waits_for
 def test_waiting_with_json_prints_one_document(scene: Scene) -> None:
     scene.queue_answers(PROVISIONING, READY)
     result = scene.berth("get-queue", "acme", "--wait", "--json")
-    assert json.loads(result.stdout)["status"] == "READY"
+    assert json.loads(result.stdout)["state"] == "READY"
 
 
 def test_waiting_for_a_ready_queue_prints_nothing(scene: Scene) -> None:

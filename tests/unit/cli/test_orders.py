@@ -49,7 +49,6 @@ class TestCreate:
         assert json.loads(result.stdout) == {
             "tenantId": "acme",
             "state": "PROVISIONING",
-            "status": "PROVISIONING",
             "operation": "CREATE",
             "version": "0.1.0",
             "attempt": 1,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -66,39 +65,6 @@ def awaits_approval(scene: Scene) -> None:
 def plain(text: str) -> str:
     """Every frame, also those that were drawn over."""
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).replace("\r", "\n")
-
-
-def as_of_0_7_0(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The rollout as a control plane of 0.7.0 answers it: what is `spec` now was `wish` only."""
-    stages = [{name: value for name, value in stage.items() if name != "spec"} for stage in document["stages"]]
-    return {name: value for name, value in document.items() if name != "spec"} | {"stages": stages}
-
-
-class TestAControlPlaneOf070:
-    """The command line is updated before the control plane is deployed."""
-
-    def test_its_rollouts_are_watched(self, underway: Scene) -> None:
-        api, name = underway.api, underway.api.newest.id
-        running = as_of_0_7_0(api.rollout(name).body)
-        done(underway, 0)()
-        later = as_of_0_7_0(api.rollout(name).body)
-        ends(underway, RolloutStatus.ABORTED)()
-        ended = as_of_0_7_0(api.rollout(name).body)
-        api.interjections = [ApiAnswer(200, body) for body in (running, later, ended)]
-        result = underway.berth("rollout", "watch", name, exits=ExitCode.FAILED)
-        assert "1 of 2 done, 2 running, 2 s, about 1 min 14 s left" in result.stderr
-        assert "Move the remaining tenants" in result.stderr
-
-    def test_its_dry_runs_are_shown(self, underway: Scene) -> None:
-        underway.api.clock.advance(timedelta(minutes=1))
-        underway.berth("rollout", "plan", "--no-wait", "--stages", "2,rest")
-        underway.api.is_now(status=RolloutStatus.SUCCEEDED)
-        name = underway.api.newest.id
-        expected = underway.berth("rollout", "status", name)
-        underway.api.interjections = [ApiAnswer(200, as_of_0_7_0(underway.api.rollout(name).body))]
-        shown = underway.berth("rollout", "status", name)
-        assert "1: 2 tenants" in shown.stdout
-        assert (shown.stdout, shown.stderr) == (expected.stdout, expected.stderr)
 
 
 class TestInALog:

@@ -23,8 +23,8 @@ from tests.unit.cli.fake_api import heard
 from tests.unit.cli.test_json_output import check
 
 VERIFIED = TenantId("berth-verify-20261116-120000-0a1b")
-ON_ITS_WAY = ApiAnswer(202, {"status": "PROVISIONING", "execution": "create-1"}, 1)
-READY = ApiAnswer(200, {"status": "READY", "queueUrl": QUEUE.url, "queueArn": QUEUE.arn, "version": NEXT_VERSION})
+ON_ITS_WAY = ApiAnswer(202, {"state": "PROVISIONING", "execution": "create-1"}, 1)
+READY = ApiAnswer(200, {"state": "READY", "queueUrl": QUEUE.url, "queueArn": QUEUE.arn, "version": NEXT_VERSION})
 GIVEN = {"access": "send", "accessKeyId": "ASIA", "secretAccessKey": "secret", "sessionToken": "token"}
 WITH_CREDENTIALS = ApiAnswer(200, {**READY.body, "credentials": GIVEN})
 DELETED = ApiAnswer(410, {"type": "urn:berth:problem:tenant-deleted", "detail": "It was deleted."})
