@@ -37,3 +37,7 @@ def test_a_decision_is_one_page_with_its_status_and_is_in_the_index(page: Path) 
     status = status.removeprefix("Status: ")
     index = (page.parent / "README.md").read_text(encoding="utf-8")
     assert f"| [{title.removeprefix('# ')}]({page.name}) | {status} |" in index
+
+
+def test_the_readme_is_read_to_its_end() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
