@@ -53,7 +53,7 @@ _EXAMPLES = """\
 
 A filter is JSON, such as {"payload": {"total": {"$gte": 100}}}, and so is a
 transform, such as {"remove": ["customer.card"], "wrap": "order"}: see
-docs/events.md.
+docs/events-for-tenants.md.
 """
 _WHERE = "Destination (the tenant's own queue if none is given)"
 _WHAT = "Which events, and how"

@@ -38,8 +38,8 @@ EXAMPLES = """\
 
 The forwarded requests are signed like those of a webhook, with the secret
 of --secret-file, or with a new one that is printed at the start: see
-docs/events.md. They are no deliveries: nothing is recorded or retried, and
-connections get the events all the same.
+docs/webhook-receivers.md. They are no deliveries: nothing is recorded or
+retried, and connections get the events all the same.
 """
 _FIRST_ERROR = 300
 _RULES = AddressRules(plain_http=True, loopback=True)

@@ -1,4 +1,4 @@
-"""The start for a tenant's developer, in docs/events.md, works as it is written there."""
+"""The start for a tenant's developer, in docs/events-for-tenants.md, works as it is written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from tests.e2e.events_api import EventsApi
 from tests.fakes.receivers import Receiver, answers
 from tests.present import present
 
-BLOCK = present(re.search(r"## Start\n.*?```bash\n(.*?)```", (ROOT / "docs" / "events.md").read_text(), re.DOTALL))[1]
+BLOCK = present(
+    re.search(r"## Start\n.*?```bash\n(.*?)```", (ROOT / "docs" / "events-for-tenants.md").read_text(), re.DOTALL)
+)[1]
 _VALUES, FUNCTION, *LINES = BLOCK.splitlines()
 TENANT = TenantId("starting")
 

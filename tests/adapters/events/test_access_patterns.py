@@ -1,6 +1,6 @@
 """Every access pattern of the four designs that the event plane replaces is one request here, and none is a scan.
 
-A list by an index is one Query, and one BatchGetItem for the rows that it names. docs/events.md has the same names.
+A list by an index is one Query and one BatchGetItem for its rows. docs/events-design.md has the same names.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_s3 import S3Client
 
-PAGE = Path(__file__).parents[3] / "docs" / "events.md"
+PAGE = Path(__file__).parents[3] / "docs" / "events-design.md"
 EVENTS = event_settings(inbox=True)
 
 

@@ -1,4 +1,4 @@
-"""The code in docs/events.md by which a receiver checks signatures: every example accepts and refuses the same."""
+"""The code in docs/webhook-receivers.md that checks signatures: every example accepts and refuses the same."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from orchestrator.events.delivery.signing import new_signing_secret, signature_h
 
 ROOT = Path(__file__).parents[3]
 SECTION = (
-    (ROOT / "docs" / "events.md")
+    (ROOT / "docs" / "webhook-receivers.md")
     .read_text(encoding="utf-8")
     .partition("## Checking the signature")[2]
     .partition("\n## ")[0]
