@@ -30,6 +30,7 @@ _FUNCTION_ENVIRONMENT = {
     "BERTH_VERSION": "0.1.0",
     "BERTH_LINGER_SECONDS": "60",
     "BERTH_CREATE_ON_GET_QUEUE": "true",
+    "BERTH_RETRY_AFTER_SECONDS": "5",
     "BERTH_CREATE_MACHINE": "arn:aws:states:us-east-1:000000000000:stateMachine:bench",
     "BERTH_UPDATE_MACHINE": "arn:aws:states:us-east-1:000000000000:stateMachine:bench-update",
     "BERTH_DELETE_MACHINE": "arn:aws:states:us-east-1:000000000000:stateMachine:bench-delete",

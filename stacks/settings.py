@@ -40,7 +40,6 @@ KNOWN = frozenset(
         "berth:defaultTier",
         "berth:deliverConcurrency",
         "berth:dependencies",
-        "berth:deploymentMode",
         "berth:emptyForSeconds",
         EVENTS,
         "berth:eventsEnvironment",
@@ -60,6 +59,7 @@ KNOWN = frozenset(
         "berth:purgeSettleSeconds",
         "berth:receiveConcurrency",
         "berth:responseUrlPrefix",
+        "berth:retryAfterSeconds",
         "berth:rolloutConcurrency",
         "berth:rolloutOnPublish",
         "berth:stackEvents",
@@ -97,26 +97,21 @@ class Tracing(Enum):
     """Lambda also chooses calls to record: one per second and function, and 5 % of the others. That rate is fixed."""
 
 
-class DeploymentMode(Enum):
-    """The mode in which CloudFormation deploys a tenant's stack."""
-
-    EXPRESS = "EXPRESS"
-    STANDARD = "STANDARD"
-
-
 @dataclass(frozen=True)
 class Settings:
     names: Names = field(default_factory=Names)
     """The name of the control plane, and the prefixes of an earlier system's stacks. An account and region can have
     several control planes, each under its own name."""
-    await_stack_seconds: int = 60
-    """How long an operation waits for CloudFormation's event before it asks CloudFormation."""
+    await_stack_seconds: int = 120
+    """How long an operation waits for CloudFormation's event before it asks CloudFormation. A stack of a queue with its
+    dead-letter queue takes about 64 seconds."""
     stack_events: bool = True
     """Whether CloudFormation sends events about tenants' stacks. An emulator may send none."""
+    retry_after_seconds: int = 5
+    """How long callers wait before they ask again for a queue that is being created."""
     await_review_seconds: int = 3
     """How long an update waits for its change set before it asks for it."""
     dependencies: Dependencies = Dependencies.LAYER
-    deployment_mode: DeploymentMode = DeploymentMode.EXPRESS
     alarm_topic_arn: str | None = None
     """The SNS topic that alarms notify. Without it, alarms are only visible in CloudWatch."""
     dashboard: bool = False
@@ -203,9 +198,9 @@ class Settings:
             names=name_in(context),
             await_stack_seconds=values.seconds(context, "berth:awaitStackSeconds", cls.await_stack_seconds),
             stack_events=values.flag(context, "berth:stackEvents", default=cls.stack_events),
+            retry_after_seconds=values.seconds(context, "berth:retryAfterSeconds", cls.retry_after_seconds, at_most=60),
             await_review_seconds=values.seconds(context, "berth:awaitReviewSeconds", cls.await_review_seconds),
             dependencies=values.choice(context, "berth:dependencies", Dependencies.LAYER),
-            deployment_mode=values.choice(context, "berth:deploymentMode", DeploymentMode.EXPRESS),
             alarm_topic_arn=values.topic_arn(context, "berth:alarmTopicArn"),
             dashboard=values.flag(context, "berth:dashboard", default=cls.dashboard),
             kms_key_arn=values.key_arn(context, "berth:kmsKeyArn", environment),

@@ -24,6 +24,7 @@ from orchestrator.tenants.ready import Ready
 
 # Built and connected at import, so that the first call waits neither for the client nor for the connection.
 get_queue = use_cases.get_queue
+retry_after = ports.settings.retry_after_seconds
 ports.open_connection()
 
 
@@ -33,7 +34,7 @@ def handler(event: object, _context: object) -> dict[str, Any]:
     try:
         tenant = TenantId.parse(_tenant_id(request))
         if access is None:
-            response = answer(tenant, get_queue(tenant, by=role_of(by)))
+            response = answer(tenant, get_queue(tenant, by=role_of(by)), retry_after=retry_after)
         elif use_cases.api_gateway.sent(request):
             response = _with_credentials(tenant, access, by)
         else:
@@ -51,11 +52,11 @@ def _with_credentials(tenant: TenantId, access: Access, by: str) -> Response:
         return no_credentials()
     found = get_queue.find(tenant)
     if not isinstance(found, Ready):
-        return answer(tenant, found)
+        return answer(tenant, found, retry_after=retry_after)
     if found.message_group is not None:
         return no_credentials_for_shared_queue(tenant)
     issued = use_cases.ports.credentials.issue(tenant, found.queue, access, source_identity=source_identity(by))
-    return answer(tenant, found, issued)
+    return answer(tenant, found, issued, retry_after=retry_after)
 
 
 def _tenant_id(event: dict[str, Any]) -> object:

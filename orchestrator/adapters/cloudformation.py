@@ -35,10 +35,8 @@ from orchestrator.tenants.stack_resources import StackResource
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
-    from mypy_boto3_cloudformation.literals import DeploymentConfigModeType
     from mypy_boto3_cloudformation.type_defs import (
         ChangeTypeDef,
-        DeploymentConfigTypeDef,
         DescribeChangeSetOutputTypeDef,
         ParameterTypeDef,
         StackEventTypeDef,
@@ -79,14 +77,12 @@ class CloudFormationStacks:
         names: Names,
         service_role: str,
         parameters: Parameters = lambda _tenant, _release: {},
-        mode: DeploymentConfigModeType = "EXPRESS",
         on_throttled: Callable[[], None] = lambda: None,
     ) -> None:
         self.names = names
         self._client = client
         self._service_role = service_role
         self._parameters = parameters
-        self._mode = mode
         self._on_throttled = on_throttled
 
     def find(self, name_or_id: str) -> Stack | None:
@@ -148,7 +144,6 @@ class CloudFormationStacks:
                     Parameters=self._stack_parameters(tenant, release),
                     RoleARN=self._service_role,
                     ClientRequestToken=client_token,
-                    DeploymentConfig=self._deployment,
                 )
         except ClientError as error:
             if error_code(error) in _ALREADY_EXISTS:
@@ -162,7 +157,6 @@ class CloudFormationStacks:
                 StackName=stack_id,
                 RoleARN=self._service_role,
                 ClientRequestToken=client_token,
-                DeploymentConfig=self._deployment,
             )
 
     def update(self, tenant: TenantId, stack_id: str, *, release: Release, template: str, client_token: str) -> bool:
@@ -174,7 +168,6 @@ class CloudFormationStacks:
                     Parameters=self._stack_parameters(tenant, release),
                     RoleARN=self._service_role,
                     ClientRequestToken=client_token,
-                    DeploymentConfig=self._deployment,
                 )
         except ClientError as error:
             if _has_nothing_to_change(error):
@@ -194,7 +187,6 @@ class CloudFormationStacks:
                     TemplateURL=release.template_url,
                     Parameters=self._stack_parameters(tenant, release),
                     RoleARN=self._service_role,
-                    DeploymentConfig=self._deployment,
                     # If the SDK repeats the request because the response was lost, CloudFormation returns the same id.
                     ClientToken=name,
                 )
@@ -296,11 +288,6 @@ class CloudFormationStacks:
         except Throttled:
             self._on_throttled()
             raise
-
-    @property
-    def _deployment(self) -> DeploymentConfigTypeDef:
-        # Express mode returns before resources have stabilised, so Berth checks the queue itself before publishing it.
-        return {"Mode": self._mode, "DisableRollback": False}
 
 
 class CloudFormationResources:

@@ -15,7 +15,6 @@ from orchestrator.adapters.dynamodb.tenants import DynamoTable
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mypy_boto3_cloudformation.literals import DeploymentConfigModeType
     from mypy_boto3_dynamodb import DynamoDBClient
 
     from orchestrator.adapters.apigateway import ApiStage
@@ -134,7 +133,6 @@ class AwsPorts:
             names=self.settings.names,
             service_role=self.settings.stack_role,
             parameters=self.parameters,
-            mode=cast("DeploymentConfigModeType", self.settings.deployment_mode),
             on_throttled=self._note_throttled,
         )
 

@@ -107,6 +107,11 @@ class Settings:
         return timedelta(seconds=int(self._required("BERTH_LINGER_SECONDS")))
 
     @property
+    def retry_after_seconds(self) -> int:
+        """How long callers of getQueue wait before they ask again for a queue that is being created."""
+        return int(self._required("BERTH_RETRY_AFTER_SECONDS"))
+
+    @property
     def empty_for(self) -> timedelta:
         """The time for which a queue has to look empty before a delete treats it as empty."""
         return timedelta(seconds=int(self._required("BERTH_EMPTY_FOR_SECONDS")))
@@ -190,10 +195,6 @@ class Settings:
     def former_kms_keys(self) -> tuple[str, ...]:
         """The KMS keys used before, with which some queues, or messages in them, may still be encrypted."""
         return tuple(filter(None, self.environment.get("BERTH_FORMER_KMS_KEYS", "").split(",")))
-
-    @property
-    def deployment_mode(self) -> str:
-        return self._required("BERTH_DEPLOYMENT_MODE")
 
     @property
     def reconcile_function(self) -> str:

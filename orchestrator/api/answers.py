@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from orchestrator.api.responses import Response, json_response
+from orchestrator.api.responses import RETRY_AFTER_SECONDS, Response, json_response
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import timestamp
 from orchestrator.tenants.ready import Ready
@@ -14,12 +14,15 @@ if TYPE_CHECKING:
     from orchestrator.tenants.provisioning import Answer
 
 
-def answer(tenant: TenantId, given: Answer, credentials: Credentials | None = None) -> Response:
+def answer(
+    tenant: TenantId, given: Answer, credentials: Credentials | None = None, *, retry_after: int = RETRY_AFTER_SECONDS
+) -> Response:
+    """``retry_after`` is the number of seconds after which the caller of a queue that is being created asks again."""
     if not isinstance(given, Ready):
         # Imported here, because nearly all answers have a queue, and getQueue's function must start fast.
         from orchestrator.api.queueless_answers import queueless_answer
 
-        return queueless_answer(tenant, given)
+        return queueless_answer(tenant, given, retry_after)
     response = json_response(
         200,
         {

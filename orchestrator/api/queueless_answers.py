@@ -14,7 +14,7 @@ from orchestrator.api.problems import (
     TOO_MANY_CREATES,
     UNKNOWN_TENANT,
 )
-from orchestrator.api.responses import RETRY_AFTER_SECONDS, Response, json_response, problem
+from orchestrator.api.responses import Response, json_response, problem
 from orchestrator.common.tenant_ids import WARM_PREFIX
 from orchestrator.tenants.decisions import (
     BeingDeleted,
@@ -38,10 +38,10 @@ MAX_RETRY_AFTER_SECONDS = 900
 """The longest time after which a caller is told to ask again. A create may wait for its turn for longer."""
 
 
-def queueless_answer(tenant: TenantId, given: Queueless) -> Response:
+def queueless_answer(tenant: TenantId, given: Queueless, retry_after: int) -> Response:
     match given:
         case Provisioning():
-            return _provisioning(tenant, given)
+            return _provisioning(tenant, given, retry_after)
         case Failed(audit):
             cause = audit.root_cause
             return problem(
@@ -76,10 +76,10 @@ def queueless_answer(tenant: TenantId, given: Queueless) -> Response:
             return _not_started(tenant, given)
 
 
-def _provisioning(tenant: TenantId, given: Provisioning) -> Response:
+def _provisioning(tenant: TenantId, given: Provisioning, retry_after: int) -> Response:
     waits = given.wait_seconds
-    # A create that waits needs a moment more once it has its turn. The estimate may change, so it is asked again.
-    seconds = RETRY_AFTER_SECONDS if waits is None else min(waits + RETRY_AFTER_SECONDS, MAX_RETRY_AFTER_SECONDS)
+    # The estimate may change. A create that has its turn takes about a minute more, so the caller asks again then.
+    seconds = retry_after if waits is None else min(waits + retry_after, MAX_RETRY_AFTER_SECONDS)
     body: dict[str, object] = {
         "tenantId": tenant.value,
         "state": "PROVISIONING",

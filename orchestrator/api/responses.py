@@ -20,7 +20,7 @@ from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.tenant_ids import TenantId
 
 RETRY_AFTER_SECONDS = 2
-"""The value of Retry-After. It can be short, because asking for a ready queue costs one cheap read."""
+"""The value of Retry-After, except for a queue that is being created (``berth:retryAfterSeconds``)."""
 
 NO_CONTENT = 204
 """The status of an answer without a body."""

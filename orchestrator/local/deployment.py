@@ -26,6 +26,8 @@ CONTEXT = {
     # The emulator sends no CloudFormation events, so every wait for one ends by the timeout.
     "berth:stackEvents": "false",
     "berth:awaitStackSeconds": "1",
+    # Stacks take seconds here, not a minute.
+    "berth:retryAfterSeconds": "2",
     # The emulator's change sets are ready when CreateChangeSet returns.
     "berth:awaitReviewSeconds": "1",
     # Lambda workers import from this virtual environment; on AWS a layer is built.

@@ -18,8 +18,9 @@ from orchestrator.rollouts.pacing import Pace
 MAX_CREATES_AT_ONCE = 50
 """The ceiling of the pace, as high as the default of a rollout's (``berth:rolloutConcurrency``)."""
 
-_USUAL_SECONDS = 20.0
-"""How long a create is assumed to take until some were measured."""
+_USUAL_SECONDS = 70.0
+"""How long a create is assumed to take until some were measured: the stack of a queue with its dead-letter queue takes
+about 64 seconds."""
 _USUAL_SECONDS_PER_TURN = 2 / 3
 """The assumed time between two turns until CloudFormation has throttled for the first time. It is said to allow one or
 two mutating calls per second. The limit is still growing then, and says nothing about the pace of a long line."""
@@ -107,7 +108,10 @@ class CreateTurns:
     @property
     def _seconds_per_turn(self) -> float:
         at_present = self.seconds_per_create / max(1, self.pace.at_once)
-        return min(at_present, _USUAL_SECONDS_PER_TURN) if self.pace.slow_start else at_present
+        if not self.pace.slow_start:
+            return at_present
+        fastest = self.seconds_per_create / self.pace.ceiling
+        return min(at_present, max(fastest, _USUAL_SECONDS_PER_TURN))
 
     def held_since_before(self, moment: datetime) -> Mapping[str, Holder]:
         return {execution: holder for execution, holder in self.holders.items() if holder.since < moment}

@@ -14,7 +14,7 @@ DEADLINE = timedelta(minutes=30)
 
 MAX_WAIT_FOR_TURN = timedelta(hours=20)
 """How long a create may wait for its turn before it fails. The timeout of its state machine is longer than this wait
-and the operation together. At one create per second, 72,000 creates have had their turn by then."""
+and the operation together. If 50 creates run at once and each takes 70 seconds, 51,000 have had their turn by then."""
 
 MAX_DRAIN_SECONDS = 1_200
 """How long a delete may wait for messages to be received. It is well below the deadline of the operation."""

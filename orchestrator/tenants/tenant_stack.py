@@ -188,6 +188,7 @@ def _usable(run: Run, done: Done, reader: TenantReader, stacks: Stacks, queues: 
     custom resource has recorded the queue after it was found among them, and no call is needed. CloudFormation may list
     a resource some seconds late, so a difference is a failure only if it lasts until the deadline.
     """
+    # A new queue may need a second before it can be used, although its stack is complete.
     if not queues.answers(done.queue):
         return NotReady()
     metadata = reader.metadata(run.tenant)

@@ -151,6 +151,7 @@ class Api(Capability):
                 # The function starts only creates, but checks the executions of all operations.
                 **machines.environment,
                 "BERTH_CREATE_ON_GET_QUEUE": "true" if settings.create_on_get_queue else "false",
+                "BERTH_RETRY_AFTER_SECONDS": str(settings.retry_after_seconds),
                 **(settings.warm_pool_environment if settings.create_on_get_queue else {}),
             },
         )

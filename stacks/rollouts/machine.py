@@ -218,7 +218,6 @@ class RolloutMachine(Capability):
             "CreateChangeSet",
             name="review_tenant",
             kit=self._kit,
-            settings=self._settings,
             stack_role=stack_role,
             releases=self._releases,
         )

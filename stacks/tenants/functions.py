@@ -196,7 +196,6 @@ class TenantFunctions:
             *operations,
             name=name,
             kit=self._kit,
-            settings=self._settings,
             stack_role=self._stack_role,
             releases=self._releases,
         )
@@ -208,7 +207,6 @@ def function_with_the_stack_role(
     *operations: str,
     name: str,
     kit: FunctionKit,
-    settings: Settings,
     stack_role: TenantStackRole,
     releases: s3.Bucket,
 ) -> BerthFunction:
@@ -220,11 +218,7 @@ def function_with_the_stack_role(
         kit=kit,
         name=name,
         timeout_seconds=STACK_SECONDS,
-        environment={
-            **stack_role.environment,
-            **stack_role.parameters,
-            "BERTH_DEPLOYMENT_MODE": settings.deployment_mode.value,
-        },
+        environment={**stack_role.environment, **stack_role.parameters},
     )
     kit.table.allow(function.role, "GetItem", rows=TENANT_ROWS)
     kit.table.allow(function.role, "GetItem", rows=RELEASE_ROWS)

@@ -75,6 +75,7 @@ def definition(stem: str, settings: Settings) -> str:
         "StartStackSeconds": max(settings.await_stack_seconds, MIN_START_SECONDS),
         "AwaitStackSeconds": settings.await_stack_seconds,
         "AwaitReviewSeconds": settings.await_review_seconds,
+        "RetryAfterSeconds": settings.retry_after_seconds,
     }
     for placeholder, number in numbers.items():
         text = text.replace(f'"${{{placeholder}}}"', str(number))

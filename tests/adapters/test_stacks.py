@@ -37,7 +37,6 @@ CHANGES = "berth-name"
 CHANGE_SET = f"arn:aws:cloudformation:eu-west-1:000000000000:changeSet/{CHANGES}/1"
 
 given = partial(stack_parameters, service_token=SERVICE_TOKEN)
-for_each_mode = pytest.mark.parametrize("mode", ["EXPRESS", "STANDARD"])
 
 
 @pytest.fixture
@@ -259,22 +258,19 @@ def test_any_other_refusal_is_an_error(
         stacks.find(NAMES.stack_of(ACME))
 
 
-def stacks_in(mode: Any) -> CloudFormationStacks:
-    return CloudFormationStacks(client("cloudformation"), names=NAMES, service_role=ROLE, parameters=given, mode=mode)
-
-
-@for_each_mode
-def test_a_stack_is_created_with_mode_role_token_and_rollback(cloudformation: Stubber, mode: Any) -> None:
+def test_a_stack_is_created_in_the_default_mode_with_role_and_token(
+    stacks: CloudFormationStacks, cloudformation: Stubber
+) -> None:
+    """CloudFormation rolls back by default. The stubber refuses any parameter that is not expected."""
     sent = {
         "StackName": NAMES.stack_of(ACME),
         "TemplateURL": URL,
         "Parameters": PARAMETERS,
         "RoleARN": ROLE,
         "ClientRequestToken": "token-create",
-        "DeploymentConfig": {"Mode": mode, "DisableRollback": False},
     }
     cloudformation.add_response("create_stack", {"StackId": STACK_ID}, sent)
-    assert stacks_in(mode).create(ACME, release=RELEASE, client_token="token-create") == STACK_ID
+    assert stacks.create(ACME, release=RELEASE, client_token="token-create") == STACK_ID
 
 
 def test_a_release_with_a_key_parameter_gets_the_key(cloudformation: Stubber) -> None:
@@ -284,10 +280,10 @@ def test_a_release_with_a_key_parameter_gets_the_key(cloudformation: Stubber) ->
     )
     with_key = [*PARAMETERS, {"ParameterKey": "KmsKeyArn", "ParameterValue": A_KEY}]
     sent = {"Parameters": with_key, "TemplateURL": URL, "StackName": NAMES.stack_of(ACME), "RoleARN": ROLE}
-    rest = {"ClientRequestToken": ANY, "DeploymentConfig": ANY}
+    rest = {"ClientRequestToken": ANY}
     cloudformation.add_response("create_stack", {"StackId": STACK_ID}, sent | rest)
     stacks.create(ACME, release=release, client_token="token")
-    rest = {"ChangeSetName": ANY, "ChangeSetType": "UPDATE", "DeploymentConfig": ANY, "ClientToken": ANY}
+    rest = {"ChangeSetName": ANY, "ChangeSetType": "UPDATE", "ClientToken": ANY}
     cloudformation.add_response("create_change_set", {"Id": CHANGE_SET}, sent | rest)
     stacks.create_change_set(ACME, STACK_ID, release=release, name=CHANGES)
 
@@ -315,20 +311,21 @@ def test_a_refused_creation_is_an_error_with_the_reason(
         stacks.create(ACME, release=RELEASE, client_token="token")
 
 
-@for_each_mode
-def test_a_stack_is_deleted_by_its_id_with_mode_and_role(cloudformation: Stubber, mode: Any) -> None:
+def test_a_stack_is_deleted_by_its_id_with_token_and_role(
+    stacks: CloudFormationStacks, cloudformation: Stubber
+) -> None:
     sent = {
         "StackName": STACK_ID,
         "RoleARN": ROLE,
         "ClientRequestToken": "token-delete",
-        "DeploymentConfig": {"Mode": mode, "DisableRollback": False},
     }
     cloudformation.add_response("delete_stack", {}, sent)
-    stacks_in(mode).delete(STACK_ID, client_token="token-delete")
+    stacks.delete(STACK_ID, client_token="token-delete")
 
 
-@for_each_mode
-def test_a_change_set_is_created_with_mode_role_and_parameters(cloudformation: Stubber, mode: Any) -> None:
+def test_a_change_set_is_created_with_role_and_parameters(
+    stacks: CloudFormationStacks, cloudformation: Stubber
+) -> None:
     sent = {
         "StackName": NAMES.stack_of(ACME),
         "ChangeSetName": CHANGES,
@@ -336,11 +333,10 @@ def test_a_change_set_is_created_with_mode_role_and_parameters(cloudformation: S
         "TemplateURL": URL,
         "Parameters": PARAMETERS,
         "RoleARN": ROLE,
-        "DeploymentConfig": {"Mode": mode, "DisableRollback": False},
         "ClientToken": CHANGES,
     }
     cloudformation.add_response("create_change_set", {"Id": CHANGE_SET}, sent)
-    assert stacks_in(mode).create_change_set(ACME, STACK_ID, release=RELEASE, name=CHANGES) == CHANGE_SET
+    assert stacks.create_change_set(ACME, STACK_ID, release=RELEASE, name=CHANGES) == CHANGE_SET
 
 
 def test_an_existing_change_set_of_that_name_is_not_ours(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
@@ -574,9 +570,7 @@ def update(stacks: CloudFormationStacks) -> bool:
     return stacks.update(ACME, STACK_ID, release=a_release(), template="{}", client_token="token-update")
 
 
-def test_an_update_has_the_template_the_role_a_token_and_rollback(
-    stacks: CloudFormationStacks, cloudformation: Stubber
-) -> None:
+def test_an_update_has_the_template_the_role_and_a_token(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
     sent = {
         "StackName": STACK_ID,
         "TemplateBody": "{}",
@@ -585,7 +579,6 @@ def test_an_update_has_the_template_the_role_a_token_and_rollback(
         ],
         "RoleARN": ROLE,
         "ClientRequestToken": "token-update",
-        "DeploymentConfig": {"Mode": "EXPRESS", "DisableRollback": False},
     }
     cloudformation.add_response("update_stack", {"StackId": STACK_ID}, sent)
     assert update(stacks)

@@ -24,7 +24,6 @@ SETTINGS = {
     "BERTH_RELEASE_BUCKET": "releases",
     "BERTH_STACK_ROLE": "arn:aws:iam::000000000000:role/tenant-stacks",
     "BERTH_METADATA_SERVICE_TOKEN": "arn:aws:lambda:eu-west-1:0:function:metadata",
-    "BERTH_DEPLOYMENT_MODE": "EXPRESS",
 }
 
 ASKED_BESIDES = ("RoleArn", "RoleSessionName", "SourceIdentity", "Tags", "DurationSeconds")

@@ -63,10 +63,11 @@ SUCCEEDS_AT = {
 
 FAULTS_RECORDED_BY = {TURN: {"RecordOutcome", "TellFailure"}}
 
-NUMBERS = {"StartStackSeconds": 60, "AwaitStackSeconds": 7, "AwaitReviewSeconds": 11}
+NUMBERS = {"StartStackSeconds": 60, "AwaitStackSeconds": 7, "AwaitReviewSeconds": 11, "RetryAfterSeconds": 13}
 SETTINGS = Settings(
     await_stack_seconds=NUMBERS["AwaitStackSeconds"],
     await_review_seconds=NUMBERS["AwaitReviewSeconds"],
+    retry_after_seconds=NUMBERS["RetryAfterSeconds"],
 )
 
 OTHERS_OF = {ROLLOUT: {"UpdateTenantMachineArn", "ReleaseBucketName"}}

@@ -23,7 +23,7 @@ from stacks.common.function_code import build_code
 from stacks.control_plane import ControlPlaneStack
 from stacks.events.stack import EventsStack
 from stacks.project import read_version
-from stacks.settings import Dependencies, DeploymentMode, Settings, Tracing
+from stacks.settings import Dependencies, Settings, Tracing
 from stacks.tenants.template import tenant_template
 from tests.fakes import NAMES
 from tests.stacks.policies import spelled, trust
@@ -148,8 +148,8 @@ def templates_with_other_settings(tmp_path_factory: pytest.TempPathFactory) -> t
     settings = Settings(
         await_stack_seconds=7,
         await_review_seconds=5,
+        retry_after_seconds=9,
         dependencies=Dependencies.LAYER,
-        deployment_mode=DeploymentMode.STANDARD,
         alarm_topic_arn=TOPIC,
         dashboard=True,
         log_retention_days=14,

@@ -11,7 +11,7 @@ from aws_cdk import App
 
 from stacks.project import ROOT
 from stacks.setting_values import SettingInvalid
-from stacks.settings import KNOWN, Dependencies, DeploymentMode, Settings, Tracing
+from stacks.settings import KNOWN, Dependencies, Settings, Tracing
 
 TOPIC = "arn:aws:sns:eu-west-1:123456789012:on-call"
 
@@ -22,11 +22,11 @@ def settings(context: dict[str, Any], layer: Path, code: Path = ROOT) -> Setting
 
 def test_the_defaults_are_for_aws(tmp_path: Path) -> None:
     assert settings({}, tmp_path) == Settings(
-        await_stack_seconds=60,
+        await_stack_seconds=120,
         stack_events=True,
         await_review_seconds=3,
+        retry_after_seconds=5,
         dependencies=Dependencies.LAYER,
-        deployment_mode=DeploymentMode.EXPRESS,
         alarm_topic_arn=None,
         dashboard=False,
         log_retention_days=90,
@@ -45,11 +45,11 @@ def test_the_defaults_are_for_aws(tmp_path: Path) -> None:
 def test_values_may_be_texts_from_the_command_line_or_numbers_from_a_file(tmp_path: Path) -> None:
     rest = {
         "berth:dependencies": "host",
-        "berth:deploymentMode": "STANDARD",
         "berth:alarmTopicArn": TOPIC,
         "berth:getQueueConcurrency": "16",
         "berth:tenantMetadataConcurrency": "5",
         "berth:awaitReviewSeconds": "5",
+        "berth:retryAfterSeconds": "9",
         "berth:stackEvents": "false",
         "berth:credentialsSeconds": "900",
         "berth:rolloutConcurrency": "8",
@@ -66,8 +66,8 @@ def test_values_may_be_texts_from_the_command_line_or_numbers_from_a_file(tmp_pa
         await_stack_seconds=2,
         stack_events=False,
         await_review_seconds=5,
+        retry_after_seconds=9,
         dependencies=Dependencies.HOST,
-        deployment_mode=DeploymentMode.STANDARD,
         alarm_topic_arn=TOPIC,
         log_retention_days=7,
         get_queue_concurrency=16,
@@ -96,7 +96,6 @@ def test_values_may_be_texts_from_the_command_line_or_numbers_from_a_file(tmp_pa
         ("berth:awaitStackSeconds", "86400", "must be 1 to 3600 seconds"),
         ("berth:awaitReviewSeconds", "0", "must be 1 to 3600 seconds"),
         ("berth:dependencies", "docker", "must be layer or host"),
-        ("berth:deploymentMode", "express", "must be EXPRESS or STANDARD"),
         ("berth:tracing", "on", "must be passthrough or active"),
         ("berth:alarmTopicArn", "on-call", "must be the ARN of an SNS topic"),
         ("berth:alarmTopicArn", "", "must be the ARN of an SNS topic"),

@@ -39,7 +39,7 @@ NUMBERS_OF = {
     "create_tenant": {"StartStackSeconds", "AwaitStackSeconds"},
     "update_tenant": {"StartStackSeconds", "AwaitStackSeconds", "AwaitReviewSeconds"},
     "delete_tenant": {"StartStackSeconds", "AwaitStackSeconds"},
-    "tenant_queue": set(),
+    "tenant_queue": {"RetryAfterSeconds"},
     "rollout": {"AwaitReviewSeconds"},
 }
 """For each workflow's file: the placeholders of numbers."""
@@ -60,7 +60,8 @@ WORKFLOWS = [stem for stem in FUNCTIONS_OF if stem != "purge_events"]
 """The workflows of the control plane. The event plane has the other one."""
 MACHINES = {"BERTH_CREATE_MACHINE", "BERTH_UPDATE_MACHINE", "BERTH_DELETE_MACHINE"}
 CREATE_LIMITS = {"BERTH_MAX_TENANTS", "BERTH_CREATES_PER_MINUTE"}
-STACKS = {"BERTH_STACK_ROLE", "BERTH_METADATA_SERVICE_TOKEN", "BERTH_DEPLOYMENT_MODE"}
+GET_QUEUE = {"BERTH_CREATE_ON_GET_QUEUE", "BERTH_RETRY_AFTER_SECONDS", "BERTH_API_PROOF_DIGEST"}
+STACKS = {"BERTH_STACK_ROLE", "BERTH_METADATA_SERVICE_TOKEN"}
 ROLLOUTS = {"BERTH_ROLLOUT_MACHINE", "BERTH_RELEASE_BUCKET", "BERTH_ROLLOUT_CONCURRENCY"}
 
 
@@ -196,7 +197,7 @@ def test_every_function_logs_its_own_name(plane: Json) -> None:
 @pytest.mark.parametrize(
     ("name", "variables"),
     [
-        ("get_queue", {"BERTH_CREATE_ON_GET_QUEUE", "BERTH_API_PROOF_DIGEST"} | MACHINES | CREATE_LIMITS),
+        ("get_queue", GET_QUEUE | MACHINES | CREATE_LIMITS),
         (
             "operators",
             MACHINES
@@ -503,6 +504,11 @@ def test_start_stack_does_not_time_out_while_its_function_may_change_the_stack(
     assert states["StartStack"]["TimeoutSeconds"] == waits
 
 
+def test_a_tenant_queue_waits_as_long_as_callers_of_get_queue() -> None:
+    states = json.loads(definition("tenant_queue", Settings(retry_after_seconds=9)))["States"]
+    assert states["AwaitTenant"]["Seconds"] == 9
+
+
 def test_the_wait_for_the_review_is_a_number() -> None:
     states = json.loads(definition("update_tenant", Settings(await_review_seconds=5)))["States"]
     assert states["AwaitReview"]["Seconds"] == 5
@@ -553,19 +559,6 @@ def test_a_machine_is_traced_and_logs_to_its_own_group_without_execution_data(
     group = destination["CloudWatchLogsLogGroup"]["LogGroupArn"]["Fn::GetAtt"][0]
     name = control_plane["Resources"][group]["Properties"]["LogGroupName"]
     assert name == f"/aws/vendedlogs/states/Berth-{stem.replace('_', '-')}"
-
-
-@pytest.mark.parametrize("name", ["start_stack", "review_changes"])
-def test_functions_that_change_stacks_know_the_deployment_mode(
-    control_plane: Json, other_settings: Template, function_ids: dict[str, str], name: str
-) -> None:
-    def mode(template: Json) -> str:
-        properties = template["Resources"][function_ids[name]]["Properties"]
-        found: str = properties["Environment"]["Variables"]["BERTH_DEPLOYMENT_MODE"]
-        return found
-
-    assert mode(control_plane) == "EXPRESS"
-    assert mode(other_settings.to_json()) == "STANDARD"
 
 
 # The automatic rollout

@@ -112,6 +112,7 @@ ENVIRONMENT = {
     "BERTH_MAX_TENANTS": "1900",
     "BERTH_CREATES_PER_MINUTE": "60",
     "BERTH_CREATE_ON_GET_QUEUE": "true",
+    "BERTH_RETRY_AFTER_SECONDS": "5",
     "BERTH_METADATA_SERVICE_TOKEN": "arn:aws:lambda:eu-west-1:000000000000:function:metadata",
     "BERTH_DEAD_LETTER_QUEUES": '{"events": "https://sqs.eu-west-1.amazonaws.com/0/dead"}',
 }

@@ -53,6 +53,7 @@ def functions(dynamodb: DynamoDBClient, monkeypatch: pytest.MonkeyPatch) -> Iter
         "BERTH_MAX_TENANTS": "1900",
         "BERTH_CREATES_PER_MINUTE": "60",
         "BERTH_CREATE_ON_GET_QUEUE": "true",
+        "BERTH_RETRY_AFTER_SECONDS": "5",
         "BERTH_LOCATION": f"aws:{REGION}:123456789012",
         "BERTH_EMPTY_FOR_SECONDS": "60",
         "BERTH_STACK_EVENTS": "true",
@@ -62,7 +63,6 @@ def functions(dynamodb: DynamoDBClient, monkeypatch: pytest.MonkeyPatch) -> Iter
         "BERTH_ROLLOUT_CONCURRENCY": "8",
         "BERTH_STACK_ROLE": STACK_ROLE,
         "BERTH_METADATA_SERVICE_TOKEN": SERVICE_TOKEN,
-        "BERTH_DEPLOYMENT_MODE": "EXPRESS",
         "BERTH_RELEASE_BUCKET": RELEASES,
         "BERTH_SOURCE_BUCKET": SOURCES,
         "BERTH_STACK_ID": OWN_STACK,
@@ -91,6 +91,8 @@ def functions(dynamodb: DynamoDBClient, monkeypatch: pytest.MonkeyPatch) -> Iter
     forget_functions()
     for event, call in functions.hooks:
         emitter().unregister(event, call)
+    # Stacks are changed in CloudFormation's default mode, which waits for resources and rolls back.
+    assert not [name for name, params in functions.sent if "DeploymentConfig" in params]
 
 
 @pytest.fixture

@@ -335,7 +335,6 @@ TEMPLATE = {
     },
 }
 DELAYING = {**TEMPLATE, "Resources": {"InboundQueue": {"Type": "AWS::SQS::Queue", "Properties": {"DelaySeconds": 1}}}}
-DEPLOYMENT = {"Mode": "EXPRESS", "DisableRollback": False}
 
 
 def step(functions: Functions, name: str, run: Run, **more: object) -> dict[str, Any]:

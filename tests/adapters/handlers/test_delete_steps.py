@@ -12,7 +12,6 @@ from orchestrator.tenants.records import Operation, Request
 from tests.adapters.conftest import REGION, client
 from tests.adapters.handlers.functions import (
     DELETE,
-    DEPLOYMENT,
     STACK_ROLE,
     Functions,
     queue_of,
@@ -31,7 +30,7 @@ def test_a_tenant_with_an_empty_queue_is_deleted(functions: Functions, stack: st
     functions.clock.advance(timedelta(seconds=60))
     assert step(functions, "start_stack", DELETE, emptySince=now, taskToken="second") == {"outcome": "waiting"}
     (sent,) = functions.sent_to("cloudformation.DeleteStack")
-    assert (sent["StackName"], sent["RoleARN"], sent["DeploymentConfig"]) == (stack, STACK_ROLE, DEPLOYMENT)
+    assert (sent["StackName"], sent["RoleARN"]) == (stack, STACK_ROLE)
     functions.call("stack_event", {"detail": {"stack-id": stack}})
     first, second = functions.sent_to("stepfunctions.SendTaskSuccess")
     assert (first["taskToken"], json.loads(first["output"])) == ("first", looked)
@@ -53,7 +52,7 @@ def test_a_delete_of_the_release_before_counts_in_a_state_of_its_own(functions: 
     started = step(functions, "start_stack", DELETE, lookedAt=looked["lookedAt"])
     assert started == {"outcome": "started", "stackId": stack, "requested": True}
     (sent,) = functions.sent_to("cloudformation.DeleteStack")
-    assert (sent["StackName"], sent["RoleARN"], sent["DeploymentConfig"]) == (stack, STACK_ROLE, DEPLOYMENT)
+    assert (sent["StackName"], sent["RoleARN"]) == (stack, STACK_ROLE)
     inspected = step(functions, "inspect_stack", DELETE, stack=started)
     assert inspected == {"outcome": "gone"}
     assert step(functions, "finish", DELETE, stack=inspected) == {"outcome": "removed"}

@@ -15,7 +15,6 @@ from tests.adapters.conftest import client
 from tests.adapters.handlers.functions import (
     CREATE,
     DELETE,
-    DEPLOYMENT,
     SERVICE_TOKEN,
     STACK_ROLE,
     UPDATE,
@@ -120,7 +119,7 @@ class TestBegin:
 class TestCreate:
     def test_a_stack_is_created_and_its_queue_published(self, functions: Functions, stack: str) -> None:
         (sent,) = functions.sent_to("cloudformation.CreateStack")
-        assert (sent["RoleARN"], sent["DeploymentConfig"]) == (STACK_ROLE, DEPLOYMENT)
+        assert sent["RoleARN"] == STACK_ROLE
         assert sent["Parameters"][1]["ParameterValue"] == SERVICE_TOKEN
         metadata = present(functions.table.metadata(ACME))
         assert (metadata.stack_id, metadata.version, metadata.published) == (stack, VERSION, True)

@@ -13,7 +13,6 @@ from tests.adapters.conftest import client
 from tests.adapters.handlers.functions import (
     DELAYING,
     DELETE,
-    DEPLOYMENT,
     SERVICE_TOKEN,
     STACK_ROLE,
     TEMPLATE,
@@ -36,7 +35,7 @@ def test_a_change_set_is_created_reviewed_and_executed(functions: Functions, sta
     functions.answer("GetTemplate", {"TemplateBody": DELAYING})  # Moto has only that of the stack.
     assert step(functions, "start_stack", UPDATE) == {"outcome": "started", "stackId": stack, "requested": True}
     (drawn_up,) = functions.sent_to("cloudformation.CreateChangeSet")
-    assert (drawn_up["RoleARN"], drawn_up["DeploymentConfig"]) == (STACK_ROLE, DEPLOYMENT)
+    assert drawn_up["RoleARN"] == STACK_ROLE
     assert drawn_up["Parameters"][1]["ParameterValue"] == SERVICE_TOKEN
     (made,) = functions.sent_to("cloudformation.ExecuteChangeSet")
     assert f":changeSet/{drawn_up['ChangeSetName']}/" in made["ChangeSetName"]

@@ -15,8 +15,12 @@ from tests.simulation.aws.executions import Crash, Event, Execution, State
 if TYPE_CHECKING:
     from tests.simulation.environment import Environment
 
-AWAIT_STACK_SECONDS = 60.0
-PLACEHOLDERS = {"${AwaitStackSeconds}": AWAIT_STACK_SECONDS, "${AwaitReviewSeconds}": 3.0}
+AWAIT_STACK_SECONDS = 120.0
+PLACEHOLDERS = {
+    "${AwaitStackSeconds}": AWAIT_STACK_SECONDS,
+    "${AwaitReviewSeconds}": 3.0,
+    "${RetryAfterSeconds}": 5.0,
+}
 
 
 class TimedExecution(Execution):

@@ -186,9 +186,10 @@ def test_the_wait_follows_from_the_place_in_the_line_and_from_how_long_creates_t
     assert replace(turns, tickets_left=9 * AT_ONCE).wait_seconds(10 * AT_ONCE) == 30
 
 
-def test_until_cloudformation_has_throttled_the_wait_follows_from_the_pace_that_it_is_said_to_bear() -> None:
-    turns = CreateTurns.initial(0, NOON)
-    assert turns.wait_seconds(9_000) == 6_000  # 1.5 creates per second.
+def test_until_cloudformation_has_throttled_the_wait_follows_from_the_highest_pace() -> None:
+    initial = CreateTurns.initial(0, NOON)
+    assert initial.wait_seconds(9_000) == 12_600  # 50 creates of 70 seconds at once.
+    assert replace(initial, seconds_per_create=20.0).wait_seconds(9_000) == 6_000  # 1.5 creates per second.
 
 
 def test_quick_creates_shorten_the_wait_also_before_cloudformation_has_throttled() -> None:
