@@ -67,6 +67,9 @@ test: install ## Run every check: format, lint, types, all tests
 	@$(MAKE) --no-print-directory format-check lint
 	@$(MAKE) --no-print-directory --jobs 2 pytest types
 
+test-fast: install ## Run the tests of rules and decisions, and a few seeds of the simulation (a minute or less)
+	@$(BIN)/python -m tests --fast
+
 format: install ## Format the code
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
@@ -116,4 +119,4 @@ diff: install ## Show what `make deploy` would change, by CDK's diff and a chang
 verify: install ## See the deployed control plane work, on AWS or locally: a tenant is created, used and deleted (VERIFY_ARGS="--region ...")
 	@$(BIN)/berth verify $(VERIFY_ARGS)
 
-.PHONY: help install environment demo tour console up down status reset test format format-check lint types pytest fuzz soak bench openapi wheel release bootstrap deploy diff verify
+.PHONY: help install environment demo tour console up down status reset test test-fast format format-check lint types pytest fuzz soak bench openapi wheel release bootstrap deploy diff verify

@@ -1,4 +1,5 @@
-"""Runs all tests, in several processes at once: ``python -m tests``. ``make test`` calls it.
+"""Runs all tests, in several processes at once: ``python -m tests``. ``make test`` calls it. With ``--fast`` it runs
+only those of ``FAST``; ``make test-fast`` calls that.
 
 Each process collects only the tests of one part: collecting all of them takes longer than most parts. The tests of a
 part share a deployment or a synthesis. Arguments go to pytest: ``python -m tests --durations 20``.
@@ -6,6 +7,7 @@ part share a deployment or a synthesis. Arguments go to pytest: ``python -m test
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -42,6 +44,23 @@ PARTS: Mapping[str, Sequence[str]] = {
 }
 """The paths of each part, in the order in which the parts start: those that take longest come first. A file belongs to
 the part with the longest matching path."""
+FAST_AT_ONCE = 2
+FAST: Mapping[str, Sequence[str]] = {
+    "tenants": ("unit/test_",),
+    "command line": ("unit/cli/",),
+    "rollouts, reconciling, events": (
+        *("machines/", "unit/events/", "unit/own_events/", "unit/pool/", "unit/reconciling/", "unit/rollouts/"),
+    ),
+    "simulation": ("simulation/test_a_few_seeds.py",),
+    "not fast": (
+        *("unit/test_architecture.py", "unit/test_bench.py", "unit/test_costs_page.py", "unit/test_publishing.py"),
+        *("unit/test_delivery_bench.py", "unit/test_event_bench.py", "unit/test_survey_bench.py"),
+        *("unit/cli/test_bad_input.py", "unit/cli/test_control_plane.py"),
+    ),
+}
+"""The parts that ``--fast`` runs: rules and decisions, which need no AWS, no emulator and no synthesis. The files of
+the part ``not fast`` are left out, and so are those of no part."""
+NOT_FAST = "not fast"
 EVERY_SECONDS = 60.0
 _NOTHING_COLLECTED = 5
 
@@ -67,26 +86,38 @@ class Ended:
         return Counter({kind: int(number) for number, kind in found})
 
 
-def part_of(file: str) -> str:
+def part_of(file: str, parts: Mapping[str, Sequence[str]]) -> str | None:
     """The part that a file below ``tests/`` belongs to."""
-    matching = {path: part for part, paths in PARTS.items() for path in paths if file.startswith(path)}
-    if not matching:
-        raise LookupError(f"{file} belongs to no part. Add its folder to PARTS in tests/__main__.py.")
-    return matching[max(matching, key=len)]
+    matching = {path: part for part, paths in parts.items() for path in paths if file.startswith(path)}
+    return matching[max(matching, key=len)] if matching else None
 
 
-def files_by_part() -> dict[str, list[str]]:
-    files: dict[str, list[str]] = {part: [] for part in PARTS}
+def files_by_part(parts: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """The files of each part, and those of no part under the empty name."""
+    files: dict[str, list[str]] = {part: [] for part in (*parts, "")}
     for file in sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("test_*.py")):
-        files[part_of(file)].append(file)
+        files[part_of(file, parts) or ""].append(file)
     return files
 
 
 def main(arguments: Sequence[str]) -> int:
+    # Compiled code is kept, whatever the shell says: otherwise each part compiles all that it imports.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    is_fast = "--fast" in arguments
+    files = files_by_part(FAST if is_fast else PARTS)
+    outside = files.pop("")
+    if is_fast:
+        del files[NOT_FAST]
+    elif outside:
+        raise LookupError(f"{outside[0]} belongs to no part. Add its folder to PARTS in tests/__main__.py.")
+    return _run_all(files, FAST_AT_ONCE if is_fast else AT_ONCE, [each for each in arguments if each != "--fast"])
+
+
+def _run_all(files_of: Mapping[str, Sequence[str]], at_once: int, arguments: Sequence[str]) -> int:
     began = time.monotonic()
     ended: list[Ended] = []
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        waiting = {pool.submit(_run, part, files, arguments) for part, files in files_by_part().items()}
+    with ThreadPoolExecutor(at_once) as pool:
+        waiting = {pool.submit(_run, part, files, arguments) for part, files in files_of.items()}
         try:
             while waiting:
                 done, waiting = wait(waiting, EVERY_SECONDS, FIRST_COMPLETED)
@@ -94,7 +125,7 @@ def main(arguments: Sequence[str]) -> int:
                     ended.append(each.result())
                     _report(ended[-1])
                 if not done:
-                    _say(f"{time.monotonic() - began:.0f} s: {len(waiting)} of {len(PARTS)} parts have not ended")
+                    _say(f"{time.monotonic() - began:.0f} s: {len(waiting)} of {len(files_of)} parts have not ended")
         except KeyboardInterrupt:
             # The processes are interrupted, too, and stop their emulators.
             pool.shutdown(cancel_futures=True)
