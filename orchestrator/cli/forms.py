@@ -33,9 +33,9 @@ from orchestrator.events.resource_ids import IdPrefix, parse_resource_id
 
 _EXAMPLES = """\
 [bold]Examples[/]
-  berth forms create acme --name Contact --allow-origin https://www.example.com
-  berth forms create acme --name Contact --allow-origin https://www.example.com \\
-      --redirect https://www.example.com/thanks --honeypot website
+  berth forms create acme --name Contact --allow-origin https://example.com
+  berth forms create acme --name Contact --allow-origin https://example.com \\
+      --redirect https://example.com/thanks --honeypot website
   berth forms update acme FORM_ID --allow-origin https://shop.example.com
   berth forms pause acme FORM_ID
 """

@@ -120,5 +120,5 @@ def test_no_module_prints_without_a_safe_console() -> None:
         "render.py: typer.echo(json.dumps(document, indent=2))",
         "render.py: typer.echo(json.dumps(document))",
         "console.py: shown = Console(control_plane, place_of(control_plane))",
-        'schemas.py: sys.stdout.write(json.dumps({kind.value: schema_of(kind) for kind in Kind}, indent=2) + "\n")',
+        'schemas.py: sys.stdout.write(json.dumps({kind.value: schema_of(kind) for kind in Kind}, indent=2) + "\\n")',
     ]
