@@ -40,7 +40,7 @@ PARTS: Mapping[str, Sequence[str]] = {
     "handlers": ("adapters/handlers/", "adapters/bad_input/"),
     "adapters": ("adapters/",),
     "unit": ("unit/",),
-    "command line": ("unit/cli/", "machines/", "previous/"),
+    "command line": ("unit/cli/", "machines/", "previous/", "transcripts/"),
 }
 """The paths of each part, in the order in which the parts start: those that take longest come first. A file belongs to
 the part with the longest matching path."""

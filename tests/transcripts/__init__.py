@@ -1,0 +1,1 @@
+"""Golden files: the output of every command, the text of every page, and both APIs. See README.md."""
