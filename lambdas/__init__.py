@@ -37,6 +37,6 @@
 | events/find_purges                                       | EventBridge, after a delete, and a schedule     |
 | events/purge_events                                      | the machine that purges a tenant's events       |
 
-The functions share the code in ``logs.py`` and ``runtime.py``. Those of the event plane share ``event_runtime.py``,
-``event_serving.py`` and the answers in ``event_configuration.py`` and ``event_reads.py``.
+The functions share the code in ``observing.py`` and ``runtime.py``. Those of the event plane share
+``event_runtime.py``, ``event_serving.py`` and the answers in ``event_configuration.py`` and ``event_reads.py``.
 """

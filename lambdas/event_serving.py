@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lambdas.event_runtime import use_cases
-from lambdas.logs import logger
+from lambdas.observing import logger
 from orchestrator.api.event_answers import busy_response
 from orchestrator.api.event_problems import UNSUPPORTED_TYPE
 from orchestrator.api.event_reading import NotJson, check_is_json

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
-from lambdas.logs import count, logger
+from lambdas.observing import count, logger
 from orchestrator.adapters.ports import AwsPorts
 from orchestrator.adapters.settings import Settings
 from orchestrator.common.errors import Throttled

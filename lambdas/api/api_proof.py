@@ -2,7 +2,7 @@
 
 import secrets
 
-from lambdas.logs import logger
+from lambdas.observing import logger
 from lambdas.runtime import use_cases
 from orchestrator.adapters.custom_resource import parse_event, respond_to_deployment
 from orchestrator.common.callers import digest_of

@@ -5,7 +5,7 @@ The function also issues temporary credentials for the queue, on one route per a
 
 from typing import Any
 
-from lambdas.logs import logger
+from lambdas.observing import logger
 from lambdas.runtime import ports, use_cases
 from orchestrator.api.answers import answer
 from orchestrator.api.responses import (

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from lambdas.event_runtime import use_cases
-from lambdas.logs import count, logger
+from lambdas.observing import count, logger
 
 if TYPE_CHECKING:
     from lambdas.context import LambdaContext

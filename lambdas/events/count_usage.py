@@ -11,7 +11,7 @@ recognised by the digest of the batch.
 from collections.abc import Mapping, Sequence
 
 from lambdas.event_runtime import use_cases
-from lambdas.logs import count, logger
+from lambdas.observing import count, logger
 from orchestrator.adapters.dynamodb.event_stream import read_stream
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from lambdas.event_deliveries import report_unreadable
 from lambdas.event_runtime import use_cases
-from lambdas.logs import count, logger
+from lambdas.observing import count, logger
 from orchestrator.adapters.delivery_queues import Received, from_wire, received
 from orchestrator.common.errors import Throttled
 from orchestrator.events.delivery.delivering import Outcome

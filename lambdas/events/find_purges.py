@@ -6,7 +6,7 @@ Called hourly, and when the machine that deletes tenants has succeeded. Then onl
 import json
 
 from lambdas.event_runtime import use_cases
-from lambdas.logs import count, logger
+from lambdas.observing import count, logger
 from orchestrator.common.errors import BerthError
 from orchestrator.common.tenant_ids import TenantId
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from lambdas.event_runtime import use_cases
-from lambdas.logs import logger
+from lambdas.observing import logger
 from orchestrator.api.event_answers import (
     ACCEPTED,
     batch_response,

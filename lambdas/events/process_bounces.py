@@ -5,7 +5,7 @@ the report goes to the queue for operators.
 """
 
 from lambdas.event_runtime import use_cases
-from lambdas.logs import count, logger
+from lambdas.observing import count, logger
 from orchestrator.adapters.ses_reports import read_report
 from orchestrator.events.delivery.bounces import ReportKind
 

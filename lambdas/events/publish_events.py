@@ -10,7 +10,7 @@ succeed later is raised: then Lambda hands the batch over again, and its events 
 import json
 
 from lambdas.event_runtime import use_cases
-from lambdas.logs import count, logger
+from lambdas.observing import count, logger
 from orchestrator.adapters.dynamodb.own_event_stream import read_changes
 from orchestrator.common.errors import Unsettled
 

@@ -4,7 +4,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from lambdas.event_runtime import use_cases
-from lambdas.logs import count, logger
+from lambdas.observing import count, logger
 from lambdas.runtime import outcome_json
 from orchestrator.common.errors import Throttled
 from orchestrator.events.purge_steps import parse_purge_step

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lambdas.event_runtime import use_cases
-from lambdas.logs import count, logger
+from lambdas.observing import count, logger
 from orchestrator.api.event_answers import busy_response, refused_response
 from orchestrator.api.event_problems import UNKNOWN_SOURCE
 from orchestrator.api.event_reading import header, incoming_of

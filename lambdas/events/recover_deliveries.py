@@ -7,7 +7,7 @@ moves it to the queue for operators.
 from typing import Any
 
 from lambdas.event_runtime import use_cases
-from lambdas.logs import count, logger
+from lambdas.observing import count, logger
 from orchestrator.adapters.delivery_queues import from_wire, received
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from lambdas.event_deliveries import report_unreadable
 from lambdas.event_runtime import use_cases
-from lambdas.logs import count, logger
+from lambdas.observing import count, logger
 from orchestrator.adapters.delivery_queues import received
 from orchestrator.adapters.dynamodb.dispatch_stream import GivenUp, read_given_up
 from orchestrator.events.delivery.redispatching import Redispatched

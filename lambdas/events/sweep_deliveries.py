@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lambdas.event_deliveries import report_unreadable
 from lambdas.event_runtime import use_cases
-from lambdas.logs import count, logger
+from lambdas.observing import count, logger
 from orchestrator.events.delivery.replaying import Replayed
 
 if TYPE_CHECKING:

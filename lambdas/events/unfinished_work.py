@@ -3,7 +3,7 @@
 from typing import Any
 
 from lambdas.event_runtime import use_cases
-from lambdas.logs import logger
+from lambdas.observing import logger
 from orchestrator.common.tenant_ids import TenantId
 
 

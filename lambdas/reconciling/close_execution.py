@@ -5,7 +5,7 @@ The events come through a queue with a delay, so that the last function of an ab
 
 from typing import Any
 
-from lambdas.logs import count, logger
+from lambdas.observing import count, logger
 from lambdas.runtime import use_cases
 from orchestrator.common.errors import Throttled
 from orchestrator.reconciling.events import parse_execution_ended, parse_messages

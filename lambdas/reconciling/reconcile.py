@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from lambdas.logs import count, logger
+from lambdas.observing import count, logger
 from lambdas.runtime import use_cases
 from orchestrator.common.errors import Throttled
 from orchestrator.reconciling.events import parse_to_run

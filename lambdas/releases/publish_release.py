@@ -6,7 +6,7 @@ Custom::CurrentRelease: deployments cease to make releases current, so the funct
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lambdas.logs import logger
+from lambdas.observing import logger
 from lambdas.runtime import use_cases
 from orchestrator.adapters.custom_resource import parse_event, respond_to_deployment
 from orchestrator.tenants.resource_requests import is_created, parse_release_request

@@ -1,6 +1,6 @@
 """State AwaitOperator: store the task token, so that an operator's order can wake the execution."""
 
-from lambdas.logs import logger
+from lambdas.observing import logger
 from lambdas.runtime import use_cases
 from orchestrator.rollouts.steps import parse_await_operator_step
 

@@ -1,6 +1,6 @@
 """Custom::Rollout: at its end, the deployment starts a rollout of the release that it has published."""
 
-from lambdas.logs import logger
+from lambdas.observing import logger
 from lambdas.runtime import use_cases
 from orchestrator.adapters.custom_resource import parse_event, respond_to_deployment
 from orchestrator.common.errors import Conflict

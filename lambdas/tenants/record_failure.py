@@ -1,6 +1,6 @@
 """State RecordFailure: write Failure with its root cause, release the lock, and return the execution's error."""
 
-from lambdas.logs import count, logger
+from lambdas.observing import count, logger
 from lambdas.runtime import use_cases
 from orchestrator.tenants.schemas import parse_failure_step
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from lambdas.logs import count, logger
+from lambdas.observing import count, logger
 from lambdas.runtime import outcome_json, use_cases
 from orchestrator.adapters.custom_resource import send_response
 from orchestrator.tenants.schemas import SettleStep, parse_settle_step

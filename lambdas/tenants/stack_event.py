@@ -1,6 +1,6 @@
 """CloudFormation's event for a tenant's stack that has settled: wake the run that waits for the stack."""
 
-from lambdas.logs import logger
+from lambdas.observing import logger
 from lambdas.runtime import outcome_json, use_cases
 from orchestrator.tenants.schemas import parse_stack_event
 

@@ -1,6 +1,6 @@
 """Custom::TenantMetadata: a tenant's stack records the metadata of its queue."""
 
-from lambdas.logs import logger
+from lambdas.observing import logger
 from lambdas.runtime import use_cases
 from orchestrator.adapters.custom_resource import parse_event, respond
 from orchestrator.common.errors import InvalidRequest, Throttled, Unsettled

@@ -3,7 +3,7 @@
 The state machine asks CloudFormation to confirm the request before it changes anything or sends a response.
 """
 
-from lambdas.logs import logger
+from lambdas.observing import logger
 from lambdas.runtime import use_cases
 from orchestrator.adapters.custom_resource import parse_event
 from orchestrator.common.errors import InvalidRequest

@@ -17,7 +17,7 @@ from stacks.common.aws_models import keep_used_models
 from stacks.common.compiling import compile_all
 from stacks.project import LAYER, PYTHON_VERSION, ROOT
 
-PACKAGES = ("botocore", "jsonschema", "msgspec")
+PACKAGES = ("aws-lambda-powertools", "botocore", "jsonschema", "msgspec")
 REQUIREMENTS = ROOT / "stacks" / "layer-requirements.txt"
 
 _HEADING = (

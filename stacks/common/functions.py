@@ -168,7 +168,7 @@ class BerthFunction(Construct):
     def counted(
         self, metric: str, *, statistic: str, period: Duration | None = None, label: str | None = None
     ) -> cloudwatch.Metric:
-        """A metric that the function emits with ``lambdas.logs.count``."""
+        """A metric that the function emits with ``lambdas.observing.count``."""
         return cloudwatch.Metric(
             namespace=names_of(self).metrics,
             metric_name=metric,

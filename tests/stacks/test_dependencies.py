@@ -25,6 +25,7 @@ REQUIREMENT = re.compile(r"(?P<name>[a-z0-9-]+)==(?P<version>[^ ]+) --hash=sha25
 
 # Import names that come with each package of the layer.
 PROVIDED = {
+    "aws-lambda-powertools": {"aws_lambda_powertools"},
     "botocore": {"botocore"},
     "jsonschema": {"jsonschema"},
     "msgspec": {"msgspec"},

@@ -190,7 +190,7 @@ def test_adapters_import_no_entry_point(module: Path) -> None:
 @pytest.mark.parametrize("module", FUNCTIONS, ids=names(FUNCTIONS))
 def test_functions_import_the_domain_and_the_adapters(module: Path) -> None:
     outside = ("orchestrator.cli", "orchestrator.local")
-    allowed = ("orchestrator", "lambdas")
+    allowed = ("orchestrator", "lambdas", "aws_lambda_powertools")
     strange = [
         name for name in imports(module) if is_in(name, *outside) or not (is_standard(name) or is_in(name, *allowed))
     ]
@@ -285,6 +285,12 @@ def run_as_function(source: str) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def utilities_of_powertools(modules: list[str]) -> set[str]:
+    """What is loaded besides its logger and metrics, which themselves load one of these utilities."""
+    prefix = "aws_lambda_powertools.utilities."
+    return {name.removeprefix(prefix) for name in modules if name.startswith(prefix)} - {"jmespath_utils"}
+
+
 def test_functions_of_the_control_plane_load_nothing_of_the_event_plane() -> None:
     functions = sorted(module for module in map(module_of, function_names()) if not is_in(module, "lambdas.events"))
     assert "lambdas.api.operators" in functions
@@ -298,6 +304,7 @@ def test_the_functions_that_take_events_start_light(function: str) -> None:
     response = run_as_function(LOADED.format(module=f"lambdas.events.{function}", runtime="lambdas.event_runtime"))
     loaded = {module.partition(".")[0] for module in response["modules"]}
     assert not loaded & {"jsonschema", "pydantic", "boto3", "typer", "rich", "aws_cdk"}
+    assert not utilities_of_powertools(response["modules"])
     others = ("tenants", "releases", "rollouts", "reconciling", "composition", "client", "events.delivery")
     assert not [name for name in response["modules"] if is_in(name, *(f"orchestrator.{other}" for other in others))]
     assert response["models"] == ["dynamodb"]
@@ -307,6 +314,7 @@ def test_get_queues_function_starts_light() -> None:
     response = run_as_function(LOADED.format(module="lambdas.api.get_queue", runtime="lambdas.runtime"))
     loaded = {module.partition(".")[0] for module in response["modules"]}
     assert not loaded & {"jsonschema", "msgspec", "pydantic", "boto3", "typer", "rich", "aws_cdk"}
+    assert not utilities_of_powertools(response["modules"])
     by_others = ("lifecycle", "admission", "limits", "schemas", "operation_transitions", "ledger", "writes")
     rarely = ("provisioning", "decisions", "state", "history", "listings", "messages")
     services = (

@@ -5,10 +5,13 @@ Nor does what they raise, which Lambda logs. That getQueue's credentials are not
 
 from __future__ import annotations
 
+import ast
 import importlib
 import json
-import sys
+import logging
+import re
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,9 +20,15 @@ import pytest
 from orchestrator.adapters import custom_resource
 from orchestrator.common.errors import Throttled
 from orchestrator.common.times import parse_timestamp, timestamp
+from orchestrator.events.delivery.redispatching import Redispatched
+from orchestrator.events.delivery.replaying import Replayed
+from orchestrator.events.delivery.sweeping import Swept
 from orchestrator.tenants.execution_input import machine_input
+from orchestrator.tenants.tenant_queue import NotConfirmed, NotProvided, Provided
 from stacks.common.function_code import module_of
+from stacks.project import ROOT
 from tests.fakes import ACME, NAMES, QUEUE, VERSION, World, a_run, take
+from tests.functions import forget_functions
 
 SECRET = "AQCEAAAAKgAAAAMAAAAAAAAAAXNlY3JldA"
 SIGNED = f"https://cloudformation-custom-resource-response-euwest1.s3.amazonaws.com/arn?X-Amz-Signature={SECRET}"
@@ -51,11 +60,6 @@ def load(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Load]:
 
     yield load
     forget_functions()
-
-
-def forget_functions() -> None:
-    for name in [name for name in sys.modules if name == "lambdas" or name.startswith("lambdas.")]:
-        del sys.modules[name]
 
 
 def execution() -> dict[str, Any]:
@@ -196,13 +200,18 @@ def test_no_control_character_reaches_a_log_line(
 # The lines themselves
 
 
+class Unwritable:
+    def __str__(self) -> str:
+        raise OSError("no text")
+
+
 @pytest.fixture
 def logs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setenv("BERTH_SERVICE", "get_queue")
     monkeypatch.setenv("BERTH_METRICS_NAMESPACE", "Berth-dev")
     monkeypatch.setenv("AWS_LAMBDA_LOG_LEVEL", "INFO")
     forget_functions()
-    yield importlib.import_module("lambdas.logs")
+    yield importlib.import_module("lambdas.observing")
     forget_functions()
 
 
@@ -215,7 +224,10 @@ def test_a_line_has_level_message_time_service_and_the_given_fields(
 ) -> None:
     logs.logger.info("Tried", extra={"tenant_id": "acme", "at": ACME, "unknown": None, "level": "none"})
     (line,) = lines(capsys)
+    # Lambda filters lines by level only if they have a timestamp of this form.
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["timestamp"])
     assert parse_timestamp(line.pop("timestamp"))
+    assert line.pop("location").startswith("test_a_line_has")
     assert line == {
         "level": "INFO",
         "message": "Tried",
@@ -234,7 +246,6 @@ def test_levels_below_lambdas_setting_are_left_out(logs: Any, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("setting", "logged"),
     [
-        ("TRACE", ["DEBUG", "INFO", "ERROR"]),
         ("DEBUG", ["DEBUG", "INFO", "ERROR"]),
         ("WARN", ["ERROR"]),
         ("ERROR", ["ERROR"]),
@@ -247,7 +258,7 @@ def test_lambda_sets_the_level(
 ) -> None:
     monkeypatch.setenv("AWS_LAMBDA_LOG_LEVEL", setting)
     forget_functions()
-    logger = importlib.import_module("lambdas.logs").logger
+    logger = importlib.import_module("lambdas.observing").logger
     for method in ("debug", "info", "error"):
         getattr(logger, method)("message")
     forget_functions()
@@ -277,7 +288,7 @@ def test_an_exception_has_its_stack_trace_and_its_causes(logs: Any, capsys: pyte
 
 
 def test_fields_of_a_block_are_in_its_lines_only(logs: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    with logs.logger.append_context_keys(tenant_id="acme", attempt="1"):
+    with logs.logger.append_context_keys(tenant_id="acme"):
         with logs.logger.append_context_keys(attempt="2"):
             logs.logger.info("inner")
         logs.logger.info("outer")
@@ -285,7 +296,7 @@ def test_fields_of_a_block_are_in_its_lines_only(logs: Any, capsys: pytest.Captu
         raise RuntimeError
     logs.logger.info("after")
     fields = [(line["message"], line.get("tenant_id"), line.get("attempt")) for line in lines(capsys)]
-    assert fields == [("inner", "acme", "2"), ("outer", "acme", "1"), ("after", None, None)]
+    assert fields == [("inner", "acme", "2"), ("outer", "acme", None), ("after", None, None)]
 
 
 def test_the_trace_of_the_call_is_in_its_lines(
@@ -299,15 +310,34 @@ def test_the_trace_of_the_call_is_in_its_lines(
     assert [line.get("xray_trace_id") for line in lines(capsys)] == [trace, None]
 
 
-def test_a_field_that_cannot_be_written_fails_nothing(logs: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    endless: list[object] = []
-    endless.append(endless)
-    logs.logger.info("Tried", extra={"endless": endless})
-    logs.logger.info("Tried", extra={"keys": {(1, 2): 3}})
-    assert [(line["message"], line["not_serializable"]) for line in lines(capsys)] == [
-        ("Tried", "ValueError"),
-        ("Tried", "TypeError"),
-    ]
+@pytest.mark.parametrize("field", [{(1, 2): 3}, Unwritable()], ids=["keys", "text"])
+def test_a_field_that_cannot_be_written_fails_nothing(
+    logs: Any, capsys: pytest.CaptureFixture[str], field: object
+) -> None:
+    logs.logger.info("Tried", extra={"field": field})
+    logs.logger.info("Tried again")
+    out, err = capsys.readouterr()
+    assert [json.loads(line)["message"] for line in out.splitlines()] == ["Tried again"]
+    assert "Message: 'Tried'" in err
+
+
+def test_no_field_has_a_name_that_the_standard_library_refuses() -> None:
+    """A log record has attributes of these names. A call with such a field would raise."""
+    taken = {*vars(logging.makeLogRecord({})), "message", "asctime"}
+    named = {
+        key.value
+        for file in (ROOT / "lambdas").rglob("*.py")
+        for call in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute | ast.Name)
+        for keyword in call.keywords
+        if keyword.arg == "extra"
+        for key in ast.walk(keyword.value)
+        if isinstance(key, ast.Constant) and isinstance(key.value, str)
+    }
+    assert {"tenant_id", "status", "reason"} <= named
+    for outcome in (Swept, Replayed, Redispatched, Provided, NotProvided, NotConfirmed):
+        named |= {field.name for field in fields(outcome)}
+    assert not named & taken
 
 
 def test_a_metric_is_a_line_that_cloudwatch_reads(logs: Any, capsys: pytest.CaptureFixture[str]) -> None:

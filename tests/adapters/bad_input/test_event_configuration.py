@@ -48,7 +48,7 @@ from orchestrator.events.records import (
 from tests.adapters.bad_input.classifying import at, request_is_documented, statuses
 from tests.adapters.bad_input.inputs import JsonText, an_input, over_http
 from tests.adapters.bad_input.storm import INPUTS, storm
-from tests.adapters.bad_input.world import PROOF, LogSink, _forget_functions, _log_into, switch_log
+from tests.adapters.bad_input.world import PROOF, LogSink, _log_into, switch_log
 from tests.fakes import ACME, EXPLICIT, NOON, FakeClock
 from tests.fakes.deliveries import InMemoryDeliveries
 from tests.fakes.events import (
@@ -64,6 +64,7 @@ from tests.fakes.events import (
     event_settings,
 )
 from tests.fakes.sending import an_event
+from tests.functions import forget_functions
 
 KEY = f"bk_test_{'A' * 43}"
 SECRET = "correct horse battery"
@@ -340,14 +341,14 @@ def configured() -> Iterator[Plane]:
     plane = Plane()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_LAMBDA_LOG_LEVEL", "FATAL")
-        _forget_functions()
+        forget_functions()
         patch.setattr(importlib.import_module("lambdas.event_runtime"), "use_cases", plane.use_cases)
-        patch.setattr(importlib.import_module("lambdas.logs"), "count", lambda *_: None)
+        patch.setattr(importlib.import_module("lambdas.observing"), "count", lambda *_: None)
         for function in ("tenant_events", "event_operators"):
             importlib.import_module(f"lambdas.events.{function}")
         _log_into(plane.logs, patch)
         yield plane
-    _forget_functions()
+    forget_functions()
 
 
 def a_request(key: str) -> dict[str, Any]:

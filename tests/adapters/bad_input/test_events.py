@@ -28,7 +28,7 @@ from orchestrator.events.statuses import EventStatus
 from tests.adapters.bad_input.event_writes import NotedContents, NotedWrites
 from tests.adapters.bad_input.inputs import JsonText, an_input, over_http
 from tests.adapters.bad_input.storm import INPUTS, storm
-from tests.adapters.bad_input.world import PROOF, LogSink, _forget_functions, _log_into
+from tests.adapters.bad_input.world import PROOF, LogSink, _log_into
 from tests.fakes import ACME, NOON, FakeClock
 from tests.fakes.events import (
     ACME_LIFE,
@@ -40,6 +40,7 @@ from tests.fakes.events import (
     api_key,
     event_settings,
 )
+from tests.functions import forget_functions
 
 KEY = f"bk_test_{'A' * 43}"
 EVENT_ID = new_event_id(NOON, 0, random_bits=lambda _bits: 1)
@@ -145,12 +146,12 @@ def keyed() -> Iterator[Plane]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_LAMBDA_LOG_LEVEL", "FATAL")
         patch.setenv("BERTH_TABLE", "berth")
-        _forget_functions()
+        forget_functions()
         patch.setattr(importlib.import_module("lambdas.event_runtime"), "use_cases", plane.use_cases)
-        patch.setattr(importlib.import_module("lambdas.logs"), "count", lambda *_: None)
+        patch.setattr(importlib.import_module("lambdas.observing"), "count", lambda *_: None)
         _log_into(plane.logs, patch)
         yield plane
-    _forget_functions()
+    forget_functions()
 
 
 # Requests

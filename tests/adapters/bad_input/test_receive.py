@@ -22,7 +22,7 @@ from tests.adapters.bad_input.classifying import at
 from tests.adapters.bad_input.event_writes import NotedContents, NotedWrites
 from tests.adapters.bad_input.inputs import JsonText, an_input, anything, over_http
 from tests.adapters.bad_input.storm import INPUTS, storm
-from tests.adapters.bad_input.world import PROOF, LogSink, _forget_functions, _log_into, switch_log
+from tests.adapters.bad_input.world import PROOF, LogSink, _log_into, switch_log
 from tests.fakes import ACME, NOON, FakeClock
 from tests.fakes.events import (
     ACME_LIFE,
@@ -34,6 +34,7 @@ from tests.fakes.events import (
     Watch,
     event_settings,
 )
+from tests.functions import forget_functions
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 PAGE = "https://www.example.com"
@@ -122,12 +123,12 @@ def public() -> Iterator[Plane]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_LAMBDA_LOG_LEVEL", "FATAL")
         patch.setenv("BERTH_TABLE", "berth")
-        _forget_functions()
+        forget_functions()
         patch.setattr(importlib.import_module("lambdas.event_runtime"), "use_cases", plane.use_cases)
-        patch.setattr(importlib.import_module("lambdas.logs"), "count", lambda *_: None)
+        patch.setattr(importlib.import_module("lambdas.observing"), "count", lambda *_: None)
         _log_into(plane.logs, patch)
         yield plane
-    _forget_functions()
+    forget_functions()
 
 
 # Requests

@@ -6,8 +6,8 @@ import http.client
 import importlib
 import io
 import json
+import logging
 import re
-import sys
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -18,7 +18,6 @@ from typing import Any
 
 import pytest
 
-from lambdas.logs import NOT_SERIALIZABLE
 from orchestrator.adapters.ports import AwsPorts
 from orchestrator.adapters.settings import Settings
 from orchestrator.common.callers import digest_of
@@ -75,6 +74,7 @@ from tests.fakes import (
 from tests.fakes.others import FakePublishedTemplates, InMemoryReleaseStates, InMemoryReviews
 from tests.fakes.pool import InMemoryPool
 from tests.fakes.reconciling import FakeSurvey, InMemoryReconciliations
+from tests.functions import forget_functions
 
 RESPONSE_URL = (
     "https://cloudformation-custom-resource-response-euwest1.s3.eu-west-1.amazonaws.com/answer?Signature=a%2Fb"
@@ -280,7 +280,6 @@ class LogSink(io.TextIOBase):
 
     def write(self, text: str) -> int:
         text.encode()
-        assert NOT_SERIALIZABLE not in text
         if self.keeps:
             self.lines.append(text)
         return len(text)
@@ -421,25 +420,22 @@ def a_control_plane(fakes: Callable[[], dict[str, Any]] | None = None) -> Iterat
         for name, value in ENVIRONMENT.items():
             patch.setenv(name, value)
         patch.setattr(urllib.request, "urlopen", plane.urlopen)
-        _forget_functions()
+        forget_functions()
         # Before the functions are loaded, which import it from here.
-        patch.setattr(importlib.import_module("lambdas.logs"), "count", lambda *_: None)
+        patch.setattr(importlib.import_module("lambdas.observing"), "count", lambda *_: None)
         patch.setattr(importlib.import_module("lambdas.runtime"), "use_cases", plane.use_cases)
         _log_into(plane.logs, patch)
         yield plane
-    _forget_functions()
+    forget_functions()
 
 
 def _log_into(sink: LogSink, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(importlib.import_module("lambdas.logs"), "write_line", sink.write)
+    handler = importlib.import_module("lambdas.observing").logger.registered_handler
+    # A field that cannot be written fails the test.
+    patch.setattr(handler, "emit", lambda record: sink.write(f"{handler.format(record)}\n"))
 
 
 def switch_log(*, on: bool) -> None:
     """Switch the functions' log on or off."""
-    logs = importlib.import_module("lambdas.logs")
-    logs.logger.level = logs.DEBUG if on else logs.NOTHING
-
-
-def _forget_functions() -> None:
-    for name in [name for name in sys.modules if name == "lambdas" or name.startswith("lambdas.")]:
-        del sys.modules[name]
+    name = importlib.import_module("lambdas.observing").logger.name
+    logging.getLogger(name).setLevel(logging.DEBUG if on else logging.CRITICAL)

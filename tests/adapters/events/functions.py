@@ -19,8 +19,9 @@ from orchestrator.common.tenant_ids import TenantId
 from stacks.common.function_code import module_of
 from tests.adapters.conftest import TABLE, client
 from tests.adapters.events.lives import BUCKET, EVENTS_TABLE
-from tests.adapters.handlers.functions import PROOF, forget_functions, session
+from tests.adapters.handlers.functions import PROOF, session
 from tests.fakes import ACME, FakeClock
+from tests.functions import forget_functions
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import logging
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -292,10 +293,9 @@ def test_a_report_that_cannot_be_processed_is_raised_so_that_it_comes_again(mail
 
 
 def test_reports_are_counted_and_logged_without_the_address(
-    mailing: Mailing, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    mailing: Mailing, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    logs = importlib.import_module("lambdas.logs")
-    monkeypatch.setattr(logs.logger, "level", logs.INFO)
+    logging.getLogger(importlib.import_module("lambdas.observing").logger.name).setLevel(logging.INFO)
     capsys.readouterr()
     mailing.report(bounced(tags=mailing.tags))
     mailing.report(complained(tags=mailing.tags))

@@ -23,7 +23,7 @@ from bench.played_lambda import record_of
 from orchestrator.adapters import aws as aws_clients
 from orchestrator.adapters.dynamodb.dispatch_stream import read_new_events
 from orchestrator.local.emulator import Emulator
-from tests.adapters.handlers.functions import forget_functions
+from tests.functions import forget_functions
 
 
 @pytest.fixture

@@ -27,9 +27,10 @@ from orchestrator.events.plans import Plan
 from orchestrator.events.records import Event, EventSettings, Form, Provider, Source, SourceStatus
 from tests.adapters.conftest import TABLE, client
 from tests.adapters.events.conftest import BUCKET, EVENTS_TABLE
-from tests.adapters.handlers.functions import PROOF, emitter, forget_functions, session
+from tests.adapters.handlers.functions import PROOF, emitter, session
 from tests.fakes import ACME, FakeClock
 from tests.fakes.events import FakeTenants, Watch
+from tests.functions import forget_functions
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

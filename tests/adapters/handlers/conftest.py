@@ -28,13 +28,13 @@ from tests.adapters.handlers.functions import (
     Functions,
     Lines,
     emitter,
-    forget_functions,
     publish_template,
     session,
     step,
 )
 from tests.adapters.tables import WholeTable
 from tests.fakes import ACME, NEXT_VERSION, VERSION, FakeClock, FakeStacks, a_release
+from tests.functions import forget_functions
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -45,6 +44,7 @@ from tests.fakes import (
     stack_arn,
     take,
 )
+from tests.functions import forget_functions
 from tests.present import present
 
 if TYPE_CHECKING:
@@ -242,11 +242,6 @@ class Functions:
 def input_of(execution: str) -> dict[str, Any]:
     given: dict[str, Any] = json.loads(client("stepfunctions").describe_execution(executionArn=execution)["input"])
     return given
-
-
-def forget_functions() -> None:
-    for name in [name for name in sys.modules if name == "lambdas" or name.startswith("lambdas.")]:
-        del sys.modules[name]
 
 
 def step_event(run: Run | None = None, **more: object) -> dict[str, object]:

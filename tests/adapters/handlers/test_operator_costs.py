@@ -12,10 +12,11 @@ from orchestrator.reconciling.fleet_counts import SMALL_FLEET, FleetCounts
 from orchestrator.rollouts.releasing import ReleaseOrdered
 from orchestrator.tenants.records import TenantState
 from tests.adapters.conftest import REGION, client
-from tests.adapters.handlers.functions import RELEASES, TEMPLATE, Functions, forget_functions, publish_template
+from tests.adapters.handlers.functions import RELEASES, TEMPLATE, Functions, publish_template
 from tests.costs_page import table
 from tests.fakes import ACME, NEXT_VERSION, VERSION, a_release, a_run, stack_arn
 from tests.fakes.templates import queue_template
+from tests.functions import forget_functions
 
 HEADING = "Requests of operators"
 READS = {"GetItem", "Query", "BatchGetItem"}

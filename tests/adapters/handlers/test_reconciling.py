@@ -23,12 +23,12 @@ from tests.adapters.handlers.functions import (
     STACK_ROLE,
     Functions,
     Lines,
-    forget_functions,
     input_of,
     plant_stack,
     queue_of,
 )
 from tests.fakes import ACME, NAMES, QUEUE, QUEUE_TABOO, VERSION, FakeStacks, a_release, a_run, take
+from tests.functions import forget_functions
 from tests.present import present
 
 START = "POST /reconciliations"

@@ -21,7 +21,6 @@ from tests.adapters.handlers.functions import (
     RELEASES,
     SOURCES,
     Functions,
-    forget_functions,
     plant_stack,
     queue_of,
 )
@@ -40,6 +39,7 @@ from tests.fakes import (
     stack_arn,
     take,
 )
+from tests.functions import forget_functions
 from tests.present import present
 
 pytestmark = pytest.mark.usefixtures("endpoint")

@@ -10,7 +10,8 @@ import pytest
 import requests
 
 from stacks.common.function_code import module_of
-from tests.unit.openapi.world import BASE_URL, InProcess, forget_functions, world
+from tests.functions import forget_functions
+from tests.unit.openapi.world import BASE_URL, InProcess, world
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +23,7 @@ def functions() -> Iterator[Mapping[str, ModuleType]]:
         forget_functions()
         runtime = importlib.import_module("lambdas.runtime")
         monkeypatch.setattr(runtime, "use_cases", world())
-        monkeypatch.setattr(importlib.import_module("lambdas.logs"), "count", lambda _metric: None)
+        monkeypatch.setattr(importlib.import_module("lambdas.observing"), "count", lambda _metric: None)
         yield {name: importlib.import_module(module_of(name)) for name in ("get_queue", "operators")}
         forget_functions()
 

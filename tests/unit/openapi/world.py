@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import io
 import re
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -385,11 +384,6 @@ class InProcess(HTTPAdapter):
             values = parse_qs(query, keep_blank_values=True)
             event["queryStringParameters"] = {name: ",".join(given) for name, given in values.items()}
         return event
-
-
-def forget_functions() -> None:
-    for name in [name for name in sys.modules if name == "lambdas" or name.startswith("lambdas.")]:
-        del sys.modules[name]
 
 
 def schema(name: str) -> dict[str, Any]:
