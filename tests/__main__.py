@@ -47,7 +47,7 @@ the part with the longest matching path."""
 FAST_AT_ONCE = 2
 FAST: Mapping[str, Sequence[str]] = {
     "tenants": ("unit/test_",),
-    "command line": ("unit/cli/",),
+    "command line": ("unit/cli/", "transcripts/"),
     "rollouts, reconciling, events": (
         *("machines/", "unit/events/", "unit/own_events/", "unit/pool/", "unit/reconciling/", "unit/rollouts/"),
     ),

@@ -208,10 +208,10 @@ def _(shell: Shell) -> None:
 def _(shell: Shell) -> None:
     shell.both("forms create acme --name Contact")
     shell.run(
-        "forms create acme --name Contact --origin https://www.example.com --origin https://example.com "
+        "forms create acme --name Contact --allow-origin https://www.example.com --allow-origin https://example.com "
         "--redirect https://www.example.com/thanks --honeypot website --per-minute 5"
     )
-    shell.run("forms create acme --name Contact --origin nonsense")
+    shell.run("forms create acme --name Contact --allow-origin nonsense")
     shell.run("forms create acme --name Contact --per-minute 0")
 
 
@@ -225,11 +225,11 @@ def _(shell: Shell) -> None:
 @script("forms update")
 def _(shell: Shell) -> None:
     shell.both(f"forms update acme {FORM} --name 'Contact us'")
-    shell.run(f"forms update acme {FORM} --origin https://example.com --redirect https://example.com/thanks")
+    shell.run(f"forms update acme {FORM} --allow-origin https://example.com --redirect https://example.com/thanks")
     shell.run(f"forms update acme {FORM} --any-origin --no-redirect --no-honeypot --per-minute 10")
     shell.run(f"forms update acme {FORM} --honeypot website")
     shell.run(f"forms update acme {FORM}")
-    shell.run(f"forms update acme {FORM} --origin https://example.com --any-origin")
+    shell.run(f"forms update acme {FORM} --allow-origin https://example.com --any-origin")
     shell.run(f"forms update acme {FORM} --redirect https://example.com --no-redirect")
     shell.run(f"forms update acme {FORM} --honeypot website --no-honeypot")
     shell.refused_by_events(f"forms update acme {FORM} --name Other", EventRefusal.NO_SUCH_FORM)
@@ -261,14 +261,15 @@ def _(shell: Shell) -> None:
     shell.run("connections create acme --name Zap --zapier https://hooks.zapier.com/hooks/standard/123/abc/")
     shell.run("connections create acme --name Mail --email ops@example.com")
     shell.run(
-        f"connections create acme --name Shop --origin {SOURCE} --webhook https://shop.example.com/in "
-        "--type order.paid --filter-file filter.json --transform-file transform.json --retry 60 --retry 300"
+        f"connections create acme --name Shop --from {SOURCE} --webhook https://shop.example.com/in "
+        "--filter-file filter.json --transform-file transform.json --retry 60 --retry 300"
     )
     shell.run("connections create acme --name Shop --webhook https://a.example.com --email ops@example.com")
+    shell.run("connections create acme --name Shop --type order.paid --filter-file filter.json")
     shell.run("connections create acme --name Shop --webhook http://127.0.0.1/")
     shell.run("connections create acme --name Shop --retry often")
     shell.run("connections create acme --name Shop --filter-file missing.json")
-    shell.run("connections create acme --name Shop --origin nowhere")
+    shell.run("connections create acme --name Shop --from nowhere")
 
 
 @script("connections list")
@@ -330,7 +331,7 @@ def _(shell: Shell) -> None:
 def _(shell: Shell) -> None:
     shell.both(f"replay start acme --since 2h --connection {CONNECTION} --yes")
     shell.run(f"replay start acme --since 2h --until 1h --connection {CONNECTION} --only-failed", typed="yes\n")
-    shell.run("replay start acme --since 2h --origin api --include-delivered --yes")
+    shell.run("replay start acme --since 2h --from api --include-delivered --yes")
     shell.scene.meanwhile = [lambda: replay_ends(shell)]
     shell.run(f"replay start acme --since 2h --connection {CONNECTION} --follow --yes")
     shell.run(f"replay start acme --since 2h --connection {CONNECTION}", "There is no terminal.")
