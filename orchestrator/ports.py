@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from datetime import timedelta
 
     from orchestrator.common.stack_arns import Location, StackArn
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
         TenantRows,
         UnfinishedWork,
     )
-    from orchestrator.tenants.records import Queue
     from orchestrator.tenants.stack_ports import StackResources, Stacks
 
 
@@ -68,9 +67,6 @@ class UseCaseSettings(Protocol):
 
     @property
     def default_tier(self) -> str: ...
-
-    @property
-    def pooled_queues(self) -> Sequence[Queue]: ...
 
     @property
     def location(self) -> Location: ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from orchestrator.common.tiers import POOLED, STANDARD
+from orchestrator.common.tiers import STANDARD
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
         Start,
         Waiting,
     )
-    from orchestrator.tenants.pooling import Pool
     from orchestrator.tenants.ports import (
         CreateLimits,
         UnfinishedWork,
@@ -72,7 +71,7 @@ class TenantUseCases:
     def get_queue(self) -> GetQueue:
         from orchestrator.tenants.get_queue import GetQueue
 
-        return GetQueue(self.ports.tenants, lambda: self._provision_queue, self.ports.clock)
+        return GetQueue(self.ports.tenants, lambda: self._provision_queue)
 
     @property
     def _provision_queue(self) -> ProvisionQueue:
@@ -89,7 +88,6 @@ class TenantUseCases:
             ports.releases,
             self.choose_release,
             ports.settings.default_tier,
-            lambda: self.queue_pool,
             (lambda: self.taking) if ports.settings.default_tier in ports.settings.warm_pool else None,
         )
 
@@ -105,14 +103,6 @@ class TenantUseCases:
         from orchestrator.pool.seen import SeenStacks
 
         return SeenStacks()
-
-    @property
-    def queue_pool(self) -> Pool:
-        """The queues that tenants share."""
-        from orchestrator.tenants.pooling import Pool
-
-        ports = self.ports
-        return Pool(ports.settings.pooled_queues, ports.tenants, ports.ledger, ports.clock)
 
     @property
     def release_chooser(self) -> ReleaseChooser:
@@ -169,7 +159,6 @@ class TenantUseCases:
         ports = self.ports
         return self.lifecycle_with(
             self.limits_of_orders,
-            pool=self.queue_pool,
             parameters=ports.parameters,
             unfinished=ports.unfinished_work,
             warm_pool=self.taking if ports.settings.warm_pool else None,
@@ -183,7 +172,7 @@ class TenantUseCases:
 
     @property
     def tenant_queue_lifecycle(self) -> Lifecycle:
-        """The orders of other teams' stacks, by Custom::TenantQueue. Their tenants always have queues of their own."""
+        """The orders of other teams' stacks, by Custom::TenantQueue."""
         from orchestrator.tenants.limits import TENANT_QUEUE_RESOURCES
 
         return self.lifecycle_with(self.counted_creates, counted_for=TENANT_QUEUE_RESOURCES)
@@ -193,7 +182,6 @@ class TenantUseCases:
         limits: CreateLimits,
         *,
         counted_for: str | None = None,
-        pool: Pool | None = None,
         parameters: Parameters | None = None,
         unfinished: UnfinishedWork | None = None,
         warm_pool: WarmPool | None = None,
@@ -201,7 +189,7 @@ class TenantUseCases:
     ) -> Lifecycle:
         from orchestrator.tenants.lifecycle import Lifecycle
 
-        ports, default_tier = self.ports, self.ports.settings.default_tier
+        ports = self.ports
         return Lifecycle(
             reader=ports.tenants,
             descriptions=ports.ledger,
@@ -210,13 +198,12 @@ class TenantUseCases:
             queues=ports.queues,
             clock=ports.clock,
             version=ports.settings.version,
-            default_tier=STANDARD if pool is None and default_tier == POOLED else default_tier,
+            default_tier=ports.settings.default_tier,
             chooser=self.release_chooser,
             limits=limits,
             counted_for=counted_for,
             names=ports.settings.names,
             parameters=parameters,
-            pool=pool,
             unfinished=unfinished,
             warm_pool=warm_pool,
             of_warm_stacks=of_warm_stacks,

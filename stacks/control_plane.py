@@ -19,7 +19,6 @@ from stacks.rollouts.automatic_rollout import AutomaticRollout
 from stacks.rollouts.machine import RolloutMachine
 from stacks.settings import Settings
 from stacks.tenants.machines import TenantMachines
-from stacks.tenants.pool import QueuePool
 from stacks.tenants.queue_access import QueueAccess
 from stacks.tenants.stack_events import StackEvents
 from stacks.tenants.stack_role import TenantStackRole
@@ -93,15 +92,9 @@ class ControlPlaneStack(Stack):
                 encryption=encryption,
                 seconds=settings.credentials_seconds,
             )
-        pool = None
-        if settings.pooled_queues:
-            pool = QueuePool(self, "Pool", encryption=encryption, number=settings.pooled_queues)
-            pool.allow_joining(api.operators, table)
-            if settings.create_on_get_queue:
-                pool.allow_joining(api.get_queue, table)
         provider = TenantQueueProvider(self, "TenantQueueProvider", kit=kit, machines=machines, settings=settings)
         access = AccessPolicies(self, "Access", api=api, tenant_queue=provider.tenant_queue)
-        capabilities = [api, access, provider, *behind_api, *([pool] if pool else [])]
+        capabilities = [api, access, provider, *behind_api]
         automatic = None
         if settings.rollout_on_publish:
             automatic = AutomaticRollout(self, "AutomaticRollout", kit=kit, rollouts=rollouts)

@@ -38,7 +38,7 @@ from stacks.deploying.choices import Choice
 from stacks.project import ROOT, read_version
 from stacks.releases.committed import digest, releases_up_to
 from stacks.setting_values import SettingInvalid
-from stacks.settings import EVENTS, NAME, POOLED_QUEUES, Settings, check_all_are_known, parse_name
+from stacks.settings import EVENTS, NAME, Settings, check_all_are_known, parse_name
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -118,8 +118,7 @@ def look(session: Session, stack_names: Sequence[str]) -> Target:
     outputs = _outputs(control_plane) if control_plane else {}
     table = session.client("dynamodb")
     published, withdrawn = read_releases(table, outputs), read_withdrawals(table, outputs)
-    pooled = len([url for url in outputs.get("PooledQueueUrls", "").split(",") if url])
-    return Target(caller["Account"], stacks.meta.region_name, caller["Arn"], now, published, withdrawn, pooled)
+    return Target(caller["Account"], stacks.meta.region_name, caller["Arn"], now, published, withdrawn)
 
 
 def read_releases(table: DynamoDBClient, outputs: Mapping[str, str]) -> Mapping[str, str] | None:
@@ -202,20 +201,12 @@ def chosen(setting: str, profile: str | None, names: Names) -> Choice:
         return Choice(None, f"{message} To set it: -c {setting}=N.")
 
 
-def describe(
-    profile: str | None, stack_names: Sequence[str], *, pooled_queues: int | None, only_compares: bool = False
-) -> str:
+def describe(profile: str | None, stack_names: Sequence[str], *, only_compares: bool = False) -> str:
     """The announcement of the deployment. Raises an error if it cannot succeed, for example without credentials."""
     version = read_version()
     releases = {file.stem: digest(file) for file in releases_up_to(version)}
     target = look(_session(profile), stack_names)
-    return announce(target, version, releases, pooled_queues=pooled_queues, only_compares=only_compares)
-
-
-def pooled_queues(arguments: Sequence[str]) -> int | None:
-    """The number of queues that is set for the pool; ``None`` if it is no number, which the app refuses."""
-    value = value_of(POOLED_QUEUES, arguments)
-    return 0 if value is None else int(str(value)) if str(value).isdecimal() else None
+    return announce(target, version, releases, only_compares=only_compares)
 
 
 def run_cdk(command: Literal["deploy", "diff"], arguments: Sequence[str]) -> int:
@@ -231,8 +222,7 @@ def run_cdk(command: Literal["deploy", "diff"], arguments: Sequence[str]) -> int
         names = parse_name(value_of(NAME, arguments))
         with_events = value_of(EVENTS, arguments) not in ("false", False)
         stacks = [names.control_plane, *([names.events] if with_events else [])]
-        pooled = pooled_queues(arguments)
-        _show(describe(profile, stacks, pooled_queues=pooled, only_compares=command == "diff"))
+        _show(describe(profile, stacks, only_compares=command == "diff"))
     except BerthError as error:
         sys.exit(str(error))
     except (BotoCoreError, ClientError) as error:

@@ -11,7 +11,7 @@ from constructs import Node
 
 from orchestrator.api.rollout_models import MAX_CONCURRENCY
 from orchestrator.common.errors import BerthError
-from orchestrator.common.tiers import POOLED, TIER_PATTERN
+from orchestrator.common.tiers import TIER_PATTERN
 from orchestrator.events.api_keys import ENVIRONMENT_PATTERN
 
 _TOPIC_ARN = re.compile(r"arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}")
@@ -154,11 +154,6 @@ def sizes(context: Node, key: str, default_tier: str, *, at_most: int) -> dict[s
     if given is None or not all(re.fullmatch(TIER_PATTERN, tier) for tier in given):
         raise SettingInvalid(
             f"{key} is {value!r}; it must be a number of stacks, or numbers by tier, like standard=5,gold=2."
-        )
-    if given.get(POOLED):
-        raise SettingInvalid(
-            f"{key} is {value!r}, but tenants of the tier {POOLED} share queues and take no stacks. Name a tier whose "
-            "tenants have stacks of their own, like standard=5."
         )
     if sum(given.values()) > at_most:
         raise SettingInvalid(f"{key} is {value!r}; it must be at most {at_most} stacks in all tiers together.")

@@ -12,7 +12,7 @@ from pathlib import Path
 from constructs import Node
 
 from orchestrator.common.errors import InvalidName
-from orchestrator.common.tiers import POOLED, STANDARD
+from orchestrator.common.tiers import STANDARD
 from orchestrator.releases.states import PromotionMode
 from orchestrator.tenants.names import DEFAULT_NAME, Names
 from stacks import setting_values as values
@@ -23,7 +23,6 @@ from stacks.setting_values import SettingInvalid
 _PREFIX = "berth:"
 NAME = "berth:name"
 EVENTS = "berth:events"
-POOLED_QUEUES = "berth:pooledQueues"
 LEGACY_STACK_PREFIXES = "berth:legacyStackPrefixes"
 _MAX_LEGACY_PREFIXES = 5
 """Every prefix makes every policy longer, and IAM limits the size of policies."""
@@ -54,7 +53,6 @@ KNOWN = frozenset(
         "berth:loopbackDestinations",
         "berth:maxTenants",
         "berth:name",
-        POOLED_QUEUES,
         "berth:promotion",
         "berth:purgeSettleSeconds",
         "berth:receiveConcurrency",
@@ -73,8 +71,6 @@ KNOWN = frozenset(
 )
 """All settings. Those that docs/settings.md does not list are for the emulator."""
 MAX_TENANTS_LIMIT = 1_000_000
-MAX_POOLED_QUEUES = 20
-"""The addresses of all of them are in one environment variable, and Lambda limits the size of all variables."""
 MAX_WARM_POOL = 100
 """One row lists the stacks that are kept ready, and it must not grow large."""
 
@@ -143,8 +139,6 @@ class Settings:
     """When a release becomes current for new tenants: when it is deployed, or after a rollout that succeeded."""
     default_tier: str = STANDARD
     """The tier in which tenants are created if nobody names one."""
-    pooled_queues: int = 0
-    """The number of queues that tenants of the tier pooled share. Without any, there is no such tier."""
     rollout_on_publish: bool = False
     """Whether a deployment starts a rollout of the release that it published."""
     api_proof_generation: int = 1
@@ -230,7 +224,6 @@ class Settings:
             response_url_prefix=values.url_prefix(context, "berth:responseUrlPrefix"),
             promotion=values.choice(context, "berth:promotion", PromotionMode.ON_DEPLOY),
             default_tier=default_tier,
-            pooled_queues=values.number(context, POOLED_QUEUES, cls.pooled_queues, at_most=MAX_POOLED_QUEUES),
             rollout_on_publish=values.flag(context, "berth:rolloutOnPublish", default=cls.rollout_on_publish),
             api_proof_generation=values.generation(context, "berth:apiProofGeneration", cls.api_proof_generation),
             max_tenants=values.number(
@@ -241,8 +234,6 @@ class Settings:
             warm_pool=values.sizes(context, "berth:warmPool", default_tier, at_most=MAX_WARM_POOL),
             create_on_get_queue=values.flag(context, "berth:createOnGetQueue", default=cls.create_on_get_queue),
         )
-        if settings.default_tier == POOLED and not settings.pooled_queues:
-            raise SettingInvalid(f"berth:defaultTier is {POOLED}, but there is no pool: set berth:pooledQueues, too.")
         if settings.dependencies is Dependencies.LAYER and not (layer.is_dir() and is_current(code)):
             raise SettingInvalid(
                 "The functions are not built, or the code has changed since: run `python -m stacks.build` first (`make "

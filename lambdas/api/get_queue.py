@@ -11,7 +11,6 @@ from orchestrator.api.answers import answer
 from orchestrator.api.responses import (
     Response,
     no_credentials,
-    no_credentials_for_shared_queue,
     refuse,
     try_again_later,
     unknown_caller,
@@ -53,8 +52,6 @@ def _with_credentials(tenant: TenantId, access: Access, by: str) -> Response:
     found = get_queue.find(tenant)
     if not isinstance(found, Ready):
         return answer(tenant, found, retry_after=retry_after)
-    if found.message_group is not None:
-        return no_credentials_for_shared_queue(tenant)
     issued = use_cases.ports.credentials.issue(tenant, found.queue, access, source_identity=source_identity(by))
     return answer(tenant, found, issued, retry_after=retry_after)
 

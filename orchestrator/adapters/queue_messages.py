@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
@@ -24,7 +24,7 @@ _REFUSED = "InvalidParameterValue"
 class SqsQueueMessages:
     """Implements :class:`orchestrator.events.delivery.ports.QueueMessages`. The client is made when it is needed.
 
-    Tenants' queues are standard queues. A queue of one tenant has one consumer, so messages to it have no group.
+    Tenants' queues are standard queues. Each has one consumer, so messages to it have no group.
     """
 
     def __init__(self, make_client: Callable[[], SQSClient]) -> None:
@@ -35,12 +35,10 @@ class SqsQueueMessages:
         return self._make_client()
 
     def send(self, url: str, message: QueueMessage) -> Failure | None:
-        group: Any = {"MessageGroupId": message.group} if message.group else {}
         try:
             with throttling():
                 self._client.send_message(
                     QueueUrl=url,
-                    **group,
                     MessageBody=message.body,
                     MessageAttributes={
                         name: {"DataType": "String", "StringValue": value} for name, value in message.attributes.items()

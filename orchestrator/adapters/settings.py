@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from orchestrator.events.delivery.addresses import AddressRules
     from orchestrator.releases.states import PromotionMode
     from orchestrator.tenants.names import Names
-    from orchestrator.tenants.records import Operation, Queue
+    from orchestrator.tenants.records import Operation
 
 
 @dataclass(frozen=True)
@@ -71,18 +71,6 @@ class Settings:
         from orchestrator.common.tiers import STANDARD
 
         return self.environment.get("BERTH_DEFAULT_TIER") or STANDARD
-
-    @property
-    def pooled_queues(self) -> Sequence[Queue]:
-        """The queues that tenants share. Empty if there is no pool."""
-        urls = self.environment.get("BERTH_POOLED_QUEUES")
-        if not urls:
-            return ()
-        from orchestrator.tenants.records import Queue
-
-        location = self.location
-        prefix = f"arn:{location.partition}:sqs:{location.region}:{location.account}"
-        return [Queue(f"{prefix}:{url.rpartition('/')[2]}", url) for url in urls.split(",")]
 
     def machine(self, operation: Operation) -> str:
         return self._required(f"BERTH_{operation}_MACHINE")

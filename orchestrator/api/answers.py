@@ -34,15 +34,6 @@ def answer(
             "resources": dict(given.resources),
         },
     )
-    if given.message_group is not None:
-        response.body["messageGroupId"] = given.message_group
-    if given.former is not None:
-        response.body["formerQueue"] = {
-            "queueUrl": given.former.queue.url,
-            "queueArn": given.former.queue.arn,
-            "messageGroupId": tenant.value,
-            "until": timestamp(given.former.until),
-        }
     if credentials:
         response.headers["Cache-Control"] = "no-store"
         response.body["credentials"] = _credentials_document(credentials)

@@ -15,7 +15,7 @@ from orchestrator.tenants.fleet import Page, TenantDetail
 from orchestrator.tenants.history import HistoryEntry, RecordedChange, UnreadableEntry
 from orchestrator.tenants.listings import ListedTenant
 from orchestrator.tenants.order_results import Accepted, Changed, OrderResult, Unchanged
-from orchestrator.tenants.records import STATE_DURING, Audit, Lock, Metadata, Request, TenantState, release_of
+from orchestrator.tenants.records import STATE_DURING, Audit, Lock, Request, TenantState, release_of
 
 
 def order_response(tenant: TenantId, ordered: OrderResult) -> Response:
@@ -82,7 +82,6 @@ def tenant_response(detail: TenantDetail) -> Response:
             "queueArn": detail.queue.arn if detail.queue else None,
             "stackId": metadata.stack_id if metadata else None,
             "resources": dict(metadata.resources) if metadata else {},
-            "formerQueue": _former_queue_document(metadata),
             "rootCause": root_cause_document(detail.root_cause),
             "currentOperation": _lock_document(detail.lock) if detail.lock else None,
             "audits": [_audit_document(audit) for audit in detail.audits],
@@ -90,13 +89,6 @@ def tenant_response(detail: TenantDetail) -> Response:
             "earlierThan": _time(detail.earlier_than),
         },
     )
-
-
-def _former_queue_document(metadata: Metadata | None) -> dict[str, object] | None:
-    if metadata is None or metadata.former_queue is None or metadata.former_queue_until is None:
-        return None
-    queue, until = metadata.former_queue, timestamp(metadata.former_queue_until)
-    return {"queueUrl": queue.url, "queueArn": queue.arn, "until": until}
 
 
 def tenants_response(page: Page) -> Response:

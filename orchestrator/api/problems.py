@@ -68,14 +68,6 @@ CREDENTIALS_NOT_ENABLED = Problem(
     "Temporary credentials are not enabled",
     "The control plane was deployed without temporary credentials.",
 )
-NO_CREDENTIALS_FOR_SHARED_QUEUE = Problem(
-    "shared-queue",
-    403,
-    "The tenant shares its queue",
-    "There are no credentials for a queue that tenants share: they would also receive, or forge, the messages of the "
-    "others. IAM cannot limit them to one message group.",
-    required=("tenantId",),
-)
 PROVISIONING_FAILED = Problem(
     "provisioning-failed",
     424,

@@ -27,7 +27,6 @@ from orchestrator.api.problems import (
     CREDENTIALS_NOT_ENABLED,
     FLEET_FULL,
     INVALID_REQUEST,
-    NO_CREDENTIALS_FOR_SHARED_QUEUE,
     NO_RELEASE,
     NOT_PROVISIONED,
     NOT_THROUGH_THE_API,
@@ -41,25 +40,6 @@ from orchestrator.api.problems import (
 from orchestrator.api.route import NO_STORE, RETRY_AFTER, Answer, Audience, Rate, Route
 from orchestrator.tenants import credentials
 
-MessageGroup = Annotated[
-    str,
-    Meta(
-        title="MessageGroupId",
-        description="Send every message of the tenant with this message group, because the tenant shares the queue. "
-        "SQS then keeps one tenant's messages from delaying those of others.",
-    ),
-]
-
-
-class FormerQueue(Wire, frozen=True, kw_only=True):
-    """The queue of the pool that the tenant shared before it got its own. Messages that were sent there before the move
-    stay readable until they expire."""
-
-    queue_url: QueueUrl
-    queue_arn: QueueArn
-    message_group_id: MessageGroup
-    until: Annotated[Moment, Meta(description="The time by which the last of these messages has expired.")]
-
 
 class Queue(Wire, frozen=True, kw_only=True):
     """The tenant's queue, ready to be used."""
@@ -68,11 +48,7 @@ class Queue(Wire, frozen=True, kw_only=True):
     state: Literal["READY"]
     queue_url: QueueUrl
     queue_arn: QueueArn
-    version: Annotated[
-        str | None, Meta(description="The release that the tenant is at. null if the tenant shares the queue.")
-    ]
-    message_group_id: MessageGroup | UnsetType = UNSET
-    former_queue: FormerQueue | UnsetType = UNSET
+    version: Annotated[str, Meta(description="The release that the tenant is at.")]
     resources: Resources = msgspec.field(default_factory=dict)
 
 
@@ -145,7 +121,7 @@ def _credentials_route(
         answers=(Answer(200, QueueWithCredentials, "The queue, and credentials for it.", (NO_STORE,)), _PROVISIONING),
         problems=(
             *(INVALID_REQUEST, CREDENTIALS_NOT_ENABLED, NOT_THROUGH_THE_API, *_NO_QUEUE),
-            *(NO_CREDENTIALS_FOR_SHARED_QUEUE, TRY_AGAIN),
+            TRY_AGAIN,
         ),
     )
 

@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from orchestrator.api.problems import (
     CREDENTIALS_NOT_ENABLED,
     INVALID_REQUEST,
-    NO_CREDENTIALS_FOR_SHARED_QUEUE,
     NOT_THROUGH_THE_API,
     TRY_AGAIN,
     Problem,
 )
 from orchestrator.common.errors import InvalidRequest
-from orchestrator.common.tenant_ids import TenantId
 
 RETRY_AFTER_SECONDS = 2
 """The value of Retry-After, except for a queue that is being created (``berth:retryAfterSeconds``)."""
@@ -54,16 +52,6 @@ def no_credentials() -> Response:
     return problem(
         CREDENTIALS_NOT_ENABLED,
         "This control plane does not issue credentials: it was deployed without berth:credentialsSeconds.",
-    )
-
-
-def no_credentials_for_shared_queue(tenant: TenantId) -> Response:
-    return problem(
-        NO_CREDENTIALS_FOR_SHARED_QUEUE,
-        f"Tenant {tenant} shares its queue with others. There are no credentials for such a queue: they would also "
-        "receive, or forge, the messages of the others. Ask an operator to give the tenant a queue of its own: berth "
-        f"move {tenant} --tier TIER",
-        tenantId=tenant.value,
     )
 
 

@@ -438,24 +438,12 @@ class ListedTenant(Wire, frozen=True, kw_only=True):
     root_cause: RootCause | None
 
 
-class LeftQueue(Wire, frozen=True, kw_only=True):
-    """A queue of the pool in which messages of the tenant may be left."""
-
-    queue_url: QueueUrl
-    queue_arn: QueueArn
-    until: Annotated[Moment, Meta(description="The time by which the last of these messages has expired.")]
-
-
 class Tenant(ListedTenant, frozen=True, kw_only=True):
     """One tenant with all details."""
 
     created_at: Moment | None
     stack_id: str | None
     resources: Resources = msgspec.field(default_factory=dict)
-    former_queue: Annotated[
-        LeftQueue | None,
-        Meta(description="The queue of the pool that the tenant shared before it got its own. null if there was none."),
-    ]
     current_operation: CurrentOperation | None
     audits: Annotated[
         list[Audit], Meta(description="The latest status of each operation at each version, oldest first.")

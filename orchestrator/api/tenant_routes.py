@@ -157,11 +157,10 @@ DELETE_TENANT: Route[DeleteTenant, Accepted | Unchanged] = Route(
     summary="Delete a tenant and its queue",
     description="A tenant whose queue has messages is not deleted, unless drainSeconds or force is set. Events in its "
     "inbox count as messages, but are not drained: acknowledge them, or set force. While the tenant is being deleted, "
-    "getQueue answers 409; after that, 410. The messages of a tenant that shares a queue stay in that queue, and "
-    "drainSeconds is refused: SQS does not count messages by group.",
+    "getQueue answers 409; after that, 410.",
     request=DeleteTenant,
     answers=(_UNCHANGED, _ACCEPTED),
-    problems=(*ALWAYS, NOT_EMPTY, NOT_ADOPTED, OTHER_TIER, BUSY),
+    problems=(*ALWAYS, NOT_EMPTY, NOT_ADOPTED, BUSY),
 )
 
 
@@ -207,9 +206,7 @@ MOVE_TENANT: Route[MoveTenant, Accepted | Unchanged] = Route(
     rate=Rate.ORDERS,
     summary="Move a tenant to another tier",
     description="The tenant is updated to the current release of the tier, with the same review as an upgrade: a move "
-    "that would replace or remove a queue fails. Until the move has succeeded, the tenant is of its former tier. A "
-    "tenant that shares a queue gets a queue of its own; until its messages in the shared queue have expired, getQueue "
-    "names both queues. A move into the tier pooled is refused.",
+    "that would replace or remove a queue fails. Until the move has succeeded, the tenant is of its former tier.",
     request=MoveTenant,
     answers=(_UNCHANGED, _ACCEPTED),
     problems=(

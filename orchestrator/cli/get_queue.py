@@ -88,8 +88,6 @@ def _show(tenant: TenantId, answer: ApiAnswer, *, as_json: bool, waited: float |
                 "queue url": document.get("queueUrl"),
                 "queue arn": document.get("queueArn"),
                 "version": document.get("version"),
-                "group": document.get("messageGroupId"),
-                "former": _former(document.get("formerQueue")),
                 "execution": document.get("execution"),
                 "waits for its turn": f"about {document['waitSeconds']} s" if "waitSeconds" in document else None,
                 "access": _access(credentials) if credentials else None,
@@ -105,10 +103,6 @@ def _show(tenant: TenantId, answer: ApiAnswer, *, as_json: bool, waited: float |
         else f"Still not ready after {waited:.0f} s. Provisioning continues: try again, or use a longer --timeout."
     )
     return ExitCode.NOT_READY
-
-
-def _former(queue: Document | None) -> str | None:
-    return f"{queue['queueUrl']}, until {render.moment(queue['until'])}" if queue else None
 
 
 def _access(credentials: Document) -> str:

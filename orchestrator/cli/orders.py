@@ -186,7 +186,6 @@ def move(
     Its queue stays in service during the move, also if the move fails.
     A move that would replace or remove a queue, a table, a bucket or another
     resource with data fails.
-    A tenant that shares a queue gets its own.
     """
     carry_out(
         context,

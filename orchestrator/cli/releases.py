@@ -16,7 +16,7 @@ from orchestrator.cli.api import Document
 from orchestrator.cli.invocation import Invocation, Json
 from orchestrator.cli.problems import problem
 from orchestrator.common.errors import InvalidRequest
-from orchestrator.common.tiers import POOLED, STANDARD
+from orchestrator.common.tiers import STANDARD
 from orchestrator.common.versions import VERSION_PATTERN
 from orchestrator.reconciling.fleet_counts import SMALL_FLEET
 from orchestrator.releases.states import PromotionMode
@@ -190,15 +190,9 @@ def _note_candidate(document: Document) -> None:
 
 
 def _note_tenants_without_version(by_state: Document) -> None:
-    """Tenants in service without a version share queues of the pool. The others have not got their first one yet."""
-    pooled = by_state.get(TenantState.READY, 0)
-    if pooled:
-        share = render.counted(pooled, "tenant has no release and shares", "tenants have no release and share")
-        render.note(f"{share} a queue of the pool. See: berth tenants --tier {POOLED}")
-    others = {state: count for state, count in by_state.items() if state != TenantState.READY}
-    if others:
-        there = render.counted(sum(others.values()), "tenant is", "tenants are")
-        render.note(f"{there} not at any version yet: {_states({'byState': others})}. See: berth tenants")
+    """These tenants have not got their first version yet."""
+    there = render.counted(sum(by_state.values()), "tenant is", "tenants are")
+    render.note(f"{there} not at any version yet: {_states({'byState': by_state})}. See: berth tenants")
 
 
 def _states(tenants: Document) -> str:

@@ -19,7 +19,6 @@ from orchestrator.cli.invocation import one_of
 from orchestrator.cli.problems import problem
 from orchestrator.client.retrying import Retrying
 from orchestrator.common.errors import InvalidRequest
-from orchestrator.common.tiers import POOLED
 from orchestrator.tenants.records import TenantState
 from orchestrator.tenants.selections import listed, unknown_labels
 
@@ -136,8 +135,8 @@ class Selection:
 
 
 def unknown_tier(tier: str | None, releases: Document) -> str | None:
-    """The message about a tier that does not exist; ``None`` if it does. The tier of the pool has no releases."""
-    tiers = {*releases["tiers"], POOLED}
+    """The message about a tier that does not exist; ``None`` if it does."""
+    tiers = releases["tiers"]
     return None if tier is None or tier in tiers else f"There is no tier {tier}. Tiers: {listed(tiers)}."
 
 

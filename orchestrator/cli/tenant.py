@@ -85,7 +85,6 @@ def show_summary(document: Document) -> None:
             "updated": _moment(document["updatedAt"]),
             "queue url": document["queueUrl"],
             "queue arn": document["queueArn"],
-            "former": _former(document.get("formerQueue")),
             "root cause": render.root_cause(document),
         }
     )
@@ -188,10 +187,6 @@ def _shown(value: object) -> str:
     if isinstance(value, Mapping):
         value = render.labels(value)
     return str(value) if value else "none"
-
-
-def _former(queue: Document | None) -> str | None:
-    return f"{queue['queueUrl']}, until {render.moment(queue['until'])}" if queue else None
 
 
 def _moment(text: str | None) -> str | None:

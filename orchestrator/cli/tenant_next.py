@@ -6,7 +6,6 @@ from collections.abc import Collection
 
 from orchestrator.cli.api import Document
 from orchestrator.cli.next_step import NextStep
-from orchestrator.common.tiers import POOLED
 from orchestrator.tenants.records import ALLOW_REPLACEMENT, Operation, Status, TenantState
 
 
@@ -32,7 +31,7 @@ def tenant_steps(tenant: Document, *, withdrawn: Collection[str] = ()) -> list[N
             "upgrade",
             "Move it to a release",
             f"berth upgrade {name}",
-            deleted or busy or no_queue or _why_no_upgrade(tenant),
+            deleted or busy or no_queue,
             suggested=False,
         ),
         NextStep(
@@ -66,12 +65,6 @@ def _why_no_retry(failed: Document | None, withdrawn: Collection[str]) -> str | 
         return "Its latest operation has not failed."
     if failed["operation"] != Operation.DELETE and failed["version"] in withdrawn:
         return f"Release {failed['version']} was withdrawn. Move the tenant to another one."
-    return None
-
-
-def _why_no_upgrade(tenant: Document) -> str | None:
-    if tenant["tier"] == POOLED:
-        return "It shares a queue, so it has no release. Move it to another tier instead."
     return None
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from orchestrator.common.errors import InvalidTenantId, QueueOutOfReach, UnreadableRows
 from orchestrator.common.stack_arns import name_of
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.common.tiers import POOLED
 from orchestrator.reconciling.adopting import is_unlisted, not_adopted
 from orchestrator.reconciling.classifying import (
     Observation,
@@ -66,8 +65,6 @@ class TenantChecks:
             return
         if listed.state in _BUSY:
             return
-        if listed.tier == POOLED and listed.state in _SERVED and stack is None:
-            return  # The tenant shares a queue of the control plane's own stack.
         exists = exist.get(listed.queue.url) if listed.queue and self._seems_as_expected(listed, stack) else None
         if isinstance(exists, QueueOutOfReach):
             progress.found(queue_out_of_reach(listed.tenant, str(exists)))
@@ -146,8 +143,7 @@ def observe(tenant: TenantId, tenants: TenantReader, stacks: Stacks, queues: Que
     metadata, audits = tenants.metadata(tenant), tenants.audits(tenant)
     stack = find_stack(tenant, metadata, stacks)
     name = name_of(stack.stack_id) if stack else stacks.names.stack_of(tenant)
-    # A queue of the pool belongs to the control plane's own stack, and is not a tenant's to lose.
-    queue = metadata.queue if metadata and metadata.published and not metadata.is_pooled else None
+    queue = metadata.queue if metadata and metadata.published else None
     queue_is_gone = queue is not None and queues.messages(queue.url) is None
     ours = stack is None or is_ours(stack, metadata, stacks)
     own_queue = _own_queue(metadata, stack, stacks) if stack and ours and _differs(metadata, stack) else None

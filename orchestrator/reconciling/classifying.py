@@ -72,8 +72,6 @@ def _classify_served(
     observation: Observation, metadata: Metadata, stack: Stack | None, releases: Mapping[str, Release]
 ) -> Finding | None:
     tenant = observation.tenant
-    if metadata.is_pooled:
-        return _classify_pooled(tenant, stack)
     create_again = f"berth delete {tenant} --wait && berth create {tenant} --wait"
     if stack is None:
         # A queue that outlived its stack may hold messages, and a row without a stack's id must not be removed.
@@ -114,20 +112,6 @@ def _classify_served(
             Remedy.UPGRADE,
         )
     return None
-
-
-def _classify_pooled(tenant: TenantId, stack: Stack | None) -> Finding | None:
-    """A tenant of the pool has no stack, and that is right."""
-    if stack is None:
-        return None
-    return _finding(
-        Kind.METADATA_DIFFERS,
-        tenant,
-        f"it shares a queue, but there is the stack {stack.stack_id}, which is {stack.status}",
-        Remedy.NONE,
-        f"A move out of the pool has failed and has left the stack. Repeat the move: berth retry {tenant}. The stack "
-        "was never in use, so it may also be deleted by hand.",
-    )
 
 
 def _classify_broken(observation: Observation, stack: Stack) -> Finding | None:

@@ -119,9 +119,6 @@ class Settling:
             return GaveUp(str(not_ours))
         if stack is None and run.attempt.operation is Operation.DELETE:
             metadata = self.reader.metadata(run.tenant)
-            if metadata is not None and metadata.is_pooled:
-                # No stack shows how far the delete came. Its last step removes the records, so they are all there is.
-                return Again("the tenant shares a queue, and its records were not removed")
             reason = why_not_adopted(metadata, self.stacks.names, self.queues)
             return GaveUp(reason) if reason else Gone()
         if stack is None:
@@ -143,14 +140,10 @@ class Settling:
         return Again(not_of_tier) if not_of_tier else done
 
     def _may_be_served(self, run: Run, metadata: Metadata | None) -> bool:
-        """False if publishing would restore a deleted tenant, or move a tenant out of the pool that nobody wants moved.
-        Only the first step of an operation decides on that."""
-        is_served = metadata is not None and metadata.published
+        """False if publishing would restore a deleted tenant. Only the first step of an operation decides on that."""
         if run.attempt.operation is not Operation.CREATE:
-            return is_served
-        moves_out = metadata is not None and metadata.published and metadata.is_pooled
-        is_wanted = run.request.tier is not None or not moves_out
-        return is_wanted and not is_delete_in_effect(self.reader.audits(run.tenant))
+            return metadata is not None and metadata.published
+        return not is_delete_in_effect(self.reader.audits(run.tenant))
 
     def _settled(self, run: Run, outcome: Done | Gone | Again | GaveUp) -> Settled:
         if isinstance(outcome, Done | Gone):

@@ -13,8 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.common.errors import InvalidRequest
-from orchestrator.common.tiers import POOLED, STANDARD
+from orchestrator.common.tiers import STANDARD
 from orchestrator.common.times import readable
 from orchestrator.common.versions import is_older, order
 from orchestrator.releases.checking import Surroundings, check_operators_template
@@ -119,11 +118,6 @@ class Publishing:
         return replace(checked, findings=[taken, *checked.findings])
 
     def _check(self, proposal: Proposal) -> Checked:
-        if proposal.tier == POOLED:
-            raise InvalidRequest(
-                f"tier: tenants of the tier {POOLED} share queues and have no stacks of their own, so it has no "
-                "releases. Publish the template in another tier."
-            )
         before = None if proposal.allow_replacement else self._release_before(proposal)
         earlier = [each for each in [self._earlier(before)] if each is not None]
         surroundings = Surroundings(proposal.version, self.permissions(), earlier, self.reserved)

@@ -13,8 +13,7 @@ Requests of platforms:
 6. :mod:`orchestrator.tenants.get_queue`        getQueue's use case: return the queue of a tenant in service;
    :mod:`orchestrator.tenants.provisioning`     has the other tenants: read the records, decide, start a create
 7. :mod:`orchestrator.tenants.credentials`      temporary credentials for one queue
-8. :mod:`orchestrator.tenants.limits`           the maximum number of tenants, and of creates per caller and minute;
-   :mod:`orchestrator.tenants.pooling`          queues that tenants share, and how a tenant gets one
+8. :mod:`orchestrator.tenants.limits`           the maximum number of tenants, and of creates per caller and minute
 
 Requests of operators:
 
@@ -59,7 +58,6 @@ The writes to a tenant's rows:
 28. :mod:`orchestrator.tenants.writes`                 a transition as data: writes to rows, with conditions
 29. :mod:`orchestrator.tenants.operation_rows`         the rows that an operation writes
 30. :mod:`orchestrator.tenants.operation_transitions`  the rules for an operation's writes
-    :mod:`orchestrator.tenants.pool_transitions`       the rules for the writes by which a tenant joins the pool
 31. :mod:`orchestrator.tenants.metadata_transitions`   the rules for changes of the metadata outside operations
 32. :mod:`orchestrator.tenants.ledger`                 reads the records, computes the transition, applies it
 

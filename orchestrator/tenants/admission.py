@@ -103,16 +103,6 @@ def other_tier(tenant: TenantId, version: str, tier: str, *, own: str, instead: 
     )
 
 
-def shares_queue(tenant: TenantId, metadata: Metadata) -> Refused:
-    """The refusal of an operation that needs a stack, for a tenant of the pool."""
-    queue = metadata.queue.name if metadata.queue else "a queue"
-    return Refused(
-        Refusal.OTHER_TIER,
-        f"Tenant {tenant} shares {queue} with others, so it has neither a stack nor a release. Nothing was changed. To "
-        f"give it a queue of its own: berth move {tenant} --tier TIER. See the tiers: berth releases",
-    )
-
-
 def release_withdrawn(
     tenant: TenantId,
     version: str,
@@ -269,10 +259,7 @@ def _create_refusal(
     tier: str,
 ) -> Refused | None:
     if metadata is not None and metadata.published and not is_deleted(audits):
-        # Only a move gives a tenant of the pool a stack. One that was requested before the tenant was deleted, and then
-        # created again, was for the tenant of before.
-        moves = request.tier == tier and not _deleted_since(asked_at, audits)
-        return None if moves or not metadata.is_pooled else shares_queue(attempt.tenant, metadata)
+        return None
     if is_delete_in_effect(audits) and (not request.explicit or _deleted_since(asked_at, audits)):
         return tenant_deleted(attempt.tenant)
     deleted_by_others = (
@@ -326,8 +313,6 @@ def _update_refusal(
         return unknown_tenant(tenant)
     if is_deleted(audits):
         return tenant_deleted(attempt.tenant)
-    if metadata is not None and metadata.published and metadata.is_pooled:
-        return shares_queue(tenant, metadata)
     if metadata is None or not metadata.published or metadata.version is None:
         return Refused(
             Refusal.NOT_PROVISIONED,

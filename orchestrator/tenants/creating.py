@@ -41,7 +41,7 @@ def clear(
 
     A failed create at the stack's version proves that. Without it, the tenant's records may have been lost.
     """
-    was_served = metadata is not None and (metadata.had_own_queue or metadata.withdrawn_by is not None)
+    was_served = metadata is not None and (metadata.was_served or metadata.withdrawn_by is not None)
     has_failed = any(
         each.operation is Operation.CREATE and each.version == stack.version and each.status is Status.FAILURE
         for each in audits

@@ -67,9 +67,6 @@ def check_messages(
             f"Tenant {run.tenant} still has unfinished work: {describe_messages(elsewhere)}. Nothing was deleted. "
             "Finish it, or force the deletion."
         )
-    if metadata is not None and metadata.is_pooled:
-        # SQS does not count messages by group. The shared queue stays, and the tenant's messages in it.
-        return Empty(empty_since, now)
     counted = _counted_for(run, metadata, stacks, queues)
     if not counted:
         return Empty(empty_since, now)

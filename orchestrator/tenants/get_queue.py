@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from orchestrator.tenants.ready import ready
 
 if TYPE_CHECKING:
     from orchestrator.common.tenant_ids import TenantId
-    from orchestrator.common.times import Clock
     from orchestrator.tenants.decisions import Unknown
     from orchestrator.tenants.ports import TenantReader
     from orchestrator.tenants.provisioning import Answer, ProvisionQueue
@@ -23,8 +22,6 @@ class GetQueue:
     provision: Callable[[], ProvisionQueue]
     """Returns the use case for tenants without a queue. It is built when a call needs it: most calls never do, and
     getQueue's function must start fast."""
-
-    clock: Clock
 
     def __call__(self, tenant: TenantId, *, by: str = "") -> Answer:
         """``by`` is the caller. If the tenant has no queue, its create is started."""
@@ -43,7 +40,4 @@ class GetQueue:
 
             return decisions.Unknown(), True  # A stack that is kept ready belongs to no tenant.
         metadata = self.reader.metadata(tenant)
-        found = ready(metadata)
-        if found is not None and found.former is not None and found.former.until <= self.clock.now():
-            found = replace(found, former=None)  # The tenant's last messages in its former queue have expired.
-        return found, metadata is not None
+        return ready(metadata), metadata is not None

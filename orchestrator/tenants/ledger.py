@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from orchestrator.common.errors import LostOwnership, QueueOwnedElsewhere, StackHasGone, Unsettled
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.releases.records import Release
-from orchestrator.tenants import metadata_transitions, operation_transitions, pool_transitions
+from orchestrator.tenants import metadata_transitions, operation_transitions
 from orchestrator.tenants.changes import description
 from orchestrator.tenants.history import RecordedChange
 from orchestrator.tenants.operation_rows import has_recorded
@@ -123,13 +123,6 @@ class Ledger:
         """True if this run has recorded the outcome: an earlier try succeeded, and its response was lost."""
         audit = self._rows.audit(run.attempt)
         return audit is not None and has_recorded([audit], run, status)
-
-    def join_pool(self, tenant: TenantId, queue: Queue, request: Request, *, at: datetime) -> bool:
-        before = self._rows.records(tenant)
-        # The rules are asked about the same records that the writes are conditional on.
-        if pool_transitions.is_refused(tenant, before, request, at):
-            return False
-        return self._rows.apply(pool_transitions.joined(tenant, before, queue, request, at))
 
     # Labels and pin
 

@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from orchestrator.common.errors import InvalidRequest, Unsettled
 from orchestrator.common.input_limits import MAX_LABELS
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.common.tiers import POOLED
 from orchestrator.common.times import Clock
 from orchestrator.common.versions import order
 from orchestrator.releases.ports import Parameters, Releases
@@ -23,7 +22,6 @@ from orchestrator.tenants.admission import (
     Refused,
     refusal,
     release_withdrawn,
-    shares_queue,
     tenant_deleted,
     unknown_release,
     unknown_tenant,
@@ -67,7 +65,6 @@ from orchestrator.tenants.order_results import (
     would_change_stack,
 )
 from orchestrator.tenants.own_stack import has_unknown_stack
-from orchestrator.tenants.pooling import Pool, no_pool, not_into_pool, pool_joined
 from orchestrator.tenants.ports import (
     CreateLimits,
     Executions,
@@ -117,8 +114,6 @@ class Lifecycle:
     names: Names = field(default_factory=Names)
     parameters: Parameters | None = None
     """The parameters of tenants' templates. Only upgrades need them."""
-    pool: Pool | None = None
-    """The queues that tenants share. ``None`` for requesters whose tenants always have queues of their own."""
     unfinished: UnfinishedWork | None = None
     """Unfinished work of tenants, for an early refusal. The delete itself always checks it."""
     warm_pool: WarmPool | None = None
@@ -150,7 +145,7 @@ class Lifecycle:
             return refused
         if metadata is not None and exists:
             if request.tier not in (None, metadata.tier):
-                return in_another_tier(metadata, request.tier, self.releases, self.pool)
+                return in_another_tier(metadata, request.tier, self.releases)
             return self._describe(tenant, metadata, request, unpin=unpin, only_if=only_if)
         if unpin:
             metadata = metadata and replace(metadata, pinned_version=None)
@@ -166,8 +161,6 @@ class Lifecycle:
         audits = self.reader.audits(tenant)
         own = self.tier_to_create(metadata, audits)
         tier = request.tier or (self._tier_of(request.pin) if request.pin else None) or own
-        if tier == POOLED:
-            return self._join_pool(tenant, replace(request, explicit=explicit), metadata, audits)
         version = request.pin or self.version_to_create(tier, metadata, audits)
         if version is None:
             return self._no_release(tenant, tier)
@@ -200,16 +193,13 @@ class Lifecycle:
         if metadata is None or not metadata.published:
             return busy(tenant, self.reader.lock(tenant))
         if metadata.tier != description.tier:
-            return in_another_tier(metadata, description.tier, self.releases, self.pool)
+            return in_another_tier(metadata, description.tier, self.releases)
         result = self._describe(tenant, metadata, request, unpin=False, only_if=None)
         return result if isinstance(result, Refused) else queue_given(metadata, warm_stack_taken(metadata))
 
     def tier_to_create(self, metadata: Metadata | None, audits: Sequence[Audit]) -> str:
         """The tier in which the tenant is created by default."""
-        own = tier_to_create(metadata, audits, self.default_tier, self.releases.release)
-        # A requester without a pool wants the tenant to have its own queue. A delete may just be taking it out of the
-        # pool.
-        return self.default_tier if own == POOLED and self.pool is None else own
+        return tier_to_create(metadata, audits, self.default_tier, self.releases.release)
 
     def version_to_create(self, tier: str, metadata: Metadata | None, audits: Sequence[Audit]) -> str | None:
         """The release that the tenant is created at by default, in this tier; ``None`` if the tier has none."""
@@ -228,14 +218,12 @@ class Lifecycle:
         return release.tier if (release := self.releases.release(version)) else None
 
     def _no_release(self, tenant: TenantId, tier: str) -> Refused:
-        return no_release(tenant, tier, self.releases, self.pool)
+        return no_release(tenant, tier, self.releases)
 
     def upgrade(self, tenant: TenantId, version: str | None, request: Request) -> OrderResult:
         """Update the tenant to ``version``, by default to the release that it is pinned to, or to the current one."""
         self._check_not_warm(tenant)
         metadata = self.reader.metadata(tenant)
-        if metadata is not None and metadata.published and metadata.is_pooled:
-            return shares_queue(tenant, metadata)
         tier = metadata.tier if metadata else self.default_tier
         target = version or (metadata.pinned_version if metadata else None) or self.chooser.choose(tier).current
         if target is None:
@@ -245,7 +233,7 @@ class Lifecycle:
     def move(self, tenant: TenantId, tier: str, request: Request) -> OrderResult:
         """Move the tenant to the current release of another tier. Until that has succeeded, it is of its own tier.
 
-        After a move that failed, a move to the tenant's own tier repairs its stack. A tenant of the pool gets a stack.
+        After a move that failed, a move to the tenant's own tier repairs its stack.
         """
         self._check_not_warm(tenant)
         metadata = self.reader.metadata(tenant)
@@ -253,32 +241,11 @@ class Lifecycle:
         if served and served.tier == tier:
             if state_of(served, self.reader.audits(tenant)) is TenantState.UPDATE_FAILED:
                 return self.upgrade(tenant, served.version, request)
-            at = f", at version {served.version}" if served.version else ""
-            return Unchanged(f"Tenant {tenant} is already of the tier {tier}{at}.")
-        if served and tier == POOLED:
-            return not_into_pool(tenant, self.pool)
+            return Unchanged(f"Tenant {tenant} is already of the tier {tier}, at version {served.version}.")
         target = self.chooser.choose(tier).current
         if target is None:
             return self._no_release(tenant, tier)
-        operation = Operation.CREATE if served and served.is_pooled else Operation.UPDATE
-        return self._order(tenant, operation, target, replace(request, tier=tier), metadata)
-
-    def _join_pool(
-        self, tenant: TenantId, request: Request, metadata: Metadata | None, audits: Sequence[Audit]
-    ) -> OrderResult:
-        """Give the tenant a queue of the pool. Nothing has to be started, so it is served at once."""
-        if self.pool is None or not self.pool.queues:
-            return no_pool(tenant)
-        if pending := self.pending_create(metadata):
-            return about_to_be_created(tenant, pending)  # It would give the tenant a stack after all.
-        if refused := self._limited(tenant, audits):
-            return refused
-        joined = self.pool.join(tenant, request)
-        if isinstance(joined, Refused):
-            return joined
-        if not joined.is_pooled or request.labels not in (None, joined.labels):
-            return self.create(tenant, request)  # Another caller has created the tenant at the same moment: it exists.
-        return queue_given(joined, pool_joined(joined))
+        return self._order(tenant, Operation.UPDATE, target, replace(request, tier=tier), metadata)
 
     def retry(self, tenant: TenantId, by: str, *, reason: str = "") -> OrderResult:
         """Start the latest operation again with the same options, if it failed.
@@ -400,7 +367,7 @@ class Lifecycle:
         self, tenant: TenantId, metadata: Metadata, request: Request, *, unpin: bool, only_if: SeenTenant | None
     ) -> OrderResult:
         """Set labels and pin of a tenant that exists. A pin does not update the tenant."""
-        exists = f"Tenant {tenant} exists{f', at version {metadata.version}' if metadata.version else ''}."
+        exists = f"Tenant {tenant} exists, at version {metadata.version}."
         pin = Pin(request.pin, lift=unpin)
         if request.labels is None and pin == Pin():
             return Unchanged(exists)

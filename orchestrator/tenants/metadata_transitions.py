@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.common.tiers import POOLED
 from orchestrator.common.writes import (
     Check,
     Condition,
@@ -111,8 +110,6 @@ def queue_recorded(
     conditions = [
         stack_not_gone(stack_id),
         any_of(Missing("stack_id"), Equals("stack_id", stack_id), Missing("version")),
-        # A tenant of the pool is served from there until its move has succeeded.
-        any_of(Missing("recorded_tier"), Differs("recorded_tier", POOLED)),
     ]
     if seen is not None and seen.queue is not None:
         conditions.append(Equals("queue", seen.queue))

@@ -142,14 +142,6 @@ class Names:
         """
         return f"{self.control_plane.lower()}-unfinished-work"
 
-    def pooled_queue(self, number: int) -> str:
-        """A queue that tenants share. Its name must never change, because tenants' records have its address."""
-        return f"{self.control_plane.lower()}-pool-{number}"
-
-    @property
-    def pooled_dead_letters(self) -> str:
-        return f"{self.control_plane.lower()}-pool-dead-letters"
-
     @property
     def service_token_export(self) -> str:
         """The name of the export from which other teams' stacks import the ServiceToken of Custom::TenantQueue."""

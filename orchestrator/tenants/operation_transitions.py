@@ -77,7 +77,6 @@ _KEPT_FOR_THE_NEXT_CREATE = frozenset(
         "given_to",
     }
 )
-_OF_THE_FORMER_QUEUE = ("former_queue", "former_queue_until")
 
 
 # Conditions
@@ -256,7 +255,7 @@ def _metadata_once_begun(
         # A stack of an earlier system leaves the metadata as it is when it is deleted. The next delete may give the
         # tenant back, and must not serve at the version of the creation before.
         after = replace(after, created_at=None, version=None, last_version=None, deployed=None, stack_changed_at=None)
-        clears += ["created_at", "version", "last_version", "deployed", "stack_changed_at", *_OF_THE_FORMER_QUEUE]
+        clears += ["created_at", "version", "last_version", "deployed", "stack_changed_at"]
     conditions: list[Condition] = []
     if operation is Operation.CREATE:
         asked_for = metadata.asked_for if metadata else None
@@ -341,8 +340,6 @@ def published(run: Run, publication: Publication, at: datetime) -> Transition:
         sets["created_by"] = publication.created_by
     if publication.tier is not None:
         sets["recorded_tier"] = publication.tier
-    if publication.former_queue is not None:
-        sets |= {"former_queue": publication.former_queue, "former_queue_until": publication.former_queue_until}
     metadata = Update(MetadataKey(run.tenant), sets, {"created_at": at}, clears, stack_not_gone(publication.stack_id))
     return [metadata, *_succeeded(run, at)]
 

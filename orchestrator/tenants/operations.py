@@ -35,7 +35,6 @@ from orchestrator.tenants.own_stack import (
     own_stack,
     why_out_of_reach,
 )
-from orchestrator.tenants.pooling import POOL_RETENTION
 from orchestrator.tenants.ports import Executions, OperationLedger, Publication, TenantReader
 from orchestrator.tenants.records import Lock, Metadata, Operation, RootCause, Run
 from orchestrator.tenants.stack_ports import ResourceEvent, Stack, Stacks
@@ -220,15 +219,13 @@ def finish(
     if run.attempt.operation is Operation.CREATE:
         owner = _owner_once_published(run, metadata, reader)
         publication = _of_a_create(replace(publication, created_by=owner), metadata, releases)
-    publication = _in_its_tier(run, publication, metadata, releases, clock)
+    publication = _in_its_tier(run, publication, metadata, releases)
     ledger.publish(run, publication, at=clock.now())
     return Published()
 
 
-def _in_its_tier(
-    run: Run, found: Publication, metadata: Metadata | None, releases: Releases, clock: Clock
-) -> Publication:
-    """The publication with the tier of its release. A tenant that leaves the pool keeps the queue there for a while.
+def _in_its_tier(run: Run, found: Publication, metadata: Metadata | None, releases: Releases) -> Publication:
+    """The publication with the tier of its release.
 
     Raises :class:`Conflict` if a create has found a stack of another tier than it was to create: an earlier create or
     move has left it there.
@@ -236,15 +233,12 @@ def _in_its_tier(
     if reason := why_not_of_tier(run, found.stack_id, found.version, metadata, releases):
         raise Conflict(f"Tenant {run.tenant}: {reason}. Nothing was published. Retry the operation.")
     at_release = releases.release(found.version)
-    found = replace(found, tier=at_release.tier if at_release else None)
-    if metadata is None or not metadata.is_pooled:
-        return found
-    return replace(found, former_queue=metadata.queue, former_queue_until=clock.now() + POOL_RETENTION)
+    return replace(found, tier=at_release.tier if at_release else None)
 
 
 def why_not_of_tier(run: Run, stack_id: str, version: str, metadata: Metadata | None, releases: Releases) -> str | None:
     """Why a create must not publish the stack that it has found, which is of another tier; ``None`` if it may."""
-    is_new = metadata is None or not metadata.published or metadata.is_pooled
+    is_new = metadata is None or not metadata.published
     if run.attempt.operation is not Operation.CREATE or not is_new:
         return None
     found, requested = releases.release(version), releases.release(run.attempt.version)
@@ -446,8 +440,6 @@ def _is_stack_unchanged(run: Run, reader: TenantReader, stacks: Stacks) -> bool:
         stack = own_stack(run.tenant, reader=reader, stacks=stacks)
     except StackNotOurs:
         return False
-    if stack is None and metadata is not None and metadata.is_pooled:
-        return True  # There is nothing to delete but the tenant's records.
     return stack is not None and not stack.status.startswith("DELETE_")
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.common.tiers import POOLED
 from orchestrator.releases.ports import Releases
 from orchestrator.releases.records import Release
 from orchestrator.tenants.admission import Refusal, Refused, other_tier
 from orchestrator.tenants.decisions import FleetFull, Limited, TooManyCreates
 from orchestrator.tenants.messages import Messages
-from orchestrator.tenants.pooling import Pool, not_into_pool
 from orchestrator.tenants.records import Attempt, Audit, Lock, Metadata, Operation, Request, Status
 from orchestrator.tenants.selections import listed
 
@@ -37,10 +35,10 @@ def without_stack(tenant: TenantId) -> Refused:
     )
 
 
-def no_release(tenant: TenantId, tier: str, releases: Releases, pool: Pool | None) -> Refused:
+def no_release(tenant: TenantId, tier: str, releases: Releases) -> Refused:
     """The refusal for a tier that has no release to choose."""
-    tiers = _tiers(releases, pool)
-    if tier in tiers and tier != POOLED:
+    tiers = _tiers(releases)
+    if tier in tiers:
         why = f"all releases of the tier {tier} were withdrawn. Reinstate one: berth release reinstate VERSION"
     else:
         there = f"There are these tiers: {listed(tiers)}" if tiers else "No release was published yet"
@@ -48,16 +46,14 @@ def no_release(tenant: TenantId, tier: str, releases: Releases, pool: Pool | Non
     return Refused(Refusal.NO_RELEASE, f"Nothing was done about tenant {tenant}, because {why}")
 
 
-def _tiers(releases: Releases, pool: Pool | None) -> Collection[str]:
-    """The tiers that tenants can be created in: those that have releases, and that of the pool, which has none."""
-    return {release.tier for release in releases.releases()} | ({POOLED} if pool is not None and pool.queues else set())
+def _tiers(releases: Releases) -> Collection[str]:
+    """The tiers that tenants can be created in."""
+    return {release.tier for release in releases.releases()}
 
 
-def in_another_tier(metadata: Metadata, wanted: str | None, releases: Releases, pool: Pool | None) -> Refused:
+def in_another_tier(metadata: Metadata, wanted: str | None, releases: Releases) -> Refused:
     """The refusal of a create for a tenant that exists in another tier. A move is advised only if it is possible."""
-    tenant, tiers = metadata.tenant, _tiers(releases, pool)
-    if wanted == POOLED:
-        return not_into_pool(tenant, pool)
+    tenant, tiers = metadata.tenant, _tiers(releases)
     instead = f"To move it: berth move {tenant} --tier {wanted}"
     if wanted not in tiers:
         instead = f"There is no tier {wanted}, only {listed(tiers)}. See the releases: berth releases"

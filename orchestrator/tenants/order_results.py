@@ -18,7 +18,6 @@ from orchestrator.tenants.history import RecordedChange
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.order_messages import busy, message_counts
 from orchestrator.tenants.own_stack import why_out_of_reach
-from orchestrator.tenants.pooling import not_drained
 from orchestrator.tenants.ports import Pin, Queues, SeenTenant, TenantDescriptions, UnfinishedWork
 from orchestrator.tenants.records import Attempt, Lock, Metadata, Operation, Request
 
@@ -126,10 +125,7 @@ def why_not_deleted(
     """An early refusal of a delete that would lose messages, or leave a stack behind. The delete checks it again."""
     if reason := why_not_adopted(metadata, names, queues):
         return Refused(Refusal.NOT_ADOPTED, reason)
-    is_pooled = metadata is not None and metadata.is_pooled
-    if is_pooled and request.drain_seconds and metadata and metadata.queue:
-        return not_drained(tenant, metadata.queue)
-    forced_or_draining = request.force or request.drain_seconds or is_pooled
+    forced_or_draining = request.force or request.drain_seconds
     # If the stack is out of reach, so is its queue. The delete itself reports the reason.
     is_unchecked = forced_or_draining or why_out_of_reach(metadata, names)
     held = {} if is_unchecked else messages_of(metadata, queues)

@@ -157,9 +157,6 @@ class Publication:
     """The outputs of the stack besides the queue and the version; ``None`` keeps the recorded ones."""
     tier: str | None = None
     """The tier of the release; ``None`` keeps the recorded tier, because the version was never published."""
-    former_queue: Queue | None = None
-    """The queue of the pool that the tenant leaves."""
-    former_queue_until: datetime | None = None
 
 
 class OperationLedger(Protocol):
@@ -293,14 +290,6 @@ def _claim(metadata: Metadata | None) -> tuple[Requester | None, bool, datetime 
     if metadata is None:
         return None, False, None
     return metadata.created_by, metadata.version is not None, metadata.asked_for_at
-
-
-class PoolLedger(Protocol):
-    def join_pool(self, tenant: TenantId, queue: Queue, request: Request, *, at: datetime) -> bool:
-        """Record a create that has given the tenant this queue of the pool, in one transaction.
-
-        ``False`` if somebody has changed the tenant's records meanwhile.
-        """
 
 
 class TenantDescriptions(Protocol):

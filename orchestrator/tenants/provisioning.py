@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from orchestrator.common.errors import Unsettled
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.common.tiers import POOLED
 from orchestrator.tenants.deadlines import LEGACY_MAX_RUN_TIME
 from orchestrator.tenants.decisions import (
     BeingDeleted,
@@ -32,14 +31,13 @@ from orchestrator.tenants.decisions import (
     tier_to_create,
     version_to_create,
 )
-from orchestrator.tenants.ready import Ready, ready
+from orchestrator.tenants.ready import Ready
 from orchestrator.tenants.records import Attempt, Audit, Metadata, Operation, Request, Status
 
 if TYPE_CHECKING:
     from orchestrator.common.times import Clock
     from orchestrator.releases.ports import Releases
     from orchestrator.releases.states import Choice
-    from orchestrator.tenants.pooling import Pool
     from orchestrator.tenants.ports import CreateLimits, Executions, TenantReader, WarmPool
 
 CHECK_EXECUTION_AFTER = timedelta(minutes=5)
@@ -77,8 +75,6 @@ class ProvisionQueue:
     """Reads which release of a tier is current. It is called only if a create may be started."""
     default_tier: str
     """The tier in which new tenants are created."""
-    pool: Callable[[], Pool]
-    """Returns the queues that tenants share, when a tenant is about to get one of them."""
     warm_pool: Callable[[], WarmPool] | None = None
     """Returns the stacks that are kept ready, when a new tenant may take one. ``None`` if none of the default tier are
     kept."""
@@ -160,8 +156,6 @@ class ProvisionQueue:
                     # An operator's create may have been accepted, and not have begun yet.
                     create = self._accepted(metadata)
                     return Provisioning(self.executions.execution_of(create)) if create else limited
-            if version == POOLED:
-                return self._join_pool(tenant, request)
             execution = self.executions.start(attempt, request)
             if execution:
                 return Provisioning(execution)
@@ -172,14 +166,6 @@ class ProvisionQueue:
             f"Tenant {tenant}: its create could not be started, because {_ROUNDS} attempts in a row had already ended. "
             f"See why these executions ended, up to {attempt.name!r}, then send the request again."
         )
-
-    def _join_pool(self, tenant: TenantId, request: Request) -> Answer:
-        """The queue of the pool. A tenant that somebody has deleted, or begun to create otherwise, has no queue."""
-        joined = self.pool().join(tenant, request)
-        if isinstance(joined, Metadata) and (answer := ready(joined)):
-            return answer
-        create = self._accepted(self.reader.metadata(tenant))
-        return Provisioning(self.executions.execution_of(create)) if create else self.find(tenant)
 
     def _waiting(self, decision: Wait) -> Provisioning:
         if decision.expected_at is None:
@@ -200,10 +186,6 @@ class ProvisionQueue:
         if not isinstance(decision, StartCreate | Failed):
             return decision, self.version, metadata  # No release has to be chosen.
         tier = tier_to_create(metadata, audits, self.default_tier, self.releases.release)
-        if tier == POOLED:
-            if not self.pool().queues:
-                return NoRelease(tier), self.version, metadata
-            return decide(metadata, audits, POOLED, abandoned=abandoned), POOLED, metadata
         choice = self.choose(tier)
         version = self._version(choice, metadata, audits)
         if version is None:

@@ -65,8 +65,6 @@ def _queue_to_record(
         raise StackNotOurs(
             f"Tenant {tenant}: stack {stack_id} is not recorded as the tenant's, so its queue was not recorded."
         )
-    if metadata is not None and metadata.is_pooled:
-        return None  # The tenant is served from the pool until its move, which has made the stack, publishes the queue.
     served = metadata if metadata and metadata.version is not None else None
     if served and (served.stack_id, served.queue) == (stack_id, reported):
         return reported  # The queue is recorded already, so a forged event changes nothing.

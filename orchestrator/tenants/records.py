@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from orchestrator.common.errors import InvalidTenantId
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.common.tiers import POOLED, STANDARD
+from orchestrator.common.tiers import STANDARD
 from orchestrator.tenants.stack_resources import Requester, StackResource
 
 
@@ -138,24 +138,14 @@ class Metadata:
     recorded_tier: str | None = None
     """The tier as it is recorded: of the release that the tenant is at, or is to be created at. Tenants from before
     there were tiers have none recorded."""
-    former_queue: Queue | None = None
-    """The queue of the pool from which the tenant was moved to its own queue."""
-    former_queue_until: datetime | None = None
-    """When the last of the tenant's messages in the former queue has expired. SQS does not count messages by group."""
 
     @property
     def tier(self) -> str:
         return self.recorded_tier or STANDARD
 
     @property
-    def is_pooled(self) -> bool:
-        """True if the tenant shares a queue. Such a tenant has neither a stack nor a version."""
-        return self.recorded_tier == POOLED
-
-    @property
     def published(self) -> bool:
-        has_queue = self.queue is not None and (self.version is not None or self.is_pooled)
-        return has_queue and self.withdrawn_by is None
+        return self.queue is not None and self.version is not None and self.withdrawn_by is None
 
     @property
     def has_tier_of_queue(self) -> bool:
@@ -163,16 +153,11 @@ class Metadata:
 
         Then only the operation that publishes another queue changes the tier.
         """
-        return self.version is not None or (self.is_pooled and self.queue is not None)
+        return self.version is not None
 
     @property
     def was_served(self) -> bool:
         """True once an operation has published the tenant's queue, also if the queue has vanished since."""
-        return self.had_own_queue or (self.is_pooled and self.queue is not None)
-
-    @property
-    def had_own_queue(self) -> bool:
-        """True once the tenant was served from a stack of its own."""
         return self.version is not None or self.last_version is not None
 
     def is_still_to_come(self, run: Run) -> bool:

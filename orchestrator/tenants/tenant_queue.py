@@ -176,8 +176,6 @@ def settle(
 def _provide(asked: TenantQueueRequest, since: datetime, lifecycle: Lifecycle, undone: Callable[[], bool]) -> Answer:
     tenant, reader = asked.tenant, lifecycle.reader
     seen, audits = reader.metadata(tenant), reader.audits(tenant)
-    if seen is not None and seen.published and seen.is_pooled:
-        return NotProvided(_shared(tenant))
     owner = other_owner(asked.request.requester, seen, audits)
     if owner is not None:
         # A refusal during a rollback would leave the stack stuck. Labels and pin are not changed then, either.
@@ -213,14 +211,6 @@ def _not_the_owner(tenant: TenantId, owner: Requester, differing: Sequence[str])
         f"{properties}. "
         f"Remove {properties} from this resource to get the tenant's queue as it is, or ask an operator of Berth to "
         "change the tenant."
-    )
-
-
-def _shared(tenant: TenantId) -> str:
-    """The refusal of a queue of the pool: whoever may receive from it receives the messages of other tenants, too."""
-    return (
-        f"Tenant {tenant} shares a queue with others, so this resource cannot have it. Ask an operator of Berth to "
-        f"give the tenant a queue of its own: berth move {tenant} --tier TIER"
     )
 
 

@@ -127,16 +127,11 @@ def start_stack(
 
 
 def _is_left_behind(stack: Stack, release: Release, metadata: Metadata | None, releases: Releases) -> bool:
-    """True if the stack is of another tier than this create is for: an earlier create or move has left it.
-
-    A tenant of the pool was never served from a stack, so a stack of another version is as useless to it.
-    """
-    if condition(stack.status) not in _COMPLETE or (metadata and metadata.published and not metadata.is_pooled):
+    """True if the stack is of another tier than this create is for: an earlier create or move has left it."""
+    if condition(stack.status) not in _COMPLETE or (metadata and metadata.published):
         return False
     found = releases.release(stack.version) if stack.version else None
-    if found is None or found.version == release.version:
-        return False
-    return found.tier != release.tier or (metadata is not None and metadata.is_pooled)
+    return found is not None and found.tier != release.tier
 
 
 def inspect_stack(

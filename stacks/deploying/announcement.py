@@ -13,10 +13,6 @@ class ReleaseDiffers(BerthError):
     """A release that this checkout would publish was published in the account before, with another template."""
 
 
-class PoolShrinks(BerthError):
-    """The deployment would take queues out of the pool, which their tenants are served from."""
-
-
 @dataclass(frozen=True, slots=True)
 class StackNow:
     """A stack as it is before the deployment."""
@@ -39,8 +35,6 @@ class Target:
     """The digest of every published release, by version. ``None`` if the table could not be read."""
     withdrawn: Mapping[str, str] = field(default_factory=dict)
     """The releases that were withdrawn there, by version, each with a sentence that says by whom and why."""
-    pooled_queues: int = 0
-    """The number of queues in the pool."""
 
 
 def announce(
@@ -48,19 +42,9 @@ def announce(
     version: str,
     releases: Mapping[str, str],
     *,
-    pooled_queues: int | None = None,
     only_compares: bool = False,
 ) -> str:
-    """``releases`` has the digest of every release in the checkout, by version, oldest first.
-
-    ``pooled_queues`` is the number that is set; ``None`` for a value that the app will refuse.
-    """
-    if pooled_queues is not None and pooled_queues < target.pooled_queues:
-        raise PoolShrinks(
-            f"Nothing was built or deployed: the pool has {target.pooled_queues} queues, and berth:pooledQueues is "
-            f"{pooled_queues}. Tenants stay assigned to their queues, so the number can only be increased. Settings "
-            f"are not remembered: add -c berth:pooledQueues={target.pooled_queues}, or write it into cdk.json."
-        )
+    """``releases`` has the digest of every release in the checkout, by version, oldest first."""
     place = f"account {target.account}, region {target.region}, as {target.caller}"
     lines = [
         f"Deploying version {version} to {place}{', would have these effects' if only_compares else ''}:",

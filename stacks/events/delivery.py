@@ -46,7 +46,6 @@ from stacks.events.rows import (
 from stacks.events.secrets_key import SecretsKey
 from stacks.events.table import EventsTable
 from stacks.settings import Settings
-from stacks.tenants.pool import pooled_queue_arns
 
 _DISPATCH_SECONDS = 30
 _DELIVER_SECONDS = 60
@@ -475,8 +474,6 @@ class Delivery(Capability):
         self._kit.table.allow(role, "GetItem", rows=CONFIGURATION_ROWS)
         self._kit.table.allow_attributes(role, *QUEUE_ATTRIBUTES, rows=TENANT_ROWS)
         allow_on_tenant_queues(role, "SendMessage")
-        if number := self._settings.pooled_queues:
-            allow(role, ["sqs:SendMessage"], *pooled_queue_arns(self, number))
         self._kit.encryption.allow_queues(role, Access.SEND)
         self._kit.encryption.allow_queues_with_former_keys(role, Access.SEND)
         self._allow_reading_contents(role)

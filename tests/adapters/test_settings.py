@@ -12,7 +12,7 @@ from orchestrator.common.stack_arns import Location, StackArn
 from orchestrator.events.delivery.addresses import AddressRules
 from orchestrator.releases.states import PromotionMode
 from orchestrator.tenants.names import Names
-from orchestrator.tenants.records import Operation, Queue
+from orchestrator.tenants.records import Operation
 
 VARIABLES = {name: f"BERTH_{name.upper()}" for name, value in vars(Settings).items() if isinstance(value, property)}
 SPANS = {"linger", "empty_for", "purge_settle"}
@@ -32,10 +32,10 @@ OPTIONAL |= {"mail_configuration_set", "source_bucket"}
 NUMBERS = {"credentials_seconds", "rollout_concurrency", "max_tenants", "creates_per_minute"}
 FLAGS = {"create_on_get_queue", "stack_events"}
 DOCUMENTS = {"dead_letter_queues"}
-TYPED = {"location", "names", "stack_id", "pooled_queues"}
+TYPED = {"location", "names", "stack_id"}
 LISTS = {"former_kms_keys", "stack_policies"}
 TEXTS = sorted(VARIABLES.keys() - NUMBERS - FLAGS - SPANS - DOCUMENTS - TYPED - LISTS)
-REQUIRED = sorted(VARIABLES.keys() - OPTIONAL - LISTS - {"pooled_queues"})
+REQUIRED = sorted(VARIABLES.keys() - OPTIONAL - LISTS)
 
 
 def test_every_setting_has_its_own_variable() -> None:
@@ -119,13 +119,6 @@ def test_deployments_promote_releases_unless_a_setting_says_otherwise() -> None:
 def test_tenants_are_created_in_the_tier_standard_unless_another_is_the_default() -> None:
     assert Settings({}).default_tier == Settings({"BERTH_DEFAULT_TIER": ""}).default_tier == "standard"
     assert Settings({"BERTH_DEFAULT_TIER": "gold"}).default_tier == "gold"
-
-
-def test_shared_queues_are_typed_and_may_be_missing() -> None:
-    url = "https://sqs.eu-west-1.amazonaws.com/123456789012/Berth-Pooled1"
-    given = {"BERTH_LOCATION": "aws:eu-west-1:123456789012", "BERTH_POOLED_QUEUES": url}
-    assert Settings(given).pooled_queues == [Queue("arn:aws:sqs:eu-west-1:123456789012:Berth-Pooled1", url)]
-    assert Settings({}).pooled_queues == Settings({"BERTH_POOLED_QUEUES": ""}).pooled_queues == ()
 
 
 @pytest.mark.parametrize("environment", [{}, None], ids=["unset", "empty"])

@@ -61,7 +61,7 @@ class TestReleases:
 
     def test_a_filter_by_a_tier_that_does_not_exist_says_so(self, page: Page, console: Running) -> None:
         page.goto(console.url("/tenants?tier=nope"))
-        expect(page.get_by_text("There is no tier nope. Tiers: pooled, standard.")).to_be_visible()
+        expect(page.get_by_text("There is no tier nope. Tiers: standard.")).to_be_visible()
 
 
 class TestHealth:

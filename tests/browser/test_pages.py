@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -14,7 +13,7 @@ from orchestrator.tenants.fleet import PAGE_SIZE
 from tests.browser.conftest import Running, running, someone
 from tests.browser.fleet import FAILED, READY_AT_NEXT, UPDATE_FAILED, a_fleet, under_way
 from tests.browser.test_live import update
-from tests.fakes import ACME, NEXT_VERSION, QUEUE, VERSION, a_release, stack_arn
+from tests.fakes import ACME, NEXT_VERSION, VERSION, a_release, stack_arn
 from tests.present import present
 
 
@@ -190,18 +189,15 @@ class TestTenant:
         assert console.api.world.stacks.calls.count("find") == asked + 1
 
     def test_everything_that_the_records_have_of_the_stack_is_shown(self, page: Page, console: Running) -> None:
-        table, pooled = console.api.table, QUEUE
-        until = console.api.clock.now() + timedelta(days=2)
+        table = console.api.table
         outputs = {"FilesBucket": "acme-files", "Orders": "acme-orders"}
         recorded = table.metadata(ACME)
         assert recorded is not None
-        table.plant_metadata(
-            replace(recorded, resources=outputs, recorded_tier="gold", former_queue=pooled, former_queue_until=until)
-        )
+        table.plant_metadata(replace(recorded, resources=outputs, recorded_tier="gold"))
         console.api.world.stacks.change(stack_arn(ACME), "CREATE_COMPLETE", outputs=outputs)
         page.goto(console.url("/tenants/acme"))
         resources = page.get_by_role("region", name="Resources")
-        for text in ("FilesBucket", "acme-files", "Orders", "acme-orders", "Former queue", pooled.url, "in 2 d"):
+        for text in ("FilesBucket", "acme-files", "Orders", "acme-orders"):
             expect(resources.get_by_text(text, exact=False).first).to_be_visible()
         expect(page.get_by_role("region", name="Facts")).to_contain_text("gold")
         expect(resources).to_contain_text("AGREES")

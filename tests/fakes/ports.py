@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import count
@@ -56,7 +56,6 @@ class FakeSettings:
     version: str = VERSION
     promotion: PromotionMode = PromotionMode.ON_DEPLOY
     default_tier: str = STANDARD
-    pooled_queues: Sequence[Queue] = ()
     names: Names = NAMES
     location: Location = LOCATION
     stack_id: StackArn = OWN_STACK

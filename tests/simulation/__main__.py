@@ -1,8 +1,8 @@
 """Plays many seeds of the simulation, on all cores: ``python -m tests.simulation --seeds 10000``.
 
 Each run starts at a random seed, which it prints; ``--from N`` starts at N. ``--rollouts`` plays rollouts instead of
-tenants, ``--events`` the event plane, and ``--pool`` tenants that share queues. The output lists every broken promise;
-``--seed N`` plays one seed and prints everything that happens.
+tenants, and ``--events`` the event plane. The output lists every broken promise; ``--seed N`` plays one seed and prints
+everything that happens.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ class What(Enum):
     TENANTS = ""
     ROLLOUTS = " --rollouts"
     EVENTS = " --events"
-    POOL = " --pool"
 
 
 Seen = Counter[str]
@@ -52,11 +51,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="play this one alone, and print everything that happens")
     parser.add_argument("--rollouts", action="store_true", help="play rollouts")
     parser.add_argument("--events", action="store_true", help="play the event plane")
-    parser.add_argument("--pool", action="store_true", help="play tenants that share queues")
     parser.add_argument("--processes", type=int, help="how many to play at once; one per core if none is given")
     given = parser.parse_args()
     what = What.ROLLOUTS if given.rollouts else What.EVENTS if given.events else What.TENANTS
-    what = What.POOL if given.pool else what
     if given.seed is not None:
         return ONE[what](given.seed)
     first = random.SystemRandom().randrange(SEEDS) if given.first is None else given.first
@@ -64,17 +61,7 @@ def main() -> int:
 
 
 def play_one(seed: int) -> int:
-    return _play_and_say(SeededRun(seed))
-
-
-def play_one_of_the_pool(seed: int) -> int:
-    from tests.simulation.pooled import a_run
-
-    return _play_and_say(a_run(seed))
-
-
-def _play_and_say(run: SeededRun) -> int:
-    seed = run.seed
+    run = SeededRun(seed)
     run.env.log = say
     say(f"seed {seed}: {run.env.faults}")
     try:
@@ -179,12 +166,6 @@ def play_events(seed: int) -> Seen:
     return play_seed(seed)
 
 
-def play_pool(seed: int) -> Seen:
-    from tests.simulation.pooled import play_seed
-
-    return play_seed(seed)
-
-
 def table(seen: Seen, in_seeds: Seen | None = None) -> Iterator[str]:
     """How often each was seen and, if there were many seeds, in how many of them."""
     for what in sorted(seen):
@@ -195,13 +176,11 @@ ONE: dict[What, Callable[[int], int]] = {
     What.TENANTS: play_one,
     What.ROLLOUTS: play_one_rollout,
     What.EVENTS: play_one_run_of_events,
-    What.POOL: play_one_of_the_pool,
 }
 MANY: dict[What, Play] = {
     What.TENANTS: play_tenants,
     What.ROLLOUTS: play_rollout,
     What.EVENTS: play_events,
-    What.POOL: play_pool,
 }
 
 

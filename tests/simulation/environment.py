@@ -17,7 +17,6 @@ from typing import Any
 from orchestrator.common.errors import BerthError, Throttled
 from orchestrator.common.stack_arns import name_of
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.common.tiers import POOLED
 from orchestrator.composition import UseCases
 from orchestrator.reconciling.control import SCHEDULES
 from orchestrator.reconciling.events import parse_execution_ended
@@ -214,9 +213,7 @@ class Environment(World):
     def settings(self, version: str) -> FakeSettings:
         """Settings with a rate limit that callers reach, and a tenant limit that they do not reach."""
         max_tenants = len(self.checks.of) + 1
-        limited = replace(super().settings(version), max_tenants=max_tenants, creates_per_minute=CREATES_PER_MINUTE)
-        pool = self.checks.pool
-        return replace(limited, pooled_queues=pool, default_tier=POOLED) if pool else limited
+        return replace(super().settings(version), max_tenants=max_tenants, creates_per_minute=CREATES_PER_MINUTE)
 
     def call(self, caller: Caller, function: Callable[[], Any], over: Over) -> None:
         """Call a function. ``over`` gets its result or error, at once or, if the call is slow, later."""

@@ -114,7 +114,6 @@ LEGACY_PREFIXES = ("old-tenant-", "platform-queues-")
 
 with_stack_policies = _variant(stackPolicyArns=OPERATORS_POLICIES)
 without_creates = _variant(createOnGetQueue="false")
-with_pool = _variant(pooledQueues="1")
 without_rate_limit = _variant(createsPerMinute="0")
 with_warm_pool = _variant(warmPool="5")
 """Stacks are kept ready."""

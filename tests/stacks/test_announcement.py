@@ -24,7 +24,7 @@ from botocore.stub import Stubber
 from orchestrator.adapters.dynamodb import rows
 from orchestrator.adapters.dynamodb.keys import release_key, release_state_key
 from stacks import build, deploy, diff
-from stacks.deploying.announcement import PoolShrinks, ReleaseDiffers, StackNow, Target, announce
+from stacks.deploying.announcement import ReleaseDiffers, StackNow, Target, announce
 from stacks.project import read_version
 from tests.fakes import a_release
 
@@ -98,17 +98,6 @@ def test_a_release_that_was_published_with_another_template_ends_the_deployment(
 # Reading the account
 
 
-@pytest.mark.parametrize("given", [0, 3])
-def test_a_deployment_that_forgets_queues_of_the_pool_is_refused(given: int) -> None:
-    with pytest.raises(PoolShrinks, match=r"the pool has 4 queues, and .* add -c berth:pooledQueues=4,"):
-        announce(replace(TARGET, pooled_queues=4), "0.2.0", CHECKOUT, pooled_queues=given)
-
-
-@pytest.mark.parametrize("given", [4, 5, None])
-def test_a_pool_can_stay_and_grow_and_a_value_that_is_no_number_is_left_to_the_app(given: int | None) -> None:
-    announce(replace(TARGET, pooled_queues=4), "0.2.0", CHECKOUT, pooled_queues=given)
-
-
 class FakeSession:
     """A session whose clients answer what a test has prepared."""
 
@@ -167,11 +156,6 @@ def test_the_stacks_and_the_published_releases_are_read(session: FakeSession) ->
     assert target.withdrawn == {"0.1.0": "Release 0.1.0 was withdrawn by ada at 2026-11-16T12:00:00.000Z (bad)"}
 
 
-def test_the_queues_of_the_pool_are_counted(session: FakeSession) -> None:
-    session.has_stack("Berth", Version="0.1.0", PooledQueueUrls="https://sqs/berth-pool-1,https://sqs/berth-pool-2")
-    assert deploy.look(session, ["Berth"]).pooled_queues == 2  # type: ignore[arg-type]
-
-
 def test_the_releases_are_unknown_if_the_table_cannot_be_read(session: FakeSession) -> None:
     session.has_stack("Berth", Version="0.1.0", TableName="tenants")
     session.stubs["dynamodb"].add_client_error("query", "AccessDeniedException")
@@ -182,7 +166,7 @@ def test_the_releases_are_unknown_if_the_table_cannot_be_read(session: FakeSessi
 def test_the_releases_of_the_checkout_are_compared(session: FakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
     session.has_no_stack()
     monkeypatch.setattr(deploy, "_session", lambda _profile: session)
-    text = deploy.describe(None, ["Berth"], pooled_queues=0)
+    text = deploy.describe(None, ["Berth"])
     assert f"Berth is created, at version {read_version()}" in text
     assert f", {read_version()}." in text
 

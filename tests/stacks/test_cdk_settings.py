@@ -118,8 +118,6 @@ def test_values_may_be_texts_from_the_command_line_or_numbers_from_a_file(tmp_pa
         ("berth:maxTenants", "0", "must be 1 to 1000000"),
         ("berth:warmPool", "101", "at most 100 stacks in all tiers together"),
         ("berth:warmPool", "standard=60,gold=41", "at most 100 stacks in all tiers together"),
-        ("berth:warmPool", "pooled=5", "tenants of the tier pooled share queues and take no stacks"),
-        ("berth:warmPool", {"pooled": 5}, "tenants of the tier pooled share queues and take no stacks"),
         ("berth:warmPool", "-1", "a number of stacks, or numbers by tier, like standard=5,gold=2"),
         ("berth:warmPool", "few", "a number of stacks, or numbers by tier, like standard=5,gold=2"),
         ("berth:warmPool", "Gold=5", "a number of stacks, or numbers by tier, like standard=5,gold=2"),
@@ -220,6 +218,3 @@ def test_stacks_are_kept_ready_by_tier(value: object, expected: dict[str, int], 
 
 def test_a_number_of_stacks_is_for_the_default_tier(tmp_path: Path) -> None:
     assert settings({"berth:warmPool": "5", "berth:defaultTier": "gold"}, tmp_path).warm_pool == {"gold": 5}
-    shared = {"berth:warmPool": "5", "berth:defaultTier": "pooled", "berth:pooledQueues": "1"}
-    with pytest.raises(SettingInvalid, match="share queues and take no stacks"):
-        settings(shared, tmp_path)

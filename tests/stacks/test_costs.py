@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+from aws_cdk import App
+from aws_cdk.assertions import Template
+
 from orchestrator.common.tiers import STANDARD
 from orchestrator.reconciling.health import POOL_EVERY, SETTLING_EVERY, SURVEY_EVERY
+from stacks.control_plane import ControlPlaneStack
+from stacks.events.stack import EventsStack
+from stacks.project import read_version
+from stacks.settings import Dependencies, Settings
 from tests.costs_page import table
 from tests.stacks.conftest import functions_in
-from tests.stacks.test_pool import deployed
 
 Json = dict[str, Any]
 
@@ -96,19 +103,26 @@ def test_all_other_resources_cost_nothing_when_idle(plane: Json) -> None:
     assert {each["Type"] for each in plane["Resources"].values()} - counted - {"AWS::KMS::Key"} <= COSTS_WHEN_USED
 
 
-def test_a_tier_of_shared_queues_costs_nothing_when_idle_and_a_warm_pool_one_schedule() -> None:
+def test_a_warm_pool_costs_one_schedule_when_idle() -> None:
     """What the schedule costs is in tests/unit/test_costs_page.py."""
-    (nothing, usual), (shared, of_shared), (warm, of_warm) = (
-        _types_and_schedules(**settings) for settings in ({}, {"pooled_queues": 2}, {"warm_pool": {STANDARD: 2}})
+    (nothing, usual), (warm, of_warm) = (
+        _types_and_schedules(**settings) for settings in ({}, {"warm_pool": {STANDARD: 2}})
     )
-    assert (shared - nothing).keys() <= COSTS_WHEN_USED
     assert (warm - nothing).keys() <= COSTS_WHEN_USED
-    assert of_shared == usual
     assert of_warm - usual == {f"rate({POOL_EVERY // timedelta(minutes=1)} minute)": 1}
 
 
+def _deployed(**settings: Any) -> Sequence[Json]:
+    """The resources of the control plane and of the event plane."""
+    app = App(analytics_reporting=False)
+    given = Settings(dependencies=Dependencies.HOST, **settings)
+    control_plane = ControlPlaneStack(app, version=read_version(), settings=given)
+    events = EventsStack(app, control_plane=control_plane, version=read_version(), settings=given)
+    return [Template.from_stack(each).to_json()["Resources"] for each in (control_plane, events)]
+
+
 def _types_and_schedules(**settings: object) -> tuple[Counter[str], Counter[str]]:
-    resources = [each for plane in deployed(**settings) for each in plane.values()]
+    resources = [each for plane in _deployed(**settings) for each in plane.values()]
     schedules = (each["Properties"].get("ScheduleExpression") for each in resources)
     return Counter(each["Type"] for each in resources), Counter(filter(None, schedules))
 

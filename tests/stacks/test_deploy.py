@@ -27,7 +27,6 @@ from stacks.deploy import (
     value_of,
 )
 from stacks.deploying import concurrency, tenant_cap
-from stacks.deploying.announcement import PoolShrinks
 from stacks.deploying.choices import Choice
 from stacks.deploying.concurrency import Account
 from stacks.settings import Settings
@@ -350,25 +349,6 @@ def test_a_comparison_has_the_settings_of_a_deployment(
     assert capsys.readouterr().out.endswith(
         "Nothing was deployed. `make deploy` with the same CDK_ARGS deploys this.\n"
     )
-
-
-@pytest.mark.parametrize(
-    ("given", "number"), [([], 0), (["-c", "berth:pooledQueues=4"], 4), (["-c", "berth:pooledQueues=x"], None)]
-)
-def test_the_number_of_pooled_queues_that_is_set_is_compared_with_the_deployed_pool(
-    monkeypatch: pytest.MonkeyPatch, given: list[str], number: int | None
-) -> None:
-    compared = []
-
-    def describe(_profile: str | None, _stacks: list[str], *, pooled_queues: int | None, **_: object) -> str:
-        compared.append(pooled_queues)
-        raise PoolShrinks("Too few.")
-
-    monkeypatch.setattr(sys, "argv", ["deploy", *given])
-    monkeypatch.setattr(deploy, "describe", describe)
-    with pytest.raises(SystemExit, match="Too few"):
-        deploy.main()
-    assert compared == [number]
 
 
 @pytest.mark.parametrize(

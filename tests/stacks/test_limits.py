@@ -30,7 +30,6 @@ LARGEST = {
     "stackPolicyArns": ",".join(f"arn:aws:iam::123456789012:policy/{'p' * 60}-{number}" for number in range(5)),
     "formerKmsKeyArns": ",".join(f"{KEY[:-1]}{number}" for number in range(1, 6)),
     "legacyStackPrefixes": ",".join(f"{'legacy-stacks-' * 2}{number}-" for number in range(5)),
-    "pooledQueues": "20",
     "warmPool": "standard=50,gold=50",
     "eventsMailFrom": "events@example.com",
 }

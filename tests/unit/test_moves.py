@@ -1,4 +1,4 @@
-"""Moving a tenant to another tier: an update, or a create for a tenant of the pool."""
+"""Moving a tenant to another tier is an update."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from datetime import timedelta
 import pytest
 
 from orchestrator.common.errors import Conflict
-from orchestrator.common.tiers import POOLED, STANDARD
+from orchestrator.common.tiers import STANDARD
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.order_results import Accepted, Unchanged
 from orchestrator.tenants.outcomes import Done
 from orchestrator.tenants.records import Operation, Request, Status, TenantState
-from tests.fakes import ACME, NEXT_VERSION, NOON, OTHER_QUEUE, QUEUE, VERSION, Orders, a_release, stack_arn
+from tests.fakes import ACME, NEXT_VERSION, NOON, QUEUE, VERSION, Orders, a_release, stack_arn
 
 BY_ADA = Request(by="ada", reason="Ticket 4711")
 GOLD, SILVER = "2.0.0", "0.0.3"
@@ -74,11 +74,6 @@ def test_a_tenant_without_a_queue_is_not_moved() -> None:
     world = Orders()
     world.table.record_release(a_release(GOLD, tier="gold"))
     refused(world.lifecycle.move(ACME, "gold", BY_ADA), Refusal.UNKNOWN_TENANT)
-
-
-def test_a_move_into_the_pool_is_refused(world: Orders) -> None:
-    world.settings.pooled_queues = [OTHER_QUEUE]
-    assert "stop its senders" in refused(world.lifecycle.move(ACME, POOLED, BY_ADA), Refusal.OTHER_TIER)
 
 
 class TestAfterAFailure:

@@ -231,7 +231,6 @@ def test_a_tenant_has_all_details() -> None:
         "queueUrl": QUEUE.url,
         "queueArn": QUEUE.arn,
         "stackId": stack_arn(),
-        "formerQueue": None,
         "resources": {"FilesBucket": "files-1"},
         "rootCause": None,
         "earlierThan": None,

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from orchestrator.common.errors import InvalidRequest
 from orchestrator.releases.findings import Rule
 from orchestrator.releases.published import canonical
 from orchestrator.releases.publishing import Checked, Proposal, Published, PublishedBefore
@@ -275,9 +274,3 @@ def test_a_template_keeps_the_queues_of_its_own_tier(world: World) -> None:
     assert found_in(world.publishing.check(proposal("2.3.0", without_dead_letters("2.3.0")))) == {Rule.QUEUES_KEPT}
     new = world.publishing.check(proposal("2.4.0", queue_template("2.4.0"), tier="silver"))
     assert new.compared_with == VERSION, "the tenants of a new tier come from the tier standard"
-
-
-def test_the_pooled_tier_has_no_releases(world: World) -> None:
-    with pytest.raises(InvalidRequest, match="pooled"):
-        world.publishing.publish(proposal(tier="pooled"))
-    assert world.templates.published == {}

@@ -616,7 +616,7 @@ TOPIC_OF_GLOBEX = "arn:aws:sns:eu-west-1:111122223333:berth-tenant-globex-2bd0b5
         ("AWS::Logs::SubscriptionFilter", {"LogGroupName": "/aws/lambda/Berth-QueueApiGetQueue-1"}),
         ("AWS::Logs::SubscriptionFilter", {"LogGroupName": "berth-tenant-metadata"}),
         ("AWS::Logs::MetricFilter", {"LogGroupName": "BerthEvents-Receive-1"}),
-        ("AWS::Lambda::EventSourceMapping", {"EventSourceArn": "arn:aws:sqs:eu-west-1:111122223333:berth-pool-1"}),
+        ("AWS::Lambda::EventSourceMapping", {"EventSourceArn": "arn:aws:sqs:eu-west-1:111122223333:berth-first"}),
         ("AWS::ApplicationAutoScaling::ScalableTarget", {"ResourceId": "table/berth-tenant-globex-2bd0b5c2-Orders-1"}),
         ("AWS::Events::Rule", {"EventBusName": "Berth"}),
         ("AWS::Events::Rule", {"EventPattern": {"detail": {"stack": [{"prefix": "berth-tenant-"}]}}}),
@@ -779,7 +779,7 @@ def test_other_names_and_those_of_the_own_stack_are_allowed(value: object) -> No
 
 def test_the_names_of_the_control_plane_that_checks_the_template_are_refused() -> None:
     reserved = ReservedNames("Shop-dev", ["crm"])
-    for name in ("Shop-dev-Alarms-1", "shop-dev-pool-1", "crmqueues-globex", "Shop-devEvents-Table-1"):
+    for name in ("Shop-dev-Alarms-1", "shop-dev-first", "crmqueues-globex", "Shop-devEvents-Table-1"):
         template = with_resource("AWS::SNS::Subscription", TopicArn=f"arn:aws:sns:a:b:{name}")
         assert Rule.OTHERS in rules_of(template, reserved=reserved), name
     template = with_resource("AWS::SNS::Subscription", TopicArn="arn:aws:sns:a:b:shop-alarms")

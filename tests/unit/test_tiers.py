@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.common.tiers import POOLED, STANDARD
+from orchestrator.common.tiers import STANDARD
 from orchestrator.releases.states import PromotionMode
 from orchestrator.rollouts.advancing import RunStage
 from orchestrator.rollouts.gate import Admitted
@@ -21,7 +21,7 @@ from orchestrator.tenants.order_results import Accepted, Changed, Unchanged
 from orchestrator.tenants.outcomes import GaveUp
 from orchestrator.tenants.provisioning import Provisioning
 from orchestrator.tenants.records import Operation, Request, RootCause, TenantState
-from tests.fakes import ACME, NEXT_VERSION, NOON, OTHER_QUEUE, VERSION, Orders, World, a_release
+from tests.fakes import ACME, NEXT_VERSION, NOON, VERSION, Orders, World, a_release
 from tests.unit.rollouts.world import ADA, Fleet, a_spec, tenant
 
 BY_ADA = Request(by="ada")
@@ -126,14 +126,6 @@ class TestCreate:
         assert not world.executions.started
         assert world.table.metadata(ACME) is None
 
-    def test_the_tiers_that_are_named_include_that_of_the_pool(self, world: Orders) -> None:
-        world.settings.pooled_queues = [OTHER_QUEUE]
-        reason = refused(world.lifecycle.create(ACME, replace(BY_ADA, tier="pool")), Refusal.NO_RELEASE)
-        assert "There are these tiers: gold, pooled, silver, standard." in reason
-        world.provision(NEXT_VERSION)
-        reason = refused(world.lifecycle.create(ACME, replace(BY_ADA, tier="pool")), Refusal.OTHER_TIER)
-        assert "There is no tier pool, only gold, pooled, silver, standard." in reason
-
     def test_get_queue_says_that_the_default_tier_has_no_release(self, world: Orders) -> None:
         world.settings.default_tier = "bronze"
         assert world.get_queue(ACME, by="platform") == NoRelease("bronze")
@@ -164,26 +156,6 @@ class TestCreate:
         reason = refused(world.lifecycle.create(ACME, replace(BY_ADA, tier="bronze")), Refusal.OTHER_TIER)
         assert "There is no tier bronze, only gold, silver, standard." in reason
         assert "berth move" not in reason
-
-    def test_a_create_in_the_pool_does_not_advise_a_move_that_is_always_refused(self, world: Orders) -> None:
-        world.provision(NEXT_VERSION)
-        world.settings.pooled_queues = [OTHER_QUEUE]
-        reason = refused(world.lifecycle.create(ACME, replace(BY_ADA, tier=POOLED)), Refusal.OTHER_TIER)
-        assert "berth delete acme --drain 600 --wait && berth create acme --tier pooled" in reason
-        assert "berth move" not in reason
-
-    @pytest.mark.parametrize("verb", ["create", "move"])
-    def test_no_tenant_is_to_be_deleted_for_a_pool_that_does_not_exist(self, world: Orders, verb: str) -> None:
-        world.provision(NEXT_VERSION)
-        lifecycle = world.lifecycle
-        asked = (
-            lifecycle.move(ACME, POOLED, BY_ADA)
-            if verb == "move"
-            else lifecycle.create(ACME, replace(BY_ADA, tier=POOLED))
-        )
-        reason = refused(asked, Refusal.NO_RELEASE)
-        assert "there is no pool" in reason
-        assert "berth delete" not in reason
 
     def test_after_a_failed_create_get_queue_and_a_retry_stay_in_the_tier(self, world: Orders) -> None:
         world.failed(world.begun(world.lifecycle.create(ACME, replace(BY_ADA, tier="gold"))))

@@ -108,8 +108,6 @@ METADATA: Mapping[str, Column] = {
         ("LastVersion",), lambda _tenant, version: [s(version)], lambda row: text(row, "LastVersion") or None
     ),
     "recorded_tier": _text("Tier"),
-    "former_queue": _queue("Former"),
-    "former_queue_until": _moment("FormerQueueUntil"),
 }
 """The fields of :class:`orchestrator.tenants.records.Metadata`."""
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from orchestrator.adapters.dynamodb.event_tenants import tenant_attributes
 from orchestrator.adapters.dynamodb.values import text
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.common.tiers import POOLED
 from orchestrator.events.delivery.records import ServedQueue
 
 if TYPE_CHECKING:
@@ -22,9 +21,9 @@ class DynamoTenantQueues:
         self._table = table
 
     def served_queue(self, tenant: TenantId) -> ServedQueue | None:
-        names = ("CreatedAt", "WithdrawnBy", "InboundQueueUrl", "Tier")
+        names = ("CreatedAt", "WithdrawnBy", "InboundQueueUrl")
         row = tenant_attributes(self._client, self._table, tenant, *names)
         incarnation, url = text(row, "CreatedAt"), text(row, "InboundQueueUrl")
         if "WithdrawnBy" in row or incarnation is None or url is None:
             return None
-        return ServedQueue(incarnation, url, tenant.value if text(row, "Tier") == POOLED else None)
+        return ServedQueue(incarnation, url)

@@ -29,7 +29,6 @@ from orchestrator.cli.next_step import NextStep
 from orchestrator.cli.tenant import changes_in, options_in
 from orchestrator.cli.tenant_next import tenant_steps
 from orchestrator.common.tenant_ids import WARM_PREFIX
-from orchestrator.common.tiers import POOLED
 from orchestrator.common.times import parse_timestamp
 from orchestrator.console.actions import (
     REASON,
@@ -232,7 +231,7 @@ def _replacement(fields: Mapping[str, str], name: str) -> bool:
 
 def _move(visit: Visit, tenant: Document, step: NextStep) -> Action:
     name, own = tenant["tenantId"], tenant["tier"]
-    tiers = sorted({each["tier"] for each in _releases(visit) if not each["withdrawn"]} - {own, POOLED})
+    tiers = sorted({each["tier"] for each in _releases(visit) if not each["withdrawn"]} - {own})
 
     def send(visit: Visit, fields: Mapping[str, str]) -> Done:
         answer = visit.ask(MOVE_TENANT, tenantId=name, tier=fields.get("tier", ""), reason=reason_in(fields))
@@ -240,12 +239,11 @@ def _move(visit: Visit, tenant: Document, step: NextStep) -> Action:
 
     if not tiers:
         step = replace(step, refusal=step.refusal or "There is no other tier with a release. See Releases.")
-    own_queue = " The tenant shares a queue now, and gets one of its own." if own == POOLED else ""
     return Action(
         f"Move {name} to another tier",
         step,
         f"Tenant {name} is of the tier {own}. It moves to the current release of another tier, and its queue stays in "
-        f"service meanwhile.{own_queue} A move that would replace or remove a queue fails.",
+        f"service meanwhile. A move that would replace or remove a queue fails.",
         send,
         _base(name),
         [name],

@@ -15,7 +15,7 @@ from orchestrator.cli.errors import ApiProblem
 from orchestrator.cli.next_step import NextStep
 from orchestrator.cli.selection import labels_of, unknown_tier
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.common.tiers import POOLED, STANDARD
+from orchestrator.common.tiers import STANDARD
 from orchestrator.console.actions import REASON, Action, Done, Field, outcome, reason_in
 from orchestrator.console.actions import routes as action_routes
 from orchestrator.console.page import page
@@ -45,7 +45,7 @@ def tenants(visit: Visit) -> Response:
         following=following,
         first=address("/tenants", **filters) if visit.parameter("cursor") else None,
         versions=[release["version"] for release in releases],
-        tiers=sorted({*published["tiers"], POOLED}),
+        tiers=sorted(published["tiers"]),
         # A fleet of one tier, as most are, needs no column for it.
         has_tiers=any(tenant["tier"] not in (None, STANDARD) for tenant in found["tenants"]),
         unknown=unknown_tier(filters["tier"], published),
@@ -95,8 +95,7 @@ def _options(filters: Mapping[str, str | None]) -> list[tuple[str, str | None]]:
 
 def _create(visit: Visit) -> Action:
     releases = [release for release in visit.ask(LIST_RELEASES)["releases"] if not release["withdrawn"]]
-    # Tenants of the pool share queues, so there are no releases of that tier.
-    tiers = sorted({release["tier"] for release in releases} | {POOLED})
+    tiers = sorted({release["tier"] for release in releases})
 
     def send(visit: Visit, fields: Mapping[str, str]) -> Done:
         name = TenantId.parse(fields.get("tenant", "")).value
@@ -114,8 +113,7 @@ def _create(visit: Visit) -> Action:
     return Action(
         "Create a tenant",
         NextStep("create", "Create a tenant", "berth create TENANT"),
-        "The tenant gets a queue of its own, or a share of one in the tier pooled. If the tenant exists already, only "
-        "its pin and its labels are changed.",
+        "The tenant gets a queue of its own. If the tenant exists already, only its pin and its labels are changed.",
         send,
         "/tenants",
         fields=(

@@ -31,8 +31,6 @@ class QueueMessage:
     body: str = field(repr=False)
     attributes: Mapping[str, str]
     """Message attributes. They have the names of a webhook's headers."""
-    group: str | None = None
-    """The message group, by which SQS keeps tenants that share a queue apart."""
 
 
 def queue_message(outgoing: Outgoing, payload: Payload, headers: Mapping[str, str]) -> QueueMessage:

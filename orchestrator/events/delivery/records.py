@@ -254,8 +254,6 @@ class ServedQueue:
     incarnation: str
     """The creation of the tenant that the queue belongs to."""
     url: str
-    message_group: str | None = None
-    """The group of the tenant's messages, if the tenant shares the queue with others."""
 
 
 class Verdict(StrEnum):

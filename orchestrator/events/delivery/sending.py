@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 
 from orchestrator.common.errors import Conflict
@@ -102,8 +101,7 @@ class Sending:
         queue = self._queue_addresses.queue(life)
         if queue is None:
             return Failure(f"Tenant {life.tenant} has no queue now.")
-        message = replace(queue_message(outgoing, payload, content.headers), group=queue.message_group)
-        failure = self._queue_messages.send(queue.url, message)
+        failure = self._queue_messages.send(queue.url, queue_message(outgoing, payload, content.headers))
         if failure is not None:
             # The queue may have been replaced since it was looked up.
             self._queue_addresses.forget(life)

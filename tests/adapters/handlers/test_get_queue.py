@@ -287,16 +287,6 @@ class TestCredentials:
         assert "sts.AssumeRole" not in functions.requests
 
     @pytest.mark.parametrize("access", ["send", "receive"])
-    def test_a_tenant_that_shares_its_queue_gets_no_credentials(self, functions: Functions, access: str) -> None:
-        """They would be credentials for the messages of all tenants of that queue."""
-        sharing = TenantId.parse("sharing")
-        assert functions.table.join_pool(sharing, QUEUE, EXPLICIT, at=NOON)
-        status, _, body = functions.get_queue(over_http("sharing", credentials=access))
-        assert (status, body["type"]) == (403, "urn:berth:problem:shared-queue")
-        assert "sts.AssumeRole" not in functions.requests
-        assert functions.get_queue(over_http("sharing"))[2]["messageGroupId"] == "sharing"
-
-    @pytest.mark.parametrize("access", ["send", "receive"])
     def test_an_unknown_tenant_gets_no_credentials_and_is_not_created(self, functions: Functions, access: str) -> None:
         status, _, body = functions.get_queue(over_http("nobody", credentials=access))
         assert (status, body["type"]) == (409, "urn:berth:problem:not-provisioned")

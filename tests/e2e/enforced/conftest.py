@@ -13,7 +13,7 @@ from tests.e2e.legacy import PREFIX
 
 @pytest.fixture(scope="session")
 def enforced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Enforced]:
-    settings = {"legacyStackPrefixes": PREFIX, "pooledQueues": "1"}
+    settings = {"legacyStackPrefixes": PREFIX}
     with running(tmp_path_factory.mktemp("enforced"), lambda _: settings) as enforced:
         yield enforced
         # This includes requests after the end of a test, such as events of its executions.

@@ -32,14 +32,11 @@ class Platforms:
         url = rng.choice(urls)
         lasts = rng.choice((5.0, 60.0, 300.0))
         for _ in range(rng.randint(1, 4)):
-            self._env.later(rng.uniform(0, lasts), lambda: self._send(tenant, url))
+            self._env.later(rng.uniform(0, lasts), lambda: self._send(url))
 
-    def _send(self, tenant: TenantId, url: str) -> None:
+    def _send(self, url: str) -> None:
         self._env.checks.seen["sent"] += 1
-        served = self._env.checks.of[tenant].served
-        # Nothing is promised to a sender that has not asked since the tenant was given another queue.
-        has_queue = served is not None and served[0] is not None and served[0].url == url
-        self._env.queues.send(url, tenant.value if has_queue else None)
+        self._env.queues.send(url)
 
     def receive(self, tenant: TenantId) -> None:
         for url in self._urls(tenant):

@@ -9,13 +9,9 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from orchestrator.tenants.messages import Messages
 from tests.fakes import FakeClock, FakeQueues
-
-if TYPE_CHECKING:
-    pass
 
 COUNTS_LAG_BY = timedelta(seconds=55)
 """The oldest count that a queue may show: a minute, less the seconds by which the clocks of functions differ."""
@@ -24,8 +20,6 @@ COUNTS_LAG_BY = timedelta(seconds=55)
 @dataclass
 class Message:
     sent_at: datetime
-    group: str | None = None
-    """The tenant that shares the queue with others, if the message was sent in its name."""
     received_at: datetime | None = None
 
 
@@ -38,9 +32,9 @@ class LaggingQueues(FakeQueues):
         self._sent: dict[str, list[Message]] = {}
         self.lag = 0.0
 
-    def send(self, url: str, group: str | None = None) -> None:
+    def send(self, url: str) -> None:
         if url not in self.gone:
-            self._sent.setdefault(url, []).append(Message(self._clock.now(), group))
+            self._sent.setdefault(url, []).append(Message(self._clock.now()))
 
     def receive(self, url: str) -> None:
         """Receive all messages in the queue."""
@@ -61,14 +55,6 @@ class LaggingQueues(FakeQueues):
             if message.sent_at <= seen_at and not (message.received_at and message.received_at <= seen_at)
         ]
         return Messages(len(there), 0, 0)
-
-    def sent_in_group(self, url: str, group: str) -> list[datetime]:
-        """When the messages of the group were sent that nobody has received."""
-        return [
-            message.sent_at
-            for message in self._sent.get(url, ())
-            if message.group == group and message.received_at is None
-        ]
 
     def sent_before(self, moment: datetime, url: str) -> int:
         """How many messages are in the queue that were sent before then, and that nobody has received."""

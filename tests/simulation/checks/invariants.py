@@ -7,7 +7,7 @@ requested, and compare that with the rows, the stacks and the queues.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -25,7 +25,6 @@ from orchestrator.tenants.stack_resources import Requester, StackResource
 from tests.fakes import FakeClock, FakeExecutions, InMemoryTable
 from tests.simulation.actors.callers import Caller, Role
 from tests.simulation.aws.queues import LaggingQueues
-from tests.simulation.checks.pool_checks import check_joined, check_served_of_pool
 from tests.simulation.checks.request_log import RequestLog
 
 if TYPE_CHECKING:
@@ -53,7 +52,6 @@ WRITES = frozenset(
         "forget_queue",
         "correct",
         "adopt",
-        "join_pool",
     )
 )
 
@@ -145,29 +143,6 @@ class TenantChecks:
         """Its own stacks: not those that somebody else made under its name."""
         own = [stack for stack in self._all.stacks.living if stack.stack_id not in self._all.planted]
         return [stack for stack in own if stack.tenant_id == self.tenant.value]
-
-    # The pool
-
-    @property
-    def pool(self) -> Sequence[Queue]:
-        return self._all.pool
-
-    @property
-    def seen(self) -> Counter[str]:
-        return self._all.seen
-
-    @property
-    def now(self) -> datetime:
-        return self._all.clock.now()
-
-    def is_to_come(self, create: str) -> bool:
-        """True if the execution is running, and has not begun."""
-        begun = any(entry.execution == create for entry in self._all.table.history(self.tenant))
-        return self._all.runs[create].running and not begun
-
-    def sent_to(self, queue: Queue) -> list[datetime]:
-        """When the tenant's messages were sent that are in this queue of the pool."""
-        return self._all.sent_in_group(queue, self.tenant)
 
     # Changes of rows
 
@@ -334,11 +309,7 @@ class TenantChecks:
         """A delete has failed, or died. If it has not touched the stack, the tenant is served again."""
         touched = delete in self._all.touched
         stands = [stack for stack in self.living if not stack.status.startswith("DELETE_")]
-        if self.withdrawn is not None and self.withdrawn[0] in self.pool:
-            # The shared queue stays. A stack that the delete has touched was left by a move, and nobody is served
-            # from it: Berth gives the tenant back if no such stack is in the way.
-            self.served = now.served and self.withdrawn
-        elif touched or self.withdrawn is None:
+        if touched or self.withdrawn is None:
             self.served = None
         elif stands:
             self.served = self.withdrawn
@@ -360,14 +331,12 @@ class TenantChecks:
     def check(self) -> None:
         rows = self.rows()
         if rows.served:
-            own = rows.served[0] in (*self._all.made.get(self.tenant, ()), *self.pool)
+            own = rows.served[0] in self._all.made.get(self.tenant, ())
             assert own, f"{self.tenant}: {rows.served[0]} is served, which was never in a stack of its own"
         assert rows.served == self.served, f"{self.tenant}: {rows.served} is served, not {self.served}"
         if rows.served and rows.metadata:
             gone = rows.metadata.stack_id in self._all.let_go
             assert not gone, f"{self.tenant}: a queue is served that has gone with its stack {rows.metadata.stack_id}"
-            if self.pool:
-                check_served_of_pool(self, rows.metadata)
             release = self._all.table.release(rows.metadata.version or "")
             fits = release is None or rows.metadata.tier == release.tier
             assert fits, f"{self.tenant} is of the tier {rows.metadata.tier}, at a release of another tier: {release}"
@@ -419,8 +388,6 @@ class Checks:
         """The queues that CloudFormation has made in the stacks of each tenant."""
         self.touched: set[str] = set()
         """Deletes that have had CloudFormation delete a stack."""
-        self.pool: Sequence[Queue] = ()
-        """The queues that tenants share, if there are any."""
         self.of = {tenant: TenantChecks(tenant, self) for tenant in tenants}
 
     def around(self, caller: Caller, name: str, call: Callable[[], Any]) -> Any:
@@ -472,10 +439,7 @@ class Checks:
             if now != before[tenant]:
                 assert caller.role is not Role.FORGER, f"a forged event of {caller} changes rows of {tenant}"
                 assert caller.tenant in (None, tenant), f"{caller} of {caller.tenant} changes rows of {tenant}"
-                if name == "table.join_pool":
-                    check_joined(checks, caller, before[tenant], now)
-                else:
-                    checks.changed(caller, name, before[tenant], now)
+                checks.changed(caller, name, before[tenant], now)
                 checks.check()
 
     @contextmanager
@@ -503,9 +467,6 @@ class Checks:
                 if name == "stacks.delete" and self.runs[owner].operation is Operation.DELETE:
                     checks.check_owner(self.resource_of(owner), "deletes")
                     self._deletes(owner, before[stack_id], checks.withdrawn_at)
-
-    def sent_in_group(self, queue: Queue, tenant: TenantId) -> list[datetime]:
-        return self._queues.sent_in_group(queue.url, tenant.value)
 
     def _updates(self, owner: str, stack_id: str) -> None:
         if self._request(owner).get("allowReplacement"):

@@ -47,8 +47,6 @@ class RequestLog:
     """The requester whose create succeeded first since the tenant was last deleted."""
     first: Requester | None = None
     """The requester whose create began first since the tenant was last deleted, until one succeeds."""
-    joined_at: datetime | None = None
-    """The time of the latest request for the tenant itself with which it joined the pool."""
     sayings: int = 0
     """How often somebody began to set labels or a pin."""
     saying: int = 0
@@ -67,23 +65,19 @@ class RequestLog:
         before = self.creates.get(execution, Create(asked_at, at))
         self.creates[execution] = Create(max(asked_at, before.asked_at), before.accepted_at)
 
-    def joined(self, *, asked_at: datetime | None) -> None:
-        self.joined_at = asked_at or self.joined_at
-
     def delete(self, execution: str, at: datetime) -> None:
         self.deletes.setdefault(execution, at)
 
     @property
     def latest(self) -> datetime | None:
         """The time of the latest request for the tenant itself."""
-        asked_at = [create.asked_at for create in self.creates.values()]
-        return max([*asked_at, *([self.joined_at] if self.joined_at else [])], default=None)
+        return max((create.asked_at for create in self.creates.values()), default=None)
 
     def latest_delete(self) -> str | None:
         """The delete that somebody asked for after the last create of the tenant had been accepted."""
         execution = max(self.answered_deletes, key=lambda each: self.answered_deletes[each], default=None)
         creates = [max(create.asked_at, create.accepted_at) for create in self.creates.values()]
-        latest = max([*creates, self.joined_at or LONG_AGO])
+        latest = max(creates, default=LONG_AGO)
         if execution is None or self.answered_deletes[execution] < latest:
             return None
         return execution

@@ -124,14 +124,6 @@ class TestElsewhere:
             "1 tenant is at 0.0.9, which was never published: berth tenants --version 0.0.9",
         ]
 
-    def test_tenants_of_the_pool_are_said_to_have_no_release(self, scene: Scene) -> None:
-        elsewhere = {"": {"total": 2, "byState": {"FAILED": 1, "READY": 1}}}
-        scene.api.interjections = [ApiAnswer(200, {"current": "0.3.0", "releases": [], "elsewhere": elsewhere})]
-        assert scene.berth("releases").stderr.splitlines()[:2] == [
-            "1 tenant has no release and shares a queue of the pool. See: berth tenants --tier pooled",
-            "1 tenant is not at any version yet: 1 FAILED. See: berth tenants",
-        ]
-
     def test_tenants_at_an_unpublished_version_are_counted_when_it_is_requested(self, scene: Scene) -> None:
         result = scene.berth("releases", "0.0.9", exits=ExitCode.BAD_USAGE)
         assert "Version 0.0.9 was never published. 1 tenant is at it." in result.stderr

@@ -127,7 +127,6 @@ def test_json_is_the_apis_response(scene: Scene) -> None:
         "queueUrl": None,
         "queueArn": None,
         "stackId": None,
-        "formerQueue": None,
         "resources": {},
         "rootCause": CAUSE,
         "currentOperation": None,

@@ -76,12 +76,6 @@ def test_an_update_to_a_release_that_was_withdrawn_is_not_retried_and_the_server
     assert scene.api.request("POST", "/tenants/acme/retry").status == 409
 
 
-def test_a_tenant_that_shares_a_queue_has_no_release_to_be_moved_to(scene: Scene) -> None:
-    tenant = {**found(scene), "tier": "pooled", "version": None}
-    assert refusals(tenant)["upgrade"] == "It shares a queue, so it has no release. Move it to another tier instead."
-    assert refusals(tenant)["move"] is None
-
-
 def failed_update(reason: str) -> Document:
     cause = {"resource": None, "type": None, "reason": reason}
     audit = {"operation": Operation.UPDATE, "status": Status.FAILURE, "version": NEXT_VERSION, "rootCause": cause}

@@ -317,10 +317,7 @@ def with_tiers(only: str | None) -> Api:
     """There is a release of the tier gold. The default tier and the tier of two tenants have none."""
     made = world(only)
     made.settings.default_tier = "silver"
-    made.settings.pooled_queues = [QUEUE]
     made.table.record_release(a_release(GOLD_VERSION, tier="gold"))
-    if only == "pooled":
-        made.lifecycle.create(TenantId.parse(only), Request(tier="pooled"))
     for each in ("outdated", "update-failed"):
         if (metadata := made.table.metadata(TenantId.parse(each))) is not None:
             made.table.plant_metadata(replace(metadata, recorded_tier="silver"))
@@ -342,13 +339,6 @@ def of_tiers() -> Iterator[Asked]:
     yield Asked("moveTenant", "ready", body={"tier": "standard"})
     yield Asked("moveTenant", "create-failed", body={"tier": "gold"})
     yield Asked("moveTenant", "ready", body={"tier": "bronze"})
-    yield Asked("moveTenant", "ready", body={"tier": "pooled"})
-    yield Asked("getQueue", "pooled")
-    yield Asked("getTenant", "pooled")
-    yield Asked("getSendCredentials", "pooled")
-    yield Asked("getReceiveCredentials", "pooled")
-    yield Asked("deleteTenant", "pooled", query={"drainSeconds": 60})
-    yield Asked("moveTenant", "pooled", body={"tier": "gold"})
     for tenant in ("never-heard-of", "deleted", "provisioning", "pinned", "from-before-berth", "updating"):
         yield Asked("moveTenant", tenant, body={"tier": "gold"})
 

@@ -10,7 +10,6 @@ import pytest
 
 from orchestrator.common.errors import Contended
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.common.tiers import POOLED
 from orchestrator.composition import UseCases
 from orchestrator.pool.seen import KEPT_FOR
 from orchestrator.reconciling.checking import check
@@ -185,26 +184,6 @@ def _limited(world: PoolWorld, **limits: int) -> UseCases:
     for name, limit in limits.items():
         setattr(use_cases.ports.settings, name, limit)
     return use_cases
-
-
-# Tiers
-
-
-def test_new_tenants_share_queues_if_that_is_the_default_and_take_no_stack_also_not_when_they_are_moved() -> None:
-    world = PoolWorld(warm_pool=2).fill()
-    use_cases = world.use_cases()
-    use_cases.ports.settings.default_tier = POOLED  # type: ignore[misc]
-    use_cases.ports.settings.pooled_queues = [SHARED]  # type: ignore[misc]
-    answer = use_cases.get_queue(ACME, by="a platform")
-    assert isinstance(answer, Ready)
-    assert (answer.queue, answer.message_group) == (SHARED, ACME.value)
-    assert isinstance(use_cases.lifecycle.move(ACME, "standard", Request(by="ada")), Accepted)
-    world.run_executions()
-    moved = use_cases.get_queue(ACME, by="a platform")
-    assert isinstance(moved, Ready)
-    assert moved.message_group is None
-    assert present(moved.former).queue == SHARED
-    assert world.ready() == 2
 
 
 # Before the stack has learned its tenant
