@@ -167,7 +167,7 @@ FUNCTIONS: dict[str, Grants] = {
         "first tries": RECEIVES | {"sqs:SendMessage"},
         "other tries": RECEIVES | {"sqs:SendMessage"},
         of_tenants(CONFIGURATION_ROWS): {"dynamodb:GetItem"},
-        "the tenants' table, rows TENANT_ID#*, only pk, sk, CreatedAt, WithdrawnBy, InboundQueueUrl, Tier": {
+        "the tenants' table, rows TENANT_ID#*, only pk, sk, CreatedAt, WithdrawnBy, InboundQueueUrl": {
             "dynamodb:GetItem"
         },
         "tenant queues": {"sqs:SendMessage"},
