@@ -90,6 +90,9 @@ class UseCaseSettings(Protocol):
     def create_on_get_queue(self) -> bool: ...
 
     @property
+    def retry_after_seconds(self) -> int: ...
+
+    @property
     def warm_pool(self) -> Mapping[str, int]: ...
 
     @property

@@ -3,7 +3,9 @@
 The function also issues temporary credentials for the queue, on one route per access, through API Gateway only.
 """
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from lambdas.observing import logger
 from lambdas.runtime import ports, use_cases
@@ -21,9 +23,12 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.credentials import CREDENTIAL_ROUTES, Access
 from orchestrator.tenants.ready import Ready
 
+if TYPE_CHECKING:
+    from orchestrator.tenants.credentials import Credentials
+    from orchestrator.tenants.provisioning import Answer
+
 # Built and connected at import, so that the first call waits neither for the client nor for the connection.
 get_queue = use_cases.get_queue
-retry_after = ports.settings.retry_after_seconds
 ports.open_connection()
 
 
@@ -33,7 +38,7 @@ def handler(event: object, _context: object) -> dict[str, Any]:
     try:
         tenant = TenantId.parse(_tenant_id(request))
         if access is None:
-            response = answer(tenant, get_queue(tenant, by=role_of(by)), retry_after=retry_after)
+            response = _answer(tenant, get_queue(tenant, by=role_of(by)))
         elif use_cases.api_gateway.sent(request):
             response = _with_credentials(tenant, access, by)
         else:
@@ -45,15 +50,19 @@ def handler(event: object, _context: object) -> dict[str, Any]:
     return _logged(response, tenant, by, access)
 
 
+def _answer(tenant: TenantId, given: Answer, issued: Credentials | None = None) -> Response:
+    return answer(tenant, given, issued, retry_after=use_cases.ports.settings.retry_after_seconds)
+
+
 def _with_credentials(tenant: TenantId, access: Access, by: str) -> Response:
     """Credentials for a tenant that has a queue. Senders and receivers do not create tenants."""
     if use_cases.ports.credentials is None:
         return no_credentials()
     found = get_queue.find(tenant)
     if not isinstance(found, Ready):
-        return answer(tenant, found, retry_after=retry_after)
+        return _answer(tenant, found)
     issued = use_cases.ports.credentials.issue(tenant, found.queue, access, source_identity=source_identity(by))
-    return answer(tenant, found, issued, retry_after=retry_after)
+    return _answer(tenant, found, issued)
 
 
 def _tenant_id(event: dict[str, Any]) -> object:

@@ -218,7 +218,6 @@ MOVE_TENANT: Route[MoveTenant, Accepted | Unchanged] = Route(
         BUSY,
         TENANT_DELETED,
         NO_RELEASE,
-        OTHER_TIER,
     ),
 )
 RETRY_TENANT: Route[RetryTenant, Accepted | Unchanged] = Route(

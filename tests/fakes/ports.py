@@ -64,6 +64,7 @@ class FakeSettings:
     max_tenants: int = 1_900
     creates_per_minute: int = 0
     create_on_get_queue: bool = True
+    retry_after_seconds: int = 5
     warm_pool: Mapping[str, int] = field(default_factory=dict)
     rollout_concurrency: int = 50
     api_proof_digest: str | None = None

@@ -269,7 +269,6 @@ def run_as_function(source: str) -> Any:
         "BERTH_VERSION": "0.1.0",
         "BERTH_LINGER_SECONDS": "60",
         "BERTH_CREATE_ON_GET_QUEUE": "true",
-        "BERTH_RETRY_AFTER_SECONDS": "5",
         "BERTH_EVENTS_TABLE": "berth-events",
         "BERTH_CONTENTS_BUCKET": "berth-contents",
     }

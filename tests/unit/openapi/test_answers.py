@@ -338,6 +338,7 @@ def of_tiers() -> Iterator[Asked]:
     yield Asked("listTenants", query={"tier": "silver"})
     yield Asked("moveTenant", "ready", body={"tier": "standard"})
     yield Asked("moveTenant", "create-failed", body={"tier": "gold"})
+    yield Asked("moveTenant", "ready", body={"tier": "gold"})
     yield Asked("moveTenant", "ready", body={"tier": "bronze"})
     for tenant in ("never-heard-of", "deleted", "provisioning", "pinned", "from-before-berth", "updating"):
         yield Asked("moveTenant", tenant, body={"tier": "gold"})
