@@ -29,7 +29,7 @@ del VARIABLES["default_tier"]
 del VARIABLES["warm_pool"]
 OPTIONAL = {"kms_key", "api_proof_digest", "queue_access_role", "event_access_role", "response_url_prefix", "mail_from"}
 OPTIONAL |= {"mail_configuration_set", "source_bucket"}
-NUMBERS = {"credentials_seconds", "rollout_concurrency", "max_tenants", "creates_per_minute"}
+NUMBERS = {"credentials_seconds", "rollout_concurrency", "max_tenants", "creates_per_minute", "retry_after_seconds"}
 FLAGS = {"create_on_get_queue", "stack_events"}
 DOCUMENTS = {"dead_letter_queues"}
 TYPED = {"location", "names", "stack_id"}
