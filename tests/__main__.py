@@ -55,7 +55,7 @@ FAST: Mapping[str, Sequence[str]] = {
     "not fast": (
         *("unit/test_architecture.py", "unit/test_bench.py", "unit/test_costs_page.py", "unit/test_publishing.py"),
         *("unit/test_delivery_bench.py", "unit/test_event_bench.py", "unit/test_survey_bench.py"),
-        *("unit/cli/test_bad_input.py", "unit/cli/test_control_plane.py"),
+        *("unit/cli/test_bad_input.py", "unit/cli/test_control_plane.py", "transcripts/test_pages.py"),
     ),
 }
 """The parts that ``--fast`` runs: rules and decisions, which need no AWS, no emulator and no synthesis. The files of

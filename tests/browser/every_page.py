@@ -60,15 +60,20 @@ class Everything:
 
 @contextmanager
 def everything(*, read_only: bool = False) -> Iterator[Everything]:
+    with whole_fleet() as (api, fleet, rollout), running(api, events=fleet.plane, read_only=read_only) as here:
+        here.rollout = rollout
+        yield Everything(here, {**of_the_fleet(), **of_events(fleet), **_of_errors()})
+
+
+@contextmanager
+def whole_fleet() -> Iterator[tuple[FleetApi, EventFleet, str]]:
+    """Tenants and their events in all states, and the id of a rollout that is under way."""
     api = a_fleet()
     api.has(LONG_ID, NEXT_VERSION, **LONG_LABELS)
     assert api.create(TenantId.parse("half"), reason="w" * 500).status == 202
     rollout = under_way(api)
     with an_event_plane(api) as plane:
-        fleet = EventFleet(plane)
-        with running(api, events=plane, read_only=read_only) as here:
-            here.rollout = rollout
-            yield Everything(here, {**_of_the_fleet(), **of_events(fleet), **_of_errors()})
+        yield api, EventFleet(plane), rollout
 
 
 @contextmanager
@@ -84,7 +89,7 @@ def _named(paths: Sequence[str]) -> dict[str, Sight]:
     return {path: Sight(path) for path in paths}
 
 
-def _of_the_fleet() -> dict[str, Sight]:
+def of_the_fleet() -> dict[str, Sight]:
     paths = (
         "/",
         "/tenants",

@@ -22,9 +22,9 @@ def difference(name: str, current: str) -> str:
     return "\n".join(["", *lines, "", f"If this change is intended, write the files again: {WRITE}"])
 
 
-def leftovers(names: Iterable[str]) -> list[str]:
+def leftovers(names: Iterable[str], below: str = ".") -> list[str]:
     """The stored files that are not among the names."""
-    stored = {file.relative_to(FOLDER).as_posix() for file in FOLDER.rglob("*.txt")}
+    stored = {file.relative_to(FOLDER).as_posix() for file in (FOLDER / below).rglob("*.txt")}
     return sorted(stored - set(names))
 
 

@@ -43,6 +43,11 @@ def _(shell: Shell) -> None:
     written("broken.json", "{")
     shell.run("release check broken.json")
     shell.run("release check .")
+    artifact = {"type": "aws:cloudformation:stack", "properties": {"templateFile": "template.json"}}
+    written("manifest.json", {"version": "1", "artifacts": {"Tenant": artifact, "Other": artifact}})
+    shell.run("release check .", "The folder has several stacks.")
+    shell.run("release check . --template-stack Tenant")
+    shell.run("release check . --template-stack Nobody")
 
 
 @script("release publish")
@@ -52,6 +57,7 @@ def _(shell: Shell) -> None:
     shell.run("release publish template.json --version 2.2.0")
     shell.run("release publish template.json --version 2.1.0 --tier gold")
     shell.run("release publish template.json --version newest")
+    shell.run("release publish template.json --version 2.1.0 --allow-replacement --template-stack Tenant")
     shell.run("release publish missing.json --version 2.1.0")
 
 

@@ -61,6 +61,15 @@ def _(shell: Shell) -> None:
     shell.run("rollout plan --stages-file stages.json --no-wait")
     shell.run("rollout plan --stages-file missing.json --no-wait")
     shell.run("rollout plan --sample 2 --all")
+    scene = fleet(shell)
+    shell.run("rollout plan --to 0.2.0 --tier standard --label plan=gold --share 50% --concurrency 2 --no-wait")
+    shell.run("rollout plan --tolerate 1 --bake 30 --alarm errors --approval --stages 1,rest --no-wait")
+    shell.run("rollout plan --tenant t1 --allow-downgrade --allow-replacement --reason 'Ticket 4711' --no-wait")
+    written("tenants.txt", "t1\nt2\n")
+    shell.run("rollout plan --tenants-from tenants.txt --no-wait --json")
+    scene = under_way(shell)
+    ends(scene, RolloutStatus.HALTED, "Too many have failed.")
+    shell.run(f"rollout plan --undo {scene.api.newest.id} --no-wait", "A rollout is undone.")
 
 
 @script("rollout start")
@@ -82,6 +91,13 @@ def _(shell: Shell) -> None:
     shell.run("rollout start --allow-replacement", "There is no terminal.")
     shell.run("rollout start --allow-replacement", typed="no\n")
     shell.run("rollout start --to 0.1.0 --tenant new", "That is a downgrade.")
+    shell.run("rollout start --to 0.1.0 --tenant new --allow-downgrade")
+    fleet(shell)
+    shell.run("rollout start --allow-replacement --yes --json")
+    fleet(shell)
+    written("stages.json", [{"size": "1"}, {"size": "rest", "tolerated": "10%"}])
+    shell.run("rollout start --stages-file stages.json")
+    fleet(shell)
     shell.both("rollout start --tenant new", "Nothing has to be moved.")
     written("tenants.txt", "t1\nt2\n")
     shell.run("rollout start --tenants-from tenants.txt --share 100%")
@@ -153,7 +169,9 @@ def _(shell: Shell) -> None:
     scene = under_way(shell)
     shell.both("rollout resume", "It is not paused.")
     scene.berth("rollout", "pause")
-    shell.both("rollout resume")
+    shell.run("rollout resume --reason 'It looks good.'")
+    scene.berth("rollout", "pause")
+    shell.run("rollout resume --json")
 
 
 @script("rollout abort")
@@ -184,7 +202,8 @@ def _(shell: Shell) -> None:
     shell.run("rollout promote", "No stage bakes.")
     shell.run("rollout promote --stage 1")
     scene.api.stage_is_now(1, status=StageStatus.BAKING, in_flight=0, baked_until=NOON + timedelta(hours=1))
-    shell.both("rollout promote --stage 1")
+    shell.run("rollout promote --stage 1 --reason 'Nobody complains.'")
+    shell.run("rollout promote --stage 1 --json")
 
 
 @script("rollout change")

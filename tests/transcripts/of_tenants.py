@@ -23,7 +23,7 @@ from orchestrator.tenants.provisioning import Provisioning
 from orchestrator.tenants.ready import Ready
 from orchestrator.tenants.records import Operation, Status
 from orchestrator.tenants.stack_ports import Stack
-from tests.fakes import ACME, NOON, QUEUE, QUEUE_TABOO, VERSION, an_audit, execution_arn, stack_arn
+from tests.fakes import ACME, NOON, QUEUE, QUEUE_TABOO, VERSION, a_release, an_audit, execution_arn, stack_arn
 from tests.transcripts.script import script
 from tests.transcripts.shell import Shell
 from tests.unit.cli.conftest import Scene
@@ -138,7 +138,13 @@ def _(shell: Shell) -> None:
 def _(shell: Shell) -> None:
     shell.begin().has()
     shell.both("move acme --tier standard", "The tenant is in this tier.")
-    shell.run("move acme --tier gold")
+    shell.run("move acme --tier gold", "The tier has no release.")
+    for options in ("--reason 'Ticket 4711'", "--json", "--wait --timeout 60"):
+        scene = shell.begin()
+        scene.has()
+        scene.api.table.record_release(a_release("2.0.0", tier="gold"))
+        scene.meanwhile = [scene.api.begin, scene.api.succeed]
+        shell.run(f"move acme --tier gold {options}")
     shell.run("move acme --tier 'no tier'")
     shell.run("move nobody --tier standard")
 
@@ -194,6 +200,8 @@ def _(shell: Shell) -> None:
     shell.run("retry --state UPDATE_FAILED", typed="1\n")
     shell.run("retry --label plan=free --yes --json")
     shell.run("retry --label plan=silver --yes", "No tenant has the label.")
+    shell.run("retry --version 0.1.0 --not-pinned --tier standard --yes --reason 'It was the network.'")
+    shell.run("retry --pinned --yes --wait --timeout 5")
     shell.run("retry --state HAPPY --yes")
 
 
@@ -227,6 +235,8 @@ def _(shell: Shell) -> None:
     shell.run("delete --version 0.1.0", "There is no terminal.")
     shell.run("delete --version 0.1.0", typed="1\n")
     shell.run("delete --label plan=gold --yes --json")
+    shell.run("delete --state FAILED --tier standard --yes --wait --timeout 5")
+    shell.run("delete --not-pinned --tier gold --yes")
     shell.run("delete --label plan=silver --yes", "No tenant has the label.")
     shell.run("delete")
     shell.run("delete acme --drain 600 --force")

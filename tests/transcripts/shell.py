@@ -110,7 +110,12 @@ class Shell:
     @property
     def text(self) -> str:
         whole = "\n\n".join(self._blocks) + "\n"
-        return _OWN_VERSION.sub("<own version>", whole)
+        return masked(whole)
+
+
+def masked(text: str) -> str:
+    """The text without the version of the product, which changes with every release."""
+    return _OWN_VERSION.sub("<own version>", text)
 
 
 def _plain(text: str) -> str:
