@@ -24,7 +24,6 @@ from orchestrator.adapters.dynamodb.create_counts import DynamoTenantCounts
 from orchestrator.adapters.dynamodb.reconciliations import ReconciliationTable
 from orchestrator.adapters.dynamodb.rollouts import RolloutTable
 from orchestrator.adapters.dynamodb.tenants import DynamoTable
-from orchestrator.adapters.dynamodb.unlisted import UnlistedRows
 from orchestrator.common.times import timestamp
 from orchestrator.reconciling.fleet_counts import FleetCounter
 from orchestrator.reconciling.ports import Drift, StackPage, SurveyedStack
@@ -158,8 +157,7 @@ class SurveyedFleet:
         self._table.plant(keys.release_key(VERSION) | rows.release_fields(release))
         self._stacks, self._queues = CountedStacks(size), CountedQueues()
         self._ledger = ReconciliationTable(cast(Any, self._table), _TABLE)
-        # The survey before has scanned the table.
-        ended = replace(_requested(now - timedelta(hours=6)), status=ReconciliationStatus.DONE, scanned_at=now)
+        ended = replace(_requested(now - timedelta(hours=6)), status=ReconciliationStatus.DONE)
         self._ledger.record_reconciliation(ended)
 
     def survey(self, checks_per_function: int | None) -> Surveyed:
@@ -203,7 +201,6 @@ class SurveyedFleet:
             counter=FleetCounter(tenants, self._ledger, clock, DynamoTenantCounts(client, _TABLE)),
             rollouts=RolloutTable(client, _TABLE),
             rollout_executions=cast(Any, None),
-            unlisted=UnlistedRows(client, _TABLE),
             clock=clock,
             has_time=has_time,
         )

@@ -163,7 +163,6 @@ class UseCases(TenantUseCases):
             counter=self.fleet_counter,
             rollouts=ports.rollout_table,
             rollout_executions=ports.rollout_executions,
-            unlisted=ports.unlisted,
             pool=self.maintaining,
             clock=ports.clock,
             has_time=has_time,

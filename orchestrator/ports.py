@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         ReconciliationStarter,
         StackSurvey,
         SurveyedQueues,
-        UnlistedTenants,
     )
     from orchestrator.releases.ports import (
         Parameters,
@@ -203,9 +202,6 @@ class Ports(Protocol):
 
     @property
     def survey(self) -> StackSurvey: ...
-
-    @property
-    def unlisted(self) -> UnlistedTenants: ...
 
     @property
     def reconciliation_table(self) -> ReconciliationLedger: ...

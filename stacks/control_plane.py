@@ -102,7 +102,7 @@ class ControlPlaneStack(Stack):
         compose(self, capabilities, version=version, settings=settings, other_alarms=alarms_of_all(self))
         if automatic is not None:
             automatic.start_after(self.node.children)
-        table.protect_history()
+        table.protect_history(settings.adopter_arn)
         # Exported with and without the event plane: its stack can then be added and removed without a change here.
         for value in (*table.used_by_other_stacks, machines.delete.state_machine_arn):
             self.export_value(value)

@@ -15,6 +15,7 @@ from orchestrator.common.tiers import TIER_PATTERN
 from orchestrator.events.api_keys import ENVIRONMENT_PATTERN
 
 _TOPIC_ARN = re.compile(r"arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}")
+_ROLE_ARN = re.compile(r"arn:[a-z-]+:iam::[0-9]{12}:(role|user)/[A-Za-z0-9+=,.@_/-]{1,512}")
 _KEY_ARN = re.compile(
     r"arn:[a-z-]+:kms:(?P<region>[a-z0-9-]+):(?P<account>[0-9]{12}):key/"
     r"([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|mrk-[0-9a-f]{32})"
@@ -235,6 +236,13 @@ def topic_arn(context: Node, key: str) -> str | None:
         return None
     if not isinstance(value, str) or not _TOPIC_ARN.fullmatch(value):
         raise SettingInvalid(f"{key} is {value!r}; it must be the ARN of an SNS topic.")
+    return value
+
+
+def role_arn(context: Node, key: str) -> str | None:
+    value = context.try_get_context(key)
+    if value is not None and (not isinstance(value, str) or not _ROLE_ARN.fullmatch(value)):
+        raise SettingInvalid(f"{key} is {value!r}; it must be the ARN of an IAM role or user.")
     return value
 
 

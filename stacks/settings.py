@@ -28,6 +28,7 @@ _MAX_LEGACY_PREFIXES = 5
 """Every prefix makes every policy longer, and IAM limits the size of policies."""
 KNOWN = frozenset(
     {
+        "berth:adopterArn",
         "berth:alarmTopicArn",
         "berth:apiProofGeneration",
         "berth:awaitReviewSeconds",
@@ -108,6 +109,8 @@ class Settings:
     await_review_seconds: int = 3
     """How long an update waits for its change set before it asks for it."""
     dependencies: Dependencies = Dependencies.LAYER
+    adopter_arn: str | None = None
+    """The role with which an operator runs `berth adopt`. Without it, that role must not write history."""
     alarm_topic_arn: str | None = None
     """The SNS topic that alarms notify. Without it, alarms are only visible in CloudWatch."""
     dashboard: bool = False
@@ -195,6 +198,7 @@ class Settings:
             retry_after_seconds=values.seconds(context, "berth:retryAfterSeconds", cls.retry_after_seconds, at_most=60),
             await_review_seconds=values.seconds(context, "berth:awaitReviewSeconds", cls.await_review_seconds),
             dependencies=values.choice(context, "berth:dependencies", Dependencies.LAYER),
+            adopter_arn=values.role_arn(context, "berth:adopterArn"),
             alarm_topic_arn=values.topic_arn(context, "berth:alarmTopicArn"),
             dashboard=values.flag(context, "berth:dashboard", default=cls.dashboard),
             kms_key_arn=values.key_arn(context, "berth:kmsKeyArn", environment),

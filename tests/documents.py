@@ -68,7 +68,7 @@ DOCUMENTS = (CONTROL_PLANE, EVENT_PLANE)
 IDS = {
     "tenantId": "acme",
     "version": "0.2.0",
-    **dict.fromkeys(("rolloutId", "reconciliationId", "adoptionId"), "20261116-120000-0000"),
+    **dict.fromkeys(("rolloutId", "reconciliationId"), "20261116-120000-0000"),
     "keyId": f"key_{'0' * 24}",
     "sourceId": f"src_{'0' * 24}",
     "formId": f"form_{'0' * 24}",

@@ -175,8 +175,6 @@ def _keep_to(at_hand: AtHand, case: Case[Any], tenant: str, rollout: str, reconc
         case.path_parameters["rolloutId"] = rollout
     if re.fullmatch(ID_PATTERN, str(case.path_parameters.get("reconciliationId"))):
         case.path_parameters["reconciliationId"] = reconciliation
-    if re.fullmatch(ID_PATTERN, str(case.path_parameters.get("adoptionId"))):
-        case.path_parameters["adoptionId"] = reconciliation
     if re.fullmatch(VERSION_PATTERN, str(case.path_parameters.get("version"))):
         case.path_parameters["version"] = release
     # A cursor comes from the page before. No document can say which ones there are.

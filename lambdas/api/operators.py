@@ -1,4 +1,4 @@
-"""The operators' API: tenants, releases, rollouts, reconciliations, adoptions and health."""
+"""The operators' API: tenants, releases, rollouts, reconciliations and health."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -18,8 +18,6 @@ from orchestrator.api.operation_answers import operations_response
 from orchestrator.api.operator_answers import order_response, tenant_response, tenants_response
 from orchestrator.api.reading import read
 from orchestrator.api.reconciliation_answers import (
-    adoption_response,
-    adoption_start_response,
     health_response,
     reconciliation_response,
     reconciliation_start_response,
@@ -255,14 +253,6 @@ def _reconciliations(_request: EmptyRequest, _by: str) -> Response:
     return reconciliations_response(asked.newest(limit=reconciliations.MAX_LISTED), asked.latest_survey())
 
 
-def _adopt(request: reconciliations.StartAdoption, by: str) -> Response:
-    return adoption_start_response(use_cases.reconciliations.start(request.spec, by))
-
-
-def _adoption(request: reconciliations.AdoptionIdRequest, _by: str) -> Response:
-    return adoption_response(use_cases.reconciliations.find_adoption(request.adoption_id))
-
-
 def _health(_request: EmptyRequest, _by: str) -> Response:
     return health_response(use_cases.ports.settings.version, use_cases.health.examine())
 
@@ -299,8 +289,6 @@ _serve(rollouts.RETRY_ROLLOUT, _retry_rollout)
 _serve(reconciliations.START_RECONCILIATION, _reconcile)
 _serve(reconciliations.GET_RECONCILIATION, _reconciliation)
 _serve(reconciliations.LIST_RECONCILIATIONS, _reconciliations)
-_serve(reconciliations.START_ADOPTION, _adopt)
-_serve(reconciliations.GET_ADOPTION, _adoption)
 _serve(reconciliations.GET_DIAGNOSIS, _health)
 
 

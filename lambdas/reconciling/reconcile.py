@@ -56,8 +56,8 @@ def _run(reconciliation: str, context: "LambdaContext") -> None:
             logger.warning("Found", extra={"finding": str(finding), "result": finding.result})
         done = {"repaired": result.repaired, "ordered": result.ordered}
         logger.info("Reconciled", extra={"status": result.status, "counts": result.counts, **done})
-        # Dry runs and adoptions are not counted: their operator sees the findings, so no alarm is needed.
-        if not (result.spec.dry_run or result.spec.adopt):
+        # Dry runs are not counted: their operator sees the findings, so no alarm is needed.
+        if not result.spec.dry_run:
             if result.stuck:
                 count("OperationsStuck", result.stuck)
             if result.repaired:

@@ -13,6 +13,7 @@ All adapters use:
 The control plane:
 
 - :mod:`orchestrator.adapters.cloudformation`   tenants' stacks, and resources in other stacks
+- :mod:`orchestrator.adapters.migration`        adopts the tenants of the system before Berth
 - :mod:`orchestrator.adapters.survey`           all stacks, drift detection, the limit on stacks
 - :mod:`orchestrator.adapters.custom_resource`  responses to CloudFormation
 - :mod:`orchestrator.adapters.stepfunctions`    executions of the machines

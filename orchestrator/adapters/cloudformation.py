@@ -32,6 +32,7 @@ from orchestrator.tenants.stack_ports import (
     Stack,
 )
 from orchestrator.tenants.stack_resources import StackResource
+from orchestrator.tenants.stack_status import StackCondition, condition
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -134,6 +135,24 @@ class CloudFormationStacks:
             if resource["ResourceType"] == QUEUE_TYPE and not resource["ResourceStatus"].startswith(excluded_status)
         }
         return {name: queue for name, queue in found.items() if queue is not None}
+
+    def stack_with(self, queue: Queue) -> Stack | None:
+        """The existing stack that has the queue among its resources, whatever the stack's name.
+
+        The queue's URL may be that of an older SDK. CloudFormation lists today's.
+        """
+        for url in dict.fromkeys((queue.url, _url_today(queue))):
+            try:
+                with self._throttling():
+                    found = self._client.describe_stack_resources(PhysicalResourceId=url)["StackResources"]
+            except ClientError as error:
+                if error_code(error) != "ValidationError":
+                    raise
+                continue
+            stack = self.find(found[0]["StackId"]) if found else None
+            if stack is not None and condition(stack.status) is not StackCondition.GONE:
+                return stack
+        return None
 
     def create(self, tenant: TenantId, *, release: Release, client_token: str) -> str | None:
         try:
@@ -334,6 +353,11 @@ class CloudFormationResources:
                 return None
             raise
         return stacks[0] if stacks else None
+
+
+def _url_today(queue: Queue) -> str:
+    partition, _, region, account, name = [*queue.arn.split(":"), *[""] * 6][1:6]
+    return f"https://sqs.{region}.amazonaws.com{'.cn' if partition == 'aws-cn' else ''}/{account}/{name}"
 
 
 def _does_not_exist(error: ClientError) -> bool:

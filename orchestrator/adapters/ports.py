@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from orchestrator.adapters.dynamodb.release_states import ReleaseStateTable
     from orchestrator.adapters.dynamodb.reviews import ReviewTable
     from orchestrator.adapters.dynamodb.rollouts import RolloutTable
-    from orchestrator.adapters.dynamodb.unlisted import UnlistedRows
     from orchestrator.adapters.functions import AccountFunctions
     from orchestrator.adapters.iam import IamStackPolicies
     from orchestrator.adapters.s3 import S3Manifests, S3PublishedTemplates, S3Templates
@@ -228,12 +227,6 @@ class AwsPorts:
         from orchestrator.adapters.survey import CloudFormationSurvey
 
         return CloudFormationSurvey(client("cloudformation"), service_role=lambda: self.settings.stack_role)
-
-    @cached_property
-    def unlisted(self) -> UnlistedRows:
-        from orchestrator.adapters.dynamodb.unlisted import UnlistedRows
-
-        return UnlistedRows(self._dynamodb, self.settings.table)
 
     @cached_property
     def reconciliation_table(self) -> ReconciliationTable:

@@ -13,7 +13,7 @@ The routes are declared once. The function, the gateway, the policies, the clien
 9. :mod:`orchestrator.api.rollout_routes`         the operators' routes for rollouts
 10. :mod:`orchestrator.api.rollout_models`        the answers of these routes;
     :mod:`orchestrator.api.rollout_requests`      their requests
-11. :mod:`orchestrator.api.reconciliation_routes`  the operators' routes for reconciliations, adoptions and health;
+11. :mod:`orchestrator.api.reconciliation_routes`  the operators' routes for reconciliations and health;
     :mod:`orchestrator.api.operation_routes`       has the route for the newest operations of all tenants;
     :mod:`orchestrator.api.comparison_routes`      has the route that compares a tenant with its stack
 12. :mod:`orchestrator.api.event_problems`        kinds of problems of the event plane

@@ -173,9 +173,6 @@ RolloutStatus = Annotated[
 ReconciliationId = Annotated[
     str, Meta(title="ReconciliationId", description=_ID_IS, pattern=_ID, examples=["20261116-023919-7c1e"])
 ]
-AdoptionId = Annotated[
-    str, Meta(title="AdoptionId", description=_ID_IS, pattern=_ID, examples=["20261116-023919-7c1e"])
-]
 RequestedBy = Annotated[
     Annotated[str, Meta(min_length=1)] | None,
     Meta(title="RequestedBy", description="The ARN of the caller that made the request. null if it is unknown."),
@@ -290,7 +287,6 @@ class ProblemMembers(Wire, frozen=True, kw_only=True):
         | UnsetType
     ) = UNSET
     reconciliation_id: ReconciliationId | UnsetType = UNSET
-    adoption_id: AdoptionId | UnsetType = UNSET
     findings: list[TemplateFinding] | UnsetType = UNSET
 
 

@@ -1,4 +1,4 @@
-"""HTTP answers to operators about reconciliations, adoptions and the control plane's health."""
+"""HTTP answers to operators about reconciliations and the control plane's health."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from orchestrator.api.operator_answers import refuse
 from orchestrator.api.responses import RETRY_AFTER_SECONDS, Response, json_response
 from orchestrator.common.times import timestamp
 from orchestrator.reconciling.health import Check, Verdict
-from orchestrator.reconciling.records import Finding, Reconciliation, Remedy
+from orchestrator.reconciling.records import Finding, Reconciliation
 from orchestrator.tenants.admission import Refused
 
 
@@ -62,21 +62,6 @@ def _brief(reconciliation: Reconciliation) -> dict[str, object]:
     }
 
 
-def adoption_start_response(adoption: Reconciliation) -> Response:
-    response = json_response(202, _adoption_document(adoption))
-    response.headers.update({"Retry-After": str(RETRY_AFTER_SECONDS), "Location": f"/adoptions/{adoption.id}"})
-    return response
-
-
-def adoption_response(adoption: Reconciliation | Refused) -> Response:
-    if isinstance(adoption, Refused):
-        return refuse(adoption)
-    response = json_response(200, _adoption_document(adoption))
-    if not adoption.over:
-        response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
-    return response
-
-
 def health_response(version: str, checks: Sequence[Check]) -> Response:
     worst = max((check.verdict for check in checks), key=list(Verdict).index, default=Verdict.OK)
     return json_response(
@@ -97,34 +82,6 @@ def health_response(version: str, checks: Sequence[Check]) -> Response:
     )
 
 
-def _adoption_document(adoption: Reconciliation) -> dict[str, object]:
-    return {
-        "adoptionId": adoption.id,
-        "status": adoption.status.value,
-        "reason": adoption.reason or None,
-        "requestedBy": adoption.by or None,
-        "requestedBecause": adoption.spec.reason or None,
-        "dryRun": adoption.spec.dry_run,
-        "startedAt": timestamp(adoption.started_at),
-        "updatedAt": timestamp(adoption.updated_at),
-        "rows": adoption.coverage.rows,
-        "total": adoption.total,
-        "adopted": adoption.repaired,
-        "tenants": [
-            {
-                "tenantId": finding.subject,
-                "detail": finding.detail,
-                "adoptable": finding.remedy is Remedy.ADOPT,
-                "adopted": finding.repaired,
-                "result": finding.result or None,
-                "advice": finding.advice or None,
-            }
-            for finding in adoption.findings
-        ],
-        "cursor": adoption.cursor,
-    }
-
-
 def _document(reconciliation: Reconciliation) -> dict[str, object]:
     coverage = reconciliation.coverage
     return {
@@ -143,7 +100,6 @@ def _document(reconciliation: Reconciliation) -> dict[str, object]:
             "stacks": coverage.stacks,
             "allStacks": coverage.all_stacks,
             "drift": coverage.drift,
-            "rows": coverage.rows,
         },
         "total": reconciliation.total,
         "repaired": reconciliation.repaired,

@@ -1,4 +1,4 @@
-"""The operators' routes for reconciliations, adoptions and the health of the control plane."""
+"""The operators' routes for reconciliations and the health of the control plane."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType
 
 from orchestrator.api.fields import (
-    AdoptionId,
     Count,
     EmptyRequest,
     GivenReason,
@@ -22,7 +21,6 @@ from orchestrator.api.fields import (
     WireRequest,
     keys_of,
     or_default,
-    whole,
 )
 from orchestrator.api.problems import Problem
 from orchestrator.api.route import RETRY_AFTER, RETRY_AFTER_SOMETIMES, Answer, Audience, Rate, Route, location
@@ -35,18 +33,6 @@ MAX_ONLY = 100
 """The maximum number of tenants that a reconciliation can be limited to."""
 MAX_LISTED = 50
 """The number of reconciliations in a list."""
-CURSOR_PATTERN = "^[A-Za-z0-9_-]{1,41000}$"
-"""The pattern of an adoption's cursor. A cursor holds two partition keys and a sort key that another system wrote, of
-up to 5,120 bytes in all. JSON may spell each byte with six characters, and Base64 needs four characters for three."""
-
-AdoptionCursor = Annotated[
-    str,
-    Meta(
-        title="AdoptionCursor",
-        description="The position in the table where the next adoption begins.",
-        pattern=whole(CURSOR_PATTERN),
-    ),
-]
 ReconciliationStatus = Annotated[
     records.ReconciliationStatus,
     Meta(
@@ -98,28 +84,8 @@ class StartReconciliation(WireRequest, frozen=True, kw_only=True):
         )
 
 
-class StartAdoption(WireRequest, frozen=True, kw_only=True):
-    dry_run: Annotated[bool, Meta(description="Only report the tenants. Nothing is written.")] = False
-    cursor: AdoptionCursor | UnsetType = UNSET
-    reason: Reason | UnsetType = UNSET
-
-    @property
-    def spec(self) -> Spec:
-        return Spec(
-            survey=False,
-            adopt=True,
-            dry_run=self.dry_run,
-            cursor=or_default(self.cursor),
-            reason=or_default(self.reason, ""),
-        )
-
-
 class ReconciliationIdRequest(WireRequest, frozen=True, kw_only=True):
     reconciliation_id: ReconciliationId
-
-
-class AdoptionIdRequest(WireRequest, frozen=True, kw_only=True):
-    adoption_id: AdoptionId
 
 
 # Answers
@@ -136,7 +102,6 @@ class Coverage(Wire, frozen=True, kw_only=True):
         Meta(description="All stacks in the account and region. null until they are counted."),
     ]
     drift: Annotated[Count, Meta(description="Stacks that CloudFormation compared with their resources.")]
-    rows: Annotated[Count, Meta(description="Rows of the table that were read to find unlisted tenants.")]
 
 
 class Finding(Wire, frozen=True, kw_only=True):
@@ -221,46 +186,6 @@ class Reconciliations(Wire, frozen=True, kw_only=True):
     survey: Annotated[Survey | None, Meta(description="null if none has run yet.")]
 
 
-class UnlistedTenant(Wire, frozen=True, kw_only=True):
-    """A tenant from before Berth."""
-
-    tenant_id: Annotated[str, Meta(description="The tenant's id in its rows. It may be invalid.")]
-    detail: Annotated[Text, Meta(description="A description of the tenant, or the reason why it cannot be adopted.")]
-    adoptable: bool
-    adopted: bool
-    result: Annotated[Text | None, Meta(description="The result of the adoption. null if it was not tried.")]
-    advice: Annotated[Text | None, Meta(description="The action for a person to take if the tenant cannot be adopted.")]
-
-
-class Adoption(Wire, frozen=True, kw_only=True):
-    """The progress of an adoption, and the tenants that it found."""
-
-    adoption_id: AdoptionId
-    status: ReconciliationStatus
-    reason: Annotated[Text | None, Meta(description="The reason why it is INCOMPLETE.")]
-    requested_by: Annotated[
-        Text | None, Meta(description="The caller, as the history of the adopted tenants shows it.")
-    ]
-    requested_because: GivenReason
-    dry_run: bool
-    started_at: Moment
-    updated_at: Moment
-    rows: Annotated[Count, Meta(description="The number of rows that were read.")]
-    total: Annotated[Count, Meta(description="The number of unlisted tenants that were found.")]
-    adopted: Annotated[Count, Meta(description="The number of tenants that were adopted.")]
-    tenants: Annotated[
-        list[UnlistedTenant],
-        Meta(
-            max_length=MAX_FINDINGS,
-            description="The tenants that were found. Some are left out if the list is too long.",
-        ),
-    ]
-    cursor: Annotated[
-        AdoptionCursor | None,
-        Meta(description="The cursor for the next adoption. null if the whole table was read."),
-    ]
-
-
 class HealthCheck(Wire, frozen=True, kw_only=True):
     """The result of one check."""
 
@@ -286,13 +211,6 @@ UNKNOWN_RECONCILIATION = Problem(
     "There is no such reconciliation",
     "There is no such reconciliation.",
     required=("reconciliationId",),
-)
-UNKNOWN_ADOPTION = Problem(
-    Refusal.UNKNOWN_ADOPTION,
-    404,
-    "There is no such adoption",
-    "There is no such adoption.",
-    required=("adoptionId",),
 )
 
 # Routes
@@ -348,41 +266,6 @@ LIST_RECONCILIATIONS: Route[EmptyRequest, Reconciliations] = Route(
     answers=(Answer(200, Reconciliations, "The newest reconciliations."),),
     problems=ALWAYS,
 )
-START_ADOPTION: Route[StartAdoption, Adoption] = Route(
-    name="startAdoption",
-    method="POST",
-    path="/adoptions",
-    audience=Audience.OPERATOR,
-    rate=Rate.ORDERS,
-    summary="Start an adoption: find tenants from before Berth, and list them",
-    description="The adoption reads every row of the table. It lists the tenants that an earlier system wrote there, "
-    "and records their stacks. It changes no stack and no queue, and can be repeated safely. It runs in the "
-    "background, because it can take a while. If an adoption is INCOMPLETE and has a cursor, start another adoption "
-    "with that cursor.",
-    request=StartAdoption,
-    answers=(
-        Answer(
-            202,
-            Adoption,
-            "The adoption is recorded and about to run. Follow its progress at Location.",
-            (RETRY_AFTER, location("adoption", "/adoptions", "0-9a-f-")),
-        ),
-    ),
-    problems=ALWAYS,
-)
-GET_ADOPTION: Route[AdoptionIdRequest, Adoption] = Route(
-    name="getAdoption",
-    method="GET",
-    path="/adoptions/{adoptionId}",
-    audience=Audience.OPERATOR,
-    rate=Rate.READS,
-    summary="Get one adoption: its progress, the tenants that it found, and the results",
-    request=AdoptionIdRequest,
-    answers=(
-        Answer(200, Adoption, "The adoption. While it runs, the answer has Retry-After.", (RETRY_AFTER_SOMETIMES,)),
-    ),
-    problems=(*ALWAYS, UNKNOWN_ADOPTION),
-)
 GET_DIAGNOSIS: Route[EmptyRequest, Health] = Route(
     name="getDiagnosis",
     method="GET",
@@ -395,4 +278,4 @@ GET_DIAGNOSIS: Route[EmptyRequest, Health] = Route(
     problems=ALWAYS,
 )
 
-ROUTES = (START_RECONCILIATION, GET_RECONCILIATION, LIST_RECONCILIATIONS, START_ADOPTION, GET_ADOPTION, GET_DIAGNOSIS)
+ROUTES = (START_RECONCILIATION, GET_RECONCILIATION, LIST_RECONCILIATIONS, GET_DIAGNOSIS)

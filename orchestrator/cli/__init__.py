@@ -67,7 +67,6 @@ Checks:
 - :mod:`orchestrator.cli.verification`          the steps of berth verify
 - :mod:`orchestrator.cli.event_verification`    its steps about events
 - :mod:`orchestrator.cli.reconcile_view`        reconciliations, shown
-- :mod:`orchestrator.cli.adopt_view`            adoptions, shown
 
 Events:
 

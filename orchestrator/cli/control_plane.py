@@ -13,6 +13,7 @@ from orchestrator.cli.render import note
 from orchestrator.tenants.names import DEFAULT_NAME
 
 if TYPE_CHECKING:
+    from orchestrator.adapters.migration import Migration
     from orchestrator.cli.deployed import Deployment
 
 STACK_VARIABLE = "BERTH_STACK"
@@ -99,6 +100,9 @@ class ControlPlane(Protocol):
 
     def queue(self, url: str, credentials: Document, /) -> UsableQueue:
         """The queue, used with ``credentials`` that the API issued for it."""
+
+    def migration(self, sleep: Callable[[float], None]) -> Migration:
+        """The migration of an earlier system's rows, with the caller's credentials."""
 
     @property
     def api_url(self) -> str:

@@ -11,7 +11,7 @@ from boto3.session import Session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 
-from orchestrator.adapters.aws import CLIENT_CONFIG, error_code, throttling
+from orchestrator.adapters.aws import CLIENT_CONFIG, SystemClock, error_code, throttling
 from orchestrator.adapters.sessions import session_without_profile
 from orchestrator.cli.control_plane import DeployedStack, LocalControlPlane, Options
 from orchestrator.cli.errors import ControlPlaneNotFound
@@ -23,6 +23,7 @@ from orchestrator.tenants.names import DEFAULT_NAME, Names
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
+    from orchestrator.adapters.migration import Migration
     from orchestrator.cli.api import Document
 
 _LONG_POLL_SECONDS = 5
@@ -101,6 +102,25 @@ class Deployment:
         )
         return SqsQueue(client, url)
 
+    def migration(self, sleep: Callable[[float], None]) -> Migration:
+        # Imported here, because no other command needs these.
+        from orchestrator.adapters.cloudformation import CloudFormationStacks
+        from orchestrator.adapters.migration import Migration
+        from orchestrator.adapters.sqs import SqsQueues
+
+        outputs = self.stack.outputs
+        names = Names.parse(self._name, [each for each in outputs.get("LegacyStackPrefixes", "").split(",") if each])
+        stacks = CloudFormationStacks(self._client("cloudformation"), names=names, service_role="")
+        return Migration(
+            self._client("dynamodb"),
+            self._output(self.stack, "TableName"),
+            stacks,
+            stacks.stack_with,
+            SqsQueues(self._client("sqs")),
+            SystemClock(),
+            sleep,
+        )
+
     @property
     def api_url(self) -> str:
         return self._url_in(self.stack, "ApiUrl")
@@ -110,13 +130,16 @@ class Deployment:
         return self._url_in(self.events_stack, "EventsApiUrl")
 
     def _url_in(self, stack: DeployedStack, output: str) -> str:
+        deployed = self._output(stack, output)
+        return self._local.api_url(deployed) if self._local else deployed
+
+    def _output(self, stack: DeployedStack, output: str) -> str:
         if output not in stack.outputs:
             raise ControlPlaneNotFound(
                 f"The stack {stack.name} {stack.where} has no output {output} (its status is {stack.status}): "
                 "wait until it is deployed, or choose another control plane with --stack."
             )
-        deployed = stack.outputs[output]
-        return self._local.api_url(deployed) if self._local else deployed
+        return stack.outputs[output]
 
     @cached_property
     def stack(self) -> DeployedStack:
@@ -170,7 +193,7 @@ class Deployment:
         return f" Existing control planes: {', '.join(found)}." if found else " There are no control planes here."
 
     # Any, because boto3 creates its clients at run time.
-    def _client(self, service: Literal["cloudformation", "sts"]) -> Any:
+    def _client(self, service: Literal["cloudformation", "dynamodb", "sqs", "sts"]) -> Any:
         return self._session.client(service, endpoint_url=self._endpoint_url, config=self._config)
 
 

@@ -65,7 +65,7 @@ def verdict(compared: Document) -> str:
 def repair(compared: Document) -> str | None:
     """The command that repairs the difference; ``None`` if there is none."""
     finding = compared["finding"]
-    if finding is None or finding["remedy"] in (Remedy.NONE, Remedy.ADOPT):
+    if finding is None or finding["remedy"] == Remedy.NONE:
         return None
     return f"berth reconcile --only {compared['tenantId']}"
 

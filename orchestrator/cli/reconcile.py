@@ -61,7 +61,7 @@ HELP = """\
   stack-drifted         a stack whose resources differ from its template
   broken-stack          a stack that somebody left broken; its queue works
   foreign-stack         not Berth's stack, but with a tenant's stack name
-  unlisted-tenant       a tenant from before Berth: see berth adopt
+  not-adopted           a tenant from before Berth: see berth adopt
   stalled-rollout       a rollout whose execution has died
 """
 

@@ -16,7 +16,6 @@ _WOULD: Mapping[str, str] = {
     Remedy.RECREATE: "would remove the lost queue from the metadata, and create the tenant again",
     Remedy.DELETE: "would delete the stack, unless there are messages in its queues",
     Remedy.CORRECT: "would correct the metadata to match the stack",
-    Remedy.ADOPT: "would add the tenant to the index",
     Remedy.UPGRADE: "would upgrade the tenant to its release",
 }
 _BY_HAND = "to be done by hand: see below"

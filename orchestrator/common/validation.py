@@ -54,7 +54,7 @@ SECRET = {**TEXT, "writeOnly": True}
 """Text that must not appear in error messages or logs."""
 TENANT_ID = {"type": "string", "pattern": TENANT_ID_PATTERN, "maxLength": TENANT_ID_MAX_LENGTH}
 SORTED_ID = {"type": "string", "pattern": ID_PATTERN}
-"""The id of a rollout, a reconciliation or an adoption."""
+"""The id of a rollout or a reconciliation."""
 VERSION = {"type": "string", "pattern": VERSION_PATTERN}
 TIER = {"type": "string", "pattern": TIER_PATTERN}
 REASON = {"type": "string", "pattern": REASON_PATTERN, "minLength": 1, "maxLength": REASON_MAX_LENGTH}

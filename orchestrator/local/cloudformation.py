@@ -1,12 +1,13 @@
-"""Adds two facts to the responses of the emulator's CloudFormation. Berth needs both to decide which queue it serves.
+"""Adds facts to the responses of the emulator's CloudFormation. Berth needs them to decide which queue it serves.
 
 - The emulator's DescribeStacks has no ``RoleARN``. Here it has the role of the stack's creation or last update.
 - While the emulator rolls an update back, it describes replaced resources as the update left them, until all other
   resources are rolled back. AWS rolls back in the order of dependencies.
+- The emulator's DescribeStackResources does not find a stack by the physical id of one of its resources.
 """
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -83,7 +84,7 @@ def with_roles(body: bytes, roles: dict[str, str]) -> bytes:
 
 
 def _describe_rollbacks() -> None:
-    from ministack.services.cloudformation import _ACTION_HANDLERS, handlers, stacks
+    from ministack.services.cloudformation import _ACTION_HANDLERS, _stacks, handlers, stacks
 
     actions: dict[str, Handler] = _ACTION_HANDLERS
     roll_back: Callable[..., Awaitable[None]] = stacks._roll_back_operation
@@ -102,6 +103,8 @@ def _describe_rollbacks() -> None:
     def describe_stack_resources(
         parameters: Parameters, handler: Handler = actions["DescribeStackResources"]
     ) -> Answer:
+        if physical_id := _one(parameters, "PhysicalResourceId"):
+            parameters = {**parameters, "StackName": _stack_with(physical_id, _stacks)}
         stack = handlers._resolve_stack(_one(parameters, "StackName"))
         if not stack or _BEFORE not in stack:
             return handler(parameters)
@@ -114,6 +117,14 @@ def _describe_rollbacks() -> None:
 
     actions["DescribeStackResources"] = describe_stack_resources
     stacks._roll_back_operation = handlers._roll_back_operation = roll_back_operation
+
+
+def _stack_with(physical_id: str, stacks: Mapping[str, dict[str, Any]]) -> str:
+    """The name of the stack with this resource. Without one, it is the id itself, which no stack has as its name."""
+    for name, stack in stacks.items():
+        if any(each.get("PhysicalResourceId") == physical_id for each in stack.get("_resources", {}).values()):
+            return name
+    return physical_id
 
 
 def _keep_role(record: dict[str, Any] | None, role: str, answer: Answer) -> None:

@@ -8,23 +8,23 @@ from dataclasses import dataclass, replace
 from orchestrator.common.errors import InvalidTenantId, QueueOutOfReach, UnreadableRows
 from orchestrator.common.stack_arns import name_of
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.reconciling.adopting import is_unlisted, not_adopted
 from orchestrator.reconciling.classifying import (
     Observation,
     classify,
     foreign_stack,
+    not_adopted,
     queue_out_of_reach,
     stack_out_of_reach,
     unreadable_rows,
 )
-from orchestrator.reconciling.ports import SurveyedQueues, UnlistedTenants
+from orchestrator.reconciling.ports import SurveyedQueues
 from orchestrator.reconciling.progress import Progress
 from orchestrator.reconciling.records import Finding
 from orchestrator.reconciling.repairing import Repairing
 from orchestrator.releases.published import is_known, same_content
 from orchestrator.releases.records import Release
 from orchestrator.tenants.listings import ListedTenant
-from orchestrator.tenants.own_stack import find_stack, has_unknown_stack, is_ours, why_out_of_reach
+from orchestrator.tenants.own_stack import find_stack, has_unknown_stack, is_from_before, is_ours, why_out_of_reach
 from orchestrator.tenants.ports import Queues, TenantReader
 from orchestrator.tenants.records import Metadata, Queue, TenantState
 from orchestrator.tenants.stack_ports import Stack, Stacks
@@ -41,7 +41,6 @@ class TenantChecks:
     tenants: TenantReader
     stacks: Stacks
     queues: SurveyedQueues
-    unlisted: UnlistedTenants
     repairing: Repairing
     releases: Mapping[str, Release]
     progress: Progress
@@ -81,10 +80,7 @@ class TenantChecks:
         if self.stacks.names.stack_of(tenant) != name:
             self.progress.found(foreign_stack(name, stack))
             return
-        if is_unlisted(tenant.value, self.unlisted, self.stacks.names):
-            self.progress.found(not_adopted(tenant.value))
-            return
-        self._check_safely(tenant)
+        self._check_safely(tenant, is_listed=False)
 
     def _seems_as_expected(self, listed: ListedTenant, stack: Stack | None) -> bool:
         """True if the index and the list of stacks show no difference. For most tenants nothing more is read."""
@@ -100,9 +96,12 @@ class TenantChecks:
         )
         return at_version and is_known(listed.version, self.releases)
 
-    def _check_safely(self, tenant: TenantId) -> None:
+    def _check_safely(self, tenant: TenantId, *, is_listed: bool = True) -> None:
         try:
-            self._check(tenant)
+            if not is_listed and is_from_before(self.tenants.metadata(tenant)):
+                self.progress.found(not_adopted(tenant))
+            else:
+                self._check(tenant)
         except (QueueOutOfReach, UnreadableRows) as error:
             self.progress.found(cannot_be_checked(tenant, error))
 
@@ -129,7 +128,7 @@ def check(
         return None, stack_out_of_reach(tenant, reason)
     observation = observe(tenant, tenants, stacks, queues)
     if observation.live_stack is None and has_unknown_stack(observation.metadata, stacks.names):
-        return None, not_adopted(tenant.value)
+        return None, not_adopted(tenant)
     return observation, classify(observation, releases)
 
 

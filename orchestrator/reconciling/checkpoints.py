@@ -30,8 +30,6 @@ class Phase(StrEnum):
     """The stacks are checked that no tenant in the index has."""
     DRIFT = "drift"
     """CloudFormation detects the drift of the tenants' stacks, if that was requested."""
-    ROWS = "rows"
-    """The table is scanned for tenants that are not in the index."""
 
 
 def new_list_id() -> str:
@@ -42,8 +40,8 @@ def new_list_id() -> str:
 class Position:
     phase: Phase = Phase.STACKS
     after: str | None = None
-    """The end of what was checked in this phase: CloudFormation's token, a tenant's position in the index, the number
-    of stacks, or the scan's cursor. ``None`` at the beginning of the phase."""
+    """The end of what was checked in this phase: CloudFormation's token, a tenant's position in the index, or the
+    number of stacks. ``None`` at the beginning of the phase."""
     state: TenantState | None = None
     """The state whose tenants are being checked."""
     list_id: str = field(default_factory=new_list_id)

@@ -217,6 +217,17 @@ def stack_out_of_reach(tenant: TenantId, reason: str) -> Finding:
     )
 
 
+def not_adopted(tenant: TenantId) -> Finding:
+    """The tenant is from before Berth, and its stack is not recorded."""
+    return Finding(
+        Kind.NOT_ADOPTED,
+        tenant.value,
+        "it is from before Berth, and its stack is not recorded",
+        Remedy.NONE,
+        "See what adopting all such tenants would do: berth adopt --dry-run. Then adopt them: berth adopt",
+    )
+
+
 def drifted(stack: Stack, detail: str) -> Finding:
     """The stack has drifted. CloudFormation changes only what differs in the template, so there is no repair."""
     return Finding(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orchestrator.common.times import Clock, new_id
@@ -10,7 +11,6 @@ from orchestrator.reconciling.records import SETTLING, SURVEY, Reconciliation, R
 from orchestrator.tenants.admission import Refusal, Refused
 
 BY_ITSELF = "berth reconcile"
-ADOPTION = "berth adopt"
 
 SCHEDULES = {
     SETTLING: Spec(survey=False),
@@ -27,10 +27,9 @@ class Reconciliations:
 
     def start(self, spec: Spec, by: str) -> Reconciliation:
         now = self.clock.now()
-        command = ADOPTION if spec.adopt else BY_ITSELF
         requested = Reconciliation(
             new_id(now, by, spec),
-            f"{command}, requested by {by}" if by else command,
+            f"{BY_ITSELF}, requested by {by}" if by else BY_ITSELF,
             spec,
             ReconciliationStatus.PENDING,
             now,
@@ -42,7 +41,7 @@ class Reconciliations:
 
     def find(self, reconciliation: str) -> Reconciliation | Refused:
         found = self.ledger.reconciliation(reconciliation)
-        if found is not None and not found.spec.adopt:
+        if found is not None:
             return found
         return Refused(
             Refusal.UNKNOWN_RECONCILIATION,
@@ -50,23 +49,13 @@ class Reconciliations:
             {"reconciliationId": reconciliation},
         )
 
-    def newest(self, *, limit: int) -> list[Reconciliation]:
-        """The newest reconciliations that somebody has requested, without adoptions."""
-        return [each for each in self.ledger.requested_reconciliations(limit=limit) if not each.spec.adopt]
+    def newest(self, *, limit: int) -> Sequence[Reconciliation]:
+        """The newest reconciliations that somebody has requested."""
+        return self.ledger.requested_reconciliations(limit=limit)
 
     def latest_survey(self) -> Reconciliation | None:
         """The scheduled survey of all tenants that ran last."""
         return self.ledger.reconciliation(SURVEY)
-
-    def find_adoption(self, adoption: str) -> Reconciliation | Refused:
-        found = self.ledger.reconciliation(adoption)
-        if found is not None and found.spec.adopt:
-            return found
-        return Refused(
-            Refusal.UNKNOWN_ADOPTION,
-            f"There is no adoption {adoption}. Start one: berth adopt",
-            {"adoptionId": adoption},
-        )
 
     def to_run(self, reconciliation: str) -> Reconciliation | None:
         """The reconciliation to run with this id: a scheduled one, or a requested one that has not ended."""

@@ -16,7 +16,7 @@ from orchestrator.pool.records import MemberState, TierOfPool
 from orchestrator.reconciling.fleet_counts import FleetCounter, FleetCounts
 from orchestrator.reconciling.ports import ReconciliationLedger
 from orchestrator.reconciling.reconciler import STUCK_AFTER
-from orchestrator.reconciling.records import LATEST_SCAN, SETTLING, SURVEY, Reconciliation, ReconciliationStatus
+from orchestrator.reconciling.records import SETTLING, SURVEY, Reconciliation, ReconciliationStatus
 from orchestrator.rollouts.ports import RolloutExecutions, RolloutLedger
 from orchestrator.rollouts.stalling import stalled_rollouts
 from orchestrator.tenants.ports import FleetReader, Queues
@@ -103,7 +103,6 @@ class Health:
             *self._warm_pool(),
             self._ran("reconciler", settling, SETTLING_EVERY),
             self._ran("survey", survey, SURVEY_EVERY),
-            self._unlisted(survey),
             *self._dead_letters(),
             self._tenant_limit(counts, stack_limit),
             _stacks(survey, stack_limit),
@@ -172,27 +171,6 @@ class Health:
             left = ", ".join(f"{count} {kind}" for kind, count in latest.counts.items())
             return Check(name, Verdict.WARNING, f"{detail}, and found {left}", "See them: berth reconcile --dry-run")
         return Check(name, Verdict.OK, detail)
-
-    def _unlisted(self, survey: Reconciliation | None) -> Check:
-        """Tenants from before Berth, as the latest scan of the table has found them, scheduled or requested."""
-        scans: list[tuple[datetime, int]] = []
-        if survey is not None and (at := survey.updated_at if survey.unlisted else survey.scanned_at):
-            scans.append((at, survey.unlisted))
-        if (requested := self.reconciliations.reconciliation(LATEST_SCAN)) is not None:
-            scans.append((requested.updated_at, requested.unlisted))
-        if not scans:
-            advice = "Search for them: berth adopt --dry-run"
-            return Check("adoption", Verdict.UNKNOWN, "no search for tenants from before Berth has run yet", advice)
-        at, count = max(scans)
-        if count:
-            age = _duration(self.clock.now() - at)
-            return Check(
-                "adoption",
-                Verdict.WARNING,
-                f"{count} from before Berth not listed, {age} ago: rollouts do not include them",
-                "See what adopting them would do: berth adopt --dry-run",
-            )
-        return Check("adoption", Verdict.OK, "every tenant is listed")
 
     def _dead_letters(self) -> Iterator[Check]:
         for what, url in self.dead_letter_queues.items():

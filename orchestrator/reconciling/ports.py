@@ -8,15 +8,12 @@ from datetime import datetime
 from typing import Protocol
 
 from orchestrator.common.errors import QueueOutOfReach
-from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.checkpoints import Checkpoint
 from orchestrator.reconciling.fleet_counts import FleetCounts
 from orchestrator.reconciling.records import Reconciliation
-from orchestrator.tenants.history import RecordedChange
 from orchestrator.tenants.ports import Queues
-from orchestrator.tenants.records import Audit, Lock, Metadata, Request, RootCause, Status, TenantState
+from orchestrator.tenants.records import Metadata, Request
 from orchestrator.tenants.stack_ports import Stack
-from orchestrator.tenants.writes import AuditKey
 
 
 class TokenRefused(Exception):
@@ -76,85 +73,6 @@ class Corrections(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class UnlistedTenant:
-    """The rows of a tenant that is not in the index, whose stack is not recorded, or that has an unfinished operation
-    of the earlier system."""
-
-    tenant: TenantId
-    metadata: Metadata | None
-    audits: Sequence[Audit]
-    audit_keys: Sequence[AuditKey]
-    """The keys of the audits' rows, in the same order. Old keys have no version, even if the audit has one."""
-    lock: Lock | None
-    earlier: frozenset[AuditKey] = frozenset()
-    """The keys of the audits that the earlier system has written."""
-    listed: bool = False
-    """True if the tenant is in the index, because of an operation of Berth's or an earlier adoption."""
-    stored_metadata: Mapping[str, object] | None = None
-    """The metadata's row as the table stores it, for :class:`orchestrator.tenants.writes.StoredAs`."""
-
-    @property
-    def unfinished(self) -> Sequence[Audit]:
-        """The earlier system's operations with the status Started. Only an adoption ends them."""
-        return [
-            audit
-            for key, audit in zip(self.audit_keys, self.audits, strict=True)
-            if audit.status is Status.STARTED and key in self.earlier
-        ]
-
-
-@dataclass(frozen=True, slots=True)
-class UnlistedPage:
-    """A page of the table, with the tenants in it that may be unlisted."""
-
-    tenants: Sequence[str]
-    """The tenants' ids as in the rows, which may be invalid."""
-    rows: int
-    """The number of rows that were scanned."""
-    read_units: float
-    """The capacity that the scan has used."""
-    cursor: str | None
-    """Where the next page begins; ``None`` after the last one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Adopted:
-    """The records of an unlisted tenant after its adoption."""
-
-    metadata: Metadata | None
-    audits: Sequence[Audit]
-    closed: Sequence[Audit]
-    """The audits that the adoption ends, because their operations were unfinished."""
-    state: TenantState
-    root_cause: RootCause | None
-
-
-class UnlistedTenants(Protocol):
-    """Tenants from before Berth, which only a scan of the whole table finds."""
-
-    def page(self, cursor: str | None, *, limit: int) -> UnlistedPage:
-        """Scan ``limit`` rows from the cursor on.
-
-        Raises :class:`orchestrator.common.errors.InvalidRequest` if the cursor was not returned by an earlier page.
-        """
-
-    def unlisted(self, tenant: TenantId) -> UnlistedTenant | None:
-        """The tenant, if it is not in the index, if it is served and its stack is not recorded, or if an operation of
-        the earlier system is unfinished.
-
-        A tenant whose create is about to begin does not count as unlisted.
-
-        Raises :class:`orchestrator.common.errors.UnreadableRows`.
-        """
-
-    def adopt(self, seen: UnlistedTenant, adopted: Adopted, change: RecordedChange) -> bool:
-        """Write the adopted records, add the tenant to the index, and append the change to its history.
-
-        ``False`` if the tenant is no longer as ``seen``, or an operation owns it. Then nothing is written.
-        """
-
-
 class FleetCountsLedger(Protocol):
     def fleet_counts(self) -> FleetCounts | None:
         """The counts that were kept last."""
@@ -194,7 +112,7 @@ class ReconciliationLedger(FleetCountsLedger, Checkpoints, Protocol):
     def reconciliation(self, reconciliation: str) -> Reconciliation | None: ...
 
     def requested_reconciliations(self, *, limit: int) -> Sequence[Reconciliation]:
-        """The newest reconciliations and adoptions that somebody has requested, the newest first."""
+        """The newest reconciliations that somebody has requested, the newest first."""
 
 
 class ReconciliationStarter(Protocol):

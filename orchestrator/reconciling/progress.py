@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 
 from orchestrator.common.times import Clock
-from orchestrator.reconciling.ports import ReconciliationLedger, UnlistedPage, UnlistedTenants
+from orchestrator.reconciling.ports import ReconciliationLedger
 from orchestrator.reconciling.records import (
     MAX_FINDINGS,
     SETTLING,
@@ -19,9 +18,6 @@ from orchestrator.reconciling.records import (
     Reconciliation,
     ReconciliationStatus,
 )
-
-READ_UNITS_PER_SECOND = 1_000.0
-"""The maximum speed of a scan: a third of the capacity of one partition, which has to serve other reads as well."""
 
 
 class OutOfTime(Exception):
@@ -44,8 +40,6 @@ class Progress:
     repaired: int = 0
     ordered: int = 0
     stuck: int = 0
-    cursor: str | None = None
-    scanned_at: datetime | None = None
 
     def resume(self, saved: Reconciliation) -> None:
         """Continue with the results of an earlier function."""
@@ -53,7 +47,6 @@ class Progress:
         self.coverage, self.findings = saved.coverage, list(saved.findings)
         self.counts = Counter(saved.counts)
         self.repaired, self.ordered, self.stuck = saved.repaired, saved.ordered, saved.stuck
-        self.cursor, self.scanned_at = saved.cursor, saved.scanned_at
 
     def found(self, finding: Finding) -> None:
         self.counts[finding.kind] += 1
@@ -74,8 +67,6 @@ class Progress:
             repaired=self.repaired,
             ordered=self.ordered,
             stuck=self.stuck,
-            cursor=self.cursor,
-            scanned_at=self.scanned_at,
         )
 
     def show(self) -> None:
@@ -86,17 +77,3 @@ class Progress:
     def check_time(self) -> None:
         if not self.has_time():
             raise OutOfTime
-
-    def count_rows(self, page: UnlistedPage) -> None:
-        self.coverage = replace(self.coverage, rows=self.coverage.rows + page.rows)
-
-    def pages(self, unlisted: UnlistedTenants, cursor: str | None, *, limit: int) -> Iterator[UnlistedPage]:
-        """The pages of the table from the cursor on, slowly enough not to disturb other reads."""
-        while True:
-            self.check_time()
-            page = unlisted.page(cursor, limit=limit)
-            yield page
-            cursor = page.cursor
-            if cursor is None:
-                return
-            self.pause(page.read_units / READ_UNITS_PER_SECOND)

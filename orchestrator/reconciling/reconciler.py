@@ -6,16 +6,14 @@ deterministic.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from orchestrator.common.errors import InvalidRequest, InvalidTenantId, Throttled, UnreadableRows
-from orchestrator.common.tenant_ids import TenantId
+from orchestrator.common.errors import Throttled, UnreadableRows
 from orchestrator.common.times import Clock
 from orchestrator.pool.maintaining import Maintaining
-from orchestrator.reconciling.adopting import Adopting, KnownStacks
 from orchestrator.reconciling.checking import TenantChecks
 from orchestrator.reconciling.checkpoints import CLAIM, MAX_DURATION, Checkpoint
 from orchestrator.reconciling.fleet_counts import FleetCounter
@@ -23,15 +21,9 @@ from orchestrator.reconciling.ports import (
     ReconciliationLedger,
     StackSurvey,
     SurveyedQueues,
-    SurveyedStack,
-    UnlistedTenants,
 )
 from orchestrator.reconciling.progress import OutOfTime, Progress
 from orchestrator.reconciling.records import (
-    LATEST_SCAN,
-    MAX_FINDINGS,
-    SETTLING,
-    SURVEY,
     Finding,
     Kind,
     Reconciliation,
@@ -45,21 +37,15 @@ from orchestrator.releases.ports import Releases
 from orchestrator.rollouts.ports import RolloutExecutions, RolloutLedger
 from orchestrator.rollouts.stalling import stalled_rollouts
 from orchestrator.tenants.deadlines import DEADLINE
-from orchestrator.tenants.fleet import LISTED_STATES
-from orchestrator.tenants.listings import ListedTenant
 from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
 from orchestrator.tenants.ports import FleetReader, TenantReader
-from orchestrator.tenants.records import Audit, Metadata, Request
+from orchestrator.tenants.records import Audit
 from orchestrator.tenants.stack_ports import Stacks
 from orchestrator.tenants.state import run_of
 
 STUCK_AFTER = DEADLINE + timedelta(minutes=10)
 """An operation that has been Started for longer than this has exceeded its deadline."""
 
-_ROWS_SCANNED = 1_000
-_ROWS_ADOPTED_FROM = 100
-"""The page size of an adoption. It is smaller, because every tenant of a page may become a finding."""
-_PAGE = 200
 _MAX_REASON = 1_000
 """The maximum length of an error that is recorded as the reason of an incomplete reconciliation."""
 
@@ -80,7 +66,6 @@ class Reconciler:
     counter: FleetCounter
     rollouts: RolloutLedger
     rollout_executions: RolloutExecutions
-    unlisted: UnlistedTenants
     pool: Maintaining
     clock: Clock
     has_time: Callable[[], bool] = lambda: True
@@ -108,8 +93,6 @@ class Reconciler:
     def _run(self, progress: Progress, saved: Checkpoint | None) -> Reconciliation:
         surveying: Surveying | None = None
         try:
-            if progress.requested.spec.adopt:
-                return self._adopt(progress)
             if saved is None:
                 self._settle_unfinished(progress)
                 self._check_rollouts(progress)
@@ -121,8 +104,6 @@ class Reconciler:
                 surveying.run()
         except (OutOfTime, Throttled) as stopped:
             return self._stop(progress, surveying, stopped)
-        except InvalidRequest as invalid:
-            return self._end(progress, ReconciliationStatus.INCOMPLETE, str(invalid))
         except Superseded:
             return progress.so_far()
         except Exception as error:
@@ -152,12 +133,8 @@ class Reconciler:
     def _end(self, progress: Progress, status: ReconciliationStatus, reason: str = "") -> Reconciliation:
         ended = progress.so_far(status, reason)
         self.ledger.record_reconciliation(ended)
-        spec = ended.spec
-        if spec.survey and ended.id in self.ledger.unfinished_surveys():
+        if ended.spec.survey and ended.id in self.ledger.unfinished_surveys():
             self.ledger.end_survey(ended.id)
-        scanned_all = status is ReconciliationStatus.DONE and spec.cursor is None and (spec.adopt or spec.survey)
-        if ended.id not in (SETTLING, SURVEY) and (ended.unlisted or scanned_all):
-            self.ledger.record_reconciliation(replace(ended, id=LATEST_SCAN, findings=()))
         return ended
 
     # Surveys
@@ -177,7 +154,7 @@ class Reconciler:
 
     def _surveying(self, progress: Progress, saved: Checkpoint | None) -> Surveying:
         releases = {release.version: release for release in self.releases.releases()}
-        checks = TenantChecks(self.tenants, self.stacks, self.queues, self.unlisted, self.repairing, releases, progress)
+        checks = TenantChecks(self.tenants, self.stacks, self.queues, self.repairing, releases, progress)
         return Surveying(self.survey, self.fleet, self.stacks.names, checks, progress, saved)
 
     # Dead operations and rollouts
@@ -244,62 +221,3 @@ class Reconciler:
                     f"Resume it: berth rollout resume {name}, or abort it: berth rollout abort {name}",
                 )
             )
-
-    # Tenants from before Berth
-
-    def _adopt(self, progress: Progress) -> Reconciliation:
-        """Adopt tenants up to the maximum number of findings. Another adoption continues from the cursor."""
-        adopting = Adopting(self.unlisted, self.tenants, self.stacks, self.queues, self.clock)
-        requested = progress.requested
-        request = Request(by=requested.by, reason=requested.spec.reason)
-        progress.cursor = requested.spec.cursor
-        known = KnownStacks(self._every_stack(progress), of_unlisted=lambda: self._metadata_of_unlisted(progress))
-        self._note_listed(known, progress)
-        for page in progress.pages(self.unlisted, requested.spec.cursor, limit=_ROWS_ADOPTED_FROM):
-            progress.count_rows(page)
-            for tenant_id in page.tenants:
-                progress.check_time()
-                finding = adopting.adopt(tenant_id, known, request=request, dry_run=requested.spec.dry_run)
-                if finding is not None:
-                    progress.coverage = replace(progress.coverage, tenants=progress.coverage.tenants + 1)
-                    progress.found(finding)
-            progress.cursor = page.cursor
-            progress.show()
-            if page.cursor and progress.counts.total() + _ROWS_ADOPTED_FROM > MAX_FINDINGS:
-                return self._end(progress, ReconciliationStatus.INCOMPLETE, "There are more rows to scan.")
-        return self._end(progress, ReconciliationStatus.DONE)
-
-    def _note_listed(self, known: KnownStacks, progress: Progress) -> None:
-        """Remember the stacks and queues of all tenants in the index."""
-        for listed in self._listed():
-            progress.check_time()
-            if listed.stack_id is not None:
-                known.given.setdefault(listed.stack_id, listed.tenant)
-            if listed.queue is not None:
-                known.queues.setdefault(listed.queue.arn, listed.tenant)
-
-    def _metadata_of_unlisted(self, progress: Progress) -> Iterator[Metadata]:
-        for page in progress.pages(self.unlisted, None, limit=_ROWS_SCANNED):
-            for tenant_id in page.tenants:
-                progress.check_time()
-                # Unreadable rows become findings when the adoption reaches them.
-                with suppress(InvalidTenantId, UnreadableRows):
-                    seen = self.unlisted.unlisted(TenantId.parse(tenant_id))
-                    if seen is not None and seen.metadata is not None:
-                        yield seen.metadata
-
-    def _every_stack(self, progress: Progress) -> list[SurveyedStack]:
-        page = self.survey.page(None)
-        stacks = [*page.stacks]
-        while page.token is not None:
-            progress.check_time()
-            page = self.survey.page(page.token)
-            stacks += page.stacks
-        return stacks
-
-    def _listed(self) -> Iterator[ListedTenant]:
-        for state in LISTED_STATES:
-            after: str | None = None
-            while page := self.fleet.tenants_in(state, after=after, limit=_PAGE):
-                yield from page
-                after = page[-1].position

@@ -14,9 +14,6 @@ SURVEY = "survey"
 POOL = "pool"
 """The id by which a schedule asks only for the pool of stacks that are kept ready."""
 
-LATEST_SCAN = "latest-look"
-"""The id of a copy of the latest requested reconciliation that searched for tenants from before Berth."""
-
 MAX_FINDINGS = 200
 """The maximum number of findings that are stored, so that they fit into a row and a response. All are counted."""
 
@@ -42,8 +39,8 @@ class Kind(StrEnum):
     """The tenant is served and its latest operation has not failed, but its stack is broken."""
     FOREIGN_STACK = "foreign-stack"
     """A stack has a tenant's stack name, or the prefix of such names, but does not belong to a tenant."""
-    UNLISTED = "unlisted-tenant"
-    """A tenant from before Berth is not in the index, so rollouts and surveys do not include it."""
+    NOT_ADOPTED = "not-adopted"
+    """A tenant from before Berth is not in the index, or its stack is not recorded."""
     STALLED_ROLLOUT = "stalled-rollout"
     """A rollout is recorded as active, but has no running execution."""
 
@@ -63,8 +60,6 @@ class Remedy(StrEnum):
     """Make the metadata match the stack."""
     UPGRADE = "upgrade"
     """Upgrade the tenant to its pin or to the current release."""
-    ADOPT = "adopt"
-    """Add the tenant to the index. Only an adoption does this."""
     NONE = "none"
     """There is no repair. A person has to act."""
 
@@ -102,10 +97,6 @@ class Spec:
     dry_run: bool = False
     reason: str = ""
     """The reason that the requester gave."""
-    adopt: bool = False
-    """An adoption: add tenants to the index that are not in it, and do nothing else."""
-    cursor: str | None = None
-    """Where an adoption continues after an earlier one."""
     only: Sequence[str] | None = None
     """Repair only the findings about these tenants. The others are only reported. ``None``: repair all."""
 
@@ -124,7 +115,7 @@ class ReconciliationStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How many operations, tenants, stacks and rows a reconciliation has checked."""
+    """How many operations, tenants and stacks a reconciliation has checked."""
 
     operations: int = 0
     tenants: int = 0
@@ -134,8 +125,6 @@ class Coverage:
     """All stacks in this account and region; ``None`` if they were not counted."""
     drift: int = 0
     """Stacks whose drift was detected."""
-    rows: int = 0
-    """Rows of the table that were scanned to find tenants that are not in the index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +145,6 @@ class Reconciliation:
     """The number of operations that are past their deadline and could not be settled."""
     reason: str = ""
     """Why the reconciliation is incomplete."""
-    cursor: str | None = None
-    """Where the next adoption has to continue; ``None`` if the whole table was scanned."""
-    scanned_at: datetime | None = None
-    """When a survey last scanned the whole table and found no unlisted tenant."""
 
     @property
     def over(self) -> bool:
@@ -173,9 +158,3 @@ class Reconciliation:
     def left(self) -> int:
         """The number of findings without a repair."""
         return self.total - self.repaired - self.ordered
-
-    @property
-    def unlisted(self) -> int:
-        """The number of tenants from before Berth that were found and not adopted."""
-        found = self.counts.get(Kind.UNLISTED, 0)
-        return found - self.repaired if self.spec.adopt else found

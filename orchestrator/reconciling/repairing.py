@@ -52,7 +52,7 @@ class Repairing:
                 return _with_result(finding, self.lifecycle.upgrade(tenant, None, request))
             case Remedy.CORRECT:
                 return self._correct(finding, observation, request)
-            case Remedy.SETTLE | Remedy.ADOPT | Remedy.NONE:
+            case Remedy.SETTLE | Remedy.NONE:
                 return finding
 
     def _recreate(self, finding: Finding, observation: Observation, request: Request) -> Finding:

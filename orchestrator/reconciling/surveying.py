@@ -13,13 +13,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import IntEnum
 
-from orchestrator.reconciling.adopting import is_unlisted, not_adopted
 from orchestrator.reconciling.checking import TenantChecks
 from orchestrator.reconciling.checkpoints import CLAIM, Checkpoint, Phase, Position
 from orchestrator.reconciling.classifying import STANDS, drifted, not_compared
 from orchestrator.reconciling.ports import Drift, StackSurvey, SurveyedStack, TokenRefused
 from orchestrator.reconciling.progress import Progress
-from orchestrator.reconciling.records import SURVEY, Kind
 from orchestrator.tenants.fleet import LISTED_STATES
 from orchestrator.tenants.listings import ListedTenant
 from orchestrator.tenants.names import Names
@@ -29,9 +27,6 @@ from orchestrator.tenants.stack_status import condition
 
 DRIFT_AT_ONCE = 10
 """The maximum number of drift detections at the same time, so that CloudFormation does not throttle others."""
-
-SCAN_EVERY = timedelta(days=7)
-"""How often the scheduled survey scans the whole table."""
 
 SAVE_EVERY = timedelta(minutes=2)
 """If a function dies, at most the work of this time is repeated. Smaller fleets are surveyed without saving."""
@@ -43,7 +38,6 @@ MAX_RESTARTS = 3
 """How often the list of stacks is begun again if CloudFormation refuses a token."""
 
 _PAGE = 200
-_ROWS_SCANNED = 1_000
 _DRIFT_PAUSE_SECONDS = 2.0
 
 
@@ -83,15 +77,11 @@ class Surveying:
         self._saved_at = self.progress.clock.now()
         if self.saved is not None:
             self._restore(self.saved.position)
-        else:
-            before = self.progress.ledger.reconciliation(SURVEY)
-            self.progress.scanned_at = before.scanned_at if before else None
         phases: Mapping[Phase, Callable[[], None]] = {
             Phase.STACKS: self._list_stacks,
             Phase.TENANTS: self._check_tenants,
             Phase.OTHERS: self._check_others,
             Phase.DRIFT: self._detect_drift,
-            Phase.ROWS: self._find_unlisted,
         }
         every = list(phases)
         for phase in every[every.index(self._position.phase) :]:
@@ -258,34 +248,6 @@ class Surveying:
             self.progress.found(drifted(stack, drift.detail))
         elif drift.failure:
             self.progress.found(not_compared(stack, drift.failure))
-
-    # Tenants that are not in the index
-
-    def _find_unlisted(self) -> None:
-        """Find tenants that are not in the index, by a scan of the whole table.
-
-        There are new ones only if somebody other than Berth writes to the table, so the scheduled survey scans rarely.
-        """
-        progress, unlisted = self.progress, self.checks.unlisted
-        recently = progress.scanned_at is not None and progress.clock.now() - progress.scanned_at < SCAN_EVERY
-        if progress.requested.id == SURVEY and recently:
-            return
-        found = {finding.subject for finding in progress.findings if finding.kind is Kind.UNLISTED}
-        for page in progress.pages(unlisted, self._position.after, limit=_ROWS_SCANNED):
-            # The findings of a page are added together, because a page that is not finished is scanned again.
-            of_page: list[str] = []
-            for tenant_id in page.tenants:
-                progress.check_time()
-                if tenant_id not in found and is_unlisted(tenant_id, unlisted, self.names):
-                    found.add(tenant_id)
-                    of_page.append(tenant_id)
-            for tenant_id in of_page:
-                progress.found(not_adopted(tenant_id))
-            progress.count_rows(page)
-            self._position = replace(self._position, after=page.cursor)
-            if page.cursor is not None:
-                self._save_if_due()
-        progress.scanned_at = None if progress.counts[Kind.UNLISTED] else progress.clock.now()
 
 
 def _without_details(each: SurveyedStack) -> SurveyedStack:

@@ -42,7 +42,6 @@ class Refusal(StrEnum):
     NOTHING_TO_APPROVE = "nothing-to-approve"
     NOTHING_TO_PROMOTE = "nothing-to-promote"
     UNKNOWN_RECONCILIATION = "unknown-reconciliation"
-    UNKNOWN_ADOPTION = "unknown-adoption"
     FLEET_FULL = "tenant-limit-reached"
     TOO_MANY_CREATES = "too-many-creates"
 

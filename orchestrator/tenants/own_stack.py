@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from orchestrator.common.errors import StackNotOurs, StackOutOfReach
 from orchestrator.common.stack_arns import name_of
 from orchestrator.common.tenant_ids import WARM_PREFIX, TenantId
+from orchestrator.releases.template_contract import DEAD_LETTER_QUEUE, OUTBOUND_QUEUE, SERVICE_TOKEN_PARAMETER
 from orchestrator.tenants.names import LEGACY_PREFIXES_SETTING, Names
 from orchestrator.tenants.ports import TenantReader
-from orchestrator.tenants.records import Metadata
+from orchestrator.tenants.records import Metadata, Queue
 from orchestrator.tenants.stack_ports import Stack, Stacks
 from orchestrator.tenants.stack_status import StackCondition, condition
 
@@ -83,6 +86,11 @@ def why_out_of_reach(metadata: Metadata | None, names: Names) -> str | None:
     )
 
 
+def is_from_before(metadata: Metadata | None) -> bool:
+    """True if the tenant is served from a stack that is not recorded: Berth records the stack with each version."""
+    return metadata is not None and metadata.version is not None and recorded_stack(metadata) is None
+
+
 def has_unknown_stack(metadata: Metadata | None, names: Names) -> bool:
     """True if the tenant is served from a stack that is not recorded: an earlier system made it with another name.
 
@@ -154,3 +162,74 @@ def is_ours(stack: Stack, metadata: Metadata | None, stacks: Stacks) -> bool:
         return metadata.stack_id == stack.stack_id
     # Rows from before stack ids were recorded have none: then the queue proves that the stack is the tenant's.
     return metadata.queue is not None and stacks.queue(stack.stack_id) == metadata.queue
+
+
+def why_not_adopted_with(
+    stack: Stack,
+    queues: Mapping[str, Queue],
+    metadata: Metadata,
+    names: Names,
+    owner: str,
+    served: Mapping[str | None, str],
+    dead_letters_of: Callable[[Queue], str | None],
+) -> str | None:
+    """Why an earlier system's tenant must not be adopted with the stack that has its queue, and what to do about it.
+
+    ``queues`` are the stack's queues by logical id. ``owner`` is the tenant for which the stack is recorded, ``served``
+    has the tenant of each inbound queue by ARN, and ``dead_letters_of`` returns the name of a dead-letter queue.
+    """
+    tenant, name = metadata.tenant, name_of(stack.stack_id)
+    place, token = f"Its queue is in stack {stack.stack_id}", stack.parameters.get(SERVICE_TOKEN_PARAMETER)
+    if token is not None and not names.is_own_service_token(token):
+        return (
+            f"{place}, which belongs to the control plane of {token}. If the tenant does, too, delete its rows in this "
+            "control plane's table."
+        )
+    if stack.tenant_id not in (None, tenant.value):
+        return (
+            f"{place}, whose parameter TenantId is {stack.tenant_id!a}. If the stack is this tenant's, execute a "
+            f"change set with TenantId={tenant} that replaces no queue. Otherwise delete this tenant's rows."
+        )
+    if name != names.stack_of(tenant) and not names.is_legacy(name):
+        return _out_of_reach(place, "stacks")
+    if owner != tenant.value:
+        return f"{place}, which belongs to tenant {owner}. Delete the rows of the tenant that does not have the stack."
+    if condition(stack.status) is StackCondition.WORKING:
+        return f"{place}, which is {stack.status}. Adopt it when that has ended."
+    if metadata.queue is None or metadata.queue.arn not in {queue.arn for queue in queues.values()}:
+        return _out_of_reach(place, "queues")
+    if others := _queues_of_others(queues, metadata, served, dead_letters_of):
+        return (
+            f"{place}, which has other queues, and its next upgrade would remove them: {', '.join(others)}. Remove "
+            "them from the stack's template, with DeletionPolicy: Retain if anybody needs them."
+        )
+    return None
+
+
+def _out_of_reach(place: str, what: str) -> str:
+    return (
+        f"{place}, but this control plane may not change {what} with such names. Deploy with a prefix of the name in "
+        f"{LEGACY_PREFIXES_SETTING}."
+    )
+
+
+def _queues_of_others(
+    queues: Mapping[str, Queue],
+    metadata: Metadata,
+    served: Mapping[str | None, str],
+    dead_letters_of: Callable[[Queue], str | None],
+) -> list[str]:
+    """The queues of the stack that are not the tenant's.
+
+    A queue that the row does not name is the tenant's by its logical id, unless another tenant is served from it.
+    """
+    tenant, named = metadata.tenant.value, {queue.arn for queue in (metadata.queue, metadata.outbound_queue) if queue}
+    own = {
+        logical_id
+        for logical_id, queue in queues.items()
+        if queue.arn in named
+        or (logical_id in (DEAD_LETTER_QUEUE, OUTBOUND_QUEUE) and served.get(queue.arn, tenant) == tenant)
+    }
+    others = {logical_id: queue for logical_id, queue in queues.items() if logical_id not in own}
+    dead_letters = {dead_letters_of(queues[logical_id]) for logical_id in own} if others else set()
+    return [f"{name} ({queue.name})" for name, queue in sorted(others.items()) if queue.name not in dead_letters]

@@ -20,8 +20,7 @@ from stacks.common.permissions import acknowledge_wildcard, allow_finding_its_st
 _PARAMETER = re.compile(r"\{\w+\}")
 
 _ALL_OR_NONE = (
-    "The wildcard is for the id of a tenant, a rollout, a reconciliation or an adoption: callers may use all of them, "
-    "or none."
+    "The wildcard is for the id of a tenant, a rollout or a reconciliation: callers may use all of them, or none."
 )
 
 

@@ -30,7 +30,6 @@ from orchestrator.adapters.dynamodb.keys import (
     registry_key,
     tenant_count_key,
 )
-from orchestrator.adapters.dynamodb.unlisted import SCANNED_ATTRIBUTES
 from stacks.common.capability import Capability, Output
 from stacks.common.encryption import Encryption
 from stacks.common.permissions import allow, allow_consuming_stream
@@ -144,9 +143,12 @@ class TenantTable(Capability):
         self.allow(role, "PutItem", rows=[*along_with, HISTORY_ROWS])
         self._appending[role.node.path] = role.role_arn
 
-    def protect_history(self) -> None:
-        """Deny all other roles to write history, whatever their policies allow. Call this last, and once."""
-        appending = list(self._appending.values())
+    def protect_history(self, adopter: str | None) -> None:
+        """Deny all other roles to write history, whatever their policies allow. Call this last, and once.
+
+        ``adopter`` is the role with which an operator runs `berth adopt`.
+        """
+        appending = [*self._appending.values(), *([adopter] if adopter else [])]
         self._policy.add_statements(_deny_others_to_write_history(appending), _deny_changes_of_history(appending))
 
     def allow_listing(self, role: iam.Role) -> None:
@@ -210,21 +212,6 @@ class TenantTable(Capability):
     def allow_listing_unfinished(self, role: iam.Role) -> None:
         """Let a role list the operations whose status is Started."""
         self.allow_index(role, UNFINISHED_OPERATIONS)
-
-    def allow_scanning(self, role: iam.Role) -> None:
-        """Let a role scan the table, but read only the attributes that distinguish unlisted tenants.
-
-        A scan has no leading keys, so it cannot be limited to some rows.
-        """
-        allow(
-            role,
-            ["dynamodb:Scan"],
-            self._table.table_arn,
-            conditions={
-                "ForAllValues:StringEquals": {"dynamodb:Attributes": list(SCANNED_ATTRIBUTES)},
-                "StringEquals": {"dynamodb:Select": "SPECIFIC_ATTRIBUTES"},
-            },
-        )
 
     def allow_listing_rollouts(self, role: iam.Role) -> None:
         self.allow_index(role, *LISTED_IN_ROLLOUTS)

@@ -32,6 +32,7 @@ from stacks.common.permissions import (
     allow_on_tenant_queues,
     allow_on_tenant_stacks,
     allow_reading_tenant_stacks,
+    names_of,
 )
 from stacks.common.table import POOL_ROWS, RECONCILIATION_ROWS, RELEASE_ROWS, RELISTING_ROWS, TENANT_ROWS
 from stacks.rollouts.machine import RolloutMachine
@@ -150,9 +151,12 @@ class Reconciliation(Capability):
 
     @property
     def outputs(self) -> Sequence[Output]:
+        prefixes = names_of(self).legacy_prefixes
         return (
             Output("ReconcileFunctionName", self._reconcile.function.function_name),
             Output("EndedExecutionsQueueUrl", self._ended.queue_url),
+            # `berth adopt` reads them.
+            *([Output("LegacyStackPrefixes", ",".join(prefixes))] if prefixes else []),
         )
 
     @property
@@ -248,7 +252,6 @@ class Reconciliation(Capability):
         table.allow(role, "GetItem", "PutItem", "UpdateItem", rows=RECONCILIATION_ROWS)
         table.allow_keeping_the_count(role)
         table.allow(role, "GetItem", "PutItem", rows=POOL_ROWS)
-        table.allow_scanning(role)
         rollouts.allow_watching(role)
         self._allow_surveying(role)
         return function
@@ -298,7 +301,7 @@ class Reconciliation(Capability):
             "*",
             wildcard_because=_ALL_STACKS,
         )
-        # An adoption, and a comparison, may look for a tenant's queue among all queues of its stack. To detect drift,
+        # A comparison may look for a tenant's queue among all queues of its stack. To detect drift,
         # CloudFormation reads the resources with the permissions of the caller.
         allow_on_tenant_stacks(role, "ListStackResources", "DetectStackDrift", "DetectStackResourceDrift")
         allow_on_tenant_queues(role, "GetQueueAttributes", "ListQueueTags")

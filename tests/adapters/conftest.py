@@ -21,10 +21,8 @@ from moto import mock_aws
 
 from orchestrator.adapters.dynamodb.keys import LISTING_INDEX
 from orchestrator.adapters.dynamodb.rollouts import RolloutTable
-from orchestrator.adapters.dynamodb.unlisted import UnlistedRows
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.emulator import ACCOUNT, Emulator, free_port
-from orchestrator.reconciling.ports import UnlistedTenants
 from orchestrator.tenants.records import Metadata, Operation, Status
 from tests.adapters.quick_moto import quicken
 from tests.adapters.tables import (
@@ -228,14 +226,6 @@ def rows(account: Account | None) -> DynamoDBClient | None:
 @pytest.fixture
 def table(rows: DynamoDBClient | None) -> Table:
     return WholeTable(rows, TABLE) if rows else InMemoryTable()
-
-
-@pytest.fixture
-def unlisted(table: Table, rows: DynamoDBClient | None) -> UnlistedTenants:
-    if rows:
-        return UnlistedRows(rows, TABLE)
-    assert isinstance(table, InMemoryTable)
-    return table
 
 
 @pytest.fixture

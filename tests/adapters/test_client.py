@@ -296,13 +296,6 @@ REQUESTS: list[tuple[AnyRoute, Wire, str, dict[str, object] | None]] = [
         f"/reconciliations/{ID}",
         None,
     ),
-    (
-        reconciliations.START_ADOPTION,
-        reconciliations.StartAdoption(dry_run=True, cursor="abc"),
-        "/adoptions",
-        {"dryRun": True, "cursor": "abc"},
-    ),
-    (reconciliations.GET_ADOPTION, reconciliations.AdoptionIdRequest(adoption_id=ID), f"/adoptions/{ID}", None),
     (reconciliations.GET_DIAGNOSIS, EmptyRequest(), "/diagnosis", None),
 ]
 

@@ -21,7 +21,6 @@ from orchestrator.reconciling.checkpoints import Checkpoint, Phase, Position
 from orchestrator.reconciling.fleet_counts import FleetCounts
 from orchestrator.reconciling.ports import ReconciliationLedger, SurveyedStack
 from orchestrator.reconciling.records import (
-    LATEST_SCAN,
     MAX_FINDINGS,
     SETTLING,
     SURVEY,
@@ -142,7 +141,7 @@ class TestTheRow:
         assert "ListingKey" not in row
 
     def test_long_ids_leave_room_for_other_findings(self, table: ReconciliationTable) -> None:
-        """Another system chose the keys of the rows that an adoption reports."""
+        """Another system may have chosen the keys of rows."""
         long = [replace(FOUND, subject=f"{number:02}" + "\x01" * 2_000) for number in range(MAX_FINDINGS - 1)]
         table.record_reconciliation(replace(ASKED, findings=(*long, replace(FOUND, subject="acme"))))
         read = present(table.reconciliation(ID))
@@ -240,7 +239,7 @@ def test_the_counts_of_the_fleet_are_kept(reconciliations: ReconciliationLedger)
 
 def test_only_a_requested_reconciliation_expires(dynamodb: DynamoDBClient) -> None:
     table = ReconciliationTable(dynamodb, TABLE)
-    for each in (ID, SETTLING, SURVEY, LATEST_SCAN):
+    for each in (ID, SETTLING, SURVEY):
         table.record_reconciliation(replace(ASKED, id=each))
     expire = {row["sk"]["S"]: row["ttl"] for row in dynamodb.scan(TableName=TABLE)["Items"] if "ttl" in row}
     assert expire == {ID: {"N": str(int((NOON + timedelta(days=90)).timestamp()))}}

@@ -114,9 +114,10 @@ def test_a_stack_of_another_role_is_not_ours(
     assert not stack.ours
 
 
-# The queue among a stack's resources
+# The stack that has a queue among its resources
 
 OWN_QUEUE = f"https://sqs.eu-west-1.amazonaws.com/000000000000/{NAMES.stack_of(ACME)}-InboundQueue-ABC"
+OWN_ARN = f"arn:aws:sqs:eu-west-1:000000000000:{NAMES.stack_of(ACME)}-InboundQueue-ABC"
 
 
 def listed(**changes: Any) -> dict[str, Any]:
@@ -129,6 +130,50 @@ def listed(**changes: Any) -> dict[str, Any]:
         "Timestamp": NOON,
     }
     return {"StackResources": [resource | changes]}
+
+
+def test_the_stack_of_a_queue_is_found_by_its_url(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
+    cloudformation.add_response("describe_stack_resources", listed(), {"PhysicalResourceId": OWN_QUEUE})
+    cloudformation.add_response("describe_stacks", {"Stacks": [described()]}, {"StackName": STACK_ID})
+    assert present(stacks.stack_with(Queue(OWN_ARN, OWN_QUEUE))).stack_id == STACK_ID
+
+
+@pytest.mark.parametrize(("partition", "domain"), [("aws", "amazonaws.com"), ("aws-cn", "amazonaws.com.cn")])
+def test_the_stack_of_a_queue_is_found_by_todays_url_if_the_row_has_that_of_an_older_sdk(
+    stacks: CloudFormationStacks, cloudformation: Stubber, partition: str, domain: str
+) -> None:
+    old, today = "https://eu-west-1.queue.amazonaws.com/0/in", f"https://sqs.eu-west-1.{domain}/0/in"
+    missing = f"Stack for {old} does not exist"
+    cloudformation.add_client_error(
+        "describe_stack_resources", "ValidationError", missing, expected_params={"PhysicalResourceId": old}
+    )
+    cloudformation.add_response("describe_stack_resources", listed(), {"PhysicalResourceId": today})
+    cloudformation.add_response("describe_stacks", {"Stacks": [described()]})
+    assert stacks.stack_with(Queue(f"arn:{partition}:sqs:eu-west-1:0:in", old)) is not None
+
+
+@pytest.mark.parametrize("arn", [OWN_ARN, "no ARN"])
+def test_a_queue_may_be_in_no_stack(stacks: CloudFormationStacks, cloudformation: Stubber, arn: str) -> None:
+    for _ in range(1 if arn == OWN_ARN else 2):
+        cloudformation.add_client_error("describe_stack_resources", "ValidationError", "Stack does not exist")
+    assert stacks.stack_with(Queue(arn, OWN_QUEUE)) is None
+
+
+def test_a_queue_that_outlived_its_stack_is_in_no_stack(stacks: CloudFormationStacks, cloudformation: Stubber) -> None:
+    cloudformation.add_response("describe_stack_resources", listed())
+    cloudformation.add_response("describe_stacks", {"Stacks": [described(StackStatus="DELETE_COMPLETE")]})
+    assert stacks.stack_with(Queue(OWN_ARN, OWN_QUEUE)) is None
+
+
+def test_a_denied_request_for_the_stack_of_a_queue_is_an_error(
+    stacks: CloudFormationStacks, cloudformation: Stubber
+) -> None:
+    cloudformation.add_client_error("describe_stack_resources", "AccessDenied", "no")
+    with pytest.raises(ClientError):
+        stacks.stack_with(Queue(OWN_ARN, OWN_QUEUE))
+
+
+# The queue among a stack's resources
 
 
 @pytest.mark.parametrize("status", ["CREATE_IN_PROGRESS", "CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_FAILED"])

@@ -149,10 +149,6 @@ class FakePorts:
         return self.table
 
     @property
-    def unlisted(self) -> InMemoryTable:
-        return self.table
-
-    @property
     def observed_stacks(self) -> FakeStacks:
         return self.stacks
 

@@ -94,6 +94,15 @@ class FakeStacks:
         inbound = self.resources.get(stack_id, self.all[stack_id].stack.queue)
         return {**({"InboundQueue": inbound} if inbound else {}), **self.other_queues.get(stack_id, {})}
 
+    def stack_with(self, queue: Queue) -> Stack | None:
+        self._called("stack_with")
+        for stack in self.living:
+            inbound = self.resources.get(stack.stack_id, stack.queue)
+            listed = [*([inbound] if inbound else []), *self.other_queues.get(stack.stack_id, {}).values()]
+            if queue.arn in {each.arn for each in listed}:
+                return stack
+        return None
+
     def create(self, tenant: TenantId, *, release: Release, client_token: str) -> str | None:
         self._called("create")
         for stack in self.living:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any, assert_never, cast
 
+from orchestrator.adapters.migration import Seen
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.tiers import STANDARD
 from orchestrator.common.times import timestamp
@@ -16,8 +17,6 @@ from orchestrator.common.writes import (
     Put,
     Update,
 )
-from orchestrator.reconciling.adoption_writes import adoption_of
-from orchestrator.reconciling.ports import Adopted, UnlistedPage, UnlistedTenant
 from orchestrator.releases.records import Release
 from orchestrator.tenants import operation_transitions
 from orchestrator.tenants.history import HistoryEntry, RecordedChange, UnreadableEntry
@@ -205,40 +204,29 @@ class InMemoryTable(Ledger):
     def record_release(self, release: Release) -> Release:
         return self._releases.setdefault(release.version, release)
 
-    # Tenants that an adoption adds to the index
+    # The migration of an earlier system's rows
 
-    def page(self, cursor: str | None, *, limit: int) -> UnlistedPage:
-        ids = sorted(tenant.value for tenant, rows in self.tenants.items() if rows)
-        left = [each for each in ids if each > (cursor or "")]
-        there = left[:limit]
-        found = [each for each in there if self.unlisted(TenantId(each))]
-        return UnlistedPage(found, len(there), len(there) / 2, there[-1] if len(left) > limit else None)
-
-    def unlisted(self, tenant: TenantId) -> UnlistedTenant | None:
-        metadata = self.fields(MetadataKey(tenant))
-        audits = {key: row.fields for key, row in self._audit_rows(tenant)}
+    def seen(self, tenant: TenantId) -> Seen:
+        metadata, audits = self.fields(MetadataKey(tenant)), dict(self._audit_rows(tenant))
         if metadata is not None:
             listed = "listed_state" in metadata or "asked_for" in metadata
         else:
-            listed = not audits or any(audit.get("listed") is TenantState.DELETED for audit in audits.values())
-        has_stack = metadata is None or "version" not in metadata or "stack_id" in metadata
-        earlier = {key: audit for key, audit in audits.items() if "attempt" not in audit}
-        if listed and has_stack and not any(audit["status"] is Status.STARTED for audit in earlier.values()):
-            return None
-        found = self.records(tenant)
-        return UnlistedTenant(
+            listed = not audits or any(row.fields.get("listed") is TenantState.DELETED for row in audits.values())
+        return Seen(
             tenant,
-            found.metadata,
-            tuple(found.audits),
-            tuple(audits),
-            found.lock,
-            frozenset(earlier),
+            cast("Metadata | None", self._record(MetadataKey(tenant))),
+            {key: cast(Audit, row.record) for key, row in audits.items()},
+            frozenset(key for key, row in audits.items() if "attempt" not in row.fields),
+            self.lock(tenant),
             listed,
             dict(metadata) if metadata is not None else None,
         )
 
-    def adopt(self, seen: UnlistedTenant, adopted: Adopted, change: RecordedChange) -> bool:
-        return self.unlisted(seen.tenant) == seen and self.apply(adoption_of(seen, adopted, change))
+    def every_tenant(self) -> list[TenantId]:
+        return sorted((tenant for tenant, rows in self.tenants.items() if rows), key=str)
+
+    def adopt(self, writes: Transition) -> bool:
+        return self.apply(writes)
 
     # Rows of earlier versions, and of tests
 

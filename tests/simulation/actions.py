@@ -15,7 +15,7 @@ from orchestrator.tenants.records import Attempt, Operation, Request
 from orchestrator.tenants.resource_requests import Kind
 from tests.simulation.actors.people import with_labels
 from tests.simulation.actors.teams import properties
-from tests.simulation.environment import ADOPTION, VERSIONS, Environment
+from tests.simulation.environment import VERSIONS, Environment
 from tests.simulation.faults import SERVICES
 from tests.simulation.world import OPERATOR
 
@@ -149,7 +149,7 @@ def survey(env: Environment, _tenant: TenantId, _version: str) -> None:
 
 
 def adopt(env: Environment, _tenant: TenantId, _version: str) -> None:
-    env.reconcile(replace(ADOPTION, dry_run=env.rng.random() < 0.2))
+    env.adopt(dry_run=env.rng.random() < 0.2)
 
 
 def team_creates(env: Environment, tenant: TenantId, version: str) -> None:

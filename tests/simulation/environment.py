@@ -23,7 +23,7 @@ from orchestrator.reconciling.events import parse_execution_ended
 from orchestrator.reconciling.health import SETTLING_EVERY
 from orchestrator.reconciling.records import SETTLING, Reconciliation, ReconciliationStatus, Spec
 from orchestrator.tenants.names import Names
-from orchestrator.tenants.records import Queue
+from orchestrator.tenants.records import Queue, Request
 from orchestrator.tenants.stack_ports import Stack
 from tests.fakes import (
     NAMES,
@@ -36,6 +36,7 @@ from tests.fakes import (
     FakeStacks,
     a_release,
 )
+from tests.fakes.migration import InMemoryMigration
 from tests.fakes.reconciling import FakeSurvey, InMemoryReconciliations
 from tests.simulation.actors.adversary import EVIL_TEMPLATE, Adversary
 from tests.simulation.actors.callers import Caller, Role
@@ -54,7 +55,6 @@ from tests.simulation.world import Around, World, wake_waiting, watched
 
 LATER_VERSION = "0.3.0"
 """A release with the same content as the one before it, so that an upgrade to it changes no stack."""
-ADOPTION = Spec(survey=False, adopt=True)
 VERSIONS = (VERSION, NEXT_VERSION, LATER_VERSION)
 
 NEIGHBOUR = Names("Berth-dev")
@@ -411,6 +411,13 @@ class Environment(World):
         if self.faults.stale:
             self._indexes = [*self._indexes[-2:], self.table.as_of_now()]
             self._seen_stacks = self.stacks.as_of_now()
+
+    def adopt(self, *, dry_run: bool = False) -> None:
+        caller = Caller(Role.RECONCILER, None)
+        ports = self.ports(self.around(caller))
+        migration = InMemoryMigration(ports["table"], ports["stacks"], ports["queues"], self._clock_of_a_function())
+        request = Request(by="berth adopt")
+        self.call(caller, lambda: migration.adopt_all(request, dry_run=dry_run), lambda _result, _error: None)
 
     # Names for actors and checks
 

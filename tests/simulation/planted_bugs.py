@@ -11,14 +11,15 @@ from typing import Any
 
 import pytest
 
+from orchestrator.adapters import migration
+from orchestrator.adapters.migration import Seen
 from orchestrator.common.errors import StackNotOurs
 from orchestrator.common.stack_arns import name_of
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.common.writes import Condition, Equals, RowExists, any_of
-from orchestrator.reconciling import adoption_writes, checking, settling, surveying
-from orchestrator.reconciling.adopting import plan
+from orchestrator.common.writes import Check, Condition, Equals, RowExists, any_of
+from orchestrator.reconciling import checking, settling, surveying
 from orchestrator.reconciling.health import SETTLING_EVERY
-from orchestrator.reconciling.ports import Adopted, SurveyedStack, UnlistedTenant
+from orchestrator.reconciling.ports import SurveyedStack
 from orchestrator.reconciling.settling import Settling, run_of
 from orchestrator.releases.records import Release
 from orchestrator.tenants import (
@@ -346,26 +347,24 @@ def _count_messages_once(check: Any, run: Run, *, empty_since: datetime | None, 
 
 
 @wrapping("adopt", Table)
-def _adopt_during_an_operation(
-    adopt: Any, self: InMemoryTable, seen: UnlistedTenant, adopted: Adopted, change: RecordedChange
-) -> Any:
-    lock = self.lock(seen.tenant)
-    self.plant_lock(seen.tenant, None)
-    now = self.unlisted(seen.tenant) or seen
+def _adopt_during_an_operation(adopt: Any, self: InMemoryTable, writes: Transition) -> Any:
+    (check,) = (write for write in writes if isinstance(write, Check))
+    lock = self.lock(check.key.tenant)
+    self.plant_lock(check.key.tenant, None)
     try:
-        return adopt(self, now, plan(now, adopted.metadata.stack_id if adopted.metadata else None), change)
+        return adopt(self, writes)
     finally:
-        self.plant_lock(seen.tenant, lock.run if lock else None)
+        self.plant_lock(check.key.tenant, lock.run if lock else None)
 
 
-@wrapping("unlisted", Table)
-def _take_all_operations_for_earlier(unlisted: Any, self: InMemoryTable, tenant: TenantId) -> UnlistedTenant | None:
-    seen: UnlistedTenant | None = unlisted(self, tenant)
-    return seen and replace(seen, earlier=frozenset(seen.audit_keys))
+@wrapping("seen", Table)
+def _take_all_operations_for_earlier(read: Any, self: InMemoryTable, tenant: TenantId) -> Seen:
+    seen: Seen = read(self, tenant)
+    return replace(seen, earlier=frozenset(seen.audits))
 
 
 _adopt_berths_own_operations = all_of(
-    _take_all_operations_for_earlier, replacing("Missing", always(RowExists()), adoption_writes)
+    _take_all_operations_for_earlier, replacing("Missing", always(RowExists()), migration)
 )
 
 

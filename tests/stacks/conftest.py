@@ -122,7 +122,8 @@ with_everything = _variant(**SWITCHED_ON)
 with_dashboard = _variant(dashboard="true")
 events_with_dashboard = _variant("BerthEvents", dashboard="true")
 """Both stacks have a dashboard."""
-with_legacy_stacks = _variant(**SWITCHED_ON, legacyStackPrefixes=",".join(LEGACY_PREFIXES))
+ADOPTER = "arn:aws:iam::123456789012:role/adopter"
+with_legacy_stacks = _variant(**SWITCHED_ON, legacyStackPrefixes=",".join(LEGACY_PREFIXES), adopterArn=ADOPTER)
 """There are tenants whose stacks an earlier system created."""
 with_key = _variant(**EVERYTHING)
 """Everything is switched on, and the customer's key is used."""
@@ -149,6 +150,7 @@ def templates_with_other_settings(tmp_path_factory: pytest.TempPathFactory) -> t
         await_review_seconds=5,
         retry_after_seconds=9,
         dependencies=Dependencies.LAYER,
+        adopter_arn=ADOPTER,
         alarm_topic_arn=TOPIC,
         dashboard=True,
         log_retention_days=14,

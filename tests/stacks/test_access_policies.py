@@ -36,8 +36,6 @@ NOT_ROUTES = (
     "DELETE /rollouts/{rolloutId}",
     "GET /reconciliations",
     "DELETE /reconciliations/{reconciliationId}",
-    "GET /adoptions",
-    "DELETE /adoptions/{adoptionId}",
     "POST /diagnosis",
 )
 
@@ -49,9 +47,7 @@ def allows(control_plane: Json, the_only: Callable[[str], str]) -> Callable[[str
 
     def answer(output: str, route: str) -> bool:
         an_id = "20261116-083000-1a2b"
-        ids = {"tenantId": "acme", "version": "0.2.0"} | dict.fromkeys(
-            ("rolloutId", "reconciliationId", "adoptionId"), an_id
-        )
+        ids = {"tenantId": "acme", "version": "0.2.0"} | dict.fromkeys(("rolloutId", "reconciliationId"), an_id)
         method, path = route.format(**ids).split(" ")
         requested = f"arn:<AWS::Partition>:execute-api:<AWS::Region>:<AWS::AccountId>:{api}/$default/{method}{path}"
         return any(fnmatchcase(requested, resource) for resource in _resources(control_plane, output))

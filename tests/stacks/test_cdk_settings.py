@@ -12,6 +12,7 @@ from aws_cdk import App
 from stacks.project import ROOT
 from stacks.setting_values import SettingInvalid
 from stacks.settings import KNOWN, Dependencies, Settings, Tracing
+from tests.stacks.conftest import ADOPTER
 
 TOPIC = "arn:aws:sns:eu-west-1:123456789012:on-call"
 
@@ -45,6 +46,7 @@ def test_the_defaults_are_for_aws(tmp_path: Path) -> None:
 def test_values_may_be_texts_from_the_command_line_or_numbers_from_a_file(tmp_path: Path) -> None:
     rest = {
         "berth:dependencies": "host",
+        "berth:adopterArn": ADOPTER,
         "berth:alarmTopicArn": TOPIC,
         "berth:getQueueConcurrency": "16",
         "berth:tenantMetadataConcurrency": "5",
@@ -68,6 +70,7 @@ def test_values_may_be_texts_from_the_command_line_or_numbers_from_a_file(tmp_pa
         await_review_seconds=5,
         retry_after_seconds=9,
         dependencies=Dependencies.HOST,
+        adopter_arn=ADOPTER,
         alarm_topic_arn=TOPIC,
         log_retention_days=7,
         get_queue_concurrency=16,
@@ -97,6 +100,7 @@ def test_values_may_be_texts_from_the_command_line_or_numbers_from_a_file(tmp_pa
         ("berth:awaitReviewSeconds", "0", "must be 1 to 3600 seconds"),
         ("berth:dependencies", "docker", "must be layer or host"),
         ("berth:tracing", "on", "must be passthrough or active"),
+        ("berth:adopterArn", "ada", "must be the ARN of an IAM role or user"),
         ("berth:alarmTopicArn", "on-call", "must be the ARN of an SNS topic"),
         ("berth:alarmTopicArn", "", "must be the ARN of an SNS topic"),
         ("berth:logRetentionDays", "91", "one of 1, 3, 5, 7, 14, 30"),

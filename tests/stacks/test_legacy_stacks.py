@@ -74,6 +74,13 @@ def test_every_function_knows_the_prefixes(with_legacy_stacks: Json, with_everyt
         assert found == {expected}
 
 
+def test_an_output_has_the_prefixes_for_the_command_that_adopts_them(
+    with_legacy_stacks: Json, with_everything: Json
+) -> None:
+    assert with_legacy_stacks["Outputs"]["LegacyStackPrefixes"]["Value"] == ",".join(LEGACY_PREFIXES)
+    assert "LegacyStackPrefixes" not in with_everything["Outputs"]
+
+
 def test_events_of_their_stacks_resume_operations_too(with_legacy_stacks: Json) -> None:
     rules = [
         each["Properties"]["EventPattern"]

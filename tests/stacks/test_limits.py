@@ -26,6 +26,7 @@ LARGEST = {
     "name": NAME,
     "dashboard": "true",
     "tracing": "active",
+    "adopterArn": f"arn:aws:iam::123456789012:role/{'r' * 64}",
     "alarmTopicArn": "arn:aws:sns:eu-west-1:123456789012:on-call",
     "stackPolicyArns": ",".join(f"arn:aws:iam::123456789012:policy/{'p' * 60}-{number}" for number in range(5)),
     "formerKmsKeyArns": ",".join(f"{KEY[:-1]}{number}" for number in range(1, 6)),

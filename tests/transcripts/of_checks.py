@@ -24,7 +24,8 @@ from orchestrator.reconciling.records import (
     Remedy,
     Spec,
 )
-from tests.fakes import NEXT_VERSION, NOON, QUEUE
+from orchestrator.tenants.records import Status
+from tests.fakes import NEXT_VERSION, NOON, QUEUE, an_audit
 from tests.fakes.reconciling import counted
 from tests.transcripts.of_events import written
 from tests.transcripts.of_rollouts import under_way
@@ -45,7 +46,6 @@ def ran(scene: Scene, *findings: Finding) -> None:
         scene.api.reconciliations.record_reconciliation(
             Reconciliation(
                 *(name, "", Spec(repair=False), ReconciliationStatus.DONE, NOON, NOON, Coverage(all_stacks=10)),
-                scanned_at=NOON,
                 counts=counted(findings),
                 findings=findings,
             )
@@ -179,10 +179,14 @@ DRIFTED = Finding(
     *(Kind.DRIFTED, "globex", "its stack's resources do not match the template", Remedy.NONE),
     "aws cloudformation describe-stack-resource-drifts --stack-name tenant-globex",
 )
-STORED = "READY at version 0.1.12"
-FOUND = Finding(Kind.UNLISTED, "acme", STORED, Remedy.ADOPT)
-ADOPTED = Finding(Kind.UNLISTED, "acme", STORED, Remedy.ADOPT, result="listed as READY", repaired=True)
-CHANGED = Finding(Kind.UNLISTED, "globex", STORED, Remedy.ADOPT, result="the tenant has changed meanwhile.")
+
+
+def left(scene: Scene) -> None:
+    """An earlier system has left two tenants: one can be adopted, and one was just created."""
+    failed = an_audit(Status.FAILURE, version=None)
+    began = an_audit(Status.STARTED, version=None, tenant=TenantId("globex"), at=NOON)
+    for audit in (failed, began):
+        scene.api.table.plant_audit(audit, numbered=False)
 
 
 def comes_to(
@@ -190,7 +194,7 @@ def comes_to(
 ) -> Callable[[], None]:
     return lambda: scene.api.reconciliation_is_now(
         status=status,
-        coverage=Coverage(rows=40, operations=1, tenants=3, stacks=4, all_stacks=9),
+        coverage=Coverage(operations=1, tenants=3, stacks=4, all_stacks=9),
         counts=counted(findings),
         findings=findings,
         repaired=sum(finding.repaired for finding in findings),
@@ -226,18 +230,17 @@ def _(shell: Shell) -> None:
 
 @script("adopt")
 def _(shell: Shell) -> None:
-    runs = {
-        "adopt": ([ADOPTED, CHANGED], "One tenant was adopted, and one was not."),
-        "adopt --json": ([ADOPTED], "A tenant was adopted."),
-        "adopt --dry-run": ([FOUND], "A tenant can be adopted."),
-        "adopt --reason 'Ticket 4711'": ([], "There is no tenant to adopt."),
-    }
-    for line, (findings, why) in runs.items():
-        scene = shell.begin()
-        scene.meanwhile = [comes_to(scene, status=ReconciliationStatus.RUNNING), comes_to(scene, *findings)]
-        shell.run(line, why)
-    shell.begin()
-    shell.run("adopt --timeout 5", "It takes too long.")
+    shell.both("adopt", "There is no tenant to adopt.")
+    left(shell.scene)
+    shell.both("adopt --dry-run", "There is a tenant that can be adopted, and one that cannot.")
+    shell.run("adopt", "There is no terminal.")
+    shell.run("adopt", typed="no\n")
+    shell.run("adopt --reason 'Ticket 4711'", typed="yes\n")
+    shell.run("adopt --yes", "It was adopted before.")
+    left(shell.begin())
+    shell.run("adopt --yes --json", "There is a tenant that can be adopted, and one that cannot.")
+    shell.run("adopt --yes --reason ''")
+    shell.run(f"adopt --yes --reason {'x' * 501}")
 
 
 @script("api")

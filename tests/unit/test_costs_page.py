@@ -16,7 +16,6 @@ from bench.growth import PLANNING_SECONDS
 from orchestrator.events.delivery.sweeping import LOOKED_AT_EVERY
 from orchestrator.pool.maintaining import AFTER_FAILURE
 from orchestrator.reconciling.health import POOL_EVERY
-from orchestrator.reconciling.surveying import SCAN_EVERY
 from tests.costs_page import PAGE, table, totals
 
 BENCH = Path(__file__).parents[2] / "bench" / "results.json"
@@ -151,12 +150,12 @@ def test_each_stack_costs_the_sum_of_its_parts_when_idle() -> None:
 
 def test_a_tenant_costs_its_part_of_each_survey() -> None:
     surveys = float(table("Idle")["surveys, every 6 hours"]["number"])
-    listed, scanned = surveys * 0.08, timedelta(days=30) / SCAN_EVERY * 1.25
+    listed = surveys * 0.08
     queue = surveys * PRICES["SQS request"]
     function = surveys * 0.5 * 0.02 * 13.33
     stored = surveys * 0.09 * PRICES["write unit"]
     storage = 10 * (0.25 + 0.25 + 0.20)  # A million tenants have 10 GB.
-    cost = (queue + (listed + scanned) * PRICES["read"] + function + stored + storage) / 1_000
+    cost = (queue + listed * PRICES["read"] + function + stored + storage) / 1_000
     assert totals()["1,000 tenants, per month, beyond that"] == f"{cost:.2f}"
 
 

@@ -44,14 +44,13 @@ def ran(world: FleetWithStacks, name: str, **more: Any) -> Reconciliation:
 def test_a_control_plane_that_is_well_is_told_so(world: FleetWithStacks) -> None:
     world.add("acme")
     ran(world, SETTLING)
-    ran(world, SURVEY, coverage=Coverage(all_stacks=7), scanned_at=NOON)
+    ran(world, SURVEY, coverage=Coverage(all_stacks=7))
     assert world.health.examine() == [
         Check("operations", Verdict.OK, "none is past its deadline"),
         Check("rollouts", Verdict.OK, "none has lost its execution"),
         Check("tenants", Verdict.OK, "none has failed"),
         Check("reconciler", Verdict.OK, "ran 0 s ago"),
         Check("survey", Verdict.OK, "ran 0 s ago"),
-        Check("adoption", Verdict.OK, "every tenant is listed"),
         Check("dead letters", Verdict.OK, "events: none"),
         Check("dead letters", Verdict.OK, "schedules: none"),
         Check("tenant limit", Verdict.OK, "1 of at most 1900 tenants (berth:maxTenants)"),
@@ -67,7 +66,7 @@ def test_every_problem_names_a_remedy(world: FleetWithStacks) -> None:
     world.queues.held[QUEUES["events"]] = Messages(1, 0, 0)
     ran(world, SURVEY, coverage=Coverage(all_stacks=2_000))
     found = [check for check in world.health.examine() if check.verdict is not Verdict.OK]
-    names = {"operations", "tenants", "reconciler", "adoption", "dead letters", "stacks"}
+    names = {"operations", "tenants", "reconciler", "dead letters", "stacks"}
     assert {check.name for check in found} == names
     assert all(check.advice for check in found)
 
@@ -168,25 +167,6 @@ def test_unrepaired_findings_are_reported(world: FleetWithStacks) -> None:
 def test_repaired_findings_are_not_a_problem(world: FleetWithStacks) -> None:
     ran(world, SETTLING, counts={Kind.UNFINISHED: 2}, repaired=2)
     assert checks(world)["reconciler"].verdict is Verdict.OK
-
-
-def test_tenants_from_before_berth_are_told_with_the_command_that_adopts_them(world: FleetWithStacks) -> None:
-    ran(world, SURVEY, counts={Kind.UNLISTED: 25})
-    world.clock.advance(timedelta(hours=3))
-    found = checks(world)["adoption"]
-    assert (found.verdict, found.detail) == (
-        Verdict.WARNING,
-        "25 from before Berth not listed, 3 h ago: rollouts do not include them",
-    )
-    assert "berth adopt" in found.advice
-
-
-def test_findings_that_were_never_searched_for_are_reported_as_unknown(world: FleetWithStacks) -> None:
-    for _ in range(2):
-        found = checks(world)["adoption"]
-        assert found.verdict is Verdict.UNKNOWN
-        assert "berth adopt --dry-run" in found.advice
-        ran(world, SURVEY)
 
 
 def test_one_that_came_to_no_end_is_told_with_the_reason(world: FleetWithStacks) -> None:

@@ -126,7 +126,6 @@ STATUSES = {
     Refusal.NO_RELEASE: (409, "tier-without-release"),
     Refusal.OTHER_TIER: (409, "other-tier"),
     Refusal.UNKNOWN_RECONCILIATION: (404, "unknown-reconciliation"),
-    Refusal.UNKNOWN_ADOPTION: (404, "unknown-adoption"),
     Refusal.FLEET_FULL: (409, "tenant-limit-reached"),
     Refusal.TOO_MANY_CREATES: (429, "too-many-creates"),
 }

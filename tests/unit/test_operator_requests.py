@@ -42,7 +42,7 @@ CALLER = {"authorizer": {"iam": {"userArn": ADA}}}
 ROUTES = [route for route in ALL_ROUTES if route.audience is Audience.OPERATOR]
 WITH_BODY = [route for route in ROUTES if route.has_body]
 IDS = {"tenantId": "acme", "version": "0.2.0"} | dict.fromkeys(
-    ("rolloutId", "reconciliationId", "adoptionId"), "20261116-120000-0001"
+    ("rolloutId", "reconciliationId"), "20261116-120000-0001"
 )
 REQUIRED: dict[str, Json] = {
     "publishRelease": {"template": {}},
@@ -186,11 +186,10 @@ VALUES: dict[str, tuple[list[object], list[object]]] = {
     ),
     "Share": (["1", "999999", "1%", "100%"], ["0", "0%", "101%", "1000000", "01", "5.5%", "all"]),
     "Bound": (["0", "0%", "00", "100%", "999999"], ["101%", "-1", "1000000"]),
-    "AdoptionCursor": (["WyJhIiwiYiJd"], ["not one", "é"]),
     "RolloutId": (["20261116-120000-0001"], ["latest", "20261116-120000-0001\n", "../tenants"]),
 }
 """For each named type: values that it allows, and values that it refuses."""
-VALUES["ReconciliationId"] = VALUES["AdoptionId"] = VALUES["RolloutId"]
+VALUES["ReconciliationId"] = VALUES["RolloutId"]
 
 
 @pytest.mark.parametrize("name", VALUES)

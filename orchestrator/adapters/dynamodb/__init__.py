@@ -20,7 +20,6 @@ Tenants' rows:
 - :mod:`orchestrator.adapters.dynamodb.tenants`                       tenants and releases
 - :mod:`orchestrator.adapters.dynamodb.reviews`                       reviews of updates
 - :mod:`orchestrator.adapters.dynamodb.create_counts`                 counted creates and tenants
-- :mod:`orchestrator.adapters.dynamodb.unlisted`                      the scan for tenants from before Berth
 
 Other rows of the control plane:
 

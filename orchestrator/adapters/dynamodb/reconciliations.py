@@ -16,12 +16,11 @@ from orchestrator.adapters.dynamodb import keys
 from orchestrator.adapters.dynamodb.reads import Reads
 from orchestrator.adapters.dynamodb.transacting import cancelled
 from orchestrator.adapters.dynamodb.values import Item, expiry, n, number, s, time
-from orchestrator.common.times import parse_timestamp, timestamp
+from orchestrator.common.times import parse_timestamp
 from orchestrator.reconciling.checkpoints import Checkpoint, Phase, Position
 from orchestrator.reconciling.fleet_counts import FleetCounts
 from orchestrator.reconciling.ports import SurveyedStack
 from orchestrator.reconciling.records import (
-    LATEST_SCAN,
     SETTLING,
     SURVEY,
     Coverage,
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 
 KEPT_FOR = timedelta(days=90)
 """The time for which a requested reconciliation is kept. Scheduled ones replace each other."""
-_SCHEDULED = frozenset({SETTLING, SURVEY, LATEST_SCAN})
+_SCHEDULED = frozenset({SETTLING, SURVEY})
 
 _CHECKPOINT_KEPT_FOR = timedelta(days=7)
 """The time for which the position of a survey is kept, and the stacks that it has listed."""
@@ -53,8 +52,7 @@ _MAX_SUBJECT = 128
 """The maximum length of a stack's name. Rows of other systems may have longer keys."""
 
 _MAX_BYTES = 320_000
-"""Bytes of all findings together: a row may have 400 KB, and an adoption's cursors take up to 82 KB of them. Findings
-that do not fit are counted, but not stored."""
+"""Bytes of all findings together: a row may have 400 KB. Findings that do not fit are counted, but not stored."""
 
 
 class ReconciliationTable:
@@ -200,8 +198,6 @@ def _row(reconciliation: Reconciliation) -> Item:
                     "repaired": reconciliation.repaired,
                     "ordered": reconciliation.ordered,
                     "stuck": reconciliation.stuck,
-                    "cursor": reconciliation.cursor,
-                    "scannedAt": timestamp(reconciliation.scanned_at) if reconciliation.scanned_at else None,
                 }
             )
         ),
@@ -233,8 +229,6 @@ def _reconciliation_from(item: Mapping[str, Any]) -> Reconciliation:
         ordered=progress.get("ordered", 0),
         stuck=progress["stuck"],
         reason=item["Reason"]["S"],
-        cursor=progress.get("cursor"),
-        scanned_at=parse_timestamp(progress["scannedAt"]) if progress.get("scannedAt") else None,
     )
 
 

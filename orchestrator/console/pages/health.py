@@ -66,7 +66,7 @@ def _findings(found: Document) -> list[dict[str, object]]:
             "tenant": tenant,
             "link": _link(each, tenant),
             "can_be_repaired": tenant is not None
-            and each["remedy"] not in (Remedy.NONE, Remedy.ADOPT)
+            and each["remedy"] != Remedy.NONE
             and not (each["repaired"] or each["ordered"]),
         }
         for each in found["findings"]

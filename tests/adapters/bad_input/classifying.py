@@ -120,7 +120,7 @@ _IDS: Mapping[str, Callable[[object], bool]] = {
     "eventId": lambda value: isinstance(value, str) and bool(_EVENT_ID.fullmatch(value.rpartition("#")[2])),
     **dict.fromkeys(("connectionId", "subscriptionId"), partial(is_resource_id, "conn")),
 }
-"""The ids of rollouts, reconciliations and adoptions are all alike."""
+"""The ids of rollouts and reconciliations are alike."""
 
 
 def _operation(route: str) -> Any:

@@ -195,7 +195,6 @@ class Fleet:
     def as_fakes(self) -> dict[str, Any]:
         return {
             "table": self.table,
-            "unlisted": self.table,
             "create_turns": InMemoryCreateTurns(),
             "warm_stacks": InMemoryPool(),
             "create_counts": InMemoryCreateCounts(),

@@ -48,7 +48,6 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /rollouts/{rolloutId}/promote": {"stage": 1, "reason": WHY},
     "POST /rollouts/{rolloutId}/change": {"maxConcurrency": 2, "tolerated": "10%", "bakeSeconds": 60, "reason": WHY},
     "POST /reconciliations": {"dryRun": True, "detectDrift": False},
-    "POST /adoptions": {"dryRun": True, "cursor": "acme", "reason": WHY},
 }
 QUERIES: dict[str, dict[str, str]] = {
     "DELETE /tenants/{tenantId}": {"force": "true", "drainSeconds": "60", "reason": WHY},
@@ -69,7 +68,6 @@ IDS = {
     "version": VERSION,
     "rolloutId": ROLLOUT,
     "reconciliationId": RECONCILIATION,
-    "adoptionId": RECONCILIATION,
 }
 
 ROUTES = (
@@ -106,8 +104,6 @@ ROUTES = (
     "POST /rollouts/{rolloutId}/retry",
     "POST /reconciliations",
     "GET /reconciliations/{reconciliationId}",
-    "POST /adoptions",
-    "GET /adoptions/{adoptionId}",
     "GET /diagnosis",
 )
 

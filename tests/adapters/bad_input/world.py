@@ -356,7 +356,6 @@ def _fakes() -> dict[str, Any]:
     assert metadata.stack_id == planted.stack_id
     return {
         "table": table,
-        "unlisted": table,
         "create_turns": InMemoryCreateTurns(),
         "warm_stacks": InMemoryPool(),
         "create_counts": InMemoryCreateCounts(),

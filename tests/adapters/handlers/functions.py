@@ -261,7 +261,6 @@ def operator_event(
     tenant: str | None = "acme",
     rollout: str | None = None,
     reconciliation: str | None = None,
-    adoption: str | None = None,
     version: str | None = None,
     query: dict[str, str] | None = None,
     body: object = None,
@@ -273,7 +272,6 @@ def operator_event(
         "tenantId": tenant,
         "rolloutId": rollout,
         "reconciliationId": reconciliation,
-        "adoptionId": adoption,
         "version": version,
     }
     for name, value in ids.items():

@@ -31,7 +31,7 @@ PIN = "PUT /tenants/{tenantId}/pin"
 UNPIN = "DELETE /tenants/{tenantId}/pin"
 ROUTES = [CREATE, SHOW, DELETE, UPGRADE, RETRY, PIN, UNPIN, LIST, RELEASES]
 OPERATOR_ROUTES = [route.key for route in DECLARED if route.audience is Audience.OPERATOR]
-IDS = ("tenant", "rollout", "reconciliation", "adoption")
+IDS = ("tenant", "rollout", "reconciliation")
 
 UPDATE = a_run(operation=Operation.UPDATE, version=NEXT_VERSION, started_at=NOON + timedelta(minutes=1))
 

@@ -9,14 +9,13 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.adapters.dynamodb import keys
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.records import POOL, SETTLING, SURVEY, Kind, Reconciliation, ReconciliationStatus, Spec
 from orchestrator.tenants.execution_input import machine_input
 from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
-from orchestrator.tenants.records import Operation, Queue, Run, Status, TenantState
-from tests.adapters.conftest import TABLE, client
+from orchestrator.tenants.records import Operation, Queue, Run, Status
+from tests.adapters.conftest import client
 from tests.adapters.handlers.functions import (
     ADA,
     RECONCILE,
@@ -27,15 +26,13 @@ from tests.adapters.handlers.functions import (
     plant_stack,
     queue_of,
 )
-from tests.fakes import ACME, NAMES, QUEUE, QUEUE_TABOO, VERSION, FakeStacks, a_release, a_run, take
+from tests.fakes import ACME, NAMES, QUEUE_TABOO, VERSION, FakeStacks, a_release, a_run, take
 from tests.functions import forget_functions
 from tests.present import present
 
 START = "POST /reconciliations"
 SHOW = "GET /reconciliations/{reconciliationId}"
 HEALTH = "GET /diagnosis"
-ADOPT = "POST /adoptions"
-SHOW_ADOPTION = "GET /adoptions/{adoptionId}"
 
 AN_ID = "20200101-000000-0000"
 COUNTED = ("OperationsStuck", "Repairs", "FindingsLeft")
@@ -263,21 +260,6 @@ class TestReconcile:
         assert (done.status, done.repaired, done.ordered) == (ReconciliationStatus.DONE, 0, 1)
         (execution,) = functions.all_executions
         assert ADA in input_of(execution)["request"]["by"]
-
-    def test_an_adoption_lists_a_legacy_tenant(self, functions: Functions) -> None:
-        row = keys.metadata_key(ACME) | {
-            "InboundQueueArn": {"S": QUEUE.arn},
-            "InboundQueueUrl": {"S": QUEUE.url},
-            "Version": {"S": VERSION},
-            "UpdateAt": {"S": "2020-08-31T16:02:16.808Z"},
-        }
-        functions.dynamodb.put_item(TableName=TABLE, Item=row)
-        status, _, asked = functions.operate(ADOPT, body={"reason": "Ticket 4711"})
-        assert status == 202
-        reconcile(functions, asked["adoptionId"])
-        response = functions.operate(SHOW_ADOPTION, adoption=asked["adoptionId"])[2]
-        assert (response["status"], response["adopted"]) == ("DONE", 1)
-        assert [tenant.tenant for tenant in functions.table.tenants_in(TenantState.READY, limit=9)] == [ACME]
 
     def test_a_dry_run_changes_nothing(self, functions: Functions, dead: Run) -> None:
         orphan()

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.enforced.control_plane import Enforced
+from orchestrator.local.emulator import ACCOUNT
+from tests.e2e.enforced.control_plane import ADOPTER, Enforced
 from tests.e2e.enforced.running import running
 from tests.e2e.legacy import PREFIX
 
 
 @pytest.fixture(scope="session")
 def enforced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Enforced]:
-    settings = {"legacyStackPrefixes": PREFIX}
+    settings = {"legacyStackPrefixes": PREFIX, "adopterArn": f"arn:aws:iam::{ACCOUNT}:role/{ADOPTER}"}
     with running(tmp_path_factory.mktemp("enforced"), lambda _: settings) as enforced:
         yield enforced
         # This includes requests after the end of a test, such as events of its executions.

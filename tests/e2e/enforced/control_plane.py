@@ -20,6 +20,9 @@ from tests.e2e.operators import call
 ATTACKER = "attacker"
 """The session name of principals whose requests must be denied."""
 
+ADOPTER = "adopter"
+"""The name of the role in the setting berth:adopterArn."""
+
 Statement = Mapping[str, Any]
 
 

@@ -10,7 +10,6 @@ import pytest
 from botocore.exceptions import ClientError
 
 from orchestrator.adapters.dynamodb.keys import LISTING_INDEX, UNFINISHED_OPERATIONS, creates_key, listed_tenants
-from orchestrator.adapters.dynamodb.unlisted import SCANNED_ATTRIBUTES
 from orchestrator.api.queue_routes import GET_QUEUE
 from orchestrator.api.routes import ROUTES
 from orchestrator.common.tenant_ids import TenantId
@@ -284,16 +283,6 @@ def test_get_queue_may_count_tenants_but_not_list_them(enforced: Enforced, tenan
     assert denied(dynamodb.query, **listed, Select="ALL_ATTRIBUTES")
     listed["ExpressionAttributeValues"] = {":key": {"S": UNFINISHED_OPERATIONS}}
     assert denied(dynamodb.query, **listed, Select="COUNT")
-
-
-def test_the_function_that_scans_the_table_may_read_only_a_few_attributes(enforced: Enforced) -> None:
-    dynamodb, table = table_of(enforced.function("reconcile"))
-    request = {"TableName": table, "Select": "SPECIFIC_ATTRIBUTES"}
-    assert not denied(dynamodb.scan, **request, ProjectionExpression=", ".join(SCANNED_ATTRIBUTES))
-    for attribute in ("InboundQueueUrl", "TaskToken", "Labels"):
-        assert denied(dynamodb.scan, **request, ProjectionExpression=f"pk, {attribute}")
-    assert denied(dynamodb.scan, TableName=table, ProjectionExpression="pk", Select="ALL_ATTRIBUTES")
-    assert denied(dynamodb.scan, **request, ProjectionExpression="pk", IndexName=LISTING_INDEX)
 
 
 def of_one_partition(pk: str) -> dict[str, Any]:

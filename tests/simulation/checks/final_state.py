@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from datetime import timedelta
 
+from orchestrator.adapters.migration import needs_adoption
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.reconciling.adopting import is_unlisted
 from orchestrator.reconciling.health import SETTLING_EVERY
 from orchestrator.reconciling.records import SETTLING, Spec
 from orchestrator.tenants.deadlines import DEADLINE
@@ -18,7 +18,7 @@ from orchestrator.tenants.records import Status
 from orchestrator.tenants.stack_status import StackCondition, condition
 from tests.simulation.aws.executions import State
 from tests.simulation.aws.timed_executions import AWAIT_STACK_SECONDS
-from tests.simulation.environment import ADOPTION, LINGER, VERSIONS, Environment
+from tests.simulation.environment import LINGER, VERSIONS, Environment
 
 BOUND = DEADLINE + SETTLING_EVERY + LINGER + timedelta(seconds=AWAIT_STACK_SECONDS) + timedelta(minutes=5)
 """Every operation ends within this time after the last fault. The last minutes are for retries and late events."""
@@ -41,9 +41,9 @@ def check_repair(env: Environment) -> None:
     """A survey finds the changes that CloudFormation has made since no operation waited for them any more."""
     while any(condition(stack.status) is StackCondition.WORKING for stack in env.stacks.living):
         env.pass_time(env.clock.now() + SETTLING_EVERY)
-    env.reconcile(ADOPTION)
+    env.adopt()
     for tenant in env.tenants:
-        left = is_unlisted(tenant.value, env.table, env.stacks.names)
+        left = needs_adoption(env.table.seen(tenant), env.stacks.names)
         assert not left, f"{tenant} is in no list, or its stack not on record, though everybody was adopted"
     vanished = {tenant: env.checks.of[tenant].vanished for tenant in env.tenants}
     for _ in range(4):

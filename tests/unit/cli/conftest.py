@@ -11,6 +11,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from orchestrator.adapters.migration import Migration
 from orchestrator.api.answers import answer
 from orchestrator.api.responses import Response
 from orchestrator.cli.api import Api, Document
@@ -23,6 +24,7 @@ from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.provisioning import Answer
 from tests.fakes import ACME, NOON
+from tests.fakes.migration import InMemoryMigration
 from tests.unit.cli.fake_api import ADA, InMemoryApi, heard
 
 # This machine's settings must not affect a test.
@@ -78,7 +80,7 @@ class FakeControlPlane:
     status: str = "UPDATE_COMPLETE"
     version: str | None = field(default_factory=own_version)
     trouble: dict[str, Exception] = field(default_factory=dict)
-    """Errors to raise, by the name of the method: caller, stack, events_stack, api or queue."""
+    """Errors to raise, by the name of the method: caller, stack, events_stack, api, migration or queue."""
     messages: list[str] = field(default_factory=list)
     """The messages in the queue, which all tenants share here."""
     events: Api | None = None
@@ -120,6 +122,11 @@ class FakeControlPlane:
     def queue(self, _url: str, _credentials: Document) -> FakeQueue:
         self._raise_trouble("queue")
         return FakeQueue(self.messages)
+
+    def migration(self, sleep: Callable[[float], None]) -> Migration:  # noqa: ARG002 - the table is in memory
+        self._raise_trouble("migration")
+        world = self.there.world
+        return InMemoryMigration(world.table, world.stacks, world.queues, world.clock)
 
     @property
     def api_url(self) -> str:

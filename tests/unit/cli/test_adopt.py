@@ -1,171 +1,134 @@
-"""`berth adopt`: starting, waiting, continuing, and the output."""
+"""`berth adopt`: what it shows, asks and does, and its exit codes."""
 
 from __future__ import annotations
 
 import json
-from datetime import timedelta
-from functools import partial
-from typing import Any
+from dataclasses import replace
 
 import pytest
 
 from orchestrator.cli.errors import ExitCode
-from orchestrator.cli.reconcile import STALLED_AFTER
-from orchestrator.client.transport import ApiAnswer
-from orchestrator.reconciling.records import Coverage, Finding, Kind, ReconciliationStatus, Remedy
-from tests.fakes.reconciling import counted
+from orchestrator.common.errors import Throttled
+from orchestrator.common.tenant_ids import TenantId
+from orchestrator.tenants.history import RecordedChange
+from orchestrator.tenants.records import Audit, Operation, Queue, Status
+from orchestrator.tenants.writes import Transition
+from tests.fakes import ACME, NAMES, an_audit, some_metadata
 from tests.unit.cli.conftest import Scene
+from tests.unit.cli.fake_api import ADA
 
-DONE, INCOMPLETE, RUNNING = (
-    ReconciliationStatus.DONE,
-    ReconciliationStatus.INCOMPLETE,
-    ReconciliationStatus.RUNNING,
-)
-STACK = "arn:aws:cloudformation:eu-west-1:000000000000:stack/tenant-acme/1"
-DETAIL = f"READY at version 0.1.12, stack {STACK}"
-FOUND = Finding(Kind.UNLISTED, "acme", DETAIL, Remedy.ADOPT)
-ADOPTED = Finding(Kind.UNLISTED, "acme", DETAIL, Remedy.ADOPT, result="listed as READY", repaired=True)
-CHANGED = Finding(Kind.UNLISTED, "globex", "READY", Remedy.ADOPT, result="the tenant has changed meanwhile.")
-ADVICE = "Deploy with a prefix of that name in berth:legacyStackPrefixes, then repeat the adoption: berth adopt"
-OUT_OF_REACH = Finding(Kind.UNLISTED, "initech", "its stack seems to be old-initech", Remedy.NONE, ADVICE)
+GLOBEX = TenantId("globex")
+FAILED = an_audit(Status.FAILURE, Operation.CREATE, version=None)
 
 
-def is_now(scene: Scene, *findings: Finding, rows: int = 40, **changes: Any) -> None:
-    scene.api.reconciliation_is_now(
-        coverage=Coverage(rows=rows, tenants=len(findings)),
-        counts=counted(findings),
-        findings=findings,
-        repaired=sum(finding.repaired for finding in findings),
-        **changes,
-    )
+@pytest.fixture
+def old(scene: Scene) -> Scene:
+    """Two tenants of the earlier system: one can be adopted, the other has an operation that has just begun."""
+    table = scene.api.table
+    table.plant_audit(FAILED, numbered=False)
+    table.plant_audit(_just_begun(scene), numbered=False)
+    return scene
 
 
-def comes_to(scene: Scene, *findings: Finding, rows: int = 40, **changes: Any) -> None:
-    """Let the function record this while the command sleeps."""
-    scene.meanwhile.append(partial(is_now, scene, *findings, rows=rows, **{"status": DONE} | changes))
+def _just_begun(scene: Scene) -> Audit:
+    return an_audit(Status.STARTED, Operation.CREATE, version=None, tenant=GLOBEX, at=scene.api.clock.now())
 
 
-def lines(text: str) -> list[str]:
-    return [line.rstrip() for line in text.splitlines()]
-
-
-@pytest.mark.parametrize(
-    ("options", "body"),
-    [
-        ([], None),
-        (["--dry-run"], {"dryRun": True}),
-        (["--reason", "Ticket 4711"], {"reason": "Ticket 4711"}),
-    ],
-    ids=str,
-)
-def test_the_request_has_the_options(scene: Scene, options: list[str], body: dict[str, Any] | None) -> None:
-    comes_to(scene)
-    assert scene.berth("adopt", *options).exit_code == ExitCode.OK
-    name = scene.api.last_reconciliation.id
-    assert scene.api.asked == ["POST /adoptions", *[f"GET /adoptions/{name}"] * 2]
-    assert scene.api.sent[0] == body
-    assert scene.api.last_reconciliation.spec.adopt
+def adopted(scene: Scene, tenant: TenantId = ACME) -> bool:
+    return bool(scene.api.table.history(tenant))
 
 
 def test_no_tenant_to_adopt(scene: Scene) -> None:
-    comes_to(scene)
-    result = scene.berth("adopt")
-    assert (result.exit_code, result.stdout) == (ExitCode.OK, "There is no tenant to adopt: read 40 rows.\n")
-
-
-def test_adopted_tenants_are_shown_with_the_next_step(scene: Scene) -> None:
-    comes_to(scene, ADOPTED)
     result = scene.berth("adopt", exits=ExitCode.OK)
-    shown = lines(result.stdout)
-    assert shown[0] == "Tenant Finding, and what was done"
-    assert "acme" in shown[1]
-    assert "adopted: listed as READY" in result.stdout
-    assert shown[-2:] == ["Read 40 rows. Found 1 tenant that Berth has not listed.", "Adopted 1, not adopted 0."]
+    assert result.stdout == "Read 0 rows. Found 0 tenants from before Berth.\n"
+
+
+@pytest.mark.parametrize("options", [[], ["--dry-run"], ["--dry-run", "--yes"], ["--json"]], ids=" ".join)
+def test_without_a_confirmation_the_tenants_are_only_shown(old: Scene, options: list[str]) -> None:
+    result = old.berth("adopt", *options, exits=ExitCode.ATTENTION)
+    assert "FAILED" in result.stdout
+    assert "less than an hour ago" in " ".join(result.stdout.split())
+    assert not adopted(old)
+
+
+def test_the_next_step_is_shown_after_a_dry_run(old: Scene) -> None:
+    result = old.berth("adopt", exits=ExitCode.ATTENTION)
+    shown = result.stdout.splitlines()
+    assert shown[0].startswith("Tenant Finding, and what an adoption does")
+    assert "Not adopted. The system before Berth began CREATE" in result.stdout
+    assert shown[-1] == "Read 0 rows. Found 2 tenants from before Berth."
+    assert result.stderr.splitlines()[-1] == "Nothing was changed. Adopt them: berth adopt --yes"
+
+
+def test_tenants_are_adopted_with_the_name_of_the_operator_and_the_reason(old: Scene) -> None:
+    result = old.berth("adopt", "--yes", "--reason", "Ticket 4711", exits=ExitCode.ATTENTION)
+    assert result.stdout.splitlines()[-1] == "Adopted 1 of 2 tenants."
     assert "berth rollout plan" in result.stderr
+    (change,) = old.api.table.history(ACME)
+    assert isinstance(change, RecordedChange)
+    assert (change.request.by, change.request.reason) == (f"berth adopt, requested by {ADA}", "Ticket 4711")
+    assert not adopted(old, GLOBEX)
 
 
-def test_a_dry_run_shows_what_would_be_done_and_that_nothing_was_changed(scene: Scene) -> None:
-    comes_to(scene, FOUND)
-    result = scene.berth("adopt", "--dry-run", exits=ExitCode.ATTENTION)
-    assert "would be adopted" in result.stdout
-    assert lines(result.stdout)[-1] == "This was a dry run: nothing was changed."
-    assert result.stderr.splitlines()[-1] == "Adopt them: berth adopt"
+def test_the_exit_code_is_zero_once_every_tenant_is_adopted(scene: Scene) -> None:
+    scene.api.table.plant_audit(FAILED, numbered=False)
+    scene.berth("adopt", "--yes", exits=ExitCode.OK)
+    scene.berth("adopt", exits=ExitCode.OK)
 
 
-def test_a_tenant_that_cannot_be_adopted_is_shown_with_advice(scene: Scene) -> None:
-    comes_to(scene, ADOPTED, CHANGED, OUT_OF_REACH)
-    result = scene.berth("adopt", exits=ExitCode.ATTENTION)
-    assert "not adopted: the tenant has changed meanwhile." in result.stdout
-    assert "not adopted: see below" in result.stdout
-    assert lines(result.stdout)[-4:] == ["Adopted 1, not adopted 2.", "", "To be done by hand", f"initech: {ADVICE}"]
+def test_a_tenant_without_a_stack_is_adopted_but_needs_attention(scene: Scene) -> None:
+    queue = Queue("arn:aws:sqs:eu-west-1:000000000000:in", "https://sqs.eu-west-1.amazonaws.com/000000000000/in")
+    scene.api.table.plant_metadata(replace(some_metadata(queue=queue), stack_id=None), listed=False)
+    for _ in range(2):
+        result = scene.berth("adopt", "--yes", exits=ExitCode.ATTENTION)
+        assert "No stack has its queue" in " ".join(result.stdout.split())
+    assert adopted(scene)
 
 
-def test_progress_is_shown_while_waiting(scene: Scene) -> None:
-    scene.meanwhile = [
-        partial(is_now, scene, rows=100, status=RUNNING),
-        partial(is_now, scene, FOUND, rows=1, status=RUNNING),
+@pytest.mark.parametrize(("typed", "is_adopted"), [("yes\n", True), ("no\n", False), ("", False)])
+def test_a_terminal_asks_and_names_the_control_plane(old: Scene, typed: str, *, is_adopted: bool) -> None:
+    old.typed = typed
+    result = old.berth("adopt")
+    assert f"Control plane {NAMES.control_plane} in eu-west-1" in result.stderr
+    assert "This adopts 1 tenant. Type yes to continue:" in result.stderr
+    assert adopted(old) is is_adopted
+
+
+def test_the_document_has_every_tenant(old: Scene) -> None:
+    shown = json.loads(old.berth("adopt", "--json", "--yes", exits=ExitCode.ATTENTION).stdout)
+    assert (shown["rows"], shown["adopted"]) == (0, 1)
+    assert [(each["tenantId"], each["adoptable"], each["adopted"], each["problem"]) for each in shown["tenants"]] == [
+        ("acme", True, True, None),
+        ("globex", False, False, None),
     ]
-    comes_to(scene)
-    result = scene.berth("adopt")
-    assert result.stderr.splitlines() == [
-        f"Adoption {scene.api.last_reconciliation.id} is about to start",
-        "Read 100 rows: 0 tenants found",
-        "Read 1 row: 1 tenant found",
-    ]
 
 
-def test_it_continues_until_the_whole_table_was_read_and_shows_all_tenants(scene: Scene) -> None:
-    """An adoption reports as many tenants as fit its row, and leaves the rest to the next adoption."""
-    more = Finding(Kind.UNLISTED, "globex", "READY", Remedy.ADOPT, result="listed as READY", repaired=True)
-    comes_to(scene, ADOPTED, status=INCOMPLETE, cursor="abc", reason="There are more rows to scan.")
-    comes_to(scene, more, rows=2)
-    result = scene.berth("adopt", "--json", "--reason", "why", exits=ExitCode.OK)
-    shown = json.loads(result.stdout)
-    assert [each["tenantId"] for each in shown["tenants"]] == ["acme", "globex"]
-    assert (shown["status"], shown["rows"], shown["total"], shown["adopted"], shown["cursor"]) == (
-        "DONE",
-        42,
-        2,
-        2,
-        None,
-    )
-    bodies = [body for body in scene.api.sent if body is not None]
-    assert bodies == [{"reason": "why"}, {"cursor": "abc", "reason": "why"}]
+def test_a_tenant_that_cannot_be_written_is_reported_and_the_others_are_adopted(
+    old: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = old.api.table
+    table.plant_audit(replace(FAILED, tenant=TenantId("zeta")), numbered=False)
+    adopt = table.adopt
+
+    def fail_once(_writes: Transition) -> bool:
+        monkeypatch.setattr(table, "adopt", adopt)
+        raise Throttled("Rate exceeded")
+
+    monkeypatch.setattr(table, "adopt", fail_once)
+    result = old.berth("adopt", "--yes", exits=ExitCode.ATTENTION)
+    assert "Error: acme was not adopted: Rate exceeded" in result.stderr
+    assert (adopted(old), adopted(old, TenantId("zeta"))) == (False, True)
 
 
-def test_a_tenant_that_two_parts_report_is_shown_once(scene: Scene) -> None:
-    """If time runs out within a part, that part is read again."""
-    comes_to(scene, FOUND, status=INCOMPLETE, cursor="abc", reason="There was not enough time.")
-    comes_to(scene, FOUND, OUT_OF_REACH, rows=2)
-    shown = json.loads(scene.berth("adopt", "--dry-run", "--json").stdout)
-    assert ([each["tenantId"] for each in shown["tenants"]], shown["total"]) == (["acme", "initech"], 2)
+def test_an_interrupt_leaves_what_was_adopted(old: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_writes: Transition) -> bool:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(old.api.table, "adopt", interrupted)
+    assert "Interrupted. Adopt the others: berth adopt" in old.berth("adopt", "--yes").stderr
 
 
-def test_it_stops_if_the_cursor_does_not_advance(scene: Scene) -> None:
-    comes_to(scene, ADOPTED, status=INCOMPLETE, cursor="abc", reason="There are more rows to scan.")
-    comes_to(scene, status=INCOMPLETE, cursor="abc", reason="AWS throttled the requests: Rate exceeded")
-    result = scene.berth("adopt", exits=ExitCode.ATTENTION)
-    assert lines(result.stdout)[0].startswith("Incomplete: AWS throttled the requests: Rate exceeded")
-    assert scene.api.asked.count("POST /adoptions") == 2
-
-
-def test_waiting_ends_at_the_timeout(scene: Scene) -> None:
-    scene.meanwhile = [partial(is_now, scene, ADOPTED, status=RUNNING)] * 3
-    result = scene.berth("adopt", "--timeout", "5", exits=ExitCode.NOT_READY)
-    assert (
-        result.stderr.splitlines()[-1] == "The adoption is still running. Run this again to see the rest: berth adopt"
-    )
-
-
-def test_an_adoption_whose_function_died_is_reported(scene: Scene) -> None:
-    scene.meanwhile = [
-        partial(is_now, scene, status=RUNNING),
-        lambda: scene.api.clock.advance(STALLED_AFTER + timedelta(seconds=1)),
-    ]
-    result = scene.berth("adopt", exits=ExitCode.ATTENTION)
-    assert "its function has died" in result.stderr
-
-
-def test_a_refusal_of_the_api_is_reported(scene: Scene) -> None:
-    scene.api.interjections = [ApiAnswer(403, {"message": "Forbidden"})]
-    assert scene.berth("adopt").exit_code == ExitCode.NO_CONTROL_PLANE
+@pytest.mark.parametrize("reason", ["x" * 501, "two\nlines"])
+def test_an_invalid_reason_is_refused_before_anything_is_read(old: Scene, reason: str) -> None:
+    old.berth("adopt", "--yes", "--reason", reason, exits=ExitCode.BAD_USAGE)
+    assert not adopted(old)

@@ -128,11 +128,11 @@ class TestFindings:
         [(2, "t1, t2"), (5, "t1, t2, t3, t4, t5"), (6, "t1, t2, t3, t4, t5 and 1 more")],
     )
     def test_advice_that_many_findings_share_is_shown_once(self, scene: Scene, count: int, named: str) -> None:
-        unlisted = [
-            Finding(Kind.UNLISTED, f"t{number}", "it is not listed", Remedy.NONE, "berth adopt")
+        old = [
+            Finding(Kind.NOT_ADOPTED, f"t{number}", "it is not listed", Remedy.NONE, "berth adopt")
             for number in range(1, count + 1)
         ]
-        comes_to(scene, *unlisted, DRIFTED)
+        comes_to(scene, *old, DRIFTED)
         shown = lines(scene.berth("reconcile").stdout)
         assert shown[shown.index("To be done by hand") + 1 :] == [f"{named}: berth adopt", f"globex: {LOOK}"]
 

@@ -39,7 +39,6 @@ from tests.fakes import (
 from tests.fakes.templates import example_template, queue_template
 from tests.openapi import CHECKS
 from tests.unit.openapi.world import (
-    ADOPTIONS,
     BASE_URL,
     LATEST,
     NO_RECONCILIATION,
@@ -186,11 +185,6 @@ def of_every_reconciliation() -> Iterator[Asked]:
     yield Asked("startReconciliation")
     yield Asked("startReconciliation", body={"dryRun": True, "detectDrift": True})
     yield Asked("startReconciliation", body={"repair": False})
-    for adoption in (*ADOPTIONS.values(), *RECONCILIATIONS.values(), "settling"):
-        yield Asked("getAdoption", adoption)
-    yield Asked("startAdoption")
-    yield Asked("startAdoption", body={"dryRun": True, "cursor": "WyJhIiwiYiJd", "reason": "Ticket 4711"})
-    yield Asked("startAdoption", body={"cursor": "not one"})
     yield Asked("listReconciliations")
     yield Asked("listReconciliations", query={"verbose": "true"})
     yield Asked("getDiagnosis")

@@ -13,7 +13,6 @@ import pytest
 
 from orchestrator.api import operator_answers, rollout_answers
 from orchestrator.api.reading import read
-from orchestrator.api.reconciliation_routes import CURSOR_PATTERN
 from orchestrator.api.rollout_models import MAX_CONCURRENCY
 from orchestrator.api.rollout_routes import START_ROLLOUT
 from orchestrator.api.route import AnyRoute
@@ -89,11 +88,9 @@ def test_ids_versions_and_labels_are_those_that_requests_are_checked_for() -> No
     assert rules("Version") == validation.VERSION
     assert rules("Labels") == validation.LABELS
     assert rules("Reason") == validation.REASON
-    for name in ("RolloutId", "ReconciliationId", "AdoptionId"):
+    for name in ("RolloutId", "ReconciliationId"):
         assert rules(name) == {"type": "string", "pattern": ID_PATTERN}
     assert schema("Reconciliation")["properties"]["findings"]["maxItems"] == MAX_FINDINGS
-    assert schema("Adoption")["properties"]["tenants"]["maxItems"] == MAX_FINDINGS
-    assert rules("AdoptionCursor") == {"type": "string", "pattern": CURSOR_PATTERN}
     assert parameter("deleteTenant", "drainSeconds") == {**deadlines.DRAIN_SECONDS, "default": 0}
     for operation_id in ("listTenants", "listRollouts"):
         assert parameter(operation_id, "limit") == {

@@ -35,7 +35,7 @@ MADE_UP = [
     name
     for name, operation in OPERATIONS.items()
     # All that is asked of one tenant, rollout or reconciliation, with no word more, is parsed by one function each.
-    if name in ("getTenant", "getRollout", "getReconciliation", "getAdoption") or operation.query or operation.body
+    if name in ("getTenant", "getRollout", "getReconciliation") or operation.query or operation.body
 ]
 AT_HAND = AtHand(
     tenants=list(STATES),

@@ -182,21 +182,6 @@ RECONCILIATION_STATES: dict[ReconciliationStatus, dict[str, Any]] = {
 }
 RECONCILIATIONS = {status: f"20261116-130000-{number:04x}" for number, status in enumerate(RECONCILIATION_STATES, 1)}
 NO_RECONCILIATION = "20261116-130000-0000"
-UNLISTED = Finding(Kind.UNLISTED, "032400-000000-0000-0002", "READY at version 0.1.12", Remedy.ADOPT)
-ADOPTION_STATES: dict[ReconciliationStatus, dict[str, Any]] = {
-    ReconciliationStatus.PENDING: {},
-    ReconciliationStatus.RUNNING: {"coverage": Coverage(rows=200)},
-    ReconciliationStatus.DONE: {
-        "counts": {Kind.UNLISTED: 2},
-        "findings": (
-            replace(UNLISTED, result="listed as READY", repaired=True),
-            replace(UNLISTED, subject="?", remedy=Remedy.NONE, advice="Look."),
-        ),
-        "repaired": 1,
-    },
-    ReconciliationStatus.INCOMPLETE: {"reason": "There are more rows.", "cursor": "WyJhIiwiYiJd"},
-}
-ADOPTIONS = {status: f"20261116-140000-{number:04x}" for number, status in enumerate(ADOPTION_STATES, 1)}
 
 
 class Api(World):
@@ -222,11 +207,6 @@ class Api(World):
                 **RECONCILIATION_STATES[status],
             )
         )
-
-    def plant_adoption(self, status: ReconciliationStatus) -> None:
-        spec, came = SpecToReconcile(survey=False, adopt=True), ADOPTION_STATES[status]
-        adoption = Reconciliation(ADOPTIONS[status], EXPLICIT.by, spec, status, NOON, LATER, **came)
-        self.reconciliation_table.record_reconciliation(adoption)
 
     def plant_rollout(self, rollout_id: str, state: RolloutState) -> None:
         ledger, item = self.rollout_table, Item(TenantId.parse(state.tenant), NEXT_VERSION)
@@ -316,7 +296,6 @@ def world(only: str | None = None, **parts: Any) -> Api:
             made.plant_rollout(ROLLOUTS[name], rollout)
         for status in RECONCILIATION_STATES:
             made.plant_reconciliation(status)
-            made.plant_adoption(status)
     return made
 
 

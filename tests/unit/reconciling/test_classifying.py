@@ -393,14 +393,14 @@ def all_classified() -> list[tuple[Observation, Finding | None]]:
 Classified = list[tuple[Observation, Finding | None]]
 
 
-ELSEWHERE = {Kind.UNFINISHED, Kind.DRIFTED, Kind.UNLISTED, Kind.STALLED_ROLLOUT}
+ELSEWHERE = {Kind.UNFINISHED, Kind.DRIFTED, Kind.NOT_ADOPTED, Kind.STALLED_ROLLOUT}
 """Findings that comparing one tenant's rows with its stack does not produce."""
 
 
 def test_the_cases_cover_every_kind_and_remedy_of_a_tenant(all_classified: Classified) -> None:
     found = [finding for _, finding in all_classified if finding]
     assert {finding.kind for finding in found} == set(Kind) - ELSEWHERE
-    assert {finding.remedy for finding in found} == set(Remedy) - {Remedy.SETTLE, Remedy.ADOPT}
+    assert {finding.remedy for finding in found} == set(Remedy) - {Remedy.SETTLE}
 
 
 def test_a_tenant_that_is_being_changed_has_no_finding(all_classified: Classified) -> None:

@@ -48,7 +48,7 @@ def test_a_healthy_fleet_needs_only_the_index_and_the_list_of_stacks(world: Flee
     world.stacks.calls.clear()
     done = world.reconcile(REPAIR)
     assert done.status is ReconciliationStatus.DONE
-    assert done.coverage == Coverage(operations=0, tenants=5, stacks=5, all_stacks=6, drift=0, rows=5)
+    assert done.coverage == Coverage(operations=0, tenants=5, stacks=5, all_stacks=6, drift=0)
     assert not done.findings
     assert done.total == done.repaired == 0
     assert not world.stacks.calls

@@ -10,7 +10,6 @@ from typing import Any
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.records import (
-    LATEST_SCAN,
     Finding,
     Kind,
     Reconciliation,
@@ -117,8 +116,7 @@ class RememberedReconciliations(InMemoryReconciliations):
 
     def record_reconciliation(self, reconciliation: Reconciliation) -> None:
         super().record_reconciliation(reconciliation)
-        if reconciliation.id != LATEST_SCAN:
-            self.written.append(reconciliation)
+        self.written.append(reconciliation)
 
 
 class FleetWithStacks(World):
