@@ -33,7 +33,8 @@ logger = Logger(
     # Powertools does not escape non-ASCII characters. Here they are escaped, so that no control character reaches the
     # terminal of a person who reads the log.
     json_serializer=partial(json.dumps, default=str, separators=(",", ":")),
-    # The field `exception` has the same text.
+    # Of most lines the location is that of a frame, and `exception` has the text of the stack trace.
+    location=None,
     serialize_stacktrace=False,
     logger_handler=_StandardOutput(),
 )

@@ -283,6 +283,8 @@ class Emulator:
             "AWS_ACCESS_KEY_ID": key.access_key_id,
             "AWS_SECRET_ACCESS_KEY": key.secret_access_key,
             "LOG_LEVEL": "WARNING",
+            # The level of functions, which Lambda sets. Without it, they would take the emulator's own level.
+            "AWS_LAMBDA_LOG_LEVEL": "INFO",
             "PERSIST_STATE": kept,
             "STATE_DIR": str(files.running / "state"),
             "S3_PERSIST": kept,

@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import Any
 
 LIBRARIES = (
+    "aws_lambda_powertools",
     "botocore.auth",
     "botocore.awsrequest",
     "botocore.client",

@@ -265,6 +265,12 @@ def test_the_users_environment_does_not_reach_functions(emulator: Emulator, monk
     assert seen["HOME"].startswith(str(emulator.home))
 
 
+def test_functions_log_at_lambdas_level_and_not_at_the_emulators_own(emulator: Emulator) -> None:
+    emulator.start()
+    code = "from aws_lambda_powertools import Logger\ndef handler(event, context):\n    return Logger().log_level\n"
+    assert call(add_function(emulator, "level", code), "level") == logging.INFO
+
+
 def test_clients_get_all_settings_and_none_of_the_users_aws_settings(tmp_path: Path) -> None:
     home = Home(tmp_path)
     home.make_private()
