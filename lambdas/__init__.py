@@ -7,9 +7,8 @@
 | api/api_proof, releases/publish_release,                 | Berth's own deployment                          |
 | rollouts/start_rollout                                   |                                                 |
 | tenants/begin, tenants/await_admission,                  | the state of that name in the tenants' machines |
-| tenants/review_changes,                                  |                                                 |
-| tenants/check_messages, tenants/start_stack,             |                                                 |
-| tenants/await_stack, tenants/inspect_stack,              |                                                 |
+| tenants/start_stack, tenants/await_stack,                |                                                 |
+| tenants/inspect_stack,                                   |                                                 |
 | tenants/finish, tenants/record_failure                   |                                                 |
 | tenants/stack_event                                      | EventBridge, when a stack has settled           |
 | tenants/tenant_metadata                                  | a tenant's stack, as a custom resource          |

@@ -29,15 +29,12 @@ if TYPE_CHECKING:
         Busy,
         Done,
         Draining,
-        Empty,
         GaveUp,
         Inspection,
         Published,
         Queued,
         Removed,
-        Reviewing,
         Settled,
-        Start,
         Waiting,
     )
     from orchestrator.tenants.ports import (
@@ -232,9 +229,9 @@ class TenantUseCases:
         ports = self.ports
         return CreateGate(ports.create_turns, ports.throttling, ports.tenants, ports.executions.wake, ports.clock)
 
-    def begin(self, run: Run, *, can_wait: bool = False) -> Begun | Busy | Again | Queued | Done | GaveUp:
-        """``can_wait`` if the machine has a state in which a create waits for its turn. That of 0.8.0 has none."""
+    def begin(self, run: Run) -> Begun | Busy | Again | Queued | Done | GaveUp:
         from orchestrator.tenants.operations import begin
+        from orchestrator.tenants.records import Operation
 
         ports = self.ports
         return begin(
@@ -247,7 +244,7 @@ class TenantUseCases:
             executions=ports.executions,
             parameters=ports.parameters,
             clock=ports.clock,
-            turns=self.turns if can_wait else None,
+            turns=self.turns if run.attempt.operation is Operation.CREATE else None,
         )
 
     def await_admission(self, run: Run, *, task_token: str) -> Waiting:
@@ -264,21 +261,6 @@ class TenantUseCases:
             clock=ports.clock,
         )
 
-    def check_messages(self, run: Run, *, empty_since: datetime | None) -> Empty | Draining | GaveUp:
-        from orchestrator.tenants.deleting import check_messages
-
-        ports = self.ports
-        return check_messages(
-            run,
-            empty_since=empty_since,
-            empty_for=ports.settings.empty_for,
-            reader=ports.tenants,
-            stacks=ports.stacks,
-            queues=ports.queues,
-            unfinished=ports.unfinished_work,
-            clock=ports.clock,
-        )
-
     @property
     def drafting(self) -> Drafting:
         from orchestrator.tenants.updating import Drafting
@@ -286,31 +268,6 @@ class TenantUseCases:
         ports = self.ports
         return Drafting(
             ports.ledger, ports.parameters, ports.new_name, ports.releases, ports.reviews, ports.published_templates
-        )
-
-    def review_changes(self, run: Run) -> Reviewing:
-        from orchestrator.tenants.tenant_stack import review_changes
-
-        ports = self.ports
-        return review_changes(
-            run, reader=ports.tenants, releases=ports.releases, stacks=ports.writable_stacks, drafting=self.drafting
-        )
-
-    def start_stack(self, run: Run, *, empty_since: datetime | None = None, looked_at: datetime | None = None) -> Start:
-        from orchestrator.tenants.tenant_stack import start_stack
-
-        ports = self.ports
-        return start_stack(
-            run,
-            reader=ports.tenants,
-            releases=ports.releases,
-            stacks=ports.writable_stacks,
-            queues=ports.queues,
-            drafting=self.drafting,
-            clock=ports.clock,
-            empty_for=ports.settings.empty_for,
-            empty_since=empty_since,
-            looked_at=looked_at,
         )
 
     def start_and_wait(
@@ -335,26 +292,17 @@ class TenantUseCases:
             empty_since=empty_since,
         )
 
-    def await_stack(self, run: Run, *, started: Start | None, task_token: str) -> Waiting | Settled:
+    def await_stack(self, run: Run, *, task_token: str) -> Waiting | Settled:
         from orchestrator.tenants.awaiting import await_stack
 
         ports = self.ports
-        return await_stack(
-            run,
-            started=started,
-            task_token=task_token,
-            reader=ports.tenants,
-            ledger=ports.ledger,
-            stacks=ports.stacks,
-        )
+        return await_stack(run, task_token=task_token, reader=ports.tenants, ledger=ports.ledger, stacks=ports.stacks)
 
-    def inspect_stack(self, run: Run, *, started: Start | None) -> Inspection:
+    def inspect_stack(self, run: Run) -> Inspection:
         from orchestrator.tenants.awaiting import inspect_started
 
         ports = self.ports
-        return inspect_started(
-            run, started=started, reader=ports.tenants, stacks=ports.stacks, queues=ports.queues, clock=ports.clock
-        )
+        return inspect_started(run, reader=ports.tenants, stacks=ports.stacks, queues=ports.queues, clock=ports.clock)
 
     def stack_settled(self, stack_id: str, *, client_token: str) -> Resumption | None:
         from orchestrator.tenants.awaiting import stack_settled

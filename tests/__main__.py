@@ -32,7 +32,7 @@ PARTS: Mapping[str, Sequence[str]] = {
     ),
     "permissions": ("e2e/enforced/",),
     "own deployments": ("e2e/test_adopt.py", "e2e/test_console.py", "e2e/test_key.py"),
-    "own emulators": ("e2e/test_local_", "e2e/test_side_by_side.py", "e2e/test_upgrade_of_berth.py"),
+    "own emulators": ("e2e/test_local_", "e2e/test_side_by_side.py"),
     "stacks": ("stacks/",),
     "simulation": ("simulation/",),
     "browser": ("browser/",),

@@ -11,5 +11,5 @@ def handler(event: object, _context: object) -> dict[str, Any]:
     return waiting_step(
         payload.run,
         payload.task_token,
-        lambda: use_cases.await_stack(payload.run, started=payload.started, task_token=payload.task_token),
+        lambda: use_cases.await_stack(payload.run, task_token=payload.task_token),
     )

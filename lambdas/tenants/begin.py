@@ -7,5 +7,5 @@ from orchestrator.tenants.schemas import parse_begin_step
 
 
 def handler(event: object, _context: object) -> dict[str, Any]:
-    payload = parse_begin_step(event)
-    return step(payload.run, lambda: use_cases.begin(payload.run, can_wait=payload.can_wait))
+    run = parse_begin_step(event)
+    return step(run, lambda: use_cases.begin(run))

@@ -3,9 +3,9 @@
 from typing import Any
 
 from lambdas.runtime import step, use_cases
-from orchestrator.tenants.schemas import parse_stack_step
+from orchestrator.tenants.schemas import parse_run
 
 
 def handler(event: object, _context: object) -> dict[str, Any]:
-    payload = parse_stack_step(event)
-    return step(payload.run, lambda: use_cases.inspect_stack(payload.run, started=payload.started))
+    run = parse_run(event)
+    return step(run, lambda: use_cases.inspect_stack(run))

@@ -23,8 +23,6 @@ def handler(event: object, _context: object) -> dict[str, Any]:
             logger.warning("Custom::TenantQueue", extra=outcome_json(settled))
         else:
             logger.info("Custom::TenantQueue", extra=outcome_json(settled))
-    if isinstance(settled, NotConfirmed) and step.by_old_machine:
-        return outcome_json(settled) | {"outcome": NotProvided.outcome}
     return outcome_json(settled)
 
 

@@ -22,7 +22,6 @@ from orchestrator.tenants.outcomes import (
     Draining,
     Inspection,
     Settled,
-    Start,
     Started,
     Unchanged,
     Waiting,
@@ -41,9 +40,8 @@ class Resumption:
     """The execution that waits with this task token is to be resumed."""
 
     task_token: str
-    outcome: Inspection | None
-    """The result of the state that waits; ``None`` if the lock does not say what was started. The machine of 0.8.0
-    inspects the stack afterwards."""
+    outcome: Inspection
+    """The result of the state that waits."""
 
 
 def start_and_wait(
@@ -92,22 +90,15 @@ def start_and_wait(
 
 
 def await_stack(
-    run: Run,
-    *,
-    started: Start | None,
-    task_token: str,
-    reader: TenantReader,
-    ledger: OperationLedger,
-    stacks: Stacks,
+    run: Run, *, task_token: str, reader: TenantReader, ledger: OperationLedger, stacks: Stacks
 ) -> Waiting | Settled:
     """Store the task token, so that the stack's event can resume the run.
 
     The stack may have settled before the token was stored, so the stack is checked once more, and the wait ends at
-    once if there is nothing to wait for. The machine inspects the stack next. Only the machine of 0.8.0 passes on what
-    was ``started``.
+    once if there is nothing to wait for. The machine inspects the stack next.
     """
     ledger.remember_token(run, task_token)
-    started = started or started_by(own_lock(run, reader))
+    started = started_by(own_lock(run, reader))
     try:
         stack = stacks.find(started.stack_id) if isinstance(started, Started | Clearing) else None
     except Throttled:
@@ -137,24 +128,19 @@ def stack_settled(
     by_token = names.is_legacy(name) or names.is_warm(name)
     tenant = Attempt.tenant_of(client_token) if by_token else names.tenant_of(stack_id)
     lock = reader.lock(tenant) if tenant else None
-    if lock is None or lock.task_token is None:
+    started = started_by(lock) if lock else None
+    if lock is None or lock.task_token is None or started is None:
         return None
-    started = started_by(lock)
-    if started is None:
-        return Resumption(lock.task_token, None)
     outcome = inspect_stack(lock.run, started=started, reader=reader, stacks=stacks, queues=queues, clock=clock)
     # The event may be that of an earlier change, or CloudFormation throttles. The run keeps waiting.
     return None if isinstance(outcome, Working) else Resumption(lock.task_token, outcome)
 
 
-def inspect_started(
-    run: Run, *, started: Start | None, reader: TenantReader, stacks: Stacks, queues: Queues, clock: Clock
-) -> Inspection:
-    """The outcome of inspecting the stack that the run has last started. See :func:`await_stack` for ``started``."""
-    if started is None:
-        lock = own_lock(run, reader)
-        run, started = lock.run, started_by(lock) or Again("no change of the stack was started")
-    return inspect_stack(run, started=started, reader=reader, stacks=stacks, queues=queues, clock=clock)
+def inspect_started(run: Run, *, reader: TenantReader, stacks: Stacks, queues: Queues, clock: Clock) -> Inspection:
+    """The outcome of inspecting the stack that the run has last started."""
+    lock = own_lock(run, reader)
+    started = started_by(lock) or Again("no change of the stack was started")
+    return inspect_stack(lock.run, started=started, reader=reader, stacks=stacks, queues=queues, clock=clock)
 
 
 def started_by(lock: Lock) -> Started | Clearing | Unchanged | None:

@@ -13,7 +13,7 @@ from orchestrator.releases.template_contract import DEAD_LETTER_QUEUE, OUTBOUND_
 from orchestrator.tenants.creating import DELETING, broken
 from orchestrator.tenants.messages import Messages
 from orchestrator.tenants.names import LEGACY_PREFIXES_SETTING, Names
-from orchestrator.tenants.outcomes import Again, Draining, Empty, GaveUp, Gone, Started, Working
+from orchestrator.tenants.outcomes import Again, Draining, GaveUp, Gone, Started, Working
 from orchestrator.tenants.own_stack import has_unknown_stack, own_stack_by, recorded_stack
 from orchestrator.tenants.ports import Queues, TenantReader, UnfinishedWork
 from orchestrator.tenants.records import Metadata, Queue, Run
@@ -26,9 +26,6 @@ MAX_DELETES = 3
 
 DRAIN_POLL_SECONDS = 15
 """How long to wait between two counts of the messages in a draining queue."""
-
-MAX_COUNT_AGE = timedelta(seconds=15)
-"""How old a count of the messages may be when the deletion starts. A throttled step may start minutes late."""
 
 DELETE_FAILED = "DELETE_FAILED"
 
@@ -47,8 +44,10 @@ def check_messages(
     queues: Queues,
     unfinished: UnfinishedWork,
     clock: Clock,
-) -> Empty | Draining | GaveUp:
-    """Check whether the deletion would lose messages. The queue is no longer served, but may still have receivers.
+) -> Draining | GaveUp | None:
+    """Check whether the deletion would lose messages; ``None`` if it would not.
+
+    The queue is no longer served, but may still have receivers.
 
     The counts are estimates: SQS may count a message up to a minute late. So the queues are empty only once every count
     within ``empty_for`` has found no messages. ``empty_since`` is the time of the first of those counts.
@@ -61,7 +60,7 @@ def check_messages(
     if reason is not None:
         return GaveUp(reason)
     if run.request.force:
-        return Empty(empty_since, now)
+        return None
     if elsewhere := unfinished_work(run.tenant, unfinished):
         return GaveUp(
             f"Tenant {run.tenant} still has unfinished work: {describe_messages(elsewhere)}. Nothing was deleted. "
@@ -69,7 +68,7 @@ def check_messages(
         )
     counted = _counted_for(run, metadata, stacks, queues)
     if not counted:
-        return Empty(empty_since, now)
+        return None
     held = _not_empty(counted)
     if held:
         messages = describe_messages(held)
@@ -83,7 +82,7 @@ def check_messages(
     left = empty_for - (now - empty_since)
     if left > timedelta():
         return Draining("none were counted", empty_since, math.ceil(left.total_seconds()))
-    return Empty(empty_since, now)
+    return None
 
 
 def why_not_adopted(metadata: Metadata | None, names: Names, queues: Queues) -> str | None:
@@ -166,11 +165,8 @@ def describe_messages(held: dict[str, Messages]) -> str:
     return "; ".join(f"{name}: {messages}" for name, messages in held.items())
 
 
-def start(
-    run: Run, stack: Stack | None, *, looked_at: datetime | None, stacks: Stacks, clock: Clock
-) -> Started | Gone | Again | GaveUp:
-    """Delete the stack. ``looked_at`` is when the tenant's queues were last found empty. Only a forced delete needs no
-    such count."""
+def start(run: Run, stack: Stack | None, *, stacks: Stacks) -> Started | Gone | Again | GaveUp:
+    """Delete the stack, whose messages were counted before."""
     if stack is None or condition(stack.status) is StackCondition.GONE:
         return Gone()
     if stack.status == DELETING:
@@ -180,9 +176,6 @@ def start(
     failed = _failures(run, stack, stacks) if stack.status == DELETE_FAILED else 0
     if failed >= MAX_DELETES:
         return broken(stack)
-    is_counted = looked_at is not None and clock.now() - looked_at <= MAX_COUNT_AGE
-    if not is_counted and not run.request.force:
-        return Again("the messages have to be counted again first")
     stacks.delete(stack.stack_id, client_token=f"{_token(run)}-{failed + 1}")
     return Started(stack.stack_id, requested=True)
 

@@ -40,15 +40,6 @@ class GaveUp:
 
 
 @dataclass(frozen=True, slots=True)
-class Empty:
-    """The tenant's queues are empty, or the delete is forced. ``looked_at`` is when the messages were counted."""
-
-    empty_since: datetime | None
-    looked_at: datetime
-    outcome = "empty"
-
-
-@dataclass(frozen=True, slots=True)
 class Draining:
     """The queues hold messages that may still be received, or have not been empty for long enough."""
 

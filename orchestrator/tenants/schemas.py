@@ -31,18 +31,7 @@ from orchestrator.common.validation import (
 from orchestrator.tenants.deadlines import DRAIN_SECONDS
 from orchestrator.tenants.execution_input import request_from
 from orchestrator.tenants.names import Names
-from orchestrator.tenants.outcomes import (
-    Again,
-    Clearing,
-    Done,
-    Draining,
-    GaveUp,
-    Gone,
-    Reviewing,
-    Start,
-    Started,
-    Unchanged,
-)
+from orchestrator.tenants.outcomes import Done
 from orchestrator.tenants.records import THROTTLING, Attempt, Operation, Queue, RootCause, Run
 from orchestrator.tenants.resource_requests import Claim, TenantQueueRequest, parse_claim, parse_tenant_queue_request
 from orchestrator.tenants.stack_resources import LOGICAL_ID
@@ -85,20 +74,10 @@ _EXECUTION = object_of(
 )
 _REASON = {"type": "string"}
 _STACK_ID = {"stackId": TEXT}
-_THROTTLED = {"throttled": {"type": "boolean"}}
 _GAVE_UP = object_of(
-    {"outcome": {"const": "failed"}, "reason": _REASON}, {"failedStack": {"type": ["string", "null"]}, **_THROTTLED}
+    {"outcome": {"const": "failed"}, "reason": _REASON},
+    {"failedStack": {"type": ["string", "null"]}, "throttled": {"type": "boolean"}},
 )
-_SECONDS = {"type": "integer", "minimum": 0}
-_STARTED = {
-    "anyOf": [
-        object_of({"outcome": {"enum": ["started", "clearing", "unchanged"]}, **_STACK_ID}),
-        object_of({"outcome": {"const": "again"}, "reason": _REASON}, _THROTTLED),
-        object_of({"outcome": {"const": "draining"}, "messages": TEXT, "emptySince": TEXT, "seconds": _SECONDS}),
-        _GAVE_UP,
-        object_of({"outcome": {"enum": ["reviewing", "gone"]}}),
-    ]
-}
 _INSPECTED = {
     "anyOf": [
         object_of(
@@ -107,9 +86,8 @@ _INSPECTED = {
                 **_STACK_ID,
                 "queue": object_of({"arn": TEXT, "url": TEXT}),
                 "version": VERSION,
-            },
-            # Functions of 0.8.0 do not report it.
-            {"changedAt": {"type": ["string", "null"]}},
+                "changedAt": {"type": ["string", "null"]},
+            }
         ),
         object_of({"outcome": {"const": "gone"}}),
     ]
@@ -117,20 +95,14 @@ _INSPECTED = {
 ERROR = object_of({"Error": {"type": "string"}}, {"Cause": {"type": "string"}})
 _FAILURE = {"anyOf": [_GAVE_UP, ERROR]}
 
-_STEP = Schema(object_of({"execution": _EXECUTION}, _OPERATION))
-_BEGIN_STEP = Schema(object_of({"execution": _EXECUTION}, {**_OPERATION, "canWait": {"type": "boolean"}}))
-_CHECK_STEP = Schema(object_of({"execution": _EXECUTION}, {"emptySince": {"type": ["string", "null"]}}))
+_STEP = Schema(object_of({"execution": _EXECUTION}))
+_BEGIN_STEP = Schema(object_of({"execution": _EXECUTION, **_OPERATION}))
 _START_STEP = Schema(
-    object_of(
-        {"execution": _EXECUTION},
-        {"lookedAt": TEXT, "emptySince": {"type": ["string", "null"]}, "taskToken": SECRET},
-    )
+    object_of({"execution": _EXECUTION, "taskToken": SECRET}, {"emptySince": {"type": ["string", "null"]}})
 )
-# Machines of 0.8.0 pass on the result of StartStack. Since then, it is kept with the lock.
-_STACK_STEP = Schema(object_of({"execution": _EXECUTION}, {"stack": _STARTED}))
-_AWAIT_STEP = Schema(object_of({"execution": _EXECUTION, "taskToken": SECRET}, {"stack": _STARTED}))
+_AWAIT_STEP = Schema(object_of({"execution": _EXECUTION, "taskToken": SECRET}))
 _FINISH_STEP = Schema(object_of({"execution": _EXECUTION, "stack": _INSPECTED}))
-_FAILURE_STEP = Schema(object_of({"execution": _EXECUTION, "failure": _FAILURE}, _OPERATION))
+_FAILURE_STEP = Schema(object_of({"execution": _EXECUTION, "failure": _FAILURE, **_OPERATION}))
 _SETTLE_STEP = Schema(
     object_of(
         {"execution": object_of({"StartTime": TEXT, "Input": object_of({"event": {"type": "object"}})})},
@@ -154,42 +126,17 @@ class StackEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class BeginStep:
-    run: Run
-    can_wait: bool
-    """True if the machine has a state in which a create waits for its turn. That of 0.8.0 has none."""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckStep:
-    run: Run
-    empty_since: datetime | None
-    """Since when every count has found the tenant's queues empty."""
-
-
-@dataclass(frozen=True, slots=True)
 class StartStep:
     run: Run
-    looked_at: datetime | None
-    """Delete: when the tenant's queues were last found empty, if a machine of 0.8.0 has a state that counts."""
     empty_since: datetime | None
     """Since when every count has found the queues empty that the step removes."""
-    task_token: str | None = None
-    """The state waits with this token. Machines of 0.8.0 send none: their next state waits."""
-
-
-@dataclass(frozen=True, slots=True)
-class StackStep:
-    run: Run
-    started: Start | None
-    """The result of StartStack, if a machine of 0.8.0 passes it on."""
+    task_token: str
+    """The state waits with this token."""
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitStep:
     run: Run
-    started: Start | None
-    """As for :class:`StackStep`."""
     task_token: str
 
 
@@ -206,13 +153,10 @@ class SettleStep:
     """The request, or the error that makes it invalid."""
     since: datetime
     confirmed: bool
-    """True if an earlier step reported that CloudFormation has confirmed the request. The machine of 0.5.0 does not
-    pass this on."""
+    """True if an earlier step reported that CloudFormation has confirmed the request."""
     event: Mapping[str, Any]
     """CloudFormation's event, with the URL for the response."""
     fault: str | None
-    by_old_machine: bool = False
-    """True if the execution began with the machine of 0.5.0, which has no state for unconfirmed requests."""
 
     @property
     def physical_id(self) -> str:
@@ -229,59 +173,36 @@ class FailureStep:
 
 
 def parse_run(event: object) -> Run:
-    checked = valid(_STEP, event)
-    _check_machine(checked)
-    return _run(checked)
+    return _run(valid(_STEP, event))
 
 
-def parse_begin_step(event: object) -> BeginStep:
+def parse_begin_step(event: object) -> Run:
     checked = valid(_BEGIN_STEP, event)
     _check_machine(checked)
-    return BeginStep(_run(checked), checked.get("canWait", False))
+    return _run(checked)
 
 
 def _check_machine(checked: Mapping[str, Any]) -> None:
     """Raise :class:`InvalidRequest` if the operation in an execution's input is not that of its machine.
 
-    Anybody who may start a machine may give it any input. Machines of 0.6.0 and before do not name their operation.
+    Anybody who may start a machine may give it any input.
     """
-    given = checked["execution"]["Input"]["operation"]
-    of_machine = checked.get("operation", given)
+    given, of_machine = checked["execution"]["Input"]["operation"], checked["operation"]
     if given != of_machine:
         raise InvalidRequest(
             f"execution.Input.operation is {given}, but this machine is for {of_machine}. Nothing was recorded."
         )
 
 
-def parse_check_step(event: object) -> CheckStep:
-    checked = valid(_CHECK_STEP, event)
-    run = _run(checked)
-    return CheckStep(run, _empty_since(checked, run))
-
-
 def parse_start_step(event: object) -> StartStep:
     checked = valid(_START_STEP, event)
-    run, looked_at = _run(checked), checked.get("lookedAt")
-    counted_at = _moment(looked_at, "lookedAt") if looked_at else None
-    return StartStep(run, counted_at, _empty_since(checked, run), checked.get("taskToken"))
-
-
-def _empty_since(checked: Mapping[str, Any], run: Run) -> datetime | None:
-    if "emptySince" not in checked:
-        # The execution began with a machine that does not pass the time on: a delete of 0.4.0, or an update of 0.6.0.
-        return run.started_at
-    since = checked["emptySince"]
-    return _moment(since, "emptySince") if since else None
-
-
-def parse_stack_step(event: object) -> StackStep:
-    checked = valid(_STACK_STEP, event)
-    return StackStep(_run(checked), _start(checked.get("stack")))
+    since = checked.get("emptySince")
+    return StartStep(_run(checked), _moment(since, "emptySince") if since else None, checked["taskToken"])
 
 
 def parse_await_step(event: object) -> AwaitStep:
     checked = valid(_AWAIT_STEP, event)
-    return AwaitStep(_run(checked), _start(checked.get("stack")), checked["taskToken"])
+    return AwaitStep(_run(checked), checked["taskToken"])
 
 
 def parse_finish_step(event: object) -> FinishStep:
@@ -292,32 +213,9 @@ def parse_finish_step(event: object) -> FinishStep:
     if stack["outcome"] == "gone":
         return FinishStep(run, None)
     queue = Queue(stack["queue"]["arn"], stack["queue"]["url"])
-    changed_at = stack.get("changedAt")
+    changed_at = stack["changedAt"]
     moment = None if changed_at is None else _moment(changed_at, "stack.changedAt")
     return FinishStep(run, Done(stack["stackId"], queue, stack["version"], moment))
-
-
-def _start(result: Mapping[str, Any] | None) -> Start | None:
-    """The outcome of StartStack, from its result."""
-    if result is None:
-        return None
-    match result["outcome"]:
-        case "started":
-            return Started(result["stackId"])
-        case "clearing":
-            return Clearing(result["stackId"])
-        case "unchanged":
-            return Unchanged(result["stackId"])
-        case "reviewing":
-            return Reviewing()
-        case "gone":
-            return Gone()
-        case "draining":
-            return Draining(result["messages"], _moment(result["emptySince"], "emptySince"), result["seconds"])
-        case "failed":
-            return GaveUp(result["reason"], result.get("failedStack"), result.get("throttled", False))
-        case _:
-            return Again(result["reason"], result.get("throttled", False))
 
 
 def parse_failure_step(event: object, names: Names) -> FailureStep:
@@ -345,7 +243,6 @@ def parse_settle_step(event: object, here: Location) -> SettleStep:
         confirmed=checked.get("confirmed", False),
         event=given,
         fault=fault_of(failure) if failure else None,
-        by_old_machine="confirmed" not in checked,
     )
 
 

@@ -1,4 +1,4 @@
-"""The steps on a tenant's stack: review its changes, start it, inspect it. :mod:`orchestrator.tenants.awaiting` waits.
+"""The steps on a tenant's stack: start it, inspect it. :mod:`orchestrator.tenants.awaiting` waits.
 
 Starting takes one step towards the requested stack. Inspecting reports the actual stack, with changes that others made.
 So a repeated, lost or late step only costs time. The steps of each operation are in
@@ -7,10 +7,9 @@ So a repeated, lost or late step only costs time. The steps of each operation ar
 
 from __future__ import annotations
 
-from contextlib import suppress
 from datetime import datetime, timedelta
 
-from orchestrator.common.errors import Conflict, LostOwnership, StackNotOurs, StackOutOfReach, Throttled, UnknownRelease
+from orchestrator.common.errors import LostOwnership, StackOutOfReach, Throttled, UnknownRelease
 from orchestrator.common.times import Clock
 from orchestrator.releases.ports import Releases
 from orchestrator.releases.records import Release
@@ -21,7 +20,6 @@ from orchestrator.tenants.outcomes import (
     Clearing,
     Done,
     Draining,
-    Empty,
     GaveUp,
     Gone,
     Inspection,
@@ -32,7 +30,7 @@ from orchestrator.tenants.outcomes import (
     Unchanged,
     Working,
 )
-from orchestrator.tenants.own_stack import has_unknown_stack, may_be_stack_of, own_stack, own_stack_by
+from orchestrator.tenants.own_stack import has_unknown_stack, own_stack_by
 from orchestrator.tenants.ports import Queues, TenantReader, UnfinishedWork
 from orchestrator.tenants.records import Lock, Metadata, Operation, Run
 from orchestrator.tenants.stack_ports import Stack, Stacks
@@ -40,22 +38,6 @@ from orchestrator.tenants.stack_status import StackCondition, condition
 from orchestrator.tenants.updating import Drafting, EmptyCheck
 
 _COMPLETE = (StackCondition.DONE, StackCondition.DONE_AT_OLD_VERSION)
-
-
-def review_changes(
-    run: Run, *, reader: TenantReader, releases: Releases, stacks: Stacks, drafting: Drafting
-) -> Reviewing:
-    """Create the change set of an update. If this step is repeated, no second change set is created."""
-    lock = own_lock(run, reader)
-    run = lock.run
-    if run.attempt.operation is not Operation.UPDATE:
-        raise Conflict(f"Tenant {run.tenant}: {run.attempt.name} is not an update, so there are no changes to review.")
-    release = _release(run, releases)
-    with suppress(Throttled):  # Without a change set, the next step creates it.
-        stack = own_stack(run.tenant, reader=reader, stacks=stacks)
-        if lock.change_set is None:
-            updating.review(run, stack, release, stacks=stacks, drafting=drafting)
-    return Reviewing()
 
 
 def start_stack(
@@ -68,21 +50,19 @@ def start_stack(
     drafting: Drafting,
     clock: Clock,
     empty_for: timedelta,
-    empty_since: datetime | None = None,
-    looked_at: datetime | None = None,
-    unfinished: UnfinishedWork | None = None,
+    empty_since: datetime | None,
+    unfinished: UnfinishedWork,
 ) -> Start:
     """Take one step towards the stack that the operation is to bring about.
 
     The operation is read from the lock, because the payload may be forged by anybody who may invoke the function.
-    ``empty_since`` is since when the queues that the step removes were seen empty. If ``unfinished`` is given, a delete
-    counts the messages itself. The machine of 0.8.0 has a state for that, and ``looked_at`` is the time of its count.
+    ``empty_since`` is since when the queues that the step removes were seen empty. A delete first counts the messages.
     """
     lock = own_lock(run, reader)
     run = lock.run
     try:
-        if run.attempt.operation is Operation.DELETE and unfinished is not None:
-            counted = deleting.check_messages(
+        if run.attempt.operation is Operation.DELETE:
+            held = deleting.check_messages(
                 run,
                 empty_since=empty_since,
                 empty_for=empty_for,
@@ -92,9 +72,8 @@ def start_stack(
                 unfinished=unfinished,
                 clock=clock,
             )
-            if not isinstance(counted, Empty):
-                return counted
-            looked_at = counted.looked_at
+            if held is not None:
+                return held
         metadata = reader.metadata(run.tenant)
         stack = own_stack_by(metadata, run.tenant, stacks)
         match run.attempt.operation:
@@ -119,7 +98,7 @@ def start_stack(
                     empty_check=EmptyCheck(clock.now(), empty_since, empty_for, metadata.queue if metadata else None),
                 )
             case Operation.DELETE:
-                return deleting.start(run, stack, looked_at=looked_at, stacks=stacks, clock=clock)
+                return deleting.start(run, stack, stacks=stacks)
     except StackOutOfReach as out_of_reach:
         return GaveUp(str(out_of_reach))
     except Throttled as throttled:
@@ -140,12 +119,6 @@ def inspect_stack(
     """The outcome of inspecting the stack: what has become of it, and whether its queue can be used."""
     if isinstance(started, GaveUp | Gone):
         return started
-    stack_id = started.stack_id if isinstance(started, Started | Clearing | Unchanged) else None
-    if stack_id is not None and not may_be_stack_of(run.tenant, stack_id, reader=reader, names=stacks.names):
-        raise StackNotOurs(
-            f"Tenant {run.tenant}: stack {stack_id} does not have the tenant's stack name, and is not recorded as the "
-            "tenant's."
-        )
     stack: Stack | None = None
     try:
         outcome: Inspection

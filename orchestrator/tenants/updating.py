@@ -90,17 +90,16 @@ class EmptyCheck:
         return self.empty_for - (self.now - (self.empty_since or self.now))
 
 
-def review(run: Run, stack: Stack | None, release: Release, *, stacks: Stacks, drafting: Drafting) -> None:
-    """Create the change set, if the stack is in a state in which it can be updated.
+def _review(run: Run, stack: Stack, release: Release, *, stacks: Stacks, drafting: Drafting) -> None:
+    """Create the change set.
 
     Nobody can guess its name, so nobody can create another change set with that name beforehand. Its id is stored with
     the lock, and only the change set with that id is executed, whatever has the name by then.
     """
-    if stack is not None and condition(stack.status) in (StackCondition.DONE, StackCondition.DONE_AT_OLD_VERSION):
-        name = f"{_CHANGE_SET_PREFIX}{drafting.new_name()}"
-        change_set = stacks.create_change_set(run.tenant, stack.stack_id, release=release, name=name)
-        if change_set is not None:
-            drafting.ledger.remember_change_set(run, change_set)
+    name = f"{_CHANGE_SET_PREFIX}{drafting.new_name()}"
+    change_set = stacks.create_change_set(run.tenant, stack.stack_id, release=release, name=name)
+    if change_set is not None:
+        drafting.ledger.remember_change_set(run, change_set)
 
 
 def start(
@@ -142,7 +141,7 @@ def start(
                 return started
             # If there was a change set, it was out of date and deleted. Only then another one is created, because
             # CloudFormation allows few of them.
-            review(run, stack, release, stacks=stacks, drafting=drafting)
+            _review(run, stack, release, stacks=stacks, drafting=drafting)
             return Reviewing()
         case _:
             return broken(stack)

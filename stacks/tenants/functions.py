@@ -51,8 +51,6 @@ class TenantFunctions:
 
         self.begin = self._begin()
         self.await_admission = self._await_admission()
-        self.review_changes = self._review_changes()
-        self.check_messages = self._check_messages()
         self.start_stack = self._start_stack()
         self.await_stack = self._await_stack()
         self.inspect_stack = self._inspect_stack()
@@ -61,8 +59,6 @@ class TenantFunctions:
         functions = (
             self.begin,
             self.await_admission,
-            self.review_changes,
-            self.check_messages,
             self.start_stack,
             self.await_stack,
             self.inspect_stack,
@@ -73,7 +69,7 @@ class TenantFunctions:
         for function in functions:
             kit.table.allow_noting_throttles(function.role)
         stack_role.add_to_environment_of(
-            *(self.begin, self.check_messages, self.await_stack, self.inspect_stack, self.finish, self.record_failure)
+            *(self.begin, self.await_stack, self.inspect_stack, self.finish, self.record_failure)
         )
 
     def _begin(self) -> BerthFunction:
@@ -98,26 +94,6 @@ class TenantFunctions:
         table.allow_turns(await_admission.role)
         table.allow(await_admission.role, "UpdateItem", rows=CREATE_TURN_ROWS)
         return await_admission
-
-    def _review_changes(self) -> BerthFunction:
-        review_changes = self._function_with_the_stack_role("ReviewChanges", "review_changes", "CreateChangeSet")
-        allow_reading_tenant_stacks(review_changes.role)
-        self._kit.table.allow(review_changes.role, "UpdateItem", rows=TENANT_ROWS)
-        return review_changes
-
-    def _check_messages(self) -> BerthFunction:
-        check_messages = BerthFunction(
-            self._scope,
-            "CheckMessages",
-            kit=self._kit,
-            name="check_messages",
-            environment=dict([self._empty_for]),
-        )
-        self._kit.table.allow(check_messages.role, "GetItem", rows=TENANT_ROWS)
-        allow_reading_tenant_stacks(check_messages.role, "ListStackResources")
-        allow_on_tenant_queues(check_messages.role, "GetQueueAttributes", "GetQueueUrl")
-        allow_asking_for_unfinished_work(check_messages.role)
-        return check_messages
 
     @property
     def _empty_for(self) -> tuple[str, str]:

@@ -51,13 +51,6 @@ FUNCTIONS_OF: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """For each workflow's file: the placeholders of function ARNs, and the name of each function."""
 
-FORMER_FUNCTIONS_OF: Final[Mapping[str, Sequence[str]]] = {
-    "update_tenant": ("review_changes",),
-    "delete_tenant": ("check_messages",),
-}
-"""The functions that only executions call which began with the machine of the release before. They keep its definition,
-but have the permissions of today's role."""
-
 MIN_START_SECONDS = 2 * STACK_SECONDS
 """StartStack must not time out while its function may still change the stack."""
 
@@ -92,14 +85,13 @@ def machine(
     settings: Settings,
     others: Mapping[str, str] | None = None,
 ) -> sfn.StateMachine:
-    """The machine that runs a workflow's file. It may call only the functions that the file names, or named before.
+    """The machine that runs a workflow's file. It may call only the functions that the file names.
 
     ``others`` are the values of the placeholders that are not functions.
     """
     arns = {placeholder: functions[name].arn for placeholder, name in FUNCTIONS_OF[stem].items()}
     role = iam.Role(scope, f"{construct_id}Role", assumed_by=_step_functions(scope))
-    former = [functions[name].arn for name in FORMER_FUNCTIONS_OF.get(stem, ())]
-    allow(role, ["lambda:InvokeFunction"], *arns.values(), *former)
+    allow(role, ["lambda:InvokeFunction"], *arns.values())
     acknowledge_wildcard(
         role, "*", "The CDK lets a machine write to log delivery and X-Ray, whose actions take no resource but `*`."
     )

@@ -44,7 +44,7 @@ from tests.fakes.rollouts import (
 )
 from tests.fakes.stacks import FakeStack, FakeStacks
 from tests.fakes.table import InMemoryTable
-from tests.fakes.world import DONE, TASK_TOKEN, Operations, Orders, OwnedTenant, World
+from tests.fakes.world import DONE, TASK_TOKEN, Operations, Orders, OwnedTenant, World, inspect_stack, start_stack
 
 __all__ = [
     "ACME",
@@ -90,8 +90,10 @@ __all__ = [
     "an_attempt",
     "an_audit",
     "execution_arn",
+    "inspect_stack",
     "parameters_of",
     "some_metadata",
     "stack_arn",
+    "start_stack",
     "take",
 ]

@@ -14,6 +14,7 @@ from typing import Any
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.composition import UseCases
 from orchestrator.releases.ports import Parameters
+from orchestrator.tenants import tenant_stack
 from orchestrator.tenants.decisions import Decision, decide
 from orchestrator.tenants.fleet import tenant_detail
 from orchestrator.tenants.operations import CHECK_HOLDER_AFTER
@@ -21,6 +22,7 @@ from orchestrator.tenants.order_results import Accepted
 from orchestrator.tenants.outcomes import (
     Again,
     Begun,
+    Clearing,
     Done,
     Draining,
     Inspection,
@@ -29,6 +31,8 @@ from orchestrator.tenants.outcomes import (
     Reviewing,
     Settled,
     Start,
+    Started,
+    Unchanged,
     Waiting,
     Working,
 )
@@ -85,6 +89,30 @@ class World(FakePorts, UseCases):
         found = self.table.metadata(tenant)
         assert found is not None
         return found
+
+
+def start_stack(use_cases: UseCases, run: Run, *, empty_since: datetime | None = None) -> Start:
+    """Take one step towards the run's stack, without waiting for it."""
+    ports = use_cases.ports
+    return tenant_stack.start_stack(
+        run,
+        reader=ports.tenants,
+        releases=ports.releases,
+        stacks=ports.writable_stacks,
+        queues=ports.queues,
+        drafting=use_cases.drafting,
+        clock=ports.clock,
+        empty_for=ports.settings.empty_for,
+        empty_since=empty_since,
+        unfinished=ports.unfinished_work,
+    )
+
+
+def inspect_stack(use_cases: UseCases, run: Run, started: Start) -> Inspection:
+    ports = use_cases.ports
+    return tenant_stack.inspect_stack(
+        run, started=started, reader=ports.tenants, stacks=ports.stacks, queues=ports.queues, clock=ports.clock
+    )
 
 
 class Operations(World):
@@ -187,7 +215,6 @@ class OwnedTenant(World):
         super().__init__(**fakes)
         self.run = run or a_run()
         self.empty_since: datetime | None = None
-        self.looked_at: datetime | None = None
         self.executions.waiting.add(TASK_TOKEN)
         if metadata:
             self.table.plant_metadata(metadata)
@@ -210,17 +237,22 @@ class OwnedTenant(World):
         self.stacks.now = NOON
         return stack.stack_id
 
-    def review(self) -> Reviewing:
-        return self.review_changes(self.run)
+    def review(self) -> None:
+        """Create the update's change set."""
+        assert self.start() == Reviewing()
 
     def start(self) -> Start:
-        return self.start_stack(self.run, empty_since=self.empty_since, looked_at=self.looked_at)
+        return start_stack(self, self.run, empty_since=self.empty_since)
 
-    def wait_for(self, started: Start | None) -> Waiting | Settled:
-        return self.await_stack(self.run, started=started, task_token=TASK_TOKEN)
+    def wait_for(self, started: Start) -> Waiting | Settled:
+        """Wait for the stack that an earlier step has started."""
+        if isinstance(started, Started | Clearing | Unchanged):
+            outcome = started.outcome
+            self.ledger.remember_started(self.run, "an earlier token", stack_id=started.stack_id, outcome=outcome)
+        return self.await_stack(self.run, task_token=TASK_TOKEN)
 
     def inspect(self, started: Start) -> Inspection:
-        return self.inspect_stack(self.run, started=started)
+        return inspect_stack(self, self.run, started)
 
     def fail(self, resource: str, reason: str, failed_stack: str | None = None) -> RootCause:
         """Record the run's failure as the machine tells it."""

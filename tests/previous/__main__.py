@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import lzma
 import os
 import subprocess
 import sys
-import tarfile
 import tempfile
 from pathlib import Path
 
-from tests.previous import FOLDER, PAYLOADS, SOURCES
+from tests.previous import FOLDER, PAYLOADS, SOURCES, pack, unpack
 
 ROOT = FOLDER.parent.parent
 DEPLOYED = ("orchestrator", "lambdas", "stacks", "statemachines", "cdk.json", "version.txt", "CHANGELOG.md")
@@ -23,10 +20,9 @@ def archived(revision: str, *paths: str) -> bytes:
 
 def main() -> None:
     (revision,) = sys.argv[1:] or sys.exit(__doc__)
-    SOURCES.write_bytes(lzma.compress(archived(revision, *DEPLOYED), preset=9 | lzma.PRESET_EXTREME))
+    SOURCES.write_bytes(pack(archived(revision, *DEPLOYED)))
     with tempfile.TemporaryDirectory() as folder:
-        with tarfile.open(fileobj=io.BytesIO(archived(revision))) as everything:
-            everything.extractall(folder, filter="data")
+        unpack(archived(revision), Path(folder))
         # The release's own, because it knows the simulation of that release.
         record = Path(folder) / "tests" / "previous" / "record.py"
         environment = os.environ | {"PYTHONPATH": folder}

@@ -44,7 +44,7 @@ from orchestrator.tenants.history import RecordedChange
 from orchestrator.tenants.lifecycle import Lifecycle
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.order_results import OrderResult
-from orchestrator.tenants.outcomes import Done, Empty, GaveUp, NotReady
+from orchestrator.tenants.outcomes import Done, GaveUp, NotReady
 from orchestrator.tenants.ports import Pin, Publication
 from orchestrator.tenants.ready import Ready
 from orchestrator.tenants.records import Audit, Lock, Metadata, Operation, Queue, Request, Run, Status
@@ -314,15 +314,14 @@ def _refuse_what_is_listed_late(own_queue: Any, tenant: TenantId, *args: Any) ->
 
 
 def _make_changes_by_their_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Like 0.5.0: a change set is executed by its name, whoever created it."""
+    """A change set is executed by its name, whoever created it."""
 
-    def review(run: Run, stack: Stack | None, release: Release, *, stacks: Any, drafting: Any) -> None:
-        if stack is not None and condition(stack.status) in (StackCondition.DONE, StackCondition.DONE_AT_OLD_VERSION):
-            name = run.attempt.client_token
-            stacks.create_change_set(run.tenant, stack.stack_id, release=release, name=name)
-            drafting.ledger.remember_change_set(run, name)
+    def review(run: Run, stack: Stack, release: Release, *, stacks: Any, drafting: Any) -> None:
+        name = run.attempt.client_token
+        stacks.create_change_set(run.tenant, stack.stack_id, release=release, name=name)
+        drafting.ledger.remember_change_set(run, name)
 
-    monkeypatch.setattr(updating, "review", review)
+    monkeypatch.setattr(updating, "_review", review)
     monkeypatch.setattr(updating, "not_asked_for", always(None))
 
 
@@ -336,11 +335,9 @@ def _remember_names_of_changes(remember: Any, self: InMemoryTable, run: Run, cha
 
 
 @wrapping("check_messages", deleting)
-def _count_messages_once(check: Any, run: Run, *, empty_since: datetime | None, clock: FakeClock, **named: Any) -> Any:
+def _count_messages_once(check: Any, run: Run, *, empty_since: datetime | None, **named: Any) -> Any:
     """However long it takes until CloudFormation can delete the stack."""
-    if empty_since is not None:
-        return Empty(empty_since, clock.now())
-    return check(run, empty_since=empty_since, clock=clock, **named)
+    return None if empty_since is not None else check(run, empty_since=empty_since, **named)
 
 
 # Adopting

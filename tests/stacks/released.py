@@ -1,6 +1,7 @@
 """The resources of the released control plane and event plane: the type of each logical id.
 
-Run ``python -m tests.stacks.released REVISION`` after a release, to rewrite ``released.json``.
+Run ``python -m tests.stacks.released REVISION`` after a release, to rewrite ``released.json``. There is none before
+0.10.0, the first release that is upgraded.
 """
 
 from __future__ import annotations
@@ -56,11 +57,11 @@ def main() -> None:
         with tarfile.open(fileobj=io.BytesIO(archive)) as sources:
             sources.extractall(folder, filter="data")
         by_default, with_everything = _templates(folder, {}), _templates(folder, EVERYTHING)
-    found = {stack: _released(by_default[stack], with_everything[stack]) for stack in STACKS}
+    found = {stack: describe(by_default[stack], with_everything[stack]) for stack in STACKS}
     RELEASED.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
-def _released(by_default: Json, with_everything: Json) -> Released:
+def describe(by_default: Json, with_everything: Json) -> Released:
     defaults, everything = _resources(by_default), _resources(with_everything)
     return Released(
         defaults=defaults,

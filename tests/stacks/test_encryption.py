@@ -288,7 +288,7 @@ def test_former_keys_may_be_used_only_for_queues_and_to_read_published_templates
             (function_role(after_keys, "close_execution"), ("kms:Decrypt",), via),
             *(
                 (function_role(after_keys, name), ("kms:Decrypt",), "s3.<AWS::Region>.<AWS::URLSuffix>")
-                for name in ("start_stack", "review_changes", "review_tenant", "operators")
+                for name in ("start_stack", "review_tenant", "operators")
             ),
         }
 
@@ -353,7 +353,7 @@ def test_functions_that_create_or_compare_tenants_stacks_know_the_key(with_key: 
     }
     with_the_key = {name for name, variables in variables_of.items() if variables.get("BERTH_KMS_KEY") == KEY}
     with_parameters = {name for name, variables in variables_of.items() if "BERTH_METADATA_SERVICE_TOKEN" in variables}
-    assert {"start_stack", "review_changes", "review_tenant", "begin", "finish", "reconcile"} <= with_parameters
+    assert {"start_stack", "review_tenant", "begin", "finish", "reconcile"} <= with_parameters
     assert with_the_key == with_parameters | {"get_queue"}
 
 

@@ -48,7 +48,7 @@ from stacks.common.table import (
     TENANT_ROWS,
 )
 from stacks.releases.committed import RELEASES
-from stacks.tenants.machines import FORMER_FUNCTIONS_OF, FUNCTIONS_OF
+from stacks.tenants.machines import FUNCTIONS_OF
 from tests.stacks.allowed_wildcards import WITHOUT_RESOURCES
 from tests.stacks.policies import Grants, documents, grants, labels, listed, spelled, statements, trust
 
@@ -269,19 +269,6 @@ FUNCTIONS: dict[str, Grants] = {
         f"the table, rows {TENANT_ROWS} and {RELISTING_ROWS}": {"dynamodb:PutItem"},
         CREATE_TURN_TABLE_ROWS: GIVES_TURNS[CREATE_TURN_TABLE_ROWS] | {"dynamodb:UpdateItem"},
         "the machine create_tenant": {"states:SendTaskSuccess", "states:SendTaskHeartbeat"},
-    },
-    "review_changes": {
-        **ACTS_WITH_THE_STACK_ROLE,
-        TENANT_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:UpdateItem"},
-        "tenant stacks, with the stack role": {"cloudformation:CreateChangeSet"},
-        "tenant stacks": READS_STACKS,
-    },
-    "check_messages": {
-        **ASKS_FOR_UNFINISHED_WORK,
-        TENANT_TABLE_ROWS: {"dynamodb:GetItem"},
-        **NOTES_THROTTLES,
-        "tenant stacks": READS_ALL_QUEUES_OF_STACKS,
-        **READS_MESSAGES,
     },
     "start_stack": {
         **ACTS_WITH_THE_STACK_ROLE,
@@ -513,10 +500,7 @@ def test_a_machine_may_only_call_the_functions_and_start_the_machines_that_its_w
     allowed = grants(control_plane, role, names)
     assert allowed.pop("*") <= WITHOUT_RESOURCES["X-Ray"] | WITHOUT_RESOURCES["log delivery"]
     assert allowed == {
-        **{
-            f"the function {name}": {"lambda:InvokeFunction"}
-            for name in (*FUNCTIONS_OF[stem].values(), *FORMER_FUNCTIONS_OF.get(stem, ()))
-        },
+        **{f"the function {name}": {"lambda:InvokeFunction"} for name in FUNCTIONS_OF[stem].values()},
         **OF_MACHINES.get(stem, {}),
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from orchestrator.tenants.deadlines import DEADLINE
 from orchestrator.tenants.deleting import messages_of
 from orchestrator.tenants.messages import Messages
 from orchestrator.tenants.names import Names
-from orchestrator.tenants.outcomes import Again, Draining, Empty, GaveUp, Gone, Started, Working
+from orchestrator.tenants.outcomes import Again, Draining, GaveUp, Gone, Start, Started, Working
 from orchestrator.tenants.records import Metadata, Operation, Queue, Request, RootCause
 from orchestrator.tenants.stack_ports import Stack
 from orchestrator.tenants.stack_status import StackCondition
@@ -50,21 +50,33 @@ class Deleting(OwnedTenant):
     def __init__(self, *, request: Request = RUN.request, **fakes: Any) -> None:
         super().__init__(replace(RUN, request=request), metadata=some_metadata(outbound_queue=OTHER_QUEUE), **fakes)
         self.queues.dead_letter_queues[QUEUE.url] = DEAD_LETTERS
-        self.looked_at = self.clock.now()
 
-    def check(self, **specs: Any) -> Empty | Draining | GaveUp:
+    def check(self, **specs: Any) -> Draining | GaveUp | None:
         """The next look, as the machine takes it: it keeps since when the queues have looked empty."""
-        run = replace(self.run, request=Request(**specs))
-        outcome = self.check_messages(run, empty_since=self.empty_since)
-        if not isinstance(outcome, GaveUp):
+        outcome = deleting.check_messages(
+            replace(self.run, request=Request(**specs)),
+            empty_since=self.empty_since,
+            empty_for=EMPTY_FOR,
+            reader=self.tenants,
+            stacks=self.stacks,
+            queues=self.queues,
+            unfinished=self.unfinished_work,
+            clock=self.clock,
+        )
+        if isinstance(outcome, Draining):
             self.empty_since = outcome.empty_since
         return outcome
+
+    def start(self) -> Start:
+        """The queues have been empty for long enough, unless an earlier look has found messages."""
+        self.empty_since = self.empty_since or self.clock.now() - EMPTY_FOR
+        return super().start()
 
     def looks_empty(self, **specs: object) -> bool:
         """Whether the delete believes that the queues are empty once it has seen so for long enough."""
         assert isinstance(self.check(**specs), Draining)
         self.clock.advance(EMPTY_FOR)
-        return isinstance(self.check(**specs), Empty)
+        return self.check(**specs) is None
 
 
 @pytest.fixture
@@ -111,7 +123,7 @@ def test_unfinished_work_counts_also_for_a_tenant_without_a_queue(world: Deletin
 
 def test_a_forced_delete_does_not_ask_for_unfinished_work(world: Deleting) -> None:
     world.unfinished_work.held[ACME] = {"inbox of events": 3}
-    assert isinstance(world.check(force=True), Empty)
+    assert world.check(force=True) is None
     assert world.unfinished_work.asked == 0
 
 
@@ -163,7 +175,7 @@ def test_a_tenant_may_be_deleted_once_no_messages_were_counted_for_a_minute(
     world.clock.advance(EMPTY_FOR - A_MOMENT)
     assert world.check(drain_seconds=drain_seconds) == Draining("none were counted", NOON, 1)
     world.clock.advance(A_MOMENT)
-    assert world.check(drain_seconds=drain_seconds) == Empty(NOON, world.clock.now())
+    assert world.check(drain_seconds=drain_seconds) is None
 
 
 def test_messages_that_are_counted_late_restart_the_minute(world: Deleting) -> None:
@@ -186,7 +198,7 @@ def test_messages_that_are_counted_late_refuse_the_delete_without_draining(world
 def test_after_a_queue_was_empty_for_long_enough_one_more_count_is_enough_for_the_next_try(world: Deleting) -> None:
     assert world.looks_empty()
     world.clock.advance(SOME_TIME)
-    assert isinstance(world.check(), Empty)
+    assert world.check() is None
     world.queues.held[QUEUE.url] = Messages(1, 0, 0)
     failure(world.check())
 
@@ -256,7 +268,7 @@ def test_once_its_queue_was_deleted_by_hand_it_can_be_deleted(world: Deleting) -
     world.table.plant_metadata(UNADOPTED)
     assert isinstance(world.check(), GaveUp)
     world.queues.gone.add(OLD_QUEUE.url)
-    assert isinstance(world.check(), Empty)
+    assert world.check() is None
 
 
 def test_a_queue_out_of_reach_is_not_asked_for(world: Deleting) -> None:
@@ -329,7 +341,7 @@ def test_cloudformation_is_not_asked_for_queues_while_the_inbound_queue_is_there
 
 def test_a_tenant_without_existing_queues_is_deleted_at_once(world: Deleting) -> None:
     world.queues.gone |= {QUEUE.url, DEAD_LETTERS, OTHER_QUEUE.url}
-    assert world.check() == Empty(None, NOON)
+    assert world.check() is None
 
 
 def test_a_missing_queue_does_not_hide_messages_in_another_queue(world: Deleting) -> None:
@@ -374,7 +386,7 @@ def test_a_drain_ends_a_minute_after_the_queue_has_become_empty(world: Deleting)
     world.queues.held[QUEUE.url] = NONE_HELD
     assert isinstance(world.check(drain_seconds=60), Draining)
     world.clock.advance(EMPTY_FOR)
-    assert isinstance(world.check(drain_seconds=60), Empty)
+    assert world.check(drain_seconds=60) is None
 
 
 def test_a_queue_that_is_empty_when_the_time_is_over_is_deleted(world: Deleting) -> None:
@@ -382,29 +394,26 @@ def test_a_queue_that_is_empty_when_the_time_is_over_is_deleted(world: Deleting)
     assert world.looks_empty(drain_seconds=60)
 
 
-def test_a_stack_is_not_deleted_long_after_the_messages_were_counted(world: Deleting) -> None:
-    """Lambda may throttle for minutes between the two steps, and senders go on."""
+def test_a_stack_is_not_deleted_before_its_queues_were_empty_for_long_enough(world: Deleting) -> None:
     world.plant()
-    world.clock.advance(deleting.MAX_COUNT_AGE + A_MOMENT)
-    assert isinstance(world.start(), Again)
+    world.empty_since = world.clock.now()
+    assert isinstance(world.start(), Draining)
     assert [stack.status for stack in world.stacks.living] == ["CREATE_COMPLETE"]
-    world.looked_at = world.clock.now()
+    world.clock.advance(EMPTY_FOR)
     assert isinstance(world.start(), Started)
 
 
-def test_a_stack_is_not_deleted_before_the_messages_were_counted(world: Deleting) -> None:
+def test_messages_are_counted_again_whenever_the_deletion_is_tried(world: Deleting) -> None:
     world.plant()
-    world.looked_at = None
-    assert isinstance(world.start(), Again)
+    world.queues.held[QUEUE.url] = Messages(1, 0, 0)
+    assert "1 visible" in failure(world.start()).reason
     assert [stack.status for stack in world.stacks.living] == ["CREATE_COMPLETE"]
 
 
-@pytest.mark.parametrize("looked_at", [NOON, None])
-def test_a_forced_delete_needs_no_count_to_go_on(looked_at: datetime | None) -> None:
+def test_a_forced_delete_needs_no_empty_queues() -> None:
     world = Deleting(request=Request(force=True))
     world.plant()
-    world.looked_at = looked_at
-    world.clock.advance(timedelta(minutes=10))
+    world.queues.held[QUEUE.url] = Messages(1, 0, 0)
     assert isinstance(world.start(), Started)
 
 
@@ -415,7 +424,7 @@ def test_a_forced_delete_counts_no_messages(world: Deleting, drain_seconds: int)
             raise AssertionError(url)
 
     world.queues = Unasked()
-    assert world.check(force=True, drain_seconds=drain_seconds) == Empty(None, NOON)
+    assert world.check(force=True, drain_seconds=drain_seconds) is None
 
 
 @pytest.mark.parametrize("spec", ["allow_replacement", "allow_downgrade", "explicit"])

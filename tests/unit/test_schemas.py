@@ -102,17 +102,15 @@ def parse_claim(event: object) -> Claim:
 
 GOOD: dict[Parse, Event] = {
     schemas.parse_run: {"execution": EXECUTION},
-    schemas.parse_begin_step: {"execution": EXECUTION},
-    schemas.parse_check_step: {"execution": EXECUTION},
-    schemas.parse_start_step: {"execution": EXECUTION},
-    schemas.parse_stack_step: {"execution": EXECUTION},
+    schemas.parse_begin_step: {"execution": EXECUTION, "operation": "CREATE"},
+    schemas.parse_start_step: {"execution": EXECUTION, "taskToken": "AAAA"},
     schemas.parse_await_step: {"execution": EXECUTION, "taskToken": "AAAA"},
-    schemas.parse_finish_step: {
+    schemas.parse_finish_step: {"execution": EXECUTION, "stack": outcome_json(replace(DONE, changed_at=NOON))},
+    parse_failure_step: {
         "execution": EXECUTION,
-        # Functions of 0.8.0 do not report the time of the stack's last change.
-        "stack": {name: value for name, value in outcome_json(DONE).items() if name != "changedAt"},
+        "operation": "CREATE",
+        "failure": {"outcome": "failed", "reason": "It broke."},
     },
-    parse_failure_step: {"execution": EXECUTION, "failure": {"outcome": "failed", "reason": "It broke."}},
     parse_settle_step: {"execution": {"StartTime": "2026-11-16T12:00:00.000Z", "Input": {"event": CLAIM}}},
     parse_claim: CLAIM,
     schemas.parse_stack_event: {
@@ -227,7 +225,10 @@ def test_a_missing_field_is_refused_by_name(parse: Parse, path: Path) -> None:
         for wrong in (None, [], {}, True, -1)
         # Which properties there are matters only once CloudFormation has confirmed the request.
         if (parse, path[-1], wrong)
-        not in [(each, "ResourceProperties", {}) for each in (parse_settle_step, parse_claim)]
+        not in [
+            *[(each, "ResourceProperties", {}) for each in (parse_settle_step, parse_claim)],
+            (schemas.parse_finish_step, "changedAt", None),
+        ]
     ],
 )
 def test_a_field_of_the_wrong_type_is_refused_by_its_place(parse: Parse, path: Path, wrong: object) -> None:
@@ -246,7 +247,7 @@ def test_input_that_is_no_object_is_refused(parse: Parse, event: object) -> None
 WRONG_VALUES: list[tuple[Parse, Path, list[object]]] = [
     (schemas.parse_run, (*INPUT, "tenantId"), ["", "a/b", "a#b", "-a", "a\n", "x" * 41, "acm\u00e9"]),
     (schemas.parse_run, (*INPUT, "operation"), ["", "create", "RENAME"]),
-    (schemas.parse_begin_step, ("canWait",), ["yes", 1, None]),
+    (schemas.parse_begin_step, ("operation",), ["", "create", None]),
     (schemas.parse_run, (*INPUT, "version"), ["", "1.0", "v1.0.0", "1.0.0-rc1", "1.0.0#x", "1.0.10000", "\u0661.0.0"]),
     (schemas.parse_run, (*INPUT, "attempt"), [0, -1, 100_000, 1.5, "1"]),
     (schemas.parse_run, (*INPUT, "request"), [None, [], "explicit"]),
@@ -398,8 +399,6 @@ OTHER_OUTCOMES = [
     outcomes.Begun(),
     outcomes.Busy("an execution"),
     outcomes.Queued(),
-    outcomes.Empty(None, NOON),
-    outcomes.Empty(NOON, NOON),
     outcomes.Draining("1 visible", None, 5),
     outcomes.Working(),
     outcomes.Waiting(),
@@ -419,46 +418,6 @@ def test_every_outcome_is_tried() -> None:
     every = {value for value in vars(outcomes).values() if isinstance(value, type) and hasattr(value, "outcome")}
     assert every == {type(outcome) for outcome in [*STARTS, *OTHER_OUTCOMES, DONE]}
     assert {type(outcome) for outcome in STARTS} == set(get_args(Start))
-
-
-@pytest.mark.parametrize("started", STARTS, ids=lambda started: started.outcome)
-def test_the_result_of_starting_reaches_inspecting_and_awaiting_unchanged(started: Start) -> None:
-    step = schemas.parse_stack_step({"execution": EXECUTION, "stack": response(started)})
-    assert step == schemas.StackStep(RUN, started)
-    waiting = schemas.parse_await_step({"execution": EXECUTION, "stack": response(started), "taskToken": "AAAA"})
-    assert waiting == schemas.AwaitStep(RUN, started, "AAAA")
-
-
-def test_a_step_that_was_throttled_says_so_as_starting_does() -> None:
-    throttled = {"outcome": "again", "reason": "TransactWriteItems: Rate exceeded"}
-    step = schemas.parse_stack_step({"execution": EXECUTION, "stack": throttled})
-    assert step.started == Again("TransactWriteItems: Rate exceeded")
-
-
-@pytest.mark.parametrize(
-    "stack",
-    [
-        *[response(outcome) for outcome in [*OTHER_OUTCOMES, DONE]],
-        {"outcome": "started"},
-        {"outcome": "started", "stackId": ""},
-        {"outcome": "clearing", "reason": "no stack id"},
-        {"outcome": "unchanged", "stackId": None},
-        {"outcome": "again"},
-        {"outcome": "again", "reason": None},
-        {"outcome": "again", "reason": "x", "throttled": "true"},
-        {"outcome": "failed", "reason": "x", "throttled": 1},
-        {"outcome": "failed"},
-        {"outcome": "failed", "reason": "x", "failedStack": 7},
-        {"outcome": "GONE"},
-        {"stackId": STACK_ID},
-        {},
-    ],
-    ids=str,
-)
-def test_impossible_results_of_starting_are_refused(stack: Event) -> None:
-    for parse in (schemas.parse_stack_step, schemas.parse_await_step):
-        with pytest.raises(InvalidRequest, match="stack"):
-            parse({"execution": EXECUTION, "stack": stack, "taskToken": "AAAA"})
 
 
 def test_finishing_takes_the_queue_and_the_version_that_the_stack_says_itself() -> None:
@@ -509,7 +468,7 @@ def test_nothing_else_is_an_end(execution: Event, outcome: object) -> None:
 
 
 def failure(given: Event) -> schemas.FailureStep:
-    return parse_failure_step({"execution": EXECUTION, "failure": given})
+    return parse_failure_step({"execution": EXECUTION, "operation": "CREATE", "failure": given})
 
 
 @pytest.mark.parametrize("failed_stack", [STACK_ID, None])
@@ -627,14 +586,13 @@ def test_settling_takes_what_cloudformation_asked_for_and_since_when() -> None:
         confirmed=False,
         event=TENANT_QUEUE_REQUEST,
         fault=None,
-        by_old_machine=True,
     )
 
 
 @pytest.mark.parametrize("confirmed", [False, True])
 def test_settling_is_told_whether_cloudformation_has_confirmed_the_request(confirmed: bool) -> None:
     step = parse_settle_step({**SETTLE, "confirmed": confirmed})
-    assert (step.confirmed, step.by_old_machine) == (confirmed, False)
+    assert step.confirmed == confirmed
 
 
 @pytest.mark.parametrize("confirmed", ["true", 1, None, {}])

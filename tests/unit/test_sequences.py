@@ -45,7 +45,9 @@ from tests.fakes import (
     a_release,
     a_run,
     execution_arn,
+    inspect_stack,
     parameters_of,
+    start_stack,
 )
 from tests.simulation.world import OPERATOR, Around, World, a_served_tenant, undisturbed
 
@@ -81,10 +83,10 @@ class Sequence:
         return self.use_cases.begin(run)
 
     def start_stack(self, run: Run) -> Start:
-        return self.use_cases.start_stack(run, looked_at=self.clock.now())
+        return start_stack(self.use_cases, run, empty_since=self.clock.now() - timedelta(minutes=1))
 
     def inspect(self, run: Run, started: Start) -> Any:
-        return self.use_cases.inspect_stack(run, started=started)
+        return inspect_stack(self.use_cases, run, started)
 
     def finish(self, run: Run, stack: Done | None) -> None:
         self.clock.advance(A_SECOND)

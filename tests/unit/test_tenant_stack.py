@@ -15,14 +15,12 @@ from orchestrator.tenants.outcomes import (
     GaveUp,
     Gone,
     NotReady,
-    Reviewing,
-    Start,
     Started,
     Unchanged,
     Working,
 )
 from orchestrator.tenants.records import Lock, Operation, Queue, Run
-from orchestrator.tenants.stack_ports import ChangeSetState, Stack
+from orchestrator.tenants.stack_ports import Stack
 from orchestrator.tenants.stack_status import StackCondition, condition
 from tests.fakes import (
     ACME,
@@ -50,14 +48,10 @@ for_each_operation = pytest.mark.parametrize("run", [RUN, UPDATE, DELETE], ids=[
 
 
 class Stepping(OwnedTenant):
-    """A run that has just looked into the queues, and a control plane that believes at once that they are empty."""
+    """A run, and a control plane that believes at once that queues are empty."""
 
     def __init__(self, run: Run = RUN) -> None:
         super().__init__(run, settings=FakeSettings(empty_for=timedelta()))
-
-    def start(self) -> Start:
-        self.looked_at = self.clock.now()
-        return super().start()
 
 
 @pytest.fixture
@@ -73,45 +67,6 @@ def told_why(outcome: object, *, throttled: bool = False) -> str:
 
 def statuses(*meant: StackCondition) -> list[str]:
     return sorted(status for each in meant for status in SORTED[each])
-
-
-# Review: only an update is reviewed. What becomes of the review is the update's own business.
-
-
-def test_the_change_set_of_an_update_is_created_from_its_target_release() -> None:
-    world = Stepping(UPDATE)
-    stack = world.stacks.plant_done(ACME)
-    assert world.review() == Reviewing()
-    ((change_set, template_url),) = world.stacks.all[stack.stack_id].change_sets.values()
-    assert change_set.state is ChangeSetState.READY
-    assert template_url == a_release(NEXT_VERSION).template_url
-
-
-def test_reviewing_is_for_owners_of_the_tenant_only() -> None:
-    world = Stepping(UPDATE)
-    world.stacks.plant_done(ACME)
-    take(world.table, DELETE, instead_of=Lock(UPDATE, None))
-    with pytest.raises(LostOwnership, match="no longer owns"):
-        world.review()
-    assert not world.stacks.calls
-
-
-def test_a_stack_that_was_made_for_someone_else_is_not_reviewed() -> None:
-    world = Stepping(UPDATE)
-    world.plant("CREATE_COMPLETE", tenant_id="Acme")
-    with pytest.raises(StackNotOurs):
-        world.review()
-    assert world.stacks.calls == ["find"]
-
-
-def test_being_throttled_while_reviewing_costs_another_round() -> None:
-    world = Stepping(UPDATE)
-    world.stacks.plant_done(ACME)
-    world.stacks.throttled_calls = 1
-    assert world.review() == Reviewing()
-    assert world.start() == Reviewing()
-    assert isinstance(world.start(), Started)
-    assert world.stacks.calls.count("create_change_set") == 1
 
 
 # Start, whatever the operation
@@ -228,8 +183,8 @@ def test_an_update_to_an_unpublished_version_is_an_error_and_creates_no_change_s
     world = Stepping(a_run(operation=Operation.UPDATE, version="9.9.9"))
     world.plant("CREATE_COMPLETE")
     with pytest.raises(UnknownRelease, match=r"9\.9\.9"):
-        world.review()
-    assert not world.stacks.calls
+        world.start()
+    assert world.stacks.calls == ["find"]
 
 
 def test_a_stack_that_another_request_has_just_created_is_started_again(world: Stepping) -> None:

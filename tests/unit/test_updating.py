@@ -87,17 +87,10 @@ def test_a_stack_from_before_versions_is_moved_to_the_release(world: Updating) -
 def test_a_review_changes_nothing(world: Updating) -> None:
     stack_id = world.plant()
     before = world.stacks.find(stack_id)
-    assert world.review() == Reviewing()
+    world.review()
     assert world.change_sets == ["berth-name-1"]
     assert world.stacks.find(stack_id) == before
     assert not world.touched
-
-
-def test_reviewing_twice_draws_up_the_changes_once(world: Updating) -> None:
-    world.plant()
-    world.review()
-    world.review()
-    assert world.change_sets == ["berth-name-1"]
 
 
 def test_the_changes_of_another_attempt_are_not_taken_for_this_ones(world: Updating) -> None:
@@ -112,7 +105,7 @@ def test_the_changes_of_another_attempt_are_not_taken_for_this_ones(world: Updat
 @pytest.mark.parametrize("status", sorted(set(statuses(*SORTED)) - set(HEALTHY)))
 def test_no_change_set_is_created_for_a_stack_that_cannot_be_updated(world: Updating, status: str) -> None:
     world.plant(status)
-    world.review()
+    world.start()
     assert "create_change_set" not in world.stacks.calls
 
 
@@ -393,7 +386,6 @@ def test_an_earlier_attempt_at_the_same_version_that_failed_just_now_is_no_failu
 def test_an_update_that_someone_else_makes_is_waited_for_and_then_this_one_made(world: Updating) -> None:
     stack_id = world.plant()
     world.stacks.change(stack_id, "UPDATE_IN_PROGRESS")
-    world.review()
     assert world.start() == Started(stack_id)
     assert world.inspect(Started(stack_id)) == Working()
     world.stacks.change(stack_id, "UPDATE_COMPLETE")
@@ -421,7 +413,6 @@ def test_a_half_finished_earlier_update_is_rolled_back_before_this_one(
     world: Updating, status: str, healed_by: str
 ) -> None:
     stack_id = world.plant(status)
-    world.review()
     assert world.start() == Clearing(stack_id)
     assert world.stacks.calls[-1] == healed_by
     assert world.inspect(Clearing(stack_id)) == Working()
@@ -505,7 +496,6 @@ def test_starting_again_while_an_update_is_being_undone_waits_for_it(world: Upda
 
 
 def test_a_tenant_without_a_stack_is_not_given_one_by_an_update(world: Updating) -> None:
-    world.review()
     refused = failure(world.drive())
     assert NAMES.stack_of(ACME) in refused.reason
     assert refused.failed_stack is None
@@ -540,7 +530,6 @@ def test_a_stack_that_was_deleted_meanwhile_is_a_failure(world: Updating) -> Non
 @pytest.mark.parametrize("status", [*statuses(StackCondition.WORKING), "SOMETHING_NEW_IN_PROGRESS"])
 def test_a_stack_that_is_being_changed_is_waited_for(world: Updating, status: str) -> None:
     stack_id = world.plant(status)
-    world.review()
     assert world.start() == Started(stack_id)
     assert world.inspect(Started(stack_id)) == Working()
     assert not world.touched
@@ -557,8 +546,6 @@ def test_a_stack_without_a_queue_among_its_outputs_is_given_up(
 def test_a_stack_that_was_made_for_someone_else_is_not_even_reviewed(world: Updating) -> None:
     world.plant(tenant_id="Acme")
     with pytest.raises(StackNotOurs):
-        world.review()
-    with pytest.raises(StackNotOurs):
         world.start()
     assert set(world.stacks.calls) == {"find"}
 
@@ -572,9 +559,8 @@ def test_a_run_that_no_longer_owns_the_tenant_reviews_nothing_and_changes_nothin
         instead_of=world.table.lock(ACME),
     )
     calls = list(world.stacks.calls)
-    for step in (world.review, world.start):
-        with pytest.raises(LostOwnership):
-            step()
+    with pytest.raises(LostOwnership):
+        world.start()
     assert world.stacks.calls == calls
 
 

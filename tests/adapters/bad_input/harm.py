@@ -108,8 +108,6 @@ DOCUMENTED: Mapping[str, tuple[str, ...]] = {
     "begin": ("{holder} metadata[.]deployed",),
     # Only whoever has the task token of a create that waits has an effect.
     "await_admission": ("waiting .*",),
-    "review_changes": ("{holder} lock[.]change_set", "changes .*/berth-.*"),
-    "check_messages": (),
     "start_stack": (
         "stack .*/berth-tenant-draining-.*",
         "{holder} lock[.](task_token|started_stack|started_as)",

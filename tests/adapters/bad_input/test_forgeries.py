@@ -26,7 +26,6 @@ from orchestrator.rollouts.gate import Gate
 from orchestrator.rollouts.records import Rollout, Stage, Turn
 from orchestrator.tenants import operation_transitions, operations, queue_metadata, tenant_queue, tenant_stack
 from orchestrator.tenants.confirming import Deployment
-from orchestrator.tenants.names import Names
 from orchestrator.tenants.records import Lock, Operation, Run
 from stacks.common.function_code import function_names, module_of
 from tests.adapters.bad_input.fleet import HandingOver, the_fleet
@@ -146,7 +145,6 @@ PROTECTIONS: dict[str, tuple[str, object, str, object]] = {
     "the lock says which operation it is": ("finish", operations, "_as_locked", lambda *_: None),
     "CloudFormation says which queue it is": ("finish", operations, "_check_stack", lambda *_: None),
     "CloudFormation says that a stack has gone": ("finish", operations, "_check_gone", lambda *_: None),
-    "a step tells of the tenant's stacks": ("inspect_stack", Names, "is_stack_of", lambda *_: True),
     "a row says what has ended": ("close_execution", Settling, "_begun", _believe_who_has_ended),
     "a rollout says where its tenants go": ("record_outcome", Gate, "_read", _believe_where_a_tenant_goes),
 }

@@ -31,25 +31,28 @@ EXECUTION: dict[str, Any] = {
         },
     },
 }
-STARTED = {"outcome": "started", "stackId": stack_arn()}
-DONE = {"outcome": "done", "stackId": stack_arn(), "queue": {"arn": QUEUE.arn, "url": QUEUE.url}, "version": VERSION}
+OPERATION = RUN.attempt.operation.value
+DONE = {
+    "outcome": "done",
+    "stackId": stack_arn(),
+    "queue": {"arn": QUEUE.arn, "url": QUEUE.url},
+    "version": VERSION,
+    "changedAt": None,
+}
 GAVE_UP = {"outcome": "failed", "reason": "It broke.", "failedStack": stack_arn(), "throttled": False}
 FAULT = {"Error": "States.TaskFailed", "Cause": JsonText(errorType="Throttled", errorMessage="Rate exceeded")}
 ROLLOUT_RUN = {"Id": execution_arn(f"rollout-{ROLLOUT}-1"), "Input": {"rolloutId": ROLLOUT, "attempt": 1}}
 TURN = {"rolloutId": ROLLOUT, "stage": 1, "tenantId": "acme", "version": NEXT_VERSION, "execution": "child"}
 
 STEPS: dict[str, tuple[dict[str, Any], Callable[[object], bool]]] = {
-    "begin": ({"execution": EXECUTION}, is_run),
-    "review_changes": ({"execution": EXECUTION}, is_run),
-    "check_messages": ({"execution": EXECUTION}, is_run),
+    "begin": ({"execution": EXECUTION, "operation": OPERATION}, is_run),
     "start_stack": ({"execution": EXECUTION, "taskToken": "token"}, is_run),
-    "start_stack of 0.8.0": ({"execution": EXECUTION}, is_run),
     "await_admission": ({"execution": EXECUTION, "taskToken": "token"}, is_run),
-    "await_stack": ({"execution": EXECUTION, "stack": STARTED, "taskToken": "token"}, is_run),
-    "inspect_stack": ({"execution": EXECUTION, "stack": STARTED}, is_run),
+    "await_stack": ({"execution": EXECUTION, "taskToken": "token"}, is_run),
+    "inspect_stack": ({"execution": EXECUTION}, is_run),
     "finish": ({"execution": EXECUTION, "stack": DONE}, is_run),
-    "record_failure": ({"execution": EXECUTION, "failure": GAVE_UP}, is_run),
-    "record_failure of a fault": ({"execution": EXECUTION, "failure": FAULT}, is_run),
+    "record_failure": ({"execution": EXECUTION, "operation": OPERATION, "failure": GAVE_UP}, is_run),
+    "record_failure of a fault": ({"execution": EXECUTION, "operation": OPERATION, "failure": FAULT}, is_run),
     "advance_rollout": ({"execution": ROLLOUT_RUN}, is_rollout_step),
     "advance_rollout of a fault": ({"execution": ROLLOUT_RUN, "failure": FAULT}, is_rollout_step),
     "await_operator": ({"execution": ROLLOUT_RUN, "taskToken": "token"}, is_rollout_step),

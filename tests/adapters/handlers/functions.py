@@ -245,14 +245,14 @@ def input_of(execution: str) -> dict[str, Any]:
 
 
 def step_event(run: Run | None = None, **more: object) -> dict[str, object]:
-    """The event that a state of a machine sends."""
+    """The event that a state of a machine sends. Each state sends one part of it."""
     run = run or a_run()
     execution = {
         "Id": run.execution,
         "StartTime": run.started_at.isoformat(),
         "Input": machine_input(run.attempt, run.request),
     }
-    return {"execution": execution, **more}
+    return {"execution": execution, "operation": run.attempt.operation, "taskToken": "token", **more}
 
 
 def operator_event(

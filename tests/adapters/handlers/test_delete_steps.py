@@ -40,32 +40,12 @@ def test_a_tenant_with_an_empty_queue_is_deleted(functions: Functions, stack: st
     assert functions.get_queue({"tenantId": "acme"})[0] == 410
 
 
-def test_a_delete_of_the_release_before_counts_in_a_state_of_its_own(functions: Functions, stack: str) -> None:
-    step(functions, "begin", DELETE)
-    looked = step(functions, "check_messages", DELETE, emptySince=None)
-    now = timestamp(functions.clock.now())
-    assert looked == {"outcome": "draining", "messages": "none were counted", "emptySince": now, "seconds": 60}
-    functions.clock.advance(timedelta(seconds=60))
-    looked = step(functions, "check_messages", DELETE, emptySince=now)
-    assert looked == {"outcome": "empty", "emptySince": now, "lookedAt": timestamp(functions.clock.now())}
-    assert step(functions, "start_stack", DELETE)["outcome"] == "again"  # It does not say when they were counted.
-    started = step(functions, "start_stack", DELETE, lookedAt=looked["lookedAt"])
-    assert started == {"outcome": "started", "stackId": stack, "requested": True}
-    (sent,) = functions.sent_to("cloudformation.DeleteStack")
-    assert (sent["StackName"], sent["RoleARN"]) == (stack, STACK_ROLE)
-    inspected = step(functions, "inspect_stack", DELETE, stack=started)
-    assert inspected == {"outcome": "gone"}
-    assert step(functions, "finish", DELETE, stack=inspected) == {"outcome": "removed"}
-    assert functions.table.metadata(ACME) is None
-    assert functions.get_queue({"tenantId": "acme"})[0] == 410
-
-
 @pytest.mark.usefixtures("stack")
 def test_messages_stop_a_delete_and_the_queue_is_restored(functions: Functions) -> None:
     client("sqs").send_message(QueueUrl=queue_of(functions).url, MessageBody="x")
     step(functions, "begin", DELETE)
     assert not served(functions)
-    failed = step(functions, "check_messages", DELETE)
+    failed = step(functions, "start_stack", DELETE)
     assert (failed["outcome"], failed["failedStack"]) == ("failed", None)
     assert "inbound queue: 1 visible, 0 in flight, 0 delayed" in failed["reason"]
     response = step(functions, "record_failure", DELETE, failure=failed)
@@ -81,7 +61,7 @@ def test_messages_in_the_dead_letter_queue_stop_a_delete(functions: Functions) -
     policy = json.dumps({"deadLetterTargetArn": f"arn:aws:sqs:{REGION}:123456789012:dead", "maxReceiveCount": 1})
     client("sqs").set_queue_attributes(QueueUrl=queue_of(functions).url, Attributes={"RedrivePolicy": policy})
     step(functions, "begin", DELETE)
-    assert "dead-letter queue: 1 visible" in step(functions, "check_messages", DELETE)["reason"]
+    assert "dead-letter queue: 1 visible" in step(functions, "start_stack", DELETE)["reason"]
 
 
 @pytest.mark.usefixtures("stack")
@@ -90,26 +70,16 @@ def test_a_draining_queue_is_waited_for_as_long_as_requested(functions: Function
     client("sqs").send_message(QueueUrl=url, MessageBody="x")
     patient = a_run(operation=Operation.DELETE, started_at=functions.clock.now(), request=Request(drain_seconds=60))
     step(functions, "begin", patient)
-    assert step(functions, "check_messages", patient) == {
+    assert step(functions, "start_stack", patient) == {
         "outcome": "draining",
         "messages": "inbound queue: 1 visible, 0 in flight, 0 delayed",
         "emptySince": None,
         "seconds": 15,
     }
     functions.clock.advance(timedelta(seconds=60))
-    assert step(functions, "check_messages", patient)["outcome"] == "failed"
+    assert step(functions, "start_stack", patient)["outcome"] == "failed"
     client("sqs").purge_queue(QueueUrl=url)
-    assert step(functions, "check_messages", patient, emptySince=None)["outcome"] == "draining"
-
-
-@pytest.mark.usefixtures("stack")
-def test_an_execution_of_0_4_0_waits_a_minute_from_its_start(functions: Functions) -> None:
-    """The machine of 0.4.0 does not say since when the queue has looked empty."""
-    run = a_run(operation=Operation.DELETE, started_at=functions.clock.now())
-    step(functions, "begin", run)
-    assert step(functions, "check_messages", run)["outcome"] == "draining"
-    functions.clock.advance(timedelta(seconds=60))
-    assert step(functions, "check_messages", run)["outcome"] == "empty"
+    assert step(functions, "start_stack", patient, emptySince=None)["outcome"] == "draining"
 
 
 @pytest.mark.usefixtures("stack")
@@ -117,35 +87,28 @@ def test_force_skips_the_check_of_messages(functions: Functions) -> None:
     client("sqs").send_message(QueueUrl=queue_of(functions).url, MessageBody="x")
     forced = a_run(operation=Operation.DELETE, request=Request(force=True))
     step(functions, "begin", forced)
-    assert step(functions, "check_messages", forced, emptySince=None)["outcome"] == "empty"
-
-
-@pytest.mark.usefixtures("stack")
-def test_a_missing_queue_counts_as_empty(functions: Functions) -> None:
-    client("sqs").delete_queue(QueueUrl=queue_of(functions).url)
-    step(functions, "begin", DELETE)
-    assert step(functions, "check_messages", DELETE, emptySince=None)["outcome"] == "empty"
+    assert step(functions, "start_stack", forced) == {"outcome": "waiting"}
 
 
 def test_a_tenant_without_a_stack_is_deleted_at_once(functions: Functions) -> None:
     functions.serve()
     step(functions, "begin", DELETE)
-    started = step(functions, "start_stack", DELETE)
-    assert started == {"outcome": "gone"}
-    assert step(functions, "inspect_stack", DELETE, stack=started) == {"outcome": "gone"}
+    assert step(functions, "start_stack", DELETE) == {"outcome": "gone"}
 
 
 def test_a_delete_that_failed_half_way_has_its_root_cause_and_keeps_the_queue_withdrawn(
     functions: Functions, stacks: FakeStacks
 ) -> None:
     step(functions, "begin", DELETE)
+    (stack,) = stacks.living
+    empty_since = timestamp(functions.clock.now() - timedelta(minutes=1))
     stacks.delete_failures.extend(["in use"] * 3)
     for _ in range(3):
-        started = step(functions, "start_stack", DELETE, lookedAt=timestamp(functions.clock.now()))
+        assert step(functions, "start_stack", DELETE, emptySince=empty_since) == {"outcome": "waiting"}
         stacks.settle()
-        assert step(functions, "inspect_stack", DELETE, stack=started)["outcome"] == "again"
-    failed = step(functions, "start_stack", DELETE, lookedAt=timestamp(functions.clock.now()))
-    assert (failed["outcome"], failed["failedStack"]) == ("failed", started["stackId"])
+        assert step(functions, "inspect_stack", DELETE)["outcome"] == "again"
+    failed = step(functions, "start_stack", DELETE, emptySince=empty_since)
+    assert (failed["outcome"], failed["failedStack"]) == ("failed", stack.stack_id)
     response = step(functions, "record_failure", DELETE, failure=failed)
     assert response["Cause"] == "Tenant acme: InboundQueue (AWS::SQS::Queue): in use"
     status, _, body = functions.get_queue({"tenantId": "acme"})
@@ -156,5 +119,5 @@ def test_a_delete_that_failed_half_way_has_its_root_cause_and_keeps_the_queue_wi
 def test_throttling_by_sqs_is_an_outcome(functions: Functions) -> None:
     step(functions, "begin", DELETE)
     functions.throttle("GetQueueAttributes")
-    response = step(functions, "check_messages", DELETE)
+    response = step(functions, "start_stack", DELETE)
     assert response == {"outcome": "again", "reason": "GetQueueAttributes: Rate exceeded", "throttled": True}

@@ -139,9 +139,8 @@ class TestCreate:
         functions.table.record_release(a_release())
         made = plant_stack(ACME, role=STACK_ROLE)
         step(functions, "begin", CREATE)
-        started = step(functions, "start_stack", CREATE)
-        assert started == {"outcome": "started", "stackId": made, "requested": False}
-        inspected = step(functions, "inspect_stack", CREATE, stack=started)
+        inspected = step(functions, "start_stack", CREATE)
+        assert (inspected["outcome"], inspected["stackId"]) == ("done", made)
         assert step(functions, "finish", CREATE, stack=inspected) == {"outcome": "published"}
 
     def test_a_queue_that_is_no_resource_of_the_stack_is_not_published(self, functions: Functions) -> None:
@@ -154,11 +153,9 @@ class TestCreate:
         }
         plant_stack(ACME, role=STACK_ROLE, Outputs=outputs)
         step(functions, "begin", CREATE)
-        started = step(functions, "start_stack", CREATE)
-        inspected = step(functions, "inspect_stack", CREATE, stack=started)
-        assert inspected["outcome"] == "notReady"
+        assert step(functions, "start_stack", CREATE)["outcome"] == "notReady"
         functions.clock.advance(2 * DEADLINE)
-        inspected = step(functions, "inspect_stack", CREATE, stack=started)
+        inspected = step(functions, "inspect_stack", CREATE)
         assert inspected["outcome"] == "failed"
         assert url in inspected["reason"]
 
@@ -166,8 +163,14 @@ class TestCreate:
         again = a_run(2)
         take(functions.table, again)
         client("sqs").delete_queue(QueueUrl=queue_of(functions).url)
-        response = step(functions, "inspect_stack", again, stack={"outcome": "started", "stackId": stack})
+        remember(functions, again, stack)
+        response = step(functions, "inspect_stack", again)
         assert response == {"outcome": "notReady", "reason": "its queue cannot be used yet"}
+
+
+def remember(functions: Functions, run: Run, stack_id: str, outcome: str = "started") -> None:
+    """An earlier step of the run has started the stack."""
+    functions.table.remember_started(run, "an earlier token", stack_id=stack_id, outcome=outcome)
 
 
 class TestStartStack:
@@ -216,8 +219,7 @@ class TestAwaitStack:
     @pytest.mark.parametrize("run", [CREATE, UPDATE, DELETE], ids=["create", "update", "delete"])
     def test_await_stack_stores_the_task_token(self, functions: Functions, run: Run) -> None:
         take(functions.table, run)
-        stack = {"outcome": "again", "reason": "Rate exceeded"}
-        assert step(functions, "await_stack", run, stack=stack, taskToken="token") == {"outcome": "settled"}
+        assert step(functions, "await_stack", run) == {"outcome": "settled"}
         lock = present(functions.table.lock(ACME))
         assert lock.task_token == "token"
 
@@ -226,8 +228,8 @@ class TestAwaitStack:
     ) -> None:
         (planted,) = stacks.living
         take(functions.table, UPDATE)
-        stack = {"outcome": "unchanged", "stackId": planted.stack_id}
-        step(functions, "await_stack", UPDATE, stack=stack, taskToken="token")
+        remember(functions, UPDATE, planted.stack_id, "unchanged")
+        step(functions, "await_stack", UPDATE)
         sent = {"taskToken": "token", "output": '{"outcome": "settled"}'}
         assert functions.sent_to("stepfunctions.SendTaskSuccess") == [sent]
 
@@ -235,18 +237,9 @@ class TestAwaitStack:
         (planted,) = stacks.living
         stacks.change(planted.stack_id, "UPDATE_IN_PROGRESS")
         take(functions.table, UPDATE)
-        stack = {"outcome": "started", "stackId": planted.stack_id}
-        step(functions, "await_stack", UPDATE, stack=stack, taskToken="token")
+        remember(functions, UPDATE, planted.stack_id)
+        step(functions, "await_stack", UPDATE)
         assert functions.sent_to("stepfunctions.SendTaskSuccess") == []
-
-    def test_the_event_of_its_stack_wakes_a_run_of_the_release_before(
-        self, functions: Functions, stacks: FakeStacks
-    ) -> None:
-        (planted,) = stacks.living
-        take(functions.table, UPDATE)
-        functions.table.remember_token(UPDATE, "token")
-        functions.call("stack_event", {"detail": {"stack-id": planted.stack_id}})
-        assert functions.sent_to("stepfunctions.SendTaskSuccess") == [{"taskToken": "token", "output": "{}"}]
 
     def test_an_event_of_any_other_stack_is_no_error(self, functions: Functions, stacks: FakeStacks) -> None:
         (planted,) = stacks.living
@@ -262,8 +255,8 @@ class TestInspectStack:
         stacks.change(planted.stack_id, "UPDATE_IN_PROGRESS")
         take(functions.table, UPDATE)
         functions.clock.advance(DEADLINE + timedelta(minutes=2))
-        stack = {"outcome": "started", "stackId": planted.stack_id}
-        response = step(functions, "inspect_stack", UPDATE, stack=stack)
+        remember(functions, UPDATE, planted.stack_id)
+        response = step(functions, "inspect_stack", UPDATE)
         assert response["outcome"] == "failed"
         assert "UPDATE_IN_PROGRESS after 30 minutes" in response["reason"]
 
@@ -274,6 +267,7 @@ class TestFinish:
         "stackId": stack_arn(),
         "queue": {"arn": QUEUE.arn, "url": QUEUE.url},
         "version": VERSION,
+        "changedAt": None,
     }
 
     @pytest.mark.parametrize(
@@ -371,8 +365,6 @@ class TestAllSteps:
         "name",
         [
             "begin",
-            "review_changes",
-            "check_messages",
             "start_stack",
             "await_stack",
             "inspect_stack",

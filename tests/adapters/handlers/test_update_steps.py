@@ -31,9 +31,9 @@ TAKEN_AWAY = Change("InboundQueue", "AWS::SQS::Queue", QUEUE.url, Effect.REPLACE
 
 def test_a_change_set_is_created_reviewed_and_executed(functions: Functions, stack: str) -> None:
     step(functions, "begin", UPDATE)
-    assert step(functions, "review_changes", UPDATE) == {"outcome": "reviewing"}
+    assert step(functions, "start_stack", UPDATE) == {"outcome": "reviewing"}
     functions.answer("GetTemplate", {"TemplateBody": DELAYING})  # Moto has only that of the stack.
-    assert step(functions, "start_stack", UPDATE) == {"outcome": "started", "stackId": stack, "requested": True}
+    assert step(functions, "start_stack", UPDATE) == {"outcome": "waiting"}
     (drawn_up,) = functions.sent_to("cloudformation.CreateChangeSet")
     assert drawn_up["RoleARN"] == STACK_ROLE
     assert drawn_up["Parameters"][1]["ParameterValue"] == SERVICE_TOKEN
@@ -44,7 +44,7 @@ def test_a_change_set_is_created_reviewed_and_executed(functions: Functions, sta
 
 
 def test_a_change_set_of_somebody_else_is_not_executed(functions: Functions, stack: str) -> None:
-    """By moto's word: the names can be computed in advance that 0.5.0 gave to its change sets."""
+    """By moto's word."""
     evil = {**TEMPLATE, "Resources": {"InboundQueue": {"Type": "AWS::SQS::Queue", "Properties": {"DelaySeconds": 900}}}}
     given = {"TenantId": "acme", "MetadataServiceToken": SERVICE_TOKEN}
     planted = client("cloudformation").create_change_set(
@@ -55,9 +55,9 @@ def test_a_change_set_of_somebody_else_is_not_executed(functions: Functions, sta
         Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in given.items()],
     )["Id"]
     step(functions, "begin", UPDATE)
-    step(functions, "review_changes", UPDATE)
+    step(functions, "start_stack", UPDATE)
     functions.answer("GetTemplate", {"TemplateBody": DELAYING})
-    assert step(functions, "start_stack", UPDATE) == {"outcome": "started", "stackId": stack, "requested": True}
+    assert step(functions, "start_stack", UPDATE) == {"outcome": "waiting"}
     (made,) = functions.sent_to("cloudformation.ExecuteChangeSet")
     assert made["ChangeSetName"] != planted
     assert client("cloudformation").get_template(StackName=stack)["TemplateBody"] == DELAYING
@@ -72,7 +72,7 @@ def test_each_update_names_its_change_set_differently(functions: Functions, stac
 def test_a_change_set_of_another_template_is_not_executed(functions: Functions, stack: str) -> None:
     """Somebody has written over the template in the bucket, or over the id in the lock."""
     step(functions, "begin", UPDATE)
-    step(functions, "review_changes", UPDATE)
+    step(functions, "start_stack", UPDATE)
     functions.answer("GetTemplate", {"TemplateBody": {**DELAYING, "Resources": {}}})
     refused = step(functions, "start_stack", UPDATE)
     assert refused["outcome"] == "failed"
@@ -86,10 +86,8 @@ def test_a_release_that_changes_nothing_is_published_as_it_is(functions: Functio
     unchanged = a_run(operation=Operation.UPDATE, version="0.1.1", started_at=UPDATE.started_at)
     publish_template(functions, "0.1.1", TEMPLATE)
     step(functions, "begin", unchanged)
-    step(functions, "review_changes", unchanged)
-    started = step(functions, "start_stack", unchanged)
-    assert started == {"outcome": "unchanged", "stackId": stack}
-    inspected = step(functions, "inspect_stack", unchanged, stack=started)
+    step(functions, "start_stack", unchanged)
+    inspected = step(functions, "start_stack", unchanged)
     assert (inspected["outcome"], inspected["version"]) == ("done", "0.1.1")
     assert step(functions, "finish", unchanged, stack=inspected) == {"outcome": "published"}
     metadata = present(functions.table.metadata(ACME))
@@ -99,12 +97,12 @@ def test_a_release_that_changes_nothing_is_published_as_it_is(functions: Functio
 
 def test_the_queue_is_published_during_an_update(functions: Functions, stacks: FakeStacks) -> None:
     step(functions, "begin", UPDATE)
-    step(functions, "review_changes", UPDATE)
-    started = step(functions, "start_stack", UPDATE)
-    assert step(functions, "inspect_stack", UPDATE, stack=started) == {"outcome": "working"}
+    step(functions, "start_stack", UPDATE)
+    assert step(functions, "start_stack", UPDATE) == {"outcome": "waiting"}
+    assert step(functions, "inspect_stack", UPDATE) == {"outcome": "working"}
     assert served(functions)
     stacks.settle()
-    inspected = step(functions, "inspect_stack", UPDATE, stack=started)
+    inspected = step(functions, "inspect_stack", UPDATE)
     assert (inspected["outcome"], inspected["version"]) == ("done", NEXT_VERSION)
     assert step(functions, "finish", UPDATE, stack=inspected) == {"outcome": "published"}
     _, _, body = functions.get_queue({"tenantId": "acme"})
@@ -114,11 +112,12 @@ def test_the_queue_is_published_during_an_update(functions: Functions, stacks: F
 def test_a_failed_update_has_its_stack_and_keeps_the_old_version(functions: Functions, stacks: FakeStacks) -> None:
     stacks.failures.append(QUEUE_TABOO.reason)
     step(functions, "begin", UPDATE)
-    step(functions, "review_changes", UPDATE)
-    started = step(functions, "start_stack", UPDATE)
+    step(functions, "start_stack", UPDATE)
+    step(functions, "start_stack", UPDATE)
     stacks.settle()
-    failed = step(functions, "inspect_stack", UPDATE, stack=started)
-    assert (failed["outcome"], failed["failedStack"]) == ("failed", started["stackId"])
+    (stack,) = stacks.living
+    failed = step(functions, "inspect_stack", UPDATE)
+    assert (failed["outcome"], failed["failedStack"]) == ("failed", stack.stack_id)
     response = step(functions, "record_failure", UPDATE, failure=failed)
     assert QUEUE_TABOO.reason in response["Cause"]
     _, _, body = functions.get_queue({"tenantId": "acme"})
@@ -131,23 +130,20 @@ def test_an_incomplete_update_is_rolled_back_first(functions: Functions, stacks:
     (planted,) = stacks.living
     stacks.change(planted.stack_id, "UPDATE_ROLLBACK_FAILED")
     step(functions, "begin", UPDATE)
-    step(functions, "review_changes", UPDATE)
-    started = step(functions, "start_stack", UPDATE)
-    assert started == {"outcome": "clearing", "stackId": planted.stack_id, "requested": True}
+    assert step(functions, "start_stack", UPDATE) == {"outcome": "waiting"}
     assert stacks.calls[-1] == "continue_rollback"
     stacks.settle()
-    assert step(functions, "inspect_stack", UPDATE, stack=started)["outcome"] == "again"
+    assert step(functions, "inspect_stack", UPDATE)["outcome"] == "again"
 
 
 def test_an_update_that_would_remove_the_queue_fails(functions: Functions, stacks: FakeStacks) -> None:
     stacks.would_change = (TAKEN_AWAY,)
     step(functions, "begin", UPDATE)
-    step(functions, "review_changes", UPDATE)
+    step(functions, "start_stack", UPDATE)
     failed = step(functions, "start_stack", UPDATE)
     assert (failed["outcome"], failed["failedStack"]) == ("failed", None)
     assert "inbound queue" in failed["reason"]
     assert "execute_change_set" not in stacks.calls
-    assert step(functions, "inspect_stack", UPDATE, stack=failed) == failed
     step(functions, "record_failure", UPDATE, failure=failed)
     assert served(functions)
 
@@ -156,35 +152,30 @@ def test_an_update_may_remove_the_queue_if_the_request_allows_it(functions: Func
     stacks.would_change = (TAKEN_AWAY,)
     run = a_run(operation=Operation.UPDATE, version=NEXT_VERSION, request=Request(allow_replacement=True))
     step(functions, "begin", run)
-    step(functions, "review_changes", run)
-    assert step(functions, "start_stack", run)["outcome"] == "started"
+    step(functions, "start_stack", run)
+    assert step(functions, "start_stack", run) == {"outcome": "waiting"}
     assert stacks.calls[-1] == "execute_change_set"
 
 
-@pytest.mark.parametrize("name", ["review_changes", "start_stack"])
-def test_a_run_that_lost_its_lock_changes_no_stack(functions: Functions, stacks: FakeStacks, name: str) -> None:
+def test_a_run_that_lost_its_lock_changes_no_stack(functions: Functions, stacks: FakeStacks) -> None:
     take(functions.table, DELETE)
     with pytest.raises(LostOwnership):
-        step(functions, name, UPDATE)
+        step(functions, "start_stack", UPDATE)
     assert stacks.calls == []
 
 
-@pytest.mark.parametrize("name", ["review_changes", "start_stack"])
-def test_a_stack_of_another_tenant_is_not_changed(functions: Functions, stacks: FakeStacks, name: str) -> None:
+def test_a_stack_of_another_tenant_is_not_changed(functions: Functions, stacks: FakeStacks) -> None:
     (planted,) = stacks.living
     stacks.change(planted.stack_id, planted.status, tenant_id="another")
     take(functions.table, UPDATE)
     with pytest.raises(StackNotOurs):
-        step(functions, name, UPDATE)
+        step(functions, "start_stack", UPDATE)
     assert stacks.calls == ["find"]
 
 
 def test_throttling_is_waited_for(functions: Functions, stacks: FakeStacks) -> None:
     take(functions.table, UPDATE)
-    stacks.throttled_calls = 2
-    assert step(functions, "review_changes", UPDATE) == {"outcome": "reviewing"}
+    stacks.throttled_calls = 1
     throttled = {"outcome": "again", "reason": "find: Rate exceeded", "throttled": True}
     assert step(functions, "start_stack", UPDATE) == throttled
-    reviewing = {"outcome": "reviewing"}
-    assert step(functions, "start_stack", UPDATE) == reviewing
-    assert step(functions, "inspect_stack", UPDATE, stack=reviewing) == reviewing
+    assert step(functions, "start_stack", UPDATE) == {"outcome": "reviewing"}

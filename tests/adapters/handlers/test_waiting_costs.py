@@ -53,7 +53,7 @@ class Storm:
         return columns
 
     def begin(self, run: Run, *, expected: str) -> Counter[str]:
-        return self.step("begin", run, expected=expected, canWait=True)
+        return self.step("begin", run, expected=expected)
 
     def end(self, run: Run) -> Counter[str]:
         """Let a create end, which gives its turn to the next."""
@@ -63,7 +63,7 @@ class Storm:
     def fill(self) -> list[Run]:
         """As many creates as have their turn at once."""
         begun = []
-        while step(self.functions, "begin", run := self.a_create(), canWait=True)["outcome"] == "begun":
+        while step(self.functions, "begin", run := self.a_create())["outcome"] == "begun":
             begun.append(run)
         return begun
 

@@ -103,17 +103,8 @@ def _step(work: Callable[[Run, Event, UseCases], Outcome]) -> Function:
 
 @_step
 def _begin(run: Run, event: Event, use_cases: UseCases) -> Outcome:
-    return use_cases.begin(run, can_wait=parsed(schemas.parse_begin_step, event).can_wait)
-
-
-@_step
-def _review_changes(run: Run, _event: Event, use_cases: UseCases) -> Outcome:
-    return use_cases.review_changes(run)
-
-
-@_step
-def _check_messages(run: Run, event: Event, use_cases: UseCases) -> Outcome:
-    return use_cases.check_messages(run, empty_since=parsed(schemas.parse_check_step, event).empty_since)
+    parsed(schemas.parse_begin_step, event)
+    return use_cases.begin(run)
 
 
 def _waiting(step: Function) -> Function:
@@ -132,16 +123,13 @@ def _waiting(step: Function) -> Function:
 @_step
 def _start_stack(run: Run, event: Event, use_cases: UseCases) -> Outcome:
     asked = parsed(schemas.parse_start_step, event)
-    if asked.task_token is None:  # A machine of the release before.
-        return use_cases.start_stack(run, empty_since=asked.empty_since, looked_at=asked.looked_at)
     return use_cases.start_and_wait(run, task_token=asked.task_token, empty_since=asked.empty_since)
 
 
 @_waiting
 @_step
 def _await_stack(run: Run, event: Event, use_cases: UseCases) -> Outcome:
-    asked = parsed(schemas.parse_await_step, event)
-    return use_cases.await_stack(run, started=asked.started, task_token=asked.task_token)
+    return use_cases.await_stack(run, task_token=parsed(schemas.parse_await_step, event).task_token)
 
 
 @_waiting
@@ -151,8 +139,8 @@ def _await_admission(run: Run, event: Event, use_cases: UseCases) -> Outcome:
 
 
 @_step
-def _inspect_stack(run: Run, event: Event, use_cases: UseCases) -> Outcome:
-    return use_cases.inspect_stack(run, started=parsed(schemas.parse_stack_step, event).started)
+def _inspect_stack(run: Run, _event: Event, use_cases: UseCases) -> Outcome:
+    return use_cases.inspect_stack(run)
 
 
 def _finish(event: Event, use_cases: UseCases) -> Event:
@@ -173,8 +161,6 @@ def _record_failure(event: Event, use_cases: UseCases) -> Event:
 FUNCTIONS: dict[str, Function] = {
     "Begin": _begin,
     "AwaitAdmission": _await_admission,
-    "ReviewChanges": _review_changes,
-    "CheckMessages": _check_messages,
     "StartStack": _start_stack,
     "AwaitStack": _await_stack,
     "InspectStack": _inspect_stack,

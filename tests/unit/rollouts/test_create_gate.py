@@ -31,7 +31,7 @@ class Storm(Operations):
         return a_run(tenant=TenantId(f"tenant-{number}"), started_at=self.clock.now())
 
     def ask(self, run: Run) -> object:
-        return self.begin(run, can_wait=True)
+        return self.begin(run)
 
     def fill(self) -> list[Run]:
         """Start the maximum number of creates that have their turn at once."""
@@ -76,11 +76,6 @@ def test_a_create_that_asks_twice_has_one_turn(storm: Storm) -> None:
     run = storm.run_of(1)
     assert storm.ask(run) == storm.ask(run) == Begun()
     assert storm.holders == {run.execution}
-
-
-def test_a_machine_of_the_release_before_whose_creates_cannot_wait_is_not_held_up(storm: Storm) -> None:
-    storm.fill()
-    assert storm.begin(storm.run_of(99)) == Begun()
 
 
 def test_a_create_that_ends_wakes_those_that_are_next_in_the_order_of_their_requests(storm: Storm) -> None:
