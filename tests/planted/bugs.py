@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pkgutil import resolve_name
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import pytest
 from jinja2 import FileSystemLoader
@@ -21,6 +21,7 @@ from tests.simulation.planting import Bug, wrapping
 Json = dict[str, Any]
 
 
+@runtime_checkable
 class Search(Protocol):
     """A search for a seed of a simulation that catches the bug that is planted."""
 
