@@ -1,4 +1,4 @@
-"""docs/costs.md has the requests to the API that a page makes each time that it updates itself, and how often."""
+"""docs/costs.json has the requests to the API that a page makes each time that it updates itself, and how often."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import pytest
 
 from orchestrator.api.requesting import HttpRequest
 from orchestrator.client.transport import ApiAnswer
-from orchestrator.console.sessions import IDLE_SECONDS
 from tests.browser.event_fleet import EventPlane
 from tests.browser.every_page import everything
 from tests.browser.fleet import FleetApi
 from tests.browser.http import Caller
-from tests.costs_page import PAGE, table
+from tests.costs import COUNTS
 
 PAGES = {
     "overview": "/",
@@ -36,7 +35,7 @@ _EVERY = re.compile(r'data-hx-trigger="every ([0-9]+)s"')
 
 
 @pytest.fixture(scope="module")
-def counted() -> dict[str, dict[str, str]]:
+def counted() -> dict[str, dict[str, int]]:
     found, asked = {}, Counter[str]()
 
     def noted(kind: str, send: Callable[..., ApiAnswer]) -> Callable[..., ApiAnswer]:
@@ -56,32 +55,9 @@ def counted() -> dict[str, dict[str, str]]:
             body = caller.get(path, **{"HX-Request": "true"}).body
             every = _EVERY.search(body)
             assert every is not None, f"{path} does not update itself"
-            numbers = {column: str(asked[column] or "") for column in ("requests", "of events")}
-            found[name] = {"every": f"{every[1]} s", **numbers}
+            found[name] = {"seconds": int(every[1]), **asked}
     return found
 
 
-def test_the_page_has_the_requests_of_every_update(counted: dict[str, dict[str, str]]) -> None:
-    columns = ("every", "requests", "of events")
-    assert {name: {column: row[column] for column in columns} for name, row in table("The console").items()} == counted
-
-
-def test_a_page_costs_its_requests() -> None:
-    # The operators' function has 1,769 MB, for 100 ms. Both numbers have the lines of the function and the access log.
-    of_fleet, of_events = 1.00 + 0.20 + 1769 / 1024 * 0.1 * 13.33 + 0.50, 1.00 + 1.20 + 0.50
-    assert f"{of_fleet:.2f} per million, and a request of events {of_events:.2f}" in PAGE.read_text(encoding="utf-8")
-    for name, row in table("The console").items():
-        updates = 3600 / int(row["every"].removesuffix(" s"))
-        cost = updates * (int(row["requests"] or 0) * of_fleet + int(row["of events"] or 0) * of_events) / 1e6
-        assert row["USD per hour"] == f"{cost:.4f}", name
-
-
-def test_the_page_has_what_the_health_page_costs_besides() -> None:
-    page, health = PAGE.read_text(encoding="utf-8"), table("The console")["health"]
-    assert "to CloudWatch, 10.00 per million" in page
-    cost = 3600 / int(health["every"].removesuffix(" s")) * 10.00 / 1e6
-    assert f"Health asks CloudWatch each time, as `berth doctor` does: {cost:.4f} per hour more" in page
-
-
-def test_the_page_says_for_how_long_a_page_goes_on_to_ask() -> None:
-    assert f"after {IDLE_SECONDS // 60} minutes without a click" in PAGE.read_text(encoding="utf-8")
+def test_the_requests_of_every_update(counted: dict[str, dict[str, int]]) -> None:
+    assert counted == COUNTS["pages"]

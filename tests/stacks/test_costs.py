@@ -1,4 +1,4 @@
-"""docs/costs.md lists everything in both stacks that costs something even when it is not used."""
+"""docs/costs.json counts everything in both stacks that costs something even when it is not used."""
 
 from __future__ import annotations
 
@@ -16,16 +16,12 @@ from stacks.control_plane import ControlPlaneStack
 from stacks.events.stack import EventsStack
 from stacks.project import read_version
 from stacks.settings import Dependencies, Settings
-from tests.costs_page import table
-from tests.stacks.conftest import functions_in
+from tests.costs import COUNTS, MONTH, idle
 
 Json = dict[str, Any]
 
-MONTH = timedelta(days=30)
 MAX_IDLE = 6.00
 """The maximum cost of both stacks together per month, in dollars, without tenants and events."""
-OF_EVENTS = " (event plane)"
-"""The end of the name of a row about the event plane."""
 POLLS_AT_ONCE, POLL = 5, timedelta(seconds=20)
 """Lambda polls an empty queue with five concurrent requests of 20 seconds each."""
 COSTS_WHEN_USED = {
@@ -54,7 +50,7 @@ COSTS_WHEN_USED = {
 """Resources that cost nothing when they are not used, except for stored data."""
 
 
-def test_the_page_lists_everything_of_the_control_plane_with_a_cost_when_idle(control_plane: Json) -> None:
+def test_the_counts_have_everything_of_the_control_plane_with_a_cost_when_idle(control_plane: Json) -> None:
     types = [each["Type"] for each in control_plane["Resources"].values()]
     rules = [each for each in control_plane["Resources"].values() if each["Type"] == "AWS::Events::Rule"]
     assert sorted(rule["Properties"].get("ScheduleExpression", "") for rule in rules)[-2:] == [
@@ -63,16 +59,16 @@ def test_the_page_lists_everything_of_the_control_plane_with_a_cost_when_idle(co
     ]
     polls = POLLS_AT_ONCE * (MONTH // POLL) * types.count("AWS::Lambda::EventSourceMapping")
     assert "AWS::CloudWatch::Dashboard" not in types
-    assert {name: int(row["number"]) for name, row in table("Idle").items() if not name.endswith(OF_EVENTS)} == {
+    assert COUNTS["idle"]["control plane"] == {
         "alarms": types.count("AWS::CloudWatch::Alarm"),
         "hours in which surveys write a metric": MONTH // SURVEY_EVERY,
         "settlings, every 5 minutes": MONTH // SETTLING_EVERY,
         "surveys, every 6 hours": MONTH // SURVEY_EVERY,
-        "requests with which Lambda polls an empty queue": polls,
+        "requests with which Lambda polls empty queues": polls,
     }
 
 
-def test_the_page_lists_everything_of_the_event_plane_with_a_cost_when_idle(event_plane: Json) -> None:
+def test_the_counts_have_everything_of_the_event_plane_with_a_cost_when_idle(event_plane: Json) -> None:
     types = [each["Type"] for each in event_plane["Resources"].values()]
     schedules = [
         each["Properties"]["ScheduleExpression"]
@@ -87,14 +83,14 @@ def test_the_page_lists_everything_of_the_event_plane_with_a_cost_when_idle(even
         if each["Type"] == "AWS::Lambda::EventSourceMapping"
         if each["Properties"]["EventSourceArn"].get("Fn::GetAtt", [""])[-1] == "Arn"
     ]
-    assert {name: int(row["number"]) for name, row in table("Idle").items() if name.endswith(OF_EVENTS)} == {
-        f"alarms{OF_EVENTS}": types.count("AWS::CloudWatch::Alarm"),
-        f"KMS keys{OF_EVENTS}": types.count("AWS::KMS::Key"),
-        f"searches for deleted tenants, every hour{OF_EVENTS}": MONTH // timedelta(hours=1),
-        f"counts for bills, every hour{OF_EVENTS}": MONTH // timedelta(hours=1),
-        f"sweeps, every minute{OF_EVENTS}": MONTH // timedelta(minutes=1),
-        f"redispatches, every night{OF_EVENTS}": MONTH // timedelta(days=1),
-        f"requests with which Lambda polls empty queues{OF_EVENTS}": POLLS_AT_ONCE * (MONTH // POLL) * len(polled),
+    assert COUNTS["idle"]["event plane"] == {
+        "alarms": types.count("AWS::CloudWatch::Alarm"),
+        "KMS keys": types.count("AWS::KMS::Key"),
+        "searches for deleted tenants, every hour": MONTH // timedelta(hours=1),
+        "counts for bills, every hour": MONTH // timedelta(hours=1),
+        "sweeps, every minute": MONTH // timedelta(minutes=1),
+        "redispatches, every night": MONTH // timedelta(days=1),
+        "requests with which Lambda polls empty queues": POLLS_AT_ONCE * (MONTH // POLL) * len(polled),
     }
 
 
@@ -104,7 +100,7 @@ def test_all_other_resources_cost_nothing_when_idle(plane: Json) -> None:
 
 
 def test_a_warm_pool_costs_one_schedule_when_idle() -> None:
-    """What the schedule costs is in tests/unit/test_costs_page.py."""
+    """tests/costs.py says what the schedule costs."""
     (nothing, usual), (warm, of_warm) = (
         _types_and_schedules(**settings) for settings in ({}, {"warm_pool": {STANDARD: 2}})
     )
@@ -128,9 +124,8 @@ def _types_and_schedules(**settings: object) -> tuple[Counter[str], Counter[str]
 
 
 def test_both_stacks_together_cost_less_than_the_limit_when_idle() -> None:
-    """The other tests compare the numbers with the templates, and tests/unit/test_costs_page.py the sums."""
-    cost = sum(float(row["number"]) * float(row["USD each"]) for row in table("Idle").values())
-    assert cost < MAX_IDLE
+    """The other tests compare the numbers with the templates."""
+    assert sum(cost for parts in idle().values() for cost in parts.values()) < MAX_IDLE
 
 
 def test_an_alarm_watches_one_metric(plane: Json) -> None:
@@ -138,14 +133,3 @@ def test_an_alarm_watches_one_metric(plane: Json) -> None:
     alarms = [each["Properties"] for each in plane["Resources"].values() if each["Type"] == "AWS::CloudWatch::Alarm"]
     assert alarms
     assert all("MetricName" in each and "Metrics" not in each for each in alarms)
-
-
-def test_the_page_has_the_memory_of_the_functions(control_plane: Json, event_plane: Json) -> None:
-    deployed = {
-        name: template["Resources"][logical_id]["Properties"]["MemorySize"]
-        for template in (control_plane, event_plane)
-        for name, logical_id in functions_in(template).items()
-    }
-    assert {name: int(row["MB"]) for name, row in table("Memory").items()} == {
-        name: deployed[name.partition(" ")[0]] for name in table("Memory")
-    }

@@ -12,7 +12,7 @@ from bench.event_load_checks import BATCH, Answers, Sending, Stored, sendings, w
 from bench.event_partitions import EVENTS_PER_SECOND, accepted_by_berth, done_by_design
 from bench.event_sizes import a_row, largest_payload
 from bench.item_sizes import put_units
-from tests.costs_page import table
+from tests.costs import COUNTS
 
 # Sizes
 
@@ -30,19 +30,18 @@ def test_one_byte_more_than_the_largest_payload_costs_another_write_unit(type_in
     assert sum(beyond.values()) == 2 + type_index + inbox
 
 
-def test_the_page_about_costs_has_the_largest_payloads() -> None:
+def test_the_largest_payloads() -> None:
     names = {
         "no index": (False, False),
         "type index": (True, False),
         "inbox": (False, True),
         "type index and inbox": (True, True),
     }
-    assert {
-        name: (int(row["bytes of payload"]), int(row["delivered"])) for name, row in table("Sizes of events").items()
-    } == {
-        name: tuple(
-            largest_payload(type_index=type_index, inbox=inbox, delivered=delivered) for delivered in (False, True)
-        )
+    assert COUNTS["sizes"] == {
+        name: {
+            column: largest_payload(type_index=type_index, inbox=inbox, delivered=delivered)
+            for column, delivered in (("bytes of payload", False), ("delivered", True))
+        }
         for name, (type_index, inbox) in names.items()
     }
 

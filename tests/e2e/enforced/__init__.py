@@ -23,7 +23,7 @@ policies for every request. This package adds the features that Berth's policies
     decisions        the log of allowed and denied requests, with their principals
     server           the emulator's process with all of that
 
-Two modules evaluate the log: ``counting`` counts the requests of operations (docs/costs.md), and ``pairs`` collects the
+Two modules evaluate the log: ``counting`` counts the requests of operations (docs/costs.json), ``pairs`` collects the
 permissions that were used (docs/permissions.md).
 
 Not enforced are the permissions of EventBridge and API Gateway, and service control policies. AWS does not document
