@@ -41,3 +41,9 @@ def test_a_decision_is_one_page_with_its_status_and_is_in_the_index(page: Path) 
 
 def test_the_readme_is_read_to_its_end() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+
+
+def test_the_changelog_has_at_most_80_lines_for_a_version() -> None:
+    _, *versions = re.split(r"^## ", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert versions
+    assert max(len(version.splitlines()) for version in versions) <= 80
