@@ -19,10 +19,9 @@ help: ## Show this help
 
 install: $(VENV)/.installed ## Create the environment in .venv (done by the other targets when needed)
 
-# A new version is installed anew, too: the command line says which one it is of. Two installs at a time would overwrite
-# each other's files, so the second one is refused, on machines that have flock: it ends with 1 if the lock is taken, and
-# make never does.
-$(VENV)/.installed: pyproject.toml constraints.txt package.json package-lock.json version.txt $(BROWSER)/package.json $(BROWSER)/package-lock.json
+# Two installs at a time would overwrite each other's files, so the second one is refused, on machines that have flock: it
+# ends with 1 if the lock is taken, and make never does.
+$(VENV)/.installed: pyproject.toml constraints.txt package.json package-lock.json $(BROWSER)/package.json $(BROWSER)/package-lock.json
 	@lock=; if command -v flock > /dev/null; then lock='flock -n Makefile'; fi; \
 	$$lock $(MAKE) --no-print-directory environment; code=$$?; \
 	if [ $$code -eq 1 ]; then echo "Another make is installing the environment into $(VENV). Try again when it has ended." >&2; fi; \
@@ -100,11 +99,10 @@ openapi: install ## Write docs/openapi.json and docs/openapi-events.json from th
 
 wheel: install ## Build dist/berth-VERSION-py3-none-any.whl, which operators and other teams install
 	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
-	@ls dist/berth-$$(cat version.txt)-py3-none-any.whl
+	@ls dist/berth-$$($(BIN)/python -c 'from orchestrator.common.own_versions import berth_version; print(berth_version())')-py3-none-any.whl
 
-release: install ## Write the tenant template of version.txt into stacks/releases, and the version into the OpenAPI documents (RELEASE_ARGS=--redo)
+release: install ## Write the tenant template of version.txt into stacks/releases, in place of the one before (RELEASE_ARGS=--redo)
 	@$(BIN)/python -m stacks.releases $(RELEASE_ARGS)
-	@$(MAKE) --no-print-directory openapi
 
 bootstrap: install ## Prepare an AWS account and region for the CDK, once, with your credentials
 	@$(BIN)/python -m stacks.build

@@ -172,7 +172,7 @@ def _waiting_machine(control_plane: Deployed) -> str:
 
 def _create(control_plane: Deployed, machine: str, tenant: str, calls: Mapping[str, Calls]) -> None:
     """Play the machine that creates a tenant: the states whose functions are measured."""
-    attempt = Attempt(TenantId.parse(tenant), Operation.CREATE, control_plane.outputs["Version"], 1)
+    attempt = Attempt(TenantId.parse(tenant), Operation.CREATE, control_plane.outputs["TemplateVersion"], 1)
     given = machine_input(attempt, Request(by="bench", explicit=True))
     started = control_plane.client("stepfunctions").start_execution(
         stateMachineArn=machine, name=attempt.name, input=json.dumps(given)

@@ -27,7 +27,7 @@ TABLE = "bench"
 MODULE = "lambdas.api.get_queue"
 _FUNCTION_ENVIRONMENT = {
     "BERTH_TABLE": TABLE,
-    "BERTH_VERSION": "0.1.0",
+    "BERTH_TEMPLATE_VERSION": "0.1.0",
     "BERTH_LINGER_SECONDS": "60",
     "BERTH_CREATE_ON_GET_QUEUE": "true",
     "BERTH_RETRY_AFTER_SECONDS": "5",

@@ -111,7 +111,7 @@ class _Load:
         steps = self._failed_steps(executions)
         with ThreadPoolExecutor(_READERS) as pool:
             not_served = tenants_not_served(self._table, self._tenants, each=pool.map)
-        wrong = wrong_executions(executions, self._tenants, self.on.outputs["Version"])
+        wrong = wrong_executions(executions, self._tenants, self.on.outputs["TemplateVersion"])
         over = left_over(self._table, self._messages())
         what = f"load: {TENANTS:,} tenants at once"
         return [

@@ -29,7 +29,7 @@ def _measure(control_plane: Deployed) -> list[Result]:
     emulator, outputs = control_plane.emulator, control_plane.outputs
     stepfunctions, logs = control_plane.client("stepfunctions"), control_plane.client("logs")
     executions = control_plane.executions()
-    tenant, first, version = TenantId("bench"), TenantId("bench-first"), outputs["Version"]
+    tenant, first, version = TenantId("bench"), TenantId("bench-first"), outputs["TemplateVersion"]
     changed, unchanged = "98.0.0", "99.0.0"
     template = released_template(version)
     template["Resources"]["InboundQueue"]["Properties"]["VisibilityTimeout"] = 60

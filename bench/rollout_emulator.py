@@ -98,7 +98,7 @@ class _Fleet:
         stepfunctions, executions = self.on.client("stepfunctions"), self.on.executions()
 
         def create(tenant: TenantId) -> None:
-            attempt = Attempt(tenant, Operation.CREATE, self.on.outputs["Version"], 1)
+            attempt = Attempt(tenant, Operation.CREATE, self.on.outputs["TemplateVersion"], 1)
             execution = executions.start(attempt, Request(by="bench", explicit=True))
             for _ in _looks():
                 status = stepfunctions.describe_execution(executionArn=execution)["status"]
@@ -139,7 +139,7 @@ class _Fleet:
         return publish(self.on.emulator, self.on.outputs, version, bumped(template, version))
 
     def quick_template(self, visibility_timeout: int) -> Template:
-        template = released_template(self.on.outputs["Version"])
+        template = released_template(self.on.outputs["TemplateVersion"])
         template["Resources"]["InboundQueue"]["Properties"]["VisibilityTimeout"] = visibility_timeout
         return template
 

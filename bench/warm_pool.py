@@ -76,7 +76,11 @@ def _api() -> list[Result]:
         api, new = control_plane.api(), _new_tenants()
         created = [_seconds_until_served(api, next(new)) for _ in range(_CREATES)]
         _configure(control_plane)
-        _fill(control_plane.client("dynamodb"), control_plane.outputs["TableName"], control_plane.outputs["Version"])
+        _fill(
+            control_plane.client("dynamodb"),
+            control_plane.outputs["TableName"],
+            control_plane.outputs["TemplateVersion"],
+        )
         served = next(new)
         first, ready = _medians(lambda: _ask(api, next(new)), lambda: _ask(api, served))
     create = statistics.median(created) * 1000

@@ -103,7 +103,7 @@ class UseCases(TenantUseCases):
         During a deployment, the stack has the outputs of the previous one.
         """
         ports, settings = self.ports, self.ports.settings
-        before = ports.stack_resources.stack_output(settings.stack_id, "Version")
+        before = ports.stack_resources.stack_output(settings.stack_id, "TemplateVersion")
         self.promoter.keep_current(deployed_before=before, request=request, by="deployment", at=ports.clock.now())
 
     @property

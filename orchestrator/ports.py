@@ -62,6 +62,9 @@ class UseCaseSettings(Protocol):
     def version(self) -> str: ...
 
     @property
+    def template_version(self) -> str: ...
+
+    @property
     def promotion(self) -> PromotionMode: ...
 
     @property

@@ -80,7 +80,7 @@ class TenantUseCases:
             ports.tenants,
             ports.executions,
             ports.clock,
-            ports.settings.version,
+            ports.settings.template_version,
             limits,
             ports.releases,
             self.choose_release,
@@ -106,7 +106,9 @@ class TenantUseCases:
         from orchestrator.releases.states import ReleaseChooser
 
         ports, settings = self.ports, self.ports.settings
-        return ReleaseChooser(ports.release_states, self._published_versions, settings.version, settings.promotion)
+        return ReleaseChooser(
+            ports.release_states, self._published_versions, settings.template_version, settings.promotion
+        )
 
     @cached_property
     def _published_versions(self) -> PublishedVersions:
@@ -194,7 +196,7 @@ class TenantUseCases:
             executions=ports.executions,
             queues=ports.queues,
             clock=ports.clock,
-            version=ports.settings.version,
+            version=ports.settings.template_version,
             default_tier=ports.settings.default_tier,
             chooser=self.release_chooser,
             limits=limits,

@@ -8,16 +8,16 @@ from aws_cdk import App, Validations
 from cdk_nag import AwsSolutionsChecks
 
 from orchestrator.common.errors import BerthError
+from orchestrator.common.own_versions import berth_version, template_version
 from stacks.control_plane import ControlPlaneStack
 from stacks.events.stack import EventsStack
-from stacks.project import read_version
 from stacks.settings import Settings
 
 
 def build(app: App) -> None:
     """Add the stacks. Synthesis fails on security findings that are not acknowledged with a reason."""
-    version, settings = read_version(), Settings.from_context(app.node)
-    control_plane = ControlPlaneStack(app, version=version, settings=settings)
+    version, settings = berth_version(), Settings.from_context(app.node)
+    control_plane = ControlPlaneStack(app, version=version, template_version=template_version(), settings=settings)
     if settings.events:
         EventsStack(app, control_plane=control_plane, version=version, settings=settings)
     Validations.of(app).add_plugins(AwsSolutionsChecks(app))

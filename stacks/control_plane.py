@@ -26,7 +26,8 @@ from stacks.tenants.tenant_queue_provider import TenantQueueProvider
 
 
 class ControlPlaneStack(Stack):
-    def __init__(self, scope: Construct, *, version: str, settings: Settings) -> None:
+    def __init__(self, scope: Construct, *, version: str, template_version: str, settings: Settings) -> None:
+        """``version`` is that of Berth, ``template_version`` that of the release which the deployment publishes."""
         super().__init__(
             scope,
             settings.names.control_plane,
@@ -40,8 +41,15 @@ class ControlPlaneStack(Stack):
             self, "Encryption", key_arn=settings.kms_key_arn, former_key_arns=settings.former_kms_key_arns
         )
         self.table = table = TenantTable(self, "Tenants", encryption=encryption)
-        kit = FunctionKit.create(self, table=table, encryption=encryption, version=version, settings=settings)
-        releases = ReleasePublisher(self, "Releases", kit=kit)
+        kit = FunctionKit.create(
+            self,
+            table=table,
+            encryption=encryption,
+            version=version,
+            template_version=template_version,
+            settings=settings,
+        )
+        releases = ReleasePublisher(self, "Releases", kit=kit, version=template_version)
         stack_role = TenantStackRole(self, "StackRole", kit=kit, settings=settings)
         self.machines = machines = TenantMachines(
             self,
@@ -97,7 +105,7 @@ class ControlPlaneStack(Stack):
         capabilities = [api, access, provider, *behind_api]
         automatic = None
         if settings.rollout_on_publish:
-            automatic = AutomaticRollout(self, "AutomaticRollout", kit=kit, rollouts=rollouts)
+            automatic = AutomaticRollout(self, "AutomaticRollout", kit=kit, rollouts=rollouts, version=template_version)
             capabilities.append(automatic)
         compose(self, capabilities, version=version, settings=settings, other_alarms=alarms_of_all(self))
         if automatic is not None:

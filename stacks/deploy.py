@@ -30,13 +30,14 @@ from botocore.exceptions import (
 from orchestrator.adapters.dynamodb.release_states import ReleaseStateTable
 from orchestrator.adapters.dynamodb.tenants import DynamoTable
 from orchestrator.common.errors import BerthError
+from orchestrator.common.own_versions import berth_version, template_version
 from orchestrator.tenants.names import Names
 from stacks import build
 from stacks.deploying import concurrency, tenant_cap
-from stacks.deploying.announcement import StackNow, Target, announce
+from stacks.deploying.announcement import Release, StackNow, Target, announce
 from stacks.deploying.choices import Choice
-from stacks.project import ROOT, read_version
-from stacks.releases.committed import digest, releases_up_to
+from stacks.project import ROOT
+from stacks.releases.committed import digest, release_file
 from stacks.setting_values import SettingInvalid
 from stacks.settings import EVENTS, NAME, Settings, check_all_are_known, parse_name
 
@@ -203,10 +204,9 @@ def chosen(setting: str, profile: str | None, names: Names) -> Choice:
 
 def describe(profile: str | None, stack_names: Sequence[str], *, only_compares: bool = False) -> str:
     """The announcement of the deployment. Raises an error if it cannot succeed, for example without credentials."""
-    version = read_version()
-    releases = {file.stem: digest(file) for file in releases_up_to(version)}
+    release = Release(template_version(), digest(release_file(template_version())))
     target = look(_session(profile), stack_names)
-    return announce(target, version, releases, only_compares=only_compares)
+    return announce(target, berth_version(), release, only_compares=only_compares)
 
 
 def run_cdk(command: Literal["deploy", "diff"], arguments: Sequence[str]) -> int:

@@ -118,7 +118,7 @@ class TenantStack(Stack):
         super().__init__(
             scope,
             construct_id,
-            description=description or f"A tenant's inbound queue, provisioned by Berth {version}.",
+            description=description or "A tenant's inbound queue, with a dead-letter queue.",
             # The template has no assets, so it needs no bootstrapped account.
             synthesizer=DefaultStackSynthesizer(generate_bootstrap_version_rule=False),
             analytics_reporting=False,
@@ -183,7 +183,7 @@ class TenantStack(Stack):
         self.inbound_queue, self.dead_letter_queue = inbound_queue, dead_letter_queue
         for queue in (inbound_queue, dead_letter_queue):
             Tags.of(queue).add(contract.TENANT_TAG, tenant_id.value_as_string)
-            Tags.of(queue).add("berth:version", version)
+            Tags.of(queue).add("berth:release", version)
 
         CustomResource(
             self,

@@ -134,7 +134,7 @@ def _releases(_request: EmptyRequest, _by: str) -> Response:
         releases,
         use_cases.release_chooser.choices(releases),
         counts.by_version,
-        deployed=settings.version,
+        deployed=settings.template_version,
         default_tier=settings.default_tier,
         promotion=settings.promotion,
         history=use_cases.ports.release_states.changes(limit=release_models.HISTORY_SIZE),
@@ -254,7 +254,8 @@ def _reconciliations(_request: EmptyRequest, _by: str) -> Response:
 
 
 def _health(_request: EmptyRequest, _by: str) -> Response:
-    return health_response(use_cases.ports.settings.version, use_cases.health.examine())
+    settings = use_cases.ports.settings
+    return health_response(settings.version, settings.template_version, use_cases.health.examine())
 
 
 _serve(tenants.CREATE_TENANT, _create)

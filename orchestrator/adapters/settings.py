@@ -56,7 +56,13 @@ class Settings:
 
     @property
     def version(self) -> str:
+        """The version of Berth."""
         return self._required("BERTH_VERSION")
+
+    @property
+    def template_version(self) -> str:
+        """The version of the tenants' template: the release that the deployment has published."""
+        return self._required("BERTH_TEMPLATE_VERSION")
 
     @property
     def promotion(self) -> PromotionMode:

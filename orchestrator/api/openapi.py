@@ -38,6 +38,7 @@ from orchestrator.api.openapi_schemas import SCHEMA, Api, Json, Schemas
 from orchestrator.api.problems import TYPE_PREFIX, Problem
 from orchestrator.api.route import ANY_METHOD, RETRY_AFTER, RETRY_AFTER_SOMETIMES, Answer, AnyRoute, Audience, Header
 from orchestrator.api.routes import ROUTES
+from orchestrator.common.own_versions import berth_version
 
 _ROOT = Path(__file__).parents[2]
 _DOCS = _ROOT / "docs"
@@ -387,8 +388,7 @@ DOCUMENT = CONTROL_PLANE.document
 
 def written(api: Api = CONTROL_PLANE) -> str:
     """The text of the API's document."""
-    version = (_ROOT / "version.txt").read_text(encoding="utf-8").strip()
-    return json.dumps(_Document(api).made(version), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(_Document(api).made(berth_version()), indent=2, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":

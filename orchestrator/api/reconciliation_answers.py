@@ -62,24 +62,24 @@ def _brief(reconciliation: Reconciliation) -> dict[str, object]:
     }
 
 
-def health_response(version: str, checks: Sequence[Check]) -> Response:
+def health_response(version: str, template_version: str, checks: Sequence[Check]) -> Response:
+    return json_response(200, {"version": version, "templateVersion": template_version, **health_document(checks)})
+
+
+def health_document(checks: Sequence[Check]) -> dict[str, object]:
     worst = max((check.verdict for check in checks), key=list(Verdict).index, default=Verdict.OK)
-    return json_response(
-        200,
-        {
-            "version": version,
-            "verdict": worst.value,
-            "checks": [
-                {
-                    "name": check.name,
-                    "verdict": check.verdict.value,
-                    "detail": check.detail,
-                    "advice": check.advice or None,
-                }
-                for check in checks
-            ],
-        },
-    )
+    return {
+        "verdict": worst.value,
+        "checks": [
+            {
+                "name": check.name,
+                "verdict": check.verdict.value,
+                "detail": check.detail,
+                "advice": check.advice or None,
+            }
+            for check in checks
+        ],
+    }
 
 
 def _document(reconciliation: Reconciliation) -> dict[str, object]:

@@ -198,7 +198,11 @@ class HealthCheck(Wire, frozen=True, kw_only=True):
 class Health(Wire, frozen=True, kw_only=True):
     """The health of the control plane."""
 
-    version: Version
+    version: Annotated[Text, Meta(description="The version of Berth.", examples=["0.10.0"])]
+    template_version: Annotated[
+        Version,
+        Meta(description="The version of the tenants' template: the release that the deployment has published."),
+    ]
     verdict: Verdict
     checks: Annotated[list[HealthCheck], Meta(min_length=1)]
 

@@ -181,7 +181,7 @@ class Releases(Wire, frozen=True, kw_only=True):
         Meta(description="The current release of each tier. null if all releases of the tier are withdrawn."),
     ]
     default_tier: Annotated[Tier, Meta(description="The tier of new tenants, unless the request names another.")]
-    deployed: Annotated[Version, Meta(description="The version of the control plane.")]
+    deployed: Annotated[Version, Meta(description="The release that the deployment has published.")]
     promotion: PromotionMode
     counted_at: Annotated[
         Moment,

@@ -15,7 +15,7 @@ from orchestrator.cli.commands import LoadedWhenNamed
 from orchestrator.cli.control_plane import STACK_VARIABLE, Options
 from orchestrator.cli.errors import ExitCode, error_document
 from orchestrator.cli.invocation import Invocation, World
-from orchestrator.cli.version import own_version
+from orchestrator.common.own_versions import berth_version, template_version
 from orchestrator.tenants.names import DEFAULT_NAME
 
 _EXAMPLES = """\
@@ -178,7 +178,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"berth {own_version()}")
+        typer.echo(f"berth {berth_version()}, tenant template {template_version()}")
         raise typer.Exit
 
 

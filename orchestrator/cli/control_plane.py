@@ -62,7 +62,14 @@ class DeployedStack:
 
     @property
     def version(self) -> str | None:
+        """The version of Berth."""
         return self.outputs.get("Version")
+
+    @property
+    def versions(self) -> str:
+        """The version of Berth, and the release that the deployment has published, which only one stack names."""
+        release = self.outputs.get("TemplateVersion")
+        return f"Berth {self.version or 'of an unknown version'}" + (f", release {release}" if release else "")
 
 
 class UsableQueue(Protocol):

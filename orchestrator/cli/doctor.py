@@ -35,7 +35,7 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
     reached or credentials are missing. If there are only warnings it is 0.
     """
     # Imported here because these modules load most of the domain, and --help does not need it.
-    from orchestrator.api.reconciliation_answers import health_response
+    from orchestrator.api.reconciliation_answers import health_document
     from orchestrator.cli.examination import Examination
     from orchestrator.reconciling.health import Verdict
 
@@ -48,8 +48,7 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
             if not as_json:
                 _show(check)
         if as_json:
-            health = health_response("", checks).body
-            render.show_json({"verdict": health["verdict"], "checks": health["checks"]})
+            render.show_json(health_document(checks))
         else:
             _show_summary(checks)
     if examination.out_of_reach:

@@ -192,7 +192,7 @@ def _classify(name: str, stack: DeployedStack) -> Check:
     return Check(
         name,
         Verdict.WARNING if advice else Verdict.OK,
-        f"{stack.name} {stack.where} is {stack.status}, version {stack.version or 'unknown'}",
+        f"{stack.name} {stack.where} is {stack.status}: {stack.versions}",
         " ".join(advice),
     )
 

@@ -19,8 +19,8 @@ from orchestrator.cli.event_reads import incoming
 from orchestrator.cli.event_types import EventType
 from orchestrator.cli.events_api import ask_for, secret_from
 from orchestrator.cli.invocation import Invocation, Tenant
-from orchestrator.cli.version import own_version
 from orchestrator.common.errors import InvalidRequest
+from orchestrator.common.own_versions import berth_version
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.delivery.addresses import AddressRules
 from orchestrator.events.delivery.answers import Failure
@@ -144,7 +144,7 @@ def _forward(
 
 def _request(event: Document, to: str, body: bytes, secret: str, at: datetime) -> WebhookRequest:
     headers = {
-        "user-agent": f"Berth/{own_version()} listen",
+        "user-agent": f"Berth/{berth_version()} listen",
         "accept": "*/*",
         "content-type": event["content_type"],
         **signature_headers(f"{event['event_id']}-listen", body, [secret], at),

@@ -1,46 +1,28 @@
-"""`berth release diff`: what changes in a tenant's stack between two releases, property by property.
+"""`berth release diff`: what changes in a tenant's stack between two published releases, property by property.
 
-It compares the templates in this installation, so it needs no control plane, unless an operator has published one of
-the releases. Only a change set says what CloudFormation makes of a change, such as the replacement of a queue: see
-`berth rollout plan`.
+Only a change set says what CloudFormation makes of a change, such as the replacement of a queue: see `berth rollout
+plan`.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from orchestrator.api.release_models import GetReleaseChanges
 from orchestrator.api.release_routes import GET_RELEASE_CHANGES
-from orchestrator.cli import render
+from orchestrator.cli import completing, render
 from orchestrator.cli.api import Document
 from orchestrator.cli.invocation import Invocation, Json
 from orchestrator.cli.problems import problem
 from orchestrator.cli.release_changes import show_changes
 from orchestrator.common.errors import InvalidRequest
-from orchestrator.common.versions import VERSION_PATTERN, order
-from orchestrator.releases.comparing import changes_between
-from orchestrator.releases.template_contract import is_operators
+from orchestrator.common.versions import VERSION_PATTERN
 
 _FOUND = 200
-TEMPLATES = Path(__file__).resolve().parents[2] / "stacks" / "releases"
-"""The folder with the templates of the releases."""
-
-
-def known_versions() -> list[str]:
-    """The releases whose templates are in this installation, the oldest first."""
-    return sorted((path.stem for path in TEMPLATES.glob("*.json")), key=order)
-
-
-def _matching_versions(incomplete: str) -> list[str]:
-    """The versions that a shell completes, the newest first."""
-    return [version for version in reversed(known_versions()) if version.startswith(incomplete)]
 
 
 def diff(
@@ -48,20 +30,19 @@ def diff(
     before: Annotated[
         str,
         typer.Argument(
-            metavar="FROM", help="The earlier release.", show_default=False, autocompletion=_matching_versions
+            metavar="FROM", help="The earlier release.", show_default=False, autocompletion=completing.versions
         ),
     ],
     after: Annotated[
         str,
-        typer.Argument(metavar="TO", help="The later release.", show_default=False, autocompletion=_matching_versions),
+        typer.Argument(metavar="TO", help="The later release.", show_default=False, autocompletion=completing.versions),
     ],
     as_json: Json = False,
 ) -> None:
     """Show what changes in a tenant's stack between two releases.
 
-    The templates of this installation are compared, and those that you have
-    published, as the control plane knows them. Whether CloudFormation would
-    replace a resource is shown by berth rollout plan.
+    The control plane compares the templates that were published. Whether
+    CloudFormation would replace a resource is shown by berth rollout plan.
     """
     here: Invocation = context.obj
     with here.reporting_errors(as_json=as_json):
@@ -76,8 +57,9 @@ def diff(
 
 
 def _changes(here: Invocation, before: str, after: str) -> list[Document]:
-    if not any(re.fullmatch(VERSION_PATTERN, version) and is_operators(version) for version in (before, after)):
-        return [each.as_document() for each in changes_between(template_of(before), template_of(after))]
+    for version in (before, after):
+        if not re.fullmatch(VERSION_PATTERN, version):
+            raise InvalidRequest(f"{version!a} is not a version like 1.2.3.")
     api = here.connect()
     with here.retrying() as retrying:
         request = GetReleaseChanges(version=after, from_version=before)
@@ -91,12 +73,3 @@ def _changes(here: Invocation, before: str, after: str) -> list[Document]:
             "published. Find out in CloudTrail who has changed or removed it."
         )
     return found
-
-
-def template_of(version: str) -> Mapping[str, Any]:
-    file = TEMPLATES / f"{version}.json"
-    if not re.fullmatch(VERSION_PATTERN, version) or not file.is_file():
-        known = ", ".join(known_versions())
-        raise InvalidRequest(f"There is no template of version {version!a} here. Versions: {known}.")
-    template: Mapping[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return template

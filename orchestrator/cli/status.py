@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from importlib import metadata
 from typing import TYPE_CHECKING
 
 import typer
@@ -30,6 +29,7 @@ from orchestrator.cli.waiting import (
     troubles_waiting,
     waiting_for_someone,
 )
+from orchestrator.common.own_versions import berth_version
 
 if TYPE_CHECKING:
     from orchestrator.cli.control_plane import ControlPlane
@@ -56,7 +56,7 @@ def status(context: typer.Context, as_json: Json = False) -> None:
             "controlPlane": {"name": stack.name, "place": stack.place, "stackStatus": stack.status},
             "caller": caller,
             "versions": {
-                "commandLine": metadata.version("berth"),
+                "commandLine": berth_version(),
                 "controlPlane": stack.version,
                 "currentRelease": releases["current"],
             },
@@ -113,8 +113,8 @@ def _show(document: Document, waiting: Sequence[Waiting], under_way: Sequence[Wa
         {
             "where": f"{document['controlPlane']['place']} ({document['controlPlane']['stackStatus']})",
             "who": document["caller"],
-            "versions": f"control plane {versions['controlPlane'] or 'unknown'}, command line "
-            f"{versions['commandLine']}, current release {versions['currentRelease']}",
+            "versions": f"Berth {versions['controlPlane'] or 'of an unknown version'}, current release "
+            f"{versions['currentRelease']}, command line {versions['commandLine']}",
             "fleet": f"{render.counted(fleet['total'], 'tenant')}: {states}" if fleet["total"] else "no tenants yet",
             "releases": at or None,
         }

@@ -178,8 +178,7 @@ class Verification:
     def _look_at_control_plane(self) -> str:
         stack = self._control_plane.stack
         caller = self._control_plane.caller()
-        version = stack.version or "unknown"
-        return f"{stack.name} {stack.where} is {stack.status}, version {version}, called by {caller}"
+        return f"{stack.name} {stack.where} is {stack.status}: {stack.versions}, called by {caller}"
 
     def _create(self) -> str:
         api = self._api

@@ -25,7 +25,7 @@ def released_template(version: str) -> Template:
 def bumped(template: Template, version: str) -> Template:
     """The same template with another version wherever the template names its own."""
     old = template["Outputs"]["Version"]["Value"]
-    text = json.dumps(template).replace(f'"{old}"', f'"{version}"').replace(f"Berth {old}.", f"Berth {version}.")
+    text = json.dumps(template).replace(f'"{old}"', f'"{version}"')
     changed: Template = json.loads(text)
     return changed
 

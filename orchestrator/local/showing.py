@@ -218,7 +218,7 @@ class Show:
 
     def publish_releases(self) -> tuple[str, str]:
         """Publish two more releases, as two deployments would: the first works, the second cannot be deployed."""
-        current = self._outputs["Version"]
+        current = self._outputs["TemplateVersion"]
         major, minor, _ = current.split(".")
         better, worse = f"{major}.{int(minor) + 1}.0", f"{major}.{int(minor) + 2}.0"
         template = released_template(current)

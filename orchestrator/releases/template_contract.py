@@ -17,7 +17,7 @@ from orchestrator.common.versions import is_older
 TENANT_PARAMETER = "TenantId"
 SERVICE_TOKEN_PARAMETER = "MetadataServiceToken"  # noqa: S105 - a parameter's name
 KMS_KEY_PARAMETER = "KmsKeyArn"
-"""Releases before 0.7.0 do not declare it."""
+"""A template need not declare it."""
 
 ALWAYS_GIVEN = frozenset({TENANT_PARAMETER, SERVICE_TOKEN_PARAMETER})
 

@@ -47,6 +47,9 @@ class FunctionKit:
     table: TenantTable
     encryption: Encryption
     version: str
+    """The version of Berth."""
+    template_version: str | None
+    """The version of the tenants' template. Functions of the event plane choose no release, and have none."""
     log_retention_days: int
     tracing: lambda_.Tracing
     linger_seconds: int
@@ -56,7 +59,14 @@ class FunctionKit:
 
     @classmethod
     def create(
-        cls, scope: Construct, *, table: TenantTable, encryption: Encryption, version: str, settings: Settings
+        cls,
+        scope: Construct,
+        *,
+        table: TenantTable,
+        encryption: Encryption,
+        version: str,
+        settings: Settings,
+        template_version: str | None = None,
     ) -> FunctionKit:
         runtime = lambda_.Runtime(f"python{PYTHON_VERSION}", lambda_.RuntimeFamily.PYTHON)
         architecture = lambda_.Architecture.ARM_64
@@ -81,6 +91,7 @@ class FunctionKit:
             table=table,
             encryption=encryption,
             version=version,
+            template_version=template_version,
             log_retention_days=settings.log_retention_days,
             tracing=_TRACING[settings.tracing],
             linger_seconds=settings.linger_seconds,
@@ -141,6 +152,7 @@ class BerthFunction(Construct):
                 "BERTH_LOCATION": f"{Aws.PARTITION}:{Aws.REGION}:{Aws.ACCOUNT_ID}",
                 "BERTH_SERVICE": name,
                 "BERTH_METRICS_NAMESPACE": names_of(self).metrics,
+                **({"BERTH_TEMPLATE_VERSION": kit.template_version} if kit.template_version else {}),
                 **_legacy_prefixes(names_of(self)),
                 **({"BERTH_RESPONSE_URL_PREFIX": kit.response_url_prefix} if kit.response_url_prefix else {}),
                 **({"BERTH_DEFAULT_TIER": kit.default_tier} if kit.default_tier != STANDARD else {}),

@@ -6,11 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from orchestrator.common.errors import BerthError
-from orchestrator.common.versions import is_older
+from orchestrator.common.versions import is_older_berth
 
 
 class ReleaseDiffers(BerthError):
-    """A release that this checkout would publish was published in the account before, with another template."""
+    """The release that this checkout would publish was published in the account before, with another template."""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The release of the checkout: the version of the tenants' template, and the digest of its file."""
+
+    version: str
+    digest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +29,7 @@ class StackNow:
     status: str | None = None
     """``None`` if there is no such stack yet."""
     version: str | None = None
+    """The version of Berth that is deployed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +49,17 @@ class Target:
 def announce(
     target: Target,
     version: str,
-    releases: Mapping[str, str],
+    release: Release,
     *,
     only_compares: bool = False,
 ) -> str:
-    """``releases`` has the digest of every release in the checkout, by version, oldest first."""
+    """``version`` is the version of Berth that is deployed, ``release`` what it publishes."""
     place = f"account {target.account}, region {target.region}, as {target.caller}"
     lines = [
-        f"Deploying version {version} to {place}{', would have these effects' if only_compares else ''}:",
+        f"Deploying Berth {version} to {place}{', would have these effects' if only_compares else ''}:",
         *(f"  {stack.name} {_change(stack, version)}" for stack in target.stacks),
-        f"  {_publications(target.published, releases)}",
-        *_withdrawal(target.withdrawn, version),
+        f"  {_publication(target.published, release)}",
+        *_withdrawal(target.withdrawn, release.version),
         "  No tenant is moved to another release, unless berth:rolloutOnPublish is set: see berth rollout plan.",
     ]
     return "\n".join(lines)
@@ -64,7 +73,7 @@ def _change(stack: StackNow, version: str) -> str:
         return f"is updated to version {version} ({now}, version unknown)"
     if stack.version == version:
         return f"stays at version {version}, and gets the code and the settings of this checkout ({now})"
-    if is_older(version, than=stack.version):
+    if is_older_berth(version, than=stack.version):
         return f"GOES BACK from version {stack.version} to {version} ({now})"
     return f"is updated from version {stack.version} to {version} ({now})"
 
@@ -78,15 +87,15 @@ def _withdrawal(withdrawn: Mapping[str, str], version: str) -> list[str]:
     ]
 
 
-def _publications(published: Mapping[str, str] | None, releases: Mapping[str, str]) -> str:
+def _publication(published: Mapping[str, str] | None, release: Release) -> str:
     if published is None:
         return "Which releases are published already could not be read from the table."
-    different = [version for version, digest in releases.items() if published.get(version, digest) != digest]
-    if different:
+    if release.version not in published:
+        return f"Release {release.version} is published."
+    if published[release.version] != release.digest:
         raise ReleaseDiffers(
-            f"Nothing was built or deployed: release {', '.join(different)} was published here before with another "
+            f"Nothing was built or deployed: release {release.version} was published here before with another "
             "template, and a published release never changes. Restore its file, bump version.txt, then run "
             "`make release`."
         )
-    new = [version for version in releases if version not in published]
-    return f"Releases that are published: {', '.join(new)}." if new else "No new release is published."
+    return f"No new release is published: the tenants' template is that of {release.version}."

@@ -1,1 +1,1 @@
-"""The committed tenant template of every version, and the construct that publishes them."""
+"""The committed release: the tenants' template of version.txt with its notes, and the construct that publishes it."""

@@ -5,18 +5,20 @@ from __future__ import annotations
 import argparse
 import sys
 
-from stacks.project import ROOT, read_version
-from stacks.releases.committed import ReleaseChanged, ReleaseUnexpected, write_release
+from orchestrator.common.errors import BerthError
+from orchestrator.common.own_versions import template_version
+from stacks.project import ROOT
+from stacks.releases.committed import write_release
 from stacks.tenants.template import tenant_template
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m stacks.releases", description=__doc__)
     parser.add_argument("--redo", action="store_true", help="replace the file of a release that was never published")
-    version, redo = read_version(), parser.parse_args().redo
+    version, redo = template_version(), parser.parse_args().redo
     try:
         file = write_release(version, tenant_template(version), redo=redo)
-    except (ReleaseChanged, ReleaseUnexpected) as refused:
+    except BerthError as refused:
         sys.exit(str(refused))
     sys.stdout.write(f"{file.relative_to(ROOT)} holds the tenant template of version {version}.\n")
 

@@ -1,13 +1,12 @@
-"""Publish the tenant templates as part of deploying the control plane.
+"""Publish the tenants' template as a release when the control plane is deployed.
 
-Every committed release is published, not only the release of this version: tenants can be created at an older release,
-pinned to it, or moved back to it, even if this version is the first that was ever deployed.
+Releases that earlier deployments have published stay published: tenants can be created at them, pinned to them, or
+moved back to them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from aws_cdk import CustomResource, Duration, RemovalPolicy
 from aws_cdk import aws_iam as iam
@@ -20,7 +19,7 @@ from stacks.common.capability import Capability, Output
 from stacks.common.functions import DEPLOYMENT_TIMEOUT, BerthFunction, FunctionKit
 from stacks.common.permissions import acknowledge, allow, statement
 from stacks.common.table import RELEASE_ROWS
-from stacks.releases.committed import digest, notes, releases_up_to
+from stacks.releases.committed import digest, notes, release_file
 
 MAP_RESULTS = "rollouts/results/"
 """The prefix of the objects to which the rollouts' map state writes its results."""
@@ -29,10 +28,11 @@ PUBLISHED_FOR_EVER = "Each version has its own object. The prefix has only publi
 
 
 class ReleasePublisher(Capability):
-    """The bucket of published templates, and a custom resource per version that publishes its template there."""
+    """The bucket of published templates, and a custom resource that publishes the template of ``version`` there."""
 
-    def __init__(self, scope: Construct, construct_id: str, *, kit: FunctionKit) -> None:
+    def __init__(self, scope: Construct, construct_id: str, *, kit: FunctionKit, version: str) -> None:
         super().__init__(scope, construct_id)
+        self._version = version
         self.bucket = s3.Bucket(
             self,
             "Bucket",
@@ -63,19 +63,16 @@ class ReleasePublisher(Capability):
             "says who published which release. CloudTrail's data events, if they are on, show every access.",
         )
 
-        sources = {
-            template: s3_assets.Asset(self, f"Template{_id(template)}", path=str(template))
-            for template in releases_up_to(kit.version)
-        }
-        # The CDK uploads all templates to the same bucket of its own. The function does not trust a bucket in an event.
-        source_bucket = next(iter(sources.values())).s3_bucket_name
+        template = release_file(version)
+        source = s3_assets.Asset(self, f"Template{_id(version)}", path=str(template))
         self.publish_release = BerthFunction(
             self,
             "PublishRelease",
             kit=kit,
             name="publish_release",
             timeout_seconds=90,
-            environment={"BERTH_RELEASE_BUCKET": self.bucket.bucket_name, "BERTH_SOURCE_BUCKET": source_bucket},
+            # The function does not trust a bucket in an event.
+            environment={"BERTH_RELEASE_BUCKET": self.bucket.bucket_name, "BERTH_SOURCE_BUCKET": source.s3_bucket_name},
         )
         keeps_current = kit.promotion is PromotionMode.AFTER_ROLLOUT
         # The outputs of the stack have the version of the previous deployment.
@@ -94,14 +91,9 @@ class ReleasePublisher(Capability):
         self._encryption = kit.encryption
         self._table = kit.table
 
-        uploaded = [source.bucket.arn_for_objects(source.s3_object_key) for source in sources.values()]
-        role.add_to_policy(statement(["s3:GetObject"], uploaded))
-        self._releases = tuple(
-            self._release(template, source, release_notes=notes(template.stem, current=kit.version))
-            for template, source in sources.items()
-        )
-        if keeps_current:
-            self._releases = (*self._releases, self._current_release())
+        role.add_to_policy(statement(["s3:GetObject"], [source.bucket.arn_for_objects(source.s3_object_key)]))
+        release = self._release(version, digest(template), source.s3_object_key, notes(version))
+        self._published = (release, *([self._current_release()] if keeps_current else []))
 
     @property
     def functions(self) -> Sequence[BerthFunction]:
@@ -109,7 +101,7 @@ class ReleasePublisher(Capability):
 
     @property
     def outputs(self) -> Sequence[Output]:
-        return (Output("ReleaseBucketName", self.bucket.bucket_name),)
+        return (Output("ReleaseBucketName", self.bucket.bucket_name), Output("TemplateVersion", self._version))
 
     def allow_publishing(self, role: iam.Role) -> None:
         """Let a role publish operators' own templates, and compare releases. It cannot change a release that is
@@ -127,23 +119,22 @@ class ReleasePublisher(Capability):
         self._encryption.allow_reading_objects_with_former_keys(role)
 
     def publish_before(self, function: BerthFunction) -> None:
-        """Deploy the function only after every release is published, and one of them is recorded as current."""
-        function.function.node.add_dependency(*self._releases)
+        """Deploy the function only after the release is published, and the current one is recorded."""
+        function.function.node.add_dependency(*self._published)
 
-    def _release(self, template: Path, source: s3_assets.Asset, *, release_notes: str) -> CustomResource:
-        """The releases do not depend on each other: they are published at the same time, in any order."""
+    def _release(self, version: str, template_digest: str, source_key: str, release_notes: str) -> CustomResource:
         return CustomResource(
             self,
-            f"Release{_id(template)}",
+            f"Release{_id(version)}",
             resource_type="Custom::Release",
             service_token=self.publish_release.arn,
             service_timeout=DEPLOYMENT_TIMEOUT,
-            # A published release stays published, even if the deployment is rolled back or its file is removed.
+            # A published release stays published, also when the next one is deployed.
             removal_policy=RemovalPolicy.RETAIN,
             properties={
-                "Version": template.stem,
-                "Digest": digest(template),
-                "SourceKey": source.s3_object_key,
+                "Version": version,
+                "Digest": template_digest,
+                "SourceKey": source_key,
                 "Notes": release_notes,
                 # A change of the key has every release stored again.
                 **({"KmsKeyArn": self._encryption.key_arn} if self._encryption.key_arn else {}),
@@ -165,6 +156,6 @@ def published_templates(bucket: s3.Bucket) -> str:
     return bucket.arn_for_objects("tenant-stack/*")
 
 
-def _id(template: Path) -> str:
-    """The version as part of a construct's id. The id stays the same when further versions are released."""
-    return template.stem.replace(".", "-")
+def _id(version: str) -> str:
+    """The version as part of a construct's id. Each release is a resource of its own, so none replaces another."""
+    return version.replace(".", "-")

@@ -14,7 +14,9 @@ from stacks.rollouts.machine import RolloutMachine
 
 
 class AutomaticRollout(Capability):
-    def __init__(self, scope: Construct, construct_id: str, *, kit: FunctionKit, rollouts: RolloutMachine) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, *, kit: FunctionKit, rollouts: RolloutMachine, version: str
+    ) -> None:
         super().__init__(scope, construct_id)
         self._start_rollout = BerthFunction(
             self,
@@ -36,7 +38,7 @@ class AutomaticRollout(Capability):
             service_token=self._start_rollout.arn,
             # The deployment starts the rollout, and does not wait for its end.
             service_timeout=DEPLOYMENT_TIMEOUT,
-            properties={"Version": kit.version},
+            properties={"Version": version},
         )
 
     @property

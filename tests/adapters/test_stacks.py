@@ -16,6 +16,7 @@ from botocore.stub import ANY, Stubber
 
 from orchestrator.adapters.cloudformation import CloudFormationStacks
 from orchestrator.common.errors import Conflict, Throttled
+from orchestrator.common.own_versions import template_version
 from orchestrator.releases.published import canonical, stack_parameters
 from orchestrator.tenants.records import Queue
 from orchestrator.tenants.stack_ports import Change, ChangeSet, ChangeSetState, Effect, Stack
@@ -511,10 +512,10 @@ def test_topics_and_alarms_of_stacks_and_change_sets_are_read(
 def test_the_format_of_a_template_does_not_change_its_digest(
     stacks: CloudFormationStacks, cloudformation: Stubber, spell: Callable[[Any], str]
 ) -> None:
-    template = json.loads(release_file(VERSION).read_bytes())
+    template = json.loads(release_file(template_version()).read_bytes())
     sent = {"StackName": NAMES.stack_of(ACME), "ChangeSetName": CHANGE_SET, "TemplateStage": "Original"}
     cloudformation.add_response("get_template", {"TemplateBody": spell(dict(reversed(template.items())))}, sent)
-    assert stacks.template_digest(STACK_ID, CHANGE_SET) == digest(release_file(VERSION))
+    assert stacks.template_digest(STACK_ID, CHANGE_SET) == digest(release_file(template_version()))
 
 
 @pytest.mark.parametrize("body", ["Resources:\n  Queue: {Type: x}\n", "[]", "7"], ids=["YAML", "list", "number"])

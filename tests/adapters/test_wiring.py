@@ -19,7 +19,8 @@ from tests.present import present
 SETTINGS = {
     "BERTH_NAME": "Berth",
     "BERTH_TABLE": TABLE,
-    "BERTH_VERSION": VERSION,
+    "BERTH_VERSION": "0.10.0",
+    "BERTH_TEMPLATE_VERSION": VERSION,
     "BERTH_LINGER_SECONDS": "60",
     "BERTH_RELEASE_BUCKET": "releases",
     "BERTH_STACK_ROLE": "arn:aws:iam::000000000000:role/tenant-stacks",
@@ -44,8 +45,8 @@ def test_functions_of_the_rollout_machine_do_not_need_its_arn() -> None:
 @pytest.mark.usefixtures("aws")
 def test_functions_that_start_rollouts_know_the_version() -> None:
     assert UseCases(ports_without()).release_chooser.deployed == VERSION
-    with pytest.raises(MissingSetting, match="BERTH_VERSION"):
-        _ = UseCases(ports_without("BERTH_VERSION")).rollouts.choose()
+    with pytest.raises(MissingSetting, match="BERTH_TEMPLATE_VERSION"):
+        _ = UseCases(ports_without("BERTH_TEMPLATE_VERSION")).rollouts.choose()
 
 
 def test_the_parameters_of_tenants_templates() -> None:

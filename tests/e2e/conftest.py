@@ -9,6 +9,7 @@ import pytest
 from orchestrator.local.deployment import deploy
 from orchestrator.local.emulator import Emulator, free_port
 from tests.e2e.deployed import Deployed
+from tests.e2e.operators import an_earlier_release
 from tests.e2e.own_templates import make_policy
 
 
@@ -30,4 +31,6 @@ def shared_settings(shared_emulator: Emulator) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def berth(shared_emulator: Emulator, shared_settings: dict[str, str]) -> Deployed:
-    return Deployed(shared_emulator, deploy(shared_emulator, lambda _step: None, **shared_settings))
+    deployed = Deployed(shared_emulator, deploy(shared_emulator, lambda _step: None, **shared_settings))
+    an_earlier_release(deployed)
+    return deployed

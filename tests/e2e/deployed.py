@@ -101,6 +101,11 @@ class Deployed:
     def table(self) -> DynamoTable:
         return DynamoTable(self.client("dynamodb"), self.outputs["TableName"])
 
+    @property
+    def release(self) -> str:
+        """The release that the deployment has published."""
+        return self.outputs["TemplateVersion"]
+
     @cached_property
     def machine(self) -> str:
         return self.outputs["CreateTenantMachineArn"]
@@ -195,7 +200,7 @@ class Deployed:
     # As an operator
 
     def start_create(self, tenant: TenantId, attempt: int) -> str:
-        chosen = Attempt(tenant, Operation.CREATE, self.outputs["Version"], attempt)
+        chosen = Attempt(tenant, Operation.CREATE, self.release, attempt)
         return self.start(chosen, Request(by="a test", explicit=True))
 
     def start(self, attempt: Attempt, request: Request) -> str:
@@ -251,7 +256,7 @@ class Deployed:
 
         The stack has the role that Berth uses for tenants' stacks, unless another is given.
         """
-        release = present(self.table.release(self.outputs["Version"]))
+        release = present(self.table.release(self.release))
         cloudformation = self.client("cloudformation")
         stack_id = cloudformation.create_stack(
             StackName=self.names.stack_of(tenant),

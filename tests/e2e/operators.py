@@ -12,6 +12,7 @@ from typing import Any
 from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.releases import Template, bumped, publish, released_template
+from orchestrator.releases.template_contract import DEAD_LETTER_QUEUE, INBOUND_QUEUE, KMS_KEY_PARAMETER
 from orchestrator.tenants.history import HistoryEntry
 from orchestrator.tenants.records import Status
 from tests.e2e.deployed import ASK_AGAIN, Deployed, eventually
@@ -86,9 +87,26 @@ def a_tenant(berth: Deployed, name: str, version: str | None = None) -> TenantId
     return tenant
 
 
+EARLIER = "0.9.0"
+"""A release before the one that comes with this checkout. The deployment that most modules share has it."""
+
+
+def an_earlier_release(berth: Deployed) -> str:
+    """Publish a template that differs from the current one: it does not declare the parameter for a key."""
+    return a_release(berth, EARLIER, _without_key)
+
+
+def _without_key(template: Template) -> None:
+    del template["Parameters"][KMS_KEY_PARAMETER], template["Conditions"]
+    for name in (INBOUND_QUEUE, DEAD_LETTER_QUEUE):
+        queue = template["Resources"][name]["Properties"]
+        del queue["KmsMasterKeyId"]
+        queue["SqsManagedSseEnabled"] = True
+
+
 def a_release(berth: Deployed, version: str, change: Callable[[Template], object]) -> str:
     """Publish a changed copy of the current template as another version."""
-    template = bumped(released_template(berth.outputs["Version"]), version)
+    template = bumped(released_template(berth.release), version)
     change(template)
     publish(berth.emulator, berth.outputs, version, template)
     return version

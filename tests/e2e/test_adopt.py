@@ -152,7 +152,7 @@ def test_a_rollout_moves_adopted_tenants_and_removes_their_outbound_queues(berth
     for tenant in UPGRADED:
         after = berth.ask(tenant).body
         assert set(after.pop("resources")) == {"DeadLetterQueueArn", "DeadLetterQueueUrl"}
-        assert {**after, "resources": {}} == {**before[tenant], "version": berth.outputs["Version"]}
+        assert {**after, "resources": {}} == {**before[tenant], "version": berth.release}
         row = berth.rows_of(tenant)["METADATA"]
         assert not {"OutboundQueueArn", "OutboundQueueUrl"} & set(row)
         queues = {each["LogicalResourceId"] for each in resources(berth, row["StackId"]["S"])}

@@ -35,7 +35,7 @@ def bad_change(template: Template) -> None:
 
 @pytest.fixture(scope="module")
 def good(berth: Deployed) -> str:
-    return str(berth.outputs["Version"])
+    return str(berth.release)
 
 
 @pytest.fixture(scope="module")

@@ -56,7 +56,7 @@ def test_the_releases_are_listed(berth: Deployed) -> None:
     done = run(berth, "--local", "releases", "--json")
     assert done.returncode == 0, done.stderr
     listed = json.loads(done.stdout)
-    assert listed["current"] == berth.outputs["Version"]
+    assert listed["current"] == berth.release
     assert listed["current"] in {release["version"] for release in listed["releases"]}
 
 

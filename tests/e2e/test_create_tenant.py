@@ -125,7 +125,7 @@ def test_the_late_delete_of_an_older_stack_does_not_remove_the_metadata_of_the_c
 def test_an_attempt_that_was_stopped_before_it_recorded_anything_does_not_block_the_tenant(berth: Deployed) -> None:
     tenant = TenantId("stopped-early")
     # Only the name is used up: the first step and RecordFailure refuse the run's input.
-    name = f"create-{tenant.slug}-{berth.outputs['Version']}-1"
+    name = f"create-{tenant.slug}-{berth.release}-1"
     stepfunctions = berth.client("stepfunctions")
     execution = stepfunctions.start_execution(stateMachineArn=berth.machine, name=name, input="{}")["executionArn"]
     stepfunctions.stop_execution(executionArn=execution)
@@ -166,6 +166,6 @@ def test_the_event_of_a_settled_stack_is_handled_even_if_no_operation_waits(bert
 def test_deploying_again_changes_nothing_and_keeps_the_release(
     berth: Deployed, shared_settings: dict[str, str]
 ) -> None:
-    before = berth.table.release(berth.outputs["Version"])
+    before = berth.table.release(berth.release)
     assert deploy(berth.emulator, lambda _step: None, **shared_settings) == berth.outputs
-    assert berth.table.release(berth.outputs["Version"]) == before
+    assert berth.table.release(berth.release) == before

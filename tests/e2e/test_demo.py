@@ -8,10 +8,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from orchestrator.common.own_versions import template_version
 from orchestrator.local.emulator import Emulator
-from stacks.project import read_version
 
-MAJOR, MINOR, _ = read_version().split(".")
+MAJOR, MINOR, _ = template_version().split(".")
 BETTER, BAD = (f"{MAJOR}.{int(MINOR) + step}.0" for step in (1, 2))
 
 DEMO = (

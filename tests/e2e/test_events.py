@@ -91,7 +91,7 @@ def test_unfinished_events_stop_a_delete_whoever_starts_it(berth: Deployed, prod
     assert (refused.status, refused.body["type"]) == (409, "urn:berth:problem:queue-not-empty")
     assert refused.body["messages"] == {"inbox of events": {"visible": waiting, "inFlight": 0, "delayed": 0}}
 
-    execution = berth.start(Attempt(TENANT, Operation.DELETE, berth.outputs["Version"], 1), Request(by="a test"))
+    execution = berth.start(Attempt(TENANT, Operation.DELETE, berth.release, 1), Request(by="a test"))
     assert berth.ended(execution)["status"] == "FAILED"
     assert f"inbox of events: {waiting} visible" in str(berth.table.history(TENANT)[-1].root_cause)
     # The tenant is in service again.

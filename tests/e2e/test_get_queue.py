@@ -25,7 +25,7 @@ def test_a_new_tenant_has_to_wait_and_then_gets_a_queue_that_works(berth: Deploy
     assert ready.status == 200
     assert ready.body.keys() == {"tenantId", "queueUrl", "queueArn", "version", "state", "resources"}
     assert ready.body["tenantId"] == "newcomer"
-    assert ready.body["version"] == berth.outputs["Version"]
+    assert ready.body["version"] == berth.release
 
     sqs = berth.client("sqs")
     sqs.send_message(QueueUrl=ready.body["queueUrl"], MessageBody="hello")
@@ -37,7 +37,7 @@ def test_the_operation_is_recorded_from_start_to_success(berth: Deployed) -> Non
     tenant = TenantId("recorded")
     execution = berth.ask(tenant).body["execution"]
     queue = berth.settled(tenant).body
-    version = berth.outputs["Version"]
+    version = berth.release
 
     rows = berth.rows_of(tenant)
     audit = rows[f"AUDIT#CREATE#{version}"]
@@ -64,9 +64,7 @@ def test_a_hundred_simultaneous_first_calls_start_one_execution_and_write_one_au
     assert len(waiting) == 1
     assert berth.settled(tenant).status == 200
     assert len(berth.executions(tenant)) == 1
-    assert [sk for sk in berth.rows_of(tenant) if sk.startswith("AUDIT#")] == [
-        f"AUDIT#CREATE#{berth.outputs['Version']}"
-    ]
+    assert [sk for sk in berth.rows_of(tenant) if sk.startswith("AUDIT#")] == [f"AUDIT#CREATE#{berth.release}"]
 
 
 def test_ids_that_differ_only_by_case_are_two_tenants_with_two_queues(berth: Deployed) -> None:

@@ -13,10 +13,9 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.deployment import deploy
 from orchestrator.local.emulator import Emulator, free_port
 from tests.e2e.deployed import Deployed
-from tests.e2e.operators import a_tenant, ended, run, upgrade
+from tests.e2e.operators import EARLIER, a_tenant, an_earlier_release, ended, run, upgrade
 
 ACME = TenantId("acme")
-BEFORE, KNOWS = "0.6.0", "0.7.0"
 OWN = "SqsManagedSseEnabled"
 
 
@@ -37,7 +36,9 @@ def key(emulator: Emulator) -> str:
 
 @pytest.fixture(scope="module")
 def berth(emulator: Emulator, key: str) -> Deployed:
-    return Deployed(emulator, deploy(emulator, lambda _step: None, kmsKeyArn=key))
+    deployed = Deployed(emulator, deploy(emulator, lambda _step: None, kmsKeyArn=key))
+    an_earlier_release(deployed)
+    return deployed
 
 
 def attributes(berth: Deployed, url: str) -> dict[str, str]:
@@ -58,7 +59,7 @@ def test_the_control_planes_queues_and_logs_are_encrypted_with_the_key(berth: De
 
 
 def test_a_release_without_the_parameter_is_deployed_without_the_key(berth: Deployed) -> None:
-    a_tenant(berth, ACME.value, BEFORE)
+    a_tenant(berth, ACME.value, EARLIER)
     for queue in queues_of(berth, ACME):
         assert "KmsMasterKeyId" not in queue
 
@@ -66,13 +67,13 @@ def test_a_release_without_the_parameter_is_deployed_without_the_key(berth: Depl
 def test_a_tenant_gets_the_key_with_a_release_that_has_the_parameter(berth: Deployed, key: str) -> None:
     url = berth.ask(ACME).body["queueUrl"]
     berth.client("sqs").send_message(QueueUrl=url, MessageBody="from before")
-    assert ended(berth, upgrade(berth, ACME, KNOWS)) == "SUCCEEDED"
+    assert ended(berth, upgrade(berth, ACME, berth.release)) == "SUCCEEDED"
     assert [queue["KmsMasterKeyId"] for queue in queues_of(berth, ACME)] == [key, key]
     assert berth.ask(ACME).body["queueUrl"] == url, "the queue is the same"
     assert len(berth.client("sqs").receive_message(QueueUrl=url)["Messages"]) == 1
-    a_tenant(berth, "globex", KNOWS)
+    a_tenant(berth, "globex", berth.release)
     assert [queue["KmsMasterKeyId"] for queue in queues_of(berth, TenantId("globex"))] == [key, key]
-    assert upgrade(berth, ACME, KNOWS).status == 200, "there is nothing to upgrade"
+    assert upgrade(berth, ACME, berth.release).status == 200, "there is nothing to upgrade"
 
 
 def test_a_session_for_the_queue_may_use_the_key(berth: Deployed, key: str) -> None:
@@ -82,11 +83,11 @@ def test_a_session_for_the_queue_may_use_the_key(berth: Deployed, key: str) -> N
     assert given.status == 200, given.body
 
 
-def test_when_the_key_is_removed_releases_are_stored_again_and_an_upgrade_removes_it_from_a_tenant(
+def test_when_the_key_is_removed_the_release_is_stored_again_and_an_upgrade_removes_it_from_a_tenant(
     berth: Deployed,
 ) -> None:
     bucket = berth.outputs["ReleaseBucketName"]
-    kept = f"tenant-stack/{BEFORE}/"
+    kept = f"tenant-stack/{berth.release}/"
 
     def versions() -> int:
         return len(berth.client("s3").list_object_versions(Bucket=bucket, Prefix=kept)["Versions"])
@@ -97,7 +98,7 @@ def test_when_the_key_is_removed_releases_are_stored_again_and_an_upgrade_remove
     assert versions() == before + 1
     plan = run(berth, "--local", "reconcile", "--dry-run", "--json")
     assert plan.returncode == 0, plan.stdout
-    assert ended(berth, upgrade(berth, ACME, KNOWS)) == "SUCCEEDED"
+    assert ended(berth, upgrade(berth, ACME, berth.release)) == "SUCCEEDED"
     for queue in queues_of(berth, ACME):
         assert not queue.get("KmsMasterKeyId")
         assert queue[OWN] == "true"

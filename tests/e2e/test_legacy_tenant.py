@@ -22,10 +22,10 @@ def test_an_older_tenant_is_served_and_its_upgrade_removes_the_outbound_queue(be
     assert queue_names(berth, tenant) == ["InboundQueue", "OutboundQueue"]
     berth.client("sqs").send_message(QueueUrl=before.body["queueUrl"], MessageBody="from before")
 
-    assert ended(berth, upgrade(berth, tenant, berth.outputs["Version"])) == "SUCCEEDED"
+    assert ended(berth, upgrade(berth, tenant, berth.release)) == "SUCCEEDED"
 
     after = berth.ask(tenant).body
-    assert after == {**before.body, "version": berth.outputs["Version"], "resources": after["resources"]}
+    assert after == {**before.body, "version": berth.release, "resources": after["resources"]}
     assert set(after["resources"]) == {"DeadLetterQueueArn", "DeadLetterQueueUrl"}
     received = berth.client("sqs").receive_message(QueueUrl=after["queueUrl"], WaitTimeSeconds=1)["Messages"]
     assert [message["Body"] for message in received] == ["from before"]
@@ -41,7 +41,7 @@ def test_an_outbound_queue_with_messages_is_not_removed(berth: Deployed) -> None
     row = berth.rows_of(tenant)["METADATA"]
     berth.client("sqs").send_message(QueueUrl=row["OutboundQueueUrl"]["S"], MessageBody="not fetched yet")
 
-    assert ended(berth, upgrade(berth, tenant, berth.outputs["Version"])) == "FAILED"
+    assert ended(berth, upgrade(berth, tenant, berth.release)) == "FAILED"
     assert "OutboundQueue, which holds messages" in tenant_of(berth, tenant)["rootCause"]["reason"]
     assert queue_names(berth, tenant) == ["InboundQueue", "OutboundQueue"]
 

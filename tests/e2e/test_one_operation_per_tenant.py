@@ -7,13 +7,13 @@ import pytest
 from orchestrator.tenants.history import HistoryEntry
 from orchestrator.tenants.records import Attempt, Operation, Request, Status
 from tests.e2e.deployed import Deployed, eventually
-from tests.e2e.operators import a_tenant, assert_nothing_interleaved, create, delete, ended, tenant_of, upgrade
+from tests.e2e.operators import EARLIER, a_tenant, assert_nothing_interleaved, create, delete, ended, tenant_of, upgrade
 
 
 @pytest.mark.parametrize("name", ["all-at-once-1", "all-at-once-2"])
 def test_all_three_at_once_never_interleave(berth: Deployed, name: str) -> None:
-    tenant = a_tenant(berth, name, "0.1.0")
-    version, by = berth.outputs["Version"], Request(by="a test", explicit=True)
+    tenant = a_tenant(berth, name, EARLIER)
+    version, by = berth.release, Request(by="a test", explicit=True)
     executions = [
         berth.start(Attempt(tenant, operation, version, 1), by)
         for operation in (Operation.DELETE, Operation.UPDATE, Operation.CREATE)
@@ -33,13 +33,13 @@ def test_all_three_at_once_never_interleave(berth: Deployed, name: str) -> None:
 
 
 def test_another_request_meanwhile_is_refused_with_the_running_operation(berth: Deployed) -> None:
-    tenant = a_tenant(berth, "busy", "0.1.0")
+    tenant = a_tenant(berth, "busy", EARLIER)
     url = berth.ask(tenant).body["queueUrl"]
     berth.client("sqs").send_message(QueueUrl=url, MessageBody="hello")
     draining = delete(berth, tenant, drainSeconds="600")
     eventually(lambda: tenant_of(berth, tenant)["currentOperation"], what="the delete begins")
 
-    for refused in (upgrade(berth, tenant, berth.outputs["Version"]), create(berth, tenant)):
+    for refused in (upgrade(berth, tenant, berth.release), create(berth, tenant)):
         assert (refused.status, refused.body["type"]) == (409, "urn:berth:problem:tenant-busy")
         assert refused.body["operation"] == "DELETE"
         assert refused.retry_after

@@ -67,7 +67,7 @@ def subscriber(berth: Deployed) -> Subscriber:
 def test_the_create_and_the_delete_of_a_tenant_are_published(berth: Deployed, subscriber: Subscriber) -> None:
     assert berth.settled(TENANT).status == 200
     provisioned = subscriber.next(Kind.TENANT_PROVISIONED)
-    assert provisioned["data"]["version"] == berth.outputs["Version"]
+    assert provisioned["data"]["version"] == berth.release
     assert ended(berth, delete(berth, TENANT)) == "SUCCEEDED"
     assert subscriber.next(Kind.TENANT_DELETED)["id"] != provisioned["id"]
 

@@ -37,14 +37,14 @@ def fleet(berth: Deployed) -> list[TenantId]:
 @pytest.fixture(scope="module")
 def published(berth: Deployed) -> Iterator[str]:
     checked = berth_command(berth, "release", "check", str(EXAMPLE_FILE))
-    assert (checked["findings"], checked["comparedWith"]) == ([], berth.outputs["Version"])
+    assert (checked["findings"], checked["comparedWith"]) == ([], berth.release)
     done = berth_command(
         berth, "release", "publish", str(EXAMPLE_FILE), "--version", VERSION, "--notes", "Files and orders."
     )
-    assert (done["status"], done["current"]) == ("PUBLISHED", berth.outputs["Version"])
+    assert (done["status"], done["current"]) == ("PUBLISHED", berth.release)
     yield VERSION
     # Other modules share the deployment.
-    berth_command(berth, "release", "promote", berth.outputs["Version"])
+    berth_command(berth, "release", "promote", berth.release)
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +135,7 @@ def test_a_promoted_template_is_what_new_tenants_get(berth: Deployed, published:
     answer = berth.settled(tenant)
     assert (answer.status, answer.body["version"]) == (200, published)
     bucket = answer.body["resources"]["FilesBucket"]
-    berth_command(berth, "release", "promote", berth.outputs["Version"])
+    berth_command(berth, "release", "promote", berth.release)
     assert ended(berth, delete(berth, tenant)) == "SUCCEEDED"
     buckets = {each["Name"] for each in berth.client("s3").list_buckets()["Buckets"]}
     assert bucket not in buckets, "the tenant's other resources are deleted with it"
@@ -147,7 +147,7 @@ def test_a_rollout_of_it_can_be_undone(berth: Deployed, fleet: list[TenantId], r
     assert over(berth, undo)["status"] in ("HALTED", "FAILED")
     assert "with its data" in json.dumps(rollout_of(berth, undo)["failures"])
     last = fleet[-1]
-    own = berth.outputs["Version"]
+    own = berth.release
     assert call(berth, "GET", f"/tenants/{last}").body["version"] == VERSION
     done = upgrade(berth, last, own, allowDowngrade=True, allowReplacement=True)
     assert ended(berth, done) == "SUCCEEDED"

@@ -8,10 +8,9 @@ from typing import Any
 from orchestrator.adapters.dynamodb import keys
 from orchestrator.common.tenant_ids import TenantId
 from tests.e2e.deployed import Deployed, eventually
-from tests.e2e.operators import a_release, a_tenant, delete, ended, run, tenant_of
+from tests.e2e.operators import EARLIER, a_release, a_tenant, delete, ended, run, tenant_of
 
-UNPUBLISHED = "0.1.5"
-BEFORE = "0.2.0"
+UNPUBLISHED = "0.9.5"
 
 
 def reconcile(berth: Deployed, *arguments: str) -> tuple[int, dict[str, Any], dict[str, dict[str, Any]]]:
@@ -55,8 +54,8 @@ def test_differences_are_found_and_repaired_and_a_second_run_finds_nothing_to_re
         assert berth.ask(TenantId(name)).status == 200
     _is_in(berth, "odd-remains", "DELETED")
     assert berth.ask(TenantId("odd-remains")).status == 410
-    assert tenant_of(berth, TenantId("odd-version"))["version"] == berth.outputs["Version"]
-    assert tenant_of(berth, TenantId("odd-gone"))["version"] == BEFORE, "it comes back as it was"
+    assert tenant_of(berth, TenantId("odd-version"))["version"] == berth.release
+    assert tenant_of(berth, TenantId("odd-gone"))["version"] == EARLIER, "it comes back as it was"
     assert berth.ask(TenantId("odd-row")).body["queueUrl"].endswith(_output(berth, "odd-row").rpartition("/")[2])
 
     _, _, found = reconcile(berth, "--dry-run")
@@ -87,7 +86,7 @@ def _remains_of_a_deleted_tenant(berth: Deployed, tenant: TenantId) -> None:
 
 
 def _a_tenant_whose_stack_is_gone(berth: Deployed, tenant: TenantId) -> None:
-    a_tenant(berth, tenant.value, BEFORE)
+    a_tenant(berth, tenant.value, EARLIER)
     berth.delete_stack_by_hand(tenant, str(tenant_of(berth, tenant)["stackId"]))
 
 

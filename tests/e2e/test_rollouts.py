@@ -25,7 +25,7 @@ from tests.e2e.fleet import (
     until,
     versions,
 )
-from tests.e2e.operators import a_release, a_tenant, call, tenant_of
+from tests.e2e.operators import EARLIER, a_release, a_tenant, call, tenant_of
 from tests.fakes import NAMES
 
 SIZE = 60
@@ -210,7 +210,7 @@ def test_a_stage_waits_for_approval_and_an_alarm_during_the_bake_halts_the_rollo
         Threshold=1.0,
         ComparisonOperator="GreaterThanOrEqualToThreshold",
     )
-    tenants = [a_tenant(berth, f"baked-{number}", "0.1.0") for number in (1, 2)]
+    tenants = [a_tenant(berth, f"baked-{number}", EARLIER) for number in (1, 2)]
     names = [tenant.value for tenant in tenants]
     staged = stages("1", "rest", approval=True, alarm="too-many-complaints")
     staged[0]["bakeSeconds"] = 600
@@ -251,13 +251,13 @@ def test_a_dry_run_flags_a_queue_that_would_be_replaced(berth: Deployed) -> None
 
 
 def test_a_pinned_tenant_is_not_moved_until_it_is_unpinned(berth: Deployed) -> None:
-    tenant = a_tenant(berth, "stays-behind", "0.1.0")
+    tenant = a_tenant(berth, "stays-behind", EARLIER)
     body = {"tenants": [tenant.value], "stages": stages("rest")}
-    assert call(berth, "PUT", f"/tenants/{tenant}/pin", body={"version": "0.1.0"}).status == 200
+    assert call(berth, "PUT", f"/tenants/{tenant}/pin", body={"version": EARLIER}).status == 200
     shown = call(berth, "POST", "/rollouts", body=body)
     assert (shown.status, shown.body["skipped"]["pinned"]["tenants"]) == (200, [tenant.value])
 
     assert call(berth, "DELETE", f"/tenants/{tenant}/pin").status == 200
     answer = call(berth, "POST", "/rollouts", body=body)
     assert over(berth, str(answer.body["rolloutId"]))["status"] == "SUCCEEDED"
-    assert berth.ask(tenant).body["version"] == berth.outputs["Version"]
+    assert berth.ask(tenant).body["version"] == berth.release

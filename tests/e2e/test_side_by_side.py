@@ -123,7 +123,7 @@ def test_an_upgrade_does_not_change_the_other_control_planes_tenant(berth: Deplo
     assert ended(dev, upgrade(dev, ACME, NEXT)) == "SUCCEEDED"
     assert tenant_of(dev, ACME)["version"] == NEXT
     assert everything_of(berth) == before
-    assert tenant_of(berth, ACME)["version"] == berth.outputs["Version"]
+    assert tenant_of(berth, ACME)["version"] == berth.release
 
 
 @pytest.mark.usefixtures("created")

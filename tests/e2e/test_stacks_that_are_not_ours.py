@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator.common.tenant_ids import TenantId
 from tests.e2e.deployed import Deployed, eventually
-from tests.e2e.operators import a_release, a_tenant, ended, run, tenant_of, upgrade
+from tests.e2e.operators import EARLIER, a_release, a_tenant, ended, run, tenant_of, upgrade
 from tests.fakes import NAMES
 
 EVIL_ROLE = "arn:aws:iam::000000000000:role/evil"
@@ -41,7 +41,7 @@ def plant(berth: Deployed, tenant: TenantId, **outputs: str) -> str:
         "Outputs": {
             "InboundQueueArn": {"Value": {"Fn::GetAtt": ["InboundQueue", "Arn"]}},
             "InboundQueueUrl": {"Value": {"Ref": "InboundQueue"}},
-            "Version": {"Value": berth.outputs["Version"]},
+            "Version": {"Value": berth.release},
             **{name: {"Value": value} for name, value in outputs.items()},
         },
     }
@@ -109,9 +109,9 @@ def test_the_old_queue_is_served_again_when_an_update_that_replaced_it_is_rolled
 
 def test_a_foreign_change_set_is_not_executed(berth: Deployed) -> None:
     """The change set has the name that 0.5.0 would have used."""
-    tenant = a_tenant(berth, "drawn-up", "0.1.0")
+    tenant = a_tenant(berth, "drawn-up", EARLIER)
     evil = {"Resources": {"InboundQueue": {"Type": "AWS::SQS::Queue"}}, "Parameters": {"TenantId": {"Type": "String"}}}
-    version = berth.outputs["Version"]
+    version = berth.release
     berth.client("cloudformation").create_change_set(
         StackName=NAMES.stack_of(tenant),
         ChangeSetName=f"update-{tenant.slug}-{version.replace('.', '-')}-1",

@@ -11,10 +11,9 @@ from orchestrator.adapters.dynamodb import keys
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.releases import Template
 from tests.e2e.deployed import Deployed, eventually
-from tests.e2e.operators import a_release, a_tenant, audits_of, create, ended, retry, tenant_of, upgrade
+from tests.e2e.operators import EARLIER, a_release, a_tenant, audits_of, create, ended, retry, tenant_of, upgrade
 from tests.fakes import NAMES
 
-OLD = "0.1.0"
 BROKEN = 999_999
 """A visibility timeout that SQS refuses."""
 
@@ -52,29 +51,29 @@ def updates_in(berth: Deployed, tenant: TenantId) -> list[str]:
 
 
 def test_an_upgrade_keeps_the_queue_and_its_messages_and_the_tenant_stays_in_service(berth: Deployed) -> None:
-    tenant = a_tenant(berth, "upgraded", OLD)
+    tenant = a_tenant(berth, "upgraded", EARLIER)
     before = berth.ask(tenant).body
-    assert before["version"] == OLD
+    assert before["version"] == EARLIER
     send(berth, before["queueUrl"], "sent before")
 
-    accepted = upgrade(berth, tenant, berth.outputs["Version"])
+    accepted = upgrade(berth, tenant, berth.release)
     assert berth.ask(tenant).status == 200
     assert ended(berth, accepted) == "SUCCEEDED"
 
     after = berth.ask(tenant).body
-    assert after == {**before, "version": berth.outputs["Version"]}
+    assert after == {**before, "version": berth.release}
     assert receive(berth, after["queueUrl"]) == ["sent before"]
-    assert audits_of(berth, tenant)[f"AUDIT#UPDATE#{berth.outputs['Version']}"] == ("Success", 1)
+    assert audits_of(berth, tenant)[f"AUDIT#UPDATE#{berth.release}"] == ("Success", 1)
     assert tenant_of(berth, tenant)["state"] == "READY"
 
 
 def test_an_upgrade_to_the_stacks_present_release_succeeds_and_records_the_version(berth: Deployed) -> None:
-    tenant = a_tenant(berth, "no-updates", OLD)
-    berth.update_stack_by_hand(tenant, berth.outputs["Version"])
+    tenant = a_tenant(berth, "no-updates", EARLIER)
+    berth.update_stack_by_hand(tenant, berth.release)
 
-    assert ended(berth, upgrade(berth, tenant, berth.outputs["Version"])) == "SUCCEEDED"
+    assert ended(berth, upgrade(berth, tenant, berth.release)) == "SUCCEEDED"
 
-    assert berth.ask(tenant).body["version"] == berth.outputs["Version"]
+    assert berth.ask(tenant).body["version"] == berth.release
     # Only the change by hand has events: the run itself changed nothing.
     assert updates_in(berth, tenant).count("UPDATE_IN_PROGRESS") == 1
 
@@ -136,11 +135,11 @@ def test_a_queue_is_replaced_if_that_is_explicitly_allowed(berth: Deployed) -> N
 def test_a_downgrade_has_to_be_allowed_explicitly(berth: Deployed) -> None:
     tenant = a_tenant(berth, "goes-back")
 
-    refused = upgrade(berth, tenant, OLD)
+    refused = upgrade(berth, tenant, EARLIER)
     assert (refused.status, refused.body["type"]) == (409, "urn:berth:problem:downgrade")
 
-    assert ended(berth, upgrade(berth, tenant, OLD, allowDowngrade=True)) == "SUCCEEDED"
-    assert berth.ask(tenant).body["version"] == OLD
+    assert ended(berth, upgrade(berth, tenant, EARLIER, allowDowngrade=True)) == "SUCCEEDED"
+    assert berth.ask(tenant).body["version"] == EARLIER
 
 
 def test_a_release_that_was_never_published_is_refused(berth: Deployed) -> None:
@@ -152,12 +151,12 @@ def test_a_release_that_was_never_published_is_refused(berth: Deployed) -> None:
 
 def test_a_rollback_that_fails_is_continued_and_the_tenant_is_served_at_its_old_version(berth: Deployed) -> None:
     """The stack's custom resource fails in the update and in the rollback while its row belongs to another stack."""
-    tenant = a_tenant(berth, "rollback-failed", OLD)
+    tenant = a_tenant(berth, "rollback-failed", EARLIER)
     before = berth.ask(tenant).body
     own = berth.rows_of(tenant)["METADATA"]["StackId"]["S"]
     _claim(berth, tenant, "arn:aws:cloudformation:us-east-1:000000000000:stack/berth-tenant-elsewhere-0a1b2c3d/1")
 
-    accepted = upgrade(berth, tenant, berth.outputs["Version"])
+    accepted = upgrade(berth, tenant, berth.release)
     eventually(
         lambda: True if "UPDATE_ROLLBACK_FAILED" in updates_in(berth, tenant) else None, what="the rollback fails"
     )
@@ -179,13 +178,13 @@ def _claim(berth: Deployed, tenant: TenantId, stack_id: str) -> None:
 
 
 def test_a_failed_update_by_hand_is_rolled_back_before_the_next_update(berth: Deployed) -> None:
-    tenant = a_tenant(berth, "left-failed", OLD)
+    tenant = a_tenant(berth, "left-failed", EARLIER)
     broken = a_release(berth, "1.0.2", lambda template: visibility(template, BROKEN))
     berth.update_stack_by_hand(tenant, broken, DisableRollback=True)
     assert berth.stack(tenant)["StackStatus"] == "UPDATE_FAILED"
 
-    assert ended(berth, upgrade(berth, tenant, berth.outputs["Version"])) == "SUCCEEDED"
+    assert ended(berth, upgrade(berth, tenant, berth.release)) == "SUCCEEDED"
 
-    assert berth.ask(tenant).body["version"] == berth.outputs["Version"]
+    assert berth.ask(tenant).body["version"] == berth.release
     assert updates_in(berth, tenant)[-1] == "UPDATE_COMPLETE"
     assert "UPDATE_ROLLBACK_COMPLETE" in updates_in(berth, tenant)

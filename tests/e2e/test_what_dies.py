@@ -19,12 +19,11 @@ from orchestrator.tenants.history import HistoryEntry
 from orchestrator.tenants.records import Attempt, Audit, Operation, Request, Status
 from orchestrator.tenants.writes import AuditKey
 from tests.e2e.deployed import Deployed, eventually
-from tests.e2e.operators import call, create, delete, ended, tenant_of, upgrade
+from tests.e2e.operators import EARLIER, call, create, delete, ended, tenant_of, upgrade
 from tests.e2e.turns import every_turn_taken, turns_of
 from tests.machines.files import machine
 from tests.present import present
 
-OLD = "0.1.0"
 BY = Request(by="a test", explicit=True, force=True)
 
 TWICE = """
@@ -74,8 +73,7 @@ def test_an_operation_that_is_aborted_at_any_state_is_settled_by_the_actual_stat
             held_up.enter_context(berth.held_up(_function_of(state)))
             there = [operation for operation, at in steps if at == state]
             executions = [
-                berth.start(Attempt(tenants[operation, state], operation, berth.outputs["Version"], 1), BY)
-                for operation in there
+                berth.start(Attempt(tenants[operation, state], operation, berth.release, 1), BY) for operation in there
             ]
             for execution in executions:
                 # The emulator may be done with the stack before StartStack looks at it. Then there is nothing to await
@@ -115,7 +113,7 @@ def test_a_create_that_is_aborted_while_it_waits_for_its_turn_is_settled_and_the
 def test_functions_that_are_killed_during_a_step_are_called_again(berth: Deployed) -> None:
     moved, gone, come = TenantId("kill-update"), TenantId("kill-delete"), TenantId("kill-create")
     _create_all(berth, [moved, gone])
-    orders = [upgrade(berth, moved, berth.outputs["Version"]), delete(berth, gone), create(berth, come)]
+    orders = [upgrade(berth, moved, berth.release), delete(berth, gone), create(berth, come)]
     executions = [str(order.body["execution"]) for order in orders]
 
     killed = 0
@@ -139,11 +137,11 @@ def test_functions_that_are_killed_during_a_step_are_called_again(berth: Deploye
 def test_every_event_may_arrive_twice(berth: Deployed) -> None:
     tenant = TenantId("all-twice")
     with _every_rule_twice(berth), _custom_resource_twice(berth):
-        assert ended(berth, create(berth, tenant, version=OLD)) == "SUCCEEDED"
+        assert ended(berth, create(berth, tenant, version=EARLIER)) == "SUCCEEDED"
         assert create(berth, tenant, version=None).status == 200
-        assert ended(berth, upgrade(berth, tenant, berth.outputs["Version"])) == "SUCCEEDED"
+        assert ended(berth, upgrade(berth, tenant, berth.release)) == "SUCCEEDED"
         with berth.held_up("start_stack"):
-            aborted = berth.start(Attempt(tenant, Operation.DELETE, berth.outputs["Version"], 1), BY)
+            aborted = berth.start(Attempt(tenant, Operation.DELETE, berth.release, 1), BY)
             _has_entered(berth, aborted, "StartStack")
             _abort(berth, aborted)
             _is_settled(berth, tenant)
@@ -196,7 +194,7 @@ def _ticket_of(berth: Deployed, tenant: TenantId) -> int | None:
 
 
 def _create_all(berth: Deployed, tenants: list[TenantId]) -> None:
-    accepted = [create(berth, tenant, version=OLD) for tenant in tenants]
+    accepted = [create(berth, tenant, version=EARLIER) for tenant in tenants]
     for tenant, each in zip(tenants, accepted, strict=True):
         assert ended(berth, each) == "SUCCEEDED"
         assert create(berth, tenant, version=None).status == 200

@@ -53,7 +53,8 @@ OWN_STACK = StackArn.parse("arn:aws:cloudformation:eu-west-1:000000000000:stack/
 
 @dataclass
 class FakeSettings:
-    version: str = VERSION
+    template_version: str = VERSION
+    version: str = "0.10.0"
     promotion: PromotionMode = PromotionMode.ON_DEPLOY
     default_tier: str = STANDARD
     names: Names = NAMES

@@ -71,10 +71,10 @@ class World(FakePorts, UseCases):
     def __init__(
         self, *, version: str = VERSION, published: Iterable[str] = (VERSION, NEXT_VERSION), **fakes: Any
     ) -> None:
-        """``version`` is the control plane's. ``published`` are the releases that there are."""
+        """``version`` is the release that is deployed. ``published`` are the releases that there are."""
         FakePorts.__init__(self, **fakes)
         UseCases.__init__(self, self)
-        self.settings.version = version
+        self.settings.template_version = version
         for each in published:
             self.table.record_release(a_release(each))
 

@@ -17,12 +17,12 @@ os.environ.setdefault("JSII_NODE", str(Path(sys.executable).parent / "node"))
 from aws_cdk import App
 from aws_cdk.assertions import Template
 
+from orchestrator.common.own_versions import berth_version, template_version
 from stacks.app import build
 from stacks.common import functions as functions_module
 from stacks.common.function_code import build_code
 from stacks.control_plane import ControlPlaneStack
 from stacks.events.stack import EventsStack
-from stacks.project import read_version
 from stacks.settings import Dependencies, Settings, Tracing
 from stacks.tenants.template import tenant_template
 from tests.fakes import NAMES
@@ -180,8 +180,10 @@ def templates_with_other_settings(tmp_path_factory: pytest.TempPathFactory) -> t
         patch.setattr(functions_module, "LAYER", layer)
         patch.setattr(functions_module, "CODE", code)
         app = App(outdir=str(tmp_path_factory.mktemp("assembly")), analytics_reporting=False)
-        control_plane = ControlPlaneStack(app, version=read_version(), settings=settings)
-        events = EventsStack(app, control_plane=control_plane, version=read_version(), settings=settings)
+        control_plane = ControlPlaneStack(
+            app, version=berth_version(), template_version=template_version(), settings=settings
+        )
+        events = EventsStack(app, control_plane=control_plane, version=berth_version(), settings=settings)
         return Template.from_stack(control_plane), Template.from_stack(events)
 
 
@@ -204,7 +206,7 @@ def control_plane_template(control_plane: Json) -> Template:
 
 @pytest.fixture(scope="session")
 def tenant() -> Json:
-    return tenant_template(read_version())
+    return tenant_template(template_version())
 
 
 @pytest.fixture(scope="session")

@@ -23,45 +23,45 @@ from botocore.stub import Stubber
 
 from orchestrator.adapters.dynamodb import rows
 from orchestrator.adapters.dynamodb.keys import release_key, release_state_key
+from orchestrator.common.own_versions import berth_version, template_version
 from stacks import build, deploy, diff
-from stacks.deploying.announcement import ReleaseDiffers, StackNow, Target, announce
-from stacks.project import read_version
+from stacks.deploying.announcement import Release, ReleaseDiffers, StackNow, Target, announce
 from tests.fakes import a_release
 
 ADA = "arn:aws:iam::123456789012:user/ada"
-CHECKOUT = {"0.1.0": "one", "0.2.0": "two"}
+RELEASE = Release("1.1.0", "digest")
 TARGET = Target(
     "123456789012",
     "eu-west-1",
     ADA,
     [StackNow("Berth", "UPDATE_COMPLETE", "0.1.0"), StackNow("BerthEvents")],
-    {"0.1.0": "one"},
+    {"1.0.0": "another digest"},
 )
 
 
 def test_the_account_the_region_the_stacks_the_versions_and_the_changes_are_named() -> None:
-    assert announce(TARGET, "0.2.0", CHECKOUT).splitlines() == [
-        f"Deploying version 0.2.0 to account 123456789012, region eu-west-1, as {ADA}:",
+    assert announce(TARGET, "0.2.0", RELEASE).splitlines() == [
+        f"Deploying Berth 0.2.0 to account 123456789012, region eu-west-1, as {ADA}:",
         "  Berth is updated from version 0.1.0 to 0.2.0 (now UPDATE_COMPLETE)",
         "  BerthEvents is created, at version 0.2.0",
-        "  Releases that are published: 0.2.0.",
+        "  Release 1.1.0 is published.",
         "  No tenant is moved to another release, unless berth:rolloutOnPublish is set: see berth rollout plan.",
     ]
 
 
-def test_a_version_that_was_withdrawn_is_deployed_and_stays_withdrawn() -> None:
-    withdrawn = replace(TARGET, withdrawn={"0.2.0": "Release 0.2.0 was withdrawn by ada"})
-    text = announce(withdrawn, "0.2.0", CHECKOUT)
-    assert "  Release 0.2.0 was withdrawn by ada. It stays withdrawn, so new tenants do not get it." in text
-    assert "withdrawn" not in announce(withdrawn, "0.1.0", {"0.1.0": "one"})
+def test_a_release_that_was_withdrawn_is_deployed_and_stays_withdrawn() -> None:
+    withdrawn = replace(TARGET, withdrawn={"1.1.0": "Release 1.1.0 was withdrawn by ada"})
+    text = announce(withdrawn, "0.2.0", RELEASE)
+    assert "  Release 1.1.0 was withdrawn by ada. It stays withdrawn, so new tenants do not get it." in text
+    assert "withdrawn" not in announce(withdrawn, "0.2.0", Release("1.0.0", "another digest"))
 
 
 def test_a_comparison_names_the_same_as_what_a_deployment_would_do() -> None:
-    first, *others = announce(TARGET, "0.2.0", CHECKOUT, only_compares=True).splitlines()
+    first, *others = announce(TARGET, "0.2.0", RELEASE, only_compares=True).splitlines()
     assert first == (
-        f"Deploying version 0.2.0 to account 123456789012, region eu-west-1, as {ADA}, would have these effects:"
+        f"Deploying Berth 0.2.0 to account 123456789012, region eu-west-1, as {ADA}, would have these effects:"
     )
-    assert others == announce(TARGET, "0.2.0", CHECKOUT).splitlines()[1:]
+    assert others == announce(TARGET, "0.2.0", RELEASE).splitlines()[1:]
 
 
 @pytest.mark.parametrize(
@@ -69,30 +69,32 @@ def test_a_comparison_names_the_same_as_what_a_deployment_would_do() -> None:
     [
         (StackNow("Berth", "CREATE_COMPLETE", "0.2.0"), "stays at version 0.2.0, and gets the code and the settings"),
         (StackNow("Berth", "CREATE_COMPLETE", "0.10.0"), "GOES BACK from version 0.10.0 to 0.2.0"),
+        (StackNow("Berth", "CREATE_COMPLETE", "0.2.1.dev0"), "GOES BACK from version 0.2.1.dev0 to 0.2.0"),
+        (StackNow("Berth", "CREATE_COMPLETE", "0.2.0.dev0"), "is updated from version 0.2.0.dev0 to 0.2.0"),
         (StackNow("Berth", "ROLLBACK_COMPLETE"), "is updated to version 0.2.0 (now ROLLBACK_COMPLETE, version unknown"),
     ],
-    ids=["again", "back", "no version"],
+    ids=["again", "back", "back from a development version", "released", "no version"],
 )
 def test_the_change_of_a_stack_depends_on_its_version(stack: StackNow, change: str) -> None:
-    assert f"  Berth {change}" in announce(replace(TARGET, stacks=[stack]), "0.2.0", CHECKOUT)
+    assert f"  Berth {change}" in announce(replace(TARGET, stacks=[stack]), "0.2.0", RELEASE)
 
 
 @pytest.mark.parametrize(
     ("published", "expected"),
     [
-        ({}, "Releases that are published: 0.1.0, 0.2.0."),
-        (CHECKOUT, "No new release is published."),
-        ({**CHECKOUT, "0.3.0": "of another checkout"}, "No new release is published."),
+        ({}, "Release 1.1.0 is published."),
+        ({"1.1.0": "digest"}, "No new release is published: the tenants' template is that of 1.1.0."),
+        ({"1.1.0": "digest", "1.2.0": "of another checkout"}, "No new release is published"),
         (None, "could not be read from the table"),
     ],
 )
-def test_new_releases_are_named(published: dict[str, str] | None, expected: str) -> None:
-    assert expected in announce(replace(TARGET, published=published), "0.2.0", CHECKOUT)
+def test_a_new_release_is_named(published: dict[str, str] | None, expected: str) -> None:
+    assert expected in announce(replace(TARGET, published=published), "0.2.0", RELEASE)
 
 
 def test_a_release_that_was_published_with_another_template_ends_the_deployment() -> None:
-    with pytest.raises(ReleaseDiffers, match=r"release 0\.2\.0 was published here before with another template"):
-        announce(replace(TARGET, published={"0.1.0": "one", "0.2.0": "another"}), "0.2.0", CHECKOUT)
+    with pytest.raises(ReleaseDiffers, match=r"release 1\.1\.0 was published here before with another template"):
+        announce(replace(TARGET, published={"1.1.0": "another"}), "0.2.0", RELEASE)
 
 
 # Reading the account
@@ -163,12 +165,12 @@ def test_the_releases_are_unknown_if_the_table_cannot_be_read(session: FakeSessi
     assert deploy.look(session, ["Berth"]).published is None  # type: ignore[arg-type]
 
 
-def test_the_releases_of_the_checkout_are_compared(session: FakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_versions_of_the_checkout_are_announced(session: FakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
     session.has_no_stack()
     monkeypatch.setattr(deploy, "_session", lambda _profile: session)
     text = deploy.describe(None, ["Berth"])
-    assert f"Berth is created, at version {read_version()}" in text
-    assert f", {read_version()}." in text
+    assert f"Berth is created, at version {berth_version()}" in text
+    assert f"Release {template_version()} is published." in text
 
 
 EXPIRED = ClientError({"Error": {"Code": "ExpiredToken", "Message": "Log in."}}, "GetCallerIdentity")

@@ -16,12 +16,12 @@ from lambdas.api.operators import ROUTES as SERVED
 from orchestrator.api.route import Audience
 from orchestrator.api.routes import ROUTES
 from orchestrator.common.callers import PROOF_VARIABLE
+from orchestrator.common.own_versions import berth_version, template_version
 from orchestrator.releases.states import PromotionMode
 from stacks.api.throttles import CREDENTIALS, ORDERS, QUEUES, READS, THROTTLES, Throttle
 from stacks.common.function_code import function_names, handler_of
 from stacks.control_plane import ControlPlaneStack
-from stacks.project import read_version
-from stacks.releases.committed import RELEASES, ReleaseMissing, digest, notes
+from stacks.releases.committed import ReleaseMissing, digest, notes, release_file
 from stacks.rollouts.machine import MAP_LABEL, RESULTS
 from stacks.settings import Dependencies, Settings
 from stacks.tenants.machines import FUNCTIONS_OF, STATEMACHINES, definition
@@ -54,6 +54,7 @@ EVERY_FUNCTION = {
     "BERTH_NAME",
     "BERTH_SERVICE",
     "BERTH_TABLE",
+    "BERTH_TEMPLATE_VERSION",
     "BERTH_VERSION",
 }
 WORKFLOWS = [stem for stem in FUNCTIONS_OF if stem != "purge_events"]
@@ -141,7 +142,8 @@ def test_all_functions_share_runtime_logging_tracing_and_variables(
                 "Variables": {
                     "BERTH_NAME": "Berth",
                     "BERTH_TABLE": {"Ref": Match.any_value()},
-                    "BERTH_VERSION": read_version(),
+                    "BERTH_VERSION": berth_version(),
+                    "BERTH_TEMPLATE_VERSION": template_version(),
                     "BERTH_LINGER_SECONDS": "60",
                     "BERTH_LOCATION": {
                         "Fn::Join": [
@@ -372,31 +374,20 @@ def test_functions_that_start_creates_are_deployed_after_every_release_is_publis
     assert set(releases.values()) <= set(function["DependsOn"])
 
 
-def test_a_deployment_publishes_every_committed_release(releases: dict[str, str]) -> None:
-    assert set(releases) == {file.stem for file in RELEASES.glob("*.json")}
-    assert {"0.1.0", read_version()} <= set(releases)
-
-
-@pytest.mark.parametrize("committed", sorted(RELEASES.glob("*.json")), ids=lambda file: file.stem)
-def test_the_committed_template_is_published(
-    assembly: Path, control_plane: Json, releases: dict[str, str], function_ids: dict[str, str], committed: Path
+def test_a_deployment_publishes_the_committed_release(
+    assembly: Path, control_plane: Json, releases: dict[str, str], function_ids: dict[str, str]
 ) -> None:
-    properties = control_plane["Resources"][releases[committed.stem]]["Properties"]
+    version = template_version()
+    assert set(releases) == {version}
+    properties, committed = control_plane["Resources"][releases[version]]["Properties"], release_file(version)
     assert properties["ServiceToken"] == {"Fn::GetAtt": [function_ids["publish_release"], "Arn"]}
     assert properties["ServiceTimeout"] == "300"
     assert properties["Digest"] == digest(committed)
-    assert properties["Notes"] == notes(committed.stem, current=read_version())
+    assert properties["Notes"] == notes(version)
     assert (assembly / f"asset.{properties['SourceKey']}").read_bytes() == committed.read_bytes()
 
 
-def test_releases_do_not_depend_on_each_other(control_plane: Json, releases: dict[str, str]) -> None:
-    for logical_id in releases.values():
-        assert "DependsOn" not in control_plane["Resources"][logical_id]
-
-
-def test_the_logical_id_of_a_release_depends_only_on_its_version(
-    releases: dict[str, str],
-) -> None:
+def test_each_release_is_a_resource_of_its_own(releases: dict[str, str]) -> None:
     for version, logical_id in releases.items():
         assert logical_id.startswith(f"ReleasesRelease{version.replace('.', '')}")
 
@@ -408,31 +399,22 @@ def test_a_published_release_is_retained(control_plane: Json, releases: dict[str
 
 
 def test_a_version_without_a_release_stops_the_deployment() -> None:
-    app = App(analytics_reporting=False)
     with pytest.raises(ReleaseMissing, match=r"9999\.0\.0"):
-        ControlPlaneStack(app, version="9999.0.0", settings=Settings(dependencies=Dependencies.HOST))
+        _stack_of("9999.0.0")
 
 
 def _stack_of(version: str, **settings: Any) -> dict[str, Any]:
     app = App(analytics_reporting=False)
-    stack = ControlPlaneStack(app, version=version, settings=Settings(dependencies=Dependencies.HOST, **settings))
+    given = Settings(dependencies=Dependencies.HOST, **settings)
+    stack = ControlPlaneStack(app, version=berth_version(), template_version=version, settings=given)
     template: dict[str, Any] = Template.from_stack(stack).to_json()
     return template
-
-
-def test_going_back_to_an_older_version_deploys_it_and_publishes_no_later_release() -> None:
-    resources = _stack_of("0.2.0")["Resources"].values()
-    published = [each["Properties"]["Version"] for each in resources if each["Type"] == "Custom::Release"]
-    assert sorted(published) == ["0.1.0", "0.2.0"]
-    functions = [each["Properties"] for each in resources if each["Type"] == "AWS::Lambda::Function"]
-    versions = {each["Environment"]["Variables"].get("BERTH_VERSION") for each in functions}
-    assert versions <= {"0.2.0", None}
 
 
 def test_deployments_make_releases_current_unless_the_setting_says_otherwise(control_plane: dict[str, Any]) -> None:
     assert "BERTH_PROMOTION" not in json.dumps(control_plane)
     assert "Custom::CurrentRelease" not in json.dumps(control_plane)
-    resources = _stack_of(read_version(), promotion=PromotionMode.AFTER_ROLLOUT)["Resources"]
+    resources = _stack_of(template_version(), promotion=PromotionMode.AFTER_ROLLOUT)["Resources"]
     (current,) = [name for name, each in resources.items() if each["Type"] == "Custom::CurrentRelease"]
     choosing = [
         each
@@ -571,7 +553,7 @@ def test_an_automatic_rollout_moves_to_the_deployed_version(
     (rollout,) = _properties(with_everything, "Custom::Rollout")
     (function_id, function) = _start_rollout(with_everything)
     assert rollout["ServiceToken"] == {"Fn::GetAtt": [function_id, "Arn"]}
-    assert rollout["Version"] == read_version()
+    assert rollout["Version"] == template_version()
     assert rollout["ServiceTimeout"] == "300"
     assert function["Timeout"] < 300
     variables = function["Environment"]["Variables"]
@@ -793,10 +775,12 @@ def test_the_outputs_name_the_resources_and_the_version(control_plane: Json) -> 
         "EndedExecutionsQueueUrl",
         "TenantQueueServiceToken",
         "ReleaseBucketName",
+        "TemplateVersion",
         "Version",
         *EXPORTED_TO_THE_EVENT_PLANE,
     }
-    assert control_plane["Outputs"]["Version"]["Value"] == read_version()
+    assert control_plane["Outputs"]["Version"]["Value"] == berth_version()
+    assert control_plane["Outputs"]["TemplateVersion"]["Value"] == template_version()
 
 
 def test_other_stacks_can_import_only_the_service_token_of_tenant_queues_and_what_the_event_plane_uses(

@@ -10,11 +10,11 @@ from typing import Any
 from aws_cdk import App
 from aws_cdk.assertions import Template
 
+from orchestrator.common.own_versions import berth_version, template_version
 from orchestrator.common.tiers import STANDARD
 from orchestrator.reconciling.health import POOL_EVERY, SETTLING_EVERY, SURVEY_EVERY
 from stacks.control_plane import ControlPlaneStack
 from stacks.events.stack import EventsStack
-from stacks.project import read_version
 from stacks.settings import Dependencies, Settings
 from tests.costs import COUNTS, MONTH, idle
 
@@ -112,8 +112,8 @@ def _deployed(**settings: Any) -> Sequence[Json]:
     """The resources of the control plane and of the event plane."""
     app = App(analytics_reporting=False)
     given = Settings(dependencies=Dependencies.HOST, **settings)
-    control_plane = ControlPlaneStack(app, version=read_version(), settings=given)
-    events = EventsStack(app, control_plane=control_plane, version=read_version(), settings=given)
+    control_plane = ControlPlaneStack(app, version=berth_version(), template_version=template_version(), settings=given)
+    events = EventsStack(app, control_plane=control_plane, version=berth_version(), settings=given)
     return [Template.from_stack(each).to_json()["Resources"] for each in (control_plane, events)]
 
 

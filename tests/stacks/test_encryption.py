@@ -14,10 +14,11 @@ import pytest
 from aws_cdk import App
 from aws_cdk.assertions import Template
 
+from orchestrator.common.own_versions import berth_version, template_version
 from stacks.common.function_code import handler_of
 from stacks.control_plane import ControlPlaneStack
 from stacks.events.stack import EventsStack
-from stacks.project import ROOT, read_version
+from stacks.project import ROOT
 from stacks.setting_values import SettingInvalid
 from stacks.settings import Dependencies, Settings
 from tests.stacks.policies import documents, listed, spelled, statements
@@ -253,8 +254,10 @@ def both_after_keys(request: pytest.FixtureRequest, tmp_path_factory: pytest.Tem
         credentials_seconds=900,
     )
     app = App(outdir=str(tmp_path_factory.mktemp("assembly")), analytics_reporting=False)
-    control_plane = ControlPlaneStack(app, version=read_version(), settings=settings)
-    event_plane = EventsStack(app, control_plane=control_plane, version=read_version(), settings=settings)
+    control_plane = ControlPlaneStack(
+        app, version=berth_version(), template_version=template_version(), settings=settings
+    )
+    event_plane = EventsStack(app, control_plane=control_plane, version=berth_version(), settings=settings)
     return Template.from_stack(control_plane).to_json(), Template.from_stack(event_plane).to_json()
 
 
@@ -270,7 +273,9 @@ def events_after_keys(both_after_keys: tuple[Json, Json]) -> Json:
 
 def synthesised(settings: Settings, directory: Path) -> Json:
     app = App(outdir=str(directory), analytics_reporting=False)
-    return Template.from_stack(ControlPlaneStack(app, version=read_version(), settings=settings)).to_json()
+    return Template.from_stack(
+        ControlPlaneStack(app, version=berth_version(), template_version=template_version(), settings=settings)
+    ).to_json()
 
 
 def test_former_keys_may_be_used_only_for_queues_and_to_read_published_templates(after_keys: Json) -> None:

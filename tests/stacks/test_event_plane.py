@@ -16,11 +16,11 @@ from orchestrator.api.event_read_routes import GET_CREDENTIALS
 from orchestrator.api.event_usage_routes import LIST_PURGES
 from orchestrator.api.route import Audience, Rate
 from orchestrator.common.callers import PROOF_VARIABLE
+from orchestrator.common.own_versions import berth_version
 from orchestrator.events.content import Packed, content_key
 from orchestrator.events.plans import Plan, time_to_live
 from orchestrator.tenants.names import Names
 from stacks.api.throttles import THROTTLES
-from stacks.project import read_version
 from tests.fakes.events import ACME_LIFE
 from tests.stacks.conftest import OF_FUNCTIONS
 from tests.stacks.event_plane import Json, properties, the_only, variables_of
@@ -100,7 +100,7 @@ def test_the_outputs_name_the_resources_and_the_version(event_plane: Json) -> No
         "LaterQueueUrl",
         "Version",
     }
-    assert event_plane["Outputs"]["Version"]["Value"] == read_version()
+    assert event_plane["Outputs"]["Version"]["Value"] == berth_version()
     assert not [output for output in event_plane["Outputs"].values() if "Export" in output]
 
 

@@ -29,6 +29,7 @@ from orchestrator.adapters.dynamodb.keys import (
     tenant_pk,
 )
 from orchestrator.adapters.s3 import S3Manifests, S3Templates
+from orchestrator.common.own_versions import template_version
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.records import TenantState
 from stacks.common.table import (
@@ -47,7 +48,6 @@ from stacks.common.table import (
     TENANT_COUNT_ROWS,
     TENANT_ROWS,
 )
-from stacks.releases.committed import RELEASES
 from stacks.tenants.machines import FUNCTIONS_OF
 from tests.stacks.allowed_wildcards import WITHOUT_RESOURCES
 from tests.stacks.policies import Grants, documents, grants, labels, listed, spelled, statements, trust
@@ -391,7 +391,7 @@ FUNCTIONS: dict[str, Grants] = {
     "publish_release": {
         **READS_ITS_OWN_STACK,
         RELEASE_TABLE_ROWS: {"dynamodb:GetItem", "dynamodb:PutItem"},
-        **{f"the uploaded template {file.stem}": {"s3:GetObject"} for file in RELEASES.glob("*.json")},
+        f"the uploaded template {template_version()}": {"s3:GetObject"},
         "published templates": {"s3:GetObject", "s3:PutObject"},
     },
 }

@@ -10,6 +10,7 @@ from aws_cdk import App, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
+from orchestrator.common.own_versions import berth_version, template_version
 from orchestrator.tenants.credentials import Access
 from stacks.common.alarms import PERIOD, Alarm
 from stacks.common.capability import Capability, Output
@@ -19,7 +20,6 @@ from stacks.common.graphs import graph
 from stacks.common.plane import compose
 from stacks.common.table import TENANT_ROWS
 from stacks.control_plane import ControlPlaneStack
-from stacks.project import read_version
 from stacks.settings import Dependencies, Settings
 from tests.stacks.conftest import TOPIC
 from tests.stacks.policies import spelled
@@ -82,7 +82,9 @@ def synthesised(key: str | None = None) -> tuple[Json, Json]:
     """The templates of the control plane and of the stack beside it."""
     settings = Settings(dependencies=Dependencies.HOST, alarm_topic_arn=TOPIC, dashboard=True, kms_key_arn=key)
     app = App(analytics_reporting=False)
-    control_plane = ControlPlaneStack(app, version=read_version(), settings=settings)
+    control_plane = ControlPlaneStack(
+        app, version=berth_version(), template_version=template_version(), settings=settings
+    )
     ParcelsStack(app, control_plane=control_plane, settings=settings)
     assembly = app.synth()
     return assembly.get_stack_by_name("Berth").template, assembly.get_stack_by_name("BerthParcels").template

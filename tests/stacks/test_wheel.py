@@ -17,7 +17,8 @@ import boto3
 import pytest
 
 import stacks.wheel.berth as public
-from stacks.project import ROOT, read_version
+from orchestrator.common.own_versions import berth_version, template_version
+from stacks.project import ROOT
 from stacks.wheel.building import ImportNotMoved, NotTracked, check_tracked, files_of, in_the_wheel
 
 NAMES_OF_THE_CHECKOUT = {"orchestrator", "lambdas", "stacks", "statemachines", "tests", "bench"}
@@ -135,7 +136,9 @@ def test_the_wheel_has_one_name_and_its_modules_import_each_other_below_it(insta
     with zipfile.ZipFile(installed.wheel) as archive:
         names = archive.namelist()
         sources = {name: archive.read(name).decode() for name in names if name.endswith(".py")}
-    assert {name.partition("/")[0] for name in names} == {"berth", f"berth-{read_version()}.dist-info"}
+    assert {name.partition("/")[0] for name in names} == {"berth", f"berth-{berth_version()}.dist-info"}
+    assert installed.wheel.name == f"berth-{berth_version()}-py3-none-any.whl"
+    assert {"berth/version.txt", f"berth/stacks/releases/{template_version()}.json"} <= set(names)
     assert {"berth/py.typed", "berth/cdk.py", "berth/orchestrator/cli/app.py"} <= set(names)
     imported = {module for source in sources.values() for module in imported_from(source)}
     assert not {module for module in imported if module.partition(".")[0] in NAMES_OF_THE_CHECKOUT}
@@ -157,16 +160,13 @@ def test_an_app_with_folders_of_the_same_names_uses_the_client_and_a_tenants_que
 
 
 def test_the_command_works_without_a_checkout(installed: Installed, app: Path) -> None:
-    assert installed.run("berth", "--version", cwd=app) == f"berth {read_version()}\n"
+    assert installed.run("berth", "--version", cwd=app) == (
+        f"berth {berth_version()}, tenant template {template_version()}\n"
+    )
     for command in (["berth", "--help"], ["python", "-m", "berth", "--help"]):
         shown = installed.run(*command, cwd=app)
         assert "Gives every tenant of a platform its own inbound queue." in shown
         assert "get-queue" in shown
-
-
-def test_releases_can_be_compared_without_a_checkout(installed: Installed, app: Path) -> None:
-    shown = installed.run("berth", "release", "diff", "0.6.0", read_version(), cwd=app)
-    assert f'  Value: "0.6.0" -> "{read_version()}"\n' in shown
 
 
 def test_the_help_loads_no_sdk(installed: Installed, app: Path) -> None:

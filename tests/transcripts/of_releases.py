@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
-from orchestrator.cli import release_diff
 from tests.fakes.templates import queue_template
 from tests.transcripts.of_events import written
 from tests.transcripts.of_tenants import fleet
 from tests.transcripts.script import script
 from tests.transcripts.shell import Shell
-from tests.unit.cli.test_release_diff import AFTER, BEFORE
+from tests.unit.cli.test_release_diff import publish_templates
 
 
 @script("releases")
@@ -63,15 +58,12 @@ def _(shell: Shell) -> None:
 
 @script("release diff")
 def _(shell: Shell) -> None:
-    for version, template in (("0.9.1", BEFORE), ("0.10.0", AFTER), ("0.10.1", {**AFTER, "Description": "three"})):
-        written(f"{version}.json", template)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(release_diff, "TEMPLATES", Path.cwd())
-        shell.both("release diff 0.9.1 0.10.0")
-        shell.both("release diff 0.10.0 0.10.0", "Nothing differs.")
-        shell.run("release diff 0.10.0 0.10.1")
-        shell.run("release diff 0.9.1 7.7.7")
-        shell.run("release diff 0.9.1 newest")
+    publish_templates(shell.scene)
+    shell.both("release diff 0.9.0 0.10.0")
+    shell.both("release diff 0.10.0 0.10.0", "Nothing differs.")
+    shell.run("release diff 0.10.0 0.10.1")
+    shell.run("release diff 0.9.0 7.7.7")
+    shell.run("release diff 0.9.0 newest")
 
 
 @script("release promote")

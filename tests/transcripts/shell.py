@@ -11,13 +11,13 @@ from typing import Any
 
 from orchestrator.api.event_plane_routes import EVENT_ROUTES
 from orchestrator.api.requesting import HttpRequest
-from orchestrator.cli.version import own_version
 from orchestrator.client.transport import ApiAnswer
+from orchestrator.common.own_versions import berth_version, template_version
 from tests.unit.cli.conftest import FakeControlPlane, Scene
 from tests.unit.cli.fake_api import EVENT_EXAMPLES, InMemoryApi, ScriptedEventsApi
 
 WIDTH = 120
-_OWN_VERSION = re.compile(rf"(?<![\w.]){re.escape(own_version())}(?![\w.]*\d)")
+_OWN_VERSION = re.compile(rf"(?<![\w.]){re.escape(berth_version())}(?![\w.]*\d)")
 
 
 class RecordingApi(InMemoryApi):
@@ -114,7 +114,8 @@ class Shell:
 
 
 def masked(text: str) -> str:
-    """The text without the version of the product, which changes with every release."""
+    """The text without the versions of Berth and of the tenants' template, which change."""
+    text = text.replace(f"tenant template {template_version()}", "tenant template <its version>")
     return _OWN_VERSION.sub("<own version>", text)
 
 

@@ -267,6 +267,7 @@ def run_as_function(source: str) -> Any:
         "AWS_DEFAULT_REGION": "eu-west-1",
         "BERTH_TABLE": "berth",
         "BERTH_VERSION": "0.1.0",
+        "BERTH_TEMPLATE_VERSION": "0.1.0",
         "BERTH_LINGER_SECONDS": "60",
         "BERTH_CREATE_ON_GET_QUEUE": "true",
         "BERTH_EVENTS_TABLE": "berth-events",

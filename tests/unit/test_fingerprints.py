@@ -323,7 +323,7 @@ def keyed() -> Operations:
 
 
 def upgrade(world: Operations) -> OrderResult:
-    world.settings.version = KNOWS_KEYS.version
+    world.settings.template_version = KNOWS_KEYS.version
     return world.lifecycle.upgrade(ACME, None, Request(by="ada"))
 
 

@@ -12,7 +12,7 @@ import pytest
 from stacks.project import ROOT
 
 PREREQUISITES = (
-    *("pyproject.toml", "constraints.txt", "package.json", "package-lock.json", "version.txt"),
+    *("pyproject.toml", "constraints.txt", "package.json", "package-lock.json"),
     *("tests/browser/npm/package.json", "tests/browser/npm/package-lock.json"),
 )
 MAKES_ENVIRONMENTS = """\
@@ -91,10 +91,10 @@ def test_an_environment_of_an_install_that_was_interrupted_is_removed_first(chec
 def test_an_install_that_fails_leaves_no_environment_that_counts_as_complete(checkout: Checkout) -> None:
     checkout.install()
     later = (checkout.root / ".venv" / ".installed").stat().st_mtime + 10
-    os.utime(checkout.root / "version.txt", (later, later))
+    os.utime(checkout.root / "pyproject.toml", (later, later))
     assert checkout.install(BROKEN="yes").returncode != 0
     assert not checkout.is_installed
-    os.utime(checkout.root / "version.txt", (0, 0))
+    os.utime(checkout.root / "pyproject.toml", (0, 0))
     assert checkout.install().returncode == 0
     assert checkout.is_installed
 

@@ -48,54 +48,54 @@ def current(world: World) -> str:
 class TestOnDeploy:
     def test_the_deployed_release_is_current(self, world: World) -> None:
         assert world.choose_release() == Choice(THIRD, {}, THIRD)
-        world.settings.version = FOURTH
+        world.settings.template_version = FOURTH
         assert current(world) == FOURTH
 
     def test_a_rollback_of_the_deployment_has_nothing_to_undo(self, world: World) -> None:
-        world.settings.version = FOURTH
-        world.settings.version = THIRD
+        world.settings.template_version = FOURTH
+        world.settings.template_version = THIRD
         assert current(world) == THIRD
         assert world.release_states.history == []
 
     def test_a_promotion_lasts_until_another_version_is_deployed(self, world: World) -> None:
         assert done(world.releasing.promote(SECOND, ADA)).current == SECOND
         assert current(world) == SECOND
-        world.settings.version = FOURTH
+        world.settings.template_version = FOURTH
         assert current(world) == FOURTH
 
     def test_going_back_to_an_older_version_makes_it_current(self, world: World) -> None:
-        world.settings.version = FIRST
+        world.settings.template_version = FIRST
         assert current(world) == FIRST
 
     def test_a_withdrawn_version_that_is_deployed_again_stays_withdrawn(self, world: World) -> None:
         done(world.releasing.withdraw(THIRD, ADA))
-        world.settings.version = FOURTH
+        world.settings.template_version = FOURTH
         assert current(world) == FOURTH
-        world.settings.version = THIRD
+        world.settings.template_version = THIRD
         assert current(world) == SECOND
 
 
 class TestAfterRollout:
     def test_a_deployment_leaves_the_current_release(self, after_rollout: World) -> None:
-        after_rollout.settings.version = FOURTH
+        after_rollout.settings.template_version = FOURTH
         assert after_rollout.choose_release() == Choice(THIRD, {}, FOURTH)
 
     def test_a_promotion_lasts(self, after_rollout: World) -> None:
-        after_rollout.settings.version = FOURTH
+        after_rollout.settings.template_version = FOURTH
         done(after_rollout.releasing.promote(FOURTH, ADA, reason="the canaries are well"))
         assert current(after_rollout) == FOURTH
-        after_rollout.settings.version = THIRD
+        after_rollout.settings.template_version = THIRD
         assert current(after_rollout) == FOURTH
 
     def test_rollouts_move_to_the_deployed_release_unless_it_is_withdrawn(self, after_rollout: World) -> None:
-        after_rollout.settings.version = FOURTH
+        after_rollout.settings.template_version = FOURTH
         done(after_rollout.releasing.withdraw(FOURTH, ADA))
         assert after_rollout.choose_release().candidate == THIRD
 
     def test_the_release_that_was_current_stays_when_the_setting_comes_with_another_version(self, world: World) -> None:
         done(world.releasing.promote(SECOND, ADA))
-        world.settings.promotion, world.settings.version = PromotionMode.AFTER_ROLLOUT, FOURTH
-        world.stack_resources.outputs[OWN_STACK, "Version"] = THIRD  # type: ignore[attr-defined]
+        world.settings.promotion, world.settings.template_version = PromotionMode.AFTER_ROLLOUT, FOURTH
+        world.stack_resources.outputs[OWN_STACK, "TemplateVersion"] = THIRD  # type: ignore[attr-defined]
         world.keep_current_release("a-request")
         assert current(world) == SECOND
 
@@ -248,13 +248,13 @@ class TestReleasesOfOperators:
 
     def test_a_deployment_of_berth_does_not_replace_one_that_is_current(self, world: World) -> None:
         world.releasing.promote(OWN, ADA)
-        world.settings.version = FOURTH
+        world.settings.template_version = FOURTH
         assert world.choose_release() == Choice(OWN, {}, OWN)
 
     def test_once_a_release_of_berth_is_promoted_deployments_promote_again(self, world: World) -> None:
         world.releasing.promote(OWN, ADA)
         assert done(world.releasing.promote(THIRD, ADA)).current == THIRD
-        world.settings.version = FOURTH
+        world.settings.template_version = FOURTH
         assert current(world) == FOURTH
 
     def test_one_stays_current_when_deployments_cease_to_promote(self, world: World) -> None:
@@ -288,10 +288,10 @@ class TestReleasesOfOperators:
 
     def test_if_everything_of_berth_is_withdrawn_the_newest_of_berth_is_preferred(self, world: World) -> None:
         """The deployed release and all earlier ones were withdrawn while another was deployed."""
-        world.settings.version = FOURTH
+        world.settings.template_version = FOURTH
         for version in (FIRST, SECOND, THIRD):
             world.releasing.withdraw(version, ADA)
-        world.settings.version = THIRD
+        world.settings.template_version = THIRD
         assert current(world) == FOURTH
 
 
@@ -328,7 +328,7 @@ class TestWhatAChoiceReads:
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         done(world.releasing.withdraw(THIRD, ADA))
-        world.settings.version = "0.11.0"
+        world.settings.template_version = "0.11.0"
         done(world.releasing.promote(FOURTH, ADA))
         done(world.releasing.withdraw(FOURTH, ADA))
         lists = self.counted(world, monkeypatch)

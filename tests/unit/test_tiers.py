@@ -69,7 +69,7 @@ class TestCurrentReleases:
         assert (ordered.tier, ordered.before, ordered.current) == ("gold", NEXT_GOLD, GOLD)
         assert world.choose_release("gold").current == GOLD
         assert world.choose_release().current == NEXT_VERSION
-        world.settings.version = VERSION  # Another version of the control plane is deployed.
+        world.settings.template_version = VERSION  # Another release is deployed.
         assert world.choose_release("gold").current == GOLD
         world.table.record_release(replace(a_release("2.2.0", tier="gold"), published_at=NOON + 2 * A_DAY))
         assert world.choose_release("gold").current == "2.2.0"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 from starlette.routing import Route
 
-from orchestrator.cli.version import own_version
+from orchestrator.common.own_versions import berth_version
 from orchestrator.console.guard import SETTINGS
 from orchestrator.console.page import page
 from orchestrator.console.view import THEMES, TIMES, Look
@@ -15,7 +15,7 @@ _YEAR = 365 * 24 * 3600
 
 
 def settings(visit: Visit) -> Response:
-    return visit.show("settings.html", times=TIMES, themes=THEMES, version=own_version())
+    return visit.show("settings.html", times=TIMES, themes=THEMES, version=berth_version())
 
 
 def change(visit: Visit) -> Response:

@@ -48,7 +48,8 @@ def functions(dynamodb: DynamoDBClient, monkeypatch: pytest.MonkeyPatch) -> Iter
     environment = {
         "BERTH_NAME": "Berth",
         "BERTH_TABLE": TABLE,
-        "BERTH_VERSION": VERSION,
+        "BERTH_VERSION": "0.10.0",
+        "BERTH_TEMPLATE_VERSION": VERSION,
         "BERTH_LINGER_SECONDS": "60",
         "BERTH_MAX_TENANTS": "1900",
         "BERTH_CREATES_PER_MINUTE": "60",

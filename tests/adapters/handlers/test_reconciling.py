@@ -415,7 +415,7 @@ class TestHealth:
 
     def checks(self, functions: Functions) -> tuple[str, dict[str, str]]:
         status, _, body = functions.operate(HEALTH)
-        assert (status, body["version"]) == (200, VERSION)
+        assert (status, body["version"], body["templateVersion"]) == (200, "0.10.0", VERSION)
         return body["verdict"], {check["name"]: check["verdict"] for check in body["checks"]}
 
     def test_a_new_control_plane_has_unknown_health(self, functions: Functions) -> None:

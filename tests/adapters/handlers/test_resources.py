@@ -262,7 +262,7 @@ class TestPublishRelease:
         doing = "CREATE_IN_PROGRESS"
         resources.put(resource, doing, stack="UPDATE_IN_PROGRESS", kind="Custom::CurrentRelease")
         if former:
-            resources.outputs[resource.stack, "Version"] = former
+            resources.outputs[resource.stack, "TemplateVersion"] = former
         functions.show(resources)
         event = functions.endpoint.event(ResourceType="Custom::CurrentRelease", ResourceProperties={})
         for _ in range(2):

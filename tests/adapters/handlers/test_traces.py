@@ -139,7 +139,7 @@ OPERATIONS = {
 def test_the_history_of_an_operation_has_the_whole_request(
     functions: Functions, monkeypatch: pytest.MonkeyPatch, route: str
 ) -> None:
-    monkeypatch.setenv("BERTH_VERSION", VERSION)
+    monkeypatch.setenv("BERTH_TEMPLATE_VERSION", VERSION)
     functions.table.record_release(a_release())
     functions.table.record_release(a_release(NEXT_VERSION))
     if route != CREATE:
@@ -186,7 +186,7 @@ class TestRollouts:
 
     @pytest.fixture
     def rollout(self, served: Functions, monkeypatch: pytest.MonkeyPatch) -> str:
-        monkeypatch.setenv("BERTH_VERSION", NEXT_VERSION)
+        monkeypatch.setenv("BERTH_TEMPLATE_VERSION", NEXT_VERSION)
         approved = [{"size": "rest", "approval": True}]
         status, _, body = served.operate("POST /rollouts", body={"stages": approved, "reason": "The new release."})
         assert status == 202, body

@@ -50,8 +50,8 @@ def test_no_request_is_denied_while_a_tenant_of_another_name_is_adopted_upgraded
     assert adopting.adopt(plan, Request(by="berth adopt")) is None
     assert len(root.table.history(tenant)) == 1
 
-    assert ended(root, upgrade(operator, tenant, root.outputs["Version"])) == "SUCCEEDED"
-    assert platform.ask(tenant).body["version"] == root.outputs["Version"]
+    assert ended(root, upgrade(operator, tenant, root.release)) == "SUCCEEDED"
+    assert platform.ask(tenant).body["version"] == root.release
     enforced.with_credentials(tenant, "send").send_message(
         QueueUrl=platform.ask(tenant).body["queueUrl"], MessageBody="hello"
     )

@@ -95,7 +95,7 @@ def counted(unscheduled: Enforced) -> dict[str, Counter[str]]:
         assert eventually(is_over, what="the survey has ended")
         return counting.of("reconcile")
 
-    versions = [a_release(root, version, _slower) for version in ("0.91.0", "0.92.0", "0.93.0")]
+    versions = [a_release(root, version, _slower) for version in ("1.91.0", "1.92.0", "1.93.0")]
     succeeds(FIRST, create(operator, FIRST))
     before = survey()
     operation("create", lambda: create(operator, TENANT))

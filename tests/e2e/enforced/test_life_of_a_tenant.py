@@ -51,7 +51,7 @@ def test_no_request_is_denied_from_the_creation_of_a_tenant_to_its_deletion(enfo
     assert message["Body"] == "hello"
 
     # A rollout moves both tenants to a release.
-    release = a_release(root, "0.90.0", _slower)
+    release = a_release(root, "1.90.0", _slower)
     assert over(root, started(operator, "enforced", version=release))["status"] == "SUCCEEDED"
     assert platform.ask(tenant).body["version"] == release
 

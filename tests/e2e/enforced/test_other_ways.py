@@ -39,7 +39,7 @@ def test_an_update_that_fails_is_recorded_and_retried(enforced: Enforced) -> Non
     root, operator = enforced.root, enforced.operator
     tenant = TenantId("update-fails")
     assert ended(root, create(operator, tenant)) == "SUCCEEDED"
-    broken = a_release(root, "0.94.0", _broken)
+    broken = a_release(root, "1.94.0", _broken)
     assert ended(root, upgrade(operator, tenant, broken)) == "FAILED"
     assert ended(root, retry(operator, tenant)) == "FAILED"
     assert ended(root, delete(operator, tenant)) == "SUCCEEDED"
@@ -111,7 +111,7 @@ def test_a_rollout_has_a_dry_run_and_waits_for_approval_and_its_alarm(enforced: 
         Threshold=1,
         ComparisonOperator="GreaterThanThreshold",
     )
-    release = a_release(root, "0.95.0", _slower)
+    release = a_release(root, "1.95.0", _slower)
     assert over(root, started(operator, FLEET, version=release, dryRun=True))["status"] == "SUCCEEDED"
     staged = stages("1", "rest")
     staged[0] |= {"approval": True, "alarm": ALARM, "bakeSeconds": 1}

@@ -19,11 +19,11 @@ from orchestrator.cli.app import app
 from orchestrator.cli.control_plane import ControlPlane, DeployedStack, Options
 from orchestrator.cli.errors import ControlPlaneNotFound, ExitCode
 from orchestrator.cli.invocation import World
-from orchestrator.cli.version import own_version
 from orchestrator.client.transport import ApiAnswer
+from orchestrator.common.own_versions import berth_version
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.provisioning import Answer
-from tests.fakes import ACME, NOON
+from tests.fakes import ACME, NEXT_VERSION, NOON
 from tests.fakes.migration import InMemoryMigration
 from tests.unit.cli.fake_api import ADA, InMemoryApi, heard
 
@@ -78,7 +78,7 @@ class FakeControlPlane:
 
     there: InMemoryApi
     status: str = "UPDATE_COMPLETE"
-    version: str | None = field(default_factory=own_version)
+    version: str | None = field(default_factory=berth_version)
     trouble: dict[str, Exception] = field(default_factory=dict)
     """Errors to raise, by the name of the method: caller, stack, events_stack, api, migration or queue."""
     messages: list[str] = field(default_factory=list)
@@ -95,7 +95,8 @@ class FakeControlPlane:
     @property
     def stack(self) -> DeployedStack:
         self._raise_trouble("stack")
-        outputs = {"ApiUrl": API_URL} | ({"Version": self.version} if self.version else {})
+        own = {"Version": self.version} if self.version else {}
+        outputs = {"ApiUrl": API_URL, "TemplateVersion": NEXT_VERSION, **own}
         return DeployedStack("Berth", "in eu-west-1", self.status, outputs, "111122223333")
 
     def api(self) -> InMemoryApi:

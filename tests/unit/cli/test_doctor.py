@@ -10,15 +10,15 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError, ProfileNotFound
 
 from orchestrator.cli.errors import ControlPlaneNotFound, ExitCode
-from orchestrator.cli.version import own_version
 from orchestrator.client.transport import ApiAnswer
+from orchestrator.common.own_versions import berth_version
 from orchestrator.reconciling.records import SETTLING, SURVEY, Coverage, Reconciliation, ReconciliationStatus, Spec
 from orchestrator.tenants.messages import Messages
-from tests.fakes import NOON
+from tests.fakes import NEXT_VERSION, NOON
 from tests.unit.cli.conftest import API_URL, TERMINAL, FakeControlPlane, Scene
 from tests.unit.cli.fake_api import ADA, DEAD_LETTERS
 
-OURS = own_version()
+OURS = berth_version()
 NO_WAY = EndpointConnectionError(endpoint_url="https://x.invalid")
 EXPIRED = ClientError({"Error": {"Code": "ExpiredToken", "Message": "Log in."}}, "GetCallerIdentity")
 
@@ -42,7 +42,7 @@ def test_a_healthy_control_plane_shows_every_check_as_ok(scene: Scene) -> None:
     assert (result.exit_code, result.stderr) == (ExitCode.OK, "")
     assert result.stdout.splitlines() == [
         f"ok      credentials   {ADA}",
-        f"ok      control plane Berth in eu-west-1 is UPDATE_COMPLETE, version {OURS}",
+        f"ok      control plane Berth in eu-west-1 is UPDATE_COMPLETE: Berth {OURS}, release {NEXT_VERSION}",
         f"ok      api           {API_URL} answers",
         "ok      operations    none is past its deadline",
         "ok      rollouts      none has lost its execution",
@@ -170,23 +170,30 @@ class TestControlPlane:
         # The API is checked whatever the stack's status.
         assert shown["api"][0] == "ok"
 
-    @pytest.mark.parametrize(("version", "expected"), [("0.0.1", "0.0.1"), (None, "unknown")])
+    @pytest.mark.parametrize(("version", "expected"), [("0.0.1", "0.0.1"), (None, "of an unknown version")])
     def test_another_version_than_the_command_lines_is_a_warning(
         self, scene: Scene, version: str | None, expected: str
     ) -> None:
         scene.control_plane = FakeControlPlane(scene.api, version=version)
         verdict, detail, advice = checks(scene)["control plane"]
-        assert (verdict, detail) == ("warning", f"Berth in eu-west-1 is UPDATE_COMPLETE, version {expected}")
+        assert (verdict, detail) == (
+            "warning",
+            f"Berth in eu-west-1 is UPDATE_COMPLETE: Berth {expected}, release {NEXT_VERSION}",
+        )
         assert advice == f"This command line has version {OURS}: install the other version, or deploy this one."
 
     def test_after_a_bump_and_its_deployment_the_versions_agree(
         self, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        bumped = tmp_path / "version.txt"
-        bumped.write_text("9.8.7\n")
-        monkeypatch.setattr("orchestrator.cli.version.FILE", bumped)
+        bumped = tmp_path / "pyproject.toml"
+        bumped.write_text('[project]\nversion = "9.8.7"\n')
+        monkeypatch.setattr("orchestrator.common.own_versions.PROJECT", bumped)
         scene.control_plane = FakeControlPlane(scene.api, version="9.8.7")
-        assert checks(scene)["control plane"] == ("ok", "Berth in eu-west-1 is UPDATE_COMPLETE, version 9.8.7", None)
+        assert checks(scene)["control plane"] == (
+            "ok",
+            f"Berth in eu-west-1 is UPDATE_COMPLETE: Berth 9.8.7, release {NEXT_VERSION}",
+            None,
+        )
 
 
 class TestEventPlane:
@@ -195,7 +202,7 @@ class TestEventPlane:
     )
     def test_the_verdict_depends_on_the_stacks_status(self, scene: Scene, status: str, verdict: str) -> None:
         scene.control_plane = FakeControlPlane(scene.api, events_status=status)
-        assert checks(scene)["event plane"][:2] == (verdict, f"BerthEvents in eu-west-1 is {status}, version {OURS}")
+        assert checks(scene)["event plane"][:2] == (verdict, f"BerthEvents in eu-west-1 is {status}: Berth {OURS}")
 
     def test_a_control_plane_without_an_event_plane_has_no_problem(self, scene: Scene) -> None:
         assert "event plane" not in checks(scene)

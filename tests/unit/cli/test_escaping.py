@@ -114,7 +114,7 @@ def test_no_module_prints_without_a_safe_console() -> None:
             if re.search(r"(?<!Safe)Console\(|\bprint_exc|[^.\w]print\(|typer\.echo\(|std(out|err)\.write", line):
                 others.append(f"{path.name}: {line.strip()}")
     assert others == [
-        'app.py: typer.echo(f"berth {own_version()}")',
+        'app.py: typer.echo(f"berth {berth_version()}, tenant template {template_version()}")',
         "console.py: served = Console(control_plane, place_of(control_plane, here.options.profile), read_only, "
         "here.world.now)",
         "render.py: typer.echo(json.dumps(document, indent=2))",

@@ -64,7 +64,7 @@ def check(kind: str, text: str) -> dict[str, Any]:
         "tenants",
         "releases",
         "releases 0.1.0",
-        "release diff 0.6.0 0.7.0",
+        "release diff 0.1.0 0.2.0",
         "release check docs/templates/queue-bucket-table.json --offline",
         "rollout plan --no-wait",
         "rollout start",

@@ -18,8 +18,8 @@ from orchestrator.cli.commands import COMMANDS
 from orchestrator.cli.control_plane import Options
 from orchestrator.cli.errors import ControlPlaneNotFound, ExitCode
 from orchestrator.common.errors import Conflict, Throttled
+from orchestrator.common.own_versions import berth_version, template_version
 from orchestrator.reconciling.records import Kind
-from stacks.project import read_version
 from tests.unit.cli.conftest import Scene
 
 
@@ -151,16 +151,19 @@ def test_local_cannot_be_combined_with_options_for_aws(scene: Scene, other: list
 
 def test_the_version_is_that_of_the_checkout(scene: Scene) -> None:
     result = scene.berth("--version")
-    assert (result.exit_code, result.stdout) == (ExitCode.OK, f"berth {read_version()}\n")
+    assert (result.exit_code, result.stdout) == (
+        ExitCode.OK,
+        f"berth {berth_version()}, tenant template {template_version()}\n",
+    )
 
 
 def test_after_a_bump_the_version_is_the_new_one_without_another_installation(
     scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bumped = tmp_path / "version.txt"
-    bumped.write_text("9.8.7\n")
-    monkeypatch.setattr("orchestrator.cli.version.FILE", bumped)
-    assert scene.berth("--version").stdout == "berth 9.8.7\n"
+    bumped = tmp_path / "pyproject.toml"
+    bumped.write_text('[project]\nversion = "9.8.7.dev6"\n')
+    monkeypatch.setattr("orchestrator.common.own_versions.PROJECT", bumped)
+    assert scene.berth("--version").stdout == f"berth 9.8.7.dev6, tenant template {template_version()}\n"
 
 
 def test_help_lists_commands_examples_and_exit_codes_within_80_columns(scene: Scene) -> None:

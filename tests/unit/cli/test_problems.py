@@ -12,9 +12,9 @@ from botocore.exceptions import EndpointConnectionError
 from orchestrator.api.responses import try_again_later
 from orchestrator.cli.control_plane import DeployedStack
 from orchestrator.cli.errors import ExitCode
-from orchestrator.cli.version import own_version
 from orchestrator.client.retrying import BUSY_RETRY_SECONDS
 from orchestrator.client.transport import ApiAnswer
+from orchestrator.common.own_versions import berth_version
 from orchestrator.tenants.ready import Ready
 from tests.fakes import QUEUE, VERSION
 from tests.unit.cli.conftest import FakeControlPlane, Scene
@@ -62,7 +62,7 @@ class HalfDeployed(FakeControlPlane):
 
 
 def other_version_of(stack: str) -> str:
-    ours = own_version()
+    ours = berth_version()
     return (
         f"The stack {stack} has version 0.8.0. This command line has version {ours}: install the other version, or "
         "deploy this one."

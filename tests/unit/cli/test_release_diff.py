@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
-from orchestrator.cli import release_diff
 from orchestrator.cli.errors import ExitCode
+from tests.fakes import a_release
 from tests.unit.cli.conftest import Scene
 
 QUEUE = {"Type": "AWS::SQS::Queue", "Properties": {"VisibilityTimeout": 30, "Tags": [{"Key": "a"}]}}
@@ -30,14 +29,17 @@ AFTER = {
 }
 
 
-@pytest.fixture
-def templates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(release_diff, "TEMPLATES", tmp_path)
+@pytest.fixture(autouse=True)
+def _templates(scene: Scene) -> None:
+    publish_templates(scene)
+
+
+def publish_templates(scene: Scene) -> None:
     for version, template in (("0.9.0", BEFORE), ("0.10.0", AFTER), ("0.10.1", {**AFTER, "Description": "three"})):
-        (tmp_path / f"{version}.json").write_text(json.dumps(template))
+        scene.api.world.table.record_release(a_release(version))
+        scene.api.world.published_templates.templates[version] = json.dumps(template)
 
 
-@pytest.mark.usefixtures("templates")
 def test_changes_are_shown_property_by_property(scene: Scene) -> None:
     result = scene.berth("release", "diff", "0.9.0", "0.10.0", exits=ExitCode.OK)
     assert result.stdout.splitlines() == [
@@ -50,10 +52,8 @@ def test_changes_are_shown_property_by_property(scene: Scene) -> None:
         '  Value: "x" -> "y"',
     ]
     assert "replace" not in result.stdout
-    assert scene.connected_to == []
 
 
-@pytest.mark.usefixtures("templates")
 def test_json_has_both_versions_and_every_change(scene: Scene) -> None:
     shown = json.loads(scene.berth("release", "diff", "0.9.0", "0.10.0", "--json").stdout)
     assert (shown["from"], shown["to"]) == ("0.9.0", "0.10.0")
@@ -69,19 +69,18 @@ def test_json_has_both_versions_and_every_change(scene: Scene) -> None:
     assert "before" not in shown["changes"][0]
 
 
-@pytest.mark.usefixtures("templates")
 def test_the_same_stack(scene: Scene) -> None:
     result = scene.berth("release", "diff", "0.10.0", "0.10.1")
     assert result.stdout == "The stacks of 0.10.0 and 0.10.1 are the same, except for the description.\n"
 
 
-@pytest.mark.usefixtures("templates")
-@pytest.mark.parametrize("version", ["0.1.0", "newest", "../0.9.0"])
-def test_a_version_that_is_not_there(scene: Scene, version: str) -> None:
+def test_a_release_that_was_never_published_is_refused(scene: Scene) -> None:
+    result = scene.berth("release", "diff", "0.9.0", "9.9.9", exits=ExitCode.BAD_USAGE)
+    assert "Version 9.9.9 was never published." in result.stderr
+
+
+@pytest.mark.parametrize("version", ["newest", "../0.9.0", "0.9.0.dev0"])
+def test_a_text_that_is_no_version_is_not_sent(scene: Scene, version: str) -> None:
     result = scene.berth("release", "diff", "0.9.0", version, exits=ExitCode.BAD_USAGE)
-    assert result.stderr.endswith("Versions: 0.9.0, 0.10.0, 0.10.1.\n")
-
-
-def test_the_releases_of_this_checkout(scene: Scene) -> None:
-    result = scene.berth("release", "diff", "0.6.0", "0.7.0", exits=ExitCode.OK)
-    assert "InboundQueue (AWS::SQS::Queue)" in result.stdout
+    assert result.stderr == f"Error: '{version}' is not a version like 1.2.3.\n"
+    assert scene.connected_to == []

@@ -9,6 +9,7 @@ from datetime import timedelta
 from orchestrator.api.requesting import HttpRequest
 from orchestrator.cli.errors import ExitCode
 from orchestrator.client.transport import ApiAnswer
+from orchestrator.common.own_versions import berth_version
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.records import SURVEY, Finding, Kind, Reconciliation, ReconciliationStatus, Remedy, Spec
 from orchestrator.rollouts.records import RolloutStatus
@@ -29,7 +30,8 @@ def test_one_screen_shows_the_place_the_fleet_and_what_waits(scene: Scene) -> No
     where, who, versions, fleet, releases, _, *waiting = result.stdout.splitlines()
     assert where == "where:      Berth in eu-west-1, account 111122223333 (UPDATE_COMPLETE)"
     assert who == f"who:        {ADA}"
-    assert versions.endswith("current release 0.2.0")
+    ours = berth_version()
+    assert versions == f"versions:   Berth {ours}, current release 0.2.0, command line {ours}"
     assert fleet == "fleet:      3 tenants: 1 FAILED, 2 READY"
     assert releases == "releases:   1 at 0.2.0, 1 at 0.1.0, 1 at no version"
     assert waiting == [

@@ -19,6 +19,7 @@ from orchestrator.api.route import AnyRoute
 from orchestrator.api.tenant_models import MAX_PAGE_SIZE
 from orchestrator.common import validation
 from orchestrator.common.errors import InvalidRequest
+from orchestrator.common.own_versions import berth_version
 from orchestrator.common.times import ID_PATTERN
 from orchestrator.reconciling.health import Verdict
 from orchestrator.reconciling.records import MAX_FINDINGS, Kind, ReconciliationStatus, Remedy
@@ -48,7 +49,7 @@ def test_the_check_finds_an_invalid_openapi_document() -> None:
 
 
 def test_the_document_has_the_current_version() -> None:
-    assert DOCUMENT["info"]["version"] == (ROOT / "version.txt").read_text(encoding="utf-8").strip()
+    assert DOCUMENT["info"]["version"] == berth_version()
 
 
 def test_the_document_has_the_routes_of_the_functions(gateway: InProcess) -> None:

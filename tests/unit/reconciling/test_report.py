@@ -119,8 +119,9 @@ def a_check(verdict: Verdict) -> Check:
 
 
 def test_the_response_has_every_check() -> None:
-    assert body(health_response(VERSION, [a_check(Verdict.OK), a_check(Verdict.WARNING)])) == {
-        "version": VERSION,
+    assert body(health_response("0.10.0.dev0", VERSION, [a_check(Verdict.OK), a_check(Verdict.WARNING)])) == {
+        "version": "0.10.0.dev0",
+        "templateVersion": VERSION,
         "verdict": "warning",
         "checks": [
             {"name": "stacks", "verdict": "ok", "detail": "7 of 8", "advice": None},
@@ -140,6 +141,6 @@ def test_the_response_has_every_check() -> None:
     ],
 )
 def test_the_overall_verdict_is_the_worst_one(verdicts: list[str], worst: str) -> None:
-    response = health_response(VERSION, [a_check(Verdict(verdict)) for verdict in verdicts])
+    response = health_response("0.10.0.dev0", VERSION, [a_check(Verdict(verdict)) for verdict in verdicts])
     assert response.status == 200
     assert response.body["verdict"] == worst

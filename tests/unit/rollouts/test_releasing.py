@@ -185,9 +185,9 @@ class TestPromoting:
     def fleet(self) -> Fleet:
         """0.2.0 is deployed, and 0.1.0 is current."""
         fleet = Fleet(2)
-        fleet.settings.promotion, fleet.settings.version = PromotionMode.AFTER_ROLLOUT, VERSION
+        fleet.settings.promotion, fleet.settings.template_version = PromotionMode.AFTER_ROLLOUT, VERSION
         fleet.keep_current_release("a-request")
-        fleet.settings.version = NEXT_VERSION
+        fleet.settings.template_version = NEXT_VERSION
         assert fleet.choose_release().current == VERSION
         return fleet
 
