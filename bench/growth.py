@@ -153,7 +153,7 @@ def _look_at(rollouts: RolloutTable, rollout_id: str) -> object:
     rollout = rollouts.rollout(rollout_id)
     assert rollout is not None
     stages = rollouts.stages(rollout_id)
-    reviews = reviews_of(rollout, stages, rollouts)
+    reviews = reviews_of(rollout, rollouts)
     return stages, rollouts.failures(rollout_id, limit=MAX_FAILURES), reviews, rollouts.orders(rollout_id)
 
 

@@ -190,7 +190,7 @@ def _rollout(request: rollout_requests.RolloutIdRequest, _by: str) -> Response:
     if rollout is None:
         return rollout_order_response(unknown_rollout(rollout_id))
     stages = table.stages(rollout_id)
-    reviews = reviews_of(rollout, stages, table)
+    reviews = reviews_of(rollout, table)
     failures = table.failures(rollout_id, limit=rollout_models.MAX_FAILURES)
     return rollout_response(rollout, stages, failures, reviews, table.orders(rollout_id))
 

@@ -158,8 +158,8 @@ def _history_document(entry: HistoryEntry | RecordedChange | UnreadableEntry) ->
     return {
         **_outcome_document(entry),
         "at": timestamp(entry.at),
-        **_requester_document(entry.request or Request(by=entry.requested_by)),
-        "request": _request_document(entry.request) if entry.request else None,
+        **_requester_document(entry.request),
+        "request": _request_document(entry.request),
         "before": None,
         "after": None,
         "altered": entry.altered,

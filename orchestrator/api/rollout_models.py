@@ -316,8 +316,7 @@ class Changes(Wire, frozen=True, kw_only=True):
         list[ReleaseMove],
         Meta(
             max_length=MAX_CAUSES,
-            description="The moves of the tenants that would change, the most frequent first. Dry runs before 0.9.0 "
-            "have none.",
+            description="The moves of the tenants that would change, the most frequent first.",
         ),
     ]
 
@@ -379,7 +378,7 @@ class Rollout(RolloutProgress, frozen=True, kw_only=True):
     changes: Annotated[Changes, Meta(description="The result of a dry run.")] | UnsetType = UNSET
     history: Annotated[
         list[RolloutOrder],
-        Meta(description="The orders, with caller and reason. Rollouts from before 0.6.0 have none."),
+        Meta(description="The orders, with caller and reason."),
     ]
 
     schema_rules: ClassVar[Mapping[str, Any]] = {

@@ -375,7 +375,7 @@ class HistoryEntry(Wire, frozen=True, kw_only=True):
     at: Annotated[Moment | None, Meta(description="The time of the entry. null only if the row has none.")]
     requested_by: RequestedBy
     reason: GivenReason
-    request: Annotated[RecordedRequest | None, Meta(description="null in entries that were written before 0.6.0.")]
+    request: Annotated[RecordedRequest | None, Meta(description="null in an entry that cannot be read.")]
     before: RecordedState | None
     after: RecordedState | None
     altered: Altered

@@ -59,8 +59,7 @@ def _versions(api: Api) -> Iterator[str]:
 
 
 def _available_versions(api: Api) -> Iterator[str]:
-    # Control planes before 0.9.0 do not say which releases were withdrawn, because none can be.
-    yield from (release["version"] for release in _releases(api) if not release.get("withdrawn"))
+    yield from (release["version"] for release in _releases(api) if not release["withdrawn"])
 
 
 def _releases(api: Api) -> list[Document]:

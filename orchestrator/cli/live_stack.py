@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from orchestrator.api.comparison_routes import COMPARE_TENANT, CompareTenant
 from orchestrator.cli import render
 from orchestrator.cli.api import Api, Document
-from orchestrator.cli.errors import ApiProblem, ExitCode
 from orchestrator.cli.problems import problem
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.reconciling.comparing import Agreement
@@ -18,10 +17,8 @@ from orchestrator.reconciling.records import Remedy
 
 if TYPE_CHECKING:
     from orchestrator.client.retrying import Retrying
-    from orchestrator.client.transport import ApiAnswer
 
-_FOUND, _NOT_FOUND = 200, 404
-TOO_OLD = "This control plane cannot compare a tenant with its stack now: it is from before 0.9.0. Deploy Berth again."
+_FOUND = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +70,8 @@ def repair(compared: Document) -> str | None:
 def compare(api: Api, tenant: TenantId, retrying: Retrying) -> Document:
     answer = retrying(partial(api.send_request, COMPARE_TENANT, CompareTenant(tenant_id=tenant.value)))
     if answer.status != _FOUND:
-        raise too_old(answer) or problem(answer, can_wait=False)
+        raise problem(answer, can_wait=False)
     return answer.body
-
-
-def too_old(answer: ApiAnswer) -> ApiProblem | None:
-    """The problem of a control plane that does not have the route: its API Gateway answers."""
-    if answer.status == _NOT_FOUND and "type" not in answer.body:
-        return ApiProblem(TOO_OLD, ExitCode.NO_CONTROL_PLANE, None)
-    return None
 
 
 def show(tenant: Document, compared: Document) -> None:

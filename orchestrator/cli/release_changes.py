@@ -24,7 +24,7 @@ def compare_moves(api: Api, retrying: Retrying, rollout: Document) -> list[Docum
     """The differences of the moves that a dry run has found. A plan without them is better than no plan, so the reason
     takes their place if the control plane cannot compare."""
     compared: list[Document] = []
-    for move in rollout["changes"].get("moves", [])[:MAX_COMPARED]:  # A control plane before 0.9.0 names no moves.
+    for move in rollout["changes"]["moves"][:MAX_COMPARED]:
         request = GetReleaseChanges(version=move["version"], from_version=move["fromVersion"])
         answer = retrying(partial(api.send_request, GET_RELEASE_CHANGES, request))
         if answer.status == _FOUND:

@@ -112,7 +112,7 @@ def _show_one(release: Document, all_releases: Document) -> None:
         {
             "version": version + (f" ({mark})" if (mark := _mark(release, all_releases).plain) else ""),
             "tier": release.get("tier"),
-            "withdrawn": _withdrawn(release.get("withdrawn")),
+            "withdrawn": _withdrawn(release["withdrawn"]),
             "published": render.moment(release["publishedAt"]) + _by(release.get("publishedBy")),
             "digest": release["digest"],
             "template": release["templateUrl"],
@@ -127,24 +127,23 @@ def _show_one(release: Document, all_releases: Document) -> None:
             render.show_line(_entry(entry))
     if tenants["total"]:
         render.note(f"List them: berth tenants --version {version}")
-    if release.get("withdrawn") and tenants["total"]:
+    if release["withdrawn"] and tenants["total"]:
         render.note(f"Move them back: berth rollout start --to {current} --allow-downgrade")
-    if release.get("withdrawn"):
+    if release["withdrawn"]:
         render.note(f"If it is good after all: berth release reinstate {version}")
     if version == current:
-        option = "" if release.get("tier", STANDARD) == STANDARD else f" --tier {release['tier']}"
+        option = "" if release["tier"] == STANDARD else f" --tier {release['tier']}"
         render.note(f"Move the other tenants to it: berth rollout plan{option}, then berth rollout start{option}")
 
 
 def _current(release: Document, document: Document) -> str:
-    """The current release of the release's tier. Control planes before 0.9.0 have no tiers."""
-    current: str = document["tiers"][release["tier"]] if "tiers" in document else document["current"]
+    """The current release of the release's tier."""
+    current: str = document["tiers"][release["tier"]]
     return current
 
 
 def _mark(release: Document, document: Document) -> Text:
-    """Control planes before 0.9.0 do not say which releases were withdrawn, because none can be."""
-    if release.get("withdrawn"):
+    if release["withdrawn"]:
         return Text("withdrawn", "bold red")
     return Text("current" if release["version"] == _current(release, document) else "")
 

@@ -100,8 +100,7 @@ def is_withdrawn(here: Invocation, api: Api, rollout: Document) -> bool:
         answer = retrying(partial(api.send_request, LIST_RELEASES, EmptyRequest()))
     if answer.status != _DONE:
         raise problem(answer)
-    # Control planes before 0.9.0 do not say which releases were withdrawn, because none can be.
-    return any(each["version"] == rollout["version"] and each.get("withdrawn") for each in answer.body["releases"])
+    return any(each["version"] == rollout["version"] and each["withdrawn"] for each in answer.body["releases"])
 
 
 def send_order(

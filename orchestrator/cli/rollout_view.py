@@ -344,8 +344,7 @@ def skip_reason(reason: str, count: int) -> str:
 def _show_failures(rollout: Document, heading: str = "Failed") -> None:
     if not rollout["failures"]:
         return
-    # A control plane from before 0.9.0 counts all failures.
-    counted = rollout.get("failuresCounted", rollout["failed"])
+    counted = rollout["failuresCounted"]
     part = f" (causes of {counted} of {rollout['failed']} tenants)" if counted < rollout["failed"] else ""
     render.show_line(f"\n{heading}{part}", "bold red")
     for group in rollout["failures"]:

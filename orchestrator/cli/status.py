@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from orchestrator.cli.control_plane import ControlPlane
     from orchestrator.client.transport import ApiAnswer
 
-_FOUND, _NOT_FOUND = 200, 404
+_FOUND = 200
 
 
 def status(context: typer.Context, as_json: Json = False) -> None:
@@ -85,9 +85,7 @@ def _found(answer: ApiAnswer) -> Document:
 
 
 def _survey(answer: ApiAnswer) -> Document | None:
-    """The latest scheduled survey. A control plane before 0.9.0 does not list it: its API Gateway answers."""
-    if answer.status == _NOT_FOUND and "type" not in answer.body:
-        return None
+    """The latest scheduled survey."""
     survey: Document | None = _found(answer)["survey"]
     return survey
 

@@ -79,7 +79,7 @@ def show_summary(document: Document) -> None:
             "tenant": document["tenantId"],
             "state": render.state(document["state"]),
             "version": document["version"],
-            "tier": document.get("tier"),  # A control plane before 0.9.0 has no tiers.
+            "tier": document["tier"],
             "pinned to": document["pinnedVersion"],
             "labels": render.labels(document["labels"]) or None,
             "updated": _moment(document["updatedAt"]),
@@ -92,7 +92,7 @@ def show_summary(document: Document) -> None:
 
 def _show(document: Document) -> None:
     show_summary(document)
-    if resources := document.get("resources"):  # A control plane before 0.9.0 answers with none.
+    if resources := document["resources"]:
         render.show_line("\nOther outputs of its stack", "bold")
         for name, value in sorted(resources.items()):
             render.show_line(f"{name}: {value}")

@@ -93,8 +93,8 @@ def _show(found: Sequence[Document], *, filtered: bool, wide: bool) -> None:
 
 
 def _show_list(found: Sequence[Document], *, wide: bool) -> None:
-    # A fleet of one tier, as most are, needs no column for it. A control plane before 0.9.0 has no tiers.
-    has_tiers = wide or any(tenant.get("tier") not in (None, STANDARD) for tenant in found)
+    # A fleet of one tier, as most are, needs no column for it.
+    has_tiers = wide or any(tenant["tier"] not in (None, STANDARD) for tenant in found)
     has_pins = wide or any(tenant["pinnedVersion"] for tenant in found)
     has_labels = wide or any(tenant["labels"] for tenant in found)
     headings = [

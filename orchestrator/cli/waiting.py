@@ -89,9 +89,8 @@ def _tenants_behind(
 
     A tenant is counted by its release alone, so those that are pinned count, too: nothing else is known of them here.
     """
-    tier_of = {each["version"]: each.get("tier", STANDARD) for each in releases["releases"]}
-    # Control planes before 0.9.0 have no tiers.
-    for tier, current in releases.get("tiers", {STANDARD: releases["current"]}).items():
+    tier_of = {each["version"]: each["tier"] for each in releases["releases"]}
+    for tier, current in releases["tiers"].items():
         behind = sum(
             number
             for version, number in fleet["byVersion"].items()

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.api.comparison_routes import COMPARE_TENANT
 from orchestrator.cli.api import Document
-from orchestrator.cli.errors import ApiProblem, ExitCode
-from orchestrator.cli.live_stack import TOO_OLD
+from orchestrator.cli.errors import ApiProblem
 
 if TYPE_CHECKING:
     from orchestrator.console.visit import Visit
@@ -63,9 +62,5 @@ def _look(visit: Visit, tenant: str, now: datetime, records: object) -> StackLoo
 
     try:
         return StackLook(now, records, visit.ask(COMPARE_TENANT, tenantId=tenant))
-    except (Away, CredentialsRefused) as error:
+    except (Away, CredentialsRefused, ApiProblem) as error:
         return StackLook(now, records, None, str(error))
-    except ApiProblem as error:
-        # Without a body, the API itself did not answer: its gateway does not know the route.
-        is_old = error.body is None and error.code is ExitCode.NO_CONTROL_PLANE
-        return StackLook(now, records, None, TOO_OLD if is_old else str(error))

@@ -138,6 +138,7 @@ class Emulator:
 
     def start(self) -> None:
         """Start the emulator and wait until it answers. If it is running or starting already, only wait."""
+        self._files.check_format()
         for _ in polls(START_SECONDS):
             lock = self._files.take_lock()
             if lock is not None:
@@ -185,10 +186,8 @@ class Emulator:
             return ""
 
     def _signature(self, method: str, url: str, service: str) -> dict[str, str]:
-        """The headers that sign this request; empty if a version without keys started the emulator."""
-        key = self._files.access_key()
-        if key is None:
-            return {}
+        """The headers that sign this request."""
+        key = self._access_key()
         request = AWSRequest(method, url)
         SigV4Auth(Credentials(key.access_key_id, key.secret_access_key), service, REGION).add_auth(request)
         return dict(request.headers.items())

@@ -4,6 +4,7 @@
     emulator.lock   held by the process that starts the emulator, then by the emulator until it ends
     emulator.json   the emulator's process id and port; written by the emulator, removed once its state is saved
     emulator.log    the emulator's log
+    format          how the state is written; before 0.10.0 there was no such file
     saved/N         the state at the last orderly stop
     running/        the state in use; consistent only once it has been saved
     tmp/            temporary files, and the HOME of the emulator
@@ -31,6 +32,8 @@ from orchestrator.local.access_key import AccessKey
 from orchestrator.local.errors import LocalError
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+_FORMAT = "1"
+"""Changes if a version cannot go on with the state that the version before has left."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +101,16 @@ class Home:
     def remove_record(self) -> None:
         self._record.unlink(missing_ok=True)
 
+    def check_format(self) -> None:
+        """Raise :class:`LocalError` if this version cannot go on with the state."""
+        if self.has_state() and not self._has_format():
+            raise LocalError(
+                f"The state in {self.root} is from another version, and cannot be upgraded. Delete it: make reset"
+            )
+
     def lay_out_state(self) -> None:
         """Start with a copy of the last saved state, or with an empty one."""
+        self._format.write_text(_FORMAT)
         shutil.rmtree(self.running, ignore_errors=True)
         saved = self._saved()
         if saved:
@@ -126,11 +137,19 @@ class Home:
     def forget_state(self) -> None:
         for folder in (self.root / "saved", self.running, self.tmp):
             shutil.rmtree(folder, ignore_errors=True)
+        self._format.unlink(missing_ok=True)
         self.remove_record()
 
     @property
     def _access_key(self) -> Path:
         return self.root / "access-key.json"
+
+    @property
+    def _format(self) -> Path:
+        return self.root / "format"
+
+    def _has_format(self) -> bool:
+        return self._format.exists() and self._format.read_text() == _FORMAT
 
     @property
     def _lock(self) -> Path:

@@ -40,8 +40,8 @@ def operation_ended(entry: HistoryEntry, *, row: str) -> OwnEvent | None:
         "version": release_of(entry.operation, entry.version),
         "attempt": entry.attempt,
         "execution": entry.execution,
-        "requested_by": entry.requested_by,
-        "reason": _cut(entry.request.reason if entry.request else ""),
+        "requested_by": entry.request.by,
+        "reason": _cut(entry.request.reason),
     }
     if failed:
         data |= {"operation": entry.operation.value, "root_cause": _root_cause(entry.root_cause)}

@@ -24,7 +24,7 @@ class Release:
     notes: str = ""
     """The release notes, from the changelog or from the operator who published the release."""
     parameters: frozenset[str] = frozenset()
-    """The template's parameters besides those that every template has. Empty for releases from before 0.7.0."""
+    """The template's parameters besides those that every template has."""
     published_by: str = ""
     """The caller who published an operator's own template. Empty for releases that a deployment has published."""
     tier: str = STANDARD

@@ -36,10 +36,10 @@ INBOUND_QUEUE = "InboundQueue"
 """The tenant's queue."""
 
 DEAD_LETTER_QUEUE = "DeadLetterQueue"
-"""The queue of messages that nobody could handle. Tenants from before 0.1.0 have none of that name."""
+"""The queue of messages that nobody could handle. Tenants from before Berth have none of that name."""
 
 OUTBOUND_QUEUE = "OutboundQueue"
-"""A second queue that only tenants from before 0.1.0 have."""
+"""A second queue that only tenants from before Berth have."""
 
 QUEUE_TYPE = "AWS::SQS::Queue"
 

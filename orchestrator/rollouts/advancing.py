@@ -24,7 +24,6 @@ from orchestrator.rollouts.records import (
     Result,
     Rollout,
     RolloutStatus,
-    Skip,
     Spec,
     Stage,
     StageStatus,
@@ -311,15 +310,9 @@ class Advancing:
         outcomes = {outcome.item.tenant: outcome for outcome in self.ledger.outcomes(rollout.id)}
         planned = [item.tenant for stage in stages for item in self.manifests.read(stage.manifest)]
         failed = sum(outcome.result is Result.FAILED for outcome in outcomes.values())
-        # Rollouts of earlier versions skipped busy tenants, which then were not moved. Dry runs still skip them.
-        busy = 0
-        if not rollout.spec.dry_run:
-            skipped = rollout.skipped.get(Skip.BUSY)
-            busy = sum(outcome.skip is Skip.BUSY for outcome in outcomes.values()) + (skipped.count if skipped else 0)
         unknown = sum(not _is_settled(outcomes.get(tenant)) for tenant in planned)
         reasons = [
             f"{failed} of {rollout.total} tenants failed, which was tolerated." if failed else "",
-            f"{busy} of {rollout.total} tenants were skipped because they were busy." if busy else "",
             f"The outcome of {unknown} of {rollout.total} tenants was never recorded." if unknown else "",
         ]
         return " ".join(filter(None, reasons))

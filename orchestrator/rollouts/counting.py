@@ -6,8 +6,7 @@ written, and neither has to read again. What a turn adds is data: the table and 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -71,18 +70,6 @@ class Reviews:
     moves: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """The number of tenants that would change by a move from one release to another."""
 
-    @classmethod
-    def of(cls, outcomes: Iterable[TenantOutcome]) -> Reviews:
-        results: Counter[Result] = Counter()
-        changes: Counter[str] = Counter()
-        moves: Counter[tuple[str, str]] = Counter()
-        for outcome in outcomes:
-            if outcome.result.settled:
-                results[outcome.result] += 1
-                changes.update(set(outcome.changes))
-                moves.update(move_of(outcome))
-        return cls(results, changes, moves)
-
 
 def move_of(outcome: TenantOutcome) -> list[tuple[str, str]]:
     """The move by which the tenant would change; empty if it would not, or stays at its release."""
@@ -90,15 +77,10 @@ def move_of(outcome: TenantOutcome) -> list[tuple[str, str]]:
     return [(origin, target)] if outcome.changes and origin and origin != target else []
 
 
-def reviews_of(rollout: Rollout, stages: Iterable[Stage], ledger: RolloutLedger) -> Reviews:
-    """The counted results of the dry run so far. ``stages`` were read before, so the reviews are at least as new."""
-    if not rollout.spec.dry_run:
-        return Reviews({}, {})
-    reviews = ledger.reviews(rollout.id)
-    if reviews is not None and sum(reviews.results.values()) >= sum(stage.settled for stage in stages):
-        return reviews
-    # No tenant was reviewed yet, or some of them before 0.9.0, which did not count.
-    return Reviews.of(ledger.outcomes(rollout.id))
+def reviews_of(rollout: Rollout, ledger: RolloutLedger) -> Reviews:
+    """The counted results of the dry run so far."""
+    reviews = ledger.reviews(rollout.id) if rollout.spec.dry_run else None
+    return reviews or Reviews({}, {})
 
 
 def admission(stage: Stage, at: datetime) -> Count:

@@ -79,7 +79,7 @@ class RolloutLedger(Protocol):
         """The outcomes of all tenants that had their turn or have it now."""
 
     def reviews(self, rollout: str) -> Reviews | None:
-        """The results of a dry run so far; ``None`` if nothing was counted, as in dry runs from before 0.9.0."""
+        """The results of a dry run so far; ``None`` if no tenant was reviewed yet."""
 
     def failures(self, rollout: str, *, limit: int) -> Sequence[TenantOutcome]:
         """The outcomes of tenants that failed, at most ``limit``, by tenant id. They are read from the index."""

@@ -198,7 +198,7 @@ class Stage:
     settled_before: int = 0
     """The number of settled tenants when the stage's map was last started."""
     map_concurrency: int | None = None
-    """The concurrency with which the stage's map was last started. Before 0.9.0 it was not recorded."""
+    """The concurrency with which the stage's map was last started; ``None`` before its first start."""
     idle_rounds: int = 0
     """The number of times in a row that the stage's map was started and settled no tenant."""
     approved_by: str | None = None

@@ -13,10 +13,8 @@ _VERBS = {
     "may replace": Effect.MAY_REPLACE,
     "replaces": Effect.REPLACE,
     "removes": Effect.REMOVE,
-    # Dry runs before 0.9.0 did not record which of both it was.
-    "may replace or remove": Effect.MAY_REPLACE,
 }
-_TEXTS = {effect: verb for verb, effect in reversed(_VERBS.items())}
+_TEXTS = {effect: verb for verb, effect in _VERBS.items()}
 _TEXT = re.compile(rf"({'|'.join(_VERBS)}) (\w+) \(([\w:]+)\)")
 
 

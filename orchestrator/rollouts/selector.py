@@ -155,8 +155,8 @@ def _attempts_that_may_wait(outcome: TenantOutcome) -> Iterable[int]:
 
 
 def _needs_retry(outcome: TenantOutcome) -> bool:
-    """True if the tenant failed, was never settled, or was skipped as busy by a rollout of an earlier version."""
-    return outcome.result in (Result.FAILED, Result.RUNNING) or outcome.skip is Skip.BUSY
+    """True if the tenant failed, or was never settled."""
+    return outcome.result in (Result.FAILED, Result.RUNNING)
 
 
 def _matches(listed: Candidate | None, spec: Spec) -> bool:

@@ -200,7 +200,7 @@ def owner_of(metadata: Metadata | None, audits: Sequence[Audit]) -> Requester | 
         return metadata.created_by
     if is_deleted(audits):
         return None
-    # No owner is recorded by a create that never began, by a failed create before 0.7.0, or by any before 0.5.0.
+    # A create that never began has recorded no owner, and rows from before Berth have none.
     latest = latest_create(audits)
     has_version = metadata is not None and metadata.version is not None
     if latest is not None and (latest.status is Status.SUCCESS or not has_version):

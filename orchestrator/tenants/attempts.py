@@ -55,7 +55,7 @@ def latest_of(audits: Sequence[Audit]) -> Audit | None:
 
 
 def deleted_at(audits: Sequence[Audit]) -> datetime | None:
-    """The time of the delete's request. Rows from before 0.5.0 have only the time of its end."""
+    """The time of the delete's request. Rows from before Berth have only the time of its end."""
     return next((audit.asked_at or audit.updated_at for audit in audits if audit.operation is Operation.DELETE), None)
 
 

@@ -154,7 +154,7 @@ def last_version(metadata: Metadata | None, audits: Sequence[Audit]) -> str | No
 def _latest_success(audits: Sequence[Audit]) -> str | None:
     """The version of the tenant's latest successful operation since it was last deleted.
 
-    It is needed only if the metadata does not have the version: the queue vanished before 0.7.0, or the row was lost.
+    It is needed only if the metadata does not have the version: the row was lost.
     """
     delete = delete_of(audits)
     lived = [audit for audit in audits if audit.operation is not Operation.DELETE and audit.status is Status.SUCCESS]

@@ -80,7 +80,4 @@ def _resource_document(resource: StackResource) -> dict[str, str]:
 
 def _resource_from(document: Mapping[str, Any]) -> StackResource | None:
     resource = document.get("resource")
-    if resource is None:
-        # 0.5.0 stored a resource only as text in "by". Callers of the API have IAM ARNs there, never stack ids.
-        return StackResource.from_text(document.get("by", ""))
-    return StackResource.parse(resource["stackId"], resource["logicalId"])
+    return None if resource is None else StackResource.parse(resource["stackId"], resource["logicalId"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Literal
@@ -24,9 +24,8 @@ class HistoryEntry:
     status: Status
     execution: str
     root_cause: RootCause | None = None
-    requested_by: str = ""
-    request: Request | None = None
-    """The request of the operation. Rows from before 0.6.0 have only the requester."""
+    request: Request = field(default_factory=Request)
+    """The request of the operation."""
     altered: bool = False
     """True if the row does not match the digest in its key: somebody has overwritten it."""
 

@@ -47,10 +47,7 @@ class Ledger:
     ) -> Lock | None:
         before = self._rows.records(run.tenant)
         if before.is_locked_by(run):
-            # An earlier try of this step succeeded, and its response was lost.
-            if delete := operation_transitions.superseded_delete(run, before, release):
-                self._apply(run, operation_transitions.revived(run, delete))
-            return None
+            return None  # An earlier try of this step succeeded, and its response was lost.
         dead = instead_of.run if instead_of and before.is_locked_by(instead_of.run) else None
         if before.lock is not None and dead is None:
             return before.lock

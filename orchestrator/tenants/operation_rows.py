@@ -128,7 +128,6 @@ def history_appended(run: Run, status: Status, at: datetime, cause: RootCause | 
             status,
             run.execution,
             cause,
-            run.request.by,
             run.request,
         )
     )

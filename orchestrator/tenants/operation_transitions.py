@@ -158,7 +158,7 @@ def begun(
             closed = audit_written(instead_of, Status.FAILURE, at, ABANDONED, condition=not_overtaken(instead_of))
             audits = with_audit(audits, audit_of(instead_of, Status.FAILURE, at, ABANDONED))
     restored = _restored(before.metadata) if restore else before.metadata
-    superseded = superseded_delete(run, TenantRecords(restored, audits, before.lock), release)
+    superseded = _superseded_delete(run, TenantRecords(restored, audits, before.lock), release)
     if superseded:
         audits = with_audit(audits, replace(superseded, revived_by=run.execution))
         if closed and closed.key == AuditKey.of(superseded):
@@ -199,7 +199,7 @@ def _without(moved: Mapping[str, object], update: Update[MetadataKey], before: M
     return replace(update, clears=[*update.clears, *moved], condition=all_of(*conditions))
 
 
-def superseded_delete(run: Run, records: TenantRecords, release: Release | None) -> Audit | None:
+def _superseded_delete(run: Run, records: TenantRecords, release: Release | None) -> Audit | None:
     """The delete that the run supersedes, if the run is an explicit create that may create the deleted tenant."""
     if run.attempt.operation is not Operation.CREATE or not run.request.explicit:
         return None
@@ -299,11 +299,6 @@ def _owner_recorded(run: Run, metadata: Metadata | None, audits: Sequence[Audit]
     """The field that records the tenant's owner once this create has begun, if the owner changes."""
     owner = owner_once_begun(run.request, metadata, audits if metadata else ())
     return {"created_by": owner} if metadata is None or metadata.created_by != owner else {}
-
-
-def revived(run: Run, delete: Audit) -> Transition:
-    """For a run that 0.7.0 has begun: 0.7.0 superseded a delete only after the run had taken the lock."""
-    return [Check(LockKey(run.tenant), _owned_by(run)), revival(run, delete)]
 
 
 def stored_with_lock(run: Run, **stored: str) -> Transition:

@@ -38,9 +38,8 @@ from orchestrator.tenants.own_stack import (
 from orchestrator.tenants.ports import Executions, OperationLedger, Publication, TenantReader
 from orchestrator.tenants.records import Lock, Metadata, Operation, RootCause, Run
 from orchestrator.tenants.stack_ports import ResourceEvent, Stack, Stacks
-from orchestrator.tenants.stack_resources import Requester
 from orchestrator.tenants.stack_status import StackCondition, condition
-from orchestrator.tenants.state import delete_of, own_waiting
+from orchestrator.tenants.state import own_waiting
 from orchestrator.tenants.turns import Admission, Turns, queued, since_admission
 
 CHECK_HOLDER_AFTER = timedelta(minutes=3)
@@ -217,7 +216,7 @@ def finish(
         resources=resources,
     )
     if run.attempt.operation is Operation.CREATE:
-        owner = _owner_once_published(run, metadata, reader)
+        owner = owner_once_begun(run.request, metadata, audits=())
         publication = _of_a_create(replace(publication, created_by=owner), metadata, releases)
     publication = _in_its_tier(run, publication, metadata, releases)
     ledger.publish(run, publication, at=clock.now())
@@ -331,18 +330,6 @@ def _check_stack(run: Run, reported: Done, metadata: Metadata | None, stacks: St
             "published."
         )
     return stack
-
-
-def _owner_once_published(run: Run, metadata: Metadata | None, reader: TenantReader) -> Requester:
-    """The owner that was recorded when the create began.
-
-    0.7.0 recorded none when the create superseded a delete that had not finished. The requester owns that tenant.
-    """
-    if metadata is not None and metadata.withdrawn_by is not None:
-        delete = delete_of(reader.audits(run.tenant))
-        if delete is not None and delete.revived_by == run.execution:
-            return run.request.requester
-    return owner_once_begun(run.request, metadata, audits=())
 
 
 def _of_a_create(found: Publication, metadata: Metadata | None, releases: Releases) -> Publication:

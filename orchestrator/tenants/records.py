@@ -107,7 +107,7 @@ class Metadata:
     withdrawn_by: str | None = None
     """The execution that is deleting the tenant, or has tried to."""
     outbound_queue: Queue | None = None
-    """Only tenants from before 0.1.0 have one. The next update removes it."""
+    """Only tenants from before Berth have one. The next update removes it."""
     pinned_version: str | None = None
     """The release that the tenant is pinned to."""
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -311,7 +311,7 @@ class Audit:
     revived_by: str | None = None
     """Delete: the execution of the explicit create that superseded the delete."""
     asked_at: datetime | None = None
-    """The time of the operation's request. Rows from before 0.5.0 do not have it."""
+    """The time of the operation's request. Rows from before Berth do not have it."""
     ticket: int | None = None
     """Create: the number of its place in the line, while it waits for its turn. It has no lock then."""
     expected_at: datetime | None = None

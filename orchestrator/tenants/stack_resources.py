@@ -28,18 +28,6 @@ class StackResource:
             raise InvalidRequest(f"LogicalResourceId: {logical_id[:300]!a} is not the logical id of a resource")
         return cls(stack, logical_id)
 
-    @classmethod
-    def from_text(cls, text: str) -> StackResource | None:
-        """The resource that a row or an execution of 0.5.0 names as ``stack id/logical id``; ``None`` for other texts.
-
-        Logical ids have no slashes, so the last slash always separates the two.
-        """
-        stack_id, _, logical_id = text.rpartition("/")
-        try:
-            return cls.parse(stack_id, logical_id)
-        except InvalidRequest:
-            return None
-
     def stands_for(self, other: StackResource) -> bool:
         """True for the same resource in a stack of the same name: a stack that is deployed again has another id."""
         here, there = self.stack, other.stack

@@ -95,7 +95,7 @@ class TestHistory:
                 for status in (Status.STARTED, outcome)
             ]
             assert [
-                (entry.operation, entry.version, entry.attempt, entry.status, entry.requested_by)
+                (entry.operation, entry.version, entry.attempt, entry.status, entry.request.by)
                 for entry in table.history(ACME)
             ] == expected
 
@@ -324,7 +324,6 @@ CLAIMS: dict[str, Callable[[Table], object]] = {
         ACME, labels=None, pin=Pin(), request=EXPLICIT, at=LATER, asked_for=an_attempt()
     ),
     "a resource's": lambda table: brought_by(table, a_resource()),
-    "a resource's as 0.5.0 wrote it": lambda table: brought_by(table, str(a_resource())),
     "another resource's": lambda table: brought_by(table, a_resource("OtherQueue")),
     "an operator's": lambda table: brought_by(table, "ada"),
     "from before creators were recorded": lambda table: brought_by(table, None),

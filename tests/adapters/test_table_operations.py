@@ -103,7 +103,6 @@ class TestBegin:
                 1,
                 Status.STARTED,
                 run.execution,
-                requested_by=EXPLICIT.by,
                 request=run.request,
             )
         ]
@@ -127,7 +126,7 @@ class TestBegin:
         assert lock.run.request == audit_of(table, run).request == request_
         table.fail(run, QUEUE_TABOO, LATER)
         assert audit_of(table, run).request == request_
-        assert {entry.requested_by for entry in table.history(ACME)} == {request_.by}
+        assert {entry.request.by for entry in table.history(ACME)} == {request_.by}
 
     @for_each_operation
     def test_repeated_it_changes_nothing(self, table: Table, run: Run) -> None:
@@ -633,14 +632,6 @@ class TestRevive:
         before = everything(table)
         take(table, back)
         assert everything(table) == before
-
-    def test_a_create_that_0_7_0_began_is_revived_when_it_begins_again(self, table: Table) -> None:
-        delete(table)
-        back = a_run(2, started_at=LATER_STILL)
-        table.begin(back, at=LATER_STILL)  # Without its release nobody is revived.
-        assert audit_of(table, DELETE).revived_by is None
-        take(table, back)
-        assert audit_of(table, DELETE).revived_by == back.execution
 
     def test_a_create_takes_over_from_a_dead_delete_and_revives_the_tenant(self, table: Table) -> None:
         create(table)

@@ -125,15 +125,6 @@ def test_a_resource_that_created_a_tenant_is_stored_in_parts(table: WholeTable, 
     }
 
 
-def test_a_resource_that_0_5_0_stored_as_text_is_understood(table: WholeTable, dynamodb: DynamoDBClient) -> None:
-    take(table, RUN)
-    table.publish(RUN, Publication("stack-1", QUEUE, VERSION, None, str(a_resource())), at=NOON)
-    assert rows(dynamodb)[METADATA]["CreatedBy"] == str(a_resource())
-    metadata = table.metadata(ACME)
-    assert metadata
-    assert metadata.created_by == a_resource()
-
-
 def test_publish_writes_metadata_and_success_and_removes_the_lock(table: WholeTable, dynamodb: DynamoDBClient) -> None:
     take(table, RUN)
     table.publish(RUN, Publication("stack-1", QUEUE, VERSION, "fingerprint", "ada"), at=NOON)
@@ -405,26 +396,6 @@ class TestAltered:
             run = a_run(number)
             assert table.fail(run, replace(QUEUE_TABOO, reason=cause), NOON)
         assert len({sk for pk, sk in rows(dynamodb) if pk == "HISTORY#acme"}) == 2
-
-
-def test_a_row_of_history_from_0_5_0_is_understood(table: WholeTable, dynamodb: DynamoDBClient) -> None:
-    item: Any = {
-        "pk": {"S": "HISTORY#acme"},
-        "sk": {"S": f"{AT}#{RUN.attempt.name}#Failure"},
-        "At": {"S": AT},
-        "Operation": {"S": "CREATE"},
-        "Version": {"S": VERSION},
-        "Attempt": {"N": "1"},
-        "Status": {"S": "Failure"},
-        "Execution": {"S": EXECUTION},
-        "RequestedBy": {"S": "ada"},
-        "RootCause": ROOT_CAUSE,
-    }
-    dynamodb.put_item(TableName=TABLE, Item=item)
-    (entry,) = table.history(ACME)
-    assert isinstance(entry, HistoryEntry)
-    assert (entry.requested_by, entry.request, entry.altered) == ("ada", None, False)
-    assert entry.root_cause == QUEUE_TABOO
 
 
 def test_a_run_that_never_began_does_not_change_a_tenant_that_was_just_locked(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import parse_timestamp, timestamp
-from orchestrator.rollouts.counting import Count, Reviews
+from orchestrator.rollouts.counting import Count, Reviews, move_of
 from orchestrator.rollouts.create_turns import CreateTurns, Ticket
 from orchestrator.rollouts.pacing import Pace
 from orchestrator.rollouts.ports import Registry
@@ -114,7 +115,7 @@ class InMemoryRollouts:
 
     def reviews(self, rollout: str) -> Reviews | None:
         reviewed = self._reviewed.get(rollout)
-        return Reviews.of(reviewed) if reviewed else None
+        return count_reviews(reviewed) if reviewed else None
 
     def failures(self, rollout: str, *, limit: int) -> Sequence[TenantOutcome]:
         return [each for each in self.outcomes(rollout) if each.result is Result.FAILED][:limit]
@@ -146,6 +147,15 @@ class InMemoryRollouts:
         slowed = replace(now, pace=now.pace.slowed_to(pace), revision=now.revision + 1)
         self._stages[stage.rollout, stage.number] = slowed
         return True
+
+
+def count_reviews(outcomes: Iterable[TenantOutcome]) -> Reviews:
+    settled = [outcome for outcome in outcomes if outcome.result.settled]
+    return Reviews(
+        Counter(outcome.result for outcome in settled),
+        Counter(change for outcome in settled for change in set(outcome.changes)),
+        Counter(move for outcome in settled for move in move_of(outcome)),
+    )
 
 
 def _is_same_turn(now: TenantOutcome | None, before: TenantOutcome | None) -> bool:

@@ -228,7 +228,7 @@ class InMemoryTable(Ledger):
     def adopt(self, writes: Transition) -> bool:
         return self.apply(writes)
 
-    # Rows of earlier versions, and of tests
+    # Rows of tests
 
     def plant_metadata(self, metadata: Metadata, *, listed: bool = True) -> None:
         given = _fields_of(metadata)

@@ -375,7 +375,7 @@ def _created_last(resource: Requester, _metadata: Metadata | None, audits: list[
 
 
 def _owner_once_served(metadata: Metadata | None, _audits: object) -> Requester | None:
-    """Like before 0.7.0: the owner of a tenant is recorded when a create succeeds."""
+    """The owner of a tenant is recorded when a create succeeds."""
     served = metadata is not None and metadata.was_served
     return metadata.created_by if metadata is not None and served else None
 

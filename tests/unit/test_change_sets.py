@@ -115,7 +115,7 @@ def made(world: Updating) -> str:
     return world.stacks.executed(fake)
 
 
-@pytest.mark.parametrize("name", [RUN.attempt.client_token, "berth-name-1"], ids=["as 0.5.0 named them", "guessed"])
+@pytest.mark.parametrize("name", [RUN.attempt.client_token, "berth-name-1"], ids=["the client token", "guessed"])
 def test_changes_that_somebody_drew_up_before_under_their_name_are_not_made(world: Updating, name: str) -> None:
     stack_id = world.plant()
     evil_changes(world, stack_id, name)
@@ -217,16 +217,6 @@ def test_changes_from_a_template_that_is_not_the_releases_are_not_made(world: Up
     refused = failure(world.drive())
     assert f"another template than that of release {NEXT_VERSION}" in refused.reason
     assert not world.touched
-
-
-def test_the_change_set_of_an_update_of_an_earlier_version_of_berth_is_created_again(world: Updating) -> None:
-    """0.5.0 drew them up under a name that it could compute, and kept no id."""
-    stack_id = world.plant()
-    url = a_release(NEXT_VERSION).template_url
-    name = world.run.attempt.client_token
-    world.stacks.add_changes(stack_id, name, url, state=ChangeSetState.READY, parameters=parameters_of(ACME))
-    assert world.start() == Reviewing()
-    assert world.start() == Started(stack_id)
 
 
 def test_an_update_calls_cloudformation_no_more_often_to_change_something_than_it_has_to(world: Updating) -> None:

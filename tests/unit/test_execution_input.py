@@ -120,10 +120,6 @@ def test_a_request_comes_back_from_json_as_it_was(request_: Request) -> None:
     assert request_from(json.loads(json.dumps(request_document(request_)))) == request_
 
 
-def test_a_resource_that_0_5_0_knew_only_by_its_text_is_the_same_resource() -> None:
-    assert request_from({"by": str(a_resource())}) == Request(by=str(a_resource()), resource=a_resource())
-
-
 @pytest.mark.parametrize("by", ["", "ada", "arn:aws:sts::000000000000:assumed-role/operator/ada", f"x{a_resource()}"])
 def test_a_caller_of_the_api_is_no_resource(by: str) -> None:
     assert request_from({"by": by}).resource is None
@@ -171,10 +167,3 @@ def test_an_execution_is_known_by_all_that_was_asked_for(name: str) -> None:
     started_with = json.loads(json.dumps(machine_input(an_attempt(), EVERYTHING)))
     assert is_input_of(started_with, an_attempt(), EVERYTHING)
     assert not is_input_of(started_with, an_attempt(), replace(EVERYTHING, **{name: getattr(Request(by="eve"), name)}))
-
-
-def test_an_execution_of_0_5_0_is_known_by_who_asked() -> None:
-    """Its input names a resource by text only."""
-    started_with = {**machine_input(an_attempt(), Request()), "request": {"by": str(a_resource())}}
-    assert is_input_of(started_with, an_attempt(), Request(by=str(a_resource()), resource=a_resource()))
-    assert not is_input_of(started_with, an_attempt(), Request(by=str(a_resource("Another"))))

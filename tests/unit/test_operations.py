@@ -342,18 +342,6 @@ def test_a_tenant_that_was_never_deleted_is_not_revived(world: Operations, reque
     assert [audit.operation for audit in world.table.audits(ACME)] == [Operation.CREATE]
 
 
-def test_a_create_of_0_7_0_that_died_between_taking_the_lock_and_reviving_is_mended_by_beginning_again(
-    world: Operations,
-) -> None:
-    world.delete()
-    run = a_run(2)
-    world.table.begin(run, at=NOON)  # Without its release nobody is revived.
-    assert isinstance(world.decision(), Deleted)
-    assert world.begin(run) == Begun()
-    assert revived_by(world) == run.execution
-    assert [e.status for e in world.table.history(ACME) if e.execution == run.execution] == [Status.STARTED]
-
-
 def test_a_crash_between_taking_the_lock_and_refusing_is_mended_by_beginning_again(world: Operations) -> None:
     world.delete()
     run = a_run(2, request=NOBODY_ASKED)

@@ -27,7 +27,6 @@ from orchestrator.releases.states import Choice, PromotionMode
 from orchestrator.rollouts.releasing import ReleaseOrdered, ReleaseStatus
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.fleet import Page, TenantDetail, list_tenants, tenant_detail
-from orchestrator.tenants.history import HistoryEntry
 from orchestrator.tenants.order_results import Accepted, OrderResult, Unchanged
 from orchestrator.tenants.ports import Pin
 from orchestrator.tenants.records import Lock, Operation, Request, Status, TenantState
@@ -282,13 +281,6 @@ def test_every_document_of_an_operation_has_its_reason() -> None:
     document = as_sent(tenant_response(tenant_detail(ACME, table)))
     answered = (document["currentOperation"], *document["audits"], *document["history"])
     assert [each["reason"] for each in answered] == ["Ticket 4711"] * 3
-
-
-def test_an_entry_without_a_recorded_request_has_only_the_caller() -> None:
-    entry = HistoryEntry(ACME, NOON, Operation.CREATE, VERSION, 1, Status.STARTED, "execution", requested_by="ada")
-    detail = replace(a_detail(), history=[entry])
-    (answered,) = as_sent(tenant_response(detail))["history"]
-    assert (answered["requestedBy"], answered["reason"], answered["request"]) == ("ada", None, None)
 
 
 def test_an_altered_entry_is_marked_as_altered() -> None:

@@ -400,7 +400,6 @@ def test_a_create_that_nobody_asked_for_by_name_takes_nothing_over(world: Asked)
 
 
 def test_a_failed_create_without_a_recorded_owner_belongs_to_its_requester(world: Asked) -> None:
-    """Version 0.6.0 recorded the owner when the create succeeded."""
     world.table.plant_metadata(replace(failed_for(world), created_by=None))
     assert "operator" in why_not(world.settle(asks(Kind.CREATE, by=SOMEBODY_ELSE, labels={"team": "another"})))
     assert world.settle(asks(Kind.CREATE, by=SOMEBODY_ELSE)) == Waiting()
@@ -496,17 +495,6 @@ def test_an_operator_takes_over_a_half_deleted_tenant_that_a_resource_has_failed
     world.failed(world.begun(world.latest()))
     assert world.metadata.created_by == REDEPLOYED
     world.begun(world.lifecycle.create(ACME, BY_ADA))
-    assert world.metadata.created_by == ADA
-
-
-def test_a_create_that_an_older_version_began_on_a_half_deleted_tenant_makes_its_requester_the_owner(
-    world: Asked,
-) -> None:
-    """Version 0.7.0 did not record the owner when such a create began."""
-    half_deleted(world)
-    create = world.begun(world.lifecycle.create(ACME, BY_ADA))
-    world.table.plant_metadata(replace(world.metadata, created_by=RESOURCE))
-    world.succeeded(create)
     assert world.metadata.created_by == ADA
 
 

@@ -61,6 +61,3 @@ class _Stored:
 
     def values(self, name: str, value: object) -> Sequence[Item]:
         return _columns(self.key)[name].values(self.key.tenant, value)
-
-    def earlier_value(self, name: str, value: object) -> Item | None:
-        return _columns(self.key)[name].legacy_value(value)

@@ -33,8 +33,6 @@ class Column:
     values: Callable[[TenantId, Any], Values]
     """The values of the attributes, in the order of their names."""
     read: Callable[[Row], Any] = lambda _row: None
-    legacy_value: Callable[[Any], Item | None] = lambda _value: None
-    """The attribute's value as an earlier release stored it, if that differs."""
 
 
 def _text(name: str) -> Column:
@@ -75,7 +73,7 @@ METADATA: Mapping[str, Column] = {
     "updated_at": Column(
         ("UpdatedAt",),
         lambda _tenant, at: [time(at)],
-        # Rows from before 0.1.0 store the time under another name.
+        # Rows from before Berth store the time under another name.
         lambda row: moment(row, "UpdatedAt") or moment(row, "UpdateAt"),
     ),
     "withdrawn_by": _text("WithdrawnBy"),
@@ -97,8 +95,6 @@ METADATA: Mapping[str, Column] = {
         ("CreatedBy",),
         lambda _tenant, requester: [requester_value(requester)],
         lambda row: requester_from(row, "CreatedBy"),
-        # 0.5.0 stored a resource as text.
-        lambda requester: s(str(requester)),
     ),
     "asked_for": Column(("AskedFor",), lambda _tenant, create: [s(f"{create.version}#{create.number}")], _asked_for),
     "asked_for_at": _moment("AskedForAt"),
@@ -121,7 +117,7 @@ METADATA_ROW: Mapping[str, Column] = {
     "listed_state": Column(("State", "ListingKey"), lambda _tenant, state: [s(state), s(keys.listed_tenants(state))]),
     "listed_version": Column(("ListingSort",), _listed_version),
     "root_cause": _ROOT_CAUSE,
-    # Adoptions remove the former name of UpdatedAt.
+    # Adoptions remove the attribute of rows from before Berth.
     "former_updated_at": _moment("UpdateAt"),
 }
 

@@ -136,9 +136,6 @@ class Stored:
             case _:
                 return [n(value)]
 
-    def earlier_value(self, _name: str, _value: object) -> Item | None:
-        return None
-
 
 def delivery_row(delivery: Delivery) -> Item:
     row: Item = {

@@ -43,10 +43,6 @@ class Stored(Protocol):
         """The values of the attributes, in the order of their names."""
         ...
 
-    def earlier_value(self, name: str, value: object) -> Item | None:
-        """The attribute's value as an earlier release stored it, if that differs."""
-        ...
-
 
 def transact_item(
     write: Put[KeyT] | Update[KeyT] | Delete[KeyT] | Check[KeyT], table: str, key: Key, stored: Stored
@@ -170,9 +166,5 @@ class _Expression:
 
     def _equals(self, name: str, value: object) -> str:
         attributes, values = self.stored.attributes(name), self.stored.values(name, value)
-        earlier = self.stored.earlier_value(name, value)
-        if earlier is not None:
-            (attribute,), (current,) = attributes, values
-            return f"{self.name(attribute)} IN ({self._value(current)}, {self._value(earlier)})"
         pairs = zip(attributes, values, strict=True)
         return " AND ".join(f"{self.name(each)} = {self._value(stored)}" for each, stored in pairs)

@@ -14,7 +14,7 @@ from orchestrator.adapters.dynamodb.tenant_values import (
     root_cause_value,
     stored_request,
 )
-from orchestrator.adapters.dynamodb.values import Item, n, number, s, text, time
+from orchestrator.adapters.dynamodb.values import Item, n, s, time
 from orchestrator.common.times import parse_timestamp
 from orchestrator.tenants.history import ChangeKind, HistoryEntry, RecordedChange, UnreadableEntry
 from orchestrator.tenants.records import Attempt, Operation, Request, Status
@@ -43,18 +43,16 @@ def _json_object(item: Mapping[str, Any], name: str) -> Mapping[str, object]:
 
 
 def _operation_from(item: Mapping[str, Any]) -> HistoryEntry:
-    request = _recorded_request(item) if "Request" in item else None
     return HistoryEntry(
         tenant=tenant_of_history(item["pk"]["S"]),
         at=parse_timestamp(item["At"]["S"]),
         operation=Operation(item["Operation"]["S"]),
         version=item["Version"]["S"],
-        attempt=number(item, "Attempt", 1),
+        attempt=int(item["Attempt"]["N"]),
         status=Status(item["Status"]["S"]),
         execution=item["Execution"]["S"],
         root_cause=root_cause_from(item),
-        requested_by=request.by if request else text(item, "RequestedBy") or "",
-        request=request,
+        request=_recorded_request(item),
         altered=is_altered(item),
     )
 
@@ -92,7 +90,7 @@ def history_row(entry: HistoryEntry) -> Item:
         "Attempt": n(entry.attempt),
         "Status": s(entry.status),
         "Execution": s(entry.execution),
-        "Request": request_value(entry.request or Request(entry.requested_by)),
+        "Request": request_value(entry.request),
     }
     if entry.root_cause:
         fields["RootCause"] = root_cause_value(entry.root_cause)

@@ -32,7 +32,7 @@
 
 History has its own partitions, so that permissions can forbid changing it. The digest covers all other attributes of
 the row, so two different entries never have the same key, and a row that was changed later no longer matches its
-digest. Rows from before 0.6.0 have no digest.
+digest.
 
 The index `Listing` holds tenants by state and version, unfinished operations by time, rollouts by id (which begins
 with the time), and the failed tenants of each rollout:
@@ -50,7 +50,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -86,7 +85,6 @@ CREATES_PREFIX = "CREATES#"
 RELISTINGS = "RELISTED"
 
 _DIGEST_LENGTH = 32
-_DIGEST = re.compile(f"[0-9a-f]{{{_DIGEST_LENGTH}}}")
 
 Key = dict[str, dict[str, str]]
 
@@ -164,8 +162,6 @@ def moment_of_history(sk: str) -> datetime | None:
 def is_altered(row: Mapping[str, Any]) -> bool:
     """True for a history row that was changed after it was appended."""
     digest: str = row["sk"]["S"].rpartition("#")[2]
-    if not _DIGEST.fullmatch(digest):
-        return False  # The row is from before 0.6.0 and has no digest.
     return digest != _digest({name: value for name, value in row.items() if name not in ("pk", "sk")})
 
 

@@ -225,8 +225,7 @@ def _reconciliation_from(item: Mapping[str, Any]) -> Reconciliation:
             for finding in progress["findings"]
         ),
         repaired=progress["repaired"],
-        # In rows from before 0.7.0, orders are counted as repairs.
-        ordered=progress.get("ordered", 0),
+        ordered=progress["ordered"],
         stuck=progress["stuck"],
         reason=item["Reason"]["S"],
     )

@@ -361,7 +361,6 @@ def _skipped_from(document: Mapping[str, Any]) -> dict[Skip, Skipped]:
 
 
 def _repairs_from(item: Mapping[str, Any]) -> Repairs | None:
-    """``None`` also for rollouts from before 0.9.0, which included no such tenants."""
     if (stored := text(item, "Repairs")) is None:
         return None
     count, *tenants = json.loads(stored)

@@ -22,9 +22,7 @@ def requester_from(item: Mapping[str, Any], name: str) -> Requester | None:
     if "M" in item.get(name, {}):
         resource = item[name]["M"]
         return StackResource.parse(resource["StackId"]["S"], resource["LogicalId"]["S"])
-    found = text(item, name)
-    # 0.5.0 stored a resource as text.
-    return found and (StackResource.from_text(found) or found)
+    return text(item, name)
 
 
 def request_value(request: Request) -> dict[str, str]:

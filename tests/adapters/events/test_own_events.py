@@ -107,22 +107,9 @@ def test_the_life_of_a_tenant_is_published_from_its_history_each_end_once(dynamo
     assert len({each.id for each in published}) == 4
 
 
-ENTRY: dict[str, Any] = {
-    "pk": {"S": "HISTORY#acme"},
-    "sk": {"S": "2026-01-01T00:00:00.000Z#create-acme-0.5.0-1#Success"},
-    "At": {"S": "2026-01-01T00:00:00.000Z"},
-    "Operation": {"S": "CREATE"},
-    "Version": {"S": "0.5.0"},
-    "Status": {"S": "Success"},
-    "Execution": {"S": "arn:e"},
-    "RequestedBy": {"S": "ada"},
-}
-"""A row from before 0.6.0: no digest, no attempt, and only the requester of the request."""
-
-
-def test_a_row_of_an_earlier_release_is_understood() -> None:
-    (event,) = changes_in(streamed(ENTRY))
-    assert (event.kind, event.data["requested_by"], event.data["attempt"]) == (Kind.TENANT_PROVISIONED, "ada", 1)
+ENTRY: dict[str, Any] = history_row(
+    HistoryEntry(ACME, NOON, Operation.CREATE, "0.5.0", 1, Status.SUCCESS, "arn:e", request=Request("ada"))
+)
 
 
 def test_records_about_the_same_change_are_one_event() -> None:

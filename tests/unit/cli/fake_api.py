@@ -195,7 +195,9 @@ class InMemoryApi(ClientByHand):
             root_cause=cause,
             changes=tuple(changes),
         )
-        assert self.ledger.record(settlement(before, outcome, in_flight=False), outcome, before=None)
+        assert self.ledger.record(
+            settlement(before, outcome, in_flight=False, dry_run=rollout.spec.dry_run), outcome, before=None
+        )
 
     # The work of the machines, on the latest operation
 

@@ -478,9 +478,8 @@ class TestPlan:
             REPLACED,
             "may replace InboundQueue (AWS::SQS::Queue)",
             "removes InboundQueue (AWS::SQS::Queue)",
-            "may replace or remove InboundQueue (AWS::SQS::Queue)",
         ],
-        ids=["replaced", "perhaps", "removed", "before 0.9.0"],
+        ids=["replaced", "perhaps", "removed"],
     )
     def test_a_plan_shows_the_failures(self, fleet: Scene, lost: str) -> None:
         fleet.environment |= TERMINAL

@@ -134,12 +134,6 @@ def test_differences_that_the_survey_has_found_wait(scene: Scene) -> None:
     )
 
 
-def test_a_control_plane_from_before_the_list_of_reconciliations_has_no_differences(scene: Scene) -> None:
-    answers = [scene.api.request("GET", path) for path in ("/releases", "/rollouts")]
-    scene.api.interjections = [*answers, ApiAnswer(404, {"message": "Not Found"})]
-    assert "Nothing waits for you." in scene.berth("status", exits=ExitCode.OK).stdout
-
-
 class Troubled(ScriptedEventsApi):
     def send(self, request: HttpRequest) -> ApiAnswer:
         answer = super().send(request)

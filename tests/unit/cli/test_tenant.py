@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Any
 
 from orchestrator.cli.errors import ExitCode
-from orchestrator.client.transport import ApiAnswer
 from orchestrator.tenants.fleet import HISTORY_PAGE_SIZE
 from orchestrator.tenants.history import ChangeKind, RecordedChange, UnreadableEntry
 from orchestrator.tenants.records import Metadata, Operation, Request, Status
@@ -346,10 +345,3 @@ class TestLive:
         result = scene.berth("tenant", "acme", "--live", exits=ExitCode.NOT_READY)
         assert "state:      READY\n" in result.stdout
         assert "Rate exceeded" in result.stderr
-
-    def test_a_control_plane_that_is_older_says_so(self, scene: Scene) -> None:
-        self.has_stack(scene)
-        found = scene.api.request("GET", "/tenants/acme")
-        scene.api.interjections = [found, ApiAnswer(404, {"message": "Not Found"})]
-        result = scene.berth("tenant", "acme", "--live", exits=ExitCode.NO_CONTROL_PLANE)
-        assert "it is from before 0.9.0" in result.stderr

@@ -126,3 +126,24 @@ def test_a_home_with_state_and_without_an_emulator_is_stopped(tmp_path: Path) ->
     assert Emulator.is_stopped(tmp_path)
     home.forget_state()
     assert not Emulator.is_stopped(tmp_path)
+
+
+@pytest.mark.parametrize("folder", ["saved/1", "running"], ids=["stopped", "crashed or running"])
+def test_state_of_an_earlier_version_is_refused_with_the_command_that_deletes_it(tmp_path: Path, folder: str) -> None:
+    (tmp_path / folder).mkdir(parents=True)
+    with pytest.raises(LocalError, match=r"is from another version, and cannot be upgraded\. Delete it: make reset$"):
+        Emulator(home=tmp_path).start()
+    assert not (tmp_path / "emulator.json").exists(), "nothing was started"
+    Emulator(home=tmp_path).forget_state()
+    Home(tmp_path).check_format()
+
+
+def test_state_of_this_version_is_taken_up_again(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.check_format()
+    home.lay_out_state()
+    home.save_state()
+    home.check_format()
+    (tmp_path / "format").write_text("another")
+    with pytest.raises(LocalError, match="make reset"):
+        home.check_format()

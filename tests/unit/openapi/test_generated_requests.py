@@ -17,7 +17,6 @@ from schemathesis.core.failures import FailureGroup
 from orchestrator.api.tenant_models import MAX_PAGE_SIZE
 from tests.openapi import CHECKS, DOCUMENT, AtHand, cover, drive, operations
 from tests.unit.openapi.world import (
-    ADOPTIONS,
     BASE_URL,
     NO_RECONCILIATION,
     NO_ROLLOUT,
@@ -40,7 +39,7 @@ MADE_UP = [
 AT_HAND = AtHand(
     tenants=list(STATES),
     rollouts=[*ROLLOUTS.values(), NO_ROLLOUT],
-    reconciliations=[*RECONCILIATIONS.values(), *ADOPTIONS.values(), NO_RECONCILIATION],
+    reconciliations=[*RECONCILIATIONS.values(), NO_RECONCILIATION],
 )
 
 

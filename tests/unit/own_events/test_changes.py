@@ -28,7 +28,7 @@ from tests.present import present
 
 LATER = NOON + timedelta(hours=1)
 ENTRY = HistoryEntry(
-    ACME, NOON, Operation.CREATE, "0.2.0", 3, Status.SUCCESS, "arn:e", None, "ada", Request("ada", reason="a launch")
+    ACME, NOON, Operation.CREATE, "0.2.0", 3, Status.SUCCESS, "arn:e", None, Request("ada", reason="a launch")
 )
 STAGE = StageSpec(None, 1, Share(0))
 ROLLOUT = Rollout("20261116-120000-1a2b", Spec("0.2.0", (STAGE,)), "ada", NOON, (3,), 3, {}, revision=7)
@@ -107,10 +107,6 @@ def test_a_failure_without_a_root_cause_is_published() -> None:
 
 def test_a_delete_has_no_release() -> None:
     assert present(EVENTS[Kind.TENANT_DELETED]).data["version"] is None
-
-
-def test_an_entry_from_before_requests_were_recorded_has_no_reason() -> None:
-    assert present(ended(replace(ENTRY, request=None))).data["reason"] == ""
 
 
 def test_a_start_is_not_published() -> None:

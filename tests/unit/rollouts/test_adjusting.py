@@ -164,13 +164,6 @@ class TestChange:
         assert (again.max_concurrency, len(world.manifests.read(again.manifest))) == (80, 3)
         assert isinstance(world.gate.admit(second), Admitted)
 
-    def test_a_stage_from_before_it_was_recorded_is_not_started_again(self) -> None:
-        world = Fleet(4)
-        rollout = world.start()
-        world.advance(rollout)
-        world.touch_stage(rollout, map_concurrency=None)
-        assert isinstance(world.gate.admit(Turn(rollout, 1, world.items(rollout)[0], "child")), Admitted)
-
     def test_the_same_pace_changes_nothing(self) -> None:
         world, rollout = baking()
         assert isinstance(world.rollout_adjusting.change(rollout, NewPace(bake_seconds=600), BOB), Unchanged)

@@ -12,7 +12,7 @@ from orchestrator.common.errors import Conflict, Unsettled
 from orchestrator.rollouts.advancing import MAX_IDLE_ROUNDS, Bake, NotSucceeded, RunStage, Succeeded
 from orchestrator.rollouts.control import RolloutWithStages
 from orchestrator.rollouts.gate import AdmissionStopped, Settled
-from orchestrator.rollouts.records import Result, RolloutStatus, Share, Skip, StageStatus, TenantOutcome, Turn
+from orchestrator.rollouts.records import Result, RolloutStatus, Share, Skip, StageStatus, Turn
 from orchestrator.tenants.records import Operation, Request, RootCause, Status
 from tests.fakes import NEXT_VERSION, QUEUE_TABOO, VERSION, a_run, an_audit, execution_arn
 from tests.fakes.noting import Noting
@@ -104,20 +104,6 @@ def test_a_tenant_whose_delete_is_refused_during_its_turn_is_moved() -> None:
 
     assert world.drive(rollout) == Succeeded()
     assert world.at(VERSION) == []
-
-
-def test_a_rollout_that_skipped_a_busy_tenant_fails() -> None:
-    """A rollout that was started by an earlier version continues with its rows."""
-    world, rollout = started(2)
-    world.advance(rollout)
-    busy, other = (Turn(rollout, 1, item, "child") for item in world.items(rollout))
-    row = TenantOutcome(rollout, 1, busy.item, Result.SKIPPED, world.clock.now(), skip=Skip.BUSY)
-    world.plant_outcome(row)
-    world.take_turn(other)
-
-    assert world.drive(rollout) == NotSucceeded(
-        RolloutStatus.FAILED, "1 of 2 tenants were skipped because they were busy."
-    )
 
 
 def test_the_outcomes_of_all_tenants_are_read_at_the_end_of_each_stage_and_of_the_rollout() -> None:

@@ -42,6 +42,7 @@ from orchestrator.tenants.admission import Refused
 from orchestrator.tenants.order_results import Unchanged
 from orchestrator.tenants.records import RootCause
 from tests.fakes import NAMES, NEXT_VERSION, NOON, QUEUE_TABOO, VERSION, execution_arn
+from tests.fakes.rollouts import count_reviews
 from tests.unit.rollouts.world import (
     ADA,
     ROLLOUT,
@@ -250,7 +251,9 @@ def test_a_dry_runs_document_contains_the_number_of_changes_and_the_resources() 
         for number, (result, origin, changes) in enumerate(found)
     ]
 
-    response = rollout_response(a_rollout(a_spec(dry_run=True)), [a_stage()], looked_at[3:4], Reviews.of(looked_at), [])
+    response = rollout_response(
+        a_rollout(a_spec(dry_run=True)), [a_stage()], looked_at[3:4], count_reviews(looked_at), []
+    )
 
     nothing = {"effect": None, "resource": None, "resourceType": None}
     queue = {"effect": "REPLACE", "resource": "Q", "resourceType": "AWS::SQS::Queue"}

@@ -152,7 +152,7 @@ def test_a_change_set_with_an_earlier_key_is_created_again() -> None:
 
 
 def test_a_foreign_change_set_named_after_the_rollout_is_ignored() -> None:
-    """Version 0.5.0 used this name. The name now depends on the child's ARN, which Step Functions generates."""
+    """The name depends on the child's ARN, which Step Functions generates."""
     review = Review()
     name = f"plan-{review.rollout}"
     review.stacks.add_changes(review.stack.stack_id, name, "", state=ChangeSetState.READY, changes=(QUEUE_CHANGES,))

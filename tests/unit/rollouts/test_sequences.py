@@ -12,7 +12,7 @@ from orchestrator.common.times import timestamp
 from orchestrator.rollouts.control import RolloutWithStages
 from orchestrator.rollouts.counting import Count
 from orchestrator.rollouts.gate import Admitted
-from orchestrator.rollouts.records import RolloutStatus, Share, Skip, Skipped, TenantOutcome, Turn
+from orchestrator.rollouts.records import RolloutStatus, Share, TenantOutcome, Turn
 from orchestrator.rollouts.stalling import START_GRACE_PERIOD, stalled_rollouts
 from orchestrator.tenants.admission import Refusal, Refused
 from orchestrator.tenants.execution_input import machine_input
@@ -198,14 +198,6 @@ def test_the_failed_tenants_of_a_rollout_that_was_undone_are_not_retried() -> No
     assert isinstance(response, Refused)
     assert response.kind is Refusal.NOTHING_TO_RETRY
     assert f"was undone by rollout {undo}" in response.reason
-
-
-def test_a_rollout_planned_by_an_earlier_version_without_busy_tenants_fails() -> None:
-    world = Fleet(2)
-    rollout = world.start(a_spec(tenants=(tenant("t001"),)))
-    world.touch(rollout, skipped={Skip.BUSY: Skipped(1, ("t002",))})
-    world.drive(rollout)
-    assert world.status(rollout) is RolloutStatus.FAILED
 
 
 def test_the_version_from_before_a_delete_does_not_count_while_a_tenant_is_created_again() -> None:

@@ -11,30 +11,24 @@ from orchestrator.rollouts.advancing import NotSucceeded, Succeeded
 from orchestrator.rollouts.control import NothingToDo
 from orchestrator.rollouts.gate import Admitted
 from orchestrator.rollouts.records import (
-    Item,
     Repairs,
     Result,
-    RolloutStatus,
     Share,
     Skip,
     Skipped,
-    TenantOutcome,
     Turn,
 )
 from orchestrator.tenants.admission import Refusal
 from orchestrator.tenants.records import TenantState
-from tests.fakes import NEXT_VERSION, NOON, VERSION, execution_arn
+from tests.fakes import NEXT_VERSION, VERSION, execution_arn
 from tests.unit.rollouts.ordering import naming, refused, rolled_out, underway
 from tests.unit.rollouts.world import (
     A_SECOND,
     ADA,
     BOB,
     LAST_VERSION,
-    ROLLOUT,
     Fleet,
-    a_rollout,
     a_spec,
-    a_stage,
     a_stage_spec,
     tenant,
     tenants,
@@ -340,25 +334,6 @@ def test_a_retry_of_an_undo_moves_back_the_tenants_that_failed() -> None:
     assert [(item.tenant.value, item.version) for item in world.items(retrying.id)] == [("t002", VERSION)]
     assert world.drive(retrying.id) == Succeeded()
     assert len(world.at(VERSION)) == 3
-
-
-def test_retry_includes_tenants_that_an_earlier_version_skipped_as_busy() -> None:
-    world = Fleet(2)
-    stage = a_stage(total=2)
-    items = [Item(who, NEXT_VERSION) for who in tenants(2)]
-    world.manifests.written[stage.manifest] = items
-    skipped, moved = (
-        TenantOutcome(ROLLOUT, 1, item, result, NOON, skip=skip, operation_attempt=number)
-        for item, result, skip, number in zip(
-            items, (Result.SKIPPED, Result.SUCCEEDED), (Skip.BUSY, None), (None, 1), strict=True
-        )
-    )
-    world.plant(a_rollout(), [stage], skipped, moved)
-    world.touch(ROLLOUT, status=RolloutStatus.SUCCEEDED)
-
-    retrying = underway(world.rollouts.retry(ROLLOUT, ADA))
-
-    assert world.planned_tenants(retrying.id) == ["t001"]
 
 
 def test_without_failures_there_is_nothing_to_retry() -> None:
