@@ -30,7 +30,7 @@ DESCRIPTIONS_PER_SECOND, DESCRIPTIONS_BURST = 15.0, 300.0
 
 _RETRY_REQUEST = 5.0
 """The seconds after which a caller repeats a request that was throttled: RETRY_AFTER_SECONDS."""
-_AWAIT_STACK_SECONDS = 60.0
+_AWAIT_STACK_SECONDS = 120.0
 _A_MINUTE = 60.0
 
 

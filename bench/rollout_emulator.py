@@ -1,7 +1,7 @@
 """Compares a rollout on the emulator with a bare script that updates the same stacks, with the same concurrency.
 
 It measures twice. The emulator's stacks are done almost at once, so little but Berth's own steps is measured. On AWS a
-stack takes ten seconds or more. So the second measurement has stacks with a resource whose function sleeps.
+stack takes up to a minute. So the second measurement has stacks with a resource whose function sleeps.
 
 On AWS, CloudFormation sends an event when a stack is done. The emulator sends none, so a thread of the benchmark does.
 There is no event plane, whose functions would take processors from the rollout here, and do not on AWS.

@@ -23,7 +23,7 @@ REVIEWED_MUTATIONS, REVIEWED_READS = 2, 5
 """The numbers of calls of an update that is reviewed by a change set of its own."""
 
 _AWAIT_REVIEW_SECONDS = 3.0
-_AWAIT_STACK_SECONDS = 60.0
+_AWAIT_STACK_SECONDS = 120.0
 
 _STARTED, _REVIEWING, _AGAIN = "started", "reviewing", "again"
 _DONE, _WORKING, _FAILED = "done", "working", "failed"

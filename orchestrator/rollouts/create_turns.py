@@ -22,8 +22,9 @@ _USUAL_SECONDS = 70.0
 """How long a create is assumed to take until some were measured: the stack of a queue with its dead-letter queue takes
 about 64 seconds."""
 _USUAL_SECONDS_PER_TURN = 2 / 3
-"""The assumed time between two turns until CloudFormation has throttled for the first time. It is said to allow one or
-two mutating calls per second. The limit is still growing then, and says nothing about the pace of a long line."""
+"""The shortest time between two turns that is assumed until CloudFormation has throttled for the first time.
+CloudFormation is said to allow one or two mutating calls per second. The limit is still growing then, and says nothing
+about the pace of a long line."""
 _WEIGHT_OF_LATEST = 0.1
 """The weight of the latest create in the average of their durations."""
 
