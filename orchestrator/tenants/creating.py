@@ -37,7 +37,7 @@ def start(
 def clear(
     run: Run, stack: Stack, metadata: Metadata | None, audits: Sequence[Audit], *, stacks: Stacks
 ) -> Clearing | GaveUp:
-    """Delete a stack that an earlier create or move has left, if the tenant was certainly never served from it.
+    """Delete a stack that an earlier create has left, if the tenant was certainly never served from it.
 
     A failed create at the stack's version proves that. Without it, the tenant's records may have been lost.
     """

@@ -226,8 +226,8 @@ def finish(
 def _in_its_tier(run: Run, found: Publication, metadata: Metadata | None, releases: Releases) -> Publication:
     """The publication with the tier of its release.
 
-    Raises :class:`Conflict` if a create has found a stack of another tier than it was to create: an earlier create or
-    move has left it there.
+    Raises :class:`Conflict` if a create has found a stack of another tier than it was to create: an earlier create has
+    left it there.
     """
     if reason := why_not_of_tier(run, found.stack_id, found.version, metadata, releases):
         raise Conflict(f"Tenant {run.tenant}: {reason}. Nothing was published. Retry the operation.")

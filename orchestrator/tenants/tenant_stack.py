@@ -106,7 +106,7 @@ def start_stack(
 
 
 def _is_left_behind(stack: Stack, release: Release, metadata: Metadata | None, releases: Releases) -> bool:
-    """True if the stack is of another tier than this create is for: an earlier create or move has left it."""
+    """True if the stack is of another tier than this create is for: an earlier create has left it."""
     if condition(stack.status) not in _COMPLETE or (metadata and metadata.published):
         return False
     found = releases.release(stack.version) if stack.version else None
