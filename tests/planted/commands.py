@@ -62,4 +62,18 @@ BUGS = {
         in_function("orchestrator.cli.invocation.Invocation.confirm", "raise InvalidRequest(", "return print("),
         f"{ORDERS}::test_a_replacement_has_to_be_confirmed",
     ),
+    "lists have secrets": PlantedBug(
+        "Each key that may read sees the secret that signs deliveries.",
+        in_function(
+            "orchestrator.api.connection_answers._connection",
+            '"signed":',
+            '"secret": str(connection.secret), "signed":',
+        ),
+        "adapters/events/test_connection_functions.py::test_a_connection_needs_only_a_name",
+    ),
+    "answers with secrets are cached": PlantedBug(
+        "A proxy keeps a tenant's key.",
+        in_function("orchestrator.api.event_configuration_answers.secret_response", "no-store", "private"),
+        "adapters/events/test_connection_functions.py::test_a_secret_is_shown_once_and_not_to_be_cached",
+    ),
 }

@@ -63,6 +63,24 @@ BUGS = {
         ),
         EVENTS,
     ),
+    "lists of events are read consistently": PlantedBug(
+        "Each page of a list costs twice as many read units.",
+        in_function(
+            "orchestrator.adapters.dynamodb.event_reads.DynamoEventReads._query",
+            "**options,",
+            "ConsistentRead=not where.index, **options,",
+        ),
+        "adapters/events/test_listing.py::test_a_list_is_one_query_and_reads_the_rows_that_an_index_names",
+    ),
+    "each use of a key is written": PlantedBug(
+        "Each accepted event costs a second write, of its key.",
+        in_function(
+            "orchestrator.adapters.dynamodb.event_configuration.DynamoConfiguration.note",
+            " OR last_used_at <= :before)",
+            " OR last_used_at <> :before)",
+        ),
+        "adapters/events/test_configuring.py::TestKeys::test_the_use_of_a_key_is_written_at_most_once_per_hour",
+    ),
     "getQueue reads twice": PlantedBug(
         "Each getQueue of a ready tenant costs two reads.",
         in_function(
