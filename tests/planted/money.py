@@ -6,7 +6,7 @@ from tests.machines import asl
 from tests.machines.files import machine
 from tests.planted.bugs import Json, PlantedBug, in_function, in_machine, in_page, in_stack, resources
 
-EVENTS = "adapters/events/test_event_costs.py::test_the_page_has_the_requests_of_every_call"
+EVENTS = "adapters/events/test_event_costs.py::test_the_requests_of_every_call"
 GET_QUEUE = "adapters/handlers/test_get_queue_costs.py"
 DELIVERING = "orchestrator.events.delivery.delivering.Delivering"
 PUT = "    self._events.put(event, packed, type_index=settings.type_index)\n"
@@ -96,9 +96,9 @@ BUGS = {
         "stacks/test_event_plane.py::test_the_table_has_its_keys_and_two_indexes_of_keys_only",
     ),
     "one alarm more": PlantedBug(
-        "The idle control plane costs more than its page says.",
+        "The idle control plane costs more than is written down.",
         in_stack(_another_alarm),
-        "stacks/test_costs.py::test_the_page_lists_everything_of_the_control_plane_with_a_cost_when_idle",
+        "stacks/test_costs.py::test_the_counts_have_everything_of_the_control_plane_with_a_cost_when_idle",
     ),
     "logs are kept for ever": PlantedBug(
         "The bill for stored logs grows every month.",
@@ -115,7 +115,7 @@ BUGS = {
     "pages ask every second": PlantedBug(
         "An open page of the console asks the API much more often.",
         in_page("layout.html", "every {{ live }}s", "every 1s"),
-        "browser/test_costs.py::test_the_page_has_the_requests_of_every_update",
+        "browser/test_costs.py::test_the_requests_of_every_update",
         is_slow=True,
     ),
 }
