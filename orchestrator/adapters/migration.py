@@ -30,17 +30,7 @@ from orchestrator.tenants.listings import Relisting
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.operation_rows import empty_metadata, listing
 from orchestrator.tenants.own_stack import has_unknown_stack, why_not_adopted_with
-from orchestrator.tenants.records import (
-    Audit,
-    Lock,
-    Metadata,
-    Operation,
-    Queue,
-    Request,
-    RootCause,
-    Status,
-    TenantState,
-)
+from orchestrator.tenants.records import Audit, Metadata, Operation, RootCause, Status, TenantState
 from orchestrator.tenants.state import state_of
 from orchestrator.tenants.writes import Announce, Append, AuditKey, LockKey, MetadataKey, Transition, Write
 
@@ -48,6 +38,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
     from orchestrator.tenants.ports import Queues
+    from orchestrator.tenants.records import Lock, Queue, Request
     from orchestrator.tenants.stack_ports import Stack, Stacks
 
 ADOPTED = "adopted"
@@ -238,11 +229,12 @@ class Migration:
         stored = [row for name, row in found.items() if name.startswith(keys.AUDIT_PREFIX)]
         audits = [rows.readable(rows.audit_from, row) for row in stored]
         named = [AuditKey(tenant, *keys.operation_of(row["sk"]["S"])) for row in stored]
-        deleted = keys.listed_tenants(TenantState.DELETED)
         if metadata is not None:
             listed = "ListingKey" in metadata or "AskedFor" in metadata  # A requested create lists the tenant.
         else:
-            listed = not stored or any(text(row, "ListingKey") == deleted for row in stored)
+            listed = not stored or any(
+                text(row, "ListingKey") == keys.listed_tenants(TenantState.DELETED) for row in stored
+            )
         return Seen(
             tenant,
             rows.readable(rows.metadata_from, metadata) if metadata else None,
@@ -261,8 +253,7 @@ class Migration:
         if metadata and queue and stack:
             queues = self.stacks.queues(stack.stack_id)
             owner = self.owners.get(stack.stack_id, tenant)
-            letters = self._dead_letters_of
-            if reason := why_not_adopted_with(stack, queues, metadata, names, owner, self.served, letters):
+            if reason := why_not_adopted_with(stack, queues, metadata, names, owner, self.served, self._dead_letters):
                 return Plan(tenant, reason)
             name, own = next(each for each in queues.items() if each[1].arn == queue.arn)
             # Rows may have a URL of an older SDK.
@@ -291,7 +282,7 @@ class Migration:
         changes = stack is not None or not seen.listed or bool(closed(seen, audits))
         return Plan(tenant, "; ".join(details), seen if changes else None, after, audits, has_stack)
 
-    def _dead_letters_of(self, queue: Queue) -> str | None:
+    def _dead_letters(self, queue: Queue) -> str | None:
         """The name of the queue's dead-letter queue, which may have any logical id in an earlier system's template."""
         with suppress(QueueOutOfReach):
             return (self.queues.dead_letter_queue(queue.url) or "").rpartition("/")[2] or None

@@ -344,7 +344,7 @@ def _count_messages_once(check: Any, run: Run, *, empty_since: datetime | None, 
 
 
 @wrapping("adopt", Table)
-def _adopt_during_an_operation(adopt: Any, self: InMemoryTable, writes: Transition) -> Any:
+def _adopt_despite_the_lock(adopt: Any, self: InMemoryTable, writes: Transition) -> Any:
     (check,) = (write for write in writes if isinstance(write, Check))
     lock = self.lock(check.key.tenant)
     self.plant_lock(check.key.tenant, None)
@@ -352,6 +352,9 @@ def _adopt_during_an_operation(adopt: Any, self: InMemoryTable, writes: Transiti
         return adopt(self, writes)
     finally:
         self.plant_lock(check.key.tenant, lock.run if lock else None)
+
+
+_adopt_during_an_operation = all_of(_adopt_despite_the_lock, replacing("why_not_now", always(None), migration))
 
 
 @wrapping("seen", Table)
