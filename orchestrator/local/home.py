@@ -4,7 +4,7 @@
     emulator.lock   held by the process that starts the emulator, then by the emulator until it ends
     emulator.json   the emulator's process id and port; written by the emulator, removed once its state is saved
     emulator.log    the emulator's log
-    format          how the state is written; before 0.10.0 there was no such file
+    format          how the state is written; without it, an earlier version has written it
     saved/N         the state at the last orderly stop
     running/        the state in use; consistent only once it has been saved
     tmp/            temporary files, and the HOME of the emulator

@@ -1,4 +1,4 @@
-"""A tenant with a template from before 0.1.0, which has an outbound queue, too."""
+"""A tenant with a template from before Berth, which has an outbound queue, too."""
 
 from __future__ import annotations
 

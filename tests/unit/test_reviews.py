@@ -123,7 +123,7 @@ def test_a_stack_that_is_not_as_recorded_is_reviewed_itself(changes: dict[str, A
 
 @pytest.mark.parametrize("missing", ["deployed", "stack_changed_at"])
 def test_a_stack_of_which_nothing_is_recorded_is_reviewed_itself(missing: str) -> None:
-    """Adopted tenants, tenants whose last update failed, and those that no operation of 0.9.0 has ended on."""
+    """Adopted tenants, and tenants whose last update failed."""
     world = reviewed_once()
     recorded = {"deployed": DEPLOYED, "stack_changed_at": DAY_BEFORE, missing: None}
     world.table.plant_lock(ACME, world.run, **{name: value for name, value in recorded.items() if value})

@@ -257,7 +257,7 @@ def _batch(rng: Random) -> Event:
 
 def _reconcile(rng: Random) -> Event:
     ids = ("settling", "survey", RECONCILIATION, RECONCILED, ROLLOUT, "20261116-130000-ffff")
-    return {"reconciliationId": rng.choice(ids), "wish": {"repair": True}, "by": "ada", "dryRun": False}
+    return {"reconciliationId": rng.choice(ids), "spec": {"repair": True}, "by": "ada", "dryRun": False}
 
 
 # The API

@@ -70,7 +70,7 @@ def test_other_outputs_than_the_recorded_ones_differ_and_nothing_repairs_that(wo
 
 
 def test_outputs_that_were_never_recorded_are_no_difference(world: FleetWithStacks) -> None:
-    """Tenants whose latest operation was before 0.9.0 have none."""
+    """Adopted tenants have none until their next operation."""
     acme = world.add("acme")
     world.stacks.change(stack_arn(acme), "UPDATE_COMPLETE", outputs={"Bucket": "acme-files"})
     assert world.comparing.compare(acme).agreement is Agreement.AGREES
