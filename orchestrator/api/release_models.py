@@ -118,7 +118,7 @@ class Release(Wire, frozen=True, kw_only=True):
     ]
     notes: Annotated[
         Text | None,
-        Meta(description="The release's section of the changelog, or the notes of who published it."),
+        Meta(description="What is new in the release, in the words of its publisher."),
     ]
     tier: Annotated[Tier, Meta(description="The tier whose tenants may be at the release.")]
     current: Annotated[bool, Meta(description="True for the release that new tenants of its tier get.")]

@@ -13,7 +13,7 @@ From the shell to a request:
 - :mod:`orchestrator.cli.invocation`            what every command shares
 - :mod:`orchestrator.cli.control_plane`         finds the control plane
 - :mod:`orchestrator.cli.deployed`              a control plane that is deployed
-- :mod:`orchestrator.cli.version`               the version of the command line
+- :mod:`orchestrator.cli.version`               advice about the version of the command line
 
 Requests and answers:
 

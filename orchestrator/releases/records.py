@@ -22,7 +22,7 @@ class Release:
     content: str = ""
     """The digest of the template without its own version number. Empty for releases from before it was recorded."""
     notes: str = ""
-    """The release notes, from the changelog or from the operator who published the release."""
+    """The release notes: those beside Berth's own template, or those of the operator who published the release."""
     parameters: frozenset[str] = frozenset()
     """The template's parameters besides those that every template has."""
     published_by: str = ""

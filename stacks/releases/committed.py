@@ -71,10 +71,10 @@ def write_release(version: str, template: Mapping[str, Any], releases: Path = RE
             f"The tenant template differs from the released {file.name}. Bump version.txt, then run `make release`. If "
             f"no control plane has published {version} yet: make release RELEASE_ARGS=--redo"
         )
-    notes(version, releases)
     before = [each for each in releases.glob("*.json") if each != file]
     for each in before:
         _check_is_replaced(each, version, content)
+    notes(version, releases)
     file.write_bytes(content)
     for each in before:
         each.unlink()

@@ -49,7 +49,7 @@ def place(*, local: bool = False) -> Place:
         where="at http://127.0.0.1:4566" if local else "in eu-west-1",
         account=None if local else "111122223333",
         caller=ADA,
-        version="0.9.0",
+        version="0.10.0",
         renew="aws sso login --profile prod",
     )
 
