@@ -34,7 +34,7 @@ PARTS: Mapping[str, Sequence[str]] = {
     "own deployments": ("e2e/test_adopt.py", "e2e/test_console.py", "e2e/test_key.py"),
     "own emulators": ("e2e/test_local_", "e2e/test_side_by_side.py"),
     "stacks": ("stacks/",),
-    "simulation": ("simulation/",),
+    "simulation": ("planted/", "simulation/"),
     "browser": ("browser/",),
     "adapters of events": ("adapters/events/",),
     "handlers": ("adapters/handlers/", "adapters/bad_input/"),
