@@ -94,9 +94,6 @@ soak: install ## Play 10,000 fresh seeds of the simulation on all cores (SOAK_AR
 bench: install ## Measure speed, as ratios in one run; writes bench/results.json
 	@$(BIN)/python -m bench
 
-openapi: install ## Write docs/openapi.json and docs/openapi-events.json from their declarations
-	@$(BIN)/python -m orchestrator.api.openapi
-
 wheel: install ## Build dist/berth-VERSION-py3-none-any.whl, which operators and other teams install
 	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
 	@ls dist/berth-$$($(BIN)/python -c 'from orchestrator.common.own_versions import berth_version; print(berth_version())')-py3-none-any.whl
@@ -117,4 +114,4 @@ diff: install ## Show what `make deploy` would change, by CDK's diff and a chang
 verify: install ## See the deployed control plane work, on AWS or locally: a tenant is created, used and deleted (VERIFY_ARGS="--region ...")
 	@$(BIN)/berth verify $(VERIFY_ARGS)
 
-.PHONY: help install environment demo tour console up down status reset test test-fast format format-check lint types pytest fuzz soak bench openapi wheel release bootstrap deploy diff verify
+.PHONY: help install environment demo tour console up down status reset test test-fast format format-check lint types pytest fuzz soak bench wheel release bootstrap deploy diff verify

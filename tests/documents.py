@@ -22,7 +22,7 @@ class Document:
 
     @classmethod
     def of(cls, api: openapi.Api) -> Document:
-        return cls(api, json.loads(api.document.read_text(encoding="utf-8")))
+        return cls(api, json.loads(openapi.written(api)))
 
     def operation_of(self, route: AnyRoute) -> Json:
         found: Json = self.json["paths"][route.path][openapi.documented_method(route)]

@@ -1,6 +1,7 @@
-"""docs/openapi.json, and how an API is held to it: requests made from the document, answers checked against it.
+"""The control plane's OpenAPI document, and how an API is held to it.
 
-By schemathesis, called directly: pyproject.toml says why not by its pytest plugin.
+Requests are made from the document, and answers are checked against it, by schemathesis. It is called directly:
+pyproject.toml says why not by its pytest plugin.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import hypothesis.core
@@ -46,6 +46,7 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import ID_PATTERN
 from orchestrator.common.versions import VERSION_PATTERN
 from orchestrator.rollouts.documents import REST
+from tests.documents import CONTROL_PLANE
 
 # schemathesis blanks Hypothesis' printer for the whole process: any property test that fails would say "x=," in place
 # of its value. It does so once; the printer is put back after that.
@@ -55,7 +56,7 @@ hypothesis.core.RepresentationPrinter = hypothesis.vendor.pretty.RepresentationP
 Operation = APIOperation[Any, Any, Any, Any]
 Check = Callable[..., Any]
 
-DOCUMENT: dict[str, Any] = json.loads((Path(__file__).parents[1] / "docs" / "openapi.json").read_text(encoding="utf-8"))
+DOCUMENT = CONTROL_PLANE.json
 
 CHECKS: Sequence[Check] = (
     not_a_server_error,

@@ -55,6 +55,6 @@ Requests and answers:
 - :mod:`orchestrator.api.event_usage_answers`
 - :mod:`orchestrator.api.receiving_answers`        answers to webhooks and forms
 
-:mod:`orchestrator.api.openapi` generates docs/openapi.json and docs/openapi-events.json,
-:mod:`orchestrator.api.openapi_schemas` their schemas.
+:mod:`orchestrator.api.openapi` generates the OpenAPI documents, which ``berth openapi`` prints, with the examples in
+orchestrator/api/examples/; :mod:`orchestrator.api.openapi_schemas` their schemas.
 """

@@ -1,13 +1,12 @@
-"""Generates the OpenAPI documents from the declared routes: ``python -m orchestrator.api.openapi``.
+"""Generates the OpenAPI documents of the control plane and of the event plane from the declared routes.
 
-docs/openapi.json is about the control plane's API, docs/openapi-events.json about the event plane's. Each has a file of
-examples: one for each model and each kind of problem, and more for routes that differ.
+``berth openapi`` prints them. Each has a file of examples: one for each model and each kind of problem, and more for
+routes that differ.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -40,9 +39,7 @@ from orchestrator.api.route import ANY_METHOD, RETRY_AFTER, RETRY_AFTER_SOMETIME
 from orchestrator.api.routes import ROUTES
 from orchestrator.common.own_versions import berth_version
 
-_ROOT = Path(__file__).parents[2]
-_DOCS = _ROOT / "docs"
-
+_EXAMPLES = Path(__file__).with_name("examples")
 
 _TAGS = {
     Audience.PLATFORM: "platforms",
@@ -311,8 +308,7 @@ def _servers(output: str) -> list[Json]:
 
 
 CONTROL_PLANE = Api(
-    document=_DOCS / "openapi.json",
-    examples=_DOCS / "api-examples.json",
+    examples=_EXAMPLES / "control-plane.json",
     routes=ROUTES,
     modules=(
         fields,
@@ -347,8 +343,7 @@ CONTROL_PLANE = Api(
     },
 )
 EVENT_PLANE = Api(
-    document=_DOCS / "openapi-events.json",
-    examples=_DOCS / "event-api-examples.json",
+    examples=_EXAMPLES / "event-plane.json",
     routes=EVENT_ROUTES,
     modules=(
         fields,
@@ -382,17 +377,8 @@ EVENT_PLANE = Api(
         ],
     },
 )
-APIS = (CONTROL_PLANE, EVENT_PLANE)
-DOCUMENT = CONTROL_PLANE.document
 
 
-def written(api: Api = CONTROL_PLANE) -> str:
+def written(api: Api) -> str:
     """The text of the API's document."""
     return json.dumps(_Document(api).made(berth_version()), indent=2, ensure_ascii=False) + "\n"
-
-
-if __name__ == "__main__":
-    if sys.argv[1:]:
-        sys.exit("usage: python -m orchestrator.api.openapi")
-    for each in APIS:
-        each.document.write_text(written(each), encoding="utf-8")

@@ -24,7 +24,6 @@ Json = dict[str, Any]
 class Api:
     """An API with a document of its own."""
 
-    document: Path
     examples: Path
     routes: tuple[AnyRoute, ...]
     modules: tuple[ModuleType, ...]

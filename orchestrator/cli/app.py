@@ -53,6 +53,7 @@ _EXAMPLES = """\
   berth reconcile --dry-run           compare the records with the stacks
   berth adopt --dry-run               list tenants from before Berth
   berth api GET /tenants              send any request to the API
+  berth openapi                       print the API's OpenAPI document
   berth --install-completion          complete commands, ids and versions
 """
 _PARAMETERS = "berth.parameters"

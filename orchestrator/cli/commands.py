@@ -78,6 +78,7 @@ COMMANDS: Mapping[str, Command | Group] = {
     "verify": Command("verify", "After a deployment"),
     "reconcile": Command("reconcile", _TROUBLESHOOTING, epilog="HELP"),
     "api": Command("raw_api", _TROUBLESHOOTING, epilog="EXAMPLES"),
+    "openapi": Command("openapi", _TROUBLESHOOTING, epilog="EXAMPLES"),
     "adopt": Command("adopt", "Migrating an existing fleet", epilog="HELP"),
     "release": Group("release"),
     "rollout": Group("rollout"),

@@ -48,8 +48,9 @@ def api(
 ) -> None:
     """Send a request to the API, and print the answer as JSON.
 
-    docs/openapi.json and docs/openapi-events.json describe the requests. Requests
-    of tenants, which need an API key, are not among them.
+    `berth openapi` prints the requests of the control plane, `berth openapi
+    --events` those of the event plane. Requests of tenants, which need an API
+    key, cannot be sent.
     """
     here: Invocation = context.obj
     with here.reporting_errors(as_json=True):

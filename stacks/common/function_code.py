@@ -11,6 +11,9 @@ from stacks.project import CODE, ROOT
 PACKAGES = ("lambdas", "orchestrator")
 LEFT_OUT = (
     "orchestrator/adapters/sessions.py",
+    "orchestrator/api/examples",
+    "orchestrator/api/openapi.py",
+    "orchestrator/api/openapi_schemas.py",
     "orchestrator/cli",
     "orchestrator/client",
     "orchestrator/console",

@@ -24,7 +24,7 @@ _MOVED = ("orchestrator", "stacks")
 """Names of the checkout that have a place below ``berth`` in the wheel."""
 _FROM = re.compile(rf"^(\s*from )({'|'.join(_MOVED)})\b", re.MULTILINE)
 _IMPORT = re.compile(rf"^\s*import ({'|'.join(_MOVED)})\b.*$", re.MULTILINE)
-_SUFFIXES = frozenset({".css", ".html", ".js", ".py", ".svg", ".txt", ".typed"})
+_SUFFIXES = frozenset({".css", ".html", ".js", ".json", ".py", ".svg", ".txt", ".typed"})
 
 
 class ImportNotMoved(Exception):

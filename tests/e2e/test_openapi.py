@@ -1,4 +1,4 @@
-"""The deployed API accepts and returns what docs/openapi.json says.
+"""The deployed API accepts and returns what its OpenAPI document says.
 
 These tests use values at the limits of the document. ``tests/unit/openapi/`` sends generated values to the same
 functions.

@@ -20,6 +20,7 @@ import stacks.wheel.berth as public
 from orchestrator.common.own_versions import berth_version, template_version
 from stacks.project import ROOT
 from stacks.wheel.building import ImportNotMoved, NotTracked, check_tracked, files_of, in_the_wheel
+from tests.documents import CONTROL_PLANE, EVENT_PLANE
 
 NAMES_OF_THE_CHECKOUT = {"orchestrator", "lambdas", "stacks", "statemachines", "tests", "bench"}
 SOURCES = ("orchestrator", "stacks", "pyproject.toml", "version.txt", "README.md", "LICENSE")
@@ -167,6 +168,11 @@ def test_the_command_works_without_a_checkout(installed: Installed, app: Path) -
         shown = installed.run(*command, cwd=app)
         assert "Gives every tenant of a platform its own inbound queue." in shown
         assert "get-queue" in shown
+
+
+def test_the_installed_command_prints_the_openapi_documents(installed: Installed, app: Path) -> None:
+    assert json.loads(installed.run("berth", "openapi", cwd=app)) == CONTROL_PLANE.json
+    assert json.loads(installed.run("berth", "openapi", "--events", cwd=app)) == EVENT_PLANE.json
 
 
 def test_the_help_loads_no_sdk(installed: Installed, app: Path) -> None:

@@ -261,6 +261,13 @@ def _(shell: Shell) -> None:
     shell.run("api POST /tenants/acme/labels --body '{'")
 
 
+@script("openapi")
+def _(shell: Shell) -> None:
+    shell.begin().trouble = ControlPlaneNotFound("There is no control plane.")
+    shell.run("openapi", "There is no control plane, and none is looked for.", lines=10)
+    shell.run("openapi --events", lines=10)
+
+
 @script("console")
 def _(shell: Shell) -> None:
     def served(console: Any, *, say: Callable[[str], None], **options: object) -> None:

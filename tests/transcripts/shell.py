@@ -71,15 +71,20 @@ class Shell:
         self.scene.environment["COLUMNS"] = str(WIDTH)
         return self.scene
 
-    def run(self, line: str, why: str = "", *, typed: str | None = None, requests: bool = True) -> None:
-        """Run the command and write it down, after a comment that says what is special about the scene."""
+    def run(
+        self, line: str, why: str = "", *, typed: str | None = None, requests: bool = True, lines: int | None = None
+    ) -> None:
+        """Run the command and write it down, after a comment that says what is special about the scene.
+
+        With ``lines``, only that many lines of a long output are written down.
+        """
         self.requests.clear()
         self.scene.typed = typed
         result = self.scene.berth(*shlex.split(line))
         head = [f"# {why}"] if why else []
         asked = [f"> {each}" for each in self.requests] if requests else []
         said = [f"! {each}" for each in _lines(_plain(result.stderr))]
-        shown = _compact(_plain(result.stdout))
+        shown = _compact(_plain(result.stdout)) if lines is None else [*_lines(_plain(result.stdout))[:lines], "..."]
         typed_lines = [f"< {each}" for each in (typed or "").splitlines()]
         end = f"exit code {result.exit_code}"
         block = [*head, f"$ berth {line}".rstrip(), *typed_lines, *asked, *shown, *said, end]

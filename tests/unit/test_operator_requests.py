@@ -17,7 +17,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from orchestrator.api import openapi
 from orchestrator.api import tenant_routes as tenants
 from orchestrator.api.connection_routes import CREATE_CONNECTION
 from orchestrator.api.fields import or_default as sent
@@ -32,11 +31,12 @@ from orchestrator.common.callers import NOBODY_KNOWN, caller
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.tenants.fleet import PAGE_SIZE
 from orchestrator.tenants.records import Request, TenantState
+from tests.documents import CONTROL_PLANE
 from tests.fakes import ACME
 
 Json = dict[str, Any]
 
-DOCUMENT: Json = json.loads(openapi.DOCUMENT.read_text(encoding="utf-8"))
+DOCUMENT: Json = CONTROL_PLANE.json
 ADA = "arn:aws:sts::000000000000:assumed-role/operator/ada"
 CALLER = {"authorizer": {"iam": {"userArn": ADA}}}
 ROUTES = [route for route in ALL_ROUTES if route.audience is Audience.OPERATOR]

@@ -1,4 +1,4 @@
-"""The events that functions may accept, defined again without the parsers: by hand, and by docs/openapi.json.
+"""The events that functions may accept, defined again without the parsers: by hand, and by the OpenAPI documents.
 
 Only accepted events are classified, so this may be slow where the parsers are not.
 """
@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from string import ascii_letters, digits
 from typing import Any
 
@@ -20,11 +19,9 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
-_DOCS = Path(__file__).parents[3] / "docs"
-DOCUMENTS: list[dict[str, Any]] = [
-    json.loads((_DOCS / name).read_text(encoding="utf-8")) for name in ("openapi.json", "openapi-events.json")
-]
+from tests.documents import CONTROL_PLANE, EVENT_PLANE
 
+DOCUMENTS = (CONTROL_PLANE.json, EVENT_PLANE.json)
 
 _COMPONENTS = {"schemas": {**DOCUMENTS[1]["components"]["schemas"], **DOCUMENTS[0]["components"]["schemas"]}}
 """Schemas that both documents have are the same."""

@@ -17,6 +17,7 @@ from orchestrator.cli.commands import COMMANDS
 from orchestrator.cli.errors import ControlPlaneNotFound, ExitCode
 from orchestrator.rollouts.records import StageStatus
 from orchestrator.tenants.ready import Ready
+from tests.documents import CONTROL_PLANE
 from tests.fakes import ACME, NOON, QUEUE, VERSION
 from tests.unit.cli.conftest import BERTH, Scene
 from tests.unit.cli.test_main import commands_below
@@ -26,11 +27,14 @@ DOCS = Path(__file__).parents[3] / "docs"
 
 @cache
 def registry() -> Registry[Any]:
-    resources = [
-        (name, Resource.from_contents(json.loads((DOCS / name).read_text()), default_specification=DRAFT202012))
-        for name in ("cli-output.json", "openapi.json")
-    ]
-    return Registry().with_resources(resources)
+    documents = {
+        "cli-output.json": json.loads((DOCS / "cli-output.json").read_text()),
+        "openapi.json": CONTROL_PLANE.json,
+    }
+    return Registry().with_resources(
+        (name, Resource.from_contents(document, default_specification=DRAFT202012))
+        for name, document in documents.items()
+    )
 
 
 def check(kind: str, text: str) -> dict[str, Any]:

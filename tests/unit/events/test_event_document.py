@@ -1,4 +1,4 @@
-"""docs/openapi-events.json says what the Events API takes and answers: no less, and no more."""
+"""The event plane's OpenAPI document says what the Events API takes and answers: no less, and no more."""
 
 from __future__ import annotations
 

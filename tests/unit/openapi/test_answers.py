@@ -1,4 +1,4 @@
-"""docs/openapi.json has every answer of the control plane in every state, and every answer that it has occurs."""
+"""The OpenAPI document has every answer of the control plane in every state, and every answer that it has occurs."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
-"""docs/openapi.json itself, and the requests in it: it allows those that the functions accept, and no others."""
+"""The OpenAPI document itself, and the requests in it: it allows those that the functions accept, and no others."""
 
 from __future__ import annotations
 
 import copy
 import json
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
@@ -34,9 +33,6 @@ from tests.documents import CONTROL_PLANE
 from tests.fakes import NOON, VERSION
 from tests.openapi import DOCUMENT, load
 from tests.unit.openapi.world import NO_ROLLOUT, OPERATIONS, ROLLOUTS, InProcess, schema
-
-ROOT = Path(__file__).parents[3]
-
 
 # The document itself
 

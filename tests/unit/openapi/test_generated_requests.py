@@ -1,4 +1,4 @@
-"""Requests made from docs/openapi.json, valid and invalid ones, are answered as it says."""
+"""Requests made from the OpenAPI document, valid and invalid ones, are answered as it says."""
 
 from __future__ import annotations
 
