@@ -17,11 +17,8 @@ from bench.event_capacity import FLOOR, capacity_results
 from bench.event_delivery import DeliveryBench, make_queue
 from bench.event_plane import EventPlane, made, make_tables
 from bench.event_settings import EVENTS_TABLE, FUNCTION_ENVIRONMENT, TABLE
-from bench.event_sizes import a_row, largest_payload
 from bench.event_speed import accept_results, read_results
-from bench.played_lambda import record_of
 from orchestrator.adapters import aws as aws_clients
-from orchestrator.adapters.dynamodb.dispatch_stream import read_new_events
 from orchestrator.local.emulator import Emulator
 from tests.functions import forget_functions
 
@@ -65,35 +62,12 @@ def test_an_event_costs_what_the_floor_says(event_plane: EventPlane) -> None:
     assert [result for result in results if result.is_broken] == []
 
 
-@pytest.mark.parametrize(("type_index", "inbox"), [(False, False), (True, True)])
-def test_the_table_reports_another_write_unit_for_one_byte_more(
-    event_plane: EventPlane, type_index: bool, inbox: bool
-) -> None:
-    largest = largest_payload(type_index=type_index, inbox=inbox)
-    units = [
-        event_plane.client.put_item(
-            TableName=EVENTS_TABLE,
-            Item=a_row(b"x" * size, type_index=type_index, inbox=inbox) | {"sk": {"S": f"EVT#{size:036}"}},
-            ReturnConsumedCapacity="INDEXES",
-        )["ConsumedCapacity"]["Table"]["CapacityUnits"]
-        for size in (largest, largest + 1)
-    ]
-    assert units == [1, 2]
-
-
 # Deliveries
 
 
 def test_a_delivered_event_costs_what_the_page_says(event_plane: EventPlane) -> None:
     results = delivery_capacity_results(event_plane, 3)
     assert [(result.name, result.details) for result in results if result.is_broken] == []
-
-
-def test_the_played_stream_hands_rows_over_as_lambda_does() -> None:
-    row = a_row(bytes(range(256)), type_index=True, inbox=True)
-    (event,) = read_new_events({"Records": [record_of(row)]}).events
-    assert event.event.content is not None
-    assert event.event.content.body == bytes(range(256))
 
 
 KINDS = [Kind.QUICK, Kind.QUICK, Kind.SLOW, Kind.REFUSING]
