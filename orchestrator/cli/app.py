@@ -22,11 +22,11 @@ _EXAMPLES = """\
 [bold]Examples[/]
   berth status                        show where you are, and what waits
   berth create acme --wait            create acme, and wait for its queue
-  berth create acme --version 0.1.0   create acme, pinned to a release
+  berth create acme --version 1.0.0   create acme, pinned to a release
   berth get-queue acme --json         what getQueue answers for acme
   berth upgrade acme --wait           move acme to the current release
   berth move acme --tier gold         move acme to another tier
-  berth pin acme 0.1.0                keep acme at 0.1.0 until it is unpinned
+  berth pin acme 1.0.0                keep acme at 1.0.0 until it is unpinned
   berth label acme plan=gold trial-   set the label plan, remove trial
   berth retry acme                    repeat the operation that failed
   berth retry --state UPDATE_FAILED   repeat it for every such tenant
@@ -35,8 +35,8 @@ _EXAMPLES = """\
   berth tenants --state UPDATE_FAILED   list these tenants, and what failed
   berth tenants --label plan=gold     list the tenants with a label
   berth releases --profile prod       list releases, with an AWS CLI profile
-  berth release diff 0.7.0 0.8.0      show what changes in a tenant's stack
-  berth release withdraw 0.8.0        take a bad release out
+  berth release diff 1.0.0 1.1.0      show what changes in a tenant's stack
+  berth release withdraw 1.1.0        take a bad release out
   berth tenants --stack Berth-dev     list the tenants of another deployment
   berth rollout plan                  show what moving all tenants would do
   berth rollout start                 move all tenants to the current release

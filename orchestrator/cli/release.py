@@ -28,10 +28,10 @@ _EXAMPLES = """\
 [bold]Examples[/]
   berth release check template.json
   berth release publish template.json --version 2.1.0
-  berth release withdraw 0.9.0 --reason "queues lose messages"
-  berth release reinstate 0.9.0       take the withdrawal back
-  berth release promote 0.9.0         let new tenants get 0.9.0
-  berth release diff 0.8.0 0.9.0      show what changes in a tenant's stack
+  berth release withdraw 1.1.0 --reason "queues lose messages"
+  berth release reinstate 1.1.0       take the withdrawal back
+  berth release promote 1.1.0         let new tenants get 1.1.0
+  berth release diff 1.0.0 1.1.0      show what changes in a tenant's stack
 """
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", epilog=_EXAMPLES)

@@ -53,7 +53,7 @@ More examples: berth rollout start --help
 """
 _EXAMPLES = """\
 [bold]Examples[/]
-  berth rollout {command} --to 0.3.0 --label tier=free --share 25%
+  berth rollout {command} --to 1.1.0 --label plan=free --share 25%
   berth rollout {command} --stages 1,5%,25%,rest --bake 900 --alarm errors
   berth rollout {command} --approval --concurrency 10 --tolerate 2
   berth rollout {command} --tenants-from tenants.txt
