@@ -161,7 +161,7 @@ def totals() -> dict[str, float]:
             )
         },
         "1,000 creates that wait for their turn, beyond that": wait / 1_000,
-        "1,000 new tenants that take a warm stack, in addition to its create and an update": _taking() / 1_000,
+        "1,000 new tenants that take a warm stack, beyond the stack's create and an update": _taking() / 1_000,
         "a rollout that updates the stacks of 1,000 tenants": _rollout() / 1_000,
         "1 million calls of getQueue": ready,
         "1 million events, sent one by one": _event(both, 0.01, 1),
