@@ -197,8 +197,7 @@ class Migration:
                 page = self.client.scan(**scan, ReturnConsumedCapacity="TOTAL")
             for row in page["Items"]:
                 tenant = row["pk"]["S"].removeprefix(keys.TENANT_PREFIX)
-                self.owners.setdefault(text(row, "StackId"), tenant)
-                self.served.setdefault(text(row, "InboundQueueArn"), tenant)
+                self.note(tenant, text(row, "StackId"), text(row, "InboundQueueArn"), listed="ListingKey" in row)
                 if "ListingKey" not in row or ("Version" in row and "StackId" not in row):
                     found[tenant] = None
             self.scanned += page["ScannedCount"]
@@ -208,6 +207,11 @@ class Migration:
                 return found
             scan["ExclusiveStartKey"] = page["LastEvaluatedKey"]
             self.sleep(page["ConsumedCapacity"]["CapacityUnits"] / _READ_UNITS_PER_SECOND)
+
+    def note(self, tenant: str, stack_id: str | None, queue_arn: str | None, *, listed: bool) -> None:
+        """Remember the tenant of a stack and of a queue. A tenant in the index has them, whatever other rows claim."""
+        for known, name in ((self.owners, stack_id), (self.served, queue_arn)):
+            known[name] = tenant if listed else known.get(name, tenant)
 
     def _plan(self, tenant: str) -> Plan | None:
         try:

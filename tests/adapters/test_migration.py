@@ -150,6 +150,16 @@ def test_each_tenant_is_found_once_on_pages_of_any_size(acme: Before, limit: int
     assert all(0 < pause < 0.1 for pause in acme.pauses)
 
 
+def test_a_tenant_in_the_index_keeps_its_stack_although_a_row_that_is_read_first_claims_it(acme: Before) -> None:
+    acme.put("METADATA", InboundQueueArn=LEGACY_QUEUE.arn, InboundQueueUrl=LEGACY_QUEUE.url, Version="1", StackId=STACK)
+    claims = acme.row("METADATA")
+    acme.put("METADATA", tenant="globex", ListingKey="TENANTS#READY", ListingSort="1", **claims)
+    migration = acme.migration()
+    (plan,) = migration.find(lambda _line: None)
+    assert (plan.tenant_id, plan.seen, "belongs to tenant globex" in plan.detail) == ("acme", None, True)
+    assert migration.served[LEGACY_QUEUE.arn] == "globex"
+
+
 def test_the_progress_is_shown_on_long_work(before: Before, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(250):
         before.put("AUDIT#CREATE", tenant=f"t{number}", Status="Failure", Execution="x", UpdatedAt=WHEN)

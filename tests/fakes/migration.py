@@ -22,8 +22,8 @@ class InMemoryMigration(Migration):
         found: list[TenantId] = self.rows.every_tenant()
         for tenant, metadata in ((tenant, self.rows.metadata(tenant)) for tenant in found):
             if metadata is not None:
-                self.owners.setdefault(metadata.stack_id, tenant.value)
-                self.served.setdefault(metadata.queue.arn if metadata.queue else None, tenant.value)
+                queue_arn = metadata.queue.arn if metadata.queue else None
+                self.note(tenant.value, metadata.stack_id, queue_arn, listed=self.rows.seen(tenant).listed)
         return [tenant.value for tenant in found]
 
     def read(self, tenant: TenantId) -> Seen:
