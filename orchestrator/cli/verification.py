@@ -249,7 +249,7 @@ class Verification:
         )
         tenant = self._carry_out(upgrade)
         if tenant is None:
-            return "the tenant was already at its release"
+            raise NothingToProve("the tenant is at its release already")
         if tenant["queueUrl"] != self._queue_url:
             raise NotProven(f"The upgrade changed the queue from {self._queue_url} to {tenant['queueUrl']}.")
         return f"moved to {tenant['version']}, with the same queue"

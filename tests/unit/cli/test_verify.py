@@ -235,6 +235,16 @@ def test_the_tenant_is_created_by_an_operators_request_if_get_queue_creates_none
     assert "berth create created it" in result.stdout
 
 
+def test_with_one_release_the_moves_between_releases_are_left_out(world: Scene) -> None:
+    world.api.world.table = type(world.api.table)()
+    world.api.table.record_release(a_release(NEXT_VERSION))
+    world.has(VERIFIED, version=NEXT_VERSION)
+    world.meanwhile = [reconciliation_ends(world), operation_ends(world)]
+    result = world.berth("verify", "--json", exits=ExitCode.OK)
+    left_out = {name for name, found in results(result).items() if found == "left out"}
+    assert left_out == {"earlier release", "upgrade"}, result.stdout
+
+
 def test_findings_about_other_tenants_are_shown_and_are_no_failure(world: Scene) -> None:
     other = Finding(Kind.ORPHAN_STACK, "globex", "a stack, and no such tenant", Remedy.NONE)
     world.meanwhile[2] = reconciliation_ends(world, other)
