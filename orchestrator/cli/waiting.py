@@ -60,7 +60,7 @@ def waiting_for_someone(fleet: Document, rollouts: Sequence[Document], releases:
         if (number := fleet["byState"].get(state))
     ]
     waiting += [_of_rollout(rollout) for rollout in rollouts if not _goes_on(rollout)]
-    withdrawn = {each["version"] for each in releases["releases"] if each.get("withdrawn")}
+    withdrawn = {each["version"] for each in releases["releases"] if each["withdrawn"]}
     for version, number in fleet["byVersion"].items():
         if version in withdrawn:
             what = f"{render.counted(number, 'tenant is', 'tenants are')} at {version}, which was withdrawn"

@@ -110,7 +110,7 @@ class ReleaseChooser:
     states: ReleaseStates
     published: PublishedVersions
     deployed: str
-    """The version of the control plane."""
+    """The release that the deployment has published."""
     mode: PromotionMode
 
     def choose(self, tier: str = STANDARD) -> Choice:

@@ -74,7 +74,7 @@ class Skip(StrEnum):
     """Moving the tenant would be a downgrade, and the spec does not allow downgrades."""
     PINNED = "pinned"
     BUSY = "busy"
-    """Another operation owned the tenant. Only dry runs skip busy tenants; before version 0.5.0 all rollouts did."""
+    """Another operation owned the tenant. Only dry runs skip busy tenants."""
     NOT_PROVISIONED = "not-provisioned"
     DELETED = "deleted"
     UNKNOWN = "unknown"

@@ -102,7 +102,7 @@ class Lifecycle:
     queues: Queues
     clock: Clock
     version: str
-    """The version of the control plane."""
+    """The release that the deployment has published."""
     default_tier: str
     """The tier in which tenants are created if nobody names one."""
     chooser: ReleaseChooser

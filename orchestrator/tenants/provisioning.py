@@ -67,7 +67,7 @@ class ProvisionQueue:
     executions: Executions
     clock: Clock
     version: str
-    """The version of the control plane, which is the release of creates unless another one is chosen."""
+    """The release that the deployment has published. Creates are at it unless another one is chosen."""
     limits: Callable[[], CreateLimits] | None
     """Returns the limits of creates when a create is about to be started. ``None`` if getQueue is read-only."""
     releases: Releases

@@ -39,7 +39,7 @@ CHANGE_ROWS = f"{CHANGES_PREFIX}*"
 LIFE_ATTRIBUTES = ("CreatedAt", "WithdrawnBy")
 """The attributes of a tenant's row that say which creation of the tenant is alive."""
 QUEUE_ATTRIBUTES = (*LIFE_ATTRIBUTES, "InboundQueueUrl")
-"""The same attributes, with those that say where the tenant's queue is, and whether the tenant shares it."""
+"""The same attributes, with the one that says where the tenant's queue is."""
 
 DUE_INDEX_ROWS = f"{DUE_PREFIX}*"
 """Partitions of the index by status: deliveries by the time at which they are due."""

@@ -136,7 +136,7 @@ class ReleasePublisher(Capability):
                 "Digest": template_digest,
                 "SourceKey": source_key,
                 "Notes": release_notes,
-                # A change of the key has every release stored again.
+                # A change of the key has the release stored again. Earlier releases keep their key.
                 **({"KmsKeyArn": self._encryption.key_arn} if self._encryption.key_arn else {}),
             },
         )
