@@ -19,6 +19,7 @@ Requests and answers:
 
 - :mod:`orchestrator.cli.api`                   the API as commands use it
 - :mod:`orchestrator.cli.events_api`            the Events API
+- :mod:`orchestrator.cli.event_orders`          commands that need nothing but the id of a source, form or connection
 - :mod:`orchestrator.cli.errors`                errors and their exit codes
 - :mod:`orchestrator.cli.problems`              error answers of the API
 - :mod:`orchestrator.cli.option_names`          options in messages of the API

@@ -26,13 +26,13 @@ from orchestrator.api.connection_routes import (
 )
 from orchestrator.api.event_configuration_models import NoParameters
 from orchestrator.api.fields import or_unset
-from orchestrator.api.route import Route
 from orchestrator.cli import render
 from orchestrator.cli.api import Document
-from orchestrator.cli.event_next import connection_steps, warning_about
+from orchestrator.cli.event_next import connection_steps
+from orchestrator.cli.event_orders import OrderCommands
 from orchestrator.cli.event_types import checked_types
-from orchestrator.cli.events_api import ask_for, order, reason
-from orchestrator.cli.invocation import Invocation, Json, Tenant, Yes
+from orchestrator.cli.events_api import ask_for, reason
+from orchestrator.cli.invocation import Invocation, Json, Tenant
 from orchestrator.cli.next_step import lines
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.tenant_ids import TenantId
@@ -254,16 +254,23 @@ def update(
         _show(ask_for(here, here.find(), tenant_id, UPDATE_CONNECTION, request), as_json=as_json)
 
 
-@app.command()
-def pause(context: typer.Context, tenant: Tenant, connection_id: ConnectionId, as_json: Json = False) -> None:
-    """Pause a connection: within 10 seconds its deliveries wait until it is resumed."""
-    _order(context, tenant, connection_id, PAUSE_CONNECTION, "is paused", as_json=as_json)
+def _of(connection_id: str) -> OfConnection:
+    return OfConnection(connection_id=parse_resource_id(IdPrefix.CONNECTION, connection_id))
 
 
-@app.command()
-def resume(context: typer.Context, tenant: Tenant, connection_id: ConnectionId, as_json: Json = False) -> None:
-    """Let a paused or disabled connection deliver again, beginning with what has waited."""
-    _order(context, tenant, connection_id, RESUME_CONNECTION, "delivers", as_json=as_json)
+_ORDERS = OrderCommands(app, "connection", ConnectionId, _of)
+_ORDERS.add(
+    "pause",
+    PAUSE_CONNECTION,
+    "is paused",
+    "Pause a connection: within 10 seconds its deliveries wait until it is resumed.",
+)
+_ORDERS.add(
+    "resume",
+    RESUME_CONNECTION,
+    "delivers",
+    "Let a paused or disabled connection deliver again, beginning with what has waited.",
+)
 
 
 @app.command()
@@ -294,53 +301,14 @@ def send_test(context: typer.Context, tenant: Tenant, connection_id: ConnectionI
             render.note(f"See what became of it: berth attempts {tenant_id} {sent['event_id']}")
 
 
-@app.command()
-def delete(
-    context: typer.Context,
-    tenant: Tenant,
-    connection_id: ConnectionId,
-    yes: Yes = False,
-    as_json: Json = False,
-) -> None:
-    """Delete a connection. Deliveries that are not finished fail.
-
-    Its secret cannot be brought back. Events stay until they expire.
-    """
-    warning = warning_about("connection", connection_id, tenant)
-    _order(
-        context,
-        tenant,
-        connection_id,
-        DELETE_CONNECTION,
-        "is deleted",
-        as_json=as_json,
-        warning=None if yes else warning,
-    )
-
-
-def _order(
-    context: typer.Context,
-    tenant: str,
-    connection_id: str,
-    route: Route[OfConnection, Any],
-    outcome: str,
-    *,
-    as_json: bool,
-    warning: str | None = None,
-) -> None:
-    order(
-        context.obj,
-        tenant,
-        route,
-        lambda: _of(connection_id),
-        f"Connection {connection_id} of tenant {tenant} {outcome}.",
-        as_json=as_json,
-        warning=warning,
-    )
-
-
-def _of(connection_id: str) -> OfConnection:
-    return OfConnection(connection_id=parse_resource_id(IdPrefix.CONNECTION, connection_id))
+_ORDERS.add(
+    "delete",
+    DELETE_CONNECTION,
+    "is deleted",
+    "Delete a connection. Deliveries that are not finished fail.\n\n"
+    "Its secret cannot be brought back. Events stay until they expire.",
+    destroys=True,
+)
 
 
 def _destination(webhook: str | None, zapier: str | None, email: str | None) -> tuple[DestinationKind, str | None]:

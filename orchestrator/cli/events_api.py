@@ -8,15 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.api.for_operators import for_operators, of_tenant
-from orchestrator.cli import render
 from orchestrator.cli.problems import kind_of, problem
 from orchestrator.client.retrying import too_busy
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.tenant_ids import TenantId
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from orchestrator.api.route import RequestT, Route
     from orchestrator.cli.api import Document
     from orchestrator.cli.control_plane import ControlPlane
@@ -31,31 +28,6 @@ def ask_for(
 ) -> Document:
     """The answer of the tenants' route for this tenant."""
     return ask(here, control_plane, for_operators(route), of_tenant(route, request, tenant))
-
-
-def order(
-    here: Invocation,
-    tenant: str,
-    route: Route[RequestT, Any],
-    make_request: Callable[[], RequestT],
-    done: str,
-    *,
-    as_json: bool,
-    warning: str | None,
-) -> None:
-    """Send an order about something of the tenant, and show the answer, or the sentence that says that it is done.
-
-    ``make_request`` raises if what the operator gave is invalid. With a ``warning``, the operator has to confirm.
-    """
-    with here.reporting_errors(as_json=as_json):
-        tenant_id, request = TenantId.parse(tenant), make_request()
-        if warning:
-            here.confirm(warning)
-        answered = ask_for(here, here.find(), tenant_id, route, request)
-        if as_json:
-            render.show_json(answered)
-        else:
-            render.show_line(done)
 
 
 def ask(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.text import Text
@@ -22,12 +22,11 @@ from orchestrator.api.event_configuration_routes import (
     UPDATE_FORM,
 )
 from orchestrator.api.fields import or_unset
-from orchestrator.api.route import Route
 from orchestrator.cli import render
 from orchestrator.cli.api import Document
-from orchestrator.cli.event_next import warning_about
-from orchestrator.cli.events_api import ask_for, order, with_url
-from orchestrator.cli.invocation import Invocation, Json, Tenant, Yes
+from orchestrator.cli.event_orders import OrderCommands
+from orchestrator.cli.events_api import ask_for, with_url
+from orchestrator.cli.invocation import Invocation, Json, Tenant
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.resource_ids import IdPrefix, parse_resource_id
 
@@ -168,53 +167,16 @@ def update(
         _show(form, as_json=as_json)
 
 
-@app.command()
-def pause(context: typer.Context, tenant: Tenant, form_id: FormId, as_json: Json = False) -> None:
-    """Pause a form: within 10 seconds it refuses submissions."""
-    _order(context, tenant, form_id, PAUSE_FORM, "is paused", as_json=as_json)
-
-
-@app.command()
-def resume(context: typer.Context, tenant: Tenant, form_id: FormId, as_json: Json = False) -> None:
-    """Let a paused form accept submissions again."""
-    _order(context, tenant, form_id, RESUME_FORM, "accepts submissions", as_json=as_json)
-
-
-@app.command()
-def delete(
-    context: typer.Context,
-    tenant: Tenant,
-    form_id: FormId,
-    yes: Yes = False,
-    as_json: Json = False,
-) -> None:
-    """Delete a form. Its URL cannot be brought back.
-
-    Submissions that came in stay until they expire.
-    """
-    warning = None if yes else warning_about("form", form_id, tenant)
-    _order(context, tenant, form_id, DELETE_FORM, "is deleted", as_json=as_json, warning=warning)
-
-
-def _order(
-    context: typer.Context,
-    tenant: str,
-    form_id: str,
-    route: Route[OfForm, Any],
-    outcome: str,
-    *,
-    as_json: bool,
-    warning: str | None = None,
-) -> None:
-    order(
-        context.obj,
-        tenant,
-        route,
-        lambda: OfForm(form_id=parse_resource_id(IdPrefix.FORM, form_id)),
-        f"Form {form_id} of tenant {tenant} {outcome}.",
-        as_json=as_json,
-        warning=warning,
-    )
+_ORDERS = OrderCommands(app, "form", FormId, lambda form_id: OfForm(form_id=parse_resource_id(IdPrefix.FORM, form_id)))
+_ORDERS.add("pause", PAUSE_FORM, "is paused", "Pause a form: within 10 seconds it refuses submissions.")
+_ORDERS.add("resume", RESUME_FORM, "accepts submissions", "Let a paused form accept submissions again.")
+_ORDERS.add(
+    "delete",
+    DELETE_FORM,
+    "is deleted",
+    "Delete a form. Its URL cannot be brought back.\n\nSubmissions that came in stay until they expire.",
+    destroys=True,
+)
 
 
 def _show(form: Document, *, as_json: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.text import Text
@@ -20,11 +20,10 @@ from orchestrator.api.event_configuration_routes import (
     RESUME_SOURCE,
 )
 from orchestrator.api.fields import or_unset
-from orchestrator.api.route import Route
 from orchestrator.cli import render
-from orchestrator.cli.event_next import warning_about
-from orchestrator.cli.events_api import ask_for, order, secret_from, with_url
-from orchestrator.cli.invocation import Invocation, Json, Tenant, Yes, one_of
+from orchestrator.cli.event_orders import OrderCommands
+from orchestrator.cli.events_api import ask_for, secret_from, with_url
+from orchestrator.cli.invocation import Invocation, Json, Tenant, one_of
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.configuring_sources import GENERATING_PROVIDERS
 from orchestrator.events.records import Provider
@@ -181,50 +180,20 @@ def list_sources(context: typer.Context, tenant: Tenant, as_json: Json = False) 
             render.show_line(f"Tenant {tenant_id} has no sources. Make one: berth sources create {tenant_id} --help")
 
 
-@app.command()
-def pause(context: typer.Context, tenant: Tenant, source_id: SourceId, as_json: Json = False) -> None:
-    """Pause a source: within 10 seconds it refuses webhooks. Most providers send them again later."""
-    _order(context, tenant, source_id, PAUSE_SOURCE, "is paused", as_json=as_json)
-
-
-@app.command()
-def resume(context: typer.Context, tenant: Tenant, source_id: SourceId, as_json: Json = False) -> None:
-    """Let a paused source accept webhooks again."""
-    _order(context, tenant, source_id, RESUME_SOURCE, "accepts webhooks", as_json=as_json)
-
-
-@app.command()
-def delete(
-    context: typer.Context,
-    tenant: Tenant,
-    source_id: SourceId,
-    yes: Yes = False,
-    as_json: Json = False,
-) -> None:
-    """Delete a source. Its URL and its secret cannot be brought back.
-
-    Events that came in stay until they expire.
-    """
-    warning = None if yes else warning_about("source", source_id, tenant)
-    _order(context, tenant, source_id, DELETE_SOURCE, "is deleted", as_json=as_json, warning=warning)
-
-
-def _order(
-    context: typer.Context,
-    tenant: str,
-    source_id: str,
-    route: Route[OfSource, Any],
-    outcome: str,
-    *,
-    as_json: bool,
-    warning: str | None = None,
-) -> None:
-    order(
-        context.obj,
-        tenant,
-        route,
-        lambda: OfSource(source_id=parse_resource_id(IdPrefix.SOURCE, source_id)),
-        f"Source {source_id} of tenant {tenant} {outcome}.",
-        as_json=as_json,
-        warning=warning,
-    )
+_ORDERS = OrderCommands(
+    app, "source", SourceId, lambda source_id: OfSource(source_id=parse_resource_id(IdPrefix.SOURCE, source_id))
+)
+_ORDERS.add(
+    "pause",
+    PAUSE_SOURCE,
+    "is paused",
+    "Pause a source: within 10 seconds it refuses webhooks. Most providers send them again later.",
+)
+_ORDERS.add("resume", RESUME_SOURCE, "accepts webhooks", "Let a paused source accept webhooks again.")
+_ORDERS.add(
+    "delete",
+    DELETE_SOURCE,
+    "is deleted",
+    "Delete a source. Its URL and its secret cannot be brought back.\n\nEvents that came in stay until they expire.",
+    destroys=True,
+)
