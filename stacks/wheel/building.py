@@ -50,9 +50,6 @@ def files_of(root: Path) -> dict[Path, Path]:
         if (root / source).is_file():
             found[Path(target)] = Path(source)
             continue
-        if "*" in source:
-            found |= {Path(target) / file.name: file.relative_to(root) for file in sorted(root.glob(source))}
-            continue
         for file in sorted((root / source).rglob("*")):
             if file.suffix in _SUFFIXES:
                 found[target / file.relative_to(root / source)] = file.relative_to(root)
