@@ -24,6 +24,7 @@ from orchestrator.reconciling.records import (
     Remedy,
     Spec,
 )
+from orchestrator.tenants.messages import Messages
 from orchestrator.tenants.records import Status
 from tests.fakes import NEXT_VERSION, NOON, QUEUE, an_audit
 from tests.fakes.reconciling import counted
@@ -81,6 +82,9 @@ def _(shell: Shell) -> None:
     scene.api.clock.advance(timedelta(minutes=16))
     scene.api.queues.gone.add(DEAD_LETTERS)
     shell.both("doctor", "Many things are wrong.")
+    scene.api.queues.gone.clear()
+    scene.api.queues.held[DEAD_LETTERS] = Messages(2, 0, 0)
+    shell.run("doctor", "A queue has dead letters.")
     for name, error in {
         "caller": NoCredentialsError(),
         "stack": ControlPlaneNotFound("No control plane named Berth."),
@@ -205,14 +209,16 @@ def comes_to(
 
 @script("reconcile")
 def _(shell: Shell) -> None:
-    runs = {
-        "reconcile": ([CORRECTED, ORDERED, DRIFTED], "Differences are found."),
-        "reconcile --json": ([CORRECTED, ORDERED, DRIFTED], "Differences are found."),
-        "reconcile --dry-run": ([DIFFERS, DRIFTED], "Differences are found."),
-        "reconcile --dry-run --json": ([DIFFERS], "Differences are found."),
-        "reconcile --detect-drift --reason 'Ticket 4711'": ([], "Nothing is found."),
-    }
-    for line, (findings, why) in runs.items():
+    runs = [
+        ("reconcile", [CORRECTED, ORDERED, DRIFTED], "Differences are found."),
+        ("reconcile --json", [CORRECTED, ORDERED, DRIFTED], "Differences are found."),
+        ("reconcile", [ORDERED], "Everything is repaired."),
+        ("reconcile --dry-run", [DIFFERS, DRIFTED], "Differences are found."),
+        ("reconcile --dry-run --json", [DIFFERS], "Differences are found."),
+        ("reconcile", [], "Nothing is found."),
+        ("reconcile --detect-drift --reason 'Ticket 4711'", [], "Nothing is found."),
+    ]
+    for line, findings, why in runs:
         scene = shell.begin()
         scene.meanwhile = [comes_to(scene, status=ReconciliationStatus.RUNNING), comes_to(scene, *findings)]
         shell.run(line, why)
@@ -222,6 +228,8 @@ def _(shell: Shell) -> None:
     scene = shell.begin()
     shell.run("reconcile --timeout 5", "It takes too long.")
     shell.run("reconcile --no-wait --json")
+    shell.begin()
+    shell.run("reconcile --no-wait --dry-run")
     shell.run("reconcile --follow --only acme")
     shell.run("reconcile --only a/b")
     shell.scene.api.interjections = [ApiAnswer(403, {"message": "Forbidden"})]

@@ -134,10 +134,12 @@ def _(shell: Shell) -> None:
 @script("keys create")
 def _(shell: Shell) -> None:
     shell.both("keys create acme --name 'Shop, production' --scope write")
-    shell.run("keys create acme --name Reports --scope read --scope write --expires 90d")
+    shell.run("keys create acme --name Reports --scope read --scope write --expires 90")
     shell.run("keys create acme --name Reports --scope everything")
     shell.run("keys create acme --name Reports --scope read --expires soon")
     shell.run("keys create acme --name '' --scope read")
+    shell.events.changed["keys"] = {"scopes": ["read"]}
+    shell.run("keys create acme --name Reports --scope read", "It can only read.")
 
 
 @script("keys list")
@@ -213,6 +215,8 @@ def _(shell: Shell) -> None:
     )
     shell.run("forms create acme --name Contact --allow-origin nonsense")
     shell.run("forms create acme --name Contact --per-minute 0")
+    shell.events.changed["forms"] = {"origins": []}
+    shell.run("forms create acme --name Contact", "Any page may send it.")
 
 
 @script("forms list")

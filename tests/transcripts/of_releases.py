@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
+from tests.fakes import a_release
 from tests.fakes.templates import queue_template
 from tests.transcripts.of_events import written
 from tests.transcripts.of_tenants import fleet
 from tests.transcripts.script import script
 from tests.transcripts.shell import Shell
-from tests.unit.cli.test_release_diff import publish_templates
+from tests.unit.cli.conftest import Scene
 
 
 @script("releases")
@@ -54,6 +57,31 @@ def _(shell: Shell) -> None:
     shell.run("release publish template.json --version newest")
     shell.run("release publish template.json --version 2.1.0 --allow-replacement --template-stack Tenant")
     shell.run("release publish missing.json --version 2.1.0")
+
+
+QUEUE = {"Type": "AWS::SQS::Queue", "Properties": {"VisibilityTimeout": 30, "Tags": [{"Key": "a"}]}}
+BEFORE = {
+    "Description": "one",
+    "Resources": {"Queue": QUEUE, "Old": {"Type": "AWS::SQS::QueuePolicy"}},
+    "Outputs": {"Url": {"Value": "x"}},
+}
+AFTER = {
+    "Description": "two",
+    "Resources": {
+        "Queue": {
+            "Type": "AWS::SQS::Queue",
+            "Properties": {"VisibilityTimeout": 60, "Tags": [{"Key": "a"}], "Fifo": True},
+        },
+        "New": {"Type": "AWS::SQS::Queue"},
+    },
+    "Outputs": {"Url": {"Value": "y"}},
+}
+
+
+def publish_templates(scene: Scene) -> None:
+    for version, template in (("0.9.0", BEFORE), ("0.10.0", AFTER), ("0.10.1", {**AFTER, "Description": "three"})):
+        scene.api.world.table.record_release(a_release(version))
+        scene.api.world.published_templates.templates[version] = json.dumps(template)
 
 
 @script("release diff")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.records import Result, RolloutStatus, StageStatus
@@ -44,6 +45,17 @@ def awaits_approval(scene: Scene) -> None:
     scene.api.stage_is_now(1, status=StageStatus.DONE, in_flight=0)
     scene.api.is_now(current_stage=2)
     scene.api.stage_is_now(2, status=StageStatus.AWAITING_APPROVAL)
+
+
+STAGES: list[tuple[str, RolloutStatus, dict[str, Any]]] = [
+    ("The stage is approved.", RolloutStatus.RUNNING, {"status": StageStatus.AWAITING_APPROVAL, "approved_by": "ada"}),
+    ("It bakes.", RolloutStatus.RUNNING, {"status": StageStatus.BAKING, "baked_until": NOON + timedelta(hours=1)}),
+    ("It bakes, nobody knows until when.", RolloutStatus.RUNNING, {"status": StageStatus.BAKING}),
+    ("The rollout halts while the stage waits.", RolloutStatus.HALTED, {"status": StageStatus.AWAITING_APPROVAL}),
+    ("The rollout is aborted while the stage bakes.", RolloutStatus.ABORTED, {"status": StageStatus.BAKING}),
+    ("The rollout halts after the stage.", RolloutStatus.HALTED, {"status": StageStatus.DONE}),
+]
+"""States of the second stage."""
 
 
 def ends(scene: Scene, status: RolloutStatus, reason: str = "") -> None:
@@ -128,6 +140,14 @@ def _(shell: Shell) -> None:
         scene = under_way(shell)
         ends(scene, status, "Why it ended.")
         shell.run(f"rollout status {scene.api.newest.id}", f"It has ended: {status}.")
+    for status in (RolloutStatus.PENDING, RolloutStatus.PAUSED, RolloutStatus.ABORTING):
+        under_way(shell).api.is_now(status=status)
+        shell.run("rollout status", f"It is {status}.")
+    for why, rollout, stage in STAGES:
+        scene = under_way(shell)
+        scene.api.is_now(current_stage=2, status=rollout)
+        scene.api.stage_is_now(2, **stage)
+        shell.run("rollout status", why)
     shell.run("rollout status 20261116-120000-ffff")
     shell.run("rollout status no-rollout")
     shell.begin()
@@ -191,6 +211,7 @@ def _(shell: Shell) -> None:
     shell.run("rollout approve --stage 9")
     awaits_approval(scene)
     shell.run("rollout approve --stage 2 --reason 'It looks good.'")
+    shell.run("rollout status")
     awaits_approval(under_way(shell))
     shell.run("rollout approve --json", "The stage is not named.")
     shell.run("rollout approve --stage 2 --json")
@@ -203,6 +224,7 @@ def _(shell: Shell) -> None:
     shell.run("rollout promote --stage 1")
     scene.api.stage_is_now(1, status=StageStatus.BAKING, in_flight=0, baked_until=NOON + timedelta(hours=1))
     shell.run("rollout promote --stage 1 --reason 'Nobody complains.'")
+    shell.run("rollout status")
     shell.run("rollout promote --stage 1 --json")
 
 
@@ -210,6 +232,8 @@ def _(shell: Shell) -> None:
 def _(shell: Shell) -> None:
     under_way(shell)
     shell.run("rollout change --concurrency 2 --tolerate 3 --bake 30 --reason 'Ticket 4711'")
+    shell.run("rollout change --concurrency 2", "It has this pace.")
+    shell.run("rollout status")
     shell.run("rollout change --concurrency 3 --json")
     shell.run("rollout change")
     shell.run("rollout change --concurrency 0")

@@ -73,6 +73,9 @@ def _(shell: Shell) -> None:
     shell.both("create acme", "The tenant exists.")
     shell.run("create acme --version 0.1.0 --label team=blue")
     shell.run("create acme --unpin --json")
+    shell.run("create acme --unpin", "It has no pin.")
+    shell.run("create acme --label a=b --version 0.1.0")
+    shell.run("create acme --label a=c --unpin")
     shell.run("create acme --version 0.2.0")
     shell.run("create acme --tier standard")
     scene = shell.begin()
@@ -114,7 +117,7 @@ def _(shell: Shell) -> None:
     shell.run("upgrade acme --to 0.2.0 --allow-replacement --yes --reason 'Ticket 4711' --json")
     scene = shell.begin()
     scene.has(version="0.2.0")
-    shell.run("upgrade acme", "The tenant is at the current release.")
+    shell.both("upgrade acme", "The tenant is at the current release.")
     shell.run("upgrade acme --to 0.1.0")
     shell.run("upgrade acme --to 0.1.0 --allow-downgrade")
     scene = shell.begin()
@@ -231,6 +234,12 @@ def _(shell: Shell) -> None:
     scene.api.queues.held = {QUEUE.url: Messages(3, 1, 0), DLQ: Messages(1, 0, 0)}
     scene.api.unfinished_work.held[ACME] = {INBOX: MAX_COUNTED, DELIVERIES: 2}
     shell.both("delete acme", "The tenant has messages and events.")
+    scene.api.queues.held = {}
+    scene.api.unfinished_work.held[ACME] = {INBOX: 3}
+    shell.run("delete acme", "The inbox has events.")
+    scene.api.unfinished_work.held[ACME] = {DELIVERIES: 2}
+    shell.run("delete acme", "Deliveries wait.")
+    shell.run("delete acme --force --yes")
     fleet(shell)
     shell.run("delete --version 0.1.0", "There is no terminal.")
     shell.run("delete --version 0.1.0", typed="1\n")
@@ -295,6 +304,11 @@ def _(shell: Shell) -> None:
     )
     shell.both("tenant acme --live")
     shell.run("tenant fred --live", "The tenant has no stack.")
+    shell.run("pin bob 0.2.0 --reason 'until the audit is over'")
+    shell.run("unpin bob --reason 'the audit is over'")
+    shell.run("upgrade bob --to 0.1.0 --allow-downgrade --allow-replacement --yes --reason 'at last'")
+    scene.api.begin()
+    shell.run("tenant bob")
     shell.both("tenant nobody")
     shell.run("tenant a/b --json")
 

@@ -28,17 +28,6 @@ def shown(text: str) -> dict[str, str]:
     return {name: value.strip() for name, value in (line.split(":", 1) for line in lines(text))}
 
 
-def test_by_default_events_of_the_api_go_to_the_tenants_own_queue(commands: Commands) -> None:
-    assert "has no connections" in commands.berth("connections", "list", "acme").stdout
-    result = commands.berth("connections", "create", "acme", "--name", "Queue")
-    assert result.exit_code == ExitCode.OK, result.output
-    pairs = shown(result.stdout)
-    assert (pairs["to"], pairs["origin"], pairs["status"]) == ("queue", "api", "active")
-    assert pairs["retries"] == "after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 10 h"
-    assert "secret" not in pairs
-    assert f"berth connections test acme {pairs['id']}" in result.stderr
-
-
 def test_the_secret_of_a_webhook_is_printed_once(commands: Commands) -> None:
     result = commands.berth("connections", "create", "acme", "--name", "Shop", "--webhook", URL)
     pairs = shown(result.stdout)
@@ -78,13 +67,6 @@ def test_a_file_without_a_filter(commands: Commands, tmp_path: Path, content: st
     assert commands.api.asked == []
 
 
-def test_only_one_destination_can_be_chosen(commands: Commands) -> None:
-    options = ("--webhook", URL, "--email", "ada@example.com")
-    result = commands.berth("connections", "create", "acme", "--name", "x", *options)
-    assert result.exit_code == ExitCode.BAD_USAGE
-    assert "--webhook and --email cannot be combined" in " ".join(result.stderr.split())
-
-
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -113,20 +95,6 @@ def test_a_connection_is_changed(commands: Commands) -> None:
     changed = commands.json(*update, "--no-filter", "--no-transform", "--usual-retries")
     assert (changed["filter"], len(changed["retry_seconds"])) == (None, 7)
     assert commands.berth(*update, "--type", "a", "--no-filter").exit_code == ExitCode.BAD_USAGE
-
-
-def test_an_update_that_changes_nothing_says_what_can_be_changed(commands: Commands) -> None:
-    connection_id = commands.json("connections", "create", "acme", "--name", "Shop")["connection_id"]
-    commands.api.asked.clear()
-    result = commands.berth("connections", "update", "acme", connection_id)
-    assert result.exit_code == ExitCode.BAD_USAGE
-    assert commands.api.asked == []
-    told = " ".join(result.stderr.split())
-    assert told.startswith("Error: Say what to change: the name (--name)")
-    for option in ("--address", "--type", "--filter-file", "--no-filter", "--transform-file", "--no-transform"):
-        assert option in told
-    for option in ("--retry", "--usual-retries"):
-        assert option in told
 
 
 @pytest.mark.parametrize(
@@ -173,30 +141,6 @@ def test_pause_resume_rotate_and_test(commands: Commands) -> None:
     assert "berth attempts acme" in tested.stderr
 
 
-def test_ids_stay_in_one_line_on_a_terminal_of_80_characters(commands: Commands) -> None:
-    created = commands.json("connections", "create", "acme", "--name", "Shop, production", "--webhook", URL)
-    assert commands.scene.environment["COLUMNS"] == "80"
-    assert created["connection_id"] in commands.berth("connections", "list", "acme").stdout
-
-
-def test_on_a_terminal_deleting_is_confirmed(commands: Commands) -> None:
-    connection_id = commands.json("connections", "create", "acme", "--name", "Queue")["connection_id"]
-    commands.scene.typed = "no\n"
-    assert commands.berth("connections", "delete", "acme", connection_id).exit_code == ExitCode.REFUSED
-    assert len(commands.json("connections", "list", "acme")["connections"]) == 1
-    deleted = commands.berth("connections", "delete", "acme", connection_id, "--yes")
-    assert deleted.stdout == f"Connection {connection_id} of tenant acme is deleted.\n"
-    assert commands.json("connections", "list", "acme")["connections"] == []
-
-
-def test_a_connection_that_there_is_not(commands: Commands) -> None:
-    for command in ("show", "pause", "resume", "rotate", "test"):
-        result = commands.berth("connections", command, "acme", UNKNOWN)
-        assert result.exit_code == ExitCode.GONE
-        assert "See its connections: berth connections list acme" in result.stderr
-    assert commands.berth("connections", "show", "acme", "x").exit_code == ExitCode.BAD_USAGE
-
-
 def test_a_source_with_connections_is_not_deleted_and_the_answer_says_which(commands: Commands) -> None:
     source = commands.json("sources", "create", "acme", "--name", "GitHub", "--provider", "github")["source_id"]
     created = commands.json("connections", "create", "acme", "--name", "Queue", "--from", source)
@@ -204,9 +148,3 @@ def test_a_source_with_connections_is_not_deleted_and_the_answer_says_which(comm
     assert result.exit_code == ExitCode.REFUSED
     assert created["connection_id"] in result.stderr
     assert "berth connections list acme" in result.stderr
-
-
-def test_help_names_the_destinations_and_gives_examples(commands: Commands) -> None:
-    text = " ".join(commands.berth("connections", "create", "--help").stdout.split())
-    for word in ("--webhook", "--zapier", "--email", "--filter-file", "the tenant's own queue", "order.created"):
-        assert word in text

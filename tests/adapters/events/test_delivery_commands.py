@@ -59,10 +59,6 @@ class TestDeliveries:
         ]
         assert f"berth replay acme --connection {commands.connection}" in result.stderr
 
-    def test_there_are_none(self, commands: DeliveryCommands) -> None:
-        result = commands.berth("deliveries", "acme", commands.connection, "--status", "parked")
-        assert result.stdout == f"The connection {commands.connection} of tenant acme has no parked deliveries.\n"
-
     def test_only_so_many_are_listed(self, commands: DeliveryCommands) -> None:
         failed = [commands.world.failed() for _ in range(3)]
         some = commands.json("deliveries", "acme", commands.connection, "--limit", "2")
@@ -92,9 +88,6 @@ class TestListsByStatus:
         assert told.startswith("Events that wait in the inbox are not in this list.")
         for command in ("berth inbox acme", "berth attempts acme EVENT_ID", "berth deliveries acme CONNECTION_ID"):
             assert command in told
-
-    def test_others_do_not(self, commands: DeliveryCommands) -> None:
-        assert "inbox" not in commands.berth("events", "list", "acme", "--status", "delivered").output
 
 
 class TestAttempts:

@@ -139,12 +139,6 @@ class TestList:
         for options, found in expected.items():
             assert ids(commands.berth("events", "list", "acme", *options, "--json")) == found
 
-    def test_a_tenant_without_events_is_told_how_to_send_one(self, commands: EventCommands) -> None:
-        result = commands.berth("events", "list", "acme")
-        assert result.stdout == "Tenant acme has no events yet.\n"
-        assert "berth events send --help" in result.stderr
-        assert "has no such events" in commands.berth("events", "list", "acme", "--type", "a").stdout
-
     @pytest.mark.parametrize(
         "options",
         [
@@ -220,13 +214,6 @@ class TestShow:
         found = commands.json("events", "show", "acme", event_id)
         assert found["payload"] == {"order": 42}
         assert commands.json("events", "show", "acme", f"{found['timestamp']}#{event_id}") == found
-
-    def test_an_event_that_there_is_not(self, commands: EventCommands) -> None:
-        unknown = "0193f1c0-4a00-7000-8000-00000000a1b0"
-        result = commands.berth("events", "show", "acme", unknown)
-        assert result.exit_code == ExitCode.GONE
-        assert f"Tenant acme has no event {unknown}" in result.stderr
-        assert commands.berth("events", "show", "acme", "42").exit_code == ExitCode.BAD_USAGE
 
 
 class TestTail:
@@ -392,11 +379,6 @@ class TestSend:
         result = commands.berth("events", "send", "--type", "a")
         assert result.exit_code == ExitCode.BAD_USAGE
         assert "not a JSON object" in result.stderr
-
-
-@pytest.mark.parametrize("command", [("events", "list"), ("events", "show"), ("events", "tail"), ("inbox", "ack")])
-def test_the_help_has_examples(commands: EventCommands, command: tuple[str, ...]) -> None:
-    assert f"berth {' '.join(command)} acme" in commands.berth(*command, "--help").stdout
 
 
 def test_an_invalid_tenant_id_is_refused_before_any_request(commands: EventCommands) -> None:

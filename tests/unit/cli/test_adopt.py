@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -38,26 +37,12 @@ def adopted(scene: Scene, tenant: TenantId = ACME) -> bool:
     return bool(scene.api.table.history(tenant))
 
 
-def test_no_tenant_to_adopt(scene: Scene) -> None:
-    result = scene.berth("adopt", exits=ExitCode.OK)
-    assert result.stdout == "Read 0 rows. Found 0 tenants from before Berth.\n"
-
-
 @pytest.mark.parametrize("options", [[], ["--dry-run"], ["--dry-run", "--yes"], ["--json"]], ids=" ".join)
 def test_without_a_confirmation_the_tenants_are_only_shown(old: Scene, options: list[str]) -> None:
     result = old.berth("adopt", *options, exits=ExitCode.ATTENTION)
     assert "FAILED" in result.stdout
     assert "less than an hour ago" in " ".join(result.stdout.split())
     assert not adopted(old)
-
-
-def test_the_next_step_is_shown_after_a_dry_run(old: Scene) -> None:
-    result = old.berth("adopt", exits=ExitCode.ATTENTION)
-    shown = result.stdout.splitlines()
-    assert shown[0].startswith("Tenant Finding, and what an adoption does")
-    assert "Not adopted. The system before Berth began CREATE" in result.stdout
-    assert shown[-1] == "Read 0 rows. Found 2 tenants from before Berth."
-    assert result.stderr.splitlines()[-1] == "Nothing was changed. Adopt them: berth adopt --yes"
 
 
 def test_tenants_are_adopted_with_the_name_of_the_operator_and_the_reason(old: Scene) -> None:
@@ -94,15 +79,6 @@ def test_a_terminal_asks_and_names_the_control_plane(old: Scene, typed: str, *, 
     assert adopted(old) is is_adopted
 
 
-def test_the_document_has_every_tenant(old: Scene) -> None:
-    shown = json.loads(old.berth("adopt", "--json", "--yes", exits=ExitCode.ATTENTION).stdout)
-    assert (shown["rows"], shown["adopted"]) == (0, 1)
-    assert [(each["tenantId"], each["adoptable"], each["adopted"], each["problem"]) for each in shown["tenants"]] == [
-        ("acme", True, True, None),
-        ("globex", False, False, None),
-    ]
-
-
 def test_a_tenant_that_cannot_be_written_is_reported_and_the_others_are_adopted(
     old: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,9 +102,3 @@ def test_an_interrupt_leaves_what_was_adopted(old: Scene, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(old.api.table, "adopt", interrupted)
     assert "Interrupted. Adopt the others: berth adopt" in old.berth("adopt", "--yes").stderr
-
-
-@pytest.mark.parametrize("reason", ["x" * 501, "two\nlines"])
-def test_an_invalid_reason_is_refused_before_anything_is_read(old: Scene, reason: str) -> None:
-    old.berth("adopt", "--yes", "--reason", reason, exits=ExitCode.BAD_USAGE)
-    assert not adopted(old)

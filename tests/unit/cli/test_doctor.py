@@ -7,16 +7,15 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError, ProfileNotFound
+from botocore.exceptions import ClientError, EndpointConnectionError, ProfileNotFound
 
 from orchestrator.cli.errors import ControlPlaneNotFound, ExitCode
 from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.own_versions import berth_version
 from orchestrator.reconciling.records import SETTLING, SURVEY, Coverage, Reconciliation, ReconciliationStatus, Spec
-from orchestrator.tenants.messages import Messages
 from tests.fakes import NEXT_VERSION, NOON
-from tests.unit.cli.conftest import API_URL, TERMINAL, FakeControlPlane, Scene
-from tests.unit.cli.fake_api import ADA, DEAD_LETTERS
+from tests.unit.cli.conftest import TERMINAL, FakeControlPlane, Scene
+from tests.unit.cli.fake_api import DEAD_LETTERS
 
 OURS = berth_version()
 NO_WAY = EndpointConnectionError(endpoint_url="https://x.invalid")
@@ -37,50 +36,6 @@ def checks(scene: Scene) -> dict[str, tuple[str, str, str | None]]:
     return {check["name"]: (check["verdict"], check["detail"], check["advice"]) for check in shown["checks"]}
 
 
-def test_a_healthy_control_plane_shows_every_check_as_ok(scene: Scene) -> None:
-    result = scene.berth("doctor")
-    assert (result.exit_code, result.stderr) == (ExitCode.OK, "")
-    assert result.stdout.splitlines() == [
-        f"ok      credentials   {ADA}",
-        f"ok      control plane Berth in eu-west-1 is UPDATE_COMPLETE: Berth {OURS}, release {NEXT_VERSION}",
-        f"ok      api           {API_URL} answers",
-        "ok      operations    none is past its deadline",
-        "ok      rollouts      none has lost its execution",
-        "ok      tenants       none has failed",
-        "ok      reconciler    ran 0 s ago",
-        "ok      survey        ran 0 s ago",
-        "ok      dead letters  reconciliations: none",
-        "ok      tenant limit  0 of at most 1900 tenants (berth:maxTenants)",
-        "ok      stacks        10 of at most 2000 stacks in this account and region",
-        "ok      functions     12 ran at once in the last day, of at most 1000 in this account",
-        "",
-        "No problems found.",
-    ]
-    assert scene.api.asked == ["GET /diagnosis"]
-
-
-def test_json_has_the_form_of_the_apis_response(scene: Scene) -> None:
-    scene.api.queues.held[DEAD_LETTERS] = Messages(2, 0, 0)
-    result = scene.berth("doctor", "--json")
-    shown, health = json.loads(result.stdout), scene.api.health().body
-    assert shown.keys() == {"verdict", "checks"}
-    assert shown["verdict"] == "problem"
-    assert shown["checks"][0] == {"name": "credentials", "verdict": "ok", "detail": ADA, "advice": None}
-    assert shown["checks"][3:] == health["checks"]
-    assert result.exit_code == ExitCode.ATTENTION
-
-
-def test_a_problem_is_shown_with_advice(scene: Scene) -> None:
-    scene.api.queues.held[DEAD_LETTERS] = Messages(2, 0, 0)
-    result = scene.berth("doctor", exits=ExitCode.ATTENTION)
-    lines = result.stdout.splitlines()
-    assert lines[8:10] == [
-        "problem dead letters  reconciliations: 2 undelivered",
-        f"                      Their attributes have the reason. Fix it, then purge the queue: {DEAD_LETTERS}",
-    ]
-    assert lines[-1] == "1 problem."
-
-
 def test_warnings_and_unknown_checks_are_not_problems(scene: Scene) -> None:
     scene.api.world.max_stacks = None
     scene.control_plane = FakeControlPlane(scene.api, version="0.0.1")
@@ -97,23 +52,6 @@ def test_a_terminal_shows_verdicts_in_colours(scene: Scene) -> None:
 
 
 class TestCredentials:
-    @pytest.mark.parametrize(
-        ("trouble", "expected"),
-        [(NoCredentialsError(), "No AWS credentials found"), (EXPIRED, "AWS denied GetCallerIdentity: Log in.")],
-    )
-    def test_without_credentials_no_further_check_is_made(
-        self, scene: Scene, trouble: Exception, expected: str
-    ) -> None:
-        scene.control_plane = FakeControlPlane(scene.api, trouble={"caller": trouble})
-        result = scene.berth("doctor", exits=ExitCode.NO_CONTROL_PLANE)
-        assert result.stdout.startswith(f"problem credentials   {expected}")
-        assert result.stdout.splitlines()[1:] == [
-            "unknown control plane not checked, because the credentials do not work",
-            "",
-            "1 problem, 1 unknown.",
-        ]
-        assert scene.api.asked == []
-
     def test_a_profile_that_does_not_exist(self, scene: Scene) -> None:
         scene.trouble = ProfileNotFound(profile="prod")
         result = scene.berth("doctor", "--json", exits=ExitCode.NO_CONTROL_PLANE)
@@ -138,17 +76,6 @@ class TestControlPlane:
             "",
             "1 problem.",
         ]
-
-    def test_there_is_no_control_plane(self, scene: Scene) -> None:
-        scene.control_plane = FakeControlPlane(
-            scene.api, trouble={"stack": ControlPlaneNotFound("No control plane named Berth.")}
-        )
-        assert checks(scene) == {
-            "credentials": ("ok", ADA, None),
-            "control plane": ("problem", "No control plane named Berth.", None),
-            "api": ("unknown", "not checked, because its URL is an output of the control plane's stack", None),
-        }
-        assert scene.berth("doctor").exit_code == ExitCode.NO_CONTROL_PLANE
 
     @pytest.mark.parametrize(
         ("status", "verdict", "advice"),
@@ -217,17 +144,6 @@ class TestEventPlane:
 
 
 class TestApi:
-    @pytest.mark.parametrize("trouble", [NO_WAY, ControlPlaneNotFound("The stack has no output ApiUrl.")])
-    def test_the_api_cannot_be_reached(self, scene: Scene, trouble: Exception) -> None:
-        scene.control_plane = FakeControlPlane(scene.api, trouble={"api": trouble})
-        result = scene.berth("doctor", "--json", exits=ExitCode.NO_CONTROL_PLANE)
-        assert json.loads(result.stdout)["checks"][-1] == {
-            "name": "api",
-            "verdict": "problem",
-            "detail": str(trouble),
-            "advice": None,
-        }
-
     def test_the_credentials_may_not_call_the_api(self, scene: Scene) -> None:
         scene.api.interjections = [ApiAnswer(403, {"message": "Forbidden"})]
         result = scene.berth("doctor", exits=ExitCode.NO_CONTROL_PLANE)

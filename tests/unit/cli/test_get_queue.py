@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from orchestrator.api.answers import answer
-from orchestrator.api.responses import no_credentials, refuse, try_again_later
+from orchestrator.api.responses import refuse, try_again_later
 from orchestrator.cli.errors import ExitCode
 from orchestrator.cli.progress import REMIND_SECONDS
 from orchestrator.client.transport import ApiAnswer
@@ -15,17 +13,14 @@ from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.tenants.credentials import Access, Credentials
 from orchestrator.tenants.decisions import (
-    BeingDeleted,
-    Deleted,
     Failed,
-    FleetFull,
     NotProvisioned,
     TooManyCreates,
     Unknown,
 )
-from orchestrator.tenants.provisioning import Answer, Provisioning
+from orchestrator.tenants.provisioning import Provisioning
 from orchestrator.tenants.ready import Ready
-from orchestrator.tenants.records import Operation, Status
+from orchestrator.tenants.records import Status
 from tests.fakes import ACME, NOON, QUEUE, QUEUE_TABOO, VERSION, an_audit, execution_arn
 from tests.unit.cli.conftest import TERMINAL, Scene
 
@@ -33,50 +28,6 @@ READY = Ready(QUEUE, VERSION)
 EXECUTION = execution_arn("create-acme-0.1.0-1-with-a-name-that-is-longer-than-a-terminal-is-wide-today")
 PROVISIONING = Provisioning(EXECUTION)
 FAILED = Failed(an_audit(Status.FAILURE, root_cause=QUEUE_TABOO))
-BEING_DELETED = BeingDeleted(an_audit(Status.STARTED, Operation.DELETE))
-DELETED = Deleted(an_audit(Status.SUCCESS, Operation.DELETE))
-
-
-def test_a_ready_queue_is_shown_with_its_values(scene: Scene) -> None:
-    scene.queue_answers(READY)
-    result = scene.berth("get-queue", "acme", exits=ExitCode.OK)
-    assert result.stdout.splitlines() == [
-        "tenant:     acme",
-        "state:      READY",
-        f"queue url:  {QUEUE.url}",
-        f"queue arn:  {QUEUE.arn}",
-        "version:    0.1.0",
-    ]
-    assert result.stderr == ""
-    assert scene.api.asked == ["GET /tenants/acme/queue"]
-
-
-def test_ready_as_json_is_the_apis_response(scene: Scene) -> None:
-    scene.queue_answers(READY)
-    result = scene.berth("get-queue", "acme", "--json", exits=ExitCode.OK)
-    assert json.loads(result.stdout) == {
-        "tenantId": "acme",
-        "state": "READY",
-        "queueUrl": QUEUE.url,
-        "queueArn": QUEUE.arn,
-        "version": VERSION,
-        "resources": {},
-    }
-
-
-def test_provisioning_is_shown_with_its_execution_and_not_waited_for(scene: Scene) -> None:
-    scene.queue_answers(PROVISIONING)
-    result = scene.berth("get-queue", "acme", exits=ExitCode.NOT_READY)
-    assert "state:      PROVISIONING" in result.stdout
-    assert f"execution:  {EXECUTION}\n" in result.stdout
-    assert result.stderr == "Not ready yet. Wait for it: berth get-queue acme --wait\n"
-    assert (len(scene.api.asked), scene.pauses) == (1, [])
-
-
-def test_provisioning_as_json(scene: Scene) -> None:
-    scene.queue_answers(PROVISIONING)
-    result = scene.berth("get-queue", "acme", "--json", exits=ExitCode.NOT_READY)
-    assert json.loads(result.stdout)["state"] == "PROVISIONING"
 
 
 def test_waiting_polls_as_often_as_the_api_asks_and_shows_once_what_it_waits_for(scene: Scene) -> None:
@@ -85,12 +36,6 @@ def test_waiting_polls_as_often_as_the_api_asks_and_shows_once_what_it_waits_for
     assert QUEUE.url in result.stdout
     assert scene.pauses == [2, 2]
     assert result.stderr == f"Tenant acme is being provisioned by {EXECUTION}\n"
-
-
-def test_waiting_with_json_prints_one_document(scene: Scene) -> None:
-    scene.queue_answers(PROVISIONING, READY)
-    result = scene.berth("get-queue", "acme", "--wait", "--json")
-    assert json.loads(result.stdout)["state"] == "READY"
 
 
 def test_waiting_for_a_ready_queue_prints_nothing(scene: Scene) -> None:
@@ -123,15 +68,6 @@ def test_waiting_continues_while_the_api_throttles_and_respects_retry_after(scen
     assert "The API asks to try again later (503): Rate exceeded" in result.stderr
 
 
-def test_an_unknown_tenant_that_get_queue_does_not_create_is_refused_with_advice(scene: Scene) -> None:
-    scene.queue_answers(Unknown())
-    result = scene.berth("get-queue", "acme", exits=ExitCode.GONE)
-    assert result.stderr == (
-        "Error: There is no tenant acme, and this control plane does not create tenants on getQueue. Ask an operator "
-        "to create it: berth create acme\n"
-    )
-
-
 def test_the_id_of_a_stack_that_is_kept_ready_is_said_to_be_reserved(scene: Scene) -> None:
     scene.queue_answers(answer(TenantId.parse("berth-warm-1"), Unknown()))
     result = scene.berth("get-queue", "berth-warm-1", exits=ExitCode.GONE)
@@ -141,32 +77,10 @@ def test_the_id_of_a_stack_that_is_kept_ready_is_said_to_be_reserved(scene: Scen
     )
 
 
-def test_a_tenant_beyond_the_limit_is_refused_with_advice(scene: Scene) -> None:
-    scene.queue_answers(FleetFull(1_900, 1_900))
-    result = scene.berth("get-queue", "acme", "--wait", exits=ExitCode.REFUSED)
-    assert "has reached its limit of tenants" in result.stderr
-    assert "berth doctor" in result.stderr
-
-
-def test_a_create_beyond_the_rate_is_refused_with_the_time_to_wait(scene: Scene) -> None:
-    scene.queue_answers(TooManyCreates(60, 37))
-    result = scene.berth("get-queue", "acme", exits=ExitCode.NOT_READY)
-    assert "Try again in 37 seconds." in result.stderr
-    assert scene.pauses == []
-
-
 def test_waiting_includes_the_time_until_a_create_is_allowed(scene: Scene) -> None:
     scene.queue_answers(TooManyCreates(60, 37), PROVISIONING, READY)
     scene.berth("get-queue", "acme", "--wait", exits=ExitCode.OK)
     assert scene.pauses == [37, 2]
-
-
-def test_waiting_ends_at_the_timeout(scene: Scene) -> None:
-    scene.queue_answers(PROVISIONING)
-    result = scene.berth("get-queue", "acme", "--wait", "--timeout", "5", exits=ExitCode.NOT_READY)
-    assert scene.pauses == [2, 2]
-    assert EXECUTION in result.stdout
-    assert "Still not ready after 4 s." in result.stderr
 
 
 def test_waiting_ends_when_provisioning_fails(scene: Scene) -> None:
@@ -180,36 +94,6 @@ def test_an_interrupted_wait_says_that_provisioning_continues(scene: Scene) -> N
     scene.trouble_asleep = KeyboardInterrupt()
     result = scene.berth("get-queue", "acme", "--wait", exits=ExitCode.INTERRUPTED)
     assert result.stderr.endswith("Stopped waiting. Provisioning of tenant acme continues.\n")
-
-
-def test_a_failure_is_one_line_with_its_root_cause(scene: Scene) -> None:
-    scene.queue_answers(FAILED)
-    result = scene.berth("get-queue", "acme", exits=ExitCode.FAILED)
-    assert result.stdout == ""
-    assert result.stderr == (
-        "Error: Tenant acme has no queue, because its create failed: "
-        "InboundQueue (AWS::SQS::Queue): Access to the resource is denied.\n"
-        "Retry: berth retry acme\n"
-        "Full history: berth tenant acme\n"
-    )
-
-
-@pytest.mark.parametrize(
-    ("given", "code", "expected"),
-    [
-        (BEING_DELETED, ExitCode.GONE, "is being deleted"),
-        (DELETED, ExitCode.GONE, "was deleted"),
-        (FAILED, ExitCode.FAILED, QUEUE_TABOO.reason),
-    ],
-)
-def test_problems_as_json_are_the_apis_response(scene: Scene, given: Answer, code: ExitCode, expected: str) -> None:
-    scene.queue_answers(given)
-    result = scene.berth("get-queue", "acme", "--json")
-    assert result.exit_code == code
-    problem = json.loads(result.stdout)
-    assert problem["type"].startswith("urn:berth:problem:")
-    assert result.stderr.startswith(f"Error: {problem['detail']}\n")
-    assert expected in problem["detail"]
 
 
 def test_a_request_that_the_api_refuses_is_bad_usage(scene: Scene) -> None:
@@ -237,11 +121,6 @@ class TestCredentials:
         ]
         assert scene.api.asked == ["POST /tenants/acme/queue/credentials/send"] * 2
 
-    def test_as_json_they_are_part_of_the_response(self, scene: Scene) -> None:
-        scene.queue_answers(self.READY)
-        result = scene.berth("get-queue", "acme", "--credentials", "send", "--json")
-        assert json.loads(result.stdout) == self.READY.body
-
     def test_are_not_printed_to_stderr(self, scene: Scene) -> None:
         scene.queue_answers(PROVISIONING, self.READY)
         result = scene.berth("--debug", "get-queue", "acme", "--wait", "--credentials", "send")
@@ -253,18 +132,3 @@ class TestCredentials:
         result = scene.berth("get-queue", "acme", "--wait", "--credentials", "receive", exits=ExitCode.REFUSED)
         assert result.stderr.startswith("Error: Tenant acme has no queue yet. To provision it")
         assert scene.api.asked == ["POST /tenants/acme/queue/credentials/receive"]
-
-    def test_credentials_that_are_switched_off_name_the_setting(self, scene: Scene) -> None:
-        scene.queue_answers(no_credentials())
-        result = scene.berth("get-queue", "acme", "--credentials", "receive", exits=ExitCode.REFUSED)
-        assert result.stderr.startswith("Error: This control plane does not issue credentials")
-
-    def test_are_only_for_send_or_receive(self, scene: Scene) -> None:
-        assert scene.berth("get-queue", "acme", "--credentials", "own").exit_code == ExitCode.BAD_USAGE
-        assert scene.connected_to == []
-
-
-def test_a_deleted_tenant_comes_with_the_command_that_creates_it_again(scene: Scene) -> None:
-    scene.queue_answers(DELETED)
-    result = scene.berth("get-queue", "acme")
-    assert result.stderr.splitlines()[1:] == ["Create it again, with a new queue: berth create acme"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from orchestrator.cli.errors import ExitCode
@@ -26,23 +24,6 @@ def test_labels_are_set_and_removed_and_the_others_stay(scene: Scene) -> None:
     assert labels(scene) == {"plan": "gold", "note": "a=b c"}
 
 
-def test_the_last_label_is_removed(scene: Scene) -> None:
-    scene.has()
-    scene.berth("label", "acme", "plan=free")
-    assert scene.berth("label", "acme", "plan-").stdout == "Tenant acme has no labels. It is at version 0.1.0.\n"
-    assert labels(scene) == {}
-
-
-def test_as_json_the_values_before_and_after_are_shown(scene: Scene) -> None:
-    scene.has()
-    changed = json.loads(scene.berth("label", "acme", "plan=free", "--json").stdout)
-    assert changed["status"] == "CHANGED"
-    assert changed["before"] == {"labels": {}, "pinnedVersion": None}
-    assert changed["after"] == {"labels": {"plan": "free"}, "pinnedVersion": None}
-    unchanged = json.loads(scene.berth("label", "acme", "plan=free", "team-", "--json").stdout)
-    assert (unchanged["status"], "before" in unchanged) == ("UNCHANGED", False)
-
-
 def test_the_history_has_the_change_with_its_reason_and_an_unchanged_tenant_has_none(scene: Scene) -> None:
     scene.has()
     for _ in range(2):
@@ -62,26 +43,11 @@ def test_invalid_labels_are_bad_usage_before_any_request(scene: Scene, arguments
     assert scene.connected_to == []
 
 
-def test_a_word_that_is_neither_is_explained(scene: Scene) -> None:
-    shown = " ".join(scene.berth("label", "acme", "plan").stderr.replace("│", " ").split())
-    assert "'plan' neither sets a label (plan=VALUE) nor removes one (plan-)." in shown
-
-
 def test_more_labels_than_allowed_are_refused(scene: Scene) -> None:
     scene.has()
     scene.berth("label", "acme", *(f"l{number}=x" for number in range(MAX_LABELS)), exits=ExitCode.OK)
     result = scene.berth("label", "acme", "more=x", exits=ExitCode.BAD_USAGE)
     assert result.stderr == f"Error: Tenant acme would have 21 labels; at most {MAX_LABELS} are allowed.\n"
-
-
-def test_an_unknown_and_a_deleted_tenant(scene: Scene) -> None:
-    scene.berth("label", "acme", "plan=gold", exits=ExitCode.GONE)
-    scene.has()
-    scene.api.delete(ACME)
-    scene.api.begin()
-    scene.api.succeed()
-    result = scene.berth("label", "acme", "plan=gold", exits=ExitCode.GONE)
-    assert result.stderr.endswith("Create it again, with a new queue: berth create acme\n")
 
 
 def test_labels_that_somebody_else_sets_at_the_same_time_are_kept(scene: Scene) -> None:

@@ -9,69 +9,21 @@ from pathlib import Path
 
 import click
 import pytest
-from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError, NoRegionError, ProfileNotFound
 from rich.text import Text
 from typer.main import get_command
 
 from orchestrator.cli.app import app
 from orchestrator.cli.commands import COMMANDS
 from orchestrator.cli.control_plane import Options
-from orchestrator.cli.errors import ControlPlaneNotFound, ExitCode
-from orchestrator.common.errors import Conflict, Throttled
+from orchestrator.cli.errors import ExitCode
 from orchestrator.common.own_versions import berth_version, template_version
-from orchestrator.reconciling.records import Kind
 from tests.unit.cli.conftest import Scene
-
-
-def refused(code: str, message: str = "Not today.") -> ClientError:
-    return ClientError({"Error": {"Code": code, "Message": message}}, "Query")
-
-
-@pytest.mark.parametrize(
-    ("trouble", "code", "line"),
-    [
-        (ControlPlaneNotFound("Nothing there."), ExitCode.NO_CONTROL_PLANE, "Nothing there."),
-        (NoCredentialsError(), ExitCode.NO_CONTROL_PLANE, "No AWS credentials found: log in, use --profile"),
-        (
-            NoRegionError(),
-            ExitCode.NO_CONTROL_PLANE,
-            "No AWS region given: use --region, set AWS_DEFAULT_REGION, or start a local control plane with make up.",
-        ),
-        (ProfileNotFound(profile="x"), ExitCode.NO_CONTROL_PLANE, "The config profile (x) could not be found"),
-        (EndpointConnectionError(endpoint_url="http://x"), ExitCode.NO_CONTROL_PLANE, "Could not connect to"),
-        (refused("AccessDeniedException"), ExitCode.NO_CONTROL_PLANE, "AWS denied Query: Not today."),
-        (refused("ExpiredToken", ""), ExitCode.NO_CONTROL_PLANE, "AWS denied Query: ExpiredToken"),
-        (refused("ResourceNotFoundException"), ExitCode.NO_CONTROL_PLANE, "Part of the control plane was deleted"),
-        (refused("InternalFailure"), ExitCode.UNEXPECTED, "AWS refused Query: Not today."),
-        (Throttled("Query: Rate exceeded"), ExitCode.NOT_READY, "AWS throttles requests, try again later: Query"),
-        (Conflict("Two\nlines."), ExitCode.UNEXPECTED, "Two lines."),
-        (ZeroDivisionError("division by zero"), ExitCode.UNEXPECTED, "ZeroDivisionError: division by zero (--debug"),
-    ],
-    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
-)
-@pytest.mark.parametrize(
-    "command", [["get-queue", "acme"], ["create", "acme"], ["tenants"], ["reconcile"]], ids=" ".join
-)
-def test_an_error_is_one_line_with_its_exit_code(
-    scene: Scene, command: list[str], trouble: Exception, code: ExitCode, line: str
-) -> None:
-    scene.trouble = trouble
-    result = scene.berth(*command)
-    assert result.exit_code == code
-    assert result.stdout == ""
-    assert result.stderr.startswith(f"Error: {line}")
-    assert result.stderr.count("\n") == 1
 
 
 def test_debug_shows_the_traceback(scene: Scene) -> None:
     scene.trouble = ZeroDivisionError("division by zero")
     result = scene.berth("--debug", "tenants", exits=ExitCode.UNEXPECTED)
     assert "Traceback (most recent call last)" in result.stderr
-
-
-def test_an_interrupt_has_its_own_exit_code(scene: Scene) -> None:
-    scene.trouble = KeyboardInterrupt()
-    assert scene.berth("tenants").exit_code == ExitCode.INTERRUPTED
 
 
 def test_a_closed_pipe_ends_the_command_quietly(scene: Scene) -> None:
@@ -86,24 +38,6 @@ def test_an_invalid_tenant_id_is_refused_before_any_request(scene: Scene, comman
     result = scene.berth(command, "--", tenant, exits=ExitCode.BAD_USAGE)
     assert result.stderr.startswith("Error: The tenant id ")
     assert result.stderr.count("\n") == 1
-    assert scene.connected_to == []
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["tenant"],
-        ["create"],
-        ["tenants", "acme"],
-        ["releases", "0.1.0", "0.2.0"],
-        ["no-such-command"],
-        ["rollout", "no-such-command"],
-        ["--no-such-option"],
-    ],
-    ids=" ".join,
-)
-def test_invalid_arguments_are_bad_usage_before_any_request(scene: Scene, arguments: list[str]) -> None:
-    assert scene.berth(*arguments).exit_code == ExitCode.BAD_USAGE
     assert scene.connected_to == []
 
 
@@ -164,88 +98,6 @@ def test_after_a_bump_the_version_is_the_new_one_without_another_installation(
     bumped.write_text('[project]\nversion = "9.8.7.dev6"\n')
     monkeypatch.setattr("orchestrator.common.own_versions.PROJECT", bumped)
     assert scene.berth("--version").stdout == f"berth 9.8.7.dev6, tenant template {template_version()}\n"
-
-
-def test_help_lists_commands_examples_and_exit_codes_within_80_columns(scene: Scene) -> None:
-    result = scene.berth("--help", exits=ExitCode.OK)
-    # Typer also prints colours when it detects a CI server.
-    lines = [line.strip() for line in Text.from_ansi(result.stdout).plain.splitlines()]
-    commands = ["create", "get-queue", "upgrade", "label", "pin", "retry", "delete", "tenant", "tenants", "releases"]
-    commands += ["rollout", "doctor", "reconcile"]
-    shown = [line.split()[1] for line in lines if line.startswith("│ ") and line.split()[1] in commands]
-    assert shown == commands
-    for command in commands:
-        assert any(line.startswith(f"│ {command} ") for line in lines)
-        assert any(line.startswith(f"berth {command} ") for line in lines)
-    for code in ExitCode:
-        assert f"{code.value}  {code.meaning}" in lines
-
-
-@pytest.mark.parametrize(
-    ("command", "expected"),
-    [
-        ("create", ["--version", "Create the tenant", "--unpin", "--label", "--wait", "--timeout"]),
-        ("upgrade", ["--to", "--allow-downgrade", "--allow-replacement", "--yes", "--wait", "--timeout"]),
-        ("retry", ["--state", "--label", "--yes", "--wait", "--timeout"]),
-        ("label", ["TENANT", "NAME=VALUE", "--reason"]),
-        ("delete", ["--drain", "--force", "--yes", "--wait", "--timeout"]),
-        ("get-queue", ["--wait", "--timeout", "--credentials"]),
-        ("tenant", []),
-        ("tenants", ["--state", "UPDATE_FAILED", "--version", "--label", "--pinned", "--output", "--limit", "--all"]),
-        ("releases", ["VERSION"]),
-        ("pin", ["TENANT", "VERSION"]),
-        ("unpin", ["TENANT"]),
-        ("doctor", ["exit code is 8"]),
-        ("reconcile", ["--dry-run", "--detect-drift", "--follow", "--no-wait", "--timeout", "exit code is 8", *Kind]),
-        ("rollout plan", ["--to", "--stages-file", "--sample", "--all", "--no-wait", "A file of stages"]),
-        ("rollout start", ["--undo", "--allow-replacement", "--yes", "--no-watch", "rollout start --approval"]),
-        ("rollout status", ["ROLLOUT"]),
-        ("rollout watch", ["ROLLOUT", "exit code is 0"]),
-        ("rollout pause", ["ROLLOUT", "Dry runs must be named"]),
-        ("rollout resume", ["ROLLOUT", "Dry runs must be named"]),
-        ("rollout abort", ["ROLLOUT", "Dry runs must be named", "--yes"]),
-        ("rollout approve", ["ROLLOUT", "Dry runs must be named"]),
-        ("rollout promote", ["ROLLOUT", "--stage", "alarm"]),
-        ("rollout change", ["ROLLOUT", "--concurrency", "--tolerate", "--bake"]),
-        ("rollout retry", ["ROLLOUT", "--watch"]),
-        ("rollout list", ["--limit"]),
-    ],
-)
-def test_every_command_has_help(scene: Scene, command: str, expected: list[str]) -> None:
-    result = scene.berth(*command.split(), "--help", exits=ExitCode.OK)
-    plain = Text.from_ansi(result.stdout).plain
-    for each in [*expected, "--json"]:
-        assert each in plain
-    assert scene.connected_to == []
-
-
-@pytest.mark.parametrize(
-    ("command", "usage"),
-    [
-        ("create", "berth create [OPTIONS] TENANT"),
-        ("label", "berth label [OPTIONS] TENANT NAME=VALUE|NAME-..."),
-        ("retry", "berth retry [OPTIONS] [TENANT]"),
-        ("deliveries", "berth deliveries [OPTIONS] TENANT CONNECTION_ID"),
-    ],
-)
-def test_the_usage_names_arguments_as_they_are_typed(scene: Scene, command: str, usage: str) -> None:
-    shown = Text.from_ansi(scene.berth(command, "--help", exits=ExitCode.OK).stdout).plain
-    assert f"Usage: {usage}" in " ".join(shown.split())
-    assert "{" not in scene.berth(command, exits=ExitCode.BAD_USAGE).stderr
-
-
-def test_the_help_says_which_options_may_follow_the_command(scene: Scene) -> None:
-    words = " ".join(Text.from_ansi(scene.berth("--help").stdout).plain.split())
-    assert "All options below except --version may also follow the command." in words
-
-
-def test_the_help_of_rollouts_begins_with_the_first_step(scene: Scene) -> None:
-    result = scene.berth("rollout", "--help")
-    lines = [line.strip() for line in Text.from_ansi(result.stdout).plain.splitlines()]
-    commands = ["plan", "start", "status", "watch", "pause", "resume", "abort", "approve", "promote", "change"]
-    commands += ["retry", "list"]
-    assert [line.split()[1] for line in lines if line.startswith("│ ") and "--help" not in line] == commands
-    assert "From start to end" in lines
 
 
 @pytest.mark.parametrize("command", [[], ["rollout", "start"], ["reconcile"], ["doctor"]], ids=" ".join)

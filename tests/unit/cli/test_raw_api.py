@@ -8,16 +8,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.cli.errors import ExitCode
-from tests.fakes import ACME
 from tests.unit.cli.conftest import Scene
 from tests.unit.cli.fake_api import ScriptedEventsApi
-
-
-def test_a_request_is_sent_as_it_is_given_and_the_answer_is_printed(scene: Scene) -> None:
-    scene.has()
-    result = scene.berth("api", "get", "/tenants?state=READY&limit=5", exits=ExitCode.OK)
-    assert [tenant["tenantId"] for tenant in json.loads(result.stdout)["tenants"]] == ["acme"]
-    assert scene.api.asked == ["GET /tenants?state=READY&limit=5"]
 
 
 def test_a_body_comes_from_the_option_a_file_or_standard_input(scene: Scene, tmp_path: Path) -> None:
@@ -29,21 +21,6 @@ def test_a_body_comes_from_the_option_a_file_or_standard_input(scene: Scene, tmp
     for given in (body, f"@{file}", "@-"):
         scene.berth("api", "POST", "/tenants/acme/labels", "--body", given, exits=ExitCode.OK)
         assert scene.api.sent[-1] == {"set": {"plan": "gold"}}
-
-
-def test_a_route_of_the_event_plane_goes_to_its_api(scene: Scene) -> None:
-    events = ScriptedEventsApi()
-    scene.events = events
-    scene.berth("api", "GET", "/tenants/acme/keys", exits=ExitCode.OK)
-    assert events.asked == ["GET /tenants/acme/keys"]
-
-
-def test_a_delete_is_confirmed(scene: Scene) -> None:
-    scene.has()
-    scene.berth("api", "DELETE", "/tenants/acme", exits=ExitCode.BAD_USAGE)
-    assert scene.api.asked == []
-    scene.berth("api", "DELETE", "/tenants/acme?force=true", "--yes", exits=ExitCode.OK)
-    assert scene.api.asked == ["DELETE /tenants/acme?force=true"]
 
 
 ROLLOUT = "20261116-120000-0a1b"
@@ -137,8 +114,3 @@ def test_no_part_of_a_url_is_ignored(scene: Scene, path: str, message: str) -> N
     result = scene.berth("api", "DELETE", path, "--yes", exits=ExitCode.BAD_USAGE)
     assert message in result.stderr
     assert scene.connected_to == []
-
-
-def test_a_problem_has_its_exit_code(scene: Scene) -> None:
-    result = scene.berth("api", "GET", f"/tenants/{ACME}", exits=ExitCode.GONE)
-    assert json.loads(result.stdout)["type"] == "urn:berth:problem:unknown-tenant"

@@ -20,8 +20,6 @@ DONE, INCOMPLETE, RUNNING = (
     ReconciliationStatus.RUNNING,
 )
 LOOKED_AT = Coverage(operations=1, tenants=3, stacks=4, all_stacks=9)
-LOOKED_AT_TOLD = "1 unfinished operation, 3 tenants, 4 stacks"
-DIFFERS = Finding(Kind.METADATA_DIFFERS, "acme", "the metadata differs from the stack: queue a / b", Remedy.CORRECT)
 CORRECTED = Finding(
     Kind.METADATA_DIFFERS,
     "acme",
@@ -53,35 +51,6 @@ def lines(text: str) -> list[str]:
     return [line.rstrip() for line in text.splitlines()]
 
 
-@pytest.mark.parametrize(
-    ("options", "body"),
-    [
-        ([], None),
-        (["--dry-run"], {"dryRun": True}),
-        (["--detect-drift"], {"detectDrift": True}),
-    ],
-    ids=str,
-)
-def test_the_request_has_the_options(scene: Scene, options: list[str], body: dict[str, bool] | None) -> None:
-    comes_to(scene)
-    assert scene.berth("reconcile", *options).exit_code == ExitCode.OK
-    name = scene.api.last_reconciliation.id
-    assert scene.api.asked == ["POST /reconciliations", *[f"GET /reconciliations/{name}"] * 2]
-    assert scene.api.sent[0] == body
-
-
-def test_without_differences_one_line_says_what_was_checked(scene: Scene) -> None:
-    comes_to(scene)
-    result = scene.berth("reconcile", exits=ExitCode.OK)
-    assert result.stdout == f"No differences: checked {LOOKED_AT_TOLD}.\n"
-
-
-def test_with_drift_the_number_of_stacks_is_shown(scene: Scene) -> None:
-    comes_to(scene)
-    result = scene.berth("reconcile", "--detect-drift")
-    assert result.stdout == f"No differences: checked {LOOKED_AT_TOLD}, 0 stacks for drift.\n"
-
-
 def test_progress_is_shown_while_waiting(scene: Scene) -> None:
     is_now = scene.api.reconciliation_is_now
     scene.meanwhile = [
@@ -100,29 +69,6 @@ def test_progress_is_shown_while_waiting(scene: Scene) -> None:
 
 
 class TestFindings:
-    def test_every_finding_is_repaired(self, scene: Scene) -> None:
-        comes_to(scene, CORRECTED)
-        result = scene.berth("reconcile", exits=ExitCode.OK)
-        assert lines(result.stdout) == [
-            "Finding          Subject Details, and what was done",
-            "metadata-differs acme    the metadata differs from the stack: queue a / b",
-            "                         repaired: the metadata now matches the stack",
-            "",
-            f"Checked {LOOKED_AT_TOLD}. Findings: 1 (1 metadata-differs).",
-            "Repaired 1, started an operation for 0, not repaired 0.",
-        ]
-
-    def test_findings_to_repair_by_hand_have_advice_that_can_be_copied(self, scene: Scene) -> None:
-        comes_to(scene, CORRECTED, DRIFTED)
-        result = scene.berth("reconcile", exits=ExitCode.ATTENTION)
-        assert "to be done by hand: see below" in result.stdout
-        assert lines(result.stdout)[-4:] == [
-            "Repaired 1, started an operation for 0, not repaired 1.",
-            "",
-            "To be done by hand",
-            f"globex: {LOOK}",
-        ]
-
     @pytest.mark.parametrize(
         ("count", "named"),
         [(2, "t1, t2"), (5, "t1, t2, t3, t4, t5"), (6, "t1, t2, t3, t4, t5 and 1 more")],
@@ -143,16 +89,6 @@ class TestFindings:
         assert "not repaired: There are messages in it.\n" in result.stdout
         assert "To be done by hand" not in result.stdout
 
-    def test_started_operations_are_shown_as_running(self, scene: Scene) -> None:
-        ordered = Finding(Kind.MISSING_STACK, "acme", "gone", Remedy.CREATE, result="CREATE 0.2.0: arn", ordered=True)
-        comes_to(scene, ordered)
-        result = scene.berth("reconcile", exits=ExitCode.OK)
-        assert "operation started: CREATE 0.2.0: arn" in result.stdout
-        assert "Repaired 0, started an operation for 1, not repaired 0.\n" in result.stdout
-        assert result.stderr.splitlines()[-1].startswith(
-            "The started operations are running. See their results: berth tenant"
-        )
-
     def test_findings_beyond_the_stored_ones_are_counted(self, scene: Scene) -> None:
         scene.meanwhile.append(
             lambda: scene.api.reconciliation_is_now(
@@ -166,19 +102,6 @@ class TestFindings:
 
 
 class TestDryRun:
-    def test_a_dry_run_shows_what_would_be_done_and_the_command(self, scene: Scene) -> None:
-        comes_to(scene, DIFFERS)
-        result = scene.berth("reconcile", "--dry-run", exits=ExitCode.ATTENTION)
-        assert lines(result.stdout) == [
-            "Finding          Subject Details, and what would be done",
-            "metadata-differs acme    the metadata differs from the stack: queue a / b",
-            "                         would correct the metadata to match the stack",
-            "",
-            f"Checked {LOOKED_AT_TOLD}. Findings: 1 (1 metadata-differs).",
-            "This was a dry run: nothing was changed.",
-        ]
-        assert result.stderr.splitlines()[-1] == "Repair what can be repaired: berth reconcile"
-
     @pytest.mark.parametrize("remedy", [remedy for remedy in Remedy if remedy is not Remedy.NONE])
     def test_every_remedy_has_a_description(self, scene: Scene, remedy: Remedy) -> None:
         comes_to(scene, Finding(Kind.ORPHAN_STACK, "acme", "wrong", remedy))
@@ -204,43 +127,6 @@ def test_an_incomplete_reconciliation_never_reports_no_differences(scene: Scene,
     assert result.stdout.startswith("Incomplete: AWS throttled the requests. The rest was not checked.\n")
     assert "No differences:" not in result.stdout
     assert result.stderr.splitlines()[-1] == "Check the rest: berth reconcile"
-
-
-@pytest.mark.parametrize(
-    ("findings", "status", "code"),
-    [
-        ([], DONE, ExitCode.OK),
-        ([CORRECTED], DONE, ExitCode.OK),
-        ([DRIFTED], DONE, ExitCode.ATTENTION),
-        ([], INCOMPLETE, ExitCode.ATTENTION),
-    ],
-)
-def test_json_is_the_apis_response(
-    scene: Scene, findings: list[Finding], status: ReconciliationStatus, code: ExitCode
-) -> None:
-    comes_to(scene, *findings, status=status)
-    result = scene.berth("reconcile", "--json")
-    assert result.exit_code == code
-    assert json.loads(result.stdout) == scene.api.reconciliation(scene.api.last_reconciliation.id).body
-
-
-class TestWithoutWaiting:
-    def test_it_is_started_and_the_command_to_follow_it_is_shown(self, scene: Scene) -> None:
-        result = scene.berth("reconcile", "--no-wait", "--dry-run")
-        name = scene.api.last_reconciliation.id
-        assert result.exit_code == ExitCode.OK
-        assert result.stdout.splitlines() == [
-            f"id:         {name}",
-            "status:     PENDING",
-            "mode:       dry run",
-            "requested:  2026-11-16 12:00:00 UTC",
-        ]
-        assert result.stderr == (f"It runs in the control plane. See its result: berth reconcile --follow {name}\n")
-        assert scene.api.asked == ["POST /reconciliations"]
-
-    def test_json_shows_the_pending_reconciliation(self, scene: Scene) -> None:
-        shown = json.loads(scene.berth("reconcile", "--no-wait", "--json").stdout)
-        assert (shown["reconciliationId"], shown["status"]) == (scene.api.last_reconciliation.id, "PENDING")
 
 
 class TestFollowing:

@@ -13,9 +13,8 @@ import pytest
 from orchestrator.cli.errors import ExitCode
 from orchestrator.releases.published import canonical
 from orchestrator.releases.template_contract import MAX_TEMPLATE_BYTES
-from tests.fakes.templates import EXAMPLE_FILE, example_template, queue_template
+from tests.fakes.templates import example_template, queue_template
 from tests.unit.cli.conftest import Scene
-from tests.unit.cli.fake_api import ADA
 
 
 @pytest.fixture
@@ -28,44 +27,7 @@ def written(file: Path, content: Any) -> Path:
     return file
 
 
-def named(version: str) -> dict[str, Any]:
-    template = queue_template(version)
-    template["Resources"]["Files"] = {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": "files"}}
-    return template
-
-
 # Checking
-
-
-def test_every_rule_is_shown_with_its_findings_and_what_to_do(scene: Scene, tmp_path: Path) -> None:
-    file = written(tmp_path / "template.json", named("2.1.0"))
-    result = scene.berth("release", "check", str(file), exits=ExitCode.ATTENTION)
-    lines = result.stdout.splitlines()
-    assert lines[0] == "ok    version: the version is yours, and no other template has it"
-    assert "no    names: no name can collide with that of another tenant" in lines
-    problem = lines.index("no    names: no name can collide with that of another tenant") + 1
-    assert lines[problem].startswith("      Resources.Files.Properties.BucketName: The resource has a name of its own")
-    assert lines[problem + 1].startswith("      -> Remove the name")
-    assert "no    resource-types: the service role may create every resource" in lines
-    assert result.stderr == "The template has 2 findings, so it cannot be published.\n"
-
-
-def test_a_good_template_leads_to_publishing(scene: Scene, template: Path) -> None:
-    result = scene.berth("release", "check", str(template), exits=ExitCode.OK)
-    lines = result.stdout.splitlines()
-    assert len(lines) == 13
-    assert all(line.startswith("ok    ") for line in lines)
-    assert "ok    queues-kept: the queues of the release before are kept (0.2.0)" in lines
-    assert result.stderr == f"Publish it: berth release publish {template} --version 2.1.0\n"
-
-
-def test_offline_no_control_plane_is_asked(scene: Scene) -> None:
-    result = scene.berth("release", "check", str(EXAMPLE_FILE), "--offline", exits=ExitCode.OK)
-    assert [line for line in result.stdout.splitlines() if not line.startswith("ok")] == [
-        "?     queues-kept: compared only with a control plane",
-        "?     resource-types: compared only with a control plane",
-    ]
-    assert scene.connected_to == []
 
 
 def test_a_template_without_a_version_is_checked_here(scene: Scene, tmp_path: Path) -> None:
@@ -74,11 +36,6 @@ def test_a_template_without_a_version_is_checked_here(scene: Scene, tmp_path: Pa
     checked = json.loads(result.stdout)
     assert (checked["version"], checked["offline"]) == (None, True)
     assert {each["rule"] for each in checked["findings"]} >= {"format"}
-
-
-def test_the_version_can_be_another_than_the_templates(scene: Scene, template: Path) -> None:
-    result = scene.berth("release", "check", str(template), "--version", "2.2.0", "--json", exits=ExitCode.ATTENTION)
-    assert {each["rule"] for each in json.loads(result.stdout)["findings"]} == {"metadata-resource", "outputs"}
 
 
 def an_assembly(folder: Path, **stacks: dict[str, Any]) -> Path:
@@ -97,14 +54,6 @@ def test_the_folder_of_the_cdk_is_read(scene: Scene, tmp_path: Path) -> None:
     scene.berth("release", "check", str(folder), exits=ExitCode.OK)
 
 
-def test_several_stacks_in_a_template_folder_need_a_name(scene: Scene, tmp_path: Path) -> None:
-    folder = an_assembly(tmp_path, Tenant=queue_template(), Other={"Resources": {}})
-    refused = scene.berth("release", "check", str(folder), exits=ExitCode.BAD_USAGE)
-    assert "--template-stack. It has: Other, Tenant." in refused.stderr
-    scene.berth("release", "check", str(folder), "--template-stack", "Tenant", exits=ExitCode.OK)
-    scene.berth("release", "check", str(folder), "--template-stack", "None", exits=ExitCode.BAD_USAGE)
-
-
 @pytest.mark.parametrize("content", ["not JSON", "[]", "7", '{"a": "\\ud800"}', "[" * 100_000, "x" * 2_000_001])
 def test_a_file_that_is_no_template_is_refused(scene: Scene, tmp_path: Path, content: str) -> None:
     file = written(tmp_path / "template.json", content)
@@ -112,12 +61,6 @@ def test_a_file_that_is_no_template_is_refused(scene: Scene, tmp_path: Path, con
         more = ["--version", "2.1.0"] if command == "publish" else []
         result = scene.berth("release", command, str(file), *more, exits=ExitCode.BAD_USAGE)
         assert "template.json" in result.stderr
-
-
-def test_the_first_mistake_of_a_file_that_is_not_json_is_shown(scene: Scene, tmp_path: Path) -> None:
-    file = written(tmp_path / "template.json", '{\n  "Resources": {},\n}')
-    result = scene.berth("release", "check", str(file), exits=ExitCode.BAD_USAGE)
-    assert "template.json is not JSON (line 3, column 1: " in result.stderr
 
 
 @pytest.mark.parametrize("levels", [100, 5_000])
@@ -132,30 +75,7 @@ def test_a_template_that_is_nested_too_deeply_is_refused_as_such(scene: Scene, t
         assert "template.json: the value is nested too deeply" in result.stderr
 
 
-def test_an_unreadable_template_is_refused(scene: Scene, tmp_path: Path) -> None:
-    missing = scene.berth("release", "check", str(tmp_path / "none.json"), exits=ExitCode.BAD_USAGE)
-    assert "cannot be read: No such file or directory." in missing.stderr
-    folder = scene.berth("release", "check", str(tmp_path), exits=ExitCode.BAD_USAGE)
-    assert "has no manifest.json" in folder.stderr
-    file = written(tmp_path / "template.json", {})
-    scene.berth("release", "check", str(file), "--template-stack", "Tenant", exits=ExitCode.BAD_USAGE)
-
-
 # Publishing
-
-
-def test_a_published_template_is_listed_and_not_current(scene: Scene, template: Path) -> None:
-    notes = "Another timeout."
-    result = scene.berth("release", "publish", str(template), "--version", "2.1.0", "--notes", notes, exits=ExitCode.OK)
-    assert result.stdout == "Release 2.1.0 is published. New tenants get 0.2.0.\n"
-    assert result.stderr.splitlines() == [
-        "See what it would change: berth rollout plan --to 2.1.0",
-        "Move tenants to it: berth rollout start --to 2.1.0",
-        "Let new tenants get it: berth release promote 2.1.0",
-    ]
-    listed = scene.berth("releases", "2.1.0", exits=ExitCode.OK)
-    assert f"published:  2026-11-16 12:00:00 UTC by {ADA}" in listed.stdout
-    assert notes in listed.stdout
 
 
 def test_publishing_again_changes_nothing_and_another_template_is_refused(scene: Scene, template: Path) -> None:
@@ -185,19 +105,6 @@ def test_a_template_with_findings_is_refused_with_all_of_them(scene: Scene, tmp_
 def test_the_version_must_be_one(scene: Scene, template: Path, version: str) -> None:
     scene.berth("release", "publish", str(template), "--version", version, exits=ExitCode.BAD_USAGE)
     assert scene.connected_to == []
-
-
-def test_a_template_can_be_published_in_another_tier(scene: Scene, template: Path) -> None:
-    arguments = ("release", "publish", str(template), "--version", "2.1.0", "--tier", "gold")
-    result = scene.berth(*arguments, exits=ExitCode.OK)
-    assert result.stdout == "Release 2.1.0 is published. New tenants of the tier gold get 2.1.0.\n"
-    assert result.stderr.splitlines()[:2] == [
-        "Create a tenant in the tier: berth create ID --tier gold",
-        "Move a tenant to the tier: berth move ID --tier gold",
-    ]
-    refused = scene.berth(*arguments[:-1], "Gold!", exits=ExitCode.BAD_USAGE)
-    assert "1 to 24 lower case letters, digits and dashes" in refused.stderr
-    scene.berth(*arguments[:-2], exits=ExitCode.REFUSED)
 
 
 def test_publishing_an_older_release_than_the_current_one_warns(scene: Scene, tmp_path: Path) -> None:

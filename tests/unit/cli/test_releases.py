@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from orchestrator.cli.errors import ExitCode
@@ -31,17 +29,6 @@ def fleet(scene: Scene) -> Scene:
     return scene
 
 
-def test_releases_are_listed_newest_first_with_the_current_one_and_tenants(fleet: Scene) -> None:
-    result = fleet.berth("releases", exits=ExitCode.OK)
-    assert lines(result.stdout) == [
-        "Version Published (UTC)  Tenants Not ready         Notes",
-        "0.10.0  2026-11-16 12:00       0         0         The whole life of a tenant.",
-        "0.2.0   2026-11-16 12:00       0         0 current",
-        "0.1.0   2026-11-16 12:00       2         1",
-    ]
-    assert result.stderr == ""
-
-
 def test_notes_that_begin_with_a_list(scene: Scene) -> None:
     scene.api.table.record_release(a_release("0.3.0", notes="- [x] Shorter names\n- More"))
     assert lines(scene.berth("releases").stdout)[1].endswith(" [x] Shorter names")
@@ -62,51 +49,11 @@ def test_one_release_in_full(fleet: Scene) -> None:
     assert result.stderr == ""
 
 
-def test_a_release_in_use(fleet: Scene) -> None:
-    result = fleet.berth("releases", "0.1.0")
-    assert result.stdout.splitlines()[-1] == "tenants:    2: 1 READY, 1 UPDATE_FAILED"
-    assert result.stderr == "List them: berth tenants --version 0.1.0\n"
-
-
-def test_the_current_release(scene: Scene) -> None:
-    result = scene.berth("releases", "0.2.0")
-    assert result.stdout.startswith("version:    0.2.0 (current)\n")
-    assert "berth rollout plan" in result.stderr
-
-
-def test_one_release_as_json(fleet: Scene) -> None:
-    shown = json.loads(fleet.berth("releases", "0.1.0", "--json").stdout)
-    assert (shown["version"], shown["tenants"]["total"]) == ("0.1.0", 2)
-
-
-def test_a_version_that_was_never_published(scene: Scene) -> None:
-    result = scene.berth("releases", "9.9.9", exits=ExitCode.BAD_USAGE)
-    assert result.stderr == "Error: Version 9.9.9 was never published. See the published releases: berth releases\n"
-
-
 @pytest.mark.parametrize("version", ["newest", "1.2", "1.2.3\n", ""])
 def test_an_invalid_version_is_refused_before_any_request(scene: Scene, version: str) -> None:
     result = scene.berth("releases", version, exits=ExitCode.BAD_USAGE)
     assert result.stderr.endswith(" is not a version like 1.2.3.\n")
     assert scene.connected_to == []
-
-
-def test_json_is_the_apis_response(scene: Scene) -> None:
-    shown = json.loads(scene.berth("releases", "--json").stdout)
-    assert shown["current"] == "0.2.0"
-    assert [release["version"] for release in shown["releases"]] == ["0.2.0", "0.1.0"]
-    assert shown["releases"][0] == {
-        "version": "0.2.0",
-        "digest": "d" * 64,
-        "templateUrl": a_release("0.2.0").template_url,
-        "publishedAt": "2026-11-16T12:00:00.000Z",
-        "publishedBy": None,
-        "notes": None,
-        "tier": "standard",
-        "current": True,
-        "withdrawn": None,
-        "tenants": {"total": 0, "byState": {}},
-    }
 
 
 class TestElsewhere:

@@ -12,7 +12,6 @@ from orchestrator.cli.errors import ExitCode
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.rollouts.records import Result, RolloutStatus, Stage, StageStatus
 from orchestrator.tenants.history import UnreadableEntry
-from orchestrator.tenants.records import RootCause
 from tests.fakes import NOON, QUEUE_TABOO, execution_arn
 from tests.unit.cli.conftest import Scene
 from tests.unit.cli.fake_api import ADA
@@ -82,130 +81,10 @@ class TestStatus:
         assert (unreadable["order"], unreadable["altered"]) == (None, True)
         assert [entry["altered"] for entry in others] == [False] * len(others)
 
-    def test_a_rollout_is_shown_in_full(self, underway: Scene) -> None:
-        api = underway.api
-        other = RootCause("Policy", "AWS::SQS::QueuePolicy", "Too long.")
-        api.came_to(TENANTS[1], Result.FAILED, stage=2, cause=QUEUE_TABOO)
-        api.came_to(TENANTS[2], Result.FAILED, stage=2, cause=other)
-        api.came_to(TENANTS[3], Result.FAILED, stage=2, cause=QUEUE_TABOO)
-        result = underway.berth("rollout", "status")
-        name = api.newest.id
-        assert result.exit_code == ExitCode.OK
-        assert [line.rstrip() for line in result.stdout.splitlines()] == [
-            f"rollout:    {name}",
-            "status:     RUNNING",
-            "to:         0.2.0",
-            "tenants:    10, in 3 stages",
-            "so far:     1 succeeded, 3 failed, 2 running, 4 not begun",
-            "started:    2026-11-16 12:00:00 UTC, by ada",
-            f"execution:  {api.newest.execution}",
-            "",
-            "Stages",
-            "Stage Tenants OK Failed May fail Skipped Running Status",
-            "1     1       1  0      0        0               DONE",
-            "2     5       0  3      3        0       2 of 12 RUNNING",
-            "3     4       0  0      3        0               WAITING",
-            "",
-            "Failed",
-            "     2 InboundQueue (AWS::SQS::Queue): Access to the resource is denied.",
-            "       t1, t3",
-            "     1 Policy (AWS::SQS::QueuePolicy): Too long.",
-            "       t2",
-            "",
-            "History",
-            "Time (UTC)          Order Asked by Reason",
-            "2026-11-16 12:00:00 START ada",
-        ]
-        assert result.stderr.splitlines() == [
-            "",
-            f"Watch it: berth rollout watch {name}",
-            f"Pause it: berth rollout pause {name}",
-            f"Abort it: berth rollout abort {name}",
-        ]
-
     def test_many_failed_tenants_are_not_all_named(self, underway: Scene) -> None:
         for tenant in TENANTS[1:9]:
             underway.api.came_to(tenant, Result.FAILED, stage=2, cause=QUEUE_TABOO)
         assert "       t1, t2, t3, t4, t5 and 3 more\n" in underway.berth("rollout", "status").stdout
-
-    @pytest.mark.parametrize(
-        ("status", "output"),
-        [
-            (RolloutStatus.PENDING, ["watch", "pause", "abort", "resume"]),
-            (RolloutStatus.RUNNING, ["watch", "pause", "abort"]),
-            (RolloutStatus.PAUSED, ["resume", "abort"]),
-            (RolloutStatus.ABORTING, ["watch"]),
-            (RolloutStatus.SUCCEEDED, ["start"]),
-            (RolloutStatus.FAILED, ["retry", "start"]),
-            (RolloutStatus.HALTED, ["resume", "retry", "start", "abort"]),
-            (RolloutStatus.ABORTED, ["retry", "start", "start"]),
-        ],
-    )
-    def test_the_next_commands_are_shown(self, underway: Scene, status: RolloutStatus, output: list[str]) -> None:
-        if "retry" in output:
-            underway.api.came_to(TENANTS[1], Result.FAILED, stage=2, cause=QUEUE_TABOO)
-        underway.api.is_now(status=status)
-        result = underway.berth("rollout", "status", exits=ExitCode.OK)
-        assert f"status:     {status}\n" in result.stdout
-        advice = [line.partition("berth rollout ")[2] for line in result.stderr.splitlines()[1:]]
-        take_out = [""] if status is RolloutStatus.HALTED else []  # By a command about the release.
-        assert [each.partition(" ")[0] for each in advice] == output + take_out
-
-    @pytest.mark.parametrize(
-        ("stage", "shown"),
-        [
-            ({"status": StageStatus.WAITING}, "WAITING"),
-            ({"status": StageStatus.AWAITING_APPROVAL}, "AWAITING APPROVAL"),
-            ({"status": StageStatus.AWAITING_APPROVAL, "approved_by": "ada"}, "APPROVED"),
-            ({"status": StageStatus.RUNNING}, "0 of 12 RUNNING"),
-            ({"status": StageStatus.BAKING, "baked_until": NOON + timedelta(hours=1)}, "BAKING until 13:00:00 UTC"),
-            ({"status": StageStatus.BAKING}, "BAKING"),
-            ({"status": StageStatus.DONE}, "DONE"),
-        ],
-    )
-    def test_every_status_of_a_stage_fits_a_line(self, underway: Scene, stage: dict[str, object], shown: str) -> None:
-        underway.api.stage_is_now(3, **stage)
-        (row,) = [line for line in underway.berth("rollout", "status").stdout.splitlines() if line.startswith("3 ")]
-        assert row.rstrip().endswith(f" {shown}")
-
-    @pytest.mark.parametrize("status", [RolloutStatus.HALTED, RolloutStatus.ABORTED])
-    @pytest.mark.parametrize(
-        ("stage", "shown"),
-        [
-            ({"status": StageStatus.WAITING}, "NOT BEGUN"),
-            ({"status": StageStatus.AWAITING_APPROVAL}, "NOT BEGUN"),
-            ({"status": StageStatus.AWAITING_APPROVAL, "approved_by": "ada"}, "NOT BEGUN"),
-            ({"status": StageStatus.RUNNING}, None),
-            ({"status": StageStatus.BAKING, "baked_until": NOON + timedelta(hours=1)}, None),
-            ({"status": StageStatus.DONE}, "DONE"),
-        ],
-    )
-    def test_an_ended_rollout_has_no_running_stage(
-        self, underway: Scene, status: RolloutStatus, stage: dict[str, object], shown: str | None
-    ) -> None:
-        underway.api.is_now(status=status)
-        underway.api.stage_is_now(3, **stage)
-        (row,) = [line for line in underway.berth("rollout", "status").stdout.splitlines() if line.startswith("3 ")]
-        assert row.split(maxsplit=6)[6].strip() == (shown or status)
-
-    def test_a_rollout_that_awaits_approval(self, underway: Scene) -> None:
-        underway.api.is_now(current_stage=3)
-        underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
-        result = underway.berth("rollout", "status")
-        command = f"berth rollout approve {underway.api.newest.id} --stage 3"
-        assert f"Approve stage 3: {command}\n" in result.stderr
-
-    def test_the_reason_and_the_duration_are_shown(self, underway: Scene) -> None:
-        ended_at = NOON + timedelta(hours=2, minutes=3, seconds=4)
-        underway.api.is_now(status=RolloutStatus.HALTED, reason="An alarm went off.", ended_at=ended_at)
-        shown = underway.berth("rollout", "status").stdout
-        assert "status:     HALTED after 2 h 3 min\nreason:     An alarm went off.\n" in shown
-        assert "ended:      2026-11-16 14:03:04 UTC\n" in shown
-
-    def test_json_is_the_apis_response(self, underway: Scene) -> None:
-        result = underway.berth("rollout", "status", underway.api.newest.id, "--json")
-        assert json.loads(result.stdout) == underway.api.rollout(underway.api.newest.id).body
-        assert result.stderr == ""
 
     def test_the_newest_is_shown_even_if_it_is_a_dry_run(self, underway: Scene, older: str) -> None:
         result = underway.berth("rollout", "status")
@@ -278,13 +157,6 @@ class TestOrders:
             underway.berth("rollout", "plan", "--no-wait")
         assert underway.berth("rollout", "pause").stdout.startswith(f"Rollout {older} is paused.")
 
-    def test_a_pause_says_what_is_still_running_and_how_to_resume(self, underway: Scene) -> None:
-        name = underway.api.newest.id
-        result = underway.berth("rollout", "pause", exits=ExitCode.OK)
-        assert result.stdout == f"Rollout {name} is paused. 2 updates are still running and will be finished.\n"
-        assert result.stderr.splitlines()[0] == f"Resume it: berth rollout resume {name}"
-        assert underway.api.newest.status is RolloutStatus.PAUSED
-
     def test_pause_a_paused_rollout(self, underway: Scene) -> None:
         underway.berth("rollout", "pause")
         result = underway.berth("rollout", "pause", exits=ExitCode.OK)
@@ -298,31 +170,11 @@ class TestOrders:
         assert result.stderr.splitlines()[0] == f"Watch it: berth rollout watch {name}"
         assert underway.api.newest.status is RolloutStatus.RUNNING
 
-    def test_an_abort_says_what_is_still_running(self, underway: Scene) -> None:
-        name = underway.api.newest.id
-        result = underway.berth("rollout", "abort", "--yes", exits=ExitCode.OK)
-        assert result.stdout == f"Rollout {name} is being aborted. 2 updates are still running and will be finished.\n"
-        assert result.stderr.endswith(f"berth rollout watch {name}\n")
-        assert underway.api.newest.status is RolloutStatus.ABORTING
-
     def test_abort_a_rollout_without_an_execution(self, underway: Scene) -> None:
         underway.api.rollout_executions.running.clear()
         underway.api.stage_is_now(2, in_flight=0)
         result = underway.berth("rollout", "abort", "--yes")
         assert result.stdout == f"Rollout {underway.api.newest.id} is aborted.\n"
-
-    def test_abort_is_confirmed_on_a_terminal(self, underway: Scene) -> None:
-        underway.typed = "yes\n"
-        result = underway.berth("rollout", "abort", exits=ExitCode.OK)
-        assert result.stderr.startswith(
-            f"Control plane Berth in eu-west-1, account 111122223333. This ends rollout {underway.api.newest.id} for "
-            "good. Type yes to continue:"
-        )
-
-    def test_abort_without_a_terminal_needs_yes(self, underway: Scene) -> None:
-        result = underway.berth("rollout", "abort", exits=ExitCode.BAD_USAGE)
-        assert result.stderr.endswith("Without a terminal, this has to be confirmed by --yes. Nothing was done.\n")
-        assert underway.api.newest.status is RolloutStatus.RUNNING
 
     @pytest.mark.parametrize("typed", ["y\n", "no\n", "\n", ""])
     def test_without_confirmation_nothing_is_aborted(self, underway: Scene, typed: str) -> None:
@@ -330,19 +182,6 @@ class TestOrders:
         result = underway.berth("rollout", "abort", "--json", exits=ExitCode.REFUSED)
         assert json.loads(result.stdout)["exitCode"] == ExitCode.REFUSED
         assert underway.api.newest.status is RolloutStatus.RUNNING
-
-    def test_yes_skips_the_confirmation(self, underway: Scene) -> None:
-        underway.typed = ""
-        assert underway.berth("rollout", "abort", "--yes").exit_code == ExitCode.OK
-        assert underway.api.newest.status is RolloutStatus.ABORTING
-
-    def test_an_approval_says_which_stage_starts(self, underway: Scene) -> None:
-        name = underway.api.newest.id
-        underway.api.is_now(current_stage=3)
-        underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
-        result = underway.berth("rollout", "approve", "--stage", "3", exits=ExitCode.OK)
-        assert result.stdout == f"Rollout {name}: stage 3 is approved. It starts now.\n"
-        assert result.stderr.splitlines()[0] == f"Watch it: berth rollout watch {name}"
 
     def test_a_stage_approved_during_a_pause_begins_after_it(self, underway: Scene) -> None:
         name = underway.api.newest.id
@@ -369,13 +208,6 @@ class TestOrders:
         assert underway.berth("rollout", "approve").exit_code == ExitCode.REFUSED
         assert not [each for each in underway.api.asked if each.endswith("/approve")]
 
-    def test_without_a_terminal_the_stage_must_be_named(self, underway: Scene) -> None:
-        underway.api.is_now(current_stage=3)
-        underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
-        result = underway.berth("rollout", "approve", exits=ExitCode.BAD_USAGE)
-        assert result.stderr.endswith(f"Name the stage: berth rollout approve {underway.api.newest.id} --stage 3\n")
-        assert not [each for each in underway.api.asked if each.endswith("/approve")]
-
     def test_a_repeated_approval_approves_one_stage(self, underway: Scene) -> None:
         underway.api.is_now(current_stage=3)
         underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
@@ -400,11 +232,6 @@ class TestOrders:
         )
         assert json.loads(result.stdout)["exitCode"] == ExitCode.REFUSED
 
-    def test_a_stage_that_is_not_waiting_is_not_approved(self, underway: Scene) -> None:
-        underway.api.stage_is_now(2, approved_by=None)
-        result = underway.berth("rollout", "approve", "--stage", "2", exits=ExitCode.REFUSED)
-        assert result.stderr.endswith(f"berth rollout status {underway.api.newest.id}\n")
-
     @pytest.mark.parametrize("given", ["The release is bad.", "The release is bad"])
     def test_abort_closes_a_halted_rollout(self, underway: Scene, given: str) -> None:
         underway.api.is_now(status=RolloutStatus.HALTED, reason="An alarm went off.")
@@ -420,11 +247,6 @@ class TestOrders:
         result = underway.berth("rollout", "abort", name, "--yes", exits=ExitCode.OK)
         assert (result.stdout, result.stderr) == (f"Rollout {name} is already aborted.\n", "")
 
-    @pytest.mark.parametrize("command", [["delete"], ["rollout", "abort"], ["rollout", "start"]], ids=" ".join)
-    def test_the_help_says_when_the_confirmation_is_an_option(self, scene: Scene, command: list[str]) -> None:
-        output = " ".join(scene.berth(*command, "--help").stdout.replace("│", " ").split())
-        assert "Required without a terminal, where nobody can be asked." in output
-
     @pytest.mark.parametrize("verb", ["pause", "resume", "abort"])
     def test_an_ended_rollout_is_not_changed(self, underway: Scene, verb: str) -> None:
         underway.api.is_now(status=RolloutStatus.SUCCEEDED)
@@ -434,31 +256,6 @@ class TestOrders:
     @pytest.mark.parametrize("verb", ["pause", "resume", "abort", "retry"])
     def test_an_unknown_rollout(self, scene: Scene, verb: str) -> None:
         assert scene.berth("rollout", verb, *confirmed(verb), "20261116-120000-0a1b").exit_code == ExitCode.GONE
-
-    @pytest.mark.parametrize(("verb", "status"), [("pause", "PAUSED"), ("abort", "ABORTING")])
-    def test_json_is_the_apis_response(self, underway: Scene, verb: str, status: str) -> None:
-        output = json.loads(underway.berth("rollout", verb, *confirmed(verb), "--json").stdout)
-        assert (output["rolloutId"], output["status"]) == (underway.api.newest.id, status)
-
-    @pytest.mark.parametrize("verb", ["pause", "resume", "abort"])
-    def test_the_reason_is_sent(self, underway: Scene, verb: str) -> None:
-        if verb == "resume":
-            underway.berth("rollout", "pause")
-        underway.berth("rollout", verb, *confirmed(verb), "--reason", "Ticket 4711")
-        assert {"reason": "Ticket 4711"} in underway.api.sent
-        shown = underway.berth("rollout", "status").stdout
-        (row,) = [line for line in shown.splitlines() if f" {verb.upper()} " in line]
-        assert row.split()[2:] == [verb.upper(), "ada", "Ticket", "4711"]
-
-    def test_without_a_reason_none_is_sent(self, underway: Scene) -> None:
-        underway.berth("rollout", "pause")
-        assert underway.api.sent[-1] is None
-
-    def test_an_approval_is_shown_with_its_stage(self, underway: Scene) -> None:
-        underway.api.is_now(current_stage=3)
-        underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
-        underway.berth("rollout", "approve", "--stage", "3", "--reason", "Looks good")
-        assert "APPROVE stage 3 ada      Looks good" in underway.berth("rollout", "status").stdout
 
 
 class TestPromote:
@@ -478,10 +275,6 @@ class TestPromote:
         assert "berth rollout promote" not in result.stderr, "the bake has ended"
         assert "PROMOTE stage 2 ada      All is well." in underway.berth("rollout", "status").stdout
 
-    def test_the_status_says_how_to_skip_the_bake(self, underway: Scene) -> None:
-        name = self.bakes(underway)
-        assert f"berth rollout promote {name} --stage 2\n" in underway.berth("rollout", "status").stderr
-
     def test_a_stage_that_awaits_approval_starts(self, underway: Scene) -> None:
         underway.api.is_now(current_stage=3)
         underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
@@ -495,11 +288,6 @@ class TestPromote:
         result = underway.berth("rollout", "promote", exits=ExitCode.BAD_USAGE)
         assert result.stderr.endswith(f"Name the stage: berth rollout promote {name} --stage 2\n")
 
-    def test_a_stage_that_does_not_wait_is_not_promoted(self, underway: Scene) -> None:
-        result = underway.berth("rollout", "promote", "--stage", "3", exits=ExitCode.REFUSED)
-        assert "stage 3 neither bakes nor awaits approval" in result.stderr
-        assert "no stage bakes or awaits approval" in underway.berth("rollout", "promote").stderr
-
     def test_a_paused_rollout_waits_for_the_resume(self, underway: Scene) -> None:
         self.bakes(underway)
         underway.berth("rollout", "pause")
@@ -508,24 +296,9 @@ class TestPromote:
 
 
 class TestChange:
-    def test_the_pace_is_changed_and_shown_in_the_history(self, underway: Scene) -> None:
-        name = underway.api.newest.id
-        result = underway.berth("rollout", "change", "--concurrency", "7", "--tolerate", "4", exits=ExitCode.OK)
-        assert result.stdout == f"Rollout {name}: the pace of the stages that are left is changed.\n"
-        assert [stage_of(underway, number).spec.max_concurrency for number in (1, 2, 3)] == [50, 7, 7]
-        assert "CHANGE ada      at once: 7, may fail: 4" in underway.berth("rollout", "status").stdout
-
     def test_the_control_planes_maximum_stays(self, underway: Scene) -> None:
         result = underway.berth("rollout", "change", "--concurrency", "51", exits=ExitCode.BAD_USAGE)
         assert "at most 50 tenants at once" in result.stderr
-
-    def test_nothing_to_change(self, underway: Scene) -> None:
-        assert underway.berth("rollout", "change").exit_code == ExitCode.BAD_USAGE
-        result = underway.berth("rollout", "change", "--concurrency", "50", exits=ExitCode.OK)
-        assert result.stdout.endswith("the stages that are left have this pace already.\n")
-
-    def test_a_tolerance_that_is_no_share(self, underway: Scene) -> None:
-        assert underway.berth("rollout", "change", "--tolerate", "many").exit_code == ExitCode.BAD_USAGE
 
 
 class TestUndo:
@@ -576,29 +349,6 @@ class TestRetry:
         result = underway.berth("rollout", "retry", exits=ExitCode.REFUSED)
         assert [line.split()[3] for line in result.stderr.splitlines()[1:]] == [second, first]
 
-    def test_a_retry_moves_only_failed_tenants(self, underway: Scene) -> None:
-        underway.api.came_to(TENANTS[1], Result.FAILED, stage=2, cause=QUEUE_TABOO)
-        underway.api.is_now(status=RolloutStatus.HALTED)
-        first = underway.api.newest.id
-        underway.api.clock.advance(timedelta(minutes=1))
-        result = underway.berth("rollout", "retry")
-        second = underway.api.newest.id
-        assert result.exit_code == ExitCode.OK
-        assert result.stdout.startswith(f"rollout:    {second} (retries {first})\n")
-        assert result.stderr.startswith(f"Watch it: berth rollout watch {second}\n")
-        assert underway.pauses == []
-
-    def test_json_names_the_rollout_that_is_retried(self, underway: Scene) -> None:
-        underway.api.came_to(TENANTS[1], Result.FAILED, stage=2, cause=QUEUE_TABOO)
-        underway.api.is_now(status=RolloutStatus.HALTED)
-        first = underway.api.newest.id
-        underway.api.clock.advance(timedelta(minutes=1))
-        assert json.loads(underway.berth("rollout", "retry", "--json").stdout)["retry"] == first
-
     def test_a_retry_without_failures_is_refused(self, underway: Scene) -> None:
         underway.api.is_now(status=RolloutStatus.SUCCEEDED)
         assert underway.berth("rollout", "retry").exit_code == ExitCode.REFUSED
-
-    def test_a_running_rollout_cannot_be_retried(self, underway: Scene) -> None:
-        result = underway.berth("rollout", "retry", exits=ExitCode.REFUSED)
-        assert f"Abort it: berth rollout abort {underway.api.newest.id}\n" in result.stderr

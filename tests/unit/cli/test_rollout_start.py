@@ -32,57 +32,9 @@ def fleet(scene: Scene) -> Scene:
 
 
 class TestStart:
-    def test_the_plan_and_the_command_to_stop_are_shown(self, fleet: Scene) -> None:
-        result = fleet.berth("rollout", "start", "--tolerate", "25%", "--approval", "--alarm", "errors")
-        name = fleet.api.newest.id
-        assert result.exit_code == ExitCode.OK
-        assert result.stdout.splitlines() == [
-            f"rollout:    {name}",
-            "status:     PENDING",
-            "to:         0.2.0",
-            "tenants:    11, in 3 stages",
-            "started:    2026-11-16 12:02:10 UTC, by ada",
-            "",
-            "Stages",
-            "     1: 1 tenant, at most 50 at once, none may fail, then a bake of 5 min, halted by the alarm errors",
-            "     2: once approved, 2 tenants, at most 50 at once, none may fail, then a bake of 5 min, "
-            "halted by the alarm errors",
-            "     3: once approved, 8 tenants, at most 50 at once, 2 may fail, halted by the alarm errors",
-            "",
-            "Skipped",
-            "     1 is already at the release: new",
-            "     1 is pinned to another release: pinned",
-        ]
-        assert result.stderr.splitlines() == [
-            f"Watch it: berth rollout watch {name}",
-            f"Pause it: berth rollout pause {name}",
-            f"Abort it: berth rollout abort {name}",
-            "What changes in a stack, property by property: berth rollout plan --to 0.2.0",
-        ]
-        assert fleet.pauses == []
-
     def test_a_terminal_shows_that_the_rollout_is_being_planned(self, fleet: Scene) -> None:
         fleet.environment |= TERMINAL
         assert "planning the rollout, 0 s" in fleet.berth("rollout", "start", exits=ExitCode.OK).stderr
-
-    def test_json_has_the_id_and_the_planned_stages(self, fleet: Scene) -> None:
-        result = fleet.berth("rollout", "start", "--json")
-        output = json.loads(result.stdout)
-        assert (output["rolloutId"], output["planned"]) == (fleet.api.newest.id, [1, 2, 8])
-
-    def test_every_tenant_is_already_at_the_release(self, scene: Scene) -> None:
-        scene.has(NEW, version="0.2.0")
-        result = scene.berth("rollout", "start", "--tenant", "new", exits=ExitCode.OK)
-        assert result.stdout.splitlines() == [
-            "No tenant has to be moved (1 current).",
-            "",
-            "Skipped",
-            "     1 is already at the release: new",
-        ]
-        assert scene.api.ledger.rollouts(limit=1) == []
-
-    def test_every_tenant_is_already_at_the_release_as_json(self, scene: Scene) -> None:
-        assert json.loads(scene.berth("rollout", "start", "--json").stdout)["status"] == "UNCHANGED"
 
     def test_many_skipped_tenants_are_not_all_named(self, scene: Scene) -> None:
         for number in range(7):
@@ -93,21 +45,6 @@ class TestStart:
             "     7 are already at the release",
             "     7 are pinned to another release: t0, t1, t2, t3, t4 and 2 more",
         ]
-
-    def test_another_rollout_is_active(self, fleet: Scene) -> None:
-        fleet.berth("rollout", "start")
-        first = fleet.api.newest.id
-        fleet.api.clock.advance(timedelta(seconds=1))
-        result = fleet.berth("rollout", "start", "--tenant", "t01", exits=ExitCode.REFUSED)
-        assert result.stderr.splitlines()[1:] == [
-            f"Watch it: berth rollout watch {first}",
-            f"Abort it: berth rollout abort {first}",
-        ]
-
-    def test_a_downgrade_must_be_allowed(self, scene: Scene) -> None:
-        scene.has(version="0.2.0")
-        result = scene.berth("rollout", "start", "--to", "0.1.0", exits=ExitCode.REFUSED)
-        assert result.stderr.endswith("Allow the downgrade: berth rollout start --allow-downgrade\n")
 
     def test_an_interrupt_before_the_response(self, fleet: Scene) -> None:
         fleet.trouble_asleep = KeyboardInterrupt()
@@ -122,25 +59,11 @@ class TestStart:
         assert "with their data. To see which first: berth rollout plan, with the same options." in result.stderr
         assert fleet.api.asked == []
 
-    def test_without_a_terminal_the_loss_of_messages_needs_yes(self, fleet: Scene) -> None:
-        fleet.berth("rollout", "start", "--allow-replacement", exits=ExitCode.BAD_USAGE)
-        assert fleet.connected_to == []
-
     @pytest.mark.parametrize(("typed", "arguments"), [("yes\n", []), ("", ["--yes"]), (None, ["--yes"])])
     def test_confirmation_by_prompt_or_option(self, fleet: Scene, typed: str | None, arguments: list[str]) -> None:
         fleet.typed = typed
         fleet.berth("rollout", "start", "--allow-replacement", "--no-watch", *arguments, exits=ExitCode.OK)
         assert fleet.api.newest.spec.allow_replacement
-
-
-class TestPlanWithoutWaiting:
-    def test_a_plan_shows_where_its_result_will_be(self, fleet: Scene) -> None:
-        result = fleet.berth("rollout", "plan", "--no-wait", "--sample", "4")
-        name = fleet.api.newest.id
-        assert result.exit_code == ExitCode.OK
-        assert result.stdout.startswith(f"rollout:    {name} (dry run)\nstatus:     PENDING\n")
-        assert "tenants:    4 of 11 are checked\n" in result.stdout
-        assert result.stderr.startswith(f"Watch it: berth rollout watch {name}\n")
 
 
 class TestUndoAndRetry:
@@ -166,11 +89,6 @@ class TestUndoAndRetry:
 
 
 class TestList:
-    def test_there_are_no_rollouts(self, scene: Scene) -> None:
-        result = scene.berth("rollout", "list")
-        assert (result.exit_code, result.stderr) == (ExitCode.OK, "")
-        assert result.stdout == "There are no rollouts yet. Plan one: berth rollout plan\n"
-
     @pytest.fixture
     def three(self, fleet: Scene) -> Scene:
         fleet.berth("rollout", "plan", "--no-wait")
@@ -230,17 +148,6 @@ class TestList:
         fleet.api.stage_is_now(2, **stage)
         (brief,) = json.loads(fleet.berth("rollout", "list", "--json").stdout)["rollouts"]
         assert doing(brief).plain == shown
-
-    def test_the_limit_of_the_list(self, three: Scene) -> None:
-        result = three.berth("rollout", "list", "--limit", "2")
-        assert len(result.stdout.splitlines()) == 4  # The second rollout has two lines.
-        assert result.stderr == "There may be more. List more: --limit 10\n"
-
-    def test_json_lists_the_rollouts_with_a_cursor(self, three: Scene) -> None:
-        output = json.loads(three.berth("rollout", "list", "--json").stdout)
-        assert [each["status"] for each in output["rollouts"]] == ["PENDING", "HALTED", "SUCCEEDED"]
-        assert output["cursor"] is None
-        assert three.api.asked == ["GET /rollouts?limit=20"]
 
     def test_more_than_a_page(self, three: Scene) -> None:
         three.berth("rollout", "list", "--limit", "501", "--json")

@@ -25,12 +25,6 @@ from tests.unit.cli.conftest import TERMINAL, Scene
 
 TENANTS = [TenantId.parse(f"t{number}") for number in range(8)]
 LOST = "The update would replace or remove the inbound queue (InboundQueue)."
-ENDED = {
-    RolloutStatus.SUCCEEDED: ExitCode.OK,
-    RolloutStatus.FAILED: ExitCode.FAILED,
-    RolloutStatus.HALTED: ExitCode.FAILED,
-    RolloutStatus.ABORTED: ExitCode.FAILED,
-}
 
 
 @pytest.fixture
@@ -126,53 +120,6 @@ class TestInALog:
         assert underway.pauses == [9, 1]
 
 
-@pytest.mark.parametrize("status", ENDED)
-class TestTheEnd:
-    def test_exit_code_and_summary(self, underway: Scene, status: RolloutStatus) -> None:
-        done(underway, 0)()
-        underway.meanwhile = [ends(underway, status, "So it is.")]
-        result = underway.berth("rollout", "watch")
-        assert result.exit_code == ENDED[status]
-        assert result.stdout.splitlines()[:3] == [
-            f"Rollout {underway.api.newest.id} to 0.2.0: {status} after 3 min 20 s",
-            "So it is.",
-            "1 succeeded, 2 running, 5 not begun.",
-        ]
-
-    def test_json_is_the_rollout(self, underway: Scene, status: RolloutStatus) -> None:
-        underway.meanwhile = [ends(underway, status)]
-        result = underway.berth("rollout", "watch", "--json")
-        assert result.exit_code == ENDED[status]
-        assert json.loads(result.stdout) == underway.api.rollout(underway.api.newest.id).body
-
-    def test_the_command_to_undo_is_shown(self, underway: Scene, status: RolloutStatus) -> None:
-        done(underway, 0)()
-        ends(underway, status)()
-        undo = f"Move the tenants back: berth rollout start --undo {underway.api.newest.id}"
-        close = f"Close it: berth rollout abort {underway.api.newest.id}"
-        take_out = "If the release is at fault, take it out: berth release withdraw 0.2.0"
-        last = [undo, close, take_out] if status is RolloutStatus.HALTED else [undo]
-        assert underway.berth("rollout", "watch").stderr.splitlines()[-len(last) :] == last
-
-    def test_the_command_to_retry_is_shown_after_failures(self, underway: Scene, status: RolloutStatus) -> None:
-        ends(underway, status)()
-        retry = f"Retry the failed tenants: berth rollout retry {underway.api.newest.id}"
-        assert retry not in underway.berth("rollout", "watch").stderr
-        done(underway, 0, result=Result.FAILED)()
-        result = underway.berth("rollout", "watch")
-        assert retry in result.stderr
-        assert result.stdout.splitlines()[-3:] == [
-            "Failed",
-            "     1 InboundQueue (AWS::SQS::Queue): Access to the resource is denied.",
-            "       t0",
-        ]
-
-
-def test_the_command_to_continue_is_shown_after_a_halt(underway: Scene) -> None:
-    ends(underway, RolloutStatus.HALTED)()
-    assert f"berth rollout resume {underway.api.newest.id}\n" in underway.berth("rollout", "watch").stderr
-
-
 class TestAWithdrawnRelease:
     """Nothing moves to it any more, so no command is shown that would be refused."""
 
@@ -225,23 +172,6 @@ def test_an_undo_does_not_offer_its_own_undo_and_an_undone_rollout_is_not_undone
 
 
 class TestAnOperatorIsAwaited:
-    def test_without_a_terminal_an_approval_ends_the_watch(self, underway: Scene) -> None:
-        underway.meanwhile = [lambda: awaits_approval(underway)]
-        result = underway.berth("rollout", "watch")
-        name = underway.api.newest.id
-        assert result.exit_code == ExitCode.NOT_READY
-        assert "Stage 2 awaits approval.\n" in result.stdout
-        assert result.stderr.splitlines()[-2:] == [
-            f"Approve stage 2: berth rollout approve {name} --stage 2",
-            f"Abort it: berth rollout abort {name}",
-        ]
-
-    def test_without_a_terminal_a_pause_ends_the_watch(self, underway: Scene) -> None:
-        underway.meanwhile = [lambda: underway.api.is_now(status=RolloutStatus.PAUSED, reason="Paused.")]
-        result = underway.berth("rollout", "watch", "--json", exits=ExitCode.NOT_READY)
-        assert json.loads(result.stdout)["status"] == "PAUSED"
-        assert f"Resume it: berth rollout resume {underway.api.newest.id}\n" in result.stderr
-
     def test_an_approved_stage_is_watched(self, underway: Scene) -> None:
         awaits_approval(underway)
         underway.api.stage_is_now(2, approved_by="ada")
@@ -318,14 +248,6 @@ class TestTrouble:
         assert BUSY_RETRY_SECONDS - 2 <= underway.now <= BUSY_RETRY_SECONDS + 2
         assert result.stderr.endswith("Error: Rate exceeded\n")
 
-    def test_an_unknown_rollout(self, scene: Scene) -> None:
-        result = scene.berth("rollout", "watch", "20261116-120000-0a1b", exits=ExitCode.GONE)
-        assert result.stderr.startswith("Error: No such rollout: 20261116-120000-0a1b.")
-
-    def test_there_is_no_rollout(self, scene: Scene) -> None:
-        result = scene.berth("rollout", "watch", exits=ExitCode.GONE)
-        assert result.stderr == "Error: There are no rollouts yet. Plan one: berth rollout plan\n"
-
 
 class TestStartAndWatch:
     @pytest.fixture
@@ -357,10 +279,6 @@ class TestStartAndWatch:
     def test_as_json_there_is_one_document(self, fleet: Scene) -> None:
         result = fleet.berth("rollout", "start", "--watch", "--json")
         assert json.loads(result.stdout)["status"] == "SUCCEEDED"
-
-    def test_a_rollout_that_halts_while_it_is_watched_is_a_failure(self, fleet: Scene) -> None:
-        fleet.meanwhile = [ends(fleet, RolloutStatus.HALTED)]
-        assert fleet.berth("rollout", "start", "--watch").exit_code == ExitCode.FAILED
 
     def test_a_retry_watches_the_rollout_that_it_starts(self, fleet: Scene) -> None:
         fleet.berth("rollout", "start")

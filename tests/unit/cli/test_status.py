@@ -3,41 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import timedelta
 
 from orchestrator.api.requesting import HttpRequest
 from orchestrator.cli.errors import ExitCode
 from orchestrator.client.transport import ApiAnswer
-from orchestrator.common.own_versions import berth_version
 from orchestrator.common.tenant_ids import TenantId
-from orchestrator.reconciling.records import SURVEY, Finding, Kind, Reconciliation, ReconciliationStatus, Remedy, Spec
 from orchestrator.rollouts.records import RolloutStatus
 from tests.fakes import a_release
-from tests.fakes.reconciling import counted
 from tests.unit.cli.conftest import Scene
-from tests.unit.cli.fake_api import ADA, ScriptedEventsApi
-
-
-def test_one_screen_shows_the_place_the_fleet_and_what_waits(scene: Scene) -> None:
-    scene.has()
-    scene.has(TenantId("bob"), version="0.2.0")
-    scene.api.upgrade(TenantId("bob"), "0.2.0")
-    scene.api.create(TenantId("carol"))
-    scene.api.begin()
-    scene.api.fail()
-    result = scene.berth("status", exits=ExitCode.OK)
-    where, who, versions, fleet, releases, _, *waiting = result.stdout.splitlines()
-    assert where == "where:      Berth in eu-west-1, account 111122223333 (UPDATE_COMPLETE)"
-    assert who == f"who:        {ADA}"
-    ours = berth_version()
-    assert versions == f"versions:   Berth {ours}, current release 0.2.0, command line {ours}"
-    assert fleet == "fleet:      3 tenants: 1 FAILED, 2 READY"
-    assert releases == "releases:   1 at 0.2.0, 1 at 0.1.0, 1 at no version"
-    assert waiting == [
-        "1 tenant is FAILED: berth tenants --state FAILED",
-        "1 tenant is at an earlier release than 0.2.0 (pinned ones included): berth rollout plan",
-    ]
+from tests.unit.cli.fake_api import ScriptedEventsApi
 
 
 def test_tenants_behind_are_those_behind_the_current_release_of_their_own_tier(scene: Scene) -> None:
@@ -94,57 +69,12 @@ def test_a_halted_rollout_waits_also_if_a_later_one_has_ended(scene: Scene) -> N
     assert f"Rollout {halted} is HALTED at stage 1: berth rollout status {halted}\n" in scene.berth("status").stdout
 
 
-def test_tenants_at_a_withdrawn_release_wait(scene: Scene) -> None:
-    scene.has(version="0.2.0")
-    scene.berth("release", "withdraw", "0.2.0", "--yes", exits=ExitCode.OK)
-    assert scene.berth("status").stdout.splitlines()[-1] == (
-        "1 tenant is at 0.2.0, which was withdrawn: berth releases 0.2.0"
-    )
-
-
 def test_only_open_rollouts_are_asked_for(scene: Scene) -> None:
     scene.has()
     scene.berth("rollout", "start", exits=ExitCode.OK)
     scene.api.asked.clear()
     scene.berth("status", exits=ExitCode.OK)
     assert [each for each in scene.api.asked if "rollouts" in each] == ["GET /rollouts?open=true"]
-
-
-def test_an_empty_control_plane_says_that_nothing_waits(scene: Scene) -> None:
-    result = scene.berth("status", exits=ExitCode.OK)
-    assert "fleet:      no tenants yet\n" in result.stdout
-    assert result.stdout.endswith("Nothing waits for you. Check the health: berth doctor\n")
-
-
-def test_json_has_the_same_facts(scene: Scene) -> None:
-    scene.has(version="0.2.0")
-    shown = json.loads(scene.berth("status", "--json", exits=ExitCode.OK).stdout)
-    assert shown["controlPlane"]["place"] == "Berth in eu-west-1, account 111122223333"
-    assert (shown["caller"], shown["rollouts"], shown["waiting"]) == (ADA, [], [])
-    assert shown["fleet"]["byVersion"] == {"0.2.0": 1}
-
-
-def test_differences_that_the_survey_has_found_wait(scene: Scene) -> None:
-    now = scene.api.clock.now()
-    finding = Finding(Kind.MISSING_STACK, "acme", "its stack does not exist", Remedy.CREATE)
-    survey = Reconciliation(SURVEY, "berth", Spec(repair=False), ReconciliationStatus.DONE, now, now)
-    scene.api.reconciliations.record_reconciliation(replace(survey, counts=counted([finding]), findings=[finding]))
-    assert scene.berth("status").stdout.splitlines()[-1] == (
-        "1 difference between the records and AWS: berth reconcile --dry-run"
-    )
-
-
-class Troubled(ScriptedEventsApi):
-    def send(self, request: HttpRequest) -> ApiAnswer:
-        answer = super().send(request)
-        return replace(answer, body={"connections": [{"trouble": "failing"}, {"trouble": "paused"}], "more": False})
-
-
-def test_connections_whose_deliveries_fail_or_wait_are_named_as_the_console_does(scene: Scene) -> None:
-    scene.events = Troubled()
-    assert scene.berth("status").stdout.splitlines()[-1] == (
-        "2 connections fail or wait: 1 failing, 1 paused: berth doctor"
-    )
 
 
 class Forbidden(ScriptedEventsApi):

@@ -10,8 +10,7 @@ from orchestrator.api.tenant_models import MAX_PAGE_SIZE
 from orchestrator.cli.errors import ExitCode
 from orchestrator.common.tenant_ids import TENANT_ID_MAX_LENGTH, TenantId
 from orchestrator.tenants.fleet import MAX_EXAMINED, PAGE_SIZE
-from orchestrator.tenants.records import TenantState
-from tests.fakes import QUEUE, some_metadata
+from tests.fakes import some_metadata
 from tests.unit.cli.conftest import Scene
 
 BOB = TenantId("bob")
@@ -32,44 +31,6 @@ def fleet(scene: Scene, size: int) -> list[str]:
 
 def listed(text: str) -> list[str]:
     return [tenant["tenantId"] for tenant in json.loads(text)["tenants"]]
-
-
-def test_all_tenants_are_listed_with_state_and_version(scene: Scene) -> None:
-    scene.has()
-    failed(scene)
-    result = scene.berth("tenants", exits=ExitCode.OK)
-    heading, acme, bob, *rest = (line.rstrip() for line in result.stdout.splitlines())
-    assert heading == "Tenant State  Version Updated (UTC)"
-    assert acme == "acme   READY  0.1.0   2026-11-16 12:00"
-    assert bob.startswith("bob    FAILED")
-    assert rest == [
-        "",
-        "2 tenants: 1 READY, 1 FAILED",
-        "bob: InboundQueue (AWS::SQS::Queue): Access to the resource is denied.",
-    ]
-    assert result.stderr == "Retry what is FAILED: berth retry TENANT, or all: berth retry --state FAILED\n"
-
-
-def test_json_has_every_field_of_each_tenant(scene: Scene) -> None:
-    scene.has()
-    result = scene.berth("tenants", "--json")
-    assert json.loads(result.stdout) == {
-        "tenants": [
-            {
-                "tenantId": "acme",
-                "state": "READY",
-                "version": "0.1.0",
-                "pinnedVersion": None,
-                "tier": "standard",
-                "labels": {},
-                "updatedAt": "2026-11-16T12:00:10.000Z",
-                "queueUrl": QUEUE.url,
-                "queueArn": QUEUE.arn,
-                "rootCause": None,
-            },
-        ],
-        "cursor": None,
-    }
 
 
 @pytest.mark.parametrize(
@@ -141,53 +102,12 @@ def test_a_filter_that_names_what_does_not_exist_is_refused_with_what_does(
     assert (result.stdout, result.stderr) == ("", f"Error: {message}\n")
 
 
-def test_pins_and_labels_are_shown_if_there_are_any(scene: Scene) -> None:
-    labelled(scene)
-    lines = [line.rstrip() for line in scene.berth("tenants").stdout.splitlines()]
-    assert lines[:3] == [
-        "Tenant State Version Pin   Updated (UTC)    Labels",
-        "acme   READY 0.1.0         2026-11-16 12:00 plan=gold, team=blue",
-        "carol  READY 0.2.0   0.2.0 2026-11-16 12:00 plan=free",
-    ]
-
-
-def test_a_wide_list_has_one_line_per_tenant(scene: Scene) -> None:
-    labelled(scene)
-    lines = [line.rstrip() for line in scene.berth("tenants", "-o", "wide").stdout.splitlines()]
-    assert lines[0] == "Tenant State Version Tier     Pin   Updated (UTC)    Labels               Queue"
-    assert lines[1].startswith("acme   READY 0.1.0")
-    assert lines[1].endswith(QUEUE.url)
-    assert len(lines[1]) > 80
-
-
-def test_a_list_of_names(scene: Scene) -> None:
-    labelled(scene)
-    assert scene.berth("tenants", "-o", "name").stdout == "acme\ncarol\n"
-
-
-def test_a_list_as_json_by_either_option(scene: Scene) -> None:
-    labelled(scene)
-    assert scene.berth("tenants", "-o", "JSON").stdout == scene.berth("tenants", "--json").stdout
-
-
 def test_short_pages_of_a_filtered_list_are_followed_to_the_end(scene: Scene) -> None:
     names = fleet(scene, MAX_EXAMINED + 5)
     last = TenantId(names[-1])
     scene.api.table.plant_metadata(some_metadata(tenant=last, labels={"plan": "gold"}))
     assert listed(scene.berth("tenants", "--label", "plan=gold", "--json").stdout) == [names[-1]]
     assert len(scene.api.asked) == 2
-
-
-def test_a_filter_without_matches(scene: Scene) -> None:
-    scene.has()
-    result = scene.berth("tenants", "--version", "0.2.0", exits=ExitCode.OK)
-    assert result.stdout == "No tenant matches. See all tenants: berth tenants\n"
-
-
-def test_an_empty_fleet_is_shown_with_the_next_step(scene: Scene) -> None:
-    result = scene.berth("tenants", exits=ExitCode.OK)
-    assert result.stdout == "There are no tenants yet. Create one: berth create TENANT --wait\n"
-    assert json.loads(scene.berth("tenants", "--json").stdout) == {"tenants": [], "cursor": None}
 
 
 def test_the_first_page_of_a_large_fleet_is_shown_with_a_note(scene: Scene) -> None:
@@ -226,11 +146,6 @@ def test_all_needed_pages_are_requested(scene: Scene, arguments: list[str], expe
     assert [int(limit or PAGE_SIZE) for limit in limits] == pages
 
 
-def test_an_invalid_cursor(scene: Scene) -> None:
-    result = scene.berth("tenants", "--cursor", "nonsense", exits=ExitCode.BAD_USAGE)
-    assert result.stderr.startswith("Error: The cursor was not returned")
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -246,11 +161,6 @@ def test_an_invalid_cursor(scene: Scene) -> None:
 def test_invalid_options_are_bad_usage_before_any_request(scene: Scene, arguments: list[str]) -> None:
     assert scene.berth("tenants", *arguments).exit_code == ExitCode.BAD_USAGE
     assert scene.connected_to == []
-
-
-def test_an_unknown_state_is_refused_with_the_valid_ones(scene: Scene) -> None:
-    shown = " ".join(scene.berth("tenants", "--state", "happy").stderr.replace("│", " ").split())
-    assert f"'--state': 'happy' is not one of {', '.join(TenantState)}." in shown
 
 
 def test_the_longest_ids_fit_a_terminal(scene: Scene) -> None:

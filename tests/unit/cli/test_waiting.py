@@ -14,8 +14,6 @@ from tests.fakes import QUEUE
 from tests.unit.cli.conftest import TERMINAL, Scene
 from tests.unit.cli.fake_api import heard
 
-CAUSE = {"resource": "InboundQueue", "type": "AWS::SQS::Queue", "reason": "Access to the resource is denied."}
-
 
 def test_a_create_is_watched_until_the_queue_is_ready_also_before_it_is_recorded(scene: Scene) -> None:
     scene.meanwhile = [lambda: None, scene.api.begin, lambda: None, scene.api.succeed]
@@ -35,13 +33,6 @@ def test_a_create_is_watched_until_the_queue_is_ready_also_before_it_is_recorded
     assert scene.pauses == [2, 2, 2, 2]
 
 
-def test_an_upgrade_waits_until_the_tenant_is_ready(scene: Scene) -> None:
-    scene.has()
-    scene.meanwhile = [scene.api.begin, scene.api.succeed]
-    result = scene.berth("upgrade", "acme", "--wait", exits=ExitCode.OK)
-    assert "state:      READY\nversion:    0.2.0\n" in result.stdout
-
-
 def test_a_retry_waits_for_its_own_attempt(scene: Scene) -> None:
     scene.berth("create", "acme")
     scene.api.begin()
@@ -51,37 +42,10 @@ def test_a_retry_waits_for_its_own_attempt(scene: Scene) -> None:
     assert scene.berth("retry", "acme", "--wait").exit_code == ExitCode.OK
 
 
-def test_a_delete_waits_until_the_tenant_is_deleted(scene: Scene) -> None:
-    scene.has()
-    scene.meanwhile = [scene.api.begin, scene.api.succeed]
-    result = scene.berth("delete", "acme", "--wait", exits=ExitCode.OK)
-    assert "state:      DELETED\n" in result.stdout
-    assert result.stderr.startswith("DELETE of tenant acme is running: ")
-
-
-def test_as_json_the_document_is_the_tenant(scene: Scene) -> None:
-    scene.meanwhile = [scene.api.begin, scene.api.succeed]
-    result = scene.berth("create", "acme", "--wait", "--json")
-    assert json.loads(result.stdout) == json.loads(scene.berth("tenant", "acme", "--json").stdout)
-
-
 def test_an_unchanged_tenant_is_not_waited_for(scene: Scene) -> None:
     scene.has()
     result = scene.berth("create", "acme", "--wait")
     assert (result.exit_code, scene.pauses) == (ExitCode.OK, [])
-
-
-def test_a_failure_is_shown_with_its_root_cause_and_advice(scene: Scene) -> None:
-    scene.has()
-    scene.meanwhile = [scene.api.begin, scene.api.fail]
-    result = scene.berth("upgrade", "acme", "--wait", exits=ExitCode.FAILED)
-    assert result.stdout == ""
-    assert result.stderr.splitlines()[1:] == [
-        "Error: UPDATE 0.2.0 of tenant acme failed: InboundQueue (AWS::SQS::Queue): Access to the resource is denied.",
-        "Retry: berth retry acme",
-        "Or leave it at 0.1.0: berth upgrade acme --to 0.1.0",
-        "Full history: berth tenant acme",
-    ]
 
 
 def test_the_advice_after_a_failed_delete_of_a_tenant_in_service_is_another_delete(scene: Scene) -> None:
@@ -103,17 +67,6 @@ def test_the_advice_after_a_failed_delete_of_a_tenant_out_of_service_is_a_retry(
     result = scene.berth("delete", "acme", "--wait", exits=ExitCode.FAILED)
     assert result.stderr.splitlines()[-2:] == ["Retry: berth retry acme", "Full history: berth tenant acme"]
     assert scene.berth("retry", "acme").exit_code == ExitCode.OK
-
-
-def test_a_failure_as_json(scene: Scene) -> None:
-    scene.has()
-    scene.meanwhile = [scene.api.begin, scene.api.fail]
-    result = scene.berth("delete", "acme", "--wait", "--json", exits=ExitCode.FAILED)
-    shown = json.loads(result.stdout)
-    record = shown["record"]
-    assert (shown["exitCode"], record["tenantId"], record["operation"]) == (ExitCode.FAILED, "acme", "DELETE")
-    assert (record["status"], record["rootCause"]) == ("Failure", CAUSE)
-    assert shown["detail"].startswith("DELETE of tenant acme failed: InboundQueue")
 
 
 def test_the_started_attempt_is_waited_for_even_if_another_follows_at_once(scene: Scene) -> None:
