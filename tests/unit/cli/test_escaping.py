@@ -104,7 +104,7 @@ def test_the_output_of_debug_is_escaped(scene: Scene) -> None:
 
 
 def test_no_module_prints_without_a_safe_console() -> None:
-    """The exceptions print JSON, which escapes everything that is not ASCII, and our own version.
+    """The exceptions print JSON, which escapes everything that is not ASCII, and our own version and OpenAPI documents.
 
     The pages of `berth console` are no console of a terminal.
     """
@@ -117,6 +117,7 @@ def test_no_module_prints_without_a_safe_console() -> None:
         'app.py: typer.echo(f"berth {berth_version()}, tenant template {template_version()}")',
         "console.py: served = Console(control_plane, place_of(control_plane, here.options.profile), read_only, "
         "here.world.now)",
+        "openapi.py: typer.echo(written(EVENT_PLANE if events else CONTROL_PLANE), nl=False)",
         "render.py: typer.echo(json.dumps(document, indent=2))",
         "render.py: typer.echo(json.dumps(document))",
         "console.py: shown = Console(control_plane, place_of(control_plane))",
