@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from tests.unit.cli.conftest import FakeControlPlane, Result, Scene
 from tests.unit.cli.fake_api import heard
 from tests.unit.cli.test_json_output import check
 
+DOCS = Path(__file__).parents[3] / "docs"
 VERIFIED = TenantId("berth-verify-20261116-120000-0a1b")
 ON_ITS_WAY = ApiAnswer(202, {"state": "PROVISIONING", "execution": "create-1"}, 1)
 READY = ApiAnswer(200, {"state": "READY", "queueUrl": QUEUE.url, "queueArn": QUEUE.arn, "version": NEXT_VERSION})
@@ -180,6 +182,13 @@ def test_json_has_the_same_steps(world: Scene) -> None:
     shown = check("verify", result.stdout)
     assert (shown["tenantId"], shown["proven"]) == (VERIFIED.value, True)
     assert set(results(result).values()) == {"proven"}
+
+
+def test_the_page_about_verifying_on_aws_describes_every_step(world: Scene) -> None:
+    page = (DOCS / "verify.md").read_text(encoding="utf-8")
+    table = page.split("|---|---|---|\n")[1].split("\n\n")[0]
+    described = [row.split("|")[1].strip() for row in table.splitlines()]
+    assert described == list(results(world.berth("verify", "--json")))
 
 
 def test_every_request_has_the_reason(world: Scene) -> None:
