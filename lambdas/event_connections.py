@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from lambdas.event_runtime import use_cases
 from lambdas.event_serving import Served, served, served_for
+from lambdas.observing import logger
 from orchestrator.api import connection_models as models
 from orchestrator.api import connection_routes as routes
 from orchestrator.api.connection_answers import (
@@ -21,6 +22,7 @@ from orchestrator.api.connection_answers import (
 from orchestrator.api.event_configuration_models import NoParameters
 from orchestrator.api.fields import or_default
 from orchestrator.api.responses import Response
+from orchestrator.events.delivery.records import Connection
 from orchestrator.events.records import EventSettings
 
 
@@ -46,7 +48,13 @@ def _pause(request: models.OfConnection, settings: EventSettings, by: str) -> Re
 
 
 def _resume(request: models.OfConnection, settings: EventSettings, by: str) -> Response:
-    return connection_response(use_cases.configuring_connections(by).resume(settings.life, request.connection_id))
+    resumed = use_cases.configuring_connections(by).resume(settings.life, request.connection_id)
+    if isinstance(resumed, Connection):
+        try:
+            use_cases.resending.wake(resumed)
+        except Exception:  # noqa: BLE001 - the connection is resumed, and the sweep sends what is parked
+            logger.exception("A resumed connection was not woken")
+    return connection_response(resumed)
 
 
 def _rotate(request: models.OfConnection, settings: EventSettings, by: str) -> Response:

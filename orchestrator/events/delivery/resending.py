@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 
 from orchestrator.common.errors import Unsettled
 from orchestrator.common.times import Clock
-from orchestrator.events.delivery import health
-from orchestrator.events.delivery.delivering import expires_soon
+from orchestrator.events.delivery import health, transitions
+from orchestrator.events.delivery.delivering import GRACE, expires_soon
+from orchestrator.events.delivery.messages import DeliveryMessage
 from orchestrator.events.delivery.ports import ConnectionsById, DeliveryTable, MessageQueue
 from orchestrator.events.delivery.records import (
     DISPATCH,
     Connection,
     ConnectionStatus,
+    Delivery,
     DeliveryRef,
     DeliveryState,
     DispatchedEvent,
@@ -23,6 +27,8 @@ from orchestrator.events.listing import is_shown
 from orchestrator.events.records import EventSettings, TenantEpoch
 from orchestrator.events.refusals import EventRefusal, Refused
 
+WOKEN_AT_ONCE = 50
+"""The parked deliveries that go out while a connection is being resumed. The sweep sends the others."""
 _ROUNDS = 5
 
 
@@ -54,6 +60,13 @@ class Resending:
         if isinstance(connections, Refused):
             return connections
         return {each.connection_id: self._begin(event, each) for each in connections}
+
+    def wake(self, connection: Connection) -> None:
+        """Send what is parked for a connection that was resumed, the oldest events first."""
+        refs = self._table.parked(connection.connection_id, WOKEN_AT_ONCE)
+        found = self._table.deliveries_of(refs) if refs else {}
+        parked = [found[ref] for ref in refs if ref in found and found[ref].state is DeliveryState.PARKED]
+        unpark(parked, self._table, self._queue, self._clock.now())
 
     def _named(self, event: DispatchedEvent, connection_id: str) -> Sequence[Connection] | Refused:
         life, origin = event.event.life, origin_of(event.event)
@@ -110,6 +123,19 @@ class Resending:
         raise Unsettled(
             f"Tenant {ref.life.tenant}: event {ref.event_id} is being delivered to {ref.connection_id}. Try again."
         )
+
+
+def unpark(parked: Sequence[Delivery], table: DeliveryTable, queue: MessageQueue, now: datetime) -> tuple[int, int]:
+    """Make parked deliveries due, but for those about to expire. Returns how many are, and how many messages failed."""
+    moved: list[DeliveryMessage] = []
+    for delivery in parked:
+        if expires_soon(delivery.expires_at, now):
+            continue
+        # The row is due first, and the message sent then: a message that is lost is found by the row.
+        due = replace(delivery, state=DeliveryState.RETRYING, due=now + GRACE, sent=1)
+        if table.apply(transitions.changed(delivery, due)):
+            moved.append(DeliveryMessage(delivery.ref, delivery.tries, claims=True, quick=False))
+    return len(moved), len(queue.send(moved)) if moved else 0
 
 
 def unknown_event(life: TenantEpoch, event_id: str) -> Refused:

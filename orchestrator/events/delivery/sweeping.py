@@ -41,6 +41,7 @@ from orchestrator.events.delivery.records import (
     DeliveryState,
     UnreadableConnection,
 )
+from orchestrator.events.delivery.resending import unpark
 from orchestrator.events.delivery.turns import rounds_of
 from orchestrator.events.event_ids import first_id_at, received_at
 from orchestrator.events.plans import LIFETIMES_DAYS, LONGEST_DELIVERY
@@ -353,18 +354,10 @@ class Sweeping:
 
     def _unpark(self, parked: Sequence[Delivery], swept: Swept) -> None:
         now = self._clock.now()
-        moved: list[DeliveryMessage] = []
         self._fail_each([each for each in parked if expires_soon(each.expires_at, now)], EXPIRED, swept)
-        for delivery in parked:
-            if expires_soon(delivery.expires_at, now):
-                continue
-            # The row is due first, and the message sent then: a message that is lost is found by the row.
-            due = replace(delivery, state=DeliveryState.RETRYING, due=now + GRACE, sent=1)
-            if self._table.apply(transitions.changed(delivery, due)):
-                moved.append(DeliveryMessage(delivery.ref, delivery.tries, claims=True, quick=False))
-        unsent = self._queue.send(moved) if moved else []
-        swept.unparked += len(moved)
-        swept.unsent += len(unsent)
+        moved, unsent = unpark(parked, self._table, self._queue, now)
+        swept.unparked += moved
+        swept.unsent += unsent
 
     def _those_parked(self, refs: Sequence[DeliveryRef]) -> Sequence[Delivery]:
         """The deliveries that are parked, in the order of the references."""

@@ -28,6 +28,7 @@ from orchestrator.events.delivery.records import (
     TryResult,
     Verdict,
 )
+from orchestrator.events.delivery.resending import Resending
 from orchestrator.events.event_ids import event_timestamp
 from orchestrator.events.records import TenantEpoch
 from stacks.common.function_code import module_of
@@ -228,6 +229,26 @@ def test_a_replay_is_started_moved_on_and_shown(scene: Scene) -> None:
     assert [shown.body[name] for name in ("status", "percent", "looked_at", "sent")] == ["finished", 100, 1, 1]
     assert len(scene.messages()) == 1
     assert scene.ask("GET /replays").body == {"replays": [shown.body], "cursor": None}
+
+
+def test_a_resume_sends_what_is_parked_at_once(scene: Scene) -> None:
+    event_id, ids = scene.failed(), {"connectionId": scene.connection}
+    scene.ask("POST /connections/{connectionId}/pause", ids=ids)
+    body = {"connection_id": scene.connection}
+    answer = scene.ask("POST /events/{eventId}/resend", ids={"eventId": event_id}, body=body)
+    assert (answer.body["results"][0]["result"], scene.messages()) == ("parked", [])
+    assert scene.ask("POST /connections/{connectionId}/resume", ids=ids).body["status"] == "active"
+    assert [each["event_id"] for each in scene.messages()] == [event_id]
+
+
+def test_a_resume_succeeds_though_nothing_can_be_sent_at_once(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("a row that nobody can read")
+
+    ids = {"connectionId": scene.connection}
+    scene.ask("POST /connections/{connectionId}/pause", ids=ids)
+    monkeypatch.setattr(Resending, "wake", fail)
+    assert scene.ask("POST /connections/{connectionId}/resume", ids=ids).status == 200
 
 
 def test_a_replay_is_paused_resumed_and_cancelled(scene: Scene) -> None:

@@ -40,7 +40,15 @@ class Operators:
         self._configure("connection paused", connection, ConfiguringConnections.pause)
 
     def resume(self, connection: Connection) -> None:
-        self._configure("connection resumed", connection, ConfiguringConnections.resume)
+        resending = self._resending(connection.life)
+
+        def resume(configuring: ConfiguringConnections, life: TenantEpoch, connection_id: str) -> Connection | Refused:
+            resumed = configuring.resume(life, connection_id)
+            if isinstance(resumed, Connection):
+                resending.wake(resumed)
+            return resumed
+
+        self._configure("connection resumed", connection, resume)
 
     def rotate(self, connection: Connection) -> None:
         self._configure("connection rotated", connection, ConfiguringConnections.rotate)
@@ -76,13 +84,7 @@ class Operators:
     # Deliveries
 
     def resend(self, ref: DeliveryRef) -> None:
-        env = self._env
-        resending = Resending(
-            table=env.table_port(),
-            connections=self._configuration(ref.life),
-            queue=env.queue_port(),
-            clock=env.a_clock(),
-        )
+        env, resending = self._env, self._resending(ref.life)
 
         def resent() -> None:
             result = resending.resend(settings_of(ref.life), ref.event_id, ref.connection_id)
@@ -91,6 +93,15 @@ class Operators:
 
         env.checks.resent.add(ref)
         env.call(resent, lambda _error: None)
+
+    def _resending(self, life: TenantEpoch) -> Resending:
+        env = self._env
+        return Resending(
+            table=env.table_port(),
+            connections=self._configuration(life),
+            queue=env.queue_port(),
+            clock=env.a_clock(),
+        )
 
     # Replays
 
