@@ -47,10 +47,10 @@ ResendResult = Annotated[
     rounds.ResendResult,
     Meta(
         title="ResendResult",
-        description="sent: a new round of tries has begun. due: the delivery waited for a retry, and is tried now. "
-        "trying: it is being tried at this moment. parked: it goes out when the connection is resumed. exhausted: it "
-        f"is not sent, because it was tried {rounds.MAX_TRIES} times, or the event was sent to "
-        f"{rounds.MAX_CONNECTIONS} other connections.",
+        description="sent: a new round of tries has begun. due: the delivery waited, and is tried now as well; its "
+        "next retry stays planned. trying: it is being tried at this moment. parked: the connection is paused; it goes "
+        f"out when that is resumed. exhausted: it is not sent, because it was tried {rounds.MAX_TRIES} times, or the "
+        f"event was sent to {rounds.MAX_CONNECTIONS} other connections.",
     ),
 ]
 ReplayId = Annotated[
@@ -278,8 +278,9 @@ RESEND_EVENT: Route[ResendEvent, Resent] = Route(
     scope=Scope.ADMIN,
     rate=Rate.EVENT_READS,
     summary="Send an event again",
-    description="To one connection, or to all to which it failed. A delivery that waits for a retry is tried now. A "
-    "success turns a failed event into a delivered one; a failure leaves the event as it is.",
+    description="To one connection, or to all to which it failed. A delivery that waits for a retry is tried now as "
+    "well: an extra try, which is made even while the breaker of the connection is open. A success turns a failed "
+    "event into a delivered one; a failure leaves the event as it is.",
     request=ResendEvent,
     answers=(Answer(202, Resent, "What becomes of each delivery."),),
     problems=(

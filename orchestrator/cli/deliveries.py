@@ -54,9 +54,9 @@ RESEND_EXAMPLES = """\
 """
 _RESULTS: Mapping[str, str] = {
     ResendResult.SENT: "is being sent",
-    ResendResult.DUE: "waited for a retry, and is tried now",
+    ResendResult.DUE: "waited, and is tried now as well. Its retries stay as planned",
     ResendResult.TRYING: "is being tried at this moment",
-    ResendResult.PARKED: "goes out when the connection is resumed, or its breaker closes",
+    ResendResult.PARKED: "goes out when the connection is resumed, because that is paused",
     ResendResult.EXHAUSTED: "is not sent again, because it was sent too often. Send its payload as a new event",
 }
 
@@ -152,9 +152,9 @@ def resend(
 ) -> None:
     """Send an event again.
 
-    With --connection, a delivery that waits for a retry is tried now. A success
-    turns a failed event into a delivered one. A failure is retried, and leaves
-    the event as it is.
+    With --connection, a delivery that waits for a retry is tried now as well: an
+    extra try, whatever the breaker says. A success turns a failed event into a
+    delivered one. A failure is retried, and leaves the event as it is.
     """
     here: Invocation = context.obj
     with here.reporting_errors(as_json=as_json):

@@ -62,6 +62,8 @@ def delivery_from(row: Row) -> Delivery:
         due=moment(row, "due"),
         sent=number(row, "sent", 0),
         leased_until=moment(row, "leased_until"),
+        planned=moment(row, "planned"),
+        asked="asked" in row,
         resend="resend" in row,
         replay_id=text(row, "replay_id") or "",
         lost=number(row, "lost", 0),
@@ -153,13 +155,19 @@ def delivery_row(delivery: Delivery) -> Item:
         lost=delivery.lost,
         code=delivery.code or 0,
     )
-    row |= _times(due=delivery.due, leased_until=delivery.leased_until, ended_at=delivery.ended_at)
+    row |= _times(
+        due=delivery.due,
+        planned=delivery.planned,
+        leased_until=delivery.leased_until,
+        ended_at=delivery.ended_at,
+    )
     row |= _texts(
         reason=delivery.reason,
         origin=delivery.origin if delivery.origin != API_ORIGIN else "",
         replay_id=delivery.replay_id,
     )
-    return row | ({"resend": {"BOOL": True}} if delivery.resend else {})
+    flags = {"asked": delivery.asked, "resend": delivery.resend}
+    return row | {name: {"BOOL": True} for name, is_set in flags.items() if is_set}
 
 
 def attempt_row(attempt: Attempt) -> Item:

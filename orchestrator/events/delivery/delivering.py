@@ -34,6 +34,7 @@ from orchestrator.events.delivery.records import (
     Verdict,
     origin_of,
 )
+from orchestrator.events.delivery.retries import LONGEST_RETRY_AFTER
 from orchestrator.events.delivery.writes import DeliveryWrite
 from orchestrator.events.records import UnreadableRow
 from orchestrator.events.remembering import Remembered
@@ -131,7 +132,7 @@ class Delivering:
         now = self._clock.now()
         if expires_soon(event.event.expires_at, now):
             return self._end(event, delivery, ref, EXPIRED)
-        if health.parks(connection, now):
+        if health.parks(connection, now, asked=delivery is not None and delivery.asked):
             return self._park(event, delivery, ref)
         if message.quick and not connection.health.is_good and self._moved(message):
             return Outcome.MOVED
@@ -312,6 +313,8 @@ class Delivering:
             tries=delivery.tries + 1,
             due=None,
             leased_until=None,
+            planned=None,
+            asked=False,
             code=tried.answer.code,
             reason="",
             ended_at=tried.at,
@@ -324,8 +327,13 @@ class Delivering:
         if before.tries == before.tries_before:
             # It may have been parked for days, which are no tries.
             before = replace(before, first_try=tried.at)
-        after = replace(before, tries=before.tries + 1, leased_until=None, sent=0, code=tried.answer.code)
-        due = self._next_try(tried, after)
+        after = replace(
+            before, tries=before.tries + 1, leased_until=None, sent=0, planned=None, asked=False, code=tried.answer.code
+        )
+        if before.planned is not None:
+            # An extra try takes none of the schedule.
+            after = replace(after, tries_before=before.tries_before + 1)
+        due = self._next_try(tried, after, before.planned)
         if due is None:
             return replace(
                 after, state=DeliveryState.FAILED, due=None, reason=tried.answer.text, ended_at=self._clock.now()
@@ -340,10 +348,13 @@ class Delivering:
             reason=tried.answer.text,
         )
 
-    def _next_try(self, tried: _Try, after: Delivery) -> datetime | None:
+    def _next_try(self, tried: _Try, after: Delivery, planned: datetime | None) -> datetime | None:
         if tried.answer.verdict is not Verdict.RETRY:
             return None
         now = self._clock.now()
+        if planned is not None:
+            later = max(planned, now + min(tried.answer.retry_after or timedelta(), LONGEST_RETRY_AFTER))
+            return max(planned, now) if expires_soon(after.expires_at, later) else later
         due = tried.connection.retry.next_try(
             after.tries - after.tries_before,
             first_try=after.first_try,

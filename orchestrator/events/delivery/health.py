@@ -54,9 +54,9 @@ def is_open(health: Health, at: datetime) -> bool:
     return health.open_until is not None and at < health.open_until
 
 
-def parks(connection: Connection, at: datetime) -> bool:
-    """True if deliveries wait, instead of being tried."""
-    return connection.status is ConnectionStatus.PAUSED or is_open(connection.health, at)
+def parks(connection: Connection, at: datetime, *, asked: bool = False) -> bool:
+    """True if deliveries wait, instead of being tried. A try that a resend has asked for waits for no breaker."""
+    return connection.status is ConnectionStatus.PAUSED or (not asked and is_open(connection.health, at))
 
 
 def only_waits(connection: Connection, at: datetime) -> bool:

@@ -188,6 +188,10 @@ class Delivery:
     """How often a message was sent for the try that is due. It is sent again, ever more seldom, until it arrives."""
     leased_until: datetime | None = None
     """Somebody is trying it now."""
+    planned: datetime | None = None
+    """Set while the try that is due is an extra one, because of a resend: when the schedule's own try is due."""
+    asked: bool = False
+    """True if a resend has asked for the try that is due: an open breaker does not hold it up."""
     resend: bool = False
     """True if somebody has asked for this round. Its failure does not change the status of the event."""
     replay_id: str = ""

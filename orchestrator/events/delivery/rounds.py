@@ -39,11 +39,12 @@ class ResendResult(StrEnum):
     SENT = "sent"
     """A new round has begun."""
     DUE = "due"
-    """The delivery waited for its next try, and is tried now."""
+    """The delivery waited for its next try. It is tried now as well, and the try that it waited for stays planned."""
     TRYING = "trying"
     """The delivery is being tried, or its first try is on its way. Nothing was changed."""
     PARKED = "parked"
-    """The connection is paused, or its breaker is open. The delivery goes out when that has ended."""
+    """The connection is paused. The delivery goes out when the connection is resumed. What a replay asks for waits for
+    an open breaker, too."""
     EXHAUSTED = "exhausted"
     """The event was sent to this connection, or to others, too often. Nothing was changed."""
 
@@ -61,7 +62,8 @@ def next_round(
     event: DispatchedEvent, delivery: Delivery | None, connection: Connection, now: datetime, *, replay_id: str = ""
 ) -> NextRound:
     """``delivery`` is the row of the delivery, if there is one."""
-    parks = health.parks(connection, now)
+    asked = not replay_id
+    parks = health.parks(connection, now, asked=asked)
     # An event that the stream has repeated may leave a row that waits, though the delivery is over. Its try would send
     # nothing.
     is_over = delivery is not None and transitions.is_stale_row(event, delivery)
@@ -70,20 +72,34 @@ def next_round(
             return NextRound(ResendResult.TRYING)
         case Delivery(leased_until=datetime() as until) if now < until:
             return NextRound(ResendResult.TRYING)
-        case Delivery(state=DeliveryState.RETRYING) if not is_over:
-            return _sent(delivery, replace(delivery, due=now + GRACE, sent=1), ResendResult.DUE)
-        case Delivery(state=DeliveryState.PARKED) if not is_over:
-            if parks:
-                return NextRound(ResendResult.PARKED)
-            due = replace(delivery, state=DeliveryState.RETRYING, due=now + GRACE, sent=1)
-            return _sent(delivery, due, ResendResult.DUE)
-    after = _new_round(event, delivery, connection, now, replay_id)
-    if is_exhausted(event, after):
-        return NextRound(ResendResult.EXHAUSTED)
+        case Delivery(state=DeliveryState.PARKED) if parks and not is_over:
+            return NextRound(ResendResult.PARKED)
+        case Delivery(state=DeliveryState.RETRYING | DeliveryState.PARKED) if not is_over:
+            planned = _planned(delivery, connection, now)
+            if planned is not None and delivery.planned is None and delivery.tries >= MAX_TRIES:
+                return NextRound(ResendResult.EXHAUSTED)
+            extra = replace(delivery, planned=planned, asked=delivery.asked or asked)
+            result, after = ResendResult.DUE, replace(extra, state=DeliveryState.RETRYING, due=now + GRACE, sent=1)
+        case _:
+            result, after = ResendResult.SENT, _new_round(event, delivery, connection, now, replay_id)
+            if is_exhausted(event, after):
+                return NextRound(ResendResult.EXHAUSTED)
     if parks:
         parked = replace(after, state=DeliveryState.PARKED, due=None, sent=0)
         return NextRound(ResendResult.PARKED, transitions.changed(delivery, parked))
-    return _sent(delivery, after, ResendResult.SENT)
+    return _sent(delivery, after, result)
+
+
+def _planned(delivery: Delivery, connection: Connection, now: datetime) -> datetime | None:
+    """When the schedule's own try of a delivery that waits is due. ``None`` if it is the one that is made now."""
+    if delivery.tries == delivery.tries_before:
+        return None
+    if delivery.planned is not None:
+        return delivery.planned
+    if delivery.due is None:
+        # It is parked, and would be tried once the breaker is closed.
+        return connection.health.open_until if health.is_open(connection.health, now) else None
+    return delivery.due - GRACE if delivery.sent else delivery.due
 
 
 def is_on_its_way(event: DispatchedEvent, connection: Connection, now: datetime) -> bool:
@@ -121,6 +137,7 @@ def _new_round(
         tries_before=tries,
         due=now + GRACE,
         sent=1,
+        asked=not replay_id,
         resend=True,
         replay_id=replay_id,
     )

@@ -203,6 +203,8 @@ def first_round_after(resend: Delivery) -> Delivery:
         state=DeliveryState.RETRYING,
         tries_before=resend.tries,
         lost=0,
+        planned=None,
+        asked=False,
         resend=False,
         replay_id="",
         ended_at=None,

@@ -5,15 +5,24 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from orchestrator.api.delivery_answers import attempts_response
 from orchestrator.events.delivery import rounds
-from orchestrator.events.delivery.delivering import GRACE, Outcome
+from orchestrator.events.delivery.delivering import GRACE, REMEMBERED_SECONDS, Outcome
 from orchestrator.events.delivery.history import MAX_ATTEMPTS, EventDeliveries, ShownState
 from orchestrator.events.delivery.messages import DeliveryMessage
-from orchestrator.events.delivery.records import ConnectionStatus, DeliveryRef, DeliveryState
+from orchestrator.events.delivery.records import (
+    API_ORIGIN,
+    Connection,
+    ConnectionStatus,
+    DeliveryRef,
+    DeliveryState,
+    Health,
+)
+from orchestrator.events.delivery.retries import RetrySchedule
 from orchestrator.events.delivery.rounds import ResendResult
 from orchestrator.events.plans import Plan
 from orchestrator.events.records import TenantEpoch
@@ -146,6 +155,128 @@ def test_a_delivery_that_waits_for_a_retry_is_tried_now_and_not_twice(deliveries
     assert (row.resend, row.tries, row.tries_before) == (False, 2, 0)
     assert deliveries.status(event_id) is EventStatus.DELIVERED
     assert _numbers(deliveries, event_id) == [(1, False, False), (2, True, False)]
+
+
+def test_a_resend_takes_no_try_of_the_schedule(deliveries: DeliveryWorld) -> None:
+    deliveries.connect(retry=RetrySchedule((timedelta(minutes=5),)))
+    deliveries.receivers.answers[FIRST] = BROKEN
+    event_id = deliveries.send()
+    planned = present(deliveries.delivery(event_id).due) - GRACE
+    deliveries.messages.take()
+    for tries in (2, 3):
+        deliveries.wait(timedelta(minutes=1))
+        assert _resend(deliveries, event_id, FIRST) == {FIRST: ResendResult.DUE}
+        assert _resend(deliveries, event_id, FIRST) == {FIRST: ResendResult.DUE}
+        assert deliveries.deliver() == [Outcome.RETRYING, Outcome.STALE]
+        row = deliveries.delivery(event_id)
+        assert (row.tries, present(row.due) - GRACE, row.planned, row.asked) == (tries, planned, None, False)
+        assert [message.tries for message in deliveries.messages.take()] == [tries]
+    deliveries.wait(timedelta(minutes=8))
+    deliveries.sweep()
+    assert deliveries.deliver() == [Outcome.FAILED]
+    assert deliveries.receivers.count(event_id) == 4
+
+
+def test_a_replay_takes_no_try_of_the_schedule_either(deliveries: DeliveryWorld) -> None:
+    record = deliveries.connect(retry=RetrySchedule((timedelta(hours=5),)))
+    deliveries.receivers.answers[FIRST] = BROKEN
+    event_id = deliveries.send()
+    event, now = present(deliveries.table.event(ACME_LIFE, event_id)), deliveries.clock.now()
+    begun = rounds.next_round(event, deliveries.delivery(event_id), record, now, replay_id="rpl_1")
+    assert deliveries.table.apply(begun.transition)
+    row = deliveries.delivery(event_id)
+    assert (begun.result, row.asked, row.planned) == (ResendResult.DUE, False, now + timedelta(hours=5))
+    deliveries.messages.waiting = [present(begun.message)]
+    assert deliveries.deliver() == [Outcome.RETRYING]
+
+
+def test_a_receiver_that_asks_for_a_pause_has_it_after_a_resend(deliveries: DeliveryWorld) -> None:
+    deliveries.connect()
+    deliveries.receivers.answers[FIRST] = BROKEN
+    event_id = deliveries.send()
+    deliveries.messages.take()
+    deliveries.receivers.answers[FIRST] = replace(BROKEN, code=429, retry_after=timedelta(hours=2))
+    _resend(deliveries, event_id, FIRST)
+    assert deliveries.deliver() == [Outcome.RETRYING]
+    assert deliveries.delivery(event_id).due == deliveries.clock.now() + timedelta(hours=2)
+
+
+def _open(deliveries: DeliveryWorld, **changes: Any) -> Health:
+    now = deliveries.clock.now()
+    health = Health(failing_since=now, open_until=now + timedelta(hours=1), opened=1)
+    deliveries.connect(health=health, **changes)
+    return health
+
+
+@pytest.mark.parametrize("state", [DeliveryState.FAILED, DeliveryState.RETRYING, DeliveryState.PARKED])
+def test_a_resend_is_tried_while_the_breaker_is_open(deliveries: DeliveryWorld, state: DeliveryState) -> None:
+    deliveries.connect()
+    deliveries.receivers.answers[FIRST] = UNWANTED if state is DeliveryState.FAILED else BROKEN
+    event_id = deliveries.send()
+    _open(deliveries)
+    if state is DeliveryState.PARKED:
+        deliveries.deliver()
+    assert deliveries.delivery(event_id).state is state
+    deliveries.messages.take()
+    deliveries.receivers.answers[FIRST] = TAKEN
+    expected = ResendResult.SENT if state is DeliveryState.FAILED else ResendResult.DUE
+    assert _resend(deliveries, event_id, FIRST) == {FIRST: expected}
+    deliveries.watch.seconds += REMEMBERED_SECONDS
+    assert deliveries.deliver() == [Outcome.DELIVERED]
+    left = deliveries.connections.connection(ACME_LIFE, API_ORIGIN, FIRST)
+    assert isinstance(left, Connection)
+    assert (left.health.open_until, left.draining) == (None, True)
+
+
+def test_what_a_resend_has_failed_to_deliver_waits_for_the_breaker_again(deliveries: DeliveryWorld) -> None:
+    deliveries.connect(retry=RetrySchedule((timedelta(minutes=5),)))
+    deliveries.receivers.answers[FIRST] = BROKEN
+    event_id = deliveries.send()
+    open_until = _open(deliveries, retry=RetrySchedule((timedelta(minutes=5),))).open_until
+    deliveries.deliver()
+    assert deliveries.delivery(event_id).state is DeliveryState.PARKED
+    assert _resend(deliveries, event_id, FIRST) == {FIRST: ResendResult.DUE}
+    assert deliveries.deliver() == [Outcome.RETRYING]
+    row = deliveries.delivery(event_id)
+    assert (row.due, row.tries, row.tries_before) == (open_until, 2, 1)
+
+
+def test_a_resumed_connection_is_woken_at_once(deliveries: DeliveryWorld) -> None:
+    deliveries.connect(status=ConnectionStatus.PAUSED)
+    older, newer = deliveries.send(), deliveries.send()
+    resumed = deliveries.connect(draining=True)
+    deliveries.watch.seconds += REMEMBERED_SECONDS
+    deliveries.resending.wake(resumed)
+    assert [message.ref.event_id for message in deliveries.messages.waiting] == [older, newer]
+    assert deliveries.deliver() == [Outcome.DELIVERED] * 2
+    deliveries.resending.wake(resumed)
+    assert deliveries.messages.waiting == []
+
+
+def test_the_sweep_sends_what_a_resume_could_not(deliveries: DeliveryWorld) -> None:
+    deliveries.connect(status=ConnectionStatus.PAUSED)
+    deliveries.send()
+    resumed = deliveries.connect(draining=True)
+    deliveries.messages.loses = True
+    deliveries.resending.wake(resumed)
+    deliveries.messages.loses = False
+    deliveries.wait(GRACE)
+    assert deliveries.sweep().sent == 1
+    assert deliveries.deliver() == [Outcome.DELIVERED]
+
+
+def test_a_delivery_that_waits_for_a_retry_is_parked_with_its_paused_connection(deliveries: DeliveryWorld) -> None:
+    deliveries.connect()
+    deliveries.receivers.answers[FIRST] = BROKEN
+    event_id = deliveries.send()
+    deliveries.messages.take()
+    deliveries.connect(status=ConnectionStatus.PAUSED)
+    assert _resend(deliveries, event_id, FIRST) == {FIRST: ResendResult.PARKED}
+    assert deliveries.messages.waiting == []
+    deliveries.connect(draining=True)
+    deliveries.receivers.answers[FIRST] = TAKEN
+    deliveries.sweep()
+    assert deliveries.deliver() == [Outcome.DELIVERED]
 
 
 def test_two_resends_at_once_are_one_round(deliveries: DeliveryWorld) -> None:
