@@ -45,13 +45,15 @@ def json_text(body: bytes) -> str | None:
     return text if is_readable(body) else None
 
 
-def parse_json(text: str | bytes, *, parse_float: Callable[[str], Any] = float) -> Any:
+def parse_json(
+    text: str | bytes, *, parse_float: Callable[[str], Any] = float, parse_int: Callable[[str], Any] = int
+) -> Any:
     """Raises :class:`json.JSONDecodeError` or :class:`UnicodeDecodeError` for what is not JSON.
 
     Bytes may begin with a byte order mark, which many programs on Windows write.
     For JSON that Python cannot read, another ``ValueError`` or a ``RecursionError`` is raised.
     """
-    return json.loads(text, parse_constant=_refuse, parse_float=parse_float)
+    return json.loads(text, parse_constant=_refuse, parse_float=parse_float, parse_int=parse_int)
 
 
 def _refuse(constant: str) -> None:
