@@ -80,7 +80,7 @@ def _accept_batch(request: Mapping[str, Any], standing: Standing, key: str | Non
             failed = try_again_later("Berth failed at this event of the batch, or at one before it. Send it again.")
             responses += [failed] * (len(texts) - number)
             break
-    return batch_response(responses)
+    return batch_response(responses, per_second=standing.settings.limits.events_per_second)
 
 
 def _each(accept: Callable[[], Response]) -> Response:

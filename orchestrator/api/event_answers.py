@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 
 from orchestrator.api.event_problems import (
     DIFFERENT_CONTENT,
@@ -80,9 +81,10 @@ def refused_response(error: InvalidRequest) -> Response:
             return problem(INVALID_REQUEST, str(error))
 
 
-def batch_response(responses: Sequence[Response]) -> Response:
+def batch_response(responses: Sequence[Response], *, per_second: int) -> Response:
+    """``per_second`` is the tenant's rate: after Retry-After, there is room for all events that were refused."""
     accepted = [response.status == ACCEPTED for response in responses]
-    return json_response(
+    response = json_response(
         ACCEPTED,
         {
             "accepted": sum(accepted),
@@ -93,3 +95,7 @@ def batch_response(responses: Sequence[Response]) -> Response:
             ],
         },
     )
+    waits = [int(each.headers["Retry-After"]) for each in responses if "Retry-After" in each.headers]
+    if waits:
+        response.headers["Retry-After"] = str(max(*waits, ceil(len(waits) / per_second)))
+    return response

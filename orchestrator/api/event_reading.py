@@ -17,11 +17,11 @@ import msgspec
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.events.content import MAX_BODY_BYTES
 from orchestrator.events.event_types import is_event_type
+from orchestrator.events.plans import MAX_BATCH
 
 if TYPE_CHECKING:
     from orchestrator.events.incoming import Incoming
 
-MAX_BATCH = 25
 MAX_SINGLE_BYTES = MAX_BODY_BYTES + 1024
 """The payload, and what is around it."""
 MAX_BATCH_BYTES = 6 * 1024 * 1024

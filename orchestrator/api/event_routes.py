@@ -15,9 +15,9 @@ from orchestrator.api.event_problems import (
     UNKNOWN_KEY,
     UNSUPPORTED_TYPE,
 )
-from orchestrator.api.event_reading import MAX_BATCH
 from orchestrator.api.problems import INVALID_REQUEST, NOT_THROUGH_THE_API, TRY_AGAIN, Problem
-from orchestrator.api.route import Answer, AnyRoute, Audience, Rate, Route
+from orchestrator.api.route import RETRY_AFTER_SOMETIMES, Answer, AnyRoute, Audience, Rate, Route
+from orchestrator.events.plans import MAX_BATCH
 from orchestrator.events.records import Scope
 
 BY_KEY: tuple[Problem, ...] = (INVALID_REQUEST, UNKNOWN_KEY, MISSING_SCOPE, OVER_PLAN, NOT_THROUGH_THE_API, TRY_AGAIN)
@@ -83,9 +83,10 @@ SEND_EVENTS: Route[SendEvents, AcceptedBatch] = Route(
     rate=Rate.EVENTS,
     summary=f"Send up to {MAX_BATCH} events",
     description="Each event has an outcome of its own. With the header Idempotency-Key, a batch that is sent again is "
-    "accepted once.",
+    "accepted once, and what was accepted before costs nothing. If some events were refused for now, Retry-After says "
+    "when there is room for them.",
     request=SendEvents,
-    answers=(Answer(202, AcceptedBatch, "The outcome of each event."),),
+    answers=(Answer(202, AcceptedBatch, "The outcome of each event.", (RETRY_AFTER_SOMETIMES,)),),
     problems=(*BY_KEY, TOO_LARGE, UNSUPPORTED_TYPE),
 )
 

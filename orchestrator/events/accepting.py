@@ -86,7 +86,8 @@ class Accepting:
         if size > MAX_BODY_BYTES:
             return TooLarge(size)
         is_submission = new.form_id is not None
-        if (over := self._quotas.take(standing, now, submission=is_submission)) is not None:
+        over = self._quotas.take(standing, now, submission=is_submission)
+        if over is not None and not self._is_repeated(settings, new, now):
             return over
         shard = self._random_below(settings.shards)
         event_id, repeated = new_event_id(now, shard, submission=is_submission), False
@@ -94,7 +95,7 @@ class Accepting:
             first = self._events.mark(
                 Repetition(
                     settings.life,
-                    new.source_id or new.form_id or "api",
+                    _source_of(new),
                     new.repetition_key,
                     event_id,
                     _digest(new),
@@ -102,6 +103,8 @@ class Accepting:
                 ),
                 now,
             )
+            if over is None and first.event_id != event_id:
+                self._quotas.give_back(standing)
             if first.digest != _digest(new):
                 return DifferentContent(first.event_id)
             # The first request may have ended before it wrote its event: the same event is written again.
@@ -110,6 +113,11 @@ class Accepting:
         if not repeated:
             self._quotas.count(standing, submission=is_submission)
         return Accepted(event_id, EventStatus.RECEIVED, repeated)
+
+    def _is_repeated(self, settings: EventSettings, new: NewEvent, now: datetime) -> bool:
+        """True if the event came before within the limits. Only then its mark was left."""
+        key = new.repetition_key
+        return key is not None and self._events.is_marked(settings.life, _source_of(new), key, now)
 
     def _keep(self, settings: EventSettings, event: Event, packed: Packed) -> None:
         if not packed.is_inline:
@@ -144,6 +152,10 @@ def _stored_in_s3(settings: EventSettings, event: Event, packed: Packed) -> Even
     repetitions together store no more than one object for each packing.
     """
     return replace(event, content_key=content_key(event.life, settings.plan, event.event_id, packed))
+
+
+def _source_of(new: NewEvent) -> str:
+    return new.source_id or new.form_id or "api"
 
 
 def _digest(new: NewEvent) -> str:

@@ -8,7 +8,7 @@
 | team    | 90 days   |       20,000,000 |             2,000 |      4 |                  50 |
 
 A partition takes 1,000 write units per second. An event with one connection costs two, so a shard carries about 500
-events per second.
+events per second. After a pause, the events of one second may come at once, and at least one batch of 25.
 
 Requests are those that read and configure. To read and acknowledge 100 events takes two of them.
 """
@@ -19,6 +19,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+
+MAX_BATCH = 25
+"""The maximum number of events in one request."""
 
 
 class Plan(StrEnum):
@@ -38,6 +41,11 @@ class PlanLimits:
     """The number of partitions among which a tenant's events are spread. At most 16: the last digit of an id."""
     requests_per_second: int
     """How often the tenant may ask for events, acknowledge them, or change its keys, sources and forms."""
+
+    @property
+    def events_at_once(self) -> int:
+        """How many events may come at once after a pause: those of a second, and at least one batch."""
+        return max(self.events_per_second, MAX_BATCH)
 
     @property
     def submissions_per_month(self) -> int:

@@ -216,6 +216,10 @@ class EventWrites(Protocol):
         """Leave the mark, unless there is one that has not expired. Returns the mark that is there now."""
         ...
 
+    def is_marked(self, life: TenantEpoch, source: str, key: str, at: datetime) -> bool:
+        """True if there is a mark that has not expired. It is read only when a limit is reached."""
+        ...
+
 
 class ConfigurationTable(Configuration, Protocol):
     """Writes of a tenant's configuration. Each is a transaction, conditional on the records that it was computed from.

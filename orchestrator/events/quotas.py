@@ -2,7 +2,8 @@
 
 Each running instance of a function counts for itself, so the limits are approximate:
 
-- Events per second: a tenant gets its rate from every instance that serves it, at most. A steady sender that is served
+- Events per second: a tenant gets its rate from every instance that serves it, at most. Repetitions use up none of it,
+  and a batch can always be accepted in full after a pause. A steady sender that is served
   by one instance gets exactly its rate; a burst over N instances gets up to N times the rate.
 - Events per month: the usage on record is about 10 seconds behind, and an instance reads it every 10 seconds. What an
   instance has accepted since it last read is added to it. So a month closes at most some seconds late. Requests that
@@ -57,7 +58,7 @@ class Quotas:
         settings, limits = standing.settings, standing.settings.limits
         bucket, now = self._bucket(standing), self._monotonic()
         bucket.tokens = min(
-            float(limits.events_per_second), bucket.tokens + (now - bucket.filled_at) * limits.events_per_second
+            float(limits.events_at_once), bucket.tokens + (now - bucket.filled_at) * limits.events_per_second
         )
         bucket.filled_at = now
         month = month_of(at)
@@ -88,6 +89,10 @@ class Quotas:
         bucket.tokens -= 1
         return None
 
+    def give_back(self, standing: Standing) -> None:
+        """Give back what a repetition has used up of the rate."""
+        self._bucket(standing).tokens += 1
+
     def count(self, standing: Standing, *, submission: bool = False) -> None:
         """Count an event that was accepted, until the usage on record has it."""
         bucket = self._bucket(standing)
@@ -100,7 +105,7 @@ class Quotas:
         if bucket is None:
             if len(self._buckets) >= _MAX_TENANTS:
                 self._buckets.clear()
-            full = float(standing.settings.limits.events_per_second)
+            full = float(standing.settings.limits.events_at_once)
             bucket = self._buckets[life] = _Bucket(tokens=full, filled_at=self._monotonic())
         return bucket
 

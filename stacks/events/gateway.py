@@ -282,9 +282,11 @@ class EventsApi(Capability):
     def _allow_accepting(self, role: iam.Role) -> None:
         """Let a role accept events, as ``orchestrator.events.accepting`` does.
 
-        It cannot read or change any. It could replace one whose key it knows, which no policy can forbid.
+        It cannot read or change any, and sees only whether one is a repetition. It could replace one whose key it
+        knows, which no policy can forbid.
         """
         self._events.allow(role, "PutItem", rows=[EVENT_ROWS, REPETITION_ROWS])
+        self._events.allow(role, "GetItem", rows=REPETITION_ROWS)
         self._contents.allow(role, "PutObject")
 
     def _allow_reading_and_configuring(self, role: iam.Role) -> None:

@@ -10,9 +10,9 @@ from botocore.exceptions import ClientError
 from orchestrator.adapters.aws import error_code, throttling
 from orchestrator.adapters.dynamodb import event_keys
 from orchestrator.adapters.dynamodb.event_rows import event_row
-from orchestrator.adapters.dynamodb.values import Item, n, s
+from orchestrator.adapters.dynamodb.values import Item, n, number, s
 from orchestrator.events.content import Packed
-from orchestrator.events.records import Event, Repetition
+from orchestrator.events.records import Event, Repetition, TenantEpoch
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -53,6 +53,13 @@ class DynamoEventWrites:
             found["digest"]["S"],
             repetition.expires_at,
         )
+
+    def is_marked(self, life: TenantEpoch, source: str, key: str, at: datetime) -> bool:
+        with throttling():
+            found = self._client.get_item(
+                TableName=self._table, Key=event_keys.idempotency_key(life, source, key), ConsistentRead=True
+            )
+        return number(found.get("Item", {}), "ttl", 0) > int(at.timestamp())
 
     def _put(
         self, row: Item, condition: str, values: Item | None = None, names: dict[str, str] | None = None

@@ -16,6 +16,7 @@ from orchestrator.adapters.dynamodb.event_keys import CHANGES_PREFIX
 from orchestrator.adapters.dynamodb.events import DynamoEventWrites
 from orchestrator.adapters.event_ports import AwsEventPorts
 from orchestrator.events.content import MAX_BODY_BYTES
+from orchestrator.events.plans import MAX_BATCH
 from orchestrator.events.rates import REQUESTS_SAVED_UP_SECONDS
 from stacks.common.function_code import module_of
 from tests.adapters.events.conftest import BUCKET, EVENTS_TABLE
@@ -186,10 +187,49 @@ def test_a_tenant_over_its_plan_is_told_when_to_come_back(
     event_functions: EventFunctions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(AwsEventPorts, "monotonic", lambda _: 1000.0)
-    key = event_functions.key()  # On the plan free: 10 events per second.
-    answers = [send(event_functions, key) for _ in range(11)]
-    assert [answer.status for answer in answers] == [202] * 10 + [429]
+    key = event_functions.key()  # On the plan free: 10 events per second, and 25 at once.
+    answers = [send(event_functions, key) for _ in range(MAX_BATCH + 1)]
+    assert [answer.status for answer in answers] == [202] * MAX_BATCH + [429]
     assert (answers[-1].kind, answers[-1].headers["Retry-After"]) == ("over-plan", "1")
+
+
+def test_a_batch_is_accepted_in_full_when_it_is_sent_again_after_the_wait(
+    event_functions: EventFunctions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(AwsEventPorts, "monotonic", lambda _: now)
+    key, headers = event_functions.key(), {"idempotency-key": "batch-1"}
+    for _ in range(10):
+        assert send(event_functions, key).status == 202
+    batch = {"events": [ORDER] * MAX_BATCH}
+    first = send(event_functions, key, batch, "/events/batch", headers=headers)
+    assert (first.body["accepted"], first.body["refused"], first.headers["Retry-After"]) == (15, 10, "1")
+    again = send(event_functions, key, batch, "/events/batch", headers=headers)
+    # Those that were accepted before are, even while there is no room for any other.
+    assert [each["status_code"] for each in again.body["results"]] == [202] * 15 + [429] * 10
+    now += 1
+    last = send(event_functions, key, batch, "/events/batch", headers=headers)
+    assert (last.body["accepted"], "Retry-After" in last.headers) == (MAX_BATCH, False)
+    assert send(event_functions, key).status == 429
+
+
+def test_the_wait_is_as_long_as_all_refused_events_of_a_batch_take(
+    event_functions: EventFunctions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(AwsEventPorts, "monotonic", lambda _: 1000.0)
+    key, batch = event_functions.key(), {"events": [ORDER] * MAX_BATCH}
+    answers = [send(event_functions, key, batch, "/events/batch") for _ in range(2)]
+    assert [(each.body["refused"], each.headers.get("Retry-After")) for each in answers] == [(0, None), (25, "3")]
+
+
+def test_an_event_that_was_refused_is_no_repetition_when_it_is_sent_again(
+    event_functions: EventFunctions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(AwsEventPorts, "monotonic", lambda _: 1000.0)
+    key, headers = event_functions.key(), {"idempotency-key": "order-1"}
+    for _ in range(MAX_BATCH):
+        send(event_functions, key)
+    assert [send(event_functions, key, headers=headers).status for _ in range(2)] == [429, 429]
 
 
 def test_a_withdrawn_tenants_key_stops(event_functions: EventFunctions) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.events.authorising import Standing
-from orchestrator.events.plans import PLANS, Plan
+from orchestrator.events.plans import MAX_BATCH, PLANS, Plan
 from orchestrator.events.quotas import OverLimit, Quotas, month_of
 from orchestrator.events.records import EventSettings, TenantEpoch
 
@@ -48,8 +48,8 @@ def quotas(watch: Watch) -> Quotas:
     return Quotas(monotonic=watch)
 
 
-def test_a_tenant_may_send_its_rate_at_once_and_then_waits_for_it(quotas: Quotas, watch: Watch) -> None:
-    for _ in range(FREE.events_per_second):
+def test_a_tenant_may_send_a_batch_at_once_and_then_waits_for_it(quotas: Quotas, watch: Watch) -> None:
+    for _ in range(MAX_BATCH):
         assert quotas.take(standing(), AT) is None
     refused = quotas.take(standing(), AT)
     assert isinstance(refused, OverLimit)
@@ -59,15 +59,23 @@ def test_a_tenant_may_send_its_rate_at_once_and_then_waits_for_it(quotas: Quotas
     assert quotas.take(standing(), AT) is not None
 
 
-def test_a_pause_saves_up_no_more_than_one_second(quotas: Quotas, watch: Watch) -> None:
-    quotas.take(standing(), AT)
+@pytest.mark.parametrize(("plan", "at_once"), [(Plan.FREE, MAX_BATCH), (Plan.STARTER, 50), (Plan.PRO, 1_000)])
+def test_a_pause_saves_up_one_second_or_one_batch(quotas: Quotas, watch: Watch, plan: Plan, at_once: int) -> None:
+    quotas.take(standing(plan=plan), AT)
     watch.seconds += 3600
-    taken = [quotas.take(standing(), AT) for _ in range(FREE.events_per_second + 1)]
-    assert taken.index(next(each for each in taken if each)) == FREE.events_per_second
+    taken = [quotas.take(standing(plan=plan), AT) for _ in range(at_once + 1)]
+    assert taken.index(next(each for each in taken if each)) == at_once
+
+
+def test_what_is_given_back_can_be_used_again(quotas: Quotas) -> None:
+    taken = [quotas.take(standing(), AT) for _ in range(MAX_BATCH)]
+    quotas.give_back(standing())
+    assert [*taken, quotas.take(standing(), AT)] == [None] * (MAX_BATCH + 1)
+    assert quotas.take(standing(), AT) is not None
 
 
 def test_one_tenants_rate_does_not_depend_on_anothers(quotas: Quotas) -> None:
-    for _ in range(FREE.events_per_second):
+    for _ in range(MAX_BATCH):
         quotas.take(standing("noisy"), AT)
     assert quotas.take(standing("noisy"), AT) is not None
     assert quotas.take(standing("quiet"), AT) is None
