@@ -60,10 +60,16 @@ def deleted_at(audits: Sequence[Audit]) -> datetime | None:
 
 
 def request_of_retry(failed: Audit, by: str, reason: str) -> Request:
-    """The request of an operation that starts the failed one again, with the same options."""
+    """The request of an operation that starts the failed one again, with the same options.
+
+    Labels, pin and tier of a tenant that is created stay as they are now: the failed create has recorded its own.
+    """
     # The retry of a create has the time of the original request, so that a later delete still wins.
     asked_at = failed.asked_at if failed.operation is Operation.CREATE else None
     # A delete for a resource deletes only that resource's tenant, so it keeps the resource. A create does not.
     resource = failed.request.resource if failed.operation is Operation.DELETE else None
     # The retry is explicit only if the original request was: a delete may be about to begin.
-    return replace(failed.request, by=by, resource=resource, asked_at=asked_at, reason=reason)
+    tier = None if failed.operation is Operation.CREATE else failed.request.tier
+    return replace(
+        failed.request, by=by, resource=resource, asked_at=asked_at, reason=reason, labels=None, pin=None, tier=tier
+    )

@@ -47,7 +47,6 @@ from orchestrator.tenants.records import (
     Audit,
     Metadata,
     Operation,
-    Request,
     RootCause,
     Run,
     Status,
@@ -240,7 +239,7 @@ def _metadata_once_begun(
     after = (_restored(metadata) if restore else metadata) or empty_metadata(run.tenant)
     sets: dict[str, object] = {}
     # The list shows a time even for a tenant that has no metadata yet.
-    defaults: dict[str, object] = {"updated_at": after.updated_at or at} | _requested_description(request)
+    defaults: dict[str, object] = {"updated_at": after.updated_at or at} | _requested_description(run, metadata)
     if tier is not None:
         # A tier that the request names replaces that of the tenant before it was deleted.
         (sets if request.tier == tier else defaults)["recorded_tier"] = tier
@@ -277,10 +276,13 @@ def _metadata_once_begun(
     return [Update(MetadataKey(run.tenant), sets, defaults, clears, condition)]
 
 
-def _requested_description(request: Request) -> dict[str, object]:
+def _requested_description(run: Run, metadata: Metadata | None) -> dict[str, object]:
     """Labels and pin. They are defaults, because somebody may have set others since the create was requested."""
+    request = run.request
     if request.resource is not None:
         return {}  # If another team's resource may change the tenant, its labels and pin were recorded earlier.
+    if metadata is not None and metadata.asked_for == run.attempt:
+        return {}  # The request has recorded them, and what was removed since stays removed.
     requested = {"labels": request.labels, "pinned_version": request.pin}
     return {name: value for name, value in requested.items() if value is not None}
 

@@ -9,6 +9,7 @@ import pytest
 from orchestrator.tenants.admission import Refusal
 from orchestrator.tenants.messages import Messages
 from orchestrator.tenants.order_results import Accepted
+from orchestrator.tenants.ports import LabelEdit
 from orchestrator.tenants.provisioning import Provisioning
 from orchestrator.tenants.records import Operation, Request, Status, TenantState
 from tests.fakes import ACME, EXPLICIT, NEXT_VERSION, NOON, QUEUE, VERSION, Orders, an_attempt, an_audit, some_metadata
@@ -43,7 +44,25 @@ def test_a_failed_create_is_tried_again_with_its_labels_and_pin(world: Orders) -
     assert ordered.attempt == an_attempt(2, version=VERSION)
     _, request = world.executions.started[-1]
     # As of when it was asked for: a delete that was asked for since is not overruled.
-    assert request == replace(asked, by=BOB, explicit=True, asked_at=NOON + A_SECOND)
+    assert request == Request(by=BOB, explicit=True, asked_at=NOON + A_SECOND)
+    world.succeeded(world.begun(ordered))
+    assert (world.metadata.labels, world.metadata.pinned_version) == (LABELS, VERSION)
+
+
+def test_a_retry_leaves_labels_and_pin_as_they_are_now(world: Orders) -> None:
+    asked = Request(by=ADA, labels=LABELS, pin=VERSION)
+    world.failed(world.begun(world.lifecycle.create(ACME, asked)))
+    world.lifecycle.unpin(ACME, BY_ADA)
+    world.lifecycle.label(ACME, LabelEdit({}, tuple(LABELS)), BY_ADA)
+    world.succeeded(world.begun(accepted(world.lifecycle.retry(ACME, BOB))))
+    assert (world.metadata.labels, world.metadata.pinned_version, world.metadata.version) == ({}, None, VERSION)
+
+
+def test_a_create_that_has_not_begun_keeps_no_pin_that_was_removed_since(world: Orders) -> None:
+    ordered = accepted(world.lifecycle.create(ACME, Request(by=ADA, labels=LABELS, pin=VERSION)))
+    world.lifecycle.unpin(ACME, BY_ADA)
+    world.succeeded(world.begun(ordered))
+    assert (world.metadata.labels, world.metadata.pinned_version, world.metadata.version) == (LABELS, None, VERSION)
 
 
 def test_a_failed_create_that_getqueue_had_started_is_tried_again(world: Orders) -> None:
