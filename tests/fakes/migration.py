@@ -20,10 +20,10 @@ class InMemoryMigration(Migration):
 
     def candidates(self, _show: Callable[[str], None]) -> Collection[str]:
         found: list[TenantId] = self.rows.every_tenant()
-        for tenant, metadata in ((tenant, self.rows.metadata(tenant)) for tenant in found):
-            if metadata is not None:
+        for seen in map(self.rows.seen, found):
+            if metadata := seen.metadata:
                 queue_arn = metadata.queue.arn if metadata.queue else None
-                self.note(tenant.value, metadata.stack_id, queue_arn, listed=self.rows.seen(tenant).listed)
+                self.note(seen.tenant.value, metadata.stack_id, queue_arn, listed=seen.listed)
         return [tenant.value for tenant in found]
 
     def read(self, tenant: TenantId) -> Seen:

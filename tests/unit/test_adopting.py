@@ -415,14 +415,13 @@ def test_a_dead_letter_queue_out_of_reach_does_not_end_the_adoption(
 def test_one_bad_row_ends_nothing(world: FleetWithStacks, error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("acme", "bad", "zeta"):
         old_audit(world, name, Operation.CREATE, Status.FAILURE)
-    seen = world.table.seen
 
-    def read(who: TenantId) -> Seen:
+    def read(_migration: InMemoryMigration, who: TenantId) -> Seen:
         if who.value == "bad":
             raise error
-        return seen(who)
+        return world.table.seen(who)
 
-    monkeypatch.setattr(world.table, "seen", read)
+    monkeypatch.setattr(InMemoryMigration, "read", read)
     found = adopt(world)
     assert {name: plan.seen is not None for name, (plan, _) in found.items()} == {
         "acme": True,
