@@ -72,6 +72,10 @@ def _(shell: Shell) -> None:
     written("stages.json", [{"size": "1"}, {"size": "rest", "tolerated": "10%"}])
     shell.run("rollout plan --stages-file stages.json --no-wait")
     shell.run("rollout plan --stages-file missing.json --no-wait")
+    shell.run("rollout plan --tenant new", "Nothing would be moved.")
+    scene = fleet(shell)
+    scene.meanwhile = [lambda: ends(scene, RolloutStatus.HALTED, "Stage 1: none could have its turn.")]
+    shell.run("rollout plan --tenant t1", "It does not finish.")
     shell.run("rollout plan --sample 2 --all")
     scene = fleet(shell)
     shell.run("rollout plan --to 0.2.0 --tier standard --label plan=gold --share 50% --concurrency 2 --no-wait")

@@ -96,6 +96,7 @@ def _(shell: Shell) -> None:
     shell.run("create acme --tier gold")
     shell.run("create acme --label team")
     shell.run("create acme --label 'te am=x'")
+    shell.run("create acme --label team=a,b")
     shell.run("create acme --timeout 0")
     shell.run("create a/b")
     scene = fleet(shell)
@@ -129,6 +130,7 @@ def _(shell: Shell) -> None:
     scene.meanwhile = [scene.api.begin, scene.api.fail]
     shell.run("upgrade acme --wait", "The update fails.")
     shell.run("upgrade acme --to 9.9.9")
+    shell.run("upgrade acme --to newest")
     shell.run("upgrade nobody")
     scene = fleet(shell)
     shell.run("upgrade carol", "The tenant is pinned.")
@@ -203,6 +205,7 @@ def _(shell: Shell) -> None:
     shell.run("retry --state UPDATE_FAILED", typed="1\n")
     shell.run("retry --label plan=free --yes --json")
     shell.run("retry --label plan=silver --yes", "No tenant has the label.")
+    shell.both("retry --state PROVISIONING --version 0.2.0", "No tenant matches.")
     shell.run("retry --version 0.1.0 --not-pinned --tier standard --yes --reason 'It was the network.'")
     shell.run("retry --pinned --yes --wait --timeout 5")
     shell.run("retry --state HAPPY --yes")

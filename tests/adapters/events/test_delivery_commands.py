@@ -46,19 +46,6 @@ def commands(event_functions: EventFunctions) -> DeliveryCommands:
 
 
 class TestDeliveries:
-    def test_those_that_failed_are_listed_with_the_reason(self, commands: DeliveryCommands) -> None:
-        first, second = commands.world.failed(), commands.world.failed()
-        result = commands.berth("deliveries", "acme", commands.connection)
-        assert result.exit_code == ExitCode.OK
-        lines = [line.rstrip() for line in result.stdout.splitlines()]
-        assert lines == [
-            f"{second} failed    1 try, 2026-11-16 12:00:00 UTC, 500",
-            "  out of order",
-            f"{first} failed    1 try, 2026-11-16 12:00:00 UTC, 500",
-            "  out of order",
-        ]
-        assert f"berth replay acme --connection {commands.connection}" in result.stderr
-
     def test_only_so_many_are_listed(self, commands: DeliveryCommands) -> None:
         failed = [commands.world.failed() for _ in range(3)]
         some = commands.json("deliveries", "acme", commands.connection, "--limit", "2")
@@ -91,24 +78,6 @@ class TestListsByStatus:
 
 
 class TestAttempts:
-    def test_deliveries_and_tries_are_shown(self, commands: DeliveryCommands) -> None:
-        event_id = commands.world.failed()
-        result = commands.berth("attempts", "acme", event_id)
-        assert [line.rstrip() for line in result.stdout.splitlines()] == [
-            f"event id:   {event_id}",
-            "tenant:     acme",
-            "status:     undelivered",
-            "",
-            f"{commands.connection} (orders) failed    1 try, 2026-11-16 12:00:00 UTC, 500",
-            "  out of order",
-            "",
-            f"2026-11-16 12:00:00 {commands.connection} (orders) try 1 failed    500, 3 ms",
-            "  out of order",
-        ]
-        document = commands.json("attempts", "acme", event_id)
-        (attempt,) = document["attempts"]
-        assert (attempt["number"], attempt["connection_name"]) == (1, "orders")
-
     def test_a_delivery_to_a_queue_has_no_status_code_and_is_not_called_unanswered(
         self, commands: DeliveryCommands
     ) -> None:

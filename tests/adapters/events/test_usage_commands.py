@@ -75,9 +75,6 @@ class TestPurges:
         purges.end(life_of(event_functions), NOON)
         return purges
 
-    def test_without_purges_there_is_a_line_that_says_so(self, commands: Commands) -> None:
-        assert commands.berth("events", "purges").stdout == "There are no purges.\n"
-
     def test_a_purge_is_shown_with_its_progress_and_its_failure(self, commands: Commands, purges: DynamoPurges) -> None:
         (purge,) = purges.open_purges()
         purges.record_step(purge.life, Deleted(events=1500, rows=7), None, NOON)

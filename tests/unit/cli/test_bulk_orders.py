@@ -182,17 +182,6 @@ def test_an_operation_that_fails_gives_the_exit_code(failed: Scene) -> None:
     assert result.stdout.startswith("b1: DELETE of tenant b1 failed: InboundQueue")
 
 
-def test_a_selection_without_tenants_starts_nothing(failed: Scene) -> None:
-    result = failed.berth("retry", "--state", "FAILED", exits=ExitCode.OK)
-    assert result.stdout == "No tenant matches. See all tenants: berth tenants\n"
-    assert json.loads(failed.berth("retry", "--state", "FAILED", "--json").stdout) == {"results": []}
-
-
-def test_a_label_that_no_tenant_has_is_refused(failed: Scene) -> None:
-    result = failed.berth("delete", "--label", "tiral=over", "--yes", exits=ExitCode.BAD_USAGE)
-    assert result.stderr == "Error: No tenant has a label tiral. No tenant has labels.\n"
-
-
 @pytest.mark.parametrize("command", ["retry", "delete"])
 @pytest.mark.parametrize("arguments", [[], ["acme", "--state", "FAILED"], ["acme", "--label", "a=b"]], ids=" ".join)
 def test_either_a_tenant_or_a_selection_is_given(scene: Scene, command: str, arguments: list[str]) -> None:

@@ -75,40 +75,6 @@ def test_on_a_narrow_terminal_the_address_of_a_connection_is_not_broken_into_pie
     assert "  Destination: webhook https://shop.example.com/hooks/berth" in [line.rstrip() for line in lines]
 
 
-@pytest.mark.parametrize("command", ["rollout start", "rollout retry", "tenants", "connections create", "create"])
-def test_the_help_of_a_flag_has_no_type(scene: Scene, command: str) -> None:
-    shown = plain(scene.berth(*command.split(), "--help", exits=ExitCode.OK).stdout)
-    assert "<bool>" not in shown
-    assert "BOOLEAN" not in shown
-
-
-@pytest.mark.parametrize("command", ["create", "delete", "label", "api", "release diff", "inbox ack"])
-def test_the_help_of_an_argument_has_no_type(scene: Scene, command: str) -> None:
-    assert "str>" not in plain(scene.berth(*command.split(), "--help", exits=ExitCode.OK).stdout)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (["create", "acme", "--version", "newest"], "--version: 'newest' is not a version like 1.2.3"),
-        (["upgrade", "acme", "--to", "newest"], "--to: 'newest' is not a version like 1.2.3"),
-        (["pin", "acme", "newest"], "VERSION: 'newest' is not a version like 1.2.3"),
-        (["create", "acme", "--label", "te am=x"], "--label: 'te am' is not the name of a label: 1 to 63 letters"),
-        (["create", "acme", "--label", "team=a,b"], "--label: 'a,b' is not the value of a label: up to 128 letters"),
-        (["label", "acme", "te am=x"], "NAME=VALUE|NAME-...: 'te am' is not the name of a label: 1 to 63"),
-        (["tenant", "acme", "--before", "noon"], "--before: 'noon' "),
-        (["unpin", "acme", "--reason", "x" * 501], "--reason: '"),
-        (["retry", "acme", "--reason", "two\nlines"], "--reason: 'two\\nlines' is not one line of printable text"),
-        (["tenants", "--version", "newest"], "--version: 'newest' is not a version like 1.2.3"),
-    ],
-    ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else "",
-)
-def test_messages_about_values_name_the_option(scene: Scene, arguments: list[str], expected: str) -> None:
-    scene.has()
-    result = scene.berth(*arguments, exits=ExitCode.BAD_USAGE)
-    assert result.stderr.startswith(f"Error: {expected}")
-
-
 def test_the_bound_is_in_the_message_and_in_the_help(scene: Scene) -> None:
     scene.has()
     assert "at most 500 characters" in scene.berth("unpin", "acme", "--reason", "x" * 501).stderr

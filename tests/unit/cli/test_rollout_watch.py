@@ -351,11 +351,6 @@ class TestPlan:
         assert "replace" not in result.stdout, "no change set has said so"
         assert result.stderr.endswith("berth rollout start --to 0.2.0 --concurrency 50\n")
 
-    def test_a_plan_of_one_tenant(self, fleet: Scene) -> None:
-        fleet.meanwhile = [self.found(fleet)]
-        result = fleet.berth("rollout", "plan", "--tenant", "t1", exits=ExitCode.OK)
-        assert "It checked the tenant and changed nothing." in result.stdout
-
     def test_a_plan_says_whether_the_move_was_reviewed(self, fleet: Scene) -> None:
         origin, target = (present(fleet.api.world.releases.release(version)) for version in ("0.1.0", "0.2.0"))
         tenant = TENANTS[0]
@@ -423,17 +418,6 @@ class TestPlan:
         fleet.meanwhile = [self.found(fleet, lost=REPLACED)]
         result = fleet.berth("rollout", "plan", "--json", exits=ExitCode.FAILED)
         assert json.loads(result.stdout)["changes"]["tenants"] == {"FAILED": 2, "SUCCEEDED": 2, "UNCHANGED": 1}
-
-    def test_a_plan_that_did_not_finish(self, fleet: Scene) -> None:
-        fleet.meanwhile = [ends(fleet, RolloutStatus.HALTED, "Stage 1: none could have its turn.")]
-        result = fleet.berth("rollout", "plan", exits=ExitCode.FAILED)
-        assert "Stage 1: none could have its turn.\n" in result.stdout
-        assert result.stderr.endswith("Plan again: berth rollout plan --to 0.2.0 --concurrency 50\n")
-
-    def test_a_plan_without_changes(self, scene: Scene) -> None:
-        result = scene.berth("rollout", "plan", exits=ExitCode.OK)
-        assert result.stdout == "No tenant has to be moved.\n"
-        assert scene.pauses == []
 
     def test_the_result_of_a_plan_is_shown_again(self, fleet: Scene) -> None:
         fleet.meanwhile = [self.found(fleet, lost=REPLACED)]
