@@ -16,16 +16,18 @@ from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from hypercorn.typing import ASGIFramework, ASGIReceiveCallable, ASGISendCallable, ASGISendEvent, Scope
 
-from orchestrator.local.account_settings import report_the_quota_of_aws
 from orchestrator.local.cloudformation import complete as complete_cloudformation
 from orchestrator.local.custom_resources import describe_custom_resources
 from orchestrator.local.function_code import unpack_code_once
 from orchestrator.local.function_processes import fork_function_processes
+from orchestrator.local.gaps import (
+    add_stage_variables,
+    begin_streams_anew,
+    fail_with_their_functions,
+    report_the_quota_of_aws,
+)
 from orchestrator.local.guard import guarded, issued_by_ministack
 from orchestrator.local.home import Home, Record
-from orchestrator.local.stage_variables import add_stage_variables
-from orchestrator.local.streams import begin_streams_anew
-from orchestrator.local.waiting_states import fail_with_their_functions
 
 # Each Lambda worker needs three pipes, and each client a connection. Some systems allow only 256 open files by default.
 OPEN_FILES = 8192

@@ -7,7 +7,7 @@ import json
 import pytest
 from ministack.services import lambda_svc  # type: ignore[import-untyped]
 
-from orchestrator.local.account_settings import QUOTA, report_the_quota_of_aws
+from orchestrator.local.gaps import QUOTA, report_the_quota_of_aws
 
 
 def test_the_emulator_reports_the_quota_of_aws(monkeypatch: pytest.MonkeyPatch) -> None:
