@@ -156,7 +156,7 @@ class CleanUp:
                 return f"{resource} could not be deleted: {error}"
         except (WaiterError, Refused) as error:
             return f"{resource} could not be deleted: {error}"
-        self._show(f"{resource}: deleted")
+        self._show(f"{resource}: gone")
         return None
 
     @property
