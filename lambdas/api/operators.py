@@ -222,7 +222,11 @@ def _approve_rollout(request: rollout_requests.ApproveStage, by: str) -> Respons
 def _promote_rollout(request: rollout_requests.PromoteStage, by: str) -> Response:
     return rollout_order_response(
         use_cases.rollout_adjusting.promote(
-            request.rollout_id, request.stage, by, reason=or_default(request.reason, "")
+            request.rollout_id,
+            request.stage,
+            by,
+            approve=or_default(request.approve, False),
+            reason=or_default(request.reason, ""),
         )
     )
 

@@ -145,6 +145,10 @@ class PromoteStage(RolloutIdRequest, frozen=True, kw_only=True):
     """The stage whose bake or wait for approval ends."""
 
     stage: StageNumber
+    approve: (
+        Annotated[bool, Meta(description="Approve the stage if it awaits approval. By default that is refused.")]
+        | UnsetType
+    ) = UNSET
     reason: Reason | UnsetType = UNSET
 
 

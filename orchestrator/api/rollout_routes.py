@@ -67,8 +67,9 @@ NOTHING_TO_PROMOTE = Problem(
     Refusal.NOTHING_TO_PROMOTE,
     409,
     "There is no wait to end",
-    "The stage neither bakes nor awaits approval.",
+    "The stage neither bakes nor awaits approval, or it awaits approval and the request does not give it.",
     required=("rolloutId",),
+    optional=("awaitingStage",),
 )
 _RELEASE_UNKNOWN = UNKNOWN_RELEASE.without_tenant("RolloutReleaseUnknown", "The version was never published.")
 _RELEASE_WITHDRAWN = RELEASE_WITHDRAWN.without_tenant(
@@ -212,7 +213,8 @@ PROMOTE_ROLLOUT: Route[PromoteStage, RolloutUnderWay | RolloutUnchanged] = Route
     audience=Audience.OPERATOR,
     rate=Rate.ORDERS,
     summary="End the bake of a stage, or its wait for approval",
-    description="The request names the stage, so that a repeated request does not end the next wait as well. The "
+    description="The request names the stage, so that a repeated request does not end the next wait as well. A wait "
+    "for approval ends only if the request says so: approve. The "
     "stage's alarm is checked once more. A bake ends when the rollout checks it next, after up to 15 seconds or a "
     "120th of the bake.",
     request=PromoteStage,

@@ -17,6 +17,8 @@ class NextStep:
     """Why it cannot be done now; ``None`` if it can."""
     suggested: bool = True
     """True if the command line names it without being asked."""
+    stage: int | None = None
+    """The stage of a rollout that it is about. A form is sent for this one only."""
 
     @property
     def valid(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Generic
 
@@ -60,7 +60,7 @@ class _StageOrder(Generic[RequestT]):
                 answer,
                 lambda changed: self.message(changed, number),
                 as_json=as_json,
-                bake_ended=self.verb == "promote",
+                bake_ended=self.route is PROMOTE_ROLLOUT,
             )
 
     def _confirmed(self, here: Invocation, rollout: Document) -> int:
@@ -135,17 +135,19 @@ def promote(
             show_default=False,
         ),
     ] = None,
+    approve: Annotated[bool, typer.Option("--approve", help="Approve the stage if it awaits approval.")] = False,
     reason: Reason = None,
     as_json: Json = False,
 ) -> None:
-    """Do not wait for the end of a bake, or for approval.
+    """Do not wait for the end of a bake, or with --approve for approval.
 
     The rollout's history records who has done so. If the stage has an alarm, the
     alarm is checked once more before the next stage starts. A bake ends when the
     rollout checks it next, which takes seconds, or minutes for a bake of many
     hours.
     """
-    _PROMOTION.send(context, rollout, stage, reason, as_json=as_json)
+    order = _APPROVING_PROMOTION if approve else _PROMOTION
+    order.send(context, rollout, stage, reason, as_json=as_json)
 
 
 def _wait_of(rollout: Document, number: int) -> str:
@@ -173,9 +175,16 @@ _PROMOTION = _StageOrder(
     PROMOTE_ROLLOUT,
     lambda name, stage, reason: PromoteStage(rollout_id=name, stage=stage, reason=reason),
     stage_to_promote,
-    "no stage bakes or awaits approval",
+    "no stage bakes",
     _end_question,
     _promoted_message,
+)
+_APPROVING_PROMOTION = replace(
+    _PROMOTION,
+    verb="promote --approve",
+    request=lambda name, stage, reason: PromoteStage(rollout_id=name, stage=stage, approve=True, reason=reason),
+    find=lambda rollout: stage_to_promote(rollout) or stage_to_approve(rollout),
+    nothing_found="no stage bakes or awaits approval",
 )
 
 

@@ -91,7 +91,8 @@ _CAN_BE_MEANT: Mapping[str, Callable[[Document, int | None], bool]] = {
     "resume": _has_status(RolloutStatus.PAUSED, RolloutStatus.HALTED),
     "abort": _has_status(RolloutStatus.PENDING, RolloutStatus.RUNNING, RolloutStatus.PAUSED, RolloutStatus.HALTED),
     "approve": _awaits_approval,
-    "promote": lambda rollout, stage: _awaits_approval(rollout, stage) or _bakes(rollout, stage),
+    "promote": _bakes,
+    "promote --approve": lambda rollout, stage: _awaits_approval(rollout, stage) or _bakes(rollout, stage),
     "change": _has_status(RolloutStatus.PENDING, RolloutStatus.RUNNING, RolloutStatus.PAUSED),
 }
 """The rollouts that each order can be meant for, among those that are active or halted."""

@@ -35,10 +35,8 @@ def stage_to_approve(rollout: Document) -> int | None:
 
 
 def stage_to_promote(rollout: Document) -> int | None:
-    """The stage whose wait can be ended now: it bakes, or awaits approval."""
-    if rollout["bakedUntil"] and not is_over(rollout):
-        return int(rollout["currentStage"])
-    return stage_to_approve(rollout)
+    """The stage that bakes. A wait for approval ends by an approval."""
+    return int(rollout["currentStage"]) if rollout["bakedUntil"] and not is_over(rollout) else None
 
 
 def awaits_an_operator(rollout: Document) -> bool:
@@ -100,6 +98,7 @@ def rollout_steps(rollout: Document, *, withdrawn: bool = False) -> list[NextSte
             f"berth rollout approve {name} --stage {approvable or 'NUMBER'}",
             None if approvable else stopped or "No stage awaits approval.",
             suggested=waits,
+            stage=approvable,
         ),
         NextStep(
             "resume",
@@ -153,10 +152,15 @@ def rollout_steps(rollout: Document, *, withdrawn: bool = False) -> list[NextSte
             "promote",
             "Do not wait for the end of the bake" if rollout["bakedUntil"] else "Do not wait",
             f"berth rollout promote {name} --stage {promotable or 'NUMBER'}",
-            None if promotable and not aborting else stopped or "No stage bakes or awaits approval.",
+            None if promotable and not aborting else stopped or _why_not_promoted(approvable),
             suggested=bool(rollout["bakedUntil"]) and not waits and not paused,
+            stage=promotable,
         ),
     ]
+
+
+def _why_not_promoted(approvable: int | None) -> str:
+    return f"Stage {approvable} awaits approval." if approvable else "No stage bakes."
 
 
 def _take_out(rollout: Document, *, withdrawn: bool) -> list[str]:

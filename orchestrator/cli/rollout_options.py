@@ -44,7 +44,8 @@ def _stage_options(stages: Sequence[Document], undo: Document) -> list[str]:
         tolerate=last["tolerated"],
         bake=first["bakeSeconds"] if has_several else None,
         alarm=first["alarm"],
-        approval=has_several and last["approval"],
+        approval=has_several and all(stage["approval"] for stage in stages[1:]),
+        approval_last=has_several and last["approval"],
         file=None,
     )
     repeated = spec_from({"stages": options.documents()}, max_concurrency=first["maxConcurrency"])
@@ -58,7 +59,7 @@ def _stage_options(stages: Sequence[Document], undo: Document) -> list[str]:
         *_option("--tolerate", options.tolerate if options.tolerate != str(by_default[-1].tolerated) else None),
         *_option("--bake", options.bake if options.bake != by_default[0].bake_seconds else None),
         *_option("--alarm", options.alarm),
-        *(["--approval"] if options.approval else []),
+        *(["--approval"] if options.approval else ["--approval-last"] if options.approval_last else []),
     ]
 
 

@@ -132,6 +132,10 @@ Approval = Annotated[
         "--approval", help="Every stage after the first waits for berth rollout approve.", rich_help_panel=_HOW
     ),
 ]
+ApprovalLast = Annotated[
+    bool,
+    typer.Option("--approval-last", help="Only the last stage waits for berth rollout approve.", rich_help_panel=_HOW),
+]
 StagesFile = Annotated[
     str | None,
     typer.Option(
@@ -181,6 +185,8 @@ class StageOptions:
     bake: int | None
     alarm: str | None
     approval: bool
+    """Every stage after the first waits for approval."""
+    approval_last: bool
     file: str | None
 
     def documents(self) -> list[Any] | None:
@@ -192,6 +198,7 @@ class StageOptions:
             "--bake": self.bake is not None,
             "--alarm": self.alarm is not None,
             "--approval": self.approval,
+            "--approval-last": self.approval_last,
         }
         if self.file is not None:
             if others := [name for name, is_given in given.items() if is_given]:
@@ -201,11 +208,12 @@ class StageOptions:
             return None
         sizes = _sizes(self.stages) if self.stages is not None else list(DEFAULT_SIZES)
         tolerated = None if self.tolerate is None else tolerated_share(self.tolerate)
-        if len(sizes) == 1 and (self.approval or self.bake is not None):
+        if len(sizes) == 1 and (self.approval or self.approval_last or self.bake is not None):
             raise _bad("--stages", "there is only one stage, but --bake and --approval apply between stages.")
         return [self._stage(number, len(sizes), size, tolerated) for number, size in enumerate(sizes, 1)]
 
     def _stage(self, number: int, of: int, size: str, tolerated: str | None) -> dict[str, object]:
+        waits = number > 1 and (self.approval or (self.approval_last and number == of))
         stage: dict[str, object | None] = {
             "size": size,
             "maxConcurrency": self.concurrency,
@@ -213,7 +221,7 @@ class StageOptions:
             "tolerated": tolerated if number > 1 or of == 1 else None,
             "bakeSeconds": self.bake if number < of else None,
             "alarm": self.alarm,
-            "approval": True if self.approval and number > 1 else None,
+            "approval": True if waits else None,
         }
         return {name: value for name, value in stage.items() if value is not None}
 

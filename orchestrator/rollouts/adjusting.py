@@ -24,7 +24,7 @@ from orchestrator.rollouts.records import (
     Stage,
     StageStatus,
 )
-from orchestrator.rollouts.refusals import cannot_be, nothing_to_promote, unknown_rollout
+from orchestrator.rollouts.refusals import cannot_be, not_approved, nothing_to_promote, unknown_rollout
 from orchestrator.tenants.admission import Refused
 from orchestrator.tenants.order_results import Unchanged
 
@@ -42,8 +42,8 @@ class Adjusting:
     executions: RolloutExecutions
     clock: Clock
 
-    def promote(self, rollout_id: str, number: int, by: str, *, reason: str = "") -> Changed:
-        """End the wait of that stage: the rest of its bake, or its wait for approval.
+    def promote(self, rollout_id: str, number: int, by: str, *, approve: bool = False, reason: str = "") -> Changed:
+        """End the wait of that stage: the rest of its bake, or with ``approve`` its wait for approval.
 
         A stage's alarm is checked once more before the next stage begins, so a promotion does not silence it.
         """
@@ -55,7 +55,7 @@ class Adjusting:
             if not _is_under_way(rollout):
                 return cannot_be(rollout, "promoted")
             stages = self.ledger.stages(rollout_id)
-            promoted = self._promoted(rollout, stages, number, by)
+            promoted = self._promoted(rollout, stages, number, by, approve=approve)
             if not isinstance(promoted, Stage):
                 return promoted
             if self.ledger.change_stages([promoted], order=order):
@@ -63,13 +63,15 @@ class Adjusting:
                 return RolloutWithStages(rollout, self.ledger.stages(rollout_id))
         raise _changed_too_often(rollout_id)
 
-    def _promoted(self, rollout: Rollout, stages: Sequence[Stage], number: int, by: str) -> Stage | Unchanged | Refused:
+    def _promoted(
+        self, rollout: Rollout, stages: Sequence[Stage], number: int, by: str, *, approve: bool
+    ) -> Stage | Unchanged | Refused:
         stage = next((stage for stage in stages if stage.number == number), None)
         now = self.clock.now()
         if stage is None or stage.number > rollout.current_stage:
             return nothing_to_promote(rollout, number, stages)
         if stage == awaiting_approval(rollout, stages):
-            return replace(stage, approved_by=by)
+            return replace(stage, approved_by=by) if approve else not_approved(rollout, number)
         if stage.status is StageStatus.BAKING and stage.baked_until is not None and stage.baked_until > now:
             return replace(stage, baked_until=now)
         if stage.status in (StageStatus.BAKING, StageStatus.DONE) or stage.approved_by is not None:

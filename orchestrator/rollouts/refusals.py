@@ -52,6 +52,16 @@ def nothing_to_promote(rollout: Rollout, number: int, stages: Sequence[Stage]) -
     )
 
 
+def not_approved(rollout: Rollout, number: int) -> Refused:
+    """A promotion that does not say so passes no approval."""
+    return Refused(
+        Refusal.NOTHING_TO_PROMOTE,
+        f"Rollout {rollout.id}: stage {number} awaits approval, so it was not promoted. Approve it: berth rollout "
+        f"approve {rollout.id} --stage {number}",
+        {"rolloutId": rollout.id, "awaitingStage": number},
+    )
+
+
 def cannot_be(rollout: Rollout, changed: str) -> Refused:
     return Refused(
         Refusal.ROLLOUT_OVER,

@@ -6,6 +6,7 @@ import os
 import re
 import socket
 from collections.abc import Iterator
+from datetime import timedelta
 from urllib.parse import quote, urlsplit
 
 import pytest
@@ -252,6 +253,33 @@ class TestForms:
             answer = ada.post(path, fields)
             assert (answer.status, "nothing was done" in answer.body) == (422, True)
             assert ada.post(path, ada.hidden(path)).status == 303
+
+    @pytest.mark.parametrize("verb", ["promote", "approve"])
+    def test_a_form_from_an_older_page_acts_on_no_other_stage(self, verb: str) -> None:
+        """The button of a page that showed stage 2 opens the form of stage 2, whichever stage waits by now."""
+        api = a_fleet()
+        rollout = under_way(api)
+        api.stage_is_now(2, status=StageStatus.DONE)
+        api.is_now(current_stage=3)
+        if verb == "approve":
+            api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
+        else:
+            api.stage_is_now(3, status=StageStatus.BAKING, baked_until=api.clock.now() + timedelta(hours=1))
+        with running(api) as here:
+            ada = Caller.with_session(here)
+            path = f"/rollouts/{rollout}/do/{verb}"
+            assert f'href="{path}?stage=3"' in ada.get(f"/rollouts/{rollout}").body
+            older = ada.get(f"{path}?stage=2")
+            assert (older.status, "Stage 2 does not wait any more." in older.body) == (409, True)
+            assert ada.get(f"{path}?stage=3").status == 200
+
+    def test_no_button_but_the_approval_passes_an_approval(self) -> None:
+        api = a_fleet()
+        path = f"/rollouts/{under_way(api)}/do/promote"
+        api.stage_is_now(2, status=StageStatus.AWAITING_APPROVAL, in_flight=0)
+        with running(api) as here:
+            shown = Caller.with_session(here).get(path)
+            assert (shown.status, "Stage 2 awaits approval." in shown.body) == (409, True)
 
     @pytest.mark.parametrize("kind", ["text/plain", "application/json", "multipart/form-data; boundary=x", ""])
     def test_only_forms_are_taken(self, ada: Caller, kind: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from starlette.responses import Response
@@ -29,8 +30,6 @@ from orchestrator.cli.rollout_next import (
     depends_on_withdrawal,
     is_over,
     rollout_steps,
-    stage_to_approve,
-    stage_to_promote,
 )
 from orchestrator.cli.rollout_options import options_of
 from orchestrator.cli.rollout_spec import tolerated_share
@@ -214,13 +213,11 @@ def _order(
     effect: str,
     *,
     typed: bool = False,
-    stage: Callable[[Document], int | None] | None = None,
 ) -> Callable[[Visit, Document, NextStep], Action]:
     """An order to a rollout, with a reason."""
 
     def make(_visit: Visit, rollout: Document, step: NextStep) -> Action:
-        name = rollout["rolloutId"]
-        number = stage(rollout) if stage else None
+        name, number = rollout["rolloutId"], step.stage
 
         def send(visit: Visit, fields: Mapping[str, str]) -> Done:
             answer = visit.ask(route, rolloutId=name, stage=number, reason=reason_in(fields))
@@ -273,13 +270,8 @@ ACTIONS: Mapping[str, Callable[[Visit, Document, NextStep], Action]] = {
     "start": _start,
     "change": _change,
     "undo": _undo,
-    "approve": _order(APPROVE_ROLLOUT, "Approve stage {stage}", "Stage {stage} of {0} begins.", stage=stage_to_approve),
-    "promote": _order(
-        PROMOTE_ROLLOUT,
-        "Do not wait in stage {stage}",
-        "The wait of stage {stage} of {0} ends.",
-        stage=stage_to_promote,
-    ),
+    "approve": _order(APPROVE_ROLLOUT, "Approve stage {stage}", "Stage {stage} of {0} begins."),
+    "promote": _order(PROMOTE_ROLLOUT, "Do not wait in stage {stage}", "The bake of stage {stage} of {0} ends."),
     "resume": _order(RESUME_ROLLOUT, "Resume {}", "Rollout {} goes on. The failures so far are accepted: {failed}."),
     "pause": _order(PAUSE_ROLLOUT, "Pause {}", "Rollout {} starts no further tenant. Updates that are running finish."),
     "retry": _order(RETRY_ROLLOUT, "Retry the failed tenants", "A new rollout moves the failed ones of {}: {failed}."),
@@ -301,6 +293,10 @@ def _plan(visit: Visit) -> Action:
     step = next((step for step in _steps(visit, found) if step.verb == visit.name("verb")), None)
     if step is None:
         raise NotThere("There is no such action")
+    named = visit.parameter("stage")
+    if named and named.isdecimal() and int(named) != step.stage:
+        # The page that led here is older than the stage that waits now.
+        step = replace(step, stage=int(named), refusal=step.refusal or f"Stage {named} does not wait any more.")
     return ACTIONS[step.verb](visit, found, step)
 
 

@@ -25,7 +25,7 @@ SIZE = 50
 MAX_BAKE = 7 * 24 * 3600
 MAX_CONCURRENCY = 1_000
 FILTERS = ("to", "tier", "label", "share", "undo", "stages", "concurrency", "tolerate", "bake", "alarm")
-FLAGS = {"approval": "--approval", "downgrade": "--allow-downgrade", "replacement": "--allow-replacement"}
+FLAGS = {"approval": "--approval-last", "downgrade": "--allow-downgrade", "replacement": "--allow-replacement"}
 
 
 def rollouts(visit: Visit) -> Response:
@@ -126,7 +126,8 @@ def request_of(fields: Mapping[str, str]) -> dict[str, object]:
         tolerate=fields.get("tolerate") or None,
         bake=whole_number(fields, "bake", "Bake", MAX_BAKE),
         alarm=fields.get("alarm") or None,
-        approval=checked(fields, "approval"),
+        approval=False,
+        approval_last=checked(fields, "approval"),
         file=None,
     )
     labels = [part.strip() for part in fields.get("label", "").split(",") if part.strip()]

@@ -454,9 +454,8 @@ class SeededRollout:
     def _promote(self) -> None:
         """Mostly the stage that waits, and sometimes another."""
         number = self._rng.choice([self.rollout.current_stage] * 3 + [self._rng.randint(1, 4)])
-        self._adjust(
-            "promote", lambda adjusting: adjusting.promote(self.rollout_id, number, f"{OPERATOR.by} for stage {number}")
-        )
+        by, approve = f"{OPERATOR.by} for stage {number}", self._rng.random() < 0.5
+        self._adjust("promote", lambda adjusting: adjusting.promote(self.rollout_id, number, by, approve=approve))
 
     def _change_pace(self, new: NewPace | None = None) -> None:
         """Raise or lower the concurrency, or change the bake. More failures are tolerated, never fewer: a turn that was

@@ -46,6 +46,7 @@ def advised(scene: Scene, beginning: str) -> list[str]:
         ["--stages", "rest"],
         ["--stages", "rest", "--tolerate", "2"],
         ["--concurrency", "2", "--tolerate", "10%", "--bake", "0", "--alarm", "errors", "--approval"],
+        ["--concurrency", "50", "--approval-last"],
         ["--stages", "2,rest", "--bake", "60", "--allow-replacement", "--yes"],
         ["--to", "0.1.0", "--allow-downgrade"],
     ],

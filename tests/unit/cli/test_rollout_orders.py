@@ -275,11 +275,22 @@ class TestPromote:
         assert "berth rollout promote" not in result.stderr, "the bake has ended"
         assert "PROMOTE stage 2 ada      All is well." in underway.berth("rollout", "status").stdout
 
+    def test_an_approval_is_not_passed_without_being_asked_for(self, underway: Scene) -> None:
+        underway.api.is_now(current_stage=3)
+        underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
+        name = underway.api.newest.id
+        underway.typed = "yes\n"
+        result = underway.berth("rollout", "promote", exits=ExitCode.REFUSED)
+        assert f"Rollout {name}: no stage bakes." in result.stderr
+        result = underway.berth("rollout", "promote", "--stage", "3", exits=ExitCode.REFUSED)
+        assert f"berth rollout approve {name} --stage 3" in result.stderr
+        assert stage_of(underway, 3).approved_by is None
+
     def test_a_stage_that_awaits_approval_starts(self, underway: Scene) -> None:
         underway.api.is_now(current_stage=3)
         underway.api.stage_is_now(3, status=StageStatus.AWAITING_APPROVAL)
         underway.typed = "yes\n"
-        result = underway.berth("rollout", "promote", exits=ExitCode.OK)
+        result = underway.berth("rollout", "promote", "--approve", exits=ExitCode.OK)
         assert "This ends the wait for approval of stage 3 of rollout" in result.stderr
         assert result.stdout.endswith("the wait for approval of stage 3 is over. It starts now.\n")
 

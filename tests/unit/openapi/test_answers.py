@@ -138,7 +138,7 @@ NEEDED: Mapping[str, Mapping[str, object]] = {
     "pinTenant": {"version": VERSION},
     "moveTenant": {"tier": "gold"},
     "approveRollout": {"stage": 1},
-    "promoteRollout": {"stage": 1},
+    "promoteRollout": {"stage": 1, "approve": True},
     "publishRelease": {"template": {}},
     "checkRelease": {"template": {}},
 }

@@ -60,12 +60,17 @@ class TestPromote:
         assert isinstance(world.advance(rollout), NotSucceeded)
         assert world.status(rollout) is RolloutStatus.HALTED
 
-    def test_a_stage_that_awaits_approval_begins(self) -> None:
+    def test_a_stage_that_awaits_approval_begins_only_if_the_promotion_approves_it(self) -> None:
         world = Fleet(4)
         rollout = world.start(APPROVED)
         assert world.drive(rollout) == AwaitOperator()
         world.advancing.await_operator(rollout, 1, "token")
-        assert isinstance(world.rollout_adjusting.promote(rollout, 2, BOB), RolloutWithStages)
+        refused = world.rollout_adjusting.promote(rollout, 2, BOB)
+        assert isinstance(refused, Refused)
+        assert refused.kind is Refusal.NOTHING_TO_PROMOTE
+        assert refused.reason.endswith(f"Approve it: berth rollout approve {rollout} --stage 2")
+        assert (history(world, rollout), world.rollout_executions.woken) == ([], [])
+        assert isinstance(world.rollout_adjusting.promote(rollout, 2, BOB, approve=True), RolloutWithStages)
         assert world.rollout_executions.woken == ["token"]
         assert world.stage(rollout, 2).approved_by == BOB
         assert isinstance(world.advance(rollout), RunStage)
