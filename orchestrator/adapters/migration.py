@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from orchestrator.adapters.aws import throttling
+from orchestrator.adapters.aws import ACCESS_DENIED, throttling
 from orchestrator.adapters.dynamodb import keys, rows
 from orchestrator.adapters.dynamodb.reads import Reads
 from orchestrator.adapters.dynamodb.tenants import DynamoTable
@@ -51,6 +51,7 @@ _MAX_VERSION_BYTES = 100
 _SCAN = "begins_with(pk, :tenant) AND (sk = :metadata OR (begins_with(sk, :audit) AND attribute_not_exists(Attempt)))"
 _COMPARED = "ListingKey Version StackId InboundQueueUrl UpdatedAt UpdateAt WithdrawnBy AskedFor Labels PinnedVersion"
 """Every write of a metadata row changes at least one of these attributes."""
+_CHANGED = "the tenant has changed meanwhile"
 _LOST = "The system before Berth did not record how the operation ended."
 _NO_STACK = (
     "No stack has its queue, so it is served but cannot be upgraded. Receive the messages that are left in the queue, "
@@ -293,14 +294,18 @@ class Migration:
         return None
 
     def adopt(self, plan: Plan, request: Request) -> str | None:
-        """Why the tenant was not adopted; ``None`` if it was."""
-        seen = plan.seen
+        """Why the tenant was not adopted; ``None`` if it was. Rows and stack may have changed since the plan."""
+        now = self._plan(plan.tenant_id)
+        if now is None or now.seen is None or now != plan:
+            return now.detail if now and now.seen is None else _CHANGED
         try:
-            unchanged = seen is not None and self.read(seen.tenant) == seen
-            adopted = seen is not None and unchanged and self.apply(transition(seen, plan, request, self.clock.now()))
-        except (Throttled, UnreadableRows, ClientError) as error:
+            return None if self.apply(transition(now.seen, now, request, self.clock.now())) else _CHANGED
+        except ClientError as error:
+            if error.response.get("Error", {}).get("Code") in ACCESS_DENIED:
+                raise  # It is the same for all tenants.
             return str(error)  # Values of the earlier system may be too long for the index.
-        return None if adopted else "the tenant has changed meanwhile"
+        except Throttled as error:
+            return str(error)
 
     def apply(self, writes: Transition) -> bool:
         return DynamoTable(self.client, self.table).apply(writes)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orchestrator.cli import render
-from orchestrator.cli.errors import ExitCode
+from orchestrator.cli.errors import ExitCode, is_denied
 from orchestrator.cli.interrupts import noting_an_interrupt
 from orchestrator.cli.invocation import Invocation, Json, Reason, Yes
 from orchestrator.cli.progress import Progress
@@ -19,6 +19,7 @@ from orchestrator.tenants.records import Request
 if TYPE_CHECKING:
     from orchestrator.adapters.migration import Migration, Plan
 
+_NOT_THE_ADOPTER = "Only the role in berth:adopterArn may adopt tenants: see A fleet from before Berth in the runbook."
 HELP = """\
 [bold]Examples[/]
   berth adopt --dry-run   list the tenants, and what would be done with each
@@ -79,7 +80,12 @@ def _adopt(here: Invocation, migration: Migration, plans: list[Plan], reason: st
         for number, plan in enumerate(plans):
             if number % 100 == 99:
                 progress.show_waiting(f"Tried {number + 1} of {len(plans)} tenants")
-            problem = results[plan.tenant_id] = migration.adopt(plan, request)
+            try:
+                problem = results[plan.tenant_id] = migration.adopt(plan, request)
+            except Exception as error:
+                if is_denied(error):
+                    render.complain(_NOT_THE_ADOPTER)
+                raise
             if problem is not None:
                 render.complain(f"{plan.tenant_id} was not adopted: {problem}")
     return results

