@@ -5,10 +5,11 @@ A type with a title is a component of its own in the OpenAPI document.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, TypeVar
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, convert
 
 from orchestrator.common.input_limits import (
     LABEL_NAME_PATTERN,
@@ -308,3 +309,21 @@ def or_unset(value: T | None) -> T | UnsetType:
 def or_default(value: Any, default: Any = None) -> Any:
     """The value, or the default if the request left the field out."""
     return default if value is UNSET else value
+
+
+_known_models: set[object] = set()
+_first_use = threading.Lock()
+
+
+def converted(value: object, model: type[T] | None) -> T:
+    """The value as an instance of the model.
+
+    msgspec 0.22 prepares a model when it is first used, and two threads that do so at once crash the process.
+    """
+    if model in _known_models:
+        return convert(value, model)
+    with _first_use:
+        try:
+            return convert(value, model)
+        finally:
+            _known_models.add(model)

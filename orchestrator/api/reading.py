@@ -14,7 +14,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 import msgspec
 
-from orchestrator.api.fields import as_documented
+from orchestrator.api.fields import as_documented, converted
 from orchestrator.api.route import RequestT, Route
 from orchestrator.common.errors import InvalidRequest
 from orchestrator.common.input_limits import (
@@ -68,7 +68,7 @@ def decode(model: type[RequestT], given: object, what: str = "the body") -> Requ
     """Decode a document into a wire model. ``what`` names the document in messages."""
     check_can_be_handled(given, what)
     try:
-        return msgspec.convert(given, model)
+        return converted(given, model)
     except msgspec.ValidationError as error:
         raise InvalidRequest(_explained(str(error), model, given, what)) from None
 
@@ -203,7 +203,7 @@ def _explained_entry(rule: str, model: type[Any], given: object, steps: list[Any
     entries = _at(given, path)
     for name, value in entries.items() if isinstance(entries, dict) else ():
         try:
-            msgspec.convert(_replaced(given, path, {name: value}), model)
+            converted(_replaced(given, path, {name: value}), model)
         except msgspec.ValidationError:
             if by_key:
                 return f"{_where(path, '')}: {_message_about(rule, model, path, name)}"

@@ -11,7 +11,7 @@ import msgspec
 from botocore.exceptions import NoCredentialsError, NoRegionError
 from botocore.session import Session
 
-from orchestrator.api.fields import TenantIdRequest
+from orchestrator.api.fields import TenantIdRequest, converted
 from orchestrator.api.queue_routes import (
     CREDENTIAL_ROUTES,
     GET_QUEUE,
@@ -108,7 +108,7 @@ class Client:
         for expected in route.answers:
             if expected.status == answer.status:
                 try:
-                    return msgspec.convert(answer.body, expected.model)
+                    return converted(answer.body, expected.model)
                 except msgspec.ValidationError as error:
                     message = f"{route.key} gave an answer that this client cannot read: {error}. Compare the versions."
                     raise UnexpectedAnswer(message[:300], status=answer.status, body=answer.body) from None
