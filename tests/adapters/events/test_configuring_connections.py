@@ -571,14 +571,11 @@ class TestTesting:
     def test_tests_are_within_the_limit_per_second(self, lives: Lives) -> None:
         settings = lives.settings(plan=Plan.FREE)
         connection_id = lives.connection(settings).connection_id
-        sending = sending_tests(lives)
-
-        def send_many() -> None:
-            for _ in range(settings.limits.events_per_second * 4):
-                sending.send(settings, connection_id)
-
+        standing = present(lives.granted(lives.key(settings)))
+        for _ in range(settings.limits.events_at_once):
+            lives.accept(standing, NewEvent("order.created", Content(b"{}")))
         with pytest.raises(Throttled, match="events per second"):
-            send_many()
+            sending_tests(lives).send(settings, connection_id)
 
     def test_tests_are_few_because_the_limit_per_month_is_not_theirs(self, lives: Lives) -> None:
         """Each of them is delivered, and may be a mail to somebody."""

@@ -23,7 +23,7 @@ from orchestrator.common.errors import Throttled
 from orchestrator.events.configuring import SettingsChange
 from orchestrator.events.configuring_forms import FormChange
 from orchestrator.events.configuring_sources import CreatedSource, NewSource
-from orchestrator.events.plans import Plan
+from orchestrator.events.plans import MAX_BATCH, Plan
 from orchestrator.events.records import Event, EventSettings, Form, Provider, Source, SourceStatus
 from tests.adapters.conftest import TABLE, client
 from tests.adapters.events.conftest import BUCKET, EVENTS_TABLE
@@ -259,10 +259,10 @@ def test_a_body_that_is_too_large_is_a_413(receive: Receive) -> None:
 def test_over_the_plan_is_a_429_that_says_when_to_come_back(receive: Receive) -> None:
     receive.use_cases.configuring("a test").change_settings(ACME, SettingsChange(plan=Plan.FREE))
     source = receive.source(Provider.NONE, None)
-    answers = [receive.call(to_hook(source)) for _ in range(11)]
-    assert [status for status, _, _ in answers[:10]] == [200] * 10
-    assert is_problem(answers[10], 429, "over-plan")
-    assert int(answers[10][1]["Retry-After"]) >= 1
+    answers = [receive.call(to_hook(source)) for _ in range(MAX_BATCH + 1)]
+    assert [status for status, _, _ in answers[:-1]] == [200] * MAX_BATCH
+    assert is_problem(answers[-1], 429, "over-plan")
+    assert int(answers[-1][1]["Retry-After"]) >= 1
 
 
 def test_the_fifth_hop_and_other_methods_are_refused(receive: Receive) -> None:

@@ -28,7 +28,7 @@ from orchestrator.events.content import MAX_BODY_BYTES, Packed, unpack
 from orchestrator.events.forms import FormQuotas, WrongContentType
 from orchestrator.events.hops import TooManyHops
 from orchestrator.events.incoming import Incoming
-from orchestrator.events.plans import Plan
+from orchestrator.events.plans import MAX_BATCH, Plan
 from orchestrator.events.quotas import OverLimit, Quotas
 from orchestrator.events.receiving import (
     Decided,
@@ -359,10 +359,14 @@ def test_over_the_plan_is_told(world: World) -> None:
     changed = world.settings.change_settings(ACME, SettingsChange(plan=Plan.FREE))
     assert isinstance(changed, EventSettings)
     source = world.source()
-    results = [world.hook(source, by_github(delivery=str(number))) for number in range(11)]
+    results = [world.hook(source, by_github(delivery=str(number))) for number in range(MAX_BATCH + 1)]
     *before, last = [result.outcome for result in results if isinstance(result, Decided)]
     assert all(isinstance(outcome, Accepted) for outcome in before)
     assert isinstance(last, OverLimit)
+    repeated = world.hook(source, by_github(delivery="0"))
+    assert isinstance(repeated, Decided)
+    assert isinstance(repeated.outcome, Accepted)
+    assert repeated.outcome.repeated
 
 
 # Forms
