@@ -39,7 +39,7 @@ LOST_BATCHES = Faults(lost_batch=0.6, failing=0.5)
 INTERLEAVED_FUNCTIONS = Faults(interleave=0.5, failing=0.5)
 UNSENT_MESSAGES = Faults(unsent=0.2, late=0.3, twice=0.4, repeated_batch=0.4, crash=0.06)
 DYING_FUNCTIONS = Faults(crash=0.06, failing=0.8)
-SEEDS = range(250)
+SEEDS = range(500)
 """The seeds in which a bug has to be found."""
 
 
