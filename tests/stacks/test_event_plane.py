@@ -56,7 +56,7 @@ def test_the_control_plane_asks_the_function_of_this_name_and_no_other(
         for each in policy["PolicyDocument"]["Statement"]
         if "unfinished" in spelled(each["Resource"])
     ]
-    assert [each.rpartition(":")[2] for each in asked] == [name] * 3
+    assert [each.rpartition(":")[2] for each in asked] == [name] * 2
 
 
 def test_it_imports_only_the_table_its_stream_and_the_machine_that_deletes_tenants(
