@@ -243,7 +243,7 @@ class TestList:
 
     def test_the_list_can_be_filtered_by_state_and_version(self, functions: Functions) -> None:
         assert self.listed(functions, state="FAILED") == (["failed"], None)
-        assert self.listed(functions, status="DELETED") == (["gone"], None)
+        assert self.listed(functions, state="DELETED") == (["gone"], None)
         assert self.listed(functions, version=NEXT_VERSION) == (["ready-4"], None)
 
     def test_the_list_has_pages(self, functions: Functions) -> None:
@@ -385,7 +385,7 @@ def test_the_audit_has_the_requester(functions: Functions) -> None:
     (execution,) = functions.all_executions
     given = input_of(execution)
     run = {"Id": execution, "StartTime": NOON.isoformat(), "Input": given}
-    assert functions.call("begin", {"execution": run}) == {"outcome": "begun"}
+    assert functions.call("begin", {"operation": "CREATE", "execution": run}) == {"outcome": "begun"}
     (audit,) = functions.table.audits(ACME)
     assert (audit.status, audit.request.by) == (Status.STARTED, ADA)
     _, _, body = functions.operate(SHOW)

@@ -389,16 +389,17 @@ class TestForged:
         assert functions.all_executions == []
         assert functions.endpoint.answers == []
 
-    def test_for_a_machine_of_0_5_0_every_step_asks_cloudformation(self, functions: Functions) -> None:
+    def test_a_step_that_no_earlier_one_has_confirmed_asks_cloudformation(self, functions: Functions) -> None:
         functions.serve()
         functions.clock.advance(CONSISTENT_WITHIN * 2)
         assert "does not confirm" in settle(functions, asked(functions), genuine=False)["reason"]
         assert settle(functions, asked(functions))["outcome"] == "provided"
 
-    def test_a_machine_of_0_5_0_gets_the_outcome_failed(self, functions: Functions, lines: Lines) -> None:
-        """It takes any outcome that it does not know for a reason to wait, and would wait for an hour."""
+    def test_an_unconfirmed_request_is_refused_without_a_response_and_counted(
+        self, functions: Functions, lines: Lines
+    ) -> None:
         functions.clock.advance(CONSISTENT_WITHIN * 2)
-        assert settle(functions, asked(functions), genuine=False)["outcome"] == "failed"
+        assert settle(functions, asked(functions), genuine=False)["outcome"] == "refused"
         assert functions.endpoint.answers == []
         assert [line["RequestNotConfirmed"] for line in lines() if "_aws" in line] == [[1.0]]
 

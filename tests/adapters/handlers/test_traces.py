@@ -150,7 +150,8 @@ def test_the_history_of_an_operation_has_the_whole_request(
     assert status == 202, body
     execution = body["execution"]
     given = functions.input_of(execution)
-    functions.call("begin", {"execution": {"Id": execution, "StartTime": "2026-11-16T12:02:00Z", "Input": given}})
+    run = {"Id": execution, "StartTime": "2026-11-16T12:02:00Z", "Input": given}
+    functions.call("begin", {"operation": OPERATIONS[route], "execution": run})
     entry = history(functions)[-1]
     assert (entry["operation"], entry["status"]) == (OPERATIONS[route], "Started")
     assert (entry["requestedBy"], entry["reason"]) == (ADA, WHY)
@@ -168,7 +169,7 @@ def test_the_history_of_a_retry_has_its_reason_and_the_repeated_request(function
     status, _, body = functions.operate("POST /tenants/{tenantId}/retry", body={"reason": WHY}, by=EVE)
     assert status == 202, body
     asked = functions.request_of(body["execution"])
-    assert (asked.by, asked.reason, asked.labels) == (EVE, WHY, {"tier": "gold"})
+    assert (asked.by, asked.reason, asked.explicit) == (EVE, WHY, True)
 
 
 @pytest.mark.parametrize("reason", ["x" * 500, "Zoë sagt: <b>nein</b>; 日本", "x"], ids=ascii)
