@@ -6,14 +6,14 @@ from tests.planted.bugs import PlantedBug, in_function
 
 JSON = "unit/cli/test_json_output.py"
 ORDERS = "unit/cli/test_orders.py::TestUpgrade"
-MAIN = "unit/cli/test_main.py"
+GOLDEN = "transcripts/test_transcripts.py::test_a_golden_file_is_what_the_product_says"
 REPORT = "orchestrator.cli.invocation.Invocation.reporting_errors"
 
 BUGS = {
     "a failure exits with 0": PlantedBug(
         "A script goes on although its operation has failed.",
         in_function(REPORT, "raise typer.Exit(failure.code) from error", "raise typer.Exit(0) from error"),
-        f"{MAIN}::test_an_error_is_one_line_with_its_exit_code",
+        f"{GOLDEN}[commands/errors.txt]",
     ),
     "a refusal looks like success": PlantedBug(
         "A script takes an order that was not confirmed for one that was accepted.",
@@ -45,7 +45,7 @@ BUGS = {
     "a traceback is always shown": PlantedBug(
         "Operators get forty lines in place of a sentence.",
         in_function(REPORT, "if self.debug:", "if True:"),
-        f"{MAIN}::test_an_error_is_one_line_with_its_exit_code",
+        f"{GOLDEN}[commands/errors.txt]",
     ),
     "the terminal obeys tenants": PlantedBug(
         "A reason that somebody has written moves the cursor or rewrites the clipboard.",
@@ -60,7 +60,7 @@ BUGS = {
     "without a terminal nothing is confirmed": PlantedBug(
         "A script deletes a tenant with its messages without --yes.",
         in_function("orchestrator.cli.invocation.Invocation.confirm", "raise InvalidRequest(", "return print("),
-        f"{ORDERS}::test_a_replacement_has_to_be_confirmed",
+        f"{GOLDEN}[commands/upgrade.txt]",
     ),
     "lists have secrets": PlantedBug(
         "Each key that may read sees the secret that signs deliveries.",
