@@ -7,10 +7,10 @@ from typing import Any
 
 from bench.deployed import Deployed, deployed
 from bench.measure import Result
+from bench.stack_events import StackEvents
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.home import polls
 from orchestrator.local.releases import bumped, publish, released_template
-from orchestrator.local.stack_events import StackEvents
 from orchestrator.tenants.records import Attempt, Operation, Request
 
 _LONGEST_SECONDS = 120

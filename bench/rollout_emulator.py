@@ -20,6 +20,7 @@ from functools import cached_property
 from bench.deployed import Deployed, deployed
 from bench.measure import Result
 from bench.memory import watched
+from bench.stack_events import StackEvents
 from orchestrator.api.rollout_requests import RolloutIdRequest, StageSpec, StartRollout
 from orchestrator.api.rollout_routes import GET_ROLLOUT, START_ROLLOUT
 from orchestrator.client.client import Client
@@ -27,7 +28,6 @@ from orchestrator.common.tenant_ids import TenantId
 from orchestrator.common.times import parse_timestamp
 from orchestrator.local.home import polls
 from orchestrator.local.releases import Template, bumped, publish, released_template
-from orchestrator.local.stack_events import StackEvents
 from orchestrator.releases.records import Release
 from orchestrator.tenants.names import Names
 from orchestrator.tenants.records import Attempt, Operation, Request

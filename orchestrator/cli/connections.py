@@ -231,7 +231,8 @@ def update(
     """Change a connection. It takes effect within 10 seconds."""
     _check_one_filter(event_type, filter_file)
     for option, value, opposite, negation in (
-        ("--type", event_type or filter_file, "--no-filter", no_filter),
+        ("--type", event_type, "--no-filter", no_filter),
+        ("--filter-file", filter_file, "--no-filter", no_filter),
         ("--transform-file", transform_file, "--no-transform", no_transform),
         ("--retry", retry, "--usual-retries", usual_retries),
     ):

@@ -14,7 +14,6 @@ Changes that make the emulator behave as AWS does:
 - :mod:`orchestrator.local.cloudformation`      adds what the emulator's CloudFormation leaves out of its responses
 - :mod:`orchestrator.local.custom_resources`    describes custom resources while they are in progress
 - :mod:`orchestrator.local.gaps`                closes gaps that need a few lines each
-- :mod:`orchestrator.local.stack_events`        sends CloudFormation's events, for tests that count what AWS would do
 - :mod:`orchestrator.local.function_processes`  forks the processes of functions, so that they start quickly
 - :mod:`orchestrator.local.fork_server`         the process that forks them
 - :mod:`orchestrator.local.function_code`       unpacks their code once for all of them

@@ -7,6 +7,9 @@ import re
 from pathlib import Path
 from time import sleep
 
+import pytest
+from botocore.exceptions import ClientError
+
 from orchestrator.adapters.aws import SystemClock
 from orchestrator.adapters.cloudformation import CloudFormationStacks
 from orchestrator.adapters.migration import Migration
@@ -65,5 +68,6 @@ def test_another_role_with_the_same_permissions_may_not_write_history(enforced: 
     other = enforced.principal("another-adopter", statements=statements(enforced), attacks=True)
     adopting = migration(other)
     plans = {plan.tenant_id: plan for plan in adopting.find(lambda _line: None)}
-    assert "AccessDenied" in (adopting.adopt(plans[tenant.value], Request(by="berth adopt")) or "")
+    with pytest.raises(ClientError, match="AccessDenied"):
+        adopting.adopt(plans[tenant.value], Request(by="berth adopt"))
     assert enforced.root.table.history(tenant) == []

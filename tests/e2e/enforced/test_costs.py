@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from bench.stack_events import StackEvents
 from orchestrator.client.transport import ApiAnswer
 from orchestrator.common.tenant_ids import TenantId
 from orchestrator.local.home import polls
 from orchestrator.local.releases import Template
-from orchestrator.local.stack_events import StackEvents
 from orchestrator.tenants.names import Names
 from tests.costs import OPERATIONS
 from tests.e2e.deployed import Deployed, eventually

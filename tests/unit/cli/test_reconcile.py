@@ -187,7 +187,7 @@ class TestTrouble:
         assert result.stderr.endswith(f"It is still running. See its result: berth reconcile --follow {name}\n")
 
     def test_a_reconciliation_that_does_not_start(self, scene: Scene) -> None:
-        assert "should have begun" not in scene.berth("reconcile", "--timeout", "61").stderr
+        assert "should have started" not in scene.berth("reconcile", "--timeout", "61").stderr
         scene.meanwhile = [lambda: None] * 31
         comes_to(scene)
         result = scene.berth("reconcile", exits=ExitCode.OK)
