@@ -350,7 +350,7 @@ def test_a_crash_between_taking_the_lock_and_refusing_is_mended_by_beginning_aga
     assert revived_by(world) is None
 
 
-def test_a_create_of_0_7_0_that_died_before_it_revived_the_tenant_leaves_it_deleted(world: Operations) -> None:
+def test_a_create_that_died_before_it_lifted_the_delete_leaves_the_tenant_deleted(world: Operations) -> None:
     world.delete()
     world.table.begin(a_run(2), at=NOON)
     world.clock.advance(CHECK_HOLDER_AFTER + A_MOMENT)

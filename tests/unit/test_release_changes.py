@@ -119,11 +119,5 @@ def test_the_text_of_a_change_says_what_the_change_set_says(effect: Effect, verb
     assert ResourceChange.parse(str(change)) == change
 
 
-def test_a_change_that_was_recorded_before_0_9_0_is_read() -> None:
-    assert ResourceChange.parse("may replace or remove Queue (AWS::SQS::Queue)") == ResourceChange(
-        Effect.MAY_REPLACE, "Queue", "AWS::SQS::Queue"
-    )
-
-
 def test_a_change_of_the_whole_stack_names_no_resource() -> None:
     assert ResourceChange.parse("the stack, which is UPDATE_FAILED") is None
