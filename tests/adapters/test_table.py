@@ -193,10 +193,14 @@ class TestDescriptions:
         )
         assert states(table) == [State.DELETED]
 
-    def test_a_create_without_a_description_sets_its_own(self, table: Table) -> None:
+    @pytest.mark.parametrize(("number", "described"), [(1, ({}, None)), (2, ({"tier": "silver"}, VERSION))])
+    def test_a_create_sets_its_description_unless_its_request_has_recorded_it(
+        self, table: Table, number: int, described: tuple[dict[str, str], str | None]
+    ) -> None:
+        """What was removed between the request and the create stays removed."""
         table.describe(ACME, labels=None, pin=Pin(), request=EXPLICIT, at=NOON, asked_for=an_attempt())
-        take(table, a_run(request=Request(labels={"tier": "silver"}, pin=VERSION)))
-        assert (metadata_of(table).labels, metadata_of(table).pinned_version) == ({"tier": "silver"}, VERSION)
+        take(table, a_run(number, request=Request(labels={"tier": "silver"}, pin=VERSION)))
+        assert (metadata_of(table).labels, metadata_of(table).pinned_version) == described
 
     def test_a_description_is_in_the_history_with_before_after_and_reason(self, table: Table) -> None:
         create(table)
